@@ -1,0 +1,77 @@
+ThisBuild / organization := "io.cleancut"
+ThisBuild / version := Versions.Cleancut
+ThisBuild / scalaVersion := Versions.Scala
+
+lazy val pySparkHome = settingKey[File]("directory of the pinned pyspark package")
+ThisBuild / pySparkHome := PySpark.home((LocalRootProject / baseDirectory).value)
+
+lazy val common = Seq(
+  scalacOptions ++= Seq(
+    "-encoding",
+    "utf-8",
+    "-release",
+    "17",
+    "-deprecation",
+    "-feature",
+    "-unchecked",
+    "-Xlint",
+    "-Wunused",
+    "-Wdead-code",
+    "-Wvalue-discard",
+    "-Werror"
+  ),
+  // Spark is always there at run time, in this very version, so it is never packaged.
+  Compile / unmanagedJars ++= PySpark.jars(pySparkHome.value)
+)
+
+lazy val root = (project in file("."))
+  .aggregate(core, bench)
+  .settings(publish / skip := true)
+
+lazy val core = (project in file("jvm"))
+  .settings(common)
+  .settings(
+    name := "cleancut",
+    libraryDependencies ++= Seq(
+      "org.scalatest" %% "scalatest" % Versions.ScalaTest % Test,
+      "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck % Test,
+      "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test
+    )
+  )
+  .settings(testSettings)
+  .settings(assemblySettings)
+
+lazy val bench = (project in file("jvm/bench"))
+  .enablePlugins(JmhPlugin)
+  .dependsOn(core)
+  .settings(common)
+  .settings(
+    name := "cleancut-bench",
+    Jmh / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
+    assembly / skip := true
+  )
+
+lazy val testSettings = Seq(
+  Test / fork := true,
+  Test / parallelExecution := false,
+  Test / baseDirectory := (LocalRootProject / baseDirectory).value,
+  Test / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
+  Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),
+  // local-cluster starts executors from Spark's own directory.
+  Test / envVars += "SPARK_HOME" -> pySparkHome.value.getPath,
+  // F: full stack traces. W: no colour.
+  Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oWF")
+)
+
+lazy val assemblySettings = Seq(
+  assembly / assemblyJarName := s"${name.value}_${scalaBinaryVersion.value}-${version.value}.jar",
+  assembly / assemblyOutputPath :=
+    (LocalRootProject / baseDirectory).value / "python" / "cleancut" / "jars" /
+      (assembly / assemblyJarName).value,
+  assembly / assemblyExcludedJars := {
+    val provided = (Compile / unmanagedJars).value.map(_.data).toSet
+    (assembly / fullClasspath).value.filter(entry => provided(entry.data))
+  },
+  assemblyPackageScala / assembleArtifact := false,
+  assembly / test := {}
+)

@@ -1,0 +1,36 @@
+import java.net.URLClassLoader
+
+import scala.sys.process._
+
+import sbt._
+
+/** The pinned PySpark whose jars we compile and test against: the class path that users run. */
+object PySpark {
+
+  /** The directory of the `pyspark` package, as `project/pyspark-home` finds it. */
+  def home(buildRoot: File): File = {
+    val script = buildRoot / "project" / "pyspark-home"
+    val found = file(Process(script.getPath, buildRoot).!!.trim)
+    val core = found / "jars" / s"spark-core_2.13-${Versions.Spark}.jar"
+    if (!core.isFile)
+      sys.error(s"Need PySpark ${Versions.Spark} with Scala 2.13, but $core does not exist.")
+    found
+  }
+
+  def jars(home: File): Seq[Attributed[File]] =
+    (home / "jars" * "*.jar").get.sortBy(_.getName).map(Attributed.blank)
+
+  /** The JVM options that Spark's launcher passes, asked of the launcher so that they never drift. */
+  def javaOptions(home: File): Seq[String] = {
+    val jar = home / "jars" / s"spark-launcher_2.13-${Versions.Spark}.jar"
+    val loader = new URLClassLoader(Array(jar.toURI.toURL), null)
+    try
+      loader
+        .loadClass("org.apache.spark.launcher.JavaModuleOptions")
+        .getMethod("defaultModuleOptionArray")
+        .invoke(null)
+        .asInstanceOf[Array[String]]
+        .toSeq
+    finally loader.close()
+  }
+}
