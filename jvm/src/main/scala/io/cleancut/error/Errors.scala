@@ -1,0 +1,109 @@
+package io.cleancut.error
+
+/**
+ * One factory per error class that the JVM side raises. A factory only makes the exception, so
+ * that the `throw` stands where the compiler sees it.
+ *
+ * Versions are state versions, sizes bytes, waits milliseconds.
+ */
+object Errors {
+
+  def frameDamaged(
+      path: String,
+      operator: Long,
+      partition: Int,
+      store: String,
+      version: Long,
+      detail: String
+  ): CleancutException =
+    make("CLEANCUT_FRAME_DAMAGED")(
+      "path" -> path,
+      "detail" -> detail,
+      "operator" -> operator,
+      "partition" -> partition,
+      "store" -> store,
+      "version" -> version
+    )
+
+  def frameMisplaced(path: String, expected: String, found: String): CleancutException =
+    make("CLEANCUT_FRAME_MISPLACED")("path" -> path, "expected" -> expected, "found" -> found)
+
+  def frameMissing(
+      directory: String,
+      operator: Long,
+      partition: Int,
+      store: String,
+      version: Long,
+      detail: String
+  ): CleancutException =
+    make("CLEANCUT_FRAME_MISSING")(
+      "directory" -> directory,
+      "detail" -> detail,
+      "operator" -> operator,
+      "partition" -> partition,
+      "store" -> store,
+      "version" -> version
+    )
+
+  def formatUnknown(path: String, found: String, supported: String): CleancutException =
+    make("CLEANCUT_FORMAT_UNKNOWN")("path" -> path, "found" -> found, "supported" -> supported)
+
+  def storeBusy(
+      operator: Long,
+      partition: Int,
+      store: String,
+      version: Long,
+      holder: String,
+      waitedMs: Long
+  ): CleancutException =
+    make("CLEANCUT_STORE_BUSY")(
+      "holder" -> holder,
+      "waitedMs" -> waitedMs,
+      "operator" -> operator,
+      "partition" -> partition,
+      "store" -> store,
+      "version" -> version
+    )
+
+  def storeClosed(store: String, operation: String): CleancutException =
+    make("CLEANCUT_STORE_CLOSED")("store" -> store, "operation" -> operation)
+
+  def storeTooLarge(store: String, limitBytes: Long): CleancutException =
+    make("CLEANCUT_STORE_TOO_LARGE")("store" -> store, "limitBytes" -> limitBytes)
+
+  def rowTooLarge(store: String, sizeBytes: Long, limitBytes: Long): CleancutException =
+    make("CLEANCUT_ROW_TOO_LARGE")(
+      "store" -> store,
+      "sizeBytes" -> sizeBytes,
+      "limitBytes" -> limitBytes
+    )
+
+  def unsupportedFeature(feature: String, reason: String): CleancutException =
+    make("CLEANCUT_UNSUPPORTED_FEATURE")("feature" -> feature, "reason" -> reason)
+
+  /** @param problems one sentence for each wrong key, all of them at once */
+  def confInvalid(problems: Seq[String]): CleancutException =
+    make("CLEANCUT_CONF_INVALID")("problems" -> problems.mkString(" "))
+
+  def commitFailed(path: String, version: Long, cause: Throwable): CleancutException =
+    make("CLEANCUT_COMMIT_FAILED", cause)(
+      "path" -> path,
+      "version" -> version,
+      "detail" -> cause.toString
+    )
+
+  def platformUnsupported(detail: String): CleancutException =
+    make("CLEANCUT_PLATFORM_UNSUPPORTED")("detail" -> detail)
+
+  def offHeapExhausted(requestedBytes: Long, usedBytes: Long): CleancutException =
+    make("CLEANCUT_OFF_HEAP_EXHAUSTED")(
+      "requestedBytes" -> requestedBytes,
+      "usedBytes" -> usedBytes
+    )
+
+  private def make(id: String, cause: Throwable = null)(facts: (String, Any)*): CleancutException = {
+    val errorClass = ErrorCatalog.classes(id)
+    val params = facts.map { case (name, value) => name -> String.valueOf(value) }
+    new CleancutException(id, errorClass.kind, params, errorClass.render(params), cause)
+  }
+}
