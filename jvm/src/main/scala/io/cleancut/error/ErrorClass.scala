@@ -1,11 +1,10 @@
 package io.cleancut.error
 
-/**
- * One entry of `error/cleancut-error-classes.json`.
- *
- * @param message the problem and its cause, with `{parameter}` where a fact goes
- * @param remedy  what to do about it, with parameters likewise
- */
+/** One entry of `error/cleancut-error-classes.json`.
+  *
+  * @param message the problem and its cause, with `{parameter}` where a fact goes
+  * @param remedy  what to do about it, with parameters likewise
+  */
 final case class ErrorClass(id: String, kind: ErrorKind, message: String, remedy: String) {
 
   /** `[ID] problem. remedy. name=value …`, where facts that the text has named are not repeated. */
@@ -20,7 +19,8 @@ final case class ErrorClass(id: String, kind: ErrorKind, message: String, remedy
     val values = params.toMap
     ErrorClass.Placeholder.replaceAllIn(
       template,
-      found => java.util.regex.Matcher.quoteReplacement(values.getOrElse(found.group(1), found.matched))
+      found =>
+        java.util.regex.Matcher.quoteReplacement(values.getOrElse(found.group(1), found.matched))
     )
   }
 }

@@ -1,11 +1,10 @@
 package io.cleancut.error
 
-/**
- * One factory per error class that the JVM side raises. A factory only makes the exception, so
- * that the `throw` stands where the compiler sees it.
- *
- * Versions are state versions, sizes bytes, waits milliseconds.
- */
+/** One factory per error class that the JVM side raises. A factory only makes the exception, so
+  * that the `throw` stands where the compiler sees it.
+  *
+  * Versions are state versions, sizes bytes, waits milliseconds.
+  */
 object Errors {
 
   def frameDamaged(
@@ -101,7 +100,10 @@ object Errors {
       "usedBytes" -> usedBytes
     )
 
-  private def make(id: String, cause: Throwable = null)(facts: (String, Any)*): CleancutException = {
+  private def make(
+      id: String,
+      cause: Throwable = null
+  )(facts: (String, Any)*): CleancutException = {
     val errorClass = ErrorCatalog.classes(id)
     val params = facts.map { case (name, value) => name -> String.valueOf(value) }
     new CleancutException(id, errorClass.kind, params, errorClass.render(params), cause)

@@ -1,0 +1,115 @@
+package io.cleancut.error
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, ObjectInputStream, ObjectOutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.jdk.CollectionConverters._
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class ErrorsSuite extends AnyFunSuite {
+  private val writeFailed = new java.io.IOException("No space left on device")
+
+  // One of each factory, so that every class that the JVM raises is rendered here.
+  private val samples: Seq[CleancutException] = Seq(
+    Errors.commitFailed("file:/ckpt/7-ab.delta", 7L, writeFailed),
+    Errors.confInvalid(Seq("a must be b.", "c is not a key.")),
+    Errors.formatUnknown("file:/ckpt/format.json", "9", "1"),
+    Errors.frameDamaged("file:/ckpt/7-ab.delta", 0L, 3, "default", 7L, "trailer missing"),
+    Errors.frameMisplaced("file:/ckpt/7-ab.delta", "partition 3", "partition 4"),
+    Errors.frameMissing("file:/ckpt/0/3/default", 0L, 3, "default", 7L, "no base"),
+    Errors.offHeapExhausted(1L << 20, 1L << 30),
+    Errors.platformUnsupported("it is big-endian"),
+    Errors.rowTooLarge("default", 1L << 33, 1L << 31),
+    Errors.storeBusy(0L, 3, "default", 7L, "task 12", 120000L),
+    Errors.storeClosed("default", "put"),
+    Errors.storeTooLarge("default", 1L << 40),
+    Errors.unsupportedFeature("column families", "this release has one family a store")
+  )
+
+  private def factories: Set[String] =
+    Errors.getClass.getDeclaredMethods.toSeq
+      .filter(method => method.getReturnType == classOf[CleancutException])
+      .map(_.getName)
+      .filterNot(name => name == "make" || name.contains("$"))
+      .toSet
+
+  private def factoryOf(errorId: String): String = {
+    val words = errorId.stripPrefix("CLEANCUT_").split('_').map(_.toLowerCase)
+    words.head + words.tail.map(_.capitalize).mkString
+  }
+
+  test("every factory has a sample here and is named like its class") {
+    assert(samples.map(sample => factoryOf(sample.errorId)).toSet == factories)
+  }
+
+  samples.foreach { sample =>
+    test(s"${sample.errorId} renders id, remedy and every fact") {
+      val text = sample.getMessage
+      assert(text.startsWith(s"[${sample.errorId}] "))
+      assert(!text.contains("{") && !text.contains("}"))
+      sample.params.foreach { case (name, value) => assert(text.contains(value), s"$name: $text") }
+    }
+  }
+
+  ErrorCatalog.classes.values.foreach { errorClass =>
+    test(s"${errorClass.id} is well-formed") {
+      assert(errorClass.id.matches("CLEANCUT(_[A-Z0-9]+)+"))
+      assert(errorClass.message.matches("(?s).*[.}]") && errorClass.remedy.endsWith("."))
+    }
+  }
+
+  test("the classes are sorted in the file") {
+    val in = getClass.getClassLoader.getResourceAsStream(ErrorCatalog.Resource)
+    val text = new String(in.readAllBytes(), UTF_8)
+    in.close()
+    val ids = "(?m)^  \"(\\w+)\": \\{$".r.findAllMatchIn(text).map(_.group(1)).toSeq
+    assert(ids == ids.sorted && ids.toSet == ErrorCatalog.classes.keySet)
+  }
+
+  test("an exception keeps id, kind and facts through serialization") {
+    val sent = samples.head
+    val bytes = new ByteArrayOutputStream
+    new ObjectOutputStream(bytes).writeObject(sent)
+    val received = new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray))
+      .readObject()
+      .asInstanceOf[CleancutException]
+    assert(received.getErrorId == sent.getErrorId)
+    assert(received.kind eq ErrorKind.Retry)
+    assert(received.getParams == sent.getParams)
+    assert(received.getMessage == sent.getMessage)
+    assert(received.getCause.getMessage == writeFailed.getMessage)
+  }
+
+  test("facts that the text does not name follow it in order") {
+    val text = Errors.frameDamaged("p", 1L, 2, "default", 7L, "cut short").getMessage
+    assert(text.endsWith(" operator=1 partition=2 store=default version=7"))
+    assert(!text.contains("path=") && !text.contains("detail="))
+  }
+
+  test("braces and dollars within a value stay as they are") {
+    val text = Errors.storeClosed("{operation}$1", "put").getMessage
+    assert(text.contains("store {operation}$1 was asked to put"))
+  }
+
+  test("facts are handed to Java in their order") {
+    val names = Errors.rowTooLarge("default", 2L, 1L).getParams.keySet.asScala.toSeq
+    assert(names == Seq("store", "sizeBytes", "limitBytes"))
+  }
+
+  private def rejected(json: String): String =
+    intercept[Exception](ErrorCatalog.parse(json.getBytes(UTF_8))).getMessage
+
+  test("a doubled id is refused") {
+    val one = """"A": {"kind": "BUG", "message": "m", "remedy": "r"}"""
+    assert(rejected(s"{$one, $one}").contains("Duplicate field 'A'"))
+  }
+
+  test("an unknown kind is refused by name") {
+    assert(rejected("""{"A": {"kind": "OOPS", "message": "m", "remedy": "r"}}""").contains("OOPS"))
+  }
+
+  test("a missing remedy is refused by name") {
+    assert(rejected("""{"A": {"kind": "BUG", "message": "m"}}""").contains("A has no text remedy"))
+  }
+}
