@@ -1,0 +1,55 @@
+package io.cleancut.conf
+
+/** How the values of a key are written.
+  *
+  * @param unit what a value counts, for the reader of the documentation
+  */
+final class KeyType[A] private (
+    val unit: String,
+    val allowed: String,
+    parser: String => Option[A],
+    val render: A => String
+) {
+
+  /** The value, or what is wrong with the text. */
+  def parse(text: String): Either[String, A] =
+    parser(text.trim).toRight(s"must be $allowed, not '$text'")
+}
+
+object KeyType {
+
+  def int(unit: String, min: Int, max: Int): KeyType[Int] =
+    new KeyType[Int](
+      unit,
+      s"a whole number from $min to $max",
+      _.toIntOption.filter(value => value >= min && value <= max),
+      _.toString
+    )
+
+  /** A duration in milliseconds. A bare number is refused, because Spark's own keys differ on its unit. */
+  def durationMs(maxMs: Long): KeyType[Long] =
+    new KeyType[Long](
+      "duration",
+      s"a number with a unit (${DurationUnits.map(_._1).mkString(", ")}) up to ${renderMs(maxMs)}",
+      text => parseMs(text).filter(_ <= maxMs),
+      renderMs
+    )
+
+  // From the longest down, so that rendering picks the largest unit that divides.
+  private val DurationUnits = Seq("h" -> 3600000L, "m" -> 60000L, "s" -> 1000L, "ms" -> 1L)
+  private val DurationText = "(\\d{1,12})\\s*([a-z]+)".r
+
+  private def parseMs(text: String): Option[Long] =
+    text match {
+      case DurationText(count, unit) =>
+        DurationUnits.collectFirst { case (`unit`, unitMs) => count.toLong * unitMs }
+      case _ => None
+    }
+
+  private def renderMs(durationMs: Long): String = {
+    val (unit, unitMs) = DurationUnits
+      .find { case (_, unitMs) => durationMs >= unitMs && durationMs % unitMs == 0 }
+      .getOrElse(DurationUnits.last)
+    s"${durationMs / unitMs}$unit"
+  }
+}

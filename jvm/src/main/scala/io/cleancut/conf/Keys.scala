@@ -1,0 +1,32 @@
+package io.cleancut.conf
+
+/** Every configuration key of Cleancut. What Spark has a key for already (versions to keep, deltas
+  * before a snapshot, maintenance interval) is read from Spark's key and has none here.
+  */
+object Keys {
+
+  /** Spark hands the keys below `spark.sql.streaming.stateStore.` to executors, and no others. */
+  val Prefix = "spark.sql.streaming.stateStore.cleancut."
+
+  val CompressionLevel: Key[Int] = Key(
+    "compressionLevel",
+    doc = "How hard zstd works on what a commit writes. A higher level makes smaller files and " +
+      "costs processor time within the task at every commit; a negative level is faster than 1 " +
+      "and compresses less. Files of any level can be read whatever the level is now.",
+    default = 1,
+    KeyType.int("zstd level", min = -7, max = 19),
+    since = "0.1.0"
+  )
+
+  val AcquireTimeout: Key[Long] = Key(
+    "acquireTimeout",
+    doc = "How long a task waits for a state store that another attempt of the same task still " +
+      "holds, before it fails and Spark runs it again. Shorter finds a hanging attempt sooner; " +
+      "too short fails tasks whose predecessor is only slow to notice that it was cancelled.",
+    default = 120000L,
+    KeyType.durationMs(maxMs = 3600000L),
+    since = "0.1.0"
+  )
+
+  val all: Seq[Key[_]] = Seq(AcquireTimeout, CompressionLevel)
+}

@@ -1,0 +1,37 @@
+package io.cleancut.conf
+
+import io.cleancut.error.Errors
+
+/** The checked configuration of one state store provider; see [[Keys]] for what each value does. */
+final case class Settings(compressionLevel: Int, acquireTimeoutMs: Long)
+
+object Settings {
+
+  val Default: Settings =
+    Settings(Keys.CompressionLevel.default, Keys.AcquireTimeout.default)
+
+  /** Reads what lies below [[Keys.Prefix]] and leaves all other keys alone.
+    *
+    * @throws io.cleancut.error.CleancutException
+    *   CLEANCUT_CONF_INVALID, which names every wrong value and every unknown key at once
+    */
+  def from(confs: Map[String, String]): Settings = {
+    val compressionLevel = Keys.CompressionLevel.read(confs)
+    val acquireTimeoutMs = Keys.AcquireTimeout.read(confs)
+    val problems = Seq(compressionLevel, acquireTimeoutMs).flatMap(_.left.toSeq) ++ unknown(confs)
+    (compressionLevel, acquireTimeoutMs) match {
+      case (Right(level), Right(timeoutMs)) if problems.isEmpty => Settings(level, timeoutMs)
+      case _ => throw Errors.confInvalid(problems)
+    }
+  }
+
+  private def unknown(confs: Map[String, String]): Seq[String] = {
+    val known = Keys.all.map(_.name)
+    confs.keys.toSeq.sorted
+      .filter(name => name.startsWith(Keys.Prefix) && !known.contains(name))
+      .map(name => s"$name is not a key; the nearest is ${nearest(name, known)}.")
+  }
+
+  private def nearest(name: String, known: Seq[String]): String =
+    known.minBy(EditDistance.ignoringCase(name, _))
+}

@@ -1,0 +1,73 @@
+package io.cleancut.conf
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.error.CleancutException
+
+class SettingsSuite extends AnyFunSuite {
+  private def key(shortName: String) = Keys.Prefix + shortName
+
+  private def problems(confs: (String, String)*): String = {
+    val thrown = intercept[CleancutException](Settings.from(confs.toMap))
+    assert(thrown.errorId == "CLEANCUT_CONF_INVALID")
+    thrown.params.toMap.apply("problems")
+  }
+
+  test("no configuration at all gives the defaults") {
+    assert(Settings.from(Map.empty) == Settings(compressionLevel = 1, acquireTimeoutMs = 120000L))
+    assert(Settings.Default == Settings.from(Map.empty))
+  }
+
+  test("values are read with their units") {
+    val read = Settings.from(
+      Map(key("compressionLevel") -> "-7", key("acquireTimeout") -> " 2 m ", "spark.other" -> "x")
+    )
+    assert(read == Settings(compressionLevel = -7, acquireTimeoutMs = 120000L))
+  }
+
+  Seq("0ms" -> 0L, "250ms" -> 250L, "3s" -> 3000L, "2m" -> 120000L, "1h" -> 3600000L).foreach {
+    case (text, expectedMs) =>
+      test(s"the duration $text is $expectedMs ms") {
+        assert(Settings.from(Map(key("acquireTimeout") -> text)).acquireTimeoutMs == expectedMs)
+      }
+  }
+
+  Seq("", "120", "-1s", "1.5s", "2 weeks", "61m", "99999999999999999999s", "s").foreach { text =>
+    test(s"the duration '$text' is refused with the allowed units") {
+      assert(problems(key("acquireTimeout") -> text).contains("h, m, s, ms"))
+    }
+  }
+
+  Seq("", "-8", "20", "1.0", "fast").foreach { text =>
+    test(s"the compression level '$text' is refused with its range") {
+      assert(problems(key("compressionLevel") -> text).contains("from -7 to 19"))
+    }
+  }
+
+  test("all problems are reported together, each with its key") {
+    val found = problems(
+      key("compressionLevel") -> "99",
+      key("acquireTimeout") -> "soon",
+      key("compresionLevel") -> "3"
+    )
+    assert(found.contains(s"${key("compressionLevel")} must be"))
+    assert(found.contains(s"${key("acquireTimeout")} must be"))
+    assert(found.contains(s"${key("compresionLevel")} is not a key"))
+  }
+
+  Seq(
+    "compresionLevel" -> "compressionLevel",
+    "compressionlevel" -> "compressionLevel",
+    "acquireTimeoutMs" -> "acquireTimeout",
+    "acquiretimeout" -> "acquireTimeout"
+  ).foreach { case (typed, meant) =>
+    test(s"the unknown key $typed suggests $meant") {
+      assert(problems(key(typed) -> "1").contains(s"the nearest is ${key(meant)}."))
+    }
+  }
+
+  test("keys outside the prefix are none of our business") {
+    val foreign = Map("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "nonsense")
+    assert(Settings.from(foreign) == Settings.Default)
+  }
+}
