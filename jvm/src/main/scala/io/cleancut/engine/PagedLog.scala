@@ -1,0 +1,146 @@
+package io.cleancut.engine
+
+import java.util.Arrays
+
+import io.cleancut.error.Errors
+
+/** Append-only memory in pages that never move. A place in it is a `ref`: an unsigned 32-bit number of
+  * 8-byte units, so that a log spans up to 32 GiB and a ref costs four bytes. Refs grow with time: of
+  * two records the one that was appended later has the greater ref. Ref 0 is no place.
+  *
+  * The address space is cut into slots of 1 MiB. The first slots hold smaller pages, so that a small
+  * store stays small, and a record larger than a slot takes one page over several slots.
+  *
+  * Not thread-safe for writers. A reader in another thread may read below an `end` that it took before,
+  * through a [[PagedLog.View]].
+  */
+final class PagedLog(account: MemoryAccount, name: String) {
+  import PagedLog._
+
+  private var addresses = new Array[Long](4)
+  private var sizes = new Array[Int](4)
+  private var ends = new Array[Int](4)
+  private var slot = -1
+  private var slotsTaken = 0
+  private var position = 0
+  private var capacity = 0
+
+  /** The ref that no record so far reaches. Appending makes refs from here on. */
+  def end: Int = if (slot < 0) FirstRef else (slot << SlotUnitBits) + (position >>> UnitBits)
+
+  /** Takes `sizeBytes` (a multiple of 8) of memory; its content is undefined. */
+  def append(sizeBytes: Int): Int = {
+    if (position + sizeBytes > capacity) addPage(sizeBytes)
+    val ref = (slot << SlotUnitBits) + (position >>> UnitBits)
+    position += sizeBytes
+    ref
+  }
+
+  def address(ref: Int): Long =
+    addresses(ref >>> SlotUnitBits) + ((ref & SlotUnitMask).toLong << UnitBits)
+
+  /** Gives back all that was appended at or after `mark`, an earlier `end`. */
+  def truncate(mark: Int): Unit = {
+    while (slot >= 0 && Integer.compareUnsigned(slot << SlotUnitBits, mark) >= 0) dropLastPage()
+    if (slot >= 0) {
+      val inSlot = (mark - (slot << SlotUnitBits)).toLong << UnitBits
+      position = Math.min(inSlot, sizes(slot).toLong).toInt
+      capacity = sizes(slot)
+    }
+  }
+
+  def free(): Unit = while (slot >= 0) dropLastPage()
+
+  /** What lies below `end` now, for a reader that may outlive later appends. */
+  def view(): View = {
+    if (slot >= 0) ends(slot) = position
+    new View(addresses, ends, slotsTaken, end)
+  }
+
+  private def addPage(sizeBytes: Int): Unit = {
+    val next = slotsTaken
+    val usable = Math.max(sizeBytes + (if (next == 0) FirstRef << UnitBits else 0), pageSize(next))
+    val slots = (usable + SlotBytes - 1) / SlotBytes
+    if (next + slots > MaxSlots) throw Errors.storeTooLarge(name, MaxSlots.toLong * SlotBytes)
+    val page = account.allocate(usable.toLong)
+    if (slot >= 0) ends(slot) = position
+    if (next + slots > addresses.length) grow(next + slots)
+    for (i <- 0 until slots) {
+      addresses(next + i) = page + i.toLong * SlotBytes
+      sizes(next + i) = if (i == 0) usable else Continuation
+      ends(next + i) = 0
+    }
+    slot = next
+    slotsTaken = next + slots
+    position = if (next == 0) FirstRef << UnitBits else 0
+    capacity = usable
+  }
+
+  private def dropLastPage(): Unit = {
+    account.free(addresses(slot), sizes(slot).toLong)
+    addresses(slot) = 0L
+    slotsTaken = slot
+    slot -= 1
+    while (slot >= 0 && sizes(slot) == Continuation) slot -= 1
+    position = if (slot >= 0) ends(slot) else 0
+    capacity = if (slot >= 0) sizes(slot) else 0
+  }
+
+  private def grow(slots: Int): Unit = {
+    val length = Math.max(slots, addresses.length * 2)
+    addresses = Arrays.copyOf(addresses, length)
+    sizes = Arrays.copyOf(sizes, length)
+    ends = Arrays.copyOf(ends, length)
+  }
+}
+
+object PagedLog {
+  private val UnitBits = 3
+  private val SlotBits = 20
+  private val SlotBytes = 1 << SlotBits
+  private val SlotUnitBits = SlotBits - UnitBits
+  private val SlotUnitMask = (1 << SlotUnitBits) - 1
+  private val MaxSlots = 1 << (32 - SlotUnitBits)
+  private val Continuation = -1
+
+  /** The ref of the first record: 0 is kept to mean "none". */
+  val FirstRef: Int = 1
+
+  /** Sizes of the first pages; later ones fill their slot. */
+  private val FirstPages = Array(16 << 10, 64 << 10, 256 << 10)
+
+  private def pageSize(slot: Int): Int =
+    if (slot < FirstPages.length) FirstPages(slot) else SlotBytes
+
+  /** The part of a log that existed when the view was taken. `scan` may run in any thread as long as
+    * the log is neither truncated below `end` nor freed.
+    */
+  final class View(addresses: Array[Long], ends: Array[Int], slots: Int, val end: Int) {
+
+    def address(ref: Int): Long =
+      addresses(ref >>> SlotUnitBits) + ((ref & SlotUnitMask).toLong << UnitBits)
+
+    /** The first place at or after `ref` where a record may start, or `end`. A record ends where the
+      * next one of its page starts, so only the end of a page has to be stepped over.
+      */
+    def skip(ref: Int): Int = {
+      var at = ref
+      while (at != end && isPastPage(at)) at = nextPage(at)
+      at
+    }
+
+    private def isPastPage(ref: Int): Boolean = {
+      val slot = pageOf(ref)
+      val inPage = (ref - (slot << SlotUnitBits)).toLong << UnitBits
+      inPage >= ends(slot)
+    }
+
+    private def nextPage(ref: Int): Int = {
+      var slot = pageOf(ref) + 1
+      while (slot < slots && ends(slot) == 0) slot += 1
+      if (slot < slots) slot << SlotUnitBits else end
+    }
+
+    private def pageOf(ref: Int): Int = Math.min(ref >>> SlotUnitBits, slots - 1)
+  }
+}

@@ -1,0 +1,69 @@
+package io.cleancut.engine
+
+import io.cleancut.format.{BlockScratch, FrameWriter}
+
+/** The operations of a record in a frame. See `docs/FORMAT.md`, "Records". */
+object RecordOperation {
+  val Put: Byte = 1
+  val Remove: Byte = 2
+}
+
+/** Encodes records of the log into the blocks of a frame. */
+final class RecordBlocks(memory: Memory, family: Int, frame: FrameWriter, scratch: BlockScratch) {
+  import Record._
+
+  private var length = 0
+  private var records = 0
+
+  def add(address: Long): Unit = {
+    val key = keyLength(memory, address)
+    val value = valueLength(memory, address)
+    scratch.growRaw(length + RecordBlocks.MaxHeadBytes + key + Math.max(value, 0))
+    val isRemoval = value == Removed
+    putByte(if (isRemoval) RecordOperation.Remove else RecordOperation.Put)
+    putVarint(family)
+    putVarint(key)
+    if (!isRemoval) putVarint(value)
+    copy(keyAddress(address), key)
+    if (!isRemoval) copy(valueAddress(address, key), value)
+    records += 1
+    if (length >= RecordBlocks.TargetBytes) flush()
+  }
+
+  /** Writes out what has gathered, if anything. */
+  def flush(): Unit = if (records > 0) {
+    frame.writeBlock(length, records)
+    length = 0
+    records = 0
+  }
+
+  private def copy(address: Long, sizeBytes: Int): Unit = {
+    memory.copy(null, address, scratch.raw, Memory.ByteArrayOffset + length, sizeBytes.toLong)
+    length += sizeBytes
+  }
+
+  private def putByte(value: Byte): Unit = {
+    scratch.raw(length) = value
+    length += 1
+  }
+
+  private def putVarint(value: Int): Unit = {
+    var rest = value
+    while ((rest & ~0x7f) != 0) {
+      putByte((rest | 0x80).toByte)
+      rest >>>= 7
+    }
+    putByte(rest.toByte)
+  }
+}
+
+object RecordBlocks {
+
+  /**
+   * Raw size at which a block is closed: large enough for zstd to work well, small enough that the raw
+   * and the stored block stay in the second-level cache.
+   */
+  val TargetBytes: Int = 128 << 10
+
+  private val MaxHeadBytes = 1 + 3 * 5
+}

@@ -1,0 +1,31 @@
+package io.cleancut.engine
+
+/** One pass over the rows of a version, in the order in which they were last written. It reads the log
+  * only, never an index, so that puts and removes during the pass neither disturb nor show in it.
+  */
+final class TableSnapshot(memory: Memory, view: PagedLog.View, bound: Int) {
+  import Record._
+
+  private var upcoming = PagedLog.FirstRef
+  private var found = 0L
+
+  /** Moves to the next row; false at the end. */
+  def advance(): Boolean = {
+    found = 0L
+    while (found == 0L && step()) {}
+    found != 0L
+  }
+
+  /** Address of the record that [[advance]] moved to. */
+  def address: Long = found
+
+  private def step(): Boolean = {
+    val ref = view.skip(upcoming)
+    if (ref == view.end || Integer.compareUnsigned(ref, bound) >= 0) return false
+    val address = view.address(ref)
+    val value = valueLength(memory, address)
+    upcoming = ref + (sizeBytes(keyLength(memory, address), value) >>> 3)
+    if (value != Removed && isNewest(memory, address, bound)) found = address
+    true
+  }
+}

@@ -1,0 +1,47 @@
+package io.cleancut.format
+
+import java.util.concurrent.ArrayBlockingQueue
+
+import com.github.luben.zstd.{ZstdCompressCtx, ZstdDecompressCtx}
+
+/**
+ * The buffers and codec contexts that reading or writing one frame needs. Making them costs more than
+ * a small commit, so they are pooled: a frame borrows one and gives it back.
+ */
+final class BlockScratch private {
+  private[format] val compressor = new ZstdCompressCtx
+  private[format] val decompressor = new ZstdDecompressCtx
+
+  /** The raw block, filled from 0. */
+  var raw: Array[Byte] = new Array[Byte](BlockScratch.InitialBytes)
+
+  private[format] var stored: Array[Byte] = new Array[Byte](BlockScratch.InitialBytes)
+
+  /** Makes `raw` at least this long and keeps what is in it. */
+  def growRaw(sizeBytes: Int): Unit =
+    if (raw.length < sizeBytes) raw = java.util.Arrays.copyOf(raw, rounded(sizeBytes))
+
+  private[format] def growStored(sizeBytes: Int): Unit =
+    if (stored.length < sizeBytes) stored = new Array[Byte](rounded(sizeBytes))
+
+  def giveBack(): Unit =
+    if (raw.length + stored.length > BlockScratch.MaxKeptBytes || !BlockScratch.pool.offer(this)) {
+      compressor.close()
+      decompressor.close()
+    }
+
+  private def rounded(sizeBytes: Int): Int =
+    Math.max(sizeBytes, Math.min(raw.length.toLong * 2, FrameLayout.MaxBlockBytes.toLong).toInt)
+}
+
+object BlockScratch {
+  private val InitialBytes = 64 << 10
+  private val MaxKeptBytes = 4 << 20
+  private val pool =
+    new ArrayBlockingQueue[BlockScratch](2 * Runtime.getRuntime.availableProcessors)
+
+  def borrow(): BlockScratch = {
+    val pooled = pool.poll()
+    if (pooled != null) pooled else new BlockScratch
+  }
+}

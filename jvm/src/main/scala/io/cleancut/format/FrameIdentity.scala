@@ -1,0 +1,86 @@
+package io.cleancut.format
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
+import io.cleancut.{StateVersion, StoreId}
+
+import scala.jdk.CollectionConverters._
+
+/** How the rows of a column family are read: Spark's schemas and key encoder spec, each as JSON. */
+final case class FamilySchema(
+    id: Int,
+    name: String,
+    keySchema: String,
+    valueSchema: String,
+    encoder: String)
+
+/** The version that a delta applies to; version 0, the empty store, has no id. */
+final case class Parent(version: Long, id: Option[String])
+
+/** Which frame this is; `parent` is absent in a base. See `docs/FORMAT.md`, "Header". */
+final case class FrameIdentity(
+    store: StoreId,
+    version: StateVersion,
+    parent: Option[Parent],
+    families: Seq[FamilySchema]) {
+
+  def toJson: Array[Byte] = {
+    val node = FrameIdentity.mapper.createObjectNode()
+    node.put("operator", store.operator)
+    node.put("partition", store.partition)
+    node.put("store", store.name)
+    node.put("version", version.number)
+    node.put("id", version.id)
+    parent.foreach { p =>
+      node.put("parentVersion", p.version)
+      p.id.foreach(node.put("parentId", _))
+    }
+    if (families.nonEmpty) {
+      val array = node.putArray("families")
+      families.foreach(f => FrameIdentity.write(array.addObject(), f))
+    }
+    FrameIdentity.mapper.writeValueAsBytes(node)
+  }
+}
+
+object FrameIdentity {
+  private val mapper = new ObjectMapper
+
+  /** Throws `IllegalArgumentException` or Jackson's exceptions where the JSON is not an identity. */
+  def fromJson(bytes: Array[Byte]): FrameIdentity = {
+    val node = mapper.readTree(bytes)
+    val parent = Option(node.get("parentVersion")).map { version =>
+      Parent(version.asLong, Option(node.get("parentId")).map(_.asText))
+    }
+    val families = Option(node.get("families")).toSeq.flatMap(_.elements.asScala).map(read)
+    val store = StoreId(
+      required(node, "operator").asLong,
+      required(node, "partition").asInt,
+      required(node, "store").asText)
+    val version = StateVersion(required(node, "version").asLong, required(node, "id").asText)
+    FrameIdentity(store, version, parent, families)
+  }
+
+  private def write(node: ObjectNode, family: FamilySchema): Unit = {
+    node.put("id", family.id)
+    node.put("name", family.name)
+    node.set[JsonNode]("keySchema", mapper.readTree(family.keySchema))
+    node.set[JsonNode]("valueSchema", mapper.readTree(family.valueSchema))
+    node.set[JsonNode]("encoder", mapper.readTree(family.encoder))
+    ()
+  }
+
+  private def read(node: JsonNode): FamilySchema = FamilySchema(
+    required(node, "id").asInt,
+    required(node, "name").asText,
+    required(node, "keySchema").toString,
+    required(node, "valueSchema").toString,
+    required(node, "encoder").toString)
+
+  private def required(node: JsonNode, field: String): JsonNode = {
+    val value = node.get(field)
+    require(value != null, s"the identity has no field $field")
+    value
+  }
+}

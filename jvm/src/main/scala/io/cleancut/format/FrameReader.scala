@@ -1,0 +1,173 @@
+package io.cleancut.format
+
+import java.io.InputStream
+import java.util.zip.CRC32
+
+import scala.util.control.NonFatal
+
+import com.github.luben.zstd.ZstdException
+import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.error.{CleancutException, Errors}
+
+/** Which frame a reader asked for, and under which name. */
+final case class FrameRequest(path: String, store: StoreId, version: StateVersion, kind: FrameKind)
+
+/** The end of a frame that was read whole and found sound. */
+final case class FrameTrailer(blocks: Int, records: Long, keys: Long)
+
+/**
+ * Reads one frame: [[identity]], then blocks until [[nextBlock]] says 0, then [[trailer]]. All that it
+ * returns has been compared with its checksum, and the identity with the request; anything else is an
+ * error that names the object. It does not close the stream.
+ */
+final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockScratch) {
+  import FrameLayout._
+
+  private val crc = new CRC32
+  private var position = 0L
+  private var blocks = 0
+  private var records = 0L
+  private var end: Option[FrameTrailer] = None
+  private var headerCrc = 0
+  private var codec: Byte = CodecNone
+
+  val identity: FrameIdentity = readHeader()
+
+  /**
+   * Decodes the next block into the scratch's raw buffer and returns its number of records; 0 means that
+   * the frame has ended, properly. [[rawLength]] tells how much of the buffer is filled.
+   */
+  def nextBlock(): Int = {
+    val head = read(4, "a block header")
+    val raw = wrap(head).getInt
+    if (raw == 0) {
+      readTrailer(head)
+      0
+    } else {
+      readBlock(head, raw)
+    }
+  }
+
+  var rawLength: Int = 0
+
+  def trailer: FrameTrailer =
+    end.getOrElse(throw new IllegalStateException("the frame has not been read to its end"))
+
+  /** The error for content that does not make sense although its checksum holds. */
+  def damaged(detail: String): CleancutException = Errors.frameDamaged(
+    request.path,
+    request.store.operator,
+    request.store.partition,
+    request.store.name,
+    request.version.number,
+    detail)
+
+  private def readHeader(): FrameIdentity = {
+    val bytes = read(HeaderBytes, "the header")
+    val head = wrap(bytes)
+    if (head.getInt != HeaderMagic) throw damaged("it does not begin with the magic of a frame")
+    val version = head.getShort
+    if (version != FormatVersion) {
+      throw Errors.formatUnknown(request.path, version.toString, FormatVersion.toString)
+    }
+    val kind = head.get
+    codec = head.get
+    val length = head.getInt
+    headerCrc = head.getInt
+    if (length < 0 || length > MaxIdentityBytes) throw damaged("the header's length is impossible")
+    val json = read(length, "the identity")
+    crc.update(bytes, 0, HeaderCheckedBytes)
+    crc.update(json)
+    if (crc.getValue.toInt != headerCrc) throw damaged("the checksum of the header is wrong")
+    if (codec != CodecNone && codec != CodecZstd) throw damaged(s"unknown codec $codec")
+    val found =
+      try FrameIdentity.fromJson(json)
+      catch { case NonFatal(e) => throw damaged(s"the identity cannot be read: ${e.getMessage}") }
+    checkIdentity(found, kind)
+    found
+  }
+
+  private def checkIdentity(found: FrameIdentity, kind: Byte): Unit = {
+    val isExpected = found.store == request.store && found.version == request.version &&
+      kind == request.kind.code && found.parent.isDefined == (request.kind == FrameKind.Delta)
+    if (!isExpected) {
+      val name = FrameKind.all.find(_.code == kind).fold(s"kind $kind")(_.extension)
+      throw Errors.frameMisplaced(
+        request.path,
+        s"${request.store} ${request.version}.${request.kind.extension}",
+        s"${found.store} ${found.version}.$name")
+    }
+  }
+
+  private def readBlock(first: Array[Byte], raw: Int): Int = {
+    val rest = read(BlockHeaderBytes - 4, "a block header")
+    val head = wrap(rest)
+    val stored = head.getInt
+    val count = head.getInt
+    val expected = head.getInt
+    if (raw < 0 || raw > MaxBlockBytes || stored <= 0 || stored > MaxBlockBytes || count <= 0) {
+      throw damaged(s"the header of block $blocks is impossible")
+    }
+    scratch.growStored(stored)
+    readInto(scratch.stored, stored, s"block $blocks")
+    crc.reset()
+    updateWithInt(headerCrc)
+    updateWithInt(blocks)
+    crc.update(first)
+    crc.update(rest, 0, BlockCheckedBytes - 4)
+    crc.update(scratch.stored, 0, stored)
+    if (crc.getValue.toInt != expected) throw damaged(s"the checksum of block $blocks is wrong")
+    decode(raw, stored)
+    rawLength = raw
+    blocks += 1
+    records += count
+    count
+  }
+
+  private def decode(raw: Int, stored: Int): Unit = {
+    scratch.growRaw(raw)
+    val decoded =
+      if (codec == CodecNone) {
+        System.arraycopy(scratch.stored, 0, scratch.raw, 0, Math.min(stored, raw))
+        stored
+      } else {
+        try scratch.decompressor
+          .decompressByteArray(scratch.raw, 0, raw, scratch.stored, 0, stored)
+        catch { case e: ZstdException => throw damaged(s"block $blocks: ${e.getMessage}") }
+      }
+    if (decoded != raw) throw damaged(s"block $blocks holds $decoded bytes and not $raw")
+  }
+
+  private def readTrailer(first: Array[Byte]): Unit = {
+    val rest = read(TrailerBytes - 4, "the trailer")
+    val fields = wrap(rest)
+    val found = FrameTrailer(fields.getInt, fields.getLong, fields.getLong)
+    val length = fields.getLong
+    val expected = fields.getInt
+    crc.reset()
+    updateWithInt(headerCrc)
+    crc.update(first)
+    crc.update(rest, 0, TrailerCheckedBytes - 4)
+    if (crc.getValue.toInt != expected) throw damaged("the checksum of the trailer is wrong")
+    if (fields.getInt != TrailerMagic) throw damaged("it does not end with the magic of a frame")
+    if (found.blocks != blocks || found.records != records || length != position) {
+      throw damaged("the trailer does not fit the blocks before it")
+    }
+    if (in.read() >= 0) throw damaged(s"bytes follow the trailer, which ends at $position")
+    end = Some(found)
+  }
+
+  private def updateWithInt(value: Int): Unit = crc.update(buffer(4).putInt(value).flip())
+
+  private def read(length: Int, what: String): Array[Byte] = {
+    val bytes = new Array[Byte](length)
+    readInto(bytes, length, what)
+    bytes
+  }
+
+  private def readInto(bytes: Array[Byte], length: Int, what: String): Unit = {
+    val got = in.readNBytes(bytes, 0, length)
+    position += got
+    if (got < length) throw damaged(s"it ends at byte $position, inside $what")
+  }
+}

@@ -1,0 +1,44 @@
+package io.cleancut.format
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import io.cleancut.{StateVersion, StoreId}
+
+/** The only place that builds and parses the names of level 0 objects, relative to the root. */
+object StoreLayout {
+
+  /** Directory of everything that Cleancut keeps, below a query's checkpoint location. */
+  val RootName: String = "cleancut"
+
+  val FormatObject: String = "format.json"
+
+  private val VersionDigits = 20
+  private val Name = """(\d{20})-([0-9a-f]{32})\.(delta|base)""".r
+
+  /** `stores/<operator>/<partition>/<store>`. */
+  def storeDirectory(store: StoreId): String =
+    s"stores/${store.operator}/${store.partition}/${escape(store.name)}"
+
+  def objectName(version: StateVersion, kind: FrameKind): String =
+    s"${padded(version.number)}-${version.id}.${kind.extension}"
+
+  /** The version and kind that a name in a store's directory stands for; None for foreign files. */
+  def parseObjectName(name: String): Option[(StateVersion, FrameKind)] = name match {
+    case Name(number, id, extension) =>
+      number.toLongOption.filter(_ > 0).map { n =>
+        (StateVersion(n, id), FrameKind.all.find(_.extension == extension).get)
+      }
+    case _ => None
+  }
+
+  private def padded(number: Long): String = {
+    val digits = number.toString
+    "0" * (VersionDigits - digits.length) + digits
+  }
+
+  private def escape(name: String): String = name.getBytes(UTF_8).map { b =>
+    val c = (b & 0xff).toChar
+    val isPlain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')
+    if (isPlain || c == '_' || c == '-') c.toString else f"%%${b & 0xff}%02X"
+  }.mkString
+}
