@@ -1,11 +1,15 @@
 package io.cleancut.conf
 
-/** One configuration key, declared in [[Keys]] and nowhere else.
-  *
-  * @param shortName the part behind [[Keys.Prefix]]
-  * @param doc       what it does and what a higher or lower value costs
-  * @param since     the first release that knows it
-  */
+/**
+ * One configuration key, declared in [[Keys]] and nowhere else.
+ *
+ * @param shortName
+ *   the part behind [[Keys.Prefix]]
+ * @param doc
+ *   what it does and what a higher or lower value costs
+ * @param since
+ *   the first release that knows it
+ */
 final case class Key[A](
     shortName: String,
     doc: String,

@@ -1,9 +1,11 @@
 package io.cleancut.conf
 
-/** How the values of a key are written.
-  *
-  * @param unit what a value counts, for the reader of the documentation
-  */
+/**
+ * How the values of a key are written.
+ *
+ * @param unit
+ *   what a value counts, for the reader of the documentation
+ */
 final class KeyType[A] private (
     val unit: String,
     val allowed: String,
@@ -26,7 +28,10 @@ object KeyType {
       _.toString
     )
 
-  /** A duration in milliseconds. A bare number is refused, because Spark's own keys differ on its unit. */
+  /**
+   * A duration in milliseconds. A bare number is refused, because Spark's own keys differ on its
+   * unit.
+   */
   def durationMs(maxMs: Long): KeyType[Long] =
     new KeyType[Long](
       "duration",

@@ -1,8 +1,9 @@
 package io.cleancut.conf
 
-/** Every configuration key of Cleancut. What Spark has a key for already (versions to keep, deltas
-  * before a snapshot, maintenance interval) is read from Spark's key and has none here.
-  */
+/**
+ * Every configuration key of Cleancut. What Spark has a key for already (versions to keep, deltas
+ * before a snapshot, maintenance interval) is read from Spark's key and has none here.
+ */
 object Keys {
 
   /** Spark hands the keys below `spark.sql.streaming.stateStore.` to executors, and no others. */

@@ -3,7 +3,9 @@ package io.cleancut.conf
 /** Renders [[Keys]] for people: a file to start from, and the reference page. */
 object KeysDoc {
 
-  /** `conf/cleancut-defaults.conf`, in the syntax of spark-defaults.conf, every key commented out. */
+  /**
+   * `conf/cleancut-defaults.conf`, in the syntax of spark-defaults.conf, every key commented out.
+   */
   def defaultsConf: String = {
     val header =
       """|# Every configuration key of Cleancut with its default. Generated from Keys.scala: make docs.

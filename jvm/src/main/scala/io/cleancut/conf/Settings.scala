@@ -10,11 +10,12 @@ object Settings {
   val Default: Settings =
     Settings(Keys.CompressionLevel.default, Keys.AcquireTimeout.default)
 
-  /** Reads what lies below [[Keys.Prefix]] and leaves all other keys alone.
-    *
-    * @throws io.cleancut.error.CleancutException
-    *   CLEANCUT_CONF_INVALID, which names every wrong value and every unknown key at once
-    */
+  /**
+   * Reads what lies below [[Keys.Prefix]] and leaves all other keys alone.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CONF_INVALID, which names every wrong value and every unknown key at once
+   */
   def from(confs: Map[String, String]): Settings = {
     val compressionLevel = Keys.CompressionLevel.read(confs)
     val acquireTimeoutMs = Keys.AcquireTimeout.read(confs)

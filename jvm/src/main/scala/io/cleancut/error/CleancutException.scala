@@ -2,14 +2,17 @@ package io.cleancut.error
 
 import java.util.{LinkedHashMap => JLinkedHashMap, Map => JMap}
 
-/** The one exception type of Cleancut's JVM side, made by the factories of [[Errors]] only.
-  *
-  * Python recognises it by [[getErrorId]] in the cause chain, never by its text. Parameters are
-  * strings, so that it serializes from an executor to the driver whatever they were made of.
-  *
-  * @param errorId the key of the error class in `error/cleancut-error-classes.json`
-  * @param params  facts by name, in the order in which the message lists them
-  */
+/**
+ * The one exception type of Cleancut's JVM side, made by the factories of [[Errors]] only.
+ *
+ * Python recognises it by [[getErrorId]] in the cause chain, never by its text. Parameters are
+ * strings, so that it serializes from an executor to the driver whatever they were made of.
+ *
+ * @param errorId
+ *   the key of the error class in `error/cleancut-error-classes.json`
+ * @param params
+ *   facts by name, in the order in which the message lists them
+ */
 final class CleancutException private[error] (
     val errorId: String,
     val kind: ErrorKind,

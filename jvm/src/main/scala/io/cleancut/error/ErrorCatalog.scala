@@ -1,24 +1,31 @@
 package io.cleancut.error
 
+import java.nio.charset.StandardCharsets.UTF_8
+
 import scala.collection.immutable.SortedMap
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.core.JsonParser
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
-/** Every error class by its id, as the packaged JSON file declares them. Python reads the same file. */
+/**
+ * Every error class by its id, as the packaged JSON file declares them. Python reads the same file.
+ */
 object ErrorCatalog {
   val Resource = "error/cleancut-error-classes.json"
 
-  lazy val classes: SortedMap[String, ErrorClass] = {
+  lazy val classes: SortedMap[String, ErrorClass] = parse(json)
+
+  /** The packaged file as it stands. */
+  private[cleancut] def json: String = {
     val in = getClass.getClassLoader.getResourceAsStream(Resource)
     if (in == null) throw new IllegalStateException(s"$Resource is not on the class path.")
-    try parse(in.readAllBytes())
+    try new String(in.readAllBytes(), UTF_8)
     finally in.close()
   }
 
   /** @throws IllegalArgumentException on a doubled id, an unknown kind or a missing field */
-  private[error] def parse(json: Array[Byte]): SortedMap[String, ErrorClass] = {
+  private[error] def parse(json: String): SortedMap[String, ErrorClass] = {
     val mapper = new ObjectMapper
     mapper.enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
     val fields = mapper.readTree(json).properties.asScala

@@ -1,10 +1,13 @@
 package io.cleancut.error
 
-/** One entry of `error/cleancut-error-classes.json`.
-  *
-  * @param message the problem and its cause, with `{parameter}` where a fact goes
-  * @param remedy  what to do about it, with parameters likewise
-  */
+/**
+ * One entry of `error/cleancut-error-classes.json`.
+ *
+ * @param message
+ *   the problem and its cause, with `{parameter}` where a fact goes
+ * @param remedy
+ *   what to do about it, with parameters likewise
+ */
 final case class ErrorClass(id: String, kind: ErrorKind, message: String, remedy: String) {
 
   /** `[ID] problem. remedy. name=value …`, where facts that the text has named are not repeated. */

@@ -1,10 +1,11 @@
 package io.cleancut.error
 
-/** One factory per error class that the JVM side raises. A factory only makes the exception, so
-  * that the `throw` stands where the compiler sees it.
-  *
-  * Versions are state versions, sizes bytes, waits milliseconds.
-  */
+/**
+ * One factory per error class that the JVM side raises. A factory only makes the exception, so that
+ * the `throw` stands where the compiler sees it.
+ *
+ * Versions are state versions, sizes bytes, waits milliseconds.
+ */
 object Errors {
 
   def frameDamaged(

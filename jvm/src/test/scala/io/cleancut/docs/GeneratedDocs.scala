@@ -4,16 +4,20 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path}
 
 import io.cleancut.conf.KeysDoc
-import io.cleancut.error.ErrorsDoc
+import io.cleancut.error.{ErrorCatalog, ErrorsDoc}
 
-/** The documents that are made from code. `make docs` writes them, [[GeneratedDocsSuite]] compares. */
+/**
+ * The documents that are made from code. `make docs` writes them, [[GeneratedDocsSuite]] compares.
+ */
 object GeneratedDocs {
 
   /** Content by path from the root of the project. */
   def contents: Seq[(String, String)] = Seq(
     "conf/cleancut-defaults.conf" -> KeysDoc.defaultsConf,
     "docs/reference/configuration.md" -> KeysDoc.markdown,
-    "docs/reference/errors.md" -> ErrorsDoc.markdown
+    "docs/reference/errors.md" -> ErrorsDoc.markdown,
+    // Python reads its own copy, because it maps errors without opening the jar.
+    "python/cleancut/error-classes.json" -> ErrorCatalog.json
   )
 
   def main(args: Array[String]): Unit =

@@ -1,7 +1,6 @@
 package io.cleancut.error
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, ObjectInputStream, ObjectOutputStream}
-import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.jdk.CollectionConverters._
 
@@ -60,10 +59,7 @@ class ErrorsSuite extends AnyFunSuite {
   }
 
   test("the classes are sorted in the file") {
-    val in = getClass.getClassLoader.getResourceAsStream(ErrorCatalog.Resource)
-    val text = new String(in.readAllBytes(), UTF_8)
-    in.close()
-    val ids = "(?m)^  \"(\\w+)\": \\{$".r.findAllMatchIn(text).map(_.group(1)).toSeq
+    val ids = "(?m)^  \"(\\w+)\": \\{$".r.findAllMatchIn(ErrorCatalog.json).map(_.group(1)).toSeq
     assert(ids == ids.sorted && ids.toSet == ErrorCatalog.classes.keySet)
   }
 
@@ -98,7 +94,7 @@ class ErrorsSuite extends AnyFunSuite {
   }
 
   private def rejected(json: String): String =
-    intercept[Exception](ErrorCatalog.parse(json.getBytes(UTF_8))).getMessage
+    intercept[Exception](ErrorCatalog.parse(json)).getMessage
 
   test("a doubled id is refused") {
     val one = """"A": {"kind": "BUG", "message": "m", "remedy": "r"}"""
