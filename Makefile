@@ -1,0 +1,86 @@
+# The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup jar fmt check unit spark chaos test demo bench wheel docs clean
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+JAR := python/cleancut/jars/cleancut_2.13-$(VERSION).jar
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+INSTALLED := $(VENV)/.cleancut-installed
+SBT := project/sbt
+PYTEST := $(PYTHON) -m pytest
+BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.properties)
+JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
+
+# What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
+SBT_CHECK := scalafmtCheckAll scalafmtSbtCheck Test/compile bench/Jmh/compile
+SBT_UNIT := core/test
+
+help:  ## list the tasks
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(INSTALLED)  ## create .venv with all that development needs
+	@project/check-java
+
+$(PYTHON):
+	project/create-venv $(VENV)
+
+$(INSTALLED): pyproject.toml hatch_build.py | $(PYTHON)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[demo,dev,s3]'
+	@touch $@
+
+jar: $(JAR)  ## build the jar into the Python package
+
+$(JAR): $(JVM_SOURCES) | setup
+	$(SBT) core/assembly
+	@touch $@
+
+fmt: setup  ## format everything
+	$(SBT) scalafmtAll scalafmtSbt
+	$(PYTHON) -m ruff format
+	$(PYTHON) -m ruff check --fix
+
+check: setup check-python  ## formatters, compilers with fatal warnings, linters, types
+	$(SBT) $(SBT_CHECK)
+
+.PHONY: check-python
+check-python: setup
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m mypy
+
+unit: setup  ## tests without a Spark session, both languages
+	$(SBT) $(SBT_UNIT)
+	$(PYTEST) tests/unit $(ARGS)
+
+spark: $(JAR)  ## Python tests with a Spark session
+	$(PYTEST) tests/spark $(ARGS)
+
+chaos: $(JAR)  ## kills and damage at random; SEED=n replays
+	$(PYTEST) tests/chaos $(ARGS)
+
+test: setup check-python  ## check and all tests; installs what it needs
+	$(SBT) $(SBT_CHECK) core/assembly $(SBT_UNIT)
+	@touch $(JAR)
+	$(PYTEST) $(ARGS)
+
+demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'
+	$(PYTHON) -m demo $(ARGS)
+
+bench: setup  ## JMH micro benchmarks; ARGS is JMH's
+	$(SBT) "bench/Jmh/run $(ARGS)"
+
+wheel: $(JAR)  ## build dist/*.whl with the jar inside
+	rm -rf dist
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls -l dist
+
+docs: setup  ## regenerate conf/ and docs/reference/ from the code
+	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"
+
+clean:  ## remove what the build made; .venv and the sbt launcher stay
+	rm -rf target project/target project/project jvm/target jvm/bench/target dist
+	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache
