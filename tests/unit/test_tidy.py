@@ -1,0 +1,185 @@
+"""Style as a test: sizes, forbidden imports, and calls that belong to the injected clock."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAX_FILE_LINES = 700
+MAX_FUNCTION_LINES = 70
+MAX_WIDTH = 100
+
+PURE_PACKAGES = ("format", "error", "conf", "engine")
+CLOCK = "jvm/src/main/scala/io/cleancut/Clock.scala"
+
+BANNED_CALLS = {
+    r"\bSystem\.(currentTimeMillis|nanoTime)\b": "take the time from the injected Clock",
+    r"\bThread\.sleep\b": "wait through the injected Clock",
+    r"\bnew (scala\.util\.|java\.util\.|)Random\b": "take random numbers from the injected Clock",
+    r"\bUUID\.randomUUID\b": "take ids from the injected Clock",
+}
+
+FOREIGN_TEXT = {
+    r"(?<![\w.$}~*])/(root|work|home|Users)/": "a path of one machine",
+    r"(?<!\w)/tmp/[a-z]": "a path of one machine",
+    r"\b[Ii]ssue #?\d": "a number that means nothing outside a tracker",
+    r"https?://[\w.-]*(maven|sonatype|pypi|pythonhosted|npmjs|artifact|registry)": "a registry",
+    r"\b(TODO|FIXME|XXX)\b(?!\(docs/design/)": "a TODO without its design document",
+}
+
+
+def tracked(*suffixes: str) -> list[Path]:
+    """All files of the project with one of the suffixes, new ones included."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    paths = (ROOT / name for name in listed.split("\0") if name.endswith(suffixes))
+    return sorted(path for path in paths if path.is_file())
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def matches(paths: list[Path], banned: dict[str, str]) -> Iterator[str]:
+    for path in paths:
+        for number, line in enumerate(lines_of(path), start=1):
+            for pattern, reason in banned.items():
+                if re.search(pattern, line):
+                    yield f"{named(path)}:{number}: {reason}: {line.strip()}"
+
+
+def python_functions(source: str) -> Iterator[tuple[str, int]]:
+    """Name and length in lines of each function."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def scala_functions(source: str) -> Iterator[tuple[str, int]]:
+    """Name and length in lines of each `def` in formatted code.
+
+    A body is indented deeper than its `def`; at the same depth stand only the brackets that close
+    the parameter list or the body.
+    """
+    lines = source.splitlines()
+    for start, line in enumerate(lines):
+        found = re.match(r"( *)(?:[\w\[\]]+ )*def (\w+|`.+?`|\W+)", line)
+        if found is None:
+            continue
+        depth, end = len(found[1]), start
+        for number, following in enumerate(lines[start + 1 :], start + 1):
+            indent = len(following) - len(following.lstrip())
+            if following.strip() and indent <= depth and following.lstrip()[0] not in ")}|":
+                break
+            if following.strip():
+                end = number
+            if following.startswith(" " * depth + "}"):
+                break
+        yield found[2], end - start + 1
+
+
+def test_no_file_is_longer_than_the_hard_stop() -> None:
+    sizes = {named(path): len(lines_of(path)) for path in tracked(".scala", ".py")}
+    assert sizes
+    assert {name: size for name, size in sizes.items() if size > MAX_FILE_LINES} == {}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "functions"), [(".py", python_functions), (".scala", scala_functions)]
+)
+def test_no_function_is_longer_than_the_hard_stop(
+    suffix: str, functions: Callable[[str], Iterator[tuple[str, int]]]
+) -> None:
+    found = [
+        (named(path), name, size)
+        for path in tracked(suffix)
+        for name, size in functions(path.read_text(encoding="utf-8"))
+    ]
+    assert found
+    assert [entry for entry in found if entry[2] > MAX_FUNCTION_LINES] == []
+
+
+def test_no_line_of_code_is_wider_than_the_limit() -> None:
+    wide = [
+        f"{named(path)}:{number}"
+        for path in tracked(".scala", ".sbt", ".py", ".sh")
+        for number, line in enumerate(lines_of(path), start=1)
+        if len(line) > MAX_WIDTH
+    ]
+    assert wide == []
+
+
+def test_pure_packages_know_neither_spark_nor_hadoop() -> None:
+    main = ROOT / "jvm/src/main/scala/io/cleancut"
+    pure = [path for package in PURE_PACKAGES for path in (main / package).rglob("*.scala")]
+    assert pure
+    reason = "a pure package needs no cluster to be tested"
+    assert list(matches(pure, {r"\borg\.apache\.(spark|hadoop)\b": reason})) == []
+
+
+def test_spark_private_code_lies_in_one_package() -> None:
+    home = "jvm/src/main/scala/org/apache/spark/sql/execution/streaming/state/cleancut/"
+    outside = [
+        named(path)
+        for path in tracked(".scala")
+        if named(path).startswith("jvm/src/main/scala/org/") and not named(path).startswith(home)
+    ]
+    assert outside == []
+
+
+def test_time_sleep_and_chance_come_from_the_clock_alone() -> None:
+    main = [path for path in tracked(".scala") if named(path).startswith("jvm/src/main/")]
+    assert list(matches([path for path in main if named(path) != CLOCK], BANNED_CALLS)) == []
+
+
+def test_the_project_speaks_of_itself_alone() -> None:
+    suffixes = (".scala", ".sbt", ".py", ".md", ".toml", ".json", ".conf", "Makefile", ".sh")
+    texts = [path for path in tracked(*suffixes) if path != Path(__file__).resolve()]
+    assert list(matches(texts, FOREIGN_TEXT)) == []
+
+
+def test_every_key_is_read_into_the_settings() -> None:
+    main = ROOT / "jvm/src/main"
+    keys = (main / "scala/io/cleancut/conf/Keys.scala").read_text(encoding="utf-8")
+    declared = re.findall(r"^  val (\w+): Key\[", keys, re.MULTILINE)
+    settings = (main / "scala/io/cleancut/conf/Settings.scala").read_text(encoding="utf-8")
+    assert declared
+    assert [key for key in declared if f"Keys.{key}.read" not in settings] == []
+
+
+def test_function_lengths_are_measured_right() -> None:
+    scala = "\n".join(
+        [
+            "class A {",
+            "  def one: Int = 1",
+            "",
+            "  private def two(",
+            "      a: Int",
+            "  ): Int = {",
+            "    a",
+            "  }",
+            "",
+            "  override def three(): Int =",
+            "    if (true) 1",
+            "    else 2",
+            "",
+            "  val after = 1",
+            "}",
+        ]
+    )
+    assert list(scala_functions(scala)) == [("one", 1), ("two", 5), ("three", 3)]
+    python = "def one():\n    return 1\n\n\nasync def two():\n    return 2\n"
+    assert [size for _, size in python_functions(python)] == [2, 2]
