@@ -1,0 +1,1 @@
+"""Consistent cuts for Spark Structured Streaming."""
