@@ -6,7 +6,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class JarHook(BuildHookInterface):  # type: ignore[type-arg, misc]  # hatchling is untyped here
+class JarHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is untyped here
     """Adds the jar of this very version to the wheel, although git ignores it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
