@@ -20,7 +20,7 @@ object PySpark {
   def jars(home: File): Seq[Attributed[File]] =
     (home / "jars" * "*.jar").get.sortBy(_.getName).map(Attributed.blank)
 
-  /** The JVM options that Spark's launcher passes, asked of the launcher so that they never drift. */
+  /** The JVM options that Spark's launcher passes, asked of it so that they never drift. */
   def javaOptions(home: File): Seq[String] = {
     val jar = home / "jars" / s"spark-launcher_2.13-${Versions.Spark}.jar"
     val loader = new URLClassLoader(Array(jar.toURI.toURL), null)

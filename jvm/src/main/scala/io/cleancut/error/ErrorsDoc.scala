@@ -7,9 +7,9 @@ object ErrorsDoc {
     val header =
       """|# Errors
          |
-         |Generated from `cleancut-error-classes.json` by `make docs`. Every error of Cleancut has an id,
-         |which never changes its meaning, and a kind, which says what to do next. A message reads
-         |`[ID] problem. remedy. name=value …`.
+         |Generated from `cleancut-error-classes.json` by `make docs`. Every error of Cleancut
+         |has an id, which never changes its meaning, and a kind, which says what to do next.
+         |A message reads `[ID] problem. remedy. name=value …`.
          |
          || kind | next act |
          ||---|---|
