@@ -22,13 +22,16 @@ SBT_UNIT := core/test
 help:  ## list the tasks
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-setup: $(INSTALLED)  ## create .venv with all that development needs
+setup: java $(INSTALLED)  ## create .venv with all that development needs
+
+.PHONY: java
+java:
 	@project/check-java
 
-$(PYTHON):
+$(PYTHON): | java
 	project/create-venv $(VENV)
 
-$(INSTALLED): pyproject.toml hatch_build.py | $(PYTHON)
+$(INSTALLED): pyproject.toml hatch_build.py | java $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[demo,dev,s3]'
 	@touch $@
 
