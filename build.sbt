@@ -57,8 +57,11 @@ lazy val testSettings = Seq(
   Test / baseDirectory := (LocalRootProject / baseDirectory).value,
   Test / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
   Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),
-  // local-cluster starts executors from Spark's own directory.
-  Test / envVars += "SPARK_HOME" -> pySparkHome.value.getPath,
+  // local-cluster starts executors as Spark's own scripts would, which set these two.
+  Test / envVars ++= Map(
+    "SPARK_HOME" -> pySparkHome.value.getPath,
+    "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
+  ),
   // F: full stack traces. W: no colour.
   Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oWF")
 )
