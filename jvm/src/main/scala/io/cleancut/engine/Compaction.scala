@@ -1,41 +1,48 @@
 package io.cleancut.engine
 
-import java.util.function.BooleanSupplier
-
 /**
  * Rewrites a log without its garbage. The oldest version that the log serves is copied while tasks go
  * on appending ([[copyOldest]]); the versions after it are replayed when no task uses the store
  * ([[catchUp]]), which costs what they changed. The new log serves the same versions as the old one.
  */
 final class Compaction(old: StateLog, orderedBy: Option[RankOf], memory: Memory = Memory.access) {
-  private val oldest = old.versions.head
   private val fresh = new StateLog(old.store, orderedBy, memory)
   private val key = new Bytes
   private val value = new Bytes
+  private var start: Option[StateLog.Version] = None
 
-  /** Copies the oldest version; false if `isCancelled` said so in between, and nothing is left. */
-  def copyOldest(isCancelled: BooleanSupplier): Boolean = {
-    fresh.contents.reserve(oldest.mark.keys)
-    val rows = new TableSnapshot(memory, oldest.view, oldest.mark.end)
-    var copied = 0L
-    var goOn = rows.advance()
-    while (goOn) {
-      copy(rows.address)
-      copied += 1
-      goOn = ((copied & Compaction.CancelMask) != 0 || !isCancelled.getAsBoolean) && rows.advance()
+  /**
+   * Copies the oldest version that the log serves. False if `isWanted` ceased to hold meanwhile, or if
+   * the log was freed.
+   */
+  def copyOldest(isWanted: () => Boolean): Boolean = {
+    val finished = old.pin(old.versions.head.number) { oldest =>
+      start = Some(oldest)
+      fresh.contents.reserve(oldest.mark.keys)
+      val rows = new TableSnapshot(memory, oldest.view, oldest.mark.end)
+      var count = 0L
+      var goOn = isWanted()
+      while (goOn && rows.advance()) {
+        copy(rows.address)
+        count += 1
+        goOn = (count & Compaction.CheckMask) != 0 || isWanted()
+      }
+      goOn
     }
-    val complete = copied == oldest.mark.keys
-    if (!complete) fresh.release()
-    complete
+    finished.getOrElse(false)
   }
 
-  /** Replays the versions after the oldest. The caller makes sure that nobody writes meanwhile. */
+  /**
+   * Replays the versions after the oldest, and gives the new log to the caller. The caller makes sure that
+   * nobody uses the old one meanwhile. It still holds what was copied, because a log is rewound only to
+   * a version that it serves, and none that it serves is older than the one copied.
+   */
   def catchUp(): StateLog = {
-    // A version may have been dropped from the old log's list since; its records are still there.
-    val later = old.versions.dropWhile(_.number <= oldest.number)
+    val oldest = start.get
     var from = oldest.mark.end
+    // The old log may have dropped the oldest version since; its records are still there.
     var versions = old.versions.filter(_ == oldest).map(v => fresh.here(v.number, v.id))
-    later.foreach { version =>
+    old.versions.filter(_.number > oldest.number).foreach { version =>
       replay(from, version.mark.end)
       from = version.mark.end
       versions = versions :+ fresh.here(version.number, version.id)
@@ -67,8 +74,8 @@ final class Compaction(old: StateLog, orderedBy: Option[RankOf], memory: Memory 
 
 object Compaction {
 
-  /** How many rows are copied between two looks at whether to go on. */
-  private val CancelMask = 0xfff
+  /** Rows between two looks at whether the copy is still wanted, less one; a power of two. */
+  private val CheckMask = 0xfff
 
   /** Garbage below this is not worth a copy. */
   private val MinDeadBytes = 4L << 20

@@ -32,7 +32,7 @@ final class RecordBlocks(memory: Memory, family: Int, frame: FrameWriter, scratc
 
   /** Writes out what has gathered, if anything. */
   def flush(): Unit = if (records > 0) {
-    frame.writeBlock(length, records)
+    frame.writeBlock(scratch, length, records)
     length = 0
     records = 0
   }

@@ -2,15 +2,17 @@ package io.cleancut.engine
 
 import java.util.concurrent.atomic.AtomicInteger
 
+import scala.collection.mutable
+
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.format.{BlockScratch, FrameReader, FrameTrailer, FrameWriter}
 
 /**
  * The state of one store in memory: a table, and the versions of it that can still be served.
  *
- * One task at a time uses it; the provider sees to that. Only [[withSnapshot]]'s snapshots may be read in
- * another thread, and only while that thread holds the log ([[retain]], [[release]]): the memory is
- * freed when the last holder lets go, so that a page that somebody may read is never freed.
+ * One task at a time uses it; the provider sees to that. Another thread may read a sealed version while
+ * it holds a [[pin]] on it: pinned rows are not rewound, and the memory is freed when the last holder
+ * ([[retain]], [[release]], [[pin]]) lets go, so that a page that somebody may read is never freed.
  */
 final class StateLog(
     val store: StoreId,
@@ -22,6 +24,7 @@ final class StateLog(
   private val account = parent.child()
   private val table = new Table(memory, account, store.toString, orderedBy)
   private val holders = new AtomicInteger(1)
+  private val pins = mutable.ListBuffer.empty[Version]
 
   @volatile private var retained: Vector[Version] = Vector(here(0L, None))
 
@@ -37,10 +40,33 @@ final class StateLog(
   def find(number: Long, id: Option[String]): Option[Version] =
     retained.find(v => v.number == number && (id.isEmpty || v.id == id))
 
-  /** Undoes everything after `version`, sealed or not. */
-  def rewindTo(version: Version): Unit = {
-    if (table.mark() != version.mark) table.rollback(version.mark)
-    retained = retained.takeWhile(_ != version) :+ version
+  /**
+   * Undoes everything after `version`, sealed or not. False, and nothing done, if another thread reads
+   * rows that would go.
+   */
+  def tryRewindTo(version: Version): Boolean = pins.synchronized {
+    val isFree = pins.forall(pinned => !pinned.mark.isAfter(version.mark))
+    if (isFree) {
+      if (table.mark() != version.mark) table.rollback(version.mark)
+      retained = retained.takeWhile(_ != version) :+ version
+    }
+    isFree
+  }
+
+  /** Runs `read` with a version that stays as it is meanwhile; None if it is not served any more. */
+  def pin[A](number: Long)(read: Version => A): Option[A] = {
+    val pinned = pins.synchronized {
+      val version = find(number, None).filter(_ => retain())
+      version.foreach(pins += _)
+      version
+    }
+    pinned.map { version =>
+      try read(version)
+      finally {
+        pins.synchronized(pins -= version)
+        release()
+      }
+    }
   }
 
   /** Declares what is there now to be `version`, and keeps the last `keep` versions. */
@@ -66,21 +92,24 @@ final class StateLog(
   def scanRank(rank: Long, bound: Int): RankScan = table.scanRank(rank, bound)
 
   /** Applies a frame on top of what is there. The caller seals the version that it makes. */
-  def load(reader: FrameReader, scratch: BlockScratch, expectedKeys: Long): FrameTrailer = {
-    table.reserve(expectedKeys)
+  def load(reader: FrameReader, scratch: BlockScratch): FrameTrailer = {
+    reader.identity.keys.foreach(keys => table.reserve(Math.min(keys, MaxReservedKeys)))
     new FrameLoad(table, DefaultFamily)(reader, scratch)
   }
 
-  /** A writer of the delta from the latest version to what is there now. */
-  def deltaTo(frame: FrameWriter, scratch: BlockScratch): DeltaWriter =
-    new DeltaWriter(table, latest.mark, new RecordBlocks(memory, DefaultFamily, frame, scratch))
+  /** A writer of the delta from the latest version to what will be there; it asks for `frame` late. */
+  def deltaTo(frame: () => FrameWriter): DeltaWriter =
+    new DeltaWriter(memory, table, latest.mark, DefaultFamily, frame)
 
   /** Writes all rows of `version` into a base. May run in any thread that holds the log. */
-  def writeBase(version: Version, frame: FrameWriter, scratch: BlockScratch): Unit = {
-    val blocks = new RecordBlocks(memory, DefaultFamily, frame, scratch)
-    val rows = new TableSnapshot(memory, version.view, version.mark.end)
-    while (rows.advance()) blocks.add(rows.address)
-    blocks.flush()
+  def writeBase(version: Version, frame: FrameWriter): Unit = {
+    val scratch = BlockScratch.borrow()
+    try {
+      val blocks = new RecordBlocks(memory, DefaultFamily, frame, scratch)
+      val rows = new TableSnapshot(memory, version.view, version.mark.end)
+      while (rows.advance()) blocks.add(rows.address)
+      blocks.flush()
+    } finally scratch.giveBack()
     frame.finish(version.mark.keys)
   }
 
@@ -117,6 +146,9 @@ object StateLog {
       id: Option[String],
       mark: Table.Mark,
       view: PagedLog.View)
+
+  /** A damaged count must not take the machine's memory before the damage is found. */
+  private val MaxReservedKeys = 64L << 20
 
   /** The only column family so far. */
   val DefaultFamily: Int = 0

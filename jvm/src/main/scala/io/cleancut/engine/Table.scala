@@ -200,7 +200,9 @@ object Table {
   val MaxRowBytes: Long = 512L << 20
 
   /** A version of a table: where its log ended, and its totals then. */
-  final case class Mark(end: Int, keys: Long, liveBytes: Long, totalBytes: Long)
+  final case class Mark(end: Int, keys: Long, liveBytes: Long, totalBytes: Long) {
+    def isAfter(other: Mark): Boolean = Integer.compareUnsigned(end, other.end) > 0
+  }
 }
 
 /** Maps a key to its place in the order of a family. Keys with the same prefix have the same rank. */

@@ -18,12 +18,16 @@ final case class FamilySchema(
 /** The version that a delta applies to; version 0, the empty store, has no id. */
 final case class Parent(version: Long, id: Option[String])
 
-/** Which frame this is; `parent` is absent in a base. See `docs/FORMAT.md`, "Header". */
+/**
+ * Which frame this is. A base has no `parent`, and tells how many `keys` it holds, so that its reader can
+ * make room before it reads them. See `docs/FORMAT.md`, "Header".
+ */
 final case class FrameIdentity(
     store: StoreId,
     version: StateVersion,
     parent: Option[Parent],
-    families: Seq[FamilySchema]) {
+    families: Seq[FamilySchema],
+    keys: Option[Long] = None) {
 
   def toJson: Array[Byte] = {
     val node = FrameIdentity.mapper.createObjectNode()
@@ -36,6 +40,7 @@ final case class FrameIdentity(
       node.put("parentVersion", p.version)
       p.id.foreach(node.put("parentId", _))
     }
+    keys.foreach(node.put("keys", _))
     if (families.nonEmpty) {
       val array = node.putArray("families")
       families.foreach(f => FrameIdentity.write(array.addObject(), f))
@@ -59,7 +64,8 @@ object FrameIdentity {
       required(node, "partition").asInt,
       required(node, "store").asText)
     val version = StateVersion(required(node, "version").asLong, required(node, "id").asText)
-    FrameIdentity(store, version, parent, families)
+    val keys = Option(node.get("keys")).map(_.asLong)
+    FrameIdentity(store, version, parent, families, keys)
   }
 
   private def write(node: ObjectNode, family: FamilySchema): Unit = {

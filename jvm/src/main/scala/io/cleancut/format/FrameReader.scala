@@ -50,6 +50,9 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
 
   var rawLength: Int = 0
 
+  /** Bytes read so far: at the end, the size of the frame. */
+  def sizeBytes: Long = position
+
   def trailer: FrameTrailer =
     end.getOrElse(throw new IllegalStateException("the frame has not been read to its end"))
 

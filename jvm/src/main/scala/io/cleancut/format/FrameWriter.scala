@@ -13,8 +13,7 @@ final class FrameWriter(
     kind: FrameKind,
     identity: FrameIdentity,
     compressionLevel: Int,
-    out: OutputStream,
-    scratch: BlockScratch) {
+    out: OutputStream) {
   import FrameLayout._
 
   private val crc = new CRC32
@@ -23,14 +22,13 @@ final class FrameWriter(
   private var written = 0L
   private val headerCrc = writeHeader()
 
-  scratch.compressor.setLevel(compressionLevel)
-
   /** Bytes written so far. */
   def sizeBytes: Long = written
 
   /** Writes the first `rawLength` bytes of the scratch's raw buffer, which hold `recordCount` records. */
-  def writeBlock(rawLength: Int, recordCount: Int): Unit = {
+  def writeBlock(scratch: BlockScratch, rawLength: Int, recordCount: Int): Unit = {
     require(rawLength > 0 && recordCount > 0, "a block holds at least one record")
+    scratch.compressor.setLevel(compressionLevel)
     scratch.growStored(Math.toIntExact(Zstd.compressBound(rawLength.toLong)))
     val stored = scratch.stored
     val length = scratch.compressor

@@ -1,0 +1,46 @@
+package io.cleancut.format
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+/** The content of `format.json`: what the directory around it is. */
+final case class FormatNote(queryId: Option[String]) {
+  def toJson: Array[Byte] = {
+    val node = FormatNote.mapper.createObjectNode()
+    node.put("format", FormatNote.Format)
+    node.put("formatVersion", FormatNote.Version)
+    node.put("queryId", queryId.orNull)
+    FormatNote.mapper.writeValueAsBytes(node)
+  }
+}
+
+object FormatNote {
+  private val Format = "cleancut"
+  private val Version = 1
+  private val mapper = new ObjectMapper
+
+  /** What a reader of this release accepts, for messages. */
+  val Supported: String = s"format $Format, formatVersion $Version"
+
+  /** The note, or a description of what was found instead. */
+  def parse(bytes: Array[Byte]): Either[String, FormatNote] =
+    readObject(bytes) match {
+      case None => Left("no JSON object")
+      case Some(node) =>
+        val format = node.path("format").asText
+        val version = node.path("formatVersion").asInt(-1)
+        if (format == Format && version == Version) Right(FormatNote(text(node, "queryId")))
+        else Left(s"format $format, formatVersion $version")
+    }
+
+  /** The query's id out of the `metadata` file that Spark keeps in a checkpoint location. */
+  def queryIdOf(metadata: Array[Byte]): Option[String] = readObject(metadata).flatMap(text(_, "id"))
+
+  private def readObject(bytes: Array[Byte]): Option[JsonNode] =
+    try Option(mapper.readTree(bytes)).filter(_.isObject)
+    catch { case NonFatal(_) => None }
+
+  private def text(node: JsonNode, field: String): Option[String] =
+    Option(node.get(field)).filter(_.isTextual).map(_.asText)
+}

@@ -1,0 +1,39 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import io.cleancut.StateVersion
+import io.cleancut.engine.StateLog
+import io.cleancut.format.FrameKind
+
+/** Writes the latest sealed version of a log as a base. */
+private[cleancut] object BaseWriter {
+
+  /** May run in any thread that holds the log; tasks go on writing meanwhile. */
+  def write(context: StoreContext, versions: StoreVersions, log: StateLog): Unit =
+    log.pin(log.latest.number) { version =>
+      version.id.foreach(id => write(context, versions, log, version, StateVersion(version.number, id)))
+    }.getOrElse(())
+
+  private def write(
+      context: StoreContext,
+      versions: StoreVersions,
+      log: StateLog,
+      version: StateLog.Version,
+      target: StateVersion): Unit = {
+    val file = context.files.create(target, FrameKind.Base)
+    try {
+      val keys = Some(version.mark.keys)
+      val frame =
+        context.frame(FrameKind.Base, target, None, context.families, keys, file)
+      log.writeBase(version, frame)
+      file.commit()
+      versions.baseWritten(target.number, frame.sizeBytes)
+      context.metrics.baseBytes.addAndGet(frame.sizeBytes)
+      context.metrics.basesWritten.incrementAndGet()
+      context.reportBase(target.number)
+    } catch {
+      case e: Throwable =>
+        file.cancel()
+        throw e
+    }
+  }
+}

@@ -1,0 +1,146 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.errors.QueryExecutionErrors
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.StructType
+
+import io.cleancut.Clock
+import io.cleancut.error.Errors
+import io.cleancut.protocol.{BasePlan, Retention}
+
+/**
+ * Spark's contract for a state store provider, over a [[io.cleancut.engine.StateLog]] for each store and
+ * frames below the checkpoint location.
+ *
+ * Order of calls: `init` once; then any number of times `getStore` or `getReadStore`, each followed by
+ * `commit` or `abort`, or `release`; `do…Maintenance` at any time, in other threads; `close` once, possibly
+ * while a handle is still open, which then keeps its memory until it is done.
+ */
+class LogStateStoreProvider extends StateStoreProvider with Logging {
+  @volatile private var context: StoreContext = _
+  @volatile private var versions: StoreVersions = _
+  @volatile private var cleanedTo = 0L
+
+  override def init(
+      stateStoreId: StateStoreId,
+      keySchema: StructType,
+      valueSchema: StructType,
+      keyStateEncoderSpec: KeyStateEncoderSpec,
+      useColumnFamilies: Boolean,
+      storeConfs: StateStoreConf,
+      hadoopConf: Configuration,
+      useMultipleValuesPerKey: Boolean,
+      stateSchemaProvider: Option[StateSchemaProvider]): Unit = {
+    StoreContext.check(useColumnFamilies, useMultipleValuesPerKey, keyStateEncoderSpec)
+    val request = InitRequest(
+      stateStoreId,
+      keySchema,
+      valueSchema,
+      keyStateEncoderSpec,
+      storeConfs,
+      hadoopConf)
+    context = new StoreContext(request, Clock.System)
+    versions = new StoreVersions(context)
+  }
+
+  override def stateStoreId: StateStoreId = context.request.id
+
+  override def getStore(
+      version: Long,
+      stateStoreCkptId: Option[String],
+      forceSnapshotOnCommit: Boolean,
+      loadEmpty: Boolean): StateStore = {
+    val request = WriteRequest(version, stateStoreCkptId, forceSnapshotOnCommit, loadEmpty)
+    loading(version) {
+      StoreStay.open(context, versions, version)(openForWrite(request, _)) { store =>
+        if (!store.hasCommitted) store.abort()
+      }
+    }
+  }
+
+  override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore =
+    loading(version) {
+      StoreStay.open(context, versions, version)(openForRead(version, uniqueId, _))(_.release())
+    }
+
+  /** The read store stays open beside the write store; both belong to one task. */
+  override def upgradeReadStoreToWriteStore(
+      readStore: ReadStateStore,
+      version: Long,
+      uniqueId: Option[String],
+      forceSnapshotOnCommit: Boolean): StateStore =
+    getStore(version, uniqueId, forceSnapshotOnCommit, loadEmpty = false)
+
+  override def doSnapshotMaintenance(): Unit = maintaining("writing a base") {
+    if (versions.position.exists(BasePlan.isDue)) {
+      versions.retainCurrent().foreach { log =>
+        try BaseWriter.write(context, versions, log)
+        finally log.release()
+      }
+    }
+  }
+
+  override def doCleanupMaintenance(): Unit = maintaining("deleting old frames") {
+    val conf = context.request.conf
+    versions.position.foreach { position =>
+      val keepFrom = position.latest - conf.minVersionsToRetain
+      if (keepFrom > 0 && keepFrom - cleanedTo >= Math.max(conf.minVersionsToDelete, 1L)) {
+        val garbage = Retention.garbage(context.files.list(), keepFrom)
+        val limit = conf.maxVersionsToDeletePerMaintenance
+        val chosen = if (limit < 0) garbage else garbage.take(limit)
+        chosen.foreach(g => context.files.delete(g.version, g.kind))
+        if (chosen.size == garbage.size) cleanedTo = keepFrom
+      }
+    }
+  }
+
+  override def doMaintenance(): Unit = {
+    doSnapshotMaintenance()
+    doCleanupMaintenance()
+  }
+
+  override def close(): Unit = if (versions != null) versions.close()
+
+  override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = StoreMetrics.all
+
+  private def openForWrite(request: WriteRequest, stay: StoreStay): LogStateStore = {
+    val current =
+      if (request.withoutDelta) versions.openEmpty(request.version, request.baseId)
+      else versions.openForWrite(request.version, request.baseId)
+    stay.hold(current.log)
+    new LogStateStore(context, versions, stay, current, request)
+  }
+
+  private def openForRead(
+      version: Long,
+      id: Option[String],
+      stay: StoreStay): LogReadStateStore = {
+    val (current, read) = versions.openForRead(version, id)
+    stay.hold(current.log)
+    new LogReadStateStore(context, stay, current, read)
+  }
+
+  private def loading[A](version: Long)(body: => A): A = {
+    if (versions == null) throw Errors.storeClosed(toString, "getStore before init")
+    if (version < 0) throw QueryExecutionErrors.unexpectedStateStoreVersion(version)
+    try body
+    catch {
+      case NonFatal(e) => throw StateStoreErrors.cannotLoadStore(e)
+    }
+  }
+
+  // An exception out of maintenance makes Spark close the provider and load it again. What failed here
+  // is only put off: the next round tries again, and the state in memory is as sound as before.
+  private def maintaining(what: String)(body: => Unit): Unit =
+    try body
+    catch {
+      case NonFatal(e) => logWarning(s"Maintenance ($what) of $context failed; it is tried again", e)
+    }
+
+  override def toString: String = if (context == null) "CleancutStateStore[]" else context.toString
+}

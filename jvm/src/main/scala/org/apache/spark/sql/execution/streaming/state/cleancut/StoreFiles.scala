@@ -1,0 +1,156 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import java.io.{FileNotFoundException, IOException, InputStream}
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{ChecksumException, FileAlreadyExistsException, Path}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.error.Errors
+import io.cleancut.format._
+import io.cleancut.protocol.StoreListing
+
+/**
+ * The frames of one store on the file system of the checkpoint location, and the note at its root that
+ * says what lies there. All goes through Spark's `CheckpointFileManager`, so a frame appears whole
+ * or not at all.
+ */
+private[cleancut] final class StoreFiles(store: StoreId, checkpoint: Path, hadoopConf: Configuration) {
+  private val root = new Path(checkpoint, StoreLayout.RootName)
+  private val directory = new Path(root, StoreLayout.storeDirectory(store))
+  private lazy val manager = CheckpointFileManager.create(directory, hadoopConf)
+  private var isDirectoryMade = false
+
+  def location: String = directory.toString
+
+  def path(version: StateVersion, kind: FrameKind): String =
+    frame(version, kind).toString
+
+  /** One listing of the store's directory; empty if there is no directory yet. */
+  def list(): StoreListing = {
+    val statuses =
+      try manager.list(directory)
+      catch { case _: FileNotFoundException => Array.empty }
+    StoreListing.fromNames(statuses.toSeq.map(_.getPath.getName))
+  }
+
+  /** A file that appears under its final name when it is committed. */
+  def create(version: StateVersion, kind: FrameKind): PendingFile =
+    new PendingFile(() => {
+      makeDirectory()
+      manager.createAtomic(frame(version, kind), overwriteIfPossible = false)
+    })
+
+  /** Runs `read` on a frame that was checked against its identity. */
+  def read[A](version: StateVersion, kind: FrameKind)(read: (FrameReader, BlockScratch) => A): A = {
+    val request = FrameRequest(path(version, kind), store, version, kind)
+    val scratch = BlockScratch.borrow()
+    try {
+      val in = open(frame(version, kind), version)
+      try read(new FrameReader(request, in, scratch), scratch)
+      catch {
+        // The file system found the damage before our own checksum could.
+        case e: ChecksumException => throw damaged(request.path, version, e.getMessage)
+      } finally in.close()
+    } finally scratch.giveBack()
+  }
+
+  def sizeBytes(version: StateVersion, kind: FrameKind): Long = {
+    val path = frame(version, kind)
+    path.getFileSystem(hadoopConf).getFileStatus(path).getLen
+  }
+
+  def delete(version: StateVersion, kind: FrameKind): Unit = manager.delete(frame(version, kind))
+
+  /** Writes the note at the root if there is none. Several stores may try at once; one wins. */
+  def markRoot(): Unit = {
+    val note = new Path(root, StoreLayout.FormatObject)
+    if (!manager.exists(note)) {
+      manager.mkdirs(root)
+      try {
+        val out = manager.createAtomic(note, overwriteIfPossible = false)
+        try {
+          out.write(FormatNote(queryId()).toJson)
+          out.close()
+        } catch {
+          case NonFatal(e) =>
+            out.cancel()
+            throw e
+        }
+      } catch { case _: FileAlreadyExistsException => () }
+    }
+  }
+
+  /** Refuses a root of a format that this release does not know, or one without a note. */
+  def checkRoot(): Unit = {
+    val note = new Path(root, StoreLayout.FormatObject)
+    val bytes =
+      try readAll(note)
+      catch {
+        case _: FileNotFoundException =>
+          throw Errors.formatUnknown(note.toString, "no such file", FormatNote.Supported)
+        case e: ChecksumException =>
+          throw Errors.formatUnknown(note.toString, e.getMessage, FormatNote.Supported)
+      }
+    FormatNote.parse(bytes).left.foreach { found =>
+      throw Errors.formatUnknown(note.toString, found, FormatNote.Supported)
+    }
+  }
+
+  private def frame(version: StateVersion, kind: FrameKind): Path =
+    new Path(directory, StoreLayout.objectName(version, kind))
+
+  private def open(path: Path, version: StateVersion): InputStream =
+    try manager.open(path)
+    catch {
+      case _: FileNotFoundException =>
+        throw Errors.frameMissing(
+          location,
+          store.operator,
+          store.partition,
+          store.name,
+          version.number,
+          s"${path.getName} is gone")
+    }
+
+  private def damaged(path: String, version: StateVersion, detail: String) = Errors.frameDamaged(
+    path,
+    store.operator,
+    store.partition,
+    store.name,
+    version.number,
+    detail)
+
+  private def makeDirectory(): Unit = if (!isDirectoryMade) {
+    manager.mkdirs(directory)
+    isDirectoryMade = true
+  }
+
+  /** Spark's id of the query, which its own file beside our root holds. */
+  private def queryId(): Option[String] =
+    try FormatNote.queryIdOf(readAll(new Path(checkpoint, "metadata")))
+    catch { case _: IOException => None }
+
+  private def readAll(path: Path): Array[Byte] = {
+    val in = manager.open(path)
+    try in.readAllBytes()
+    finally in.close()
+  }
+}
+
+private[cleancut] object StoreFiles {
+
+  /**
+   * The checkpoint location that a store belongs to. Spark names `<checkpointLocation>/state` the root of
+   * all stores; ours lies beside that, not in it.
+   */
+  def checkpointOf(stateRoot: String): Path = {
+    val root = new Path(stateRoot)
+    if (root.getName == "state" && root.getParent != null) root.getParent else root
+  }
+
+}

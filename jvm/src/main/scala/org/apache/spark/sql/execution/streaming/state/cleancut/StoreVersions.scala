@@ -1,0 +1,245 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import scala.util.control.NonFatal
+
+import io.cleancut.StateVersion
+import io.cleancut.engine.{Compaction, StateLog}
+import io.cleancut.error.Errors
+import io.cleancut.format.{FamilySchema, FrameKind, FrameReader, Parent}
+import io.cleancut.protocol.{BasePlan, Chain}
+
+/**
+ * The versions of one store: those in memory, in the current log, and those on file. A version that the
+ * current log does not serve is loaded into a new log; the old one lives on until its last user lets
+ * go of it.
+ *
+ * `openFor…`, `committed`, `drop` and `adoptCompaction` belong to the one user that is in the store
+ * ([[StoreAccess]]); the rest may be called from any thread.
+ */
+private[cleancut] final class StoreVersions(context: StoreContext) {
+  import StoreVersions._
+
+  private var current: Option[Current] = None
+  private var pending: Option[(StateLog, Compaction, Option[PrefixRank])] = None
+  private var isClosed = false
+  private var isCompacting = false
+
+  // Where the files stand, for the decision on the next base.
+  private var baseVersion = 0L
+  private var baseSizeBytes = 0L
+  private var deltaSizeBytes = 0L
+  private var writtenFamilies: Seq[FamilySchema] = Nil
+
+  /** The log, rewound to this very version so that it can be written on. */
+  def openForWrite(number: Long, id: Option[String]): Current =
+    inMemory(number, id)
+      .filter { case (open, version) => open.log.tryRewindTo(version) }
+      .fold(load(number, id)) { case (open, _) => open }
+
+  /** A log that serves this version, and the version in it. */
+  def openForRead(number: Long, id: Option[String]): (Current, StateLog.Version) =
+    inMemory(number, id).getOrElse {
+      val loaded = load(number, id)
+      (loaded, loaded.log.latest)
+    }
+
+  /** An empty log that stands at this version, for a state that is written anew. */
+  def openEmpty(number: Long, id: Option[String]): Current = {
+    val rank = context.newRank()
+    val log = context.newLog(rank)
+    log.startAt(number, id)
+    become(Current(log, rank))
+  }
+
+  /** The schemas that the next delta has to bring, because its chain does not have them yet. */
+  def familiesFor(parent: Long): Seq[FamilySchema] = synchronized {
+    if (parent == 0L || writtenFamilies != context.families) context.families else Nil
+  }
+
+  def deltaWritten(sizeBytes: Long): Unit = synchronized {
+    deltaSizeBytes += sizeBytes
+    writtenFamilies = context.families
+  }
+
+  def baseWritten(version: Long, sizeBytes: Long): Unit = synchronized {
+    if (version > baseVersion) {
+      baseVersion = version
+      baseSizeBytes = sizeBytes
+      deltaSizeBytes = 0L
+    }
+  }
+
+  def position: Option[BasePlan.Position] = synchronized {
+    current.map { open =>
+      BasePlan.Position(
+        open.log.latest.number,
+        baseVersion,
+        deltaSizeBytes,
+        baseSizeBytes,
+        context.request.conf.minDeltasForSnapshot)
+    }
+  }
+
+  /** The current log, held for the caller, who must release it. */
+  def retainCurrent(): Option[StateLog] =
+    synchronized(current.map(_.log).filter(_.retain()))
+
+  /** Forgets the log: its content is not known to be right any more. */
+  def drop(log: StateLog): Unit = synchronized {
+    current.filter(_.log eq log).foreach { open =>
+      open.log.release()
+      current = None
+    }
+  }
+
+  /** Whether a compaction is due and none is under way; if so, one is taken to be under way now. */
+  def mayCompact(): Boolean = synchronized {
+    val may = !isClosed && !isCompacting && pending.isEmpty &&
+      current.exists(open => Compaction.isDue(open.log))
+    if (may) isCompacting = true
+    may
+  }
+
+  def compactionEnded(): Unit = synchronized {
+    isCompacting = false
+  }
+
+  def isCurrent(log: StateLog): Boolean = synchronized(!isClosed && current.exists(_.log eq log))
+
+  /** Leaves a finished copy for the next moment at which nobody uses the store. */
+  def offer(old: StateLog, compaction: Compaction, rank: Option[PrefixRank]): Unit = synchronized {
+    pending.foreach(_._2.abandon())
+    pending = None
+    if (isCurrent(old)) pending = Some((old, compaction, rank)) else compaction.abandon()
+  }
+
+  /** Puts a finished copy in the place of the log that it was made from. */
+  def adoptCompaction(): Unit = synchronized {
+    pending.foreach { case (old, compaction, rank) =>
+      if (isCurrent(old)) {
+        val fresh = compaction.catchUp()
+        old.release()
+        current = Some(Current(fresh, rank))
+      } else compaction.abandon()
+      pending = None
+    }
+  }
+
+  def close(): Unit = synchronized {
+    isClosed = true
+    current.foreach(_.log.release())
+    current = None
+    pending.foreach(_._2.abandon())
+    pending = None
+  }
+
+  private def inMemory(number: Long, id: Option[String]): Option[(Current, StateLog.Version)] =
+    synchronized {
+      val found = current.flatMap(open => open.log.find(number, id).map(open -> _))
+      found.foreach(_ => context.metrics.memoryHits.incrementAndGet())
+      found
+    }
+
+  private def become(opened: Current): Current = synchronized {
+    if (isClosed) {
+      opened.log.release()
+      throw Errors.storeClosed(context.store.toString, "load")
+    }
+    current.foreach(_.log.release())
+    current = Some(opened)
+    opened
+  }
+
+  private def load(number: Long, id: Option[String]): Current = {
+    val rank = context.newRank()
+    val log = context.newLog(rank)
+    try {
+      if (number > 0) loadInto(log, number, id)
+    } catch {
+      case NonFatal(e) =>
+        log.release()
+        throw e
+    }
+    become(Current(log, rank))
+  }
+
+  private def loadInto(log: StateLog, number: Long, id: Option[String]): Unit = {
+    val start = context.clock.monotonicNs()
+    context.files.checkRoot()
+    val chain = Chain.to(context.files.list(), number, id, parentOf) match {
+      case Right(found) => found
+      case Left(broken) => throw missing(number, broken)
+    }
+    synchronized {
+      baseVersion = 0L
+      baseSizeBytes = 0L
+      deltaSizeBytes = 0L
+      writtenFamilies = Nil
+    }
+    chain.base.foreach(version => loadFrame(log, version, FrameKind.Base, None))
+    chain.deltas.foldLeft(chain.base) { (before, version) =>
+      loadFrame(log, version, FrameKind.Delta, Some(before))
+      Some(version)
+    }
+    log.seal(chain.target, keep = 1)
+    context.metrics.loads.incrementAndGet()
+    context.metrics.loadNs.addAndGet(context.clock.monotonicNs() - start)
+    chain.base.foreach(version => context.reportBase(version.number))
+  }
+
+  /** `before`: what a delta must apply to (None within: version 0); None for a base. */
+  private def loadFrame(
+      log: StateLog,
+      version: StateVersion,
+      kind: FrameKind,
+      before: Option[Option[StateVersion]]): Unit =
+    context.files.read(version, kind) { (reader, scratch) =>
+      before.foreach(checkParent(reader, version, _))
+      log.load(reader, scratch)
+      context.metrics.loadedFrames.incrementAndGet()
+      context.metrics.loadedBytes.addAndGet(reader.sizeBytes)
+      synchronized {
+        if (reader.identity.families.nonEmpty) writtenFamilies = reader.identity.families
+        if (kind == FrameKind.Base) {
+          baseVersion = version.number
+          baseSizeBytes = reader.sizeBytes
+          deltaSizeBytes = 0L
+        } else deltaSizeBytes += reader.sizeBytes
+      }
+    }
+
+  private def checkParent(
+      reader: FrameReader,
+      version: StateVersion,
+      before: Option[StateVersion]): Unit = {
+    val expected = before.fold(Parent(0L, None))(b => Parent(b.number, Some(b.id)))
+    val found = reader.identity.parent.get
+    if (found != expected) {
+      throw Errors.frameMisplaced(
+        context.files.path(version, FrameKind.Delta),
+        s"a delta to ${describe(expected)}",
+        s"a delta to ${describe(found)}")
+    }
+  }
+
+  private def parentOf(version: StateVersion): Parent =
+    context.files.read(version, FrameKind.Delta)((reader, _) => reader.identity.parent.get)
+
+  private def missing(number: Long, broken: Chain.Broken) = Errors.frameMissing(
+    context.files.location,
+    context.store.operator,
+    context.store.partition,
+    context.store.name,
+    broken.number,
+    if (broken.number == number) broken.detail
+    else s"version $number cannot be built: ${broken.detail}")
+}
+
+private[cleancut] object StoreVersions {
+
+  /** A log, and the order of its keys where they are ordered. */
+  final case class Current(log: StateLog, rank: Option[PrefixRank])
+
+  private def describe(parent: Parent): String =
+    parent.id.fold(s"version ${parent.version}")(id => s"${parent.version}-$id")
+}
