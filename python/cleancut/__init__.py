@@ -1,1 +1,38 @@
-"""Consistent cuts for Spark Structured Streaming."""
+"""Consistent cuts for Spark Structured Streaming.
+
+`configure` makes a session keep its streaming state in Cleancut, and `Checkpoint` looks into the
+checkpoint of a query without a JVM.
+"""
+
+from cleancut._jar import jar_path
+from cleancut._version import __version__
+from cleancut.checkpoint import Checkpoint
+from cleancut.errors import (
+    CleancutError,
+    DamagedError,
+    FencedError,
+    InternalError,
+    RequestError,
+    RetryableError,
+)
+from cleancut.infos import FrameInfo, InfoList, StoreInfo
+from cleancut.session import configure
+from cleancut.verify import Problem, VerifyReport
+
+__all__ = [
+    "Checkpoint",
+    "CleancutError",
+    "DamagedError",
+    "FencedError",
+    "FrameInfo",
+    "InfoList",
+    "InternalError",
+    "Problem",
+    "RequestError",
+    "RetryableError",
+    "StoreInfo",
+    "VerifyReport",
+    "__version__",
+    "configure",
+    "jar_path",
+]

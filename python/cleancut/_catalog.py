@@ -1,0 +1,49 @@
+"""The error classes, as the packaged JSON file declares them; the JVM side reads the same file."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z]+)\}")
+
+
+@dataclass(frozen=True)
+class ErrorClass:
+    """One entry of the file.
+
+    Attributes:
+        error_id: never changes its meaning.
+        kind: what the reader of the error should do next: RETRY, REOPEN, FIX_REQUEST, DAMAGED, BUG.
+        message: the problem and its cause, with `{parameter}` where a fact goes.
+        remedy: what to do about it, with parameters likewise.
+    """
+
+    error_id: str
+    kind: str
+    message: str
+    remedy: str
+
+    def render(self, params: Mapping[str, str]) -> str:
+        """`[ID] problem. remedy. name=value …`; facts that the text has named are not repeated."""
+
+        def fact(found: re.Match[str]) -> str:
+            return params.get(found[1], found[0])
+
+        text = f"{self.message} {self.remedy}"
+        named = set(_PLACEHOLDER.findall(text))
+        facts = [f"{name}={value}" for name, value in params.items() if name not in named]
+        # One pass, so that a brace within a value is never taken for a parameter.
+        return " ".join([f"[{self.error_id}]", _PLACEHOLDER.sub(fact, text), *facts])
+
+
+@cache
+def error_classes() -> Mapping[str, ErrorClass]:
+    """Every error class by its id."""
+    text = files("cleancut").joinpath("error-classes.json").read_text(encoding="utf-8")
+    return {
+        error_id: ErrorClass(error_id, entry["kind"], entry["message"], entry["remedy"])
+        for error_id, entry in json.loads(text).items()
+    }

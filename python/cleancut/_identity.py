@@ -1,0 +1,111 @@
+"""The identity in a frame's header: which frame this is, and how its rows are read."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cleancut._layout import FrameName, Kind, StoreId
+
+
+@dataclass(frozen=True)
+class Family:
+    """A column family of a store.
+
+    Attributes:
+        family_id: the number that records carry; 0 is the default family.
+        name: Spark's name of the family.
+        key_schema: Spark's `StructType` as parsed JSON.
+        value_schema: likewise.
+    """
+
+    family_id: int
+    name: str
+    key_schema: Mapping[str, Any]
+    value_schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which frame this is.
+
+    Attributes:
+        store: the store that the frame belongs to.
+        name: the name that the frame was written under.
+        parent_version: the version that a delta applies to; None in a base.
+        parent_id: the id of that version; None in a base and where the parent is version 0.
+        families: how to read the rows; empty where the frame leaves them as they are.
+    """
+
+    store: StoreId
+    name: FrameName
+    parent_version: int | None
+    parent_id: str | None
+    families: tuple[Family, ...]
+
+    def __str__(self) -> str:
+        name = self.name
+        return f"{self.store} version={name.version} id={name.version_id} kind={name.kind}"
+
+
+def parse_identity(raw: bytes, kind: Kind) -> Identity:
+    """Reads an identity.
+
+    Raises:
+        ValueError: it breaks a rule of docs/FORMAT.md; the text says which.
+    """
+    fields = json.loads(raw.decode())
+    if not isinstance(fields, dict):
+        raise ValueError("it is not a JSON object")
+    version = _typed(fields, "version", int)
+    families = tuple(_family(family) for family in _typed(fields, "families", list, default=[]))
+    identity = Identity(
+        StoreId(
+            _typed(fields, "operator", int),
+            _typed(fields, "partition", int),
+            _typed(fields, "store", str),
+        ),
+        FrameName(version, _typed(fields, "id", str), kind),
+        _typed(fields, "parentVersion", int, default=None),
+        _typed(fields, "parentId", str, default=None),
+        families,
+    )
+    _check_parent(identity)
+    return identity
+
+
+def _check_parent(identity: Identity) -> None:
+    parent = identity.parent_version
+    if identity.name.kind == "base":
+        if parent is not None or identity.parent_id is not None:
+            raise ValueError("a base has no parent")
+    elif parent is None or not 0 <= parent < identity.name.version:
+        raise ValueError(f"parentVersion {parent} is not below version {identity.name.version}")
+    elif (identity.parent_id is None) != (parent == 0):
+        raise ValueError(f"parentId {identity.parent_id} does not fit parentVersion {parent}")
+    if not identity.families and not parent:
+        raise ValueError("families are missing")
+
+
+def _family(fields: Any) -> Family:
+    if not isinstance(fields, dict):
+        raise ValueError("a family is not a JSON object")
+    return Family(
+        _typed(fields, "id", int),
+        _typed(fields, "name", str),
+        _typed(fields, "keySchema", dict),
+        _typed(fields, "valueSchema", dict),
+    )
+
+
+_REQUIRED: Any = object()
+
+
+def _typed(fields: dict[str, Any], name: str, kind: type, default: Any = _REQUIRED) -> Any:
+    value = fields.get(name, default)
+    if value is _REQUIRED:
+        raise ValueError(f"{name} is missing")
+    # bool is a subclass of int.
+    if name in fields and (not isinstance(value, kind) or isinstance(value, bool)):
+        raise ValueError(f"{name} is not of type {kind.__name__}")
+    return value

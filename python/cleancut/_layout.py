@@ -1,0 +1,98 @@
+"""Builds and parses the names of objects below a query's checkpoint; see docs/FORMAT.md.
+
+No other module knows what an object's name looks like.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+ROOT = "cleancut"
+FORMAT_OBJECT = "format.json"
+STORES = "stores"
+
+Kind = Literal["delta", "base"]
+
+_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
+_FRAME = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.(delta|base)")
+_ESCAPED = re.compile(r"%([0-9A-F]{2})")
+_OUTSIDE_PLAIN = re.compile(rb"[^A-Za-z0-9_-]")
+_MAX_LONG = 2**63 - 1
+_MAX_INT = 2**31 - 1
+
+
+@dataclass(frozen=True, order=True)
+class StoreId:
+    """A state store: Spark's operator id, partition id and store name."""
+
+    operator: int
+    partition: int
+    store: str
+
+    def __str__(self) -> str:
+        return f"operator={self.operator} partition={self.partition} store={self.store}"
+
+    @property
+    def directory(self) -> str:
+        """Path below the root, without a slash at either end."""
+        return f"{STORES}/{self.operator}/{self.partition}/{escape(self.store)}"
+
+
+@dataclass(frozen=True, order=True)
+class FrameName:
+    """The name of a frame within its store's directory.
+
+    Attributes:
+        version: the state version after the frame, at least 1.
+        version_id: the id of that version of that store, 32 lower-case hexadecimal digits.
+        kind: "delta" or "base".
+    """
+
+    version: int
+    version_id: str
+    kind: Kind
+
+    def __str__(self) -> str:
+        return f"{self.version:020d}-{self.version_id}.{self.kind}"
+
+
+def parse_frame_name(name: str) -> FrameName | None:
+    """The frame that a file name stands for; None for the names of foreign files."""
+    found = _FRAME.fullmatch(name)
+    if found is None or not 0 < int(found[1]) <= _MAX_LONG:
+        return None
+    kind: Kind = "base" if found[3] == "base" else "delta"
+    return FrameName(int(found[1]), found[2], kind)
+
+
+def parse_store_directory(path: str) -> StoreId | None:
+    """The store that a directory below the root holds; None for foreign directories."""
+    parts = path.split("/")
+    if len(parts) != 4 or parts[0] != STORES:
+        return None
+    operator, partition, store = _decimal(parts[1]), _decimal(parts[2]), unescape(parts[3])
+    if operator is None or partition is None or partition > _MAX_INT or store is None:
+        return None
+    return StoreId(operator, partition, store)
+
+
+def escape(store: str) -> str:
+    """A store name as a directory name."""
+    escaped = _OUTSIDE_PLAIN.sub(lambda byte: b"%%%02X" % ord(byte[0]), store.encode())
+    return escaped.decode("ascii")
+
+
+def unescape(directory: str) -> str | None:
+    """The store name that a directory name stands for; None where no writer would have named it."""
+    raw = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), directory)
+    try:
+        store = raw.encode("latin-1").decode()
+    except UnicodeError:
+        return None
+    return store if store and escape(store) == directory else None
+
+
+def _decimal(text: str) -> int | None:
+    if _DECIMAL.fullmatch(text) is None or int(text) > _MAX_LONG:
+        return None
+    return int(text)

@@ -1,0 +1,56 @@
+"""The rows of one version of a store, put together from frames."""
+
+from dataclasses import dataclass, field
+
+from cleancut._frame import Frame
+from cleancut._identity import Family
+
+
+@dataclass
+class State:
+    """All live rows of a store at one version; starts as version 0, the empty store.
+
+    Attributes:
+        version: the state version.
+        version_id: its id; None at version 0.
+        families: the column families by id.
+        rows: for each family id, values by key, both in UnsafeRow form.
+    """
+
+    version: int = 0
+    version_id: str | None = None
+    families: dict[int, Family] = field(default_factory=dict)
+    rows: dict[int, dict[bytes, bytes]] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> int:
+        """The number of live keys."""
+        return sum(len(rows) for rows in self.rows.values())
+
+    def apply(self, frame: Frame) -> None:
+        """Brings the state to the version of a frame.
+
+        Args:
+            frame: a base, if the state is at version 0, or a delta of the state's version and id.
+
+        Raises:
+            DamagedError: CLEANCUT_FRAME_DAMAGED; the state is then of no further use.
+        """
+        for family in frame.identity.families:
+            self.families[family.family_id] = family
+            self.rows.setdefault(family.family_id, {})
+        for family_id, key, value in frame.records():
+            rows = self.rows.get(family_id)
+            if rows is None:
+                raise frame.request.damaged(f"a record is of family {family_id}, which is unknown")
+            if value is None:
+                rows.pop(key, None)
+            else:
+                rows[key] = value
+        if self.keys != frame.keys:
+            raise frame.request.damaged(
+                f"the store has {self.keys} live keys after it, and its trailer says {frame.keys}"
+            )
+        if frame.identity.name.kind == "base" and self.keys != frame.record_count:
+            raise frame.request.damaged("it holds a key more than once")
+        self.version, self.version_id = frame.identity.name.version, frame.identity.name.version_id

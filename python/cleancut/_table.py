@@ -1,0 +1,57 @@
+"""The rows of a state as an Arrow table."""
+
+from itertools import islice
+
+import pyarrow as pa
+
+from cleancut._cells import MisfitError
+from cleancut._identity import Family
+from cleancut._listing import Listing
+from cleancut._schema import struct_of
+from cleancut._state import State
+from cleancut.errors import error_of
+
+# Bounds the memory of decoding, and keeps a column of one batch below Arrow's limit of 2 GiB.
+_BATCH_ROWS = 16_384
+
+
+def table_of(state: State, family: Family, listing: Listing) -> pa.Table:
+    """Decodes one column family of a state.
+
+    Returns:
+        A table with the struct columns `key` and `value` and the int32 column `partition`.
+
+    Raises:
+        RequestError: CLEANCUT_COLUMN_UNREADABLE.
+        DamagedError: CLEANCUT_ROW_DAMAGED, where rows do not fit the family's schemas.
+    """
+    key, value = struct_of(family.key_schema, "key"), struct_of(family.value_schema, "value")
+    schema = pa.schema(
+        [
+            pa.field("key", key.arrow),
+            pa.field("value", value.arrow),
+            pa.field("partition", pa.int32()),
+        ]
+    )
+    rows = iter(state.rows[family.family_id].items())
+    batches = []
+    try:
+        while chunk := list(islice(rows, _BATCH_ROWS)):
+            columns = [
+                key.decode_rows([row_key for row_key, _ in chunk]),
+                value.decode_rows([row_value for _, row_value in chunk]),
+                pa.repeat(pa.scalar(listing.store.partition, pa.int32()), len(chunk)),
+            ]
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    except MisfitError as error:
+        store = listing.store
+        raise error_of(
+            "CLEANCUT_ROW_DAMAGED",
+            directory=listing.directory,
+            version=state.version,
+            detail=error,
+            operator=store.operator,
+            partition=store.partition,
+            store=store.store,
+        ) from error
+    return pa.Table.from_batches(batches, schema)

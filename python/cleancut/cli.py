@@ -1,0 +1,138 @@
+"""The command `cleancut`: looks into checkpoints, and prints the configuration for spark-submit."""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from cleancut import display
+from cleancut._jar import jar_path
+from cleancut._version import __version__
+from cleancut.checkpoint import Checkpoint
+from cleancut.errors import CleancutError, DamagedError, error_of
+from cleancut.settings import NOT_GIVEN, Settings
+
+OK = 0
+DAMAGED = 1
+REFUSED = 2
+
+_DEFAULT_LIMIT = 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command.
+
+    Args:
+        arguments: those of the command line; None takes them from the process.
+
+    Returns:
+        The exit status: 0 for success, 1 where the checkpoint is damaged, 2 where the request
+        cannot be met.
+    """
+    parsed = _parser().parse_args(arguments)
+    try:
+        return int(parsed.run(parsed))
+    except CleancutError as error:
+        print(error, file=sys.stderr)
+        return DAMAGED if isinstance(error, DamagedError) else REFUSED
+    except OSError as error:
+        print(f"The checkpoint cannot be read: {error}", file=sys.stderr)
+        return REFUSED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cleancut", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"cleancut {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_conf(commands)
+    listing = _add_reader(commands, "ls", "list the state stores of a checkpoint")
+    listing.set_defaults(run=_ls)
+    state = _add_reader(commands, "state", "show the rows of one operator's state")
+    state.add_argument("--operator", type=int, required=True, help="Spark's operator id")
+    state.add_argument("--store", default="default", help="Spark's name of the store")
+    state.add_argument("--partition", type=int, help="only this partition")
+    state.add_argument("--version", type=int, help="default: the last that all partitions have")
+    state.add_argument("--limit", type=int, default=_DEFAULT_LIMIT, help="rows to show")
+    state.set_defaults(run=_state)
+    verify = _add_reader(commands, "verify", "check every frame; exit with 1 on damage")
+    verify.set_defaults(run=_verify)
+    return parser
+
+
+def _add_conf(commands: Any) -> None:
+    conf = commands.add_parser("conf", help="print the configuration for spark-submit")
+    conf.add_argument("--format", choices=("submit", "properties", "json"), default="submit")
+    conf.add_argument("--compression-level", type=int, default=NOT_GIVEN, help="zstd level")
+    conf.add_argument("--acquire-timeout", default=NOT_GIVEN, help="a duration such as 120s")
+    conf.set_defaults(run=_conf)
+
+
+def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    parser.add_argument("location", metavar="LOCATION", help="a query's checkpointLocation")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _conf(parsed: argparse.Namespace) -> int:
+    settings = Settings(parsed.compression_level, parsed.acquire_timeout)
+    problems = settings.problems()
+    if problems:
+        raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
+    confs, jar = settings.confs(), jar_path()
+    if parsed.format == "submit":
+        lines = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in confs.items()]
+        print(" \\\n".join([f"--jars {shlex.quote(jar)}", *lines]))
+    elif parsed.format == "properties":
+        print("\n".join(f"{key} {value}" for key, value in [("spark.jars", jar), *confs.items()]))
+    else:
+        _print_json({"spark.jars": jar, **confs})
+    return OK
+
+
+def _ls(parsed: argparse.Namespace) -> int:
+    stores = Checkpoint(parsed.location).stores()
+    if parsed.json:
+        _print_json(stores.to_dicts())
+    else:
+        print(stores)
+    return OK
+
+
+def _state(parsed: argparse.Namespace) -> int:
+    table = Checkpoint(parsed.location).state(
+        parsed.operator, store=parsed.store, version=parsed.version, partition=parsed.partition
+    )
+    version = int(table.schema.metadata[b"cleancut.version"])
+    rows = table.slice(0, parsed.limit).to_pylist()
+    if parsed.json:
+        _print_json({"version": version, "total_rows": table.num_rows, "rows": rows})
+        return OK
+    print(display.text_table(table.column_names, [[*map(_plain, row.values())] for row in rows]))
+    print(f"{len(rows)} of {table.num_rows} rows of version {version}")
+    return OK
+
+
+def _verify(parsed: argparse.Namespace) -> int:
+    report = Checkpoint(parsed.location).verify()
+    if parsed.json:
+        _print_json(report.to_dict())
+    else:
+        print(report)
+    return OK if report.ok else DAMAGED
+
+
+def _plain(value: object) -> object:
+    """A cell of a row: structs as JSON, numbers as they are."""
+    return value if isinstance(value, int) else json.dumps(value, default=_text, ensure_ascii=False)
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, default=_text, indent=2, ensure_ascii=False))
+
+
+def _text(value: object) -> str:
+    """What JSON has no form for: bytes in hexadecimal, all else as Python writes it."""
+    return value.hex() if isinstance(value, bytes) else str(value)

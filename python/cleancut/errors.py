@@ -1,0 +1,133 @@
+"""The exceptions of Cleancut, by what their reader should do next.
+
+    CleancutError
+    ├── RetryableError   run it again as it is
+    ├── FencedError      somebody else owns the query now: start it again to go on
+    ├── RequestError     change the call, the query, its configuration or its environment
+    ├── DamagedError     stored data is damaged or missing: restore it before going on
+    └── InternalError    Cleancut broke a rule of its own: report it with its facts
+
+Which class an error belongs to follows from its id alone; `docs/reference/errors.md` lists all ids.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cleancut._catalog import error_classes
+
+__all__ = [
+    "CleancutError",
+    "DamagedError",
+    "FencedError",
+    "InternalError",
+    "RequestError",
+    "RetryableError",
+    "from_java",
+]
+
+
+class CleancutError(Exception):
+    """Base of all errors of Cleancut.
+
+    Attributes:
+        error_id: the id of the error class, such as `CLEANCUT_FRAME_DAMAGED`.
+        params: the facts of this error by name, all of them text.
+    """
+
+    def __init__(self, error_id: str, params: Mapping[str, str], message: str) -> None:
+        super().__init__(error_id, dict(params), message)
+        self.error_id = error_id
+        self.params = dict(params)
+
+    def __str__(self) -> str:
+        return str(self.args[2])
+
+
+class RetryableError(CleancutError):
+    """It may succeed as it is when it is run again; Spark retries a failed task by itself."""
+
+
+class FencedError(CleancutError):
+    """Somebody else owns the query now; start it again to go on."""
+
+
+class RequestError(CleancutError):
+    """The call, the query, its configuration or its environment must change."""
+
+
+class DamagedError(CleancutError):
+    """Stored data is damaged or missing; restore it before going on."""
+
+
+class InternalError(CleancutError):
+    """Cleancut broke a rule of its own; please report it with its facts."""
+
+
+_BY_KIND: Mapping[str, type[CleancutError]] = {
+    "RETRY": RetryableError,
+    "REOPEN": FencedError,
+    "FIX_REQUEST": RequestError,
+    "DAMAGED": DamagedError,
+    "BUG": InternalError,
+}
+
+
+def error_of(error_id: str, **params: object) -> CleancutError:
+    """The exception for an id, with its message; made here only, raised by the caller."""
+    error_class = error_classes()[error_id]
+    texts = {name: str(value) for name, value in params.items()}
+    return _BY_KIND[error_class.kind](error_id, texts, error_class.render(texts))
+
+
+def from_java(exc: BaseException) -> CleancutError | None:
+    """Finds the error of Cleancut's JVM side that an exception from Spark was caused by.
+
+    Args:
+        exc: what PySpark raised, or what `StreamingQuery.exception()` returned. The JVM must still
+            run, because the causes are read from it.
+
+    Returns:
+        The error with its id and facts, `exc` being its `__cause__`; None where Cleancut's JVM side
+        took no part in the failure.
+    """
+    for throwable in _java_throwables(exc):
+        if throwable.getClass().getName() == "io.cleancut.error.CleancutException":
+            error = _translated(throwable)
+            error.__cause__ = exc
+            return error
+    return None
+
+
+def _translated(throwable: Any) -> CleancutError:
+    # The kind comes with the object: a newer jar may know ids that this package does not.
+    kind = _BY_KIND.get(str(throwable.getKind()), InternalError)
+    params = {str(name): str(value) for name, value in dict(throwable.getParams()).items()}
+    return kind(str(throwable.getErrorId()), params, str(throwable.getMessage()))
+
+
+def _java_throwables(exc: BaseException) -> Iterator[Any]:
+    """Every Java throwable behind a Python exception, causes after what they caused."""
+    seen: list[Any] = []
+    for python_exception in _python_causes(exc):
+        # Py4JJavaError carries `java_exception`, PySpark's captured exceptions carry `_origin`.
+        throwable = getattr(python_exception, "java_exception", None)
+        if throwable is None:
+            throwable = getattr(python_exception, "_origin", None)
+        # py4j compares with Java's equals, and a chain of causes may end in a circle.
+        while throwable is not None and not any(throwable == other for other in seen):
+            seen.append(throwable)
+            yield throwable
+            throwable = throwable.getCause()
+
+
+def _python_causes(exc: BaseException) -> Iterator[BaseException]:
+    """The exception and those behind it: PySpark keeps a cause of its own in `_cause`."""
+    seen: list[BaseException] = []
+    waiting: list[BaseException | None] = [exc]
+    while waiting:
+        current = waiting.pop(0)
+        if current is None or any(current is other for other in seen):
+            continue
+        seen.append(current)
+        yield current
+        waiting += [getattr(current, "_cause", None), current.__cause__]

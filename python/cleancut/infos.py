@@ -1,0 +1,132 @@
+"""What the readers of a checkpoint return: values that show themselves as tables."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cleancut import display
+from cleancut._frame import Codec, Frame
+from cleancut._layout import Kind
+from cleancut._listing import Listing
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Info = TypeVar("Info", bound=DataclassInstance)
+else:
+    Info = TypeVar("Info")
+
+
+@dataclass(frozen=True)
+class StoreInfo:
+    """One state store of a query.
+
+    Attributes:
+        operator: Spark's operator id.
+        partition: Spark's partition id.
+        store: Spark's name of the store.
+        versions: the versions that have a frame, ascending.
+        latest_version: the last of them.
+        bytes: the size of all its frames.
+    """
+
+    operator: int
+    partition: int
+    store: str
+    versions: tuple[int, ...]
+    latest_version: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class FrameInfo:
+    """One frame, read whole and found sound.
+
+    Attributes:
+        operator: Spark's operator id.
+        partition: Spark's partition id.
+        store: Spark's name of the store.
+        version: the state version after the frame.
+        id: the id of that version.
+        kind: "delta" (what one epoch changed) or "base" (all live rows).
+        parent_version: the version that a delta applies to; None in a base.
+        parent_id: the id of that version; None in a base and where the parent is version 0.
+        codec: how the blocks are stored.
+        blocks: the number of blocks.
+        records: the number of puts and removes.
+        keys: the number of live keys of the store at this version.
+        raw_bytes: the size of the records.
+        stored_bytes: the size of the records as they are stored.
+        file_bytes: the size of the whole object.
+    """
+
+    operator: int
+    partition: int
+    store: str
+    version: int
+    id: str
+    kind: Kind
+    parent_version: int | None
+    parent_id: str | None
+    codec: Codec
+    blocks: int
+    records: int
+    keys: int
+    raw_bytes: int
+    stored_bytes: int
+    file_bytes: int
+
+
+class InfoList(list[Info]):
+    """A list that shows itself as a table, in a notebook and when it is printed."""
+
+    def __str__(self) -> str:
+        return display.text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return display.html_table(*self._table())
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The same as plain dictionaries."""
+        return [asdict(info) for info in self]
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        if not self:
+            return (), ()
+        names = [field.name for field in fields(self[0])]
+        return names, [[getattr(info, name) for name in names] for info in self]
+
+
+def store_info(listing: Listing) -> StoreInfo:
+    """Describes a store by its listing."""
+    store = listing.store
+    return StoreInfo(
+        operator=store.operator,
+        partition=store.partition,
+        store=store.store,
+        versions=listing.versions,
+        latest_version=listing.versions[-1],
+        bytes=sum(listing.sizes.values()),
+    )
+
+
+def frame_info(frame: Frame) -> FrameInfo:
+    """Describes a frame that was read."""
+    identity = frame.identity
+    return FrameInfo(
+        operator=identity.store.operator,
+        partition=identity.store.partition,
+        store=identity.store.store,
+        version=identity.name.version,
+        id=identity.name.version_id,
+        kind=identity.name.kind,
+        parent_version=identity.parent_version,
+        parent_id=identity.parent_id,
+        codec=frame.codec,
+        blocks=len(frame.blocks),
+        records=frame.record_count,
+        keys=frame.keys,
+        raw_bytes=sum(block.raw_bytes for block in frame.blocks),
+        stored_bytes=sum(block.stored_bytes for block in frame.blocks),
+        file_bytes=frame.size_bytes,
+    )

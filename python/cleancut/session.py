@@ -1,0 +1,128 @@
+"""Configures a Spark session for Cleancut's state store provider."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from cleancut._installed import check_platform, check_pyspark
+from cleancut._jar import JAR_PREFIX, jar_path
+from cleancut._running import check_classic, check_not_running, running_jvm
+from cleancut._user_conf import SUBMIT_ARGS, UserConf, user_conf
+from cleancut.errors import error_of
+from cleancut.settings import (
+    NOT_GIVEN,
+    PROVIDER_CLASS,
+    PROVIDER_KEY,
+    NotGiven,
+    Settings,
+    conf_problems,
+)
+
+if TYPE_CHECKING:
+    # Whoever only reads checkpoints needs no PySpark.
+    from pyspark.sql import SparkSession
+
+_JARS_KEY = "spark.jars"
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+def configure(
+    builder: "SparkSession.Builder",
+    *,
+    compression_level: int | NotGiven = NOT_GIVEN,
+    acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN,
+) -> "SparkSession.Builder":
+    """Makes the session that a builder will create keep streaming state in Cleancut.
+
+    It adds the packaged jar to `spark.jars`, behind what is there, and sets the state store
+    provider. Call it last before `getOrCreate`: what is set on the builder afterwards is not
+    checked. A query that was started with another provider keeps that provider, because Spark
+    records it in the checkpoint.
+
+    Args:
+        builder: a `SparkSession.builder` of classic Spark.
+        compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small); 1
+            unless given.
+        acquire_timeout: how long a task waits for a state store that another attempt of it still
+            holds, as a text with a unit (h, m, s, ms) or a timedelta, at most an hour; 120s unless
+            given.
+
+    Returns:
+        The same builder.
+
+    Raises:
+        TypeError: `builder` is not a builder.
+        RequestError: CLEANCUT_CONNECT_UNSUPPORTED, CLEANCUT_VERSION_UNSUPPORTED,
+            CLEANCUT_SESSION_RUNNING, CLEANCUT_JAR_MISSING, or CLEANCUT_CONF_INVALID with every
+            problem that the options and the configuration have.
+    """
+    if not callable(getattr(builder, "config", None)) or not hasattr(builder, "getOrCreate"):
+        kind = type(builder).__name__
+        raise TypeError(f"configure takes a SparkSession.builder, before getOrCreate, not a {kind}")
+    check_pyspark()
+    options = _options(builder)
+    check_classic(builder, options)
+    jvm = running_jvm()
+    java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
+    check_platform(java)
+    check_not_running(jvm)
+    settings = Settings(compression_level, acquire_timeout)
+    conf, jar = user_conf(options, has_jvm=jvm is not None), jar_path()
+    problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
+    if problems:
+        raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
+    confs = settings.confs() | {_JARS_KEY: ",".join(_jars_with(conf, jar))}
+    for key, value in confs.items():
+        builder.config(key, value)
+    return builder
+
+
+def _options(builder: "SparkSession.Builder") -> dict[str, Any]:
+    # Spark offers no public way to read what a builder holds.
+    return dict(builder._options)
+
+
+def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:
+    """One sentence for each thing that is configured and cannot stay."""
+    given = settings.confs()
+    yield from conf_problems({k: v for k, v in conf.merged().items() if k not in given})
+    provider = conf.get(PROVIDER_KEY)
+    if provider is not None and provider[0] != PROVIDER_CLASS:
+        yield (
+            f"{PROVIDER_KEY} is {provider[0]} in {provider[1]}: remove it there, "
+            f"or do without Cleancut."
+        )
+    for key in (_FILE_MANAGER, f"spark.hadoop.{_FILE_MANAGER}"):
+        manager = conf.get(key)
+        if manager is not None:
+            yield (
+                f"{key} is {manager[0]} in {manager[1]}, and Cleancut is made for Spark's default: "
+                f"remove it there."
+            )
+
+
+def _jar_problems(conf: UserConf, jar: str) -> Iterator[str]:
+    for other in _jars(conf):
+        name = PurePosixPath(other).name
+        if name.startswith(JAR_PREFIX) and name != PurePosixPath(jar).name:
+            yield f"{_JARS_KEY} has {other}, which is not the jar of this release: remove it."
+    submitted = conf.sources.get(SUBMIT_ARGS, {}).get(_JARS_KEY)
+    if submitted is not None and not _contains(submitted.split(","), jar):
+        # spark-submit lets its own arguments win over what the builder says.
+        yield f"{SUBMIT_ARGS} has jars, which take the place of {_JARS_KEY}: add {jar} to them."
+
+
+def _jars(conf: UserConf) -> list[str]:
+    configured = conf.get(_JARS_KEY)
+    return [] if configured is None else [jar for jar in configured[0].split(",") if jar.strip()]
+
+
+def _jars_with(conf: UserConf, jar: str) -> list[str]:
+    jars = _jars(conf)
+    return jars if _contains(jars, jar) else [*jars, jar]
+
+
+def _contains(jars: list[str], jar: str) -> bool:
+    # The same release under another path is the same jar.
+    return PurePosixPath(jar).name in {PurePosixPath(other).name for other in jars}

@@ -1,0 +1,128 @@
+"""The options of the state store provider, checked before Spark starts."""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+PROVIDER_CLASS = "io.cleancut.CleancutStateStoreProvider"
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+PREFIX = "spark.sql.streaming.stateStore.cleancut."
+
+_DURATION = re.compile(r"([0-9]{1,12})\s*(h|m|s|ms)")
+_UNIT_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_MAX_TIMEOUT_MS = 3_600_000
+
+
+class NotGiven(Enum):
+    """The type of an option that was left out, so that None is never taken for "not given"."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return "NOT_GIVEN"
+
+
+NOT_GIVEN = NotGiven.NOT_GIVEN
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of `cleancut.configure` and the configuration key that it sets.
+
+    Attributes:
+        name: the keyword.
+        key: the configuration key.
+        allowed: what values are allowed, in the words of the JVM side.
+        render: a value as the text of the key; None where its type is wrong.
+        accepts: whether the key may have this text.
+    """
+
+    name: str
+    key: str
+    allowed: str
+    render: Callable[[object], str | None]
+    accepts: Callable[[str], bool]
+
+
+def _whole_number(value: object) -> str | None:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_level(text: str) -> bool:
+    return re.fullmatch(r"[+-]?[0-9]{1,9}", text) is not None and -7 <= int(text) <= 19
+
+
+def _duration(value: object) -> str | None:
+    if isinstance(value, timedelta):
+        return f"{value // timedelta(milliseconds=1)}ms"
+    return value.strip() if isinstance(value, str) else None
+
+
+def _is_timeout(text: str) -> bool:
+    found = _DURATION.fullmatch(text)
+    return found is not None and int(found[1]) * _UNIT_MS[found[2]] <= _MAX_TIMEOUT_MS
+
+
+OPTIONS = (
+    Option(
+        "acquire_timeout",
+        f"{PREFIX}acquireTimeout",
+        "a number with a unit (h, m, s, ms) up to 1h",
+        _duration,
+        _is_timeout,
+    ),
+    Option(
+        "compression_level",
+        f"{PREFIX}compressionLevel",
+        "a whole number from -7 to 19",
+        _whole_number,
+        _is_level,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options that were given, unchecked until `problems` is asked."""
+
+    compression_level: int | NotGiven = NOT_GIVEN
+    acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN
+
+    def problems(self) -> list[str]:
+        """One sentence for each option that is wrong."""
+        found = []
+        for option in OPTIONS:
+            value = getattr(self, option.name)
+            text = None if value is NOT_GIVEN else option.render(value)
+            if value is not NOT_GIVEN and (text is None or not option.accepts(text)):
+                found.append(f"{option.name} must be {option.allowed}, not {value!r}.")
+        return found
+
+    def confs(self) -> dict[str, str]:
+        """The configuration that selects the provider, with the options that were given."""
+        confs = {PROVIDER_KEY: PROVIDER_CLASS}
+        for option in OPTIONS:
+            value = getattr(self, option.name)
+            text = None if value is NOT_GIVEN else option.render(value)
+            if text is not None:
+                confs[option.key] = text
+        return confs
+
+
+def conf_problems(confs: Mapping[str, str]) -> list[str]:
+    """One sentence for each wrong value and each unknown key below Cleancut's prefix."""
+    options = {option.key: option for option in OPTIONS}
+    found = []
+    for key, text in sorted(confs.items()):
+        option = options.get(key)
+        if not key.startswith(PREFIX):
+            continue
+        if option is None:
+            nearest = difflib.get_close_matches(key, options, n=1, cutoff=0.0)[0]
+            found.append(f"{key} is not a key; the nearest is {nearest}.")
+        elif not option.accepts(text.strip()):
+            found.append(f"{key} must be {option.allowed}, not '{text}'.")
+    return found
