@@ -14,7 +14,7 @@ object Keys {
     doc = "How hard zstd works on what a commit writes. A higher level makes smaller files and " +
       "costs processor time within the task at every commit; a negative level is faster than 1 " +
       "and compresses less. Files of any level can be read whatever the level is now.",
-    default = 1,
+    default = -2,
     KeyType.int("zstd level", min = -7, max = 19),
     since = "0.1.0"
   )

@@ -78,7 +78,7 @@ object Compaction {
   private val CheckMask = 0xfff
 
   /** Garbage below this is not worth a copy. */
-  private val MinDeadBytes = 4L << 20
+  private val MinDeadBytes = 512L << 10
 
   /**
    * Whether a log is worth compacting: more than half of it is garbage. Each byte copied then frees

@@ -1,15 +1,18 @@
 package io.cleancut.engine
 
-/** Open-addressing table from key to the ref of its newest record. A slot is one word: 32 bits of the
-  * key's hash above the ref; an empty slot is 0, which no ref is. Linear probing, at most
-  * [[HashIndex.MaxLoad]] full; deletion shifts back (Knuth, TAOCP 6.4, algorithm R), so that there are
-  * no tombstones. The place of a slot follows from its own hash bits: growing and deleting never
-  * touch a record.
-  */
+/**
+ * Open-addressing table from key to the ref of its newest record. A slot is one word: 32 bits of
+ * the key's hash above the ref; an empty slot is 0, which no ref is. Linear probing, at most
+ * [[HashIndex.MaxLoad]] full; deletion shifts back (Knuth, TAOCP 6.4, algorithm R), so that there
+ * are no tombstones. The home of a key is given by the upper bits of its hash: so growing and
+ * deleting never touch a record, and keys that come in the order of their hashes fill a table of
+ * any size from front to back, without a cache miss.
+ */
 final class HashIndex(memory: Memory, account: MemoryAccount) {
   import HashIndex._
 
   private var slots = MinSlots
+  private var shift = shiftFor(slots)
   private var table = newTable(slots)
   private var count = 0
 
@@ -17,8 +20,8 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
 
   def sizeBytes: Long = slots.toLong * SlotBytes
 
-  /** The word of the first slot at or after `hash`'s place. Callers walk with [[next]]. */
-  def home(hash: Int): Int = hash & (slots - 1)
+  /** The slot at which a probe for `hash` begins; it goes on with [[next]]. */
+  def home(hash: Int): Int = hash >>> shift
 
   def next(slot: Int): Int = (slot + 1) & (slots - 1)
 
@@ -75,6 +78,7 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
     val grown = newTable(newSlots)
     table = grown
     slots = newSlots
+    shift = shiftFor(slots)
     var i = 0
     while (i < oldSlots) {
       val entry = memory.getLong(oldTable + i.toLong * SlotBytes)
@@ -99,7 +103,11 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
 object HashIndex {
   private val MinSlots = 64
   private val SlotBytes = 8
-  private val MaxLoad = 0.7
+
+  // At this load a probe for an absent key, the dearer one, looks at three slots.
+  private val MaxLoad = 0.55
+
+  private def shiftFor(slots: Int): Int = Integer.numberOfLeadingZeros(slots) + 1
 
   private def toWord(hash: Int, ref: Int): Long = (hash.toLong << 32) | (ref & 0xffffffffL)
 

@@ -27,5 +27,9 @@ object KeyHash {
     fold(h)
   }
 
+  /** The upper half of [[hash64]], by which the hash index is ordered. */
+  def hash32(memory: Memory, base: AnyRef, offset: Long, sizeBytes: Int): Int =
+    (hash64(memory, base, offset, sizeBytes) >>> 32).toInt
+
   private def fold(x: Long): Long = Math.multiplyHigh(x, Multiplier) ^ (x * Multiplier)
 }

@@ -106,8 +106,7 @@ final class StateLog(
     val scratch = BlockScratch.borrow()
     try {
       val blocks = new RecordBlocks(memory, DefaultFamily, frame, scratch)
-      val rows = new TableSnapshot(memory, version.view, version.mark.end)
-      while (rows.advance()) blocks.add(rows.address)
+      HashOrder(memory, version.view, version.mark).foreach(blocks.add)
       blocks.flush()
     } finally scratch.giveBack()
     frame.finish(version.mark.keys)

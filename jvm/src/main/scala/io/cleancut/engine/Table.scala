@@ -161,7 +161,7 @@ final class Table(
   }
 
   private def hashOf(key: Bytes): Int =
-    (KeyHash.hash64(memory, key.base, key.offset, key.length) >>> 32).toInt
+    KeyHash.hash32(memory, key.base, key.offset, key.length)
 
   /** The slot that holds the key, or the empty one at which it belongs. */
   private def probe(key: Bytes, hash: Int): Int = {

@@ -8,6 +8,7 @@ final class TableSnapshot(memory: Memory, view: PagedLog.View, bound: Int) {
 
   private var upcoming = PagedLog.FirstRef
   private var found = 0L
+  private var foundRef = 0
 
   /** Moves to the next row; false at the end. */
   def advance(): Boolean = {
@@ -19,13 +20,18 @@ final class TableSnapshot(memory: Memory, view: PagedLog.View, bound: Int) {
   /** Address of the record that [[advance]] moved to. */
   def address: Long = found
 
+  def ref: Int = foundRef
+
   private def step(): Boolean = {
     val ref = view.skip(upcoming)
     if (ref == view.end || Integer.compareUnsigned(ref, bound) >= 0) return false
     val address = view.address(ref)
     val value = valueLength(memory, address)
     upcoming = ref + (sizeBytes(keyLength(memory, address), value) >>> 3)
-    if (value != Removed && isNewest(memory, address, bound)) found = address
+    if (value != Removed && isNewest(memory, address, bound)) {
+      found = address
+      foundRef = ref
+    }
     true
   }
 }

@@ -1,15 +1,20 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
 import java.io.OutputStream
+import java.util.concurrent.{ExecutionException, Executors}
+
+import scala.util.control.NonFatal
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
 /**
- * Output that becomes a file at [[commit]]. The file is opened as late as possible: creating one costs
- * the file system several round trips, and a task that is aborted should not have paid for it.
+ * Output that becomes a file at [[commit]]. The file is created in another thread while the task works,
+ * since that alone takes a file system milliseconds to tens of them; what is written before it is
+ * there, and any small frame, waits in memory.
  */
 private[cleancut] final class PendingFile(create: () => CancellableFSDataOutputStream)
     extends OutputStream {
+  private val creation = PendingFile.threads.submit(() => create())
   private var buffer = new Array[Byte](PendingFile.InitialBytes)
   private var buffered = 0
   private var file: CancellableFSDataOutputStream = _
@@ -35,11 +40,21 @@ private[cleancut] final class PendingFile(create: () => CancellableFSDataOutputS
     file.close()
   }
 
-  /** Leaves nothing behind. */
-  def cancel(): Unit = if (file != null) file.cancel()
+  /** Leaves nothing behind. A file that could not even be created left nothing. */
+  def cancel(): Unit =
+    if (file != null) file.cancel()
+    else
+      PendingFile.threads.execute { () =>
+        try created().cancel()
+        catch { case NonFatal(_) => () }
+      }
+
+  private def created(): CancellableFSDataOutputStream =
+    try creation.get()
+    catch { case e: ExecutionException => throw e.getCause }
 
   private def spill(): Unit = {
-    file = create()
+    file = created()
     file.write(buffer, 0, buffered)
     buffer = Array.emptyByteArray
     buffered = 0
@@ -47,6 +62,14 @@ private[cleancut] final class PendingFile(create: () => CancellableFSDataOutputS
 }
 
 private[cleancut] object PendingFile {
+
+  /** As many as there are files being created, that is, stores being written. */
+  private val threads = Executors.newCachedThreadPool { body =>
+    val thread = new Thread(body, "cleancut-create-file")
+    thread.setDaemon(true)
+    thread
+  }
+
   private val InitialBytes = 4 << 10
 
   /** Beyond this a frame goes to the file as it is written. */
