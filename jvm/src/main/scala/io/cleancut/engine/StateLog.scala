@@ -106,7 +106,7 @@ final class StateLog(
     val scratch = BlockScratch.borrow()
     try {
       val blocks = new RecordBlocks(memory, DefaultFamily, frame, scratch)
-      HashOrder(memory, version.view, version.mark).foreach(blocks.add)
+      new HashOrder(memory, version.view, version.mark).foreach(blocks.add)
       blocks.flush()
     } finally scratch.giveBack()
     frame.finish(version.mark.keys)
