@@ -1,0 +1,119 @@
+"""The decoder of rows against bytes that Spark itself has made."""
+
+import json
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from cleancut._schema import struct_of
+from tests.vectors.row_encoder import encode_row
+
+pytestmark = pytest.mark.spark
+
+BIG = Decimal("-1234567890123456789012345678.0123456789")
+
+# An expression in Spark's SQL, and the value that Arrow must give for it.
+EXPRESSIONS: list[tuple[str, Any]] = [
+    ("null", None),
+    ("true", True),
+    ("-7Y", -7),
+    ("-300S", -300),
+    ("-70000", -70000),
+    ("-7000000000L", -7000000000),
+    ("1.5F", 1.5),
+    ("-0.25D", -0.25),
+    ("date'2013-12-31'", date(2013, 12, 31)),
+    ("date'0001-01-01'", date(1, 1, 1)),
+    (
+        "timestamp'2013-01-01 05:15:00.000001 UTC'",
+        datetime(2013, 1, 1, 5, 15, 0, 1, tzinfo=UTC),
+    ),
+    ("timestamp_ntz'1900-01-01 00:00:00'", datetime(1900, 1, 1)),
+    ("time'23:59:59.999999'", time(23, 59, 59, 999_999)),
+    ("interval '2-3' year to month", (27, 0, 0)),
+    ("interval '-1 00:00:00.000001' day to second", -timedelta(days=1, microseconds=1)),
+    ("make_interval(1, 2, 0, 3, 0, 0, 4.5)", (14, 3, 4_500_000_000)),
+    ("-12.34BD", Decimal("-12.34")),
+    (f"cast('{BIG}' as decimal(38,10))", BIG),
+    ("cast(0 as decimal(38,0))", Decimal(0)),
+    ("cast(null as decimal(38,0))", None),
+    ("''", ""),
+    ("'状态 é'", "状态 é"),
+    ("'a' collate UTF8_LCASE", "a"),
+    ("X'00FF10'", b"\x00\xff\x10"),
+    ("array()", []),
+    ("array(1Y, null, 3Y)", [1, None, 3]),
+    ("array(true, false, null)", [True, False, None]),
+    ("array(1S, 2S, 3S, 4S, 5S)", [1, 2, 3, 4, 5]),
+    ("array(date'2013-01-01')", [date(2013, 1, 1)]),
+    ("array(1.25BD, null)", [Decimal("1.25"), None]),
+    (f"array(null, cast('{BIG}' as decimal(38,10)))", [None, BIG]),
+    ("array('x', null, 'longer than eight bytes')", ["x", None, "longer than eight bytes"]),
+    ("array(interval '0-1' year to month, null)", [(1, 0, 0), None]),
+    ("array(array(1), array(), null)", [[1], [], None]),
+    ("sequence(1, 130)", list(range(1, 131))),
+    ("map('a', 1, 'b', null)", [("a", 1), ("b", None)]),
+    ("map(1L, map('x', array(1.5D)))", [(1, [("x", [1.5])])]),
+    ("named_struct('a', 1, 'b', null, 'c', 'z')", {"a": 1, "b": None, "c": "z"}),
+    (
+        "named_struct('s', named_struct('t', array(named_struct('u', 'v'))))",
+        {"s": {"t": [{"u": "v"}]}},
+    ),
+    ("cast(null as struct<a: bigint, b: string>)", None),
+]
+
+
+def unsafe_rows(frame: DataFrame) -> list[bytes]:
+    # Not toRdd().collect(), which gives the same reused row again and again.
+    rows = frame._jdf.queryExecution().executedPlan().executeCollect()
+    return [bytes(row.getBytes()) for row in rows]
+
+
+def plain(value: Any) -> Any:
+    match value:
+        case pa.MonthDayNano():
+            return tuple(value)
+        case list():
+            return [plain(item) for item in value]
+    return value
+
+
+def test_each_type_reads_as_the_value_that_spark_wrote(spark: SparkSession) -> None:
+    columns = ", ".join(f"{sql} as c{i}" for i, (sql, _) in enumerate(EXPRESSIONS))
+    frame = spark.sql(f"select {columns}")
+    schema = json.loads(frame._jdf.schema().json())
+    array = struct_of(schema, "row").decode_rows(unsafe_rows(frame))
+    array.validate(full=True)
+    found = array.to_pylist()[0]
+    wrong = {
+        sql: (plain(found[f"c{i}"]), value)
+        for i, (sql, value) in enumerate(EXPRESSIONS)
+        if plain(found[f"c{i}"]) != value
+    }
+    assert wrong == {}
+
+
+def test_the_encoder_of_the_vectors_writes_what_spark_writes(spark: SparkSession) -> None:
+    """So that what the unit tests decode is what Spark has in its state."""
+    names = [i for i, (sql, _) in enumerate(EXPRESSIONS) if "collate" not in sql]
+    columns = ", ".join(f"{EXPRESSIONS[i][0]} as c{i}" for i in names)
+    frame = spark.sql(f"select {columns}")
+    schema = json.loads(frame._jdf.schema().json())
+    values = {f"c{i}": EXPRESSIONS[i][1] for i in names}
+    assert encode_row(schema, values) == unsafe_rows(frame)[0]
+
+
+def test_many_rows_with_nulls_read_like_spark_reads_them(spark: SparkSession) -> None:
+    frame = spark.range(1000).selectExpr(
+        "id",
+        "if(id % 3 = 0, null, cast(id as string)) as text",
+        "if(id % 5 = 0, null, array(id, null, id + 1)) as list",
+        "if(id % 7 = 0, null, named_struct('x', id, 'y', cast(id as decimal(30,2)))) as s",
+    )
+    schema = json.loads(frame._jdf.schema().json())
+    array = struct_of(schema, "row").decode_rows(unsafe_rows(frame))
+    assert array.to_pylist() == [row.asDict(recursive=True) for row in frame.collect()]

@@ -1,0 +1,167 @@
+"""The reader against the test vectors that the Scala suite reads too."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs
+import pytest
+
+from cleancut._frame import Frame, FrameRequest, read_frame
+from cleancut._layout import FrameName, StoreId, parse_frame_name, parse_store_directory
+from cleancut._listing import Listing
+from cleancut._state import State
+from cleancut._store import StoreReader
+from cleancut.errors import CleancutError
+from tests.vectors import generate
+
+VECTORS = Path(generate.__file__).parent
+FRAMES = sorted(VECTORS.glob("frames/*.json"))
+STORES = sorted(VECTORS.glob("stores/*.json"))
+LAYOUT = json.loads((VECTORS / "layout.json").read_text(encoding="utf-8"))
+
+
+def load(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def request_of(vector: dict[str, Any]) -> FrameRequest:
+    asked = vector["request"]
+    store = StoreId(asked["operator"], asked["partition"], asked["store"])
+    return FrameRequest(
+        "dir/object", store, FrameName(asked["version"], asked["id"], asked["kind"])
+    )
+
+
+def read(path: Path) -> Frame:
+    data = bytes.fromhex(path.with_suffix(".hex").read_text(encoding="utf-8"))
+    return read_frame(data, request_of(load(path)))
+
+
+def described(frame: Frame) -> dict[str, Any]:
+    """A frame in the shape of the vectors."""
+    blocks = [
+        [
+            {
+                "operation": "remove" if record.value is None else "put",
+                "family": record.family_id,
+                "key": record.key.hex(),
+                **({} if record.value is None else {"value": record.value.hex()}),
+            }
+            for record in block.records
+        ]
+        for block in frame.blocks
+    ]
+    return {"codec": frame.codec, "keys": frame.keys, "bytes": frame.size_bytes, "blocks": blocks}
+
+
+def test_vectors_of_every_kind_are_there() -> None:
+    vectors = [load(path) for path in FRAMES]
+    assert {vector["frame"]["codec"] for vector in vectors if "frame" in vector} == {"none", "zstd"}
+    assert {vector["layer"] for vector in vectors if "error" in vector} == {
+        "frame",
+        "records",
+        "state",
+    }
+    assert len(STORES) > 5
+
+
+@pytest.mark.parametrize("path", FRAMES, ids=lambda path: path.stem)
+def test_a_frame_decodes_to_what_its_vector_says(path: Path) -> None:
+    vector = load(path)
+    if "error" in vector:
+        with pytest.raises(CleancutError) as raised:
+            State().apply(read(path))
+        assert raised.value.error_id == vector["error"]
+        assert raised.value.params["path"] == "dir/object"
+        return
+    expected, frame = vector["frame"], read(path)
+    assert described(frame).items() <= expected.items()
+    assert frame.identity.parent_version == expected.get("parentVersion")
+    assert frame.identity.parent_id == expected.get("parentId")
+    schemas = [
+        {
+            "id": f.family_id,
+            "name": f.name,
+            "keySchema": f.key_schema,
+            "valueSchema": f.value_schema,
+        }
+        for f in frame.identity.families
+    ]
+    families = expected.get("families", [])
+    assert schemas == [{k: v for k, v in f.items() if k != "encoder"} for f in families]
+
+
+@pytest.mark.parametrize("path", FRAMES, ids=lambda path: path.stem)
+def test_damage_is_found_no_later_than_its_layer(path: Path) -> None:
+    vector = load(path)
+    if vector.get("layer") == "state":
+        read(path)
+    elif "error" in vector:
+        with pytest.raises(CleancutError):
+            read(path)
+
+
+@pytest.mark.parametrize("path", STORES, ids=lambda path: path.stem)
+def test_a_directory_reads_as_its_vector_says(path: Path, tmp_path: Path) -> None:
+    vector = load(path)
+    for name, data in vector["files"].items():
+        (tmp_path / name).write_bytes(bytes.fromhex(data))
+    names = [name for file in vector["files"] if (name := parse_frame_name(file)) is not None]
+    store = StoreId(**vector["store"])
+    reader = StoreReader(
+        pyarrow.fs.LocalFileSystem(), Listing(store, str(tmp_path), dict.fromkeys(names, 0))
+    )
+    for asked in vector["reads"]:
+        if "error" in asked:
+            with pytest.raises(CleancutError) as raised:
+                reader.load(asked["version"], asked.get("id"))
+            assert raised.value.error_id == asked["error"]
+            assert str(tmp_path) in str(raised.value)
+        else:
+            state = reader.load(asked["version"], asked.get("id"))
+            rows = {key.hex(): value.hex() for key, value in state.rows[0].items()}
+            assert rows == asked["rows"]
+
+
+@pytest.mark.parametrize("vector", LAYOUT["frames"], ids=lambda vector: vector["name"])
+def test_a_frame_name_is_built_and_parsed(vector: dict[str, Any]) -> None:
+    name = FrameName(vector["version"], vector["id"], vector["kind"])
+    assert str(name) == vector["name"]
+    assert parse_frame_name(vector["name"]) == name
+
+
+@pytest.mark.parametrize("name", LAYOUT["foreignFiles"])
+def test_a_foreign_file_is_passed_over(name: str) -> None:
+    assert parse_frame_name(name) is None
+
+
+@pytest.mark.parametrize("vector", LAYOUT["stores"], ids=lambda vector: vector["directory"])
+def test_a_store_directory_is_built_and_parsed(vector: dict[str, Any]) -> None:
+    store = StoreId(vector["operator"], vector["partition"], vector["store"])
+    assert store.directory == vector["directory"]
+    assert parse_store_directory(vector["directory"]) == store
+
+
+@pytest.mark.parametrize("directory", LAYOUT["foreignDirectories"])
+def test_a_foreign_directory_is_passed_over(directory: str) -> None:
+    assert parse_store_directory(directory) is None
+
+
+def test_the_encoder_still_writes_these_vectors() -> None:
+    """But for compressed bytes, which differ between releases of zstd."""
+    made = generate.contents()
+    kept = {
+        path.relative_to(VECTORS).as_posix(): path.read_text(encoding="utf-8")
+        for pattern in ("*.json", "*/*.json", "*/*.hex")
+        for path in VECTORS.glob(pattern)
+    }
+    assert made.keys() == kept.keys()
+    compressed = {
+        name
+        for name in kept
+        if load(VECTORS / name.replace(".hex", ".json")).get("frame", {}).get("codec") == "zstd"
+    }
+    assert compressed
+    plain = made.keys() - compressed - {"frames/block-longer-than-it-says.hex"}
+    assert {name: made[name] for name in plain} == {name: kept[name] for name in plain}

@@ -1,0 +1,120 @@
+"""Encodes frames by docs/FORMAT.md, on its own: it shares no code with the package under test.
+
+It can also write what no writer should: every field of every part may be overridden.
+"""
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import zstandard
+
+KINDS = {"delta": 1, "base": 2}
+CODECS = {"none": 0, "zstd": 1}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A record; without a value it is a remove."""
+
+    key: bytes
+    value: bytes | None = None
+    family: int = 0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The bytes of a frame, cut at the boundaries that the format knows."""
+
+    header: bytes
+    identity: bytes
+    blocks: tuple[bytes, ...]
+    trailer: bytes
+
+    @property
+    def header_crc(self) -> int:
+        return int.from_bytes(self.header[12:16], "little")
+
+    def joined(self) -> bytes:
+        return b"".join([self.header, self.identity, *self.blocks, self.trailer])
+
+
+def encode_frame(
+    kind: str,
+    identity: Mapping[str, Any],
+    blocks: Sequence[Sequence[Change]],
+    keys: int,
+    codec: str = "none",
+) -> Parts:
+    """A frame as a writer writes it."""
+    header, raw_identity = encode_header(identity, KINDS[kind], CODECS[codec])
+    seed = int.from_bytes(header[12:16], "little")
+    stored = tuple(
+        encode_block(b"".join(map(encode_record, block)), len(block), seed, ordinal, codec)
+        for ordinal, block in enumerate(blocks)
+    )
+    records = sum(map(len, blocks))
+    before = len(header) + len(raw_identity) + sum(map(len, stored))
+    trailer = encode_trailer(seed, len(stored), records, keys, before + 40)
+    return Parts(header, raw_identity, stored, trailer)
+
+
+def encode_header(
+    identity: Mapping[str, Any],
+    kind: int,
+    codec: int,
+    version: int = 1,
+    magic: bytes = b"CCF1",
+) -> tuple[bytes, bytes]:
+    raw = json.dumps(identity, separators=(",", ":"), ensure_ascii=False).encode()
+    head = magic + struct.pack("<HBBI", version, kind, codec, len(raw))
+    return head + struct.pack("<I", crc32(head + raw)), raw
+
+
+def encode_block(
+    raw: bytes,
+    count: int,
+    header_crc: int,
+    ordinal: int,
+    codec: str,
+    raw_size: int | None = None,
+) -> bytes:
+    stored = raw if codec == "none" else zstandard.ZstdCompressor(level=1).compress(raw)
+    size = len(raw) if raw_size is None else raw_size
+    return seal_block(stored, size, count, header_crc, ordinal)
+
+
+def seal_block(stored: bytes, size: int, count: int, header_crc: int, ordinal: int) -> bytes:
+    head = struct.pack("<III", size, len(stored), count)
+    crc = crc32(struct.pack("<II", header_crc, ordinal) + head + stored)
+    return head + struct.pack("<I", crc) + stored
+
+
+def encode_trailer(
+    header_crc: int,
+    blocks: int,
+    records: int,
+    keys: int,
+    size: int,
+    magic: bytes = b"CCFE",
+) -> bytes:
+    head = struct.pack("<IIQQQ", 0, blocks, records, keys, size)
+    return head + struct.pack("<I", crc32(struct.pack("<I", header_crc) + head)) + magic
+
+
+def encode_record(change: Change) -> bytes:
+    sizes = uvarint(change.family) + uvarint(len(change.key))
+    if change.value is None:
+        return b"\x02" + sizes + change.key
+    return b"\x01" + sizes + uvarint(len(change.value)) + change.key + change.value
+
+
+def uvarint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])

@@ -1,0 +1,200 @@
+"""Directories of frames, and what reading their versions must give."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.vectors.damage_cases import DAMAGED, MISPLACED
+from tests.vectors.frame_cases import FAMILY, identity_of, put, remove, version_id
+from tests.vectors.frame_encoder import Change, encode_frame
+
+MISSING = "CLEANCUT_FRAME_MISSING"
+ROOT = (0, None)
+RETRY = "01923a4b5c6d70008000000000ff0002"
+
+ADA, ADA_MORE = put(1, "ada", 3, 1.5), put(1, "ada", 4, 2.5)
+GRACE, LIN = put(2, "grace", 1, 0.5), put(3, "lin", 2, 0.25)
+NO_GRACE = remove(2, "grace")
+
+
+@dataclass(frozen=True)
+class Read:
+    """A version to read: its rows, or the error."""
+
+    version: int
+    rows: Sequence[Change] = ()
+    error: str | None = None
+    version_id: str | None = None
+
+    def expectation(self) -> dict[str, Any]:
+        asked: dict[str, Any] = {"version": self.version}
+        if self.version_id is not None:
+            asked["id"] = self.version_id
+        if self.error is not None:
+            return asked | {"error": self.error}
+        rows = {row.key.hex(): row.value.hex() for row in self.rows if row.value is not None}
+        return asked | {"rows": rows}
+
+
+@dataclass(frozen=True)
+class StoreCase:
+    """One vector: files by name, and what reading them must give."""
+
+    name: str
+    doc: str
+    files: Mapping[str, bytes]
+    reads: Sequence[Read]
+
+    def expectation(self) -> dict[str, Any]:
+        return {
+            "doc": self.doc,
+            "store": {"operator": 0, "partition": 3, "store": "default"},
+            "files": {name: data.hex() for name, data in self.files.items()},
+            "reads": [read.expectation() for read in self.reads],
+        }
+
+
+def delta(
+    version: int,
+    changes: Sequence[Change],
+    keys: int,
+    *,
+    parent: tuple[int, str | None] | None = None,
+    own_id: str | None = None,
+) -> dict[str, bytes]:
+    """A delta under its name; its parent is the version before unless another is given."""
+    before = version - 1
+    parent = parent or (ROOT if before == 0 else (before, version_id(before)))
+    families = [FAMILY] if parent[0] == 0 else []
+    identity = identity_of(version, parent=parent, families=families, own_id=own_id)
+    data = encode_frame("delta", identity, [changes] if changes else [], keys).joined()
+    return {f"{version:020d}-{identity['id']}.delta": data}
+
+
+def base(version: int, rows: Sequence[Change], *, own_id: str | None = None) -> dict[str, bytes]:
+    """A base under its name."""
+    identity = identity_of(version, families=[FAMILY], own_id=own_id)
+    data = encode_frame("base", identity, [rows] if rows else [], len(rows)).joined()
+    return {f"{version:020d}-{identity['id']}.base": data}
+
+
+def _exchanged(files: Mapping[str, bytes], one: str, other: str) -> dict[str, bytes]:
+    return {**files, one: files[other], other: files[one]}
+
+
+def _without(files: Mapping[str, bytes], number: int, kind: str = "delta") -> dict[str, bytes]:
+    gone = f"{number:020d}-{version_id(number)}.{kind}"
+    return {name: data for name, data in files.items() if name != gone}
+
+
+CHAIN = {
+    **delta(1, [ADA, GRACE], 2),
+    **delta(2, [ADA_MORE, LIN], 3),
+    **delta(3, [NO_GRACE], 2),
+    **delta(4, [], 2),
+}
+CHAIN_READS = [
+    Read(1, [ADA, GRACE]),
+    Read(2, [ADA_MORE, GRACE, LIN]),
+    Read(3, [ADA_MORE, LIN]),
+    Read(4, [ADA_MORE, LIN]),
+]
+
+
+def stores() -> list[StoreCase]:
+    foreign = {".00000000000000000005-x.tmp": b"", "_metadata": b"{}", "notes.txt": b"hello"}
+    return [
+        StoreCase(
+            "deltas-from-the-start", "Deltas only.", CHAIN, [*CHAIN_READS, Read(5, error=MISSING)]
+        ),
+        StoreCase(
+            "foreign-files",
+            "Names that are no frames are passed over.",
+            {**CHAIN, **foreign},
+            CHAIN_READS,
+        ),
+        StoreCase(
+            "base-and-deltas",
+            "What the base stands for is gone; later deltas build on it.",
+            {**base(2, [ADA_MORE, GRACE, LIN]), **_without(_without(CHAIN, 1), 2)},
+            [Read(1, error=MISSING), *CHAIN_READS[1:]],
+        ),
+        StoreCase(
+            "base-beside-its-delta",
+            "A version with both is read from its base.",
+            {**CHAIN, **base(3, [ADA_MORE, LIN])},
+            CHAIN_READS,
+        ),
+        *_attempts(),
+        *_broken(),
+    ]
+
+
+def _attempts() -> list[StoreCase]:
+    files = {
+        **delta(1, [ADA], 1),
+        **delta(2, [GRACE], 2),
+        **delta(2, [LIN], 2, own_id=RETRY),
+        **delta(3, [ADA_MORE], 2),
+    }
+    doc = "Version 2 was committed twice: the greater id counts unless the other one is asked for."
+    reads = [
+        Read(2, [ADA, LIN]),
+        Read(2, [ADA, LIN], version_id=RETRY),
+        Read(2, [ADA, GRACE], version_id=version_id(2)),
+        Read(2, error=MISSING, version_id=version_id(9)),
+        Read(3, [ADA_MORE, GRACE]),
+    ]
+    stranger = {**_without(files, 2), **base(2, [ADA, LIN], own_id=RETRY)}
+    return [
+        StoreCase(
+            "two-attempts", f"{doc} Version 3 names the lesser one as its parent.", files, reads
+        ),
+        StoreCase(
+            "base-of-another-attempt",
+            "The base at the parent's version has another id.",
+            stranger,
+            [Read(2, [ADA, LIN]), Read(3, error=MISSING)],
+        ),
+    ]
+
+
+def _broken() -> list[StoreCase]:
+    second, third = (f"{v:020d}-{version_id(v)}.delta" for v in (2, 3))
+    cut = {**CHAIN, second: CHAIN[second][:-1]}
+    untouched = CHAIN_READS[0]
+    damaged_base = base(3, [ADA_MORE, LIN])
+    (base_name, base_bytes) = next(iter(damaged_base.items()))
+    flipped = base_bytes[:-60] + bytes([base_bytes[-60] ^ 1]) + base_bytes[-59:]
+    return [
+        StoreCase(
+            "delta-missing",
+            "A delta in the middle is gone.",
+            _without(CHAIN, 2),
+            [untouched, Read(2, error=MISSING), Read(3, error=MISSING), Read(4, error=MISSING)],
+        ),
+        StoreCase(
+            "delta-damaged",
+            "A delta in the middle is cut short.",
+            cut,
+            [untouched, Read(2, error=DAMAGED), Read(3, error=DAMAGED), Read(4, error=DAMAGED)],
+        ),
+        StoreCase(
+            "deltas-exchanged",
+            "Two deltas under each other's name.",
+            _exchanged(CHAIN, second, third),
+            [untouched, Read(2, error=MISPLACED), Read(3, error=MISPLACED)],
+        ),
+        StoreCase(
+            "base-damaged",
+            "A damaged base is never passed over, although its deltas are there.",
+            {**CHAIN, base_name: flipped},
+            [*CHAIN_READS[:2], Read(3, error=DAMAGED), Read(4, error=DAMAGED)],
+        ),
+        StoreCase(
+            "keys-differ",
+            "A delta whose number of live keys does not come out.",
+            {**delta(1, [ADA, GRACE], 2), **delta(2, [LIN], 2)},
+            [untouched, Read(2, error=DAMAGED)],
+        ),
+    ]
