@@ -2,9 +2,10 @@ package io.cleancut
 
 import java.security.SecureRandom
 
-/** Time and randomness of the whole library. Everything that waits, stamps or makes ids takes one, so
-  * that tests and simulations can put in their own; direct calls elsewhere are a style error.
-  */
+/**
+ * Time and randomness of the whole library. Everything that waits, stamps or makes ids takes one,
+ * so that tests and simulations can put in their own; direct calls elsewhere are a style error.
+ */
 trait Clock {
 
   /** Wall-clock time in milliseconds since 1970-01-01 UTC. */

@@ -1,14 +1,17 @@
 package io.cleancut
 
-/** The store that a state version belongs to: one operator, one partition, one of Spark's store names.
-  */
+/**
+ * The store that a state version belongs to: one operator, one partition, one of Spark's store
+ * names.
+ */
 final case class StoreId(operator: Long, partition: Int, name: String) {
   override def toString: String = s"operator=$operator partition=$partition store=$name"
 }
 
-/** One version of one store. Two task attempts that commit the same version number make two ids.
-  * Version 0 is the empty store and has no id.
-  */
+/**
+ * One version of one store. Two task attempts that commit the same version number make two ids.
+ * Version 0 is the empty store and has no id.
+ */
 final case class StateVersion(number: Long, id: String) {
   require(number > 0, s"only versions above 0 have an id, not $number")
   require(StateVersion.isId(id), s"not an id: $id")
@@ -21,9 +24,10 @@ object StateVersion {
   def isId(text: String): Boolean =
     text.length == IdLength && text.forall(c => (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))
 
-  /** A new id: a UUID version 7 (RFC 9562) as 32 hexadecimal digits. Its first 48 bits are the time
-    * in milliseconds, so that of two attempts at a version the later one has the greater id.
-    */
+  /**
+   * A new id: a UUID version 7 (RFC 9562) as 32 hexadecimal digits. Its first 48 bits are the time
+   * in milliseconds, so that of two attempts at a version the later one has the greater id.
+   */
   def newId(clock: Clock): String = {
     val bytes = clock.randomBytes(16)
     val time = clock.wallMs()

@@ -1,9 +1,10 @@
 package io.cleancut.engine
 
-/** A run of bytes that somebody else owns: `length` bytes at `offset` of the array `base`, or at the
-  * absolute address `offset` where base is null. One instance is pointed at one run after another, so
-  * that the hot path makes no garbage.
-  */
+/**
+ * A run of bytes that somebody else owns: `length` bytes at `offset` of the array `base`, or at the
+ * absolute address `offset` where base is null. One instance is pointed at one run after another,
+ * so that the hot path makes no garbage.
+ */
 final class Bytes {
   var base: AnyRef = _
   var offset: Long = 0L

@@ -2,10 +2,11 @@ package io.cleancut.engine
 
 import java.util.concurrent.ConcurrentSkipListMap
 
-/** The checked twin: every access must lie inside one live allocation, or inside the array that it
-  * names. Freed memory is filled with a pattern first, so that a row that is still in use after its
-  * page was freed shows as rubbish in the assertion of a test and not as a stale, plausible value.
-  */
+/**
+ * The checked twin: every access must lie inside one live allocation, or inside the array that it
+ * names. Freed memory is filled with a pattern first, so that a row that is still in use after its
+ * page was freed shows as rubbish in the assertion of a test and not as a stale, plausible value.
+ */
 final class CheckedMemory(raw: Memory) extends Memory {
   private val live = new ConcurrentSkipListMap[Long, Long]
 
@@ -63,7 +64,8 @@ final class CheckedMemory(raw: Memory) extends Memory {
       to: Long,
       sizeBytes: Long
   ): Unit = {
-    // A row may come from memory that is not ours (Spark's off-heap pages): only our side is checked.
+    // A row may come from memory that is not ours (Spark's off-heap pages): there only our side is
+    // checked.
     if (fromBase != null) check(fromBase, from, sizeBytes)
     check(toBase, to, sizeBytes)
     raw.copy(fromBase, from, toBase, to, sizeBytes)

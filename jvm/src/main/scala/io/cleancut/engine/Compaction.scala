@@ -1,9 +1,10 @@
 package io.cleancut.engine
 
 /**
- * Rewrites a log without its garbage. The oldest version that the log serves is copied while tasks go
- * on appending ([[copyOldest]]); the versions after it are replayed when no task uses the store
- * ([[catchUp]]), which costs what they changed. The new log serves the same versions as the old one.
+ * Rewrites a log without its garbage. The oldest version that the log serves is copied while tasks
+ * go on appending ([[copyOldest]]); the versions after it are replayed when no task uses the store
+ * ([[catchUp]]), which costs what they changed. The new log serves the same versions as the old
+ * one.
  */
 final class Compaction(old: StateLog, orderedBy: Option[RankOf], memory: Memory = Memory.access) {
   private val fresh = new StateLog(old.store, orderedBy, memory)
@@ -12,8 +13,8 @@ final class Compaction(old: StateLog, orderedBy: Option[RankOf], memory: Memory 
   private var start: Option[StateLog.Version] = None
 
   /**
-   * Copies the oldest version that the log serves. False if `isWanted` ceased to hold meanwhile, or if
-   * the log was freed.
+   * Copies the oldest version that the log serves. False if `isWanted` ceased to hold meanwhile, or
+   * if the log was freed.
    */
   def copyOldest(isWanted: () => Boolean): Boolean = {
     val finished = old.pin(old.versions.head.number) { oldest =>
@@ -33,9 +34,9 @@ final class Compaction(old: StateLog, orderedBy: Option[RankOf], memory: Memory 
   }
 
   /**
-   * Replays the versions after the oldest, and gives the new log to the caller. The caller makes sure that
-   * nobody uses the old one meanwhile. It still holds what was copied, because a log is rewound only to
-   * a version that it serves, and none that it serves is older than the one copied.
+   * Replays the versions after the oldest, and gives the new log to the caller. The caller makes
+   * sure that nobody uses the old one meanwhile. It still holds what was copied, because a log is
+   * rewound only to a version that it serves, and none that it serves is older than the one copied.
    */
   def catchUp(): StateLog = {
     val oldest = start.get

@@ -3,8 +3,8 @@ package io.cleancut.engine
 import io.cleancut.format.{BlockScratch, FrameWriter}
 
 /**
- * Writes what was appended since a version into a delta, block by block while the task still runs, so
- * that a commit has only the last block left to compress. A record that has been replaced by the
+ * Writes what was appended since a version into a delta, block by block while the task still runs,
+ * so that a commit has only the last block left to compress. A record that has been replaced by the
  * time its block is written is left out.
  */
 final class DeltaWriter(
@@ -12,7 +12,8 @@ final class DeltaWriter(
     table: Table,
     since: Table.Mark,
     family: Int,
-    frame: () => FrameWriter) {
+    frame: () => FrameWriter
+) {
   private var nextRef = since.end
   private var writtenBytes = since.totalBytes
 

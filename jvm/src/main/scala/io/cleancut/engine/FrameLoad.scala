@@ -27,7 +27,8 @@ final class FrameLoad(table: Table, family: Int) {
     }
     if (table.keys != reader.trailer.keys) {
       throw reader.damaged(
-        s"the store holds ${table.keys} keys after it, the trailer says ${reader.trailer.keys}")
+        s"the store holds ${table.keys} keys after it, the trailer says ${reader.trailer.keys}"
+      )
     }
     reader.trailer
   }

@@ -3,8 +3,8 @@ package io.cleancut.engine
 /**
  * The rows of a version in the order of their keys' hashes, in sorted runs of at most
  * [[HashOrder.RunRows]]. A base that is written so fills the hash index of its reader from front to
- * back, once for each run, instead of missing the cache at every key. Sorting takes 16 bytes of heap
- * for each row of a run.
+ * back, once for each run, instead of missing the cache at every key. Sorting takes 16 bytes of
+ * heap for each row of a run.
  */
 final class HashOrder(memory: Memory, view: PagedLog.View, version: Table.Mark) {
   private val rows = new TableSnapshot(memory, view, version.end)

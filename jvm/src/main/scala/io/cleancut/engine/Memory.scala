@@ -6,12 +6,14 @@ import io.cleancut.error.Errors
 
 import sun.misc.Unsafe
 
-/** Every access of the engine to raw memory. A location is either an absolute address (base null) or
-  * an offset into a Java array, as in `sun.misc.Unsafe`.
-  *
-  * Two twins implement it: [[RawMemory]], and [[CheckedMemory]], which refuses what lies outside a
-  * live allocation. Only one of them is loaded in a JVM, so that calls through this class are inlined.
-  */
+/**
+ * Every access of the engine to raw memory. A location is either an absolute address (base null) or
+ * an offset into a Java array, as in `sun.misc.Unsafe`.
+ *
+ * Two twins implement it: [[RawMemory]], and [[CheckedMemory]], which refuses what lies outside a
+ * live allocation. Only one of them is loaded in a JVM, so that calls through this class are
+ * inlined.
+ */
 abstract class Memory {
   def allocate(sizeBytes: Long): Long
   def free(address: Long, sizeBytes: Long): Unit

@@ -2,9 +2,10 @@ package io.cleancut.engine
 
 import java.util.concurrent.atomic.AtomicLong
 
-/** Counts the off-heap bytes that one owner holds, and passes each change on to the account of the
-  * process. What is allocated through an account must be freed through it.
-  */
+/**
+ * Counts the off-heap bytes that one owner holds, and passes each change on to the account of the
+ * process. What is allocated through an account must be freed through it.
+ */
 final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
   private val used = new AtomicLong
 

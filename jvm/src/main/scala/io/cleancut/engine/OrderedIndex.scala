@@ -1,14 +1,15 @@
 package io.cleancut.engine
 
-/** A B+ tree over (rank, ref) pairs in off-heap nodes: rank is a signed 64-bit number that the caller
-  * derives from a key, ref the first record of that key. Leaves are not merged when they run empty;
-  * entries are only removed by a rollback, and compaction builds a new tree.
-  *
-  * Node, 16-byte header: count i32, height i32 (0 for a leaf), then `Fanout` ranks (8 bytes each),
-  * `Fanout` refs (4 bytes each) and, above the leaves, `Fanout` children (8 bytes each). An inner
-  * node's entry i is the smallest pair below child i, but for entry 0, which stands for everything
-  * that is smaller than entry 1.
-  */
+/**
+ * A B+ tree over (rank, ref) pairs in off-heap nodes: rank is a signed 64-bit number that the
+ * caller derives from a key, ref the first record of that key. Leaves are not merged when they run
+ * empty; entries are only removed by a rollback, and compaction builds a new tree.
+ *
+ * Node, 16-byte header: count i32, height i32 (0 for a leaf), then `Fanout` ranks (8 bytes each),
+ * `Fanout` refs (4 bytes each) and, above the leaves, `Fanout` children (8 bytes each). An inner
+ * node's entry i is the smallest pair below child i, but for entry 0, which stands for everything
+ * that is smaller than entry 1.
+ */
 final class OrderedIndex(memory: Memory, account: MemoryAccount) {
   import OrderedIndex._
 
@@ -45,9 +46,10 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount) {
     entries -= 1
   }
 
-  /** Fills `refs` with the refs of `rank` that are greater than `after`, ascending, and returns how many
-    * there are, at most its length. A scan in pieces stays right through inserts and splits.
-    */
+  /**
+   * Fills `refs` with the refs of `rank` that are greater than `after`, ascending, and returns how
+   * many there are, at most its length. A scan in pieces stays right through inserts and splits.
+   */
   def refsOf(rank: Long, after: Int, refs: Array[Int]): Int = collect(root, rank, after, refs, 0)
 
   def free(): Unit = if (root != 0L) {

@@ -4,16 +4,17 @@ import java.util.Arrays
 
 import io.cleancut.error.Errors
 
-/** Append-only memory in pages that never move. A place in it is a `ref`: an unsigned 32-bit number of
-  * 8-byte units, so that a log spans up to 32 GiB and a ref costs four bytes. Refs grow with time: of
-  * two records the one that was appended later has the greater ref. Ref 0 is no place.
-  *
-  * The address space is cut into slots of 1 MiB. The first slots hold smaller pages, so that a small
-  * store stays small, and a record larger than a slot takes one page over several slots.
-  *
-  * Not thread-safe for writers. A reader in another thread may read below an `end` that it took before,
-  * through a [[PagedLog.View]].
-  */
+/**
+ * Append-only memory in pages that never move. A place in it is a `ref`: an unsigned 32-bit number
+ * of 8-byte units, so that a log spans up to 32 GiB and a ref costs four bytes. Refs grow with
+ * time: of two records the one that was appended later has the greater ref. Ref 0 is no place.
+ *
+ * The address space is cut into slots of 1 MiB. The first slots hold smaller pages, so that a small
+ * store stays small, and a record larger than a slot takes one page over several slots.
+ *
+ * Not thread-safe for writers. A reader in another thread may read below an `end` that it took
+ * before, through a [[PagedLog.View]].
+ */
 final class PagedLog(account: MemoryAccount, name: String) {
   import PagedLog._
 
@@ -112,17 +113,19 @@ object PagedLog {
   private def pageSize(slot: Int): Int =
     if (slot < FirstPages.length) FirstPages(slot) else SlotBytes
 
-  /** The part of a log that existed when the view was taken. `scan` may run in any thread as long as
-    * the log is neither truncated below `end` nor freed.
-    */
+  /**
+   * The part of a log that existed when the view was taken. `scan` may run in any thread as long as
+   * the log is neither truncated below `end` nor freed.
+   */
   final class View(addresses: Array[Long], ends: Array[Int], slots: Int, val end: Int) {
 
     def address(ref: Int): Long =
       addresses(ref >>> SlotUnitBits) + ((ref & SlotUnitMask).toLong << UnitBits)
 
-    /** The first place at or after `ref` where a record may start, or `end`. A record ends where the
-      * next one of its page starts, so only the end of a page has to be stepped over.
-      */
+    /**
+     * The first place at or after `ref` where a record may start, or `end`. A record ends where the
+     * next one of its page starts, so only the end of a page has to be stepped over.
+     */
     def skip(ref: Int): Int = {
       var at = ref
       while (at != end && isPastPage(at)) at = nextPage(at)

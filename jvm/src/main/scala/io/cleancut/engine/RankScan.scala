@@ -1,8 +1,10 @@
 package io.cleancut.engine
 
-/** The rows of one rank, as a reader with `bound` sees them. Refs are fetched from the index in pieces,
-  * each continuing after the last one, so that the caller may put and remove while the scan is open.
-  */
+/**
+ * The rows of one rank, as a reader with `bound` sees them. Refs are fetched from the index in
+ * pieces, each continuing after the last one, so that the caller may put and remove while the scan
+ * is open.
+ */
 final class RankScan(memory: Memory, table: Table, index: OrderedIndex, rank: Long, bound: Int) {
   private val piece = new Array[Int](RankScan.Piece)
   private val key = new Bytes

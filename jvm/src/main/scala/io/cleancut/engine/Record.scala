@@ -1,19 +1,20 @@
 package io.cleancut.engine
 
-/** How a record lies in the log, 8-byte aligned:
-  *
-  * {{{
-  *  0  next    u32  ref of the record that replaced this one, 0 while it is the newest
-  *  4  prev    u32  ref of the record that this one replaced, 0 if it is the key's first
-  *  8  key     i32  length of the key in bytes
-  * 12  value   i32  length of the value in bytes, -1 for a removal
-  * 16  key bytes, padded to 8; value bytes, padded to 8
-  * }}}
-  *
-  * A reader at an older version, whose end is `bound`, sees the record that it saw then: what was
-  * appended since has a ref at or above `bound`. So `next` decides in one comparison, without the
-  * index, whether a record is part of a version.
-  */
+/**
+ * How a record lies in the log, 8-byte aligned:
+ *
+ * {{{
+ *  0  next    u32  ref of the record that replaced this one, 0 while it is the newest
+ *  4  prev    u32  ref of the record that this one replaced, 0 if it is the key's first
+ *  8  key     i32  length of the key in bytes
+ * 12  value   i32  length of the value in bytes, -1 for a removal
+ * 16  key bytes, padded to 8; value bytes, padded to 8
+ * }}}
+ *
+ * A reader at an older version, whose end is `bound`, sees the record that it saw then: what was
+ * appended since has a ref at or above `bound`. So `next` decides in one comparison, without the
+ * index, whether a record is part of a version.
+ */
 object Record {
   val HeaderBytes: Int = 16
   val Removed: Int = -1

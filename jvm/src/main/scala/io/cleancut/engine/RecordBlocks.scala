@@ -60,8 +60,8 @@ final class RecordBlocks(memory: Memory, family: Int, frame: FrameWriter, scratc
 object RecordBlocks {
 
   /**
-   * Raw size at which a block is closed: large enough for zstd to work well, small enough that the raw
-   * and the stored block stay in the second-level cache.
+   * Raw size at which a block is closed: large enough for zstd to work well, small enough that the
+   * raw and the stored block stay in the second-level cache.
    */
   val TargetBytes: Int = 128 << 10
 

@@ -10,15 +10,17 @@ import io.cleancut.format.{BlockScratch, FrameReader, FrameTrailer, FrameWriter}
 /**
  * The state of one store in memory: a table, and the versions of it that can still be served.
  *
- * One task at a time uses it; the provider sees to that. Another thread may read a sealed version while
- * it holds a [[pin]] on it: pinned rows are not rewound, and the memory is freed when the last holder
- * ([[retain]], [[release]], [[pin]]) lets go, so that a page that somebody may read is never freed.
+ * One task at a time uses it; the provider sees to that. Another thread may read a sealed version
+ * while it holds a [[pin]] on it: pinned rows are not rewound, and the memory is freed when the
+ * last holder ([[retain]], [[release]], [[pin]]) lets go, so that a page that somebody may read is
+ * never freed.
  */
 final class StateLog(
     val store: StoreId,
     orderedBy: Option[RankOf],
     memory: Memory = Memory.access,
-    parent: MemoryAccount = MemoryAccount.process) {
+    parent: MemoryAccount = MemoryAccount.process
+) {
   import StateLog._
 
   private val account = parent.child()
@@ -41,8 +43,8 @@ final class StateLog(
     retained.find(v => v.number == number && (id.isEmpty || v.id == id))
 
   /**
-   * Undoes everything after `version`, sealed or not. False, and nothing done, if another thread reads
-   * rows that would go.
+   * Undoes everything after `version`, sealed or not. False, and nothing done, if another thread
+   * reads rows that would go.
    */
   def tryRewindTo(version: Version): Boolean = pins.synchronized {
     val isFree = pins.forall(pinned => !pinned.mark.isAfter(version.mark))
@@ -53,7 +55,9 @@ final class StateLog(
     isFree
   }
 
-  /** Runs `read` with a version that stays as it is meanwhile; None if it is not served any more. */
+  /**
+   * Runs `read` with a version that stays as it is meanwhile; None if it is not served any more.
+   */
   def pin[A](number: Long)(read: Version => A): Option[A] = {
     val pinned = pins.synchronized {
       val version = find(number, None).filter(_ => retain())
@@ -97,7 +101,9 @@ final class StateLog(
     new FrameLoad(table, DefaultFamily)(reader, scratch)
   }
 
-  /** A writer of the delta from the latest version to what will be there; it asks for `frame` late. */
+  /**
+   * A writer of the delta from the latest version to what will be there; it asks for `frame` late.
+   */
   def deltaTo(frame: () => FrameWriter): DeltaWriter =
     new DeltaWriter(memory, table, latest.mark, DefaultFamily, frame)
 
@@ -140,11 +146,7 @@ object StateLog {
    * A version that is in memory. Version 0, the empty store, has no id. The view was taken when the
    * version was sealed, because only the thread that writes may take one.
    */
-  final case class Version(
-      number: Long,
-      id: Option[String],
-      mark: Table.Mark,
-      view: PagedLog.View)
+  final case class Version(number: Long, id: Option[String], mark: Table.Mark, view: PagedLog.View)
 
   /** A damaged count must not take the machine's memory before the damage is found. */
   private val MaxReservedKeys = 64L << 20

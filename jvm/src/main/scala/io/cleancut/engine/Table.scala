@@ -2,13 +2,14 @@ package io.cleancut.engine
 
 import io.cleancut.error.Errors
 
-/** The records of one column family of one store: a log, the hash index over it and, for families that
-  * are scanned by prefix, an ordered index over the same records.
-  *
-  * A version of the table is an `end` of the log. Older versions stay readable, because records are
-  * only ever appended, and [[rollback]] returns to one at the cost of what came after it. One thread
-  * at a time; a [[snapshot]] may be read in another.
-  */
+/**
+ * The records of one column family of one store: a log, the hash index over it and, for families
+ * that are scanned by prefix, an ordered index over the same records.
+ *
+ * A version of the table is an `end` of the log. Older versions stay readable, because records are
+ * only ever appended, and [[rollback]] returns to one at the cost of what came after it. One thread
+ * at a time; a [[snapshot]] may be read in another.
+ */
 final class Table(
     memory: Memory,
     account: MemoryAccount,
@@ -76,9 +77,10 @@ final class Table(
     known
   }
 
-  /** Undoes everything since `mark`. The first record that a key got since then carries the ref of the
-    * record that was its newest before, so one pass forward restores the index.
-    */
+  /**
+   * Undoes everything since `mark`. The first record that a key got since then carries the ref of
+   * the record that was its newest before, so one pass forward restores the index.
+   */
   def rollback(mark: Table.Mark): Unit = {
     val view = log.view()
     val key = new Bytes
@@ -205,7 +207,9 @@ object Table {
   }
 }
 
-/** Maps a key to its place in the order of a family. Keys with the same prefix have the same rank. */
+/**
+ * Maps a key to its place in the order of a family. Keys with the same prefix have the same rank.
+ */
 trait RankOf {
   def rank(key: Bytes): Long
 }

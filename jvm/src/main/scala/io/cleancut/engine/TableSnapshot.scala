@@ -1,8 +1,10 @@
 package io.cleancut.engine
 
-/** One pass over the rows of a version, in the order in which they were last written. It reads the log
-  * only, never an index, so that puts and removes during the pass neither disturb nor show in it.
-  */
+/**
+ * One pass over the rows of a version, in the order in which they were last written. It reads the
+ * log only, never an index, so that puts and removes during the pass neither disturb nor show in
+ * it.
+ */
 final class TableSnapshot(memory: Memory, view: PagedLog.View, bound: Int) {
   import Record._
 

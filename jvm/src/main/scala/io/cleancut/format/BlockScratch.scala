@@ -5,8 +5,8 @@ import java.util.concurrent.ArrayBlockingQueue
 import com.github.luben.zstd.{ZstdCompressCtx, ZstdDecompressCtx}
 
 /**
- * The buffers and codec contexts that reading or writing one frame needs. Making them costs more than
- * a small commit, so they are pooled: a frame borrows one and gives it back.
+ * The buffers and codec contexts that reading or writing one frame needs. Making them costs more
+ * than a small commit, so they are pooled: a frame borrows one and gives it back.
  */
 final class BlockScratch private {
   private[format] val compressor = new ZstdCompressCtx

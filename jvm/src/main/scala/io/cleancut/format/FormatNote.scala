@@ -26,7 +26,7 @@ object FormatNote {
   /** The note, or a description of what was found instead. */
   def parse(bytes: Array[Byte]): Either[String, FormatNote] =
     readObject(bytes) match {
-      case None => Left("no JSON object")
+      case None       => Left("no JSON object")
       case Some(node) =>
         val format = node.path("format").asText
         val version = node.path("formatVersion").asInt(-1)

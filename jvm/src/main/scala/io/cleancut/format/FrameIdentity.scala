@@ -13,21 +13,23 @@ final case class FamilySchema(
     name: String,
     keySchema: String,
     valueSchema: String,
-    encoder: String)
+    encoder: String
+)
 
 /** The version that a delta applies to; version 0, the empty store, has no id. */
 final case class Parent(version: Long, id: Option[String])
 
 /**
- * Which frame this is. A base has no `parent`, and tells how many `keys` it holds, so that its reader can
- * make room before it reads them. See `docs/FORMAT.md`, "Header".
+ * Which frame this is. A base has no `parent`, and tells how many `keys` it holds, so that its
+ * reader can make room before it reads them. See `docs/FORMAT.md`, "Header".
  */
 final case class FrameIdentity(
     store: StoreId,
     version: StateVersion,
     parent: Option[Parent],
     families: Seq[FamilySchema],
-    keys: Option[Long] = None) {
+    keys: Option[Long] = None
+) {
 
   def toJson: Array[Byte] = {
     val node = FrameIdentity.mapper.createObjectNode()
@@ -52,7 +54,9 @@ final case class FrameIdentity(
 object FrameIdentity {
   private val mapper = new ObjectMapper
 
-  /** Throws `IllegalArgumentException` or Jackson's exceptions where the JSON is not an identity. */
+  /**
+   * Throws `IllegalArgumentException` or Jackson's exceptions where the JSON is not an identity.
+   */
   def fromJson(bytes: Array[Byte]): FrameIdentity = {
     val node = mapper.readTree(bytes)
     val parent = Option(node.get("parentVersion")).map { version =>
@@ -62,7 +66,8 @@ object FrameIdentity {
     val store = StoreId(
       required(node, "operator").asLong,
       required(node, "partition").asInt,
-      required(node, "store").asText)
+      required(node, "store").asText
+    )
     val version = StateVersion(required(node, "version").asLong, required(node, "id").asText)
     val keys = Option(node.get("keys")).map(_.asLong)
     FrameIdentity(store, version, parent, families, keys)
@@ -82,7 +87,8 @@ object FrameIdentity {
     required(node, "name").asText,
     required(node, "keySchema").toString,
     required(node, "valueSchema").toString,
-    required(node, "encoder").toString)
+    required(node, "encoder").toString
+  )
 
   private def required(node: JsonNode, field: String): JsonNode = {
     val value = node.get(field)

@@ -16,9 +16,9 @@ final case class FrameRequest(path: String, store: StoreId, version: StateVersio
 final case class FrameTrailer(blocks: Int, records: Long, keys: Long)
 
 /**
- * Reads one frame: [[identity]], then blocks until [[nextBlock]] says 0, then [[trailer]]. All that it
- * returns has been compared with its checksum, and the identity with the request; anything else is an
- * error that names the object. It does not close the stream.
+ * Reads one frame: [[identity]], then blocks until [[nextBlock]] says 0, then [[trailer]]. All that
+ * it returns has been compared with its checksum, and the identity with the request; anything else
+ * is an error that names the object. It does not close the stream.
  */
 final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockScratch) {
   import FrameLayout._
@@ -34,8 +34,8 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
   val identity: FrameIdentity = readHeader()
 
   /**
-   * Decodes the next block into the scratch's raw buffer and returns its number of records; 0 means that
-   * the frame has ended, properly. [[rawLength]] tells how much of the buffer is filled.
+   * Decodes the next block into the scratch's raw buffer and returns its number of records; 0 means
+   * that the frame has ended, properly. [[rawLength]] tells how much of the buffer is filled.
    */
   def nextBlock(): Int = {
     val head = read(4, "a block header")
@@ -63,7 +63,8 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
     request.store.partition,
     request.store.name,
     request.version.number,
-    detail)
+    detail
+  )
 
   private def readHeader(): FrameIdentity = {
     val bytes = read(HeaderBytes, "the header")
@@ -98,7 +99,8 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
       throw Errors.frameMisplaced(
         request.path,
         s"${request.store} ${request.version}.${request.kind.extension}",
-        s"${found.store} ${found.version}.$name")
+        s"${found.store} ${found.version}.$name"
+      )
     }
   }
 
@@ -134,8 +136,9 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
         System.arraycopy(scratch.stored, 0, scratch.raw, 0, Math.min(stored, raw))
         stored
       } else {
-        try scratch.decompressor
-          .decompressByteArray(scratch.raw, 0, raw, scratch.stored, 0, stored)
+        try
+          scratch.decompressor
+            .decompressByteArray(scratch.raw, 0, raw, scratch.stored, 0, stored)
         catch { case e: ZstdException => throw damaged(s"block $blocks: ${e.getMessage}") }
       }
     if (decoded != raw) throw damaged(s"block $blocks holds $decoded bytes and not $raw")

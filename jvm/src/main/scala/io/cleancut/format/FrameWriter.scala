@@ -6,14 +6,15 @@ import java.util.zip.CRC32
 import com.github.luben.zstd.Zstd
 
 /**
- * Writes one frame to `out`: the header at once, then each block, then, with [[finish]], the trailer.
- * It neither flushes nor closes `out`.
+ * Writes one frame to `out`: the header at once, then each block, then, with [[finish]], the
+ * trailer. It neither flushes nor closes `out`.
  */
 final class FrameWriter(
     kind: FrameKind,
     identity: FrameIdentity,
     compressionLevel: Int,
-    out: OutputStream) {
+    out: OutputStream
+) {
   import FrameLayout._
 
   private val crc = new CRC32
@@ -25,7 +26,10 @@ final class FrameWriter(
   /** Bytes written so far. */
   def sizeBytes: Long = written
 
-  /** Writes the first `rawLength` bytes of the scratch's raw buffer, which hold `recordCount` records. */
+  /**
+   * Writes the first `rawLength` bytes of the scratch's raw buffer, which hold `recordCount`
+   * records.
+   */
   def writeBlock(scratch: BlockScratch, rawLength: Int, recordCount: Int): Unit = {
     require(rawLength > 0 && recordCount > 0, "a block holds at least one record")
     scratch.compressor.setLevel(compressionLevel)

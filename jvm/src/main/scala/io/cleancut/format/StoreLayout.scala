@@ -36,9 +36,12 @@ object StoreLayout {
     "0" * (VersionDigits - digits.length) + digits
   }
 
-  private def escape(name: String): String = name.getBytes(UTF_8).map { b =>
-    val c = (b & 0xff).toChar
-    val isPlain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')
-    if (isPlain || c == '_' || c == '-') c.toString else f"%%${b & 0xff}%02X"
-  }.mkString
+  private def escape(name: String): String = name
+    .getBytes(UTF_8)
+    .map { b =>
+      val c = (b & 0xff).toChar
+      val isPlain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')
+      if (isPlain || c == '_' || c == '-') c.toString else f"%%${b & 0xff}%02X"
+    }
+    .mkString
 }

@@ -9,13 +9,14 @@ object BasePlan {
       base: Long,
       deltaBytes: Long,
       baseBytes: Long,
-      minDeltas: Int)
+      minDeltas: Int
+  )
 
   /**
    * A base costs a write of all live rows, and saves a later load the deltas before it. So it waits
-   * until the deltas weigh a quarter of the base; yet never for more than [[Patience]] times the number
-   * that Spark's `minDeltasForSnapshot` asks for, so that a load never opens many small files, and
-   * so that Spark's watch over lagging snapshots (five times that number) stays quiet.
+   * until the deltas weigh a quarter of the base; yet never for more than [[Patience]] times the
+   * number that Spark's `minDeltasForSnapshot` asks for, so that a load never opens many small
+   * files, and so that Spark's watch over lagging snapshots (five times that number) stays quiet.
    */
   def isDue(position: Position): Boolean = {
     val deltas = position.latest - position.base

@@ -10,10 +10,10 @@ object Retention {
   final case class Garbage(version: StateVersion, kind: FrameKind)
 
   /**
-   * Frames that are older than the newest anchor at or below `keepFrom`. An anchor is a number at which
-   * every id has a base: whatever chain leads to a kept version, it ends there or later. So nothing
-   * has to be read to decide, and a doubtful case (two attempts, one base) keeps too much, not too
-   * little.
+   * Frames that are older than the newest anchor at or below `keepFrom`. An anchor is a number at
+   * which every id has a base: whatever chain leads to a kept version, it ends there or later. So
+   * nothing has to be read to decide, and a doubtful case (two attempts, one base) keeps too much,
+   * not too little.
    */
   def garbage(listing: StoreListing, keepFrom: Long): Seq[Garbage] = {
     val anchors = listing.bases.map(_.number).filter { number =>

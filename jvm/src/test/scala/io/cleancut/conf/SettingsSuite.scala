@@ -14,7 +14,7 @@ class SettingsSuite extends AnyFunSuite {
   }
 
   test("no configuration at all gives the defaults") {
-    assert(Settings.from(Map.empty) == Settings(compressionLevel = 1, acquireTimeoutMs = 120000L))
+    assert(Settings.from(Map.empty) == Settings(compressionLevel = -2, acquireTimeoutMs = 120000L))
     assert(Settings.Default == Settings.from(Map.empty))
   }
 

@@ -9,16 +9,20 @@ private[cleancut] object BaseWriter {
 
   /** May run in any thread that holds the log; tasks go on writing meanwhile. */
   def write(context: StoreContext, versions: StoreVersions, log: StateLog): Unit =
-    log.pin(log.latest.number) { version =>
-      version.id.foreach(id => write(context, versions, log, version, StateVersion(version.number, id)))
-    }.getOrElse(())
+    log
+      .pin(log.latest.number) { version =>
+        version.id
+          .foreach(id => write(context, versions, log, version, StateVersion(version.number, id)))
+      }
+      .getOrElse(())
 
   private def write(
       context: StoreContext,
       versions: StoreVersions,
       log: StateLog,
       version: StateLog.Version,
-      target: StateVersion): Unit = {
+      target: StateVersion
+  ): Unit = {
     val file = context.files.create(target, FrameKind.Base)
     try {
       val keys = Some(version.mark.keys)

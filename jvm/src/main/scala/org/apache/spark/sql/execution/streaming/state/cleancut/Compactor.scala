@@ -9,9 +9,9 @@ import org.apache.spark.internal.Logging
 import io.cleancut.engine.{Compaction, StateLog}
 
 /**
- * Compacts logs, one at a time in each JVM, so that at most one copy is under way and takes memory. The copy
- * is made beside the running tasks; it takes the old log's place when the store is free, at once or
- * when the task that is in the store leaves it.
+ * Compacts logs, one at a time in each JVM, so that at most one copy is under way and takes memory.
+ * The copy is made beside the running tasks; it takes the old log's place when the store is free,
+ * at once or when the task that is in the store leaves it.
  */
 private[cleancut] object Compactor extends Logging {
   private val threads: ThreadFactory = body => {

@@ -3,11 +3,11 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 import java.util.concurrent.atomic.AtomicInteger
 
 /**
- * A spin lock around the short operations on a store. Within one task the store is hardly ever used by
- * two threads at once (a Python operator may read in one and write in the other), so what counts is
- * the cost of taking it alone: one compare-and-set, a third of what a monitor costs.
+ * A spin lock around the short operations on a store. Within one task the store is hardly ever used
+ * by two threads at once (a Python operator may read in one and write in the other), so what counts
+ * is the cost of taking it alone: one compare-and-set, a third of what a monitor costs.
  */
-private[cleancut] final class Gate extends AtomicInteger {
+final private[cleancut] class Gate extends AtomicInteger {
   def enter(): Unit = while (!compareAndSet(0, 1)) Thread.onSpinWait()
   def leave(): Unit = setRelease(0)
 }

@@ -12,25 +12,27 @@ import io.cleancut.engine.{Bytes, DeltaWriter, Record, StateLog}
 import io.cleancut.format.{FrameKind, FrameWriter, Parent}
 
 /** How a task opened a store for writing. */
-private[cleancut] final case class WriteRequest(
+final private[cleancut] case class WriteRequest(
     version: Long,
     baseId: Option[String],
     // A full snapshot is written with the commit, as Spark asks of a store that lags behind.
     withBase: Boolean,
     // The state is written anew: there is no version to apply a delta to.
-    withoutDelta: Boolean)
+    withoutDelta: Boolean
+)
 
 /**
- * A store that a task writes: version `v` and the changes that lead to `v + 1`. The changes are appended to
- * the store's log; [[commit]] writes them as one delta and seals them, [[abort]] undoes them.
+ * A store that a task writes: version `v` and the changes that lead to `v + 1`. The changes are
+ * appended to the store's log; [[commit]] writes them as one delta and seals them, [[abort]] undoes
+ * them.
  */
-private[cleancut] final class LogStateStore(
+final private[cleancut] class LogStateStore(
     context: StoreContext,
     versions: StoreVersions,
     stay: StoreStay,
     current: StoreVersions.Current,
-    request: WriteRequest)
-    extends StoreHandle(context, current, Record.NoBound)
+    request: WriteRequest
+) extends StoreHandle(context, current, Record.NoBound)
     with StateStore {
   import LogStateStore._
 
@@ -43,7 +45,8 @@ private[cleancut] final class LogStateStore(
     Some(Parent(start.number, start.id)),
     versions.familiesFor(start.number),
     None,
-    deltaFile)
+    deltaFile
+  )
   private val delta: DeltaWriter = log.deltaTo(() => deltaFrame)
   private val keyBytes = new Bytes
   private val valueBytes = new Bytes
@@ -114,9 +117,8 @@ private[cleancut] final class LogStateStore(
 
   override def metrics: StateStoreMetrics = {
     if (state == Updating) throw outOfOrder("metrics")
-    val sizes: Map[StateStoreCustomMetric, Long] = Map(
-      StoreMetrics.LiveBytes -> log.liveBytes,
-      StoreMetrics.DeadBytes -> log.deadBytes)
+    val sizes: Map[StateStoreCustomMetric, Long] =
+      Map(StoreMetrics.LiveBytes -> log.liveBytes, StoreMetrics.DeadBytes -> log.deadBytes)
     StateStoreMetrics(log.keys, log.usedBytes, context.metrics.drain() ++ sizes)
   }
 
@@ -127,7 +129,8 @@ private[cleancut] final class LogStateStore(
       context.store.partition,
       target.number,
       if (withIds) Some(target.id) else None,
-      if (withIds) start.id else None)
+      if (withIds) start.id else None
+    )
   }
 
   override def putList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
@@ -145,7 +148,8 @@ private[cleancut] final class LogStateStore(
       valueSchema: StructType,
       keyStateEncoderSpec: KeyStateEncoderSpec,
       useMultipleValuesPerKey: Boolean,
-      isInternal: Boolean): Unit =
+      isInternal: Boolean
+  ): Unit =
     throw StateStoreErrors.multipleColumnFamiliesNotSupported(ProviderName)
 
   override def removeColFamilyIfExists(colFamilyName: String): Boolean =
@@ -176,7 +180,7 @@ private[cleancut] object LogStateStore {
   private val OneValue = "a key has one value in this store"
   private val ProviderName = "CleancutStateStoreProvider"
 
-  sealed private abstract class State(name: String) {
+  sealed abstract private class State(name: String) {
     override def toString: String = name
   }
   private case object Updating extends State("opened")

@@ -14,12 +14,12 @@ import io.cleancut.error.Errors
 import io.cleancut.protocol.{BasePlan, Retention}
 
 /**
- * Spark's contract for a state store provider, over a [[io.cleancut.engine.StateLog]] for each store and
- * frames below the checkpoint location.
+ * Spark's contract for a state store provider, over a [[io.cleancut.engine.StateLog]] for each
+ * store and frames below the checkpoint location.
  *
- * Order of calls: `init` once; then any number of times `getStore` or `getReadStore`, each followed by
- * `commit` or `abort`, or `release`; `do…Maintenance` at any time, in other threads; `close` once, possibly
- * while a handle is still open, which then keeps its memory until it is done.
+ * Order of calls: `init` once; then any number of times `getStore` or `getReadStore`, each followed
+ * by `commit` or `abort`, or `release`; `do…Maintenance` at any time, in other threads; `close`
+ * once, possibly while a handle is still open, which then keeps its memory until it is done.
  */
 class LogStateStoreProvider extends StateStoreProvider with Logging {
   @volatile private var context: StoreContext = _
@@ -35,15 +35,11 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
       storeConfs: StateStoreConf,
       hadoopConf: Configuration,
       useMultipleValuesPerKey: Boolean,
-      stateSchemaProvider: Option[StateSchemaProvider]): Unit = {
+      stateSchemaProvider: Option[StateSchemaProvider]
+  ): Unit = {
     StoreContext.check(useColumnFamilies, useMultipleValuesPerKey, keyStateEncoderSpec)
-    val request = InitRequest(
-      stateStoreId,
-      keySchema,
-      valueSchema,
-      keyStateEncoderSpec,
-      storeConfs,
-      hadoopConf)
+    val request =
+      InitRequest(stateStoreId, keySchema, valueSchema, keyStateEncoderSpec, storeConfs, hadoopConf)
     context = new StoreContext(request, Clock.System)
     versions = new StoreVersions(context)
   }
@@ -54,7 +50,8 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
       version: Long,
       stateStoreCkptId: Option[String],
       forceSnapshotOnCommit: Boolean,
-      loadEmpty: Boolean): StateStore = {
+      loadEmpty: Boolean
+  ): StateStore = {
     val request = WriteRequest(version, stateStoreCkptId, forceSnapshotOnCommit, loadEmpty)
     loading(version) {
       StoreStay.open(context, versions, version)(openForWrite(request, _)) { store =>
@@ -73,7 +70,8 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
       readStore: ReadStateStore,
       version: Long,
       uniqueId: Option[String],
-      forceSnapshotOnCommit: Boolean): StateStore =
+      forceSnapshotOnCommit: Boolean
+  ): StateStore =
     getStore(version, uniqueId, forceSnapshotOnCommit, loadEmpty = false)
 
   override def doSnapshotMaintenance(): Unit = maintaining("writing a base") {
@@ -116,10 +114,7 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
     new LogStateStore(context, versions, stay, current, request)
   }
 
-  private def openForRead(
-      version: Long,
-      id: Option[String],
-      stay: StoreStay): LogReadStateStore = {
+  private def openForRead(version: Long, id: Option[String], stay: StoreStay): LogReadStateStore = {
     val (current, read) = versions.openForRead(version, id)
     stay.hold(current.log)
     new LogReadStateStore(context, stay, current, read)
@@ -139,7 +134,8 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
   private def maintaining(what: String)(body: => Unit): Unit =
     try body
     catch {
-      case NonFatal(e) => logWarning(s"Maintenance ($what) of $context failed; it is tried again", e)
+      case NonFatal(e) =>
+        logWarning(s"Maintenance of $context ($what) failed, to be tried again", e)
     }
 
   override def toString: String = if (context == null) "CleancutStateStore[]" else context.toString

@@ -5,19 +5,20 @@ import java.util.concurrent.{ExecutionException, Executors}
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 /**
- * Output that becomes a file at [[commit]]. The file is created in another thread while the task works,
- * since that alone takes a file system milliseconds to tens of them; what is written before it is
- * there, and any small frame, waits in memory.
+ * Output that becomes a file at [[commit]]. The file is created in another thread while the task
+ * works, since that alone takes a file system milliseconds to tens of them; what is written before
+ * it is there, and any small frame, waits in memory.
  */
-private[cleancut] final class PendingFile(create: () => CancellableFSDataOutputStream)
-    extends OutputStream {
+final private[cleancut] class PendingFile(
+    create: () => CheckpointFileManager.CancellableFSDataOutputStream
+) extends OutputStream {
   private val creation = PendingFile.threads.submit(() => create())
   private var buffer = new Array[Byte](PendingFile.InitialBytes)
   private var buffered = 0
-  private var file: CancellableFSDataOutputStream = _
+  private var file: CheckpointFileManager.CancellableFSDataOutputStream = _
 
   override def write(byte: Int): Unit = write(Array(byte.toByte), 0, 1)
 
@@ -49,7 +50,7 @@ private[cleancut] final class PendingFile(create: () => CancellableFSDataOutputS
         catch { case NonFatal(_) => () }
       }
 
-  private def created(): CancellableFSDataOutputStream =
+  private def created(): CheckpointFileManager.CancellableFSDataOutputStream =
     try creation.get()
     catch { case e: ExecutionException => throw e.getCause }
 

@@ -6,15 +6,16 @@ import org.apache.spark.sql.types.StructType
 import io.cleancut.engine.{Bytes, KeyHash, Memory, RankOf}
 
 /**
- * Orders keys by the hash of their first columns, so that all keys with one prefix lie together. Not
- * thread-safe: it reuses its rows.
+ * Orders keys by the hash of their first columns, so that all keys with one prefix lie together.
+ * Not thread-safe: it reuses its rows.
  */
-private[cleancut] final class PrefixRank(keySchema: StructType, prefixColumns: Int, memory: Memory)
+final private[cleancut] class PrefixRank(keySchema: StructType, prefixColumns: Int, memory: Memory)
     extends RankOf {
   private val prefixOf = UnsafeProjection.create(
     keySchema.fields.toSeq.take(prefixColumns).zipWithIndex.map { case (field, i) =>
       BoundReference(i, field.dataType, field.nullable)
-    })
+    }
+  )
   private val keyRow = new UnsafeRow(keySchema.length)
 
   override def rank(key: Bytes): Long = {

@@ -9,7 +9,7 @@ import io.cleancut.{Clock, StoreId}
 import io.cleancut.error.Errors
 
 /** Who uses a store: a task attempt or, outside a task, a thread. */
-private[cleancut] final case class StoreUser(key: Any, description: String)
+final private[cleancut] case class StoreUser(key: Any, description: String)
 
 private[cleancut] object StoreUser {
   def current(): StoreUser = Option(TaskContext.get()) match {
@@ -17,7 +17,8 @@ private[cleancut] object StoreUser {
       StoreUser(
         task.taskAttemptId(),
         s"task ${task.taskAttemptId()} (stage ${task.stageId()}, partition " +
-          s"${task.partitionId()}, attempt ${task.attemptNumber()})")
+          s"${task.partitionId()}, attempt ${task.attemptNumber()})"
+      )
     case None =>
       val thread = Thread.currentThread
       StoreUser(thread, s"thread ${thread.getName}")
@@ -25,13 +26,13 @@ private[cleancut] object StoreUser {
 }
 
 /**
- * Lets one user at a time at a store. A user may enter several times, once for each handle it opens, and
- * is through when it has left as often. Others wait in turn, at most `timeoutMs`.
+ * Lets one user at a time at a store. A user may enter several times, once for each handle it
+ * opens, and is through when it has left as often. Others wait in turn, at most `timeoutMs`.
  *
  * A task stays in until it ends, not just until its commit, since rows that it handed on point into
  * the store's memory.
  */
-private[cleancut] final class StoreAccess(store: StoreId, timeoutMs: Long, clock: Clock) {
+final private[cleancut] class StoreAccess(store: StoreId, timeoutMs: Long, clock: Clock) {
   private val lock = new ReentrantLock(true)
   private val left = lock.newCondition()
   private var user: Option[StoreUser] = None
@@ -66,7 +67,9 @@ private[cleancut] final class StoreAccess(store: StoreId, timeoutMs: Long, clock
     } finally lock.unlock()
   }
 
-  /** Leaves; `beforeLast` runs first if the store is free afterwards, while nobody else is in yet. */
+  /**
+   * Leaves; `beforeLast` runs first if the store is free afterwards, while nobody else is in yet.
+   */
   def leave(by: StoreUser)(beforeLast: => Unit): Unit = {
     lock.lock()
     try {
@@ -88,5 +91,6 @@ private[cleancut] final class StoreAccess(store: StoreId, timeoutMs: Long, clock
     store.name,
     version,
     user.fold("nobody")(_.description),
-    timeoutMs)
+    timeoutMs
+  )
 }

@@ -16,16 +16,17 @@ import io.cleancut.error.Errors
 import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
 
 /** What Spark hands to `StateStoreProvider.init`. */
-private[cleancut] final case class InitRequest(
+final private[cleancut] case class InitRequest(
     id: StateStoreId,
     keySchema: StructType,
     valueSchema: StructType,
     encoder: KeyStateEncoderSpec,
     conf: StateStoreConf,
-    hadoopConf: Configuration)
+    hadoopConf: Configuration
+)
 
 /** What all parts of one provider share. */
-private[cleancut] final class StoreContext(val request: InitRequest, val clock: Clock) {
+final private[cleancut] class StoreContext(val request: InitRequest, val clock: Clock) {
   val settings: Settings = Settings.from(request.conf.sqlConfs)
 
   val store: StoreId =
@@ -34,7 +35,8 @@ private[cleancut] final class StoreContext(val request: InitRequest, val clock: 
   val files: StoreFiles = new StoreFiles(
     store,
     StoreFiles.checkpointOf(request.id.checkpointRootLocation),
-    request.hadoopConf)
+    request.hadoopConf
+  )
 
   val metrics = new StoreMetrics
 
@@ -53,7 +55,9 @@ private[cleancut] final class StoreContext(val request: InitRequest, val clock: 
       StateStore.DEFAULT_COL_FAMILY_NAME,
       request.keySchema.json,
       request.valueSchema.json,
-      request.encoder.json))
+      request.encoder.json
+    )
+  )
 
   /** A new one for each log, since it reuses its rows and is not thread-safe. */
   def newRank(): Option[PrefixRank] = request.encoder match {
@@ -70,21 +74,25 @@ private[cleancut] final class StoreContext(val request: InitRequest, val clock: 
       parent: Option[Parent],
       families: Seq[FamilySchema],
       keys: Option[Long],
-      out: PendingFile): FrameWriter =
+      out: PendingFile
+  ): FrameWriter =
     new FrameWriter(
       kind,
       FrameIdentity(store, version, parent, families, keys),
       settings.compressionLevel,
-      out)
+      out
+    )
 
   lazy val providerId: StateStoreProviderId = StateStoreProviderId(
     request.id,
-    UUID.fromString(StateStoreProvider.getRunId(request.hadoopConf)))
+    UUID.fromString(StateStoreProvider.getRunId(request.hadoopConf))
+  )
 
   /** Tells the driver that a base is there, so that it does not take the store for a laggard. */
   def reportBase(version: Long): Unit = if (request.conf.reportSnapshotUploadLag) {
     StateStoreProvider.coordinatorRef.foreach(
-      _.snapshotUploaded(providerId, version, clock.wallMs()))
+      _.snapshotUploaded(providerId, version, clock.wallMs())
+    )
   }
 
   /** Spark's check that rows fit their schemas, once for each provider. */
@@ -95,7 +103,8 @@ private[cleancut] final class StoreContext(val request: InitRequest, val clock: 
       value,
       request.valueSchema,
       request.id,
-      request.conf)
+      request.conf
+    )
     isValidated = true
   }
 
@@ -105,21 +114,27 @@ private[cleancut] final class StoreContext(val request: InitRequest, val clock: 
 private[cleancut] object StoreContext {
 
   /** Refuses what this release cannot do, before anything is touched. */
-  def check(useColumnFamilies: Boolean, useMultipleValues: Boolean, encoder: KeyStateEncoderSpec) = {
+  def check(
+      useColumnFamilies: Boolean,
+      useMultipleValues: Boolean,
+      encoder: KeyStateEncoderSpec
+  ) = {
     if (ByteOrder.nativeOrder != ByteOrder.LITTLE_ENDIAN) {
       throw Errors.platformUnsupported("the processor is big-endian")
     }
     if (useColumnFamilies || useMultipleValues) {
       throw Errors.unsupportedFeature(
         "column families",
-        "transformWithState and stream-stream joins of state format 3 and above need them")
+        "transformWithState and stream-stream joins of state format 3 and above need them"
+      )
     }
     encoder match {
       case _: NoPrefixKeyStateEncoderSpec | _: PrefixKeyScanStateEncoderSpec => ()
-      case other =>
+      case other                                                             =>
         throw Errors.unsupportedFeature(
           s"the key encoding ${other.getClass.getSimpleName}",
-          "keys are stored plain or ordered by prefix")
+          "keys are stored plain or ordered by prefix"
+        )
     }
   }
 }

@@ -15,11 +15,15 @@ import io.cleancut.format._
 import io.cleancut.protocol.StoreListing
 
 /**
- * The frames of one store on the file system of the checkpoint location, and the note at its root that
- * says what lies there. All goes through Spark's `CheckpointFileManager`, so a frame appears whole
- * or not at all.
+ * The frames of one store on the file system of the checkpoint location, and the note at its root
+ * that says what lies there. All goes through Spark's `CheckpointFileManager`, so a frame appears
+ * whole or not at all.
  */
-private[cleancut] final class StoreFiles(store: StoreId, checkpoint: Path, hadoopConf: Configuration) {
+final private[cleancut] class StoreFiles(
+    store: StoreId,
+    checkpoint: Path,
+    hadoopConf: Configuration
+) {
   private val root = new Path(checkpoint, StoreLayout.RootName)
   private val directory = new Path(root, StoreLayout.storeDirectory(store))
   private lazy val manager = CheckpointFileManager.create(directory, hadoopConf)
@@ -114,16 +118,12 @@ private[cleancut] final class StoreFiles(store: StoreId, checkpoint: Path, hadoo
           store.partition,
           store.name,
           version.number,
-          s"${path.getName} is gone")
+          s"${path.getName} is gone"
+        )
     }
 
-  private def damaged(path: String, version: StateVersion, detail: String) = Errors.frameDamaged(
-    path,
-    store.operator,
-    store.partition,
-    store.name,
-    version.number,
-    detail)
+  private def damaged(path: String, version: StateVersion, detail: String) =
+    Errors.frameDamaged(path, store.operator, store.partition, store.name, version.number, detail)
 
   private def makeDirectory(): Unit = if (!isDirectoryMade) {
     manager.mkdirs(directory)
@@ -145,8 +145,8 @@ private[cleancut] final class StoreFiles(store: StoreId, checkpoint: Path, hadoo
 private[cleancut] object StoreFiles {
 
   /**
-   * The checkpoint location that a store belongs to. Spark names `<checkpointLocation>/state` the root of
-   * all stores; ours lies beside that, not in it.
+   * The checkpoint location that a store belongs to. Spark names `<checkpointLocation>/state` the
+   * root of all stores; ours lies beside that, not in it.
    */
   def checkpointOf(stateRoot: String): Path = {
     val root = new Path(stateRoot)

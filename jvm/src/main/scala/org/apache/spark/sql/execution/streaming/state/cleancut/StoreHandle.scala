@@ -7,16 +7,18 @@ import io.cleancut.engine.{Bytes, Memory, Record, StateLog}
 import io.cleancut.error.Errors
 
 /**
- * The reading half of a store that was opened for a task. A row that it returns stays as it is until the
- * task ends; the row object itself is reused by the next read, as with Spark's own providers.
+ * The reading half of a store that was opened for a task. A row that it returns stays as it is
+ * until the task ends; the row object itself is reused by the next read, as with Spark's own
+ * providers.
  *
- * @param bound the end of the version that is read, or [[Record.NoBound]] to read one's own writes
+ * @param bound
+ *   the end of the version that is read, or [[Record.NoBound]] to read one's own writes
  */
-private[cleancut] abstract class StoreHandle(
+abstract private[cleancut] class StoreHandle(
     context: StoreContext,
     val open: StoreVersions.Current,
-    bound: Int)
-    extends ReadStateStore {
+    bound: Int
+) extends ReadStateStore {
 
   protected val log: StateLog = open.log
   protected val memory: Memory = Memory.access
@@ -39,7 +41,8 @@ private[cleancut] abstract class StoreHandle(
       valueRow.pointTo(
         null,
         Record.valueAddress(address, keyLength),
-        Record.valueLength(memory, address))
+        Record.valueLength(memory, address)
+      )
       context.validate(key, valueRow)
       valueRow
     }
@@ -65,7 +68,8 @@ private[cleancut] abstract class StoreHandle(
 
   override def prefixScan(
       prefixKey: UnsafeRow,
-      colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
+      colFamilyName: String
+  ): StateStoreIterator[UnsafeRowPair] = {
     verifyUse("prefixScan", colFamilyName)
     val rank = open.rank.getOrElse(throw unsupported("prefixScan", "the keys are not ordered"))
     // The caller may reuse its row while the scan is open.
@@ -90,29 +94,29 @@ private[cleancut] abstract class StoreHandle(
 
   override def prefixScanWithMultiValues(
       prefixKey: UnsafeRow,
-      colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
+      colFamilyName: String
+  ): StateStoreIterator[UnsafeRowPair] =
     throw unsupported("prefixScanWithMultiValues", StoreHandle.OneValue)
 
-  override def iteratorWithMultiValues(
-      colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
+  override def iteratorWithMultiValues(colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
     throw unsupported("iteratorWithMultiValues", StoreHandle.OneValue)
 
   override def allColumnFamilyNames: Set[String] = Set(StateStore.DEFAULT_COL_FAMILY_NAME)
 
-  protected final def verifyUse(operation: String, family: String): Unit = {
+  final protected def verifyUse(operation: String, family: String): Unit = {
     verifyOpen(operation)
     if (family != StateStore.DEFAULT_COL_FAMILY_NAME) {
       throw unsupported(s"the column family $family", StoreHandle.OneFamily)
     }
   }
 
-  protected final def requireKey(key: UnsafeRow): Unit =
+  final protected def requireKey(key: UnsafeRow): Unit =
     if (key == null) throw new IllegalStateException("Key cannot be null")
 
-  protected final def unsupported(feature: String, reason: String): Throwable =
+  final protected def unsupported(feature: String, reason: String): Throwable =
     Errors.unsupportedFeature(feature, reason)
 
-  protected final def point(bytes: Bytes, row: UnsafeRow): Bytes =
+  final protected def point(bytes: Bytes, row: UnsafeRow): Bytes =
     bytes.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
 
   private def find(key: UnsafeRow): Long = {
@@ -125,7 +129,7 @@ private[cleancut] abstract class StoreHandle(
     new StateStoreIterator(rows, () => rows.close())
 
   /** Walks records; the pair and its rows are reused from one row to the next. */
-  private abstract class RowIterator extends Iterator[UnsafeRowPair] {
+  abstract private class RowIterator extends Iterator[UnsafeRowPair] {
     private val key = new UnsafeRow(context.request.keySchema.length)
     private val value = new UnsafeRow(context.request.valueSchema.length)
     private val pair = new UnsafeRowPair(key, value)
@@ -155,7 +159,8 @@ private[cleancut] abstract class StoreHandle(
       value.pointTo(
         null,
         Record.valueAddress(address, keyLength),
-        Record.valueLength(memory, address))
+        Record.valueLength(memory, address)
+      )
       context.validate(key, value)
       pair
     }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.streaming.state.{
  * the query's progress. Counts and times cover what happened since the last report; sizes are those
  * of the moment.
  */
-private[cleancut] final class StoreMetrics {
+final private[cleancut] class StoreMetrics {
   import StoreMetrics._
 
   val commitNs = new AtomicLong
@@ -67,7 +67,8 @@ private[cleancut] object StoreMetrics {
     StateStoreCustomSizeMetric("cleancutLiveBytes", "bytes of rows that the state holds")
   val DeadBytes: StateStoreCustomMetric = StateStoreCustomSizeMetric(
     "cleancutDeadBytes",
-    "bytes of replaced and removed rows that wait for compaction")
+    "bytes of replaced and removed rows that wait for compaction"
+  )
 
   private val CommitTime =
     StateStoreCustomTimingMetric("cleancutCommitMs", "time to write deltas at commit")
@@ -85,7 +86,8 @@ private[cleancut] object StoreMetrics {
     StateStoreCustomSumMetric("cleancutMemoryHits", "versions that were still in memory")
   private val WaitTime = StateStoreCustomTimingMetric(
     "cleancutWaitMs",
-    "time that tasks waited for a store that another attempt held")
+    "time that tasks waited for a store that another attempt held"
+  )
   private val Compactions = StateStoreCustomSumMetric("cleancutCompactions", "logs compacted")
   private val CompactionTime =
     StateStoreCustomTimingMetric("cleancutCompactionMs", "background time spent compacting logs")
@@ -104,5 +106,6 @@ private[cleancut] object StoreMetrics {
     MemoryHits,
     WaitTime,
     Compactions,
-    CompactionTime)
+    CompactionTime
+  )
 }

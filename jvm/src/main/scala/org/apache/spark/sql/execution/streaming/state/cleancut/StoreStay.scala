@@ -5,14 +5,15 @@ import org.apache.spark.TaskContext
 import io.cleancut.engine.StateLog
 
 /**
- * One handle's stay in a store. In a task it lasts until the task has ended, since rows that the task
- * passed on point into the store; elsewhere until the handle is done.
+ * One handle's stay in a store. In a task it lasts until the task has ended, since rows that the
+ * task passed on point into the store; elsewhere until the handle is done.
  */
-private[cleancut] final class StoreStay(
+final private[cleancut] class StoreStay(
     context: StoreContext,
     versions: StoreVersions,
     user: StoreUser,
-    isInTask: Boolean) {
+    isInTask: Boolean
+) {
   private var held: Option[StateLog] = None
   private var isOver = false
 
@@ -42,11 +43,12 @@ private[cleancut] final class StoreStay(
 private[cleancut] object StoreStay {
 
   /**
-   * Enters the store, waiting for another user to leave, and opens a handle there. `atTaskEnd` closes the
-   * handle if the task ends and has not done it.
+   * Enters the store, waiting for another user to leave, and opens a handle there. `atTaskEnd`
+   * closes the handle if the task ends and has not done it.
    */
   def open[A](context: StoreContext, versions: StoreVersions, version: Long)(
-      opening: StoreStay => A)(atTaskEnd: A => Unit): A = {
+      opening: StoreStay => A
+  )(atTaskEnd: A => Unit): A = {
     val user = StoreUser.current()
     val task = Option(TaskContext.get())
     context.metrics.waitNs.addAndGet(context.access.enter(user, version))

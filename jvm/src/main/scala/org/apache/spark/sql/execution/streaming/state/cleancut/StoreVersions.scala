@@ -9,14 +9,14 @@ import io.cleancut.format.{FamilySchema, FrameKind, FrameReader, Parent}
 import io.cleancut.protocol.{BasePlan, Chain}
 
 /**
- * The versions of one store: those in memory, in the current log, and those on file. A version that the
- * current log does not serve is loaded into a new log; the old one lives on until its last user lets
- * go of it.
+ * The versions of one store: those in memory, in the current log, and those on file. A version that
+ * the current log does not serve is loaded into a new log; the old one lives on until its last user
+ * lets go of it.
  *
  * `openFor…`, `committed`, `drop` and `adoptCompaction` belong to the one user that is in the store
  * ([[StoreAccess]]); the rest may be called from any thread.
  */
-private[cleancut] final class StoreVersions(context: StoreContext) {
+final private[cleancut] class StoreVersions(context: StoreContext) {
   import StoreVersions._
 
   private var current: Option[Current] = None
@@ -76,7 +76,8 @@ private[cleancut] final class StoreVersions(context: StoreContext) {
         baseVersion,
         deltaSizeBytes,
         baseSizeBytes,
-        context.request.conf.minDeltasForSnapshot)
+        context.request.conf.minDeltasForSnapshot
+      )
     }
   }
 
@@ -153,9 +154,9 @@ private[cleancut] final class StoreVersions(context: StoreContext) {
   private def load(number: Long, id: Option[String]): Current = {
     val rank = context.newRank()
     val log = context.newLog(rank)
-    try {
+    try
       if (number > 0) loadInto(log, number, id)
-    } catch {
+    catch {
       case NonFatal(e) =>
         log.release()
         throw e
@@ -192,7 +193,8 @@ private[cleancut] final class StoreVersions(context: StoreContext) {
       log: StateLog,
       version: StateVersion,
       kind: FrameKind,
-      before: Option[Option[StateVersion]]): Unit =
+      before: Option[Option[StateVersion]]
+  ): Unit =
     context.files.read(version, kind) { (reader, scratch) =>
       before.foreach(checkParent(reader, version, _))
       log.load(reader, scratch)
@@ -211,14 +213,16 @@ private[cleancut] final class StoreVersions(context: StoreContext) {
   private def checkParent(
       reader: FrameReader,
       version: StateVersion,
-      before: Option[StateVersion]): Unit = {
+      before: Option[StateVersion]
+  ): Unit = {
     val expected = before.fold(Parent(0L, None))(b => Parent(b.number, Some(b.id)))
     val found = reader.identity.parent.get
     if (found != expected) {
       throw Errors.frameMisplaced(
         context.files.path(version, FrameKind.Delta),
         s"a delta to ${describe(expected)}",
-        s"a delta to ${describe(found)}")
+        s"a delta to ${describe(found)}"
+      )
     }
   }
 
@@ -232,7 +236,8 @@ private[cleancut] final class StoreVersions(context: StoreContext) {
     context.store.name,
     broken.number,
     if (broken.number == number) broken.detail
-    else s"version $number cannot be built: ${broken.detail}")
+    else s"version $number cannot be built: ${broken.detail}"
+  )
 }
 
 private[cleancut] object StoreVersions {
