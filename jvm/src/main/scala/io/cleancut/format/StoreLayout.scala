@@ -13,6 +13,7 @@ object StoreLayout {
   val FormatObject: String = "format.json"
 
   private val VersionDigits = 20
+  private val Temporary = """\.(\d{20})-[0-9a-f]{32}\.(?:delta|base)\..*tmp""".r
   private val Name = """(\d{20})-([0-9a-f]{32})\.(delta|base)""".r
 
   /** `stores/<operator>/<partition>/<store>`. */
@@ -29,6 +30,15 @@ object StoreLayout {
         (StateVersion(n, id), FrameKind.all.find(_.extension == extension).get)
       }
     case _ => None
+  }
+
+  /**
+   * The version number of a frame whose temporary file this is. Spark's file managers put a dot
+   * before the final name, and what makes it unique behind it.
+   */
+  def parseTemporaryName(name: String): Option[Long] = name match {
+    case Temporary(number) => number.toLongOption.filter(_ > 0)
+    case _                 => None
   }
 
   private def padded(number: Long): String = {

@@ -1,28 +1,35 @@
 package io.cleancut.protocol
 
-import io.cleancut.StateVersion
-import io.cleancut.format.FrameKind
+import io.cleancut.format.{FrameKind, StoreLayout}
 
-/** Decides which frames of a store no version that is kept needs. */
+/** Decides which files of a store no version that is kept needs. */
 object Retention {
 
-  /** A frame that may be deleted. */
-  final case class Garbage(version: StateVersion, kind: FrameKind)
+  /** A file that may be deleted, and the version number that it belongs to. */
+  final case class Garbage(number: Long, name: String)
 
   /**
-   * Frames that are older than the newest anchor at or below `keepFrom`. An anchor is a number at
-   * which every id has a base: whatever chain leads to a kept version, it ends there or later. So
-   * nothing has to be read to decide, and a doubtful case (two attempts, one base) keeps too much,
-   * not too little.
+   * Files that are older than the newest anchor at or below `keepFrom`, oldest first. An anchor is a
+   * number at which every id has a base: whatever chain leads to a kept version, it ends there or
+   * later. So nothing has to be read to decide, and a doubtful case (two attempts, one base) keeps
+   * too much, not too little.
+   *
+   * @param maxNumbers
+   *   how many version numbers to delete at the most; the oldest come first
    */
-  def garbage(listing: StoreListing, keepFrom: Long): Seq[Garbage] = {
+  def garbage(listing: StoreListing, keepFrom: Long, maxNumbers: Int): Seq[Garbage] = {
     val anchors = listing.bases.map(_.number).filter { number =>
       number <= keepFrom && listing.at(number).forall(listing.bases)
     }
-    anchors.maxOption.toSeq.flatMap { anchor =>
-      val deltas = listing.deltas.filter(_.number < anchor).map(Garbage(_, FrameKind.Delta))
-      val bases = listing.bases.filter(_.number < anchor).map(Garbage(_, FrameKind.Base))
-      (deltas ++ bases).toSeq.sortBy(g => (g.version.number, g.version.id, g.kind.extension))
-    }
+    val all = anchors.maxOption.toSeq.flatMap(anchor => files(listing).filter(_.number < anchor))
+    val numbers = all.map(_.number).distinct.sorted.take(maxNumbers).toSet
+    all.filter(g => numbers(g.number)).sortBy(g => (g.number, g.name))
+  }
+
+  private def files(listing: StoreListing): Set[Garbage] = {
+    def named(kind: FrameKind) = (version: io.cleancut.StateVersion) =>
+      Garbage(version.number, StoreLayout.objectName(version, kind))
+    listing.deltas.map(named(FrameKind.Delta)) ++ listing.bases.map(named(FrameKind.Base)) ++
+      listing.temporaries.map(t => Garbage(t.number, t.name))
   }
 }

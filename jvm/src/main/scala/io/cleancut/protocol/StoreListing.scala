@@ -3,8 +3,15 @@ package io.cleancut.protocol
 import io.cleancut.StateVersion
 import io.cleancut.format.{FrameKind, StoreLayout}
 
-/** The frames that one listing of a store's directory found. */
-final case class StoreListing(bases: Set[StateVersion], deltas: Set[StateVersion]) {
+/**
+ * What one listing of a store's directory found: its frames, and the temporary files of frames,
+ * which are either about to become one or were left by a crash.
+ */
+final case class StoreListing(
+    bases: Set[StateVersion],
+    deltas: Set[StateVersion],
+    temporaries: Set[StoreListing.Temporary] = Set.empty
+) {
 
   val frames: Set[StateVersion] = bases ++ deltas
 
@@ -15,16 +22,20 @@ final case class StoreListing(bases: Set[StateVersion], deltas: Set[StateVersion
   def at(number: Long): Seq[StateVersion] = byNumber.getOrElse(number, Nil)
 
   def latest: Option[Long] = byNumber.keys.maxOption
-
-  def oldest: Option[Long] = byNumber.keys.minOption
 }
 
 object StoreListing {
 
-  /** Names that are not frames (temporary files, checksum files) are passed over. */
+  /** A file that would have become a frame of this version number. */
+  final case class Temporary(number: Long, name: String)
+
+  /** Names that belong to no frame (checksum files of the file system, others') are passed over. */
   def fromNames(names: Iterable[String]): StoreListing = {
     val parsed = names.flatMap(StoreLayout.parseObjectName).toSeq
     def of(kind: FrameKind) = parsed.collect { case (version, `kind`) => version }.toSet
-    StoreListing(of(FrameKind.Base), of(FrameKind.Delta))
+    val temporaries = names.flatMap { name =>
+      StoreLayout.parseTemporaryName(name).map(number => Temporary(number, name))
+    }
+    StoreListing(of(FrameKind.Base), of(FrameKind.Delta), temporaries.toSet)
   }
 }

@@ -38,16 +38,7 @@ final private[cleancut] class LogStateStore(
 
   private val start: StateLog.Version = log.latest
   private val target = StateVersion(request.version + 1, StateVersion.newId(context.clock))
-  private val deltaFile = context.files.create(target, FrameKind.Delta)
-  private lazy val deltaFrame: FrameWriter = context.frame(
-    FrameKind.Delta,
-    target,
-    Some(Parent(start.number, start.id)),
-    versions.familiesFor(start.number),
-    None,
-    deltaFile
-  )
-  private val delta: DeltaWriter = log.deltaTo(() => deltaFrame)
+  private val delta: Option[Delta] = if (request.withoutDelta) None else Some(new Delta)
   private val keyBytes = new Bytes
   private val valueBytes = new Bytes
 
@@ -58,32 +49,38 @@ final private[cleancut] class LogStateStore(
   override def version: Long = request.version
 
   override def put(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit = {
-    verifyUse("put", colFamilyName)
-    requireKey(key)
-    require(value != null, "Cannot put a null value")
     gate.enter()
     try {
-      log.put(point(keyBytes, key), point(valueBytes, value))
-      delta.keepUp()
-    } catch { case e: Throwable => throw inDoubt(e) }
-    finally gate.leave()
+      verifyUse("put", colFamilyName)
+      requireKey(key)
+      require(value != null, "Cannot put a null value")
+      try {
+        log.put(point(keyBytes, key), point(valueBytes, value))
+        if (delta.isDefined) delta.get.writer.keepUp()
+      } catch { case e: Throwable => throw inDoubt(e) }
+    } finally gate.leave()
   }
 
   override def remove(key: UnsafeRow, colFamilyName: String): Unit = {
-    verifyUse("remove", colFamilyName)
-    requireKey(key)
     gate.enter()
-    try if (log.remove(point(keyBytes, key))) delta.keepUp()
-    catch { case e: Throwable => throw inDoubt(e) }
-    finally gate.leave()
+    try {
+      verifyUse("remove", colFamilyName)
+      requireKey(key)
+      try {
+        if (log.remove(point(keyBytes, key)) && delta.isDefined) delta.get.writer.keepUp()
+      } catch { case e: Throwable => throw inDoubt(e) }
+    } finally gate.leave()
   }
 
   override def commit(): Long = {
-    verifyOpen("commit")
+    gate {
+      verifyOpen("commit")
+      state = Committing
+    }
     val began = context.clock.monotonicNs()
     try {
       if (start.number == 0L) context.files.markRoot()
-      if (!request.withoutDelta) writeDelta()
+      delta.foreach(_.commit())
       log.seal(target, context.versionsInMemory)
       if (request.withBase || request.withoutDelta) BaseWriter.write(context, versions, log)
       state = Committed
@@ -93,20 +90,21 @@ final private[cleancut] class LogStateStore(
       target.number
     } catch {
       case NonFatal(e) =>
-        state = Updating
+        state = Committing
         throw QueryExecutionErrors.failedToCommitStateFileError(toString, e)
     } finally if (state == Committed) stay.done()
   }
 
   override def abort(): Unit = state match {
-    case Updating =>
-      state = Aborted
-      try deltaFile.cancel()
-      finally {
-        val isUndone = isLogSound && log.versions.contains(start) && log.tryRewindTo(start)
-        if (!isUndone) versions.drop(log)
-        stay.done()
-      }
+    case Updating | Committing =>
+      try {
+        gate {
+          state = Aborted
+          val isUndone = isLogSound && log.versions.contains(start) && log.tryRewindTo(start)
+          if (!isUndone) versions.drop(log)
+        }
+        delta.foreach(_.file.cancel())
+      } finally stay.done()
     case Committed => throw outOfOrder("abort")
     case Aborted   => ()
   }
@@ -116,14 +114,14 @@ final private[cleancut] class LogStateStore(
   override def hasCommitted: Boolean = state == Committed
 
   override def metrics: StateStoreMetrics = {
-    if (state == Updating) throw outOfOrder("metrics")
+    verifyEnded("metrics")
     val sizes: Map[StateStoreCustomMetric, Long] =
       Map(StoreMetrics.LiveBytes -> log.liveBytes, StoreMetrics.DeadBytes -> log.deadBytes)
     StateStoreMetrics(log.keys, log.usedBytes, context.metrics.drain() ++ sizes)
   }
 
   override def getStateStoreCheckpointInfo(): StateStoreCheckpointInfo = {
-    if (state == Updating) throw outOfOrder("getStateStoreCheckpointInfo")
+    verifyEnded("getStateStoreCheckpointInfo")
     val withIds = context.request.conf.enableStateStoreCheckpointIds
     StateStoreCheckpointInfo(
       context.store.partition,
@@ -163,11 +161,28 @@ final private[cleancut] class LogStateStore(
     cause
   }
 
-  private def writeDelta(): Unit = {
-    delta.finish()
-    deltaFile.commit()
-    context.metrics.commitBytes.addAndGet(deltaFrame.sizeBytes)
-    versions.deltaWritten(deltaFrame.sizeBytes)
+  private def verifyEnded(operation: String): Unit =
+    if (state != Committed && state != Aborted) throw outOfOrder(operation)
+
+  /** The file of this commit, and what writes it while the task works. */
+  private final class Delta {
+    val file: PendingFile = context.files.create(target, FrameKind.Delta)
+    val writer: DeltaWriter = log.deltaTo(() => frame)
+    private lazy val frame: FrameWriter = context.frame(
+      FrameKind.Delta,
+      target,
+      Some(Parent(start.number, start.id)),
+      versions.familiesFor(start.number),
+      None,
+      file
+    )
+
+    def commit(): Unit = {
+      writer.finish()
+      file.commit()
+      context.metrics.commitBytes.addAndGet(frame.sizeBytes)
+      versions.deltaWritten(frame.sizeBytes)
+    }
   }
 
   private def outOfOrder(operation: String): Throwable =
@@ -184,6 +199,7 @@ private[cleancut] object LogStateStore {
     override def toString: String = name
   }
   private case object Updating extends State("opened")
+  private case object Committing extends State("about to be committed")
   private case object Committed extends State("committed")
   private case object Aborted extends State("aborted")
 }

@@ -88,11 +88,11 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
     versions.position.foreach { position =>
       val keepFrom = position.latest - conf.minVersionsToRetain
       if (keepFrom > 0 && keepFrom - cleanedTo >= Math.max(conf.minVersionsToDelete, 1L)) {
-        val garbage = Retention.garbage(context.files.list(), keepFrom)
         val limit = conf.maxVersionsToDeletePerMaintenance
-        val chosen = if (limit < 0) garbage else garbage.take(limit)
-        chosen.foreach(g => context.files.delete(g.version, g.kind))
-        if (chosen.size == garbage.size) cleanedTo = keepFrom
+        val maxNumbers = if (limit < 0) Int.MaxValue else limit
+        val garbage = Retention.garbage(context.files.list(), keepFrom, maxNumbers)
+        garbage.foreach(g => context.files.delete(g.name))
+        if (garbage.map(_.number).distinct.size < maxNumbers) cleanedTo = keepFrom
       }
     }
   }

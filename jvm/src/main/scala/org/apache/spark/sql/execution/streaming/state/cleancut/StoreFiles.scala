@@ -68,7 +68,7 @@ final private[cleancut] class StoreFiles(
     path.getFileSystem(hadoopConf).getFileStatus(path).getLen
   }
 
-  def delete(version: StateVersion, kind: FrameKind): Unit = manager.delete(frame(version, kind))
+  def delete(name: String): Unit = manager.delete(new Path(directory, name))
 
   /** Writes the note at the root if there is none. Several stores may try at once; one wins. */
   def markRoot(): Unit = {

@@ -28,13 +28,14 @@ abstract private[cleancut] class StoreHandle(
 
   override def id: StateStoreId = context.request.id
 
-  /** Throws if the handle is not open any more. */
+  /**
+   * Throws if the handle is not open any more. It is called inside the gate, as is every change of
+   * that state: so no thread of the task can still be at the memory when another ends its use.
+   */
   protected def verifyOpen(operation: String): Unit
 
   override def get(key: UnsafeRow, colFamilyName: String): UnsafeRow = {
-    verifyUse("get", colFamilyName)
-    requireKey(key)
-    val address = find(key)
+    val address = find(key, "get", colFamilyName)
     if (address == 0L) null
     else {
       val keyLength = Record.keyLength(memory, address)
@@ -49,17 +50,14 @@ abstract private[cleancut] class StoreHandle(
   }
 
   override def keyExists(key: UnsafeRow, colFamilyName: String): Boolean = {
-    verifyUse("keyExists", colFamilyName)
-    requireKey(key)
-    find(key) != 0L
+    find(key, "keyExists", colFamilyName) != 0L
   }
 
   override def iterator(colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
-    verifyUse("iterator", colFamilyName)
-    gate.enter()
-    val rows =
-      try log.scan(bound)
-      finally gate.leave()
+    val rows = gate {
+      verifyUse("iterator", colFamilyName)
+      log.scan(bound)
+    }
     wrap(new RowIterator {
       override protected def advance(): Boolean = rows.advance()
       override protected def address: Long = rows.address
@@ -70,20 +68,15 @@ abstract private[cleancut] class StoreHandle(
       prefixKey: UnsafeRow,
       colFamilyName: String
   ): StateStoreIterator[UnsafeRowPair] = {
-    verifyUse("prefixScan", colFamilyName)
     val rank = open.rank.getOrElse(throw unsupported("prefixScan", "the keys are not ordered"))
     // The caller may reuse its row while the scan is open.
     val prefix = prefixKey.copy()
-    gate.enter()
-    val rows =
-      try log.scanRank(rank.rankOfPrefix(prefix), bound)
-      finally gate.leave()
+    val rows = gate {
+      verifyUse("prefixScan", colFamilyName)
+      log.scanRank(rank.rankOfPrefix(prefix), bound)
+    }
     wrap(new RowIterator {
-      override protected def advance(): Boolean = {
-        gate.enter()
-        try rows.advance()
-        finally gate.leave()
-      }
+      override protected def advance(): Boolean = rows.advance()
       override protected def address: Long = rows.address
       override protected def accepts(key: UnsafeRow): Boolean = rank.hasPrefix(key, prefix)
     })
@@ -119,10 +112,13 @@ abstract private[cleancut] class StoreHandle(
   final protected def point(bytes: Bytes, row: UnsafeRow): Bytes =
     bytes.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
 
-  private def find(key: UnsafeRow): Long = {
+  private def find(key: UnsafeRow, operation: String, family: String): Long = {
     gate.enter()
-    try log.find(point(keyBytes, key), bound)
-    finally gate.leave()
+    try {
+      verifyUse(operation, family)
+      requireKey(key)
+      log.find(point(keyBytes, key), bound)
+    } finally gate.leave()
   }
 
   private def wrap(rows: RowIterator): StateStoreIterator[UnsafeRowPair] =
@@ -143,10 +139,13 @@ abstract private[cleancut] class StoreHandle(
     // Rows are pointed at only in next(): the previous pair stays readable until then.
     override def hasNext: Boolean = {
       if (state == RowIterator.Unknown) {
-        verifyOpen("iterator")
-        var found = advance()
-        while (found && !accepts(pointKey(candidate))) found = advance()
-        state = if (found) RowIterator.Ready else RowIterator.Ended
+        gate.enter()
+        try {
+          verifyOpen("iterator")
+          var found = advance()
+          while (found && !accepts(pointKey(candidate))) found = advance()
+          state = if (found) RowIterator.Ready else RowIterator.Ended
+        } finally gate.leave()
       }
       state == RowIterator.Ready
     }

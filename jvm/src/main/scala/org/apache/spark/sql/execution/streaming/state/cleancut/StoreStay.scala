@@ -1,6 +1,9 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.TaskContext
+import org.apache.spark.internal.Logging
 
 import io.cleancut.engine.StateLog
 
@@ -13,7 +16,7 @@ final private[cleancut] class StoreStay(
     versions: StoreVersions,
     user: StoreUser,
     isInTask: Boolean
-) {
+) extends Logging {
   private var held: Option[StateLog] = None
   private var isOver = false
 
@@ -35,9 +38,14 @@ final private[cleancut] class StoreStay(
     }
     if (isFirst) {
       held.foreach(_.release())
-      context.access.leave(user)(versions.adoptCompaction())
+      context.access.leave(user)(adoptCompaction())
     }
   }
+
+  // The task has done its work; that a copy of its log cannot be had is no reason to fail it.
+  private def adoptCompaction(): Unit =
+    try versions.adoptCompaction()
+    catch { case NonFatal(e) => logWarning(s"Compaction of $context failed", e) }
 }
 
 private[cleancut] object StoreStay {

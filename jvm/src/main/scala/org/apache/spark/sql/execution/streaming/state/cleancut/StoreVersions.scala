@@ -117,12 +117,18 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   /** Puts a finished copy in the place of the log that it was made from. */
   def adoptCompaction(): Unit = synchronized {
     pending.foreach { case (old, compaction, rank) =>
+      pending = None
       if (isCurrent(old)) {
-        val fresh = compaction.catchUp()
+        val fresh =
+          try compaction.catchUp()
+          catch {
+            case e: Throwable =>
+              compaction.abandon()
+              throw e
+          }
         old.release()
         current = Some(Current(fresh, rank))
       } else compaction.abandon()
-      pending = None
     }
   }
 
