@@ -9,8 +9,8 @@ object Retention {
   final case class Garbage(number: Long, name: String)
 
   /**
-   * Files that are older than the newest anchor at or below `keepFrom`, oldest first. An anchor is a
-   * number at which every id has a base: whatever chain leads to a kept version, it ends there or
+   * Files that are older than the newest anchor at or below `keepFrom`, oldest first. An anchor is
+   * a number at which every id has a base: whatever chain leads to a kept version, it ends there or
    * later. So nothing has to be read to decide, and a doubtful case (two attempts, one base) keeps
    * too much, not too little.
    *

@@ -9,7 +9,9 @@ import java.util.concurrent.atomic.AtomicInteger
  */
 final private[cleancut] class Gate extends AtomicInteger {
 
-  /** Runs `body` alone. Where each nanosecond counts, [[enter]] and [[leave]] do without a closure. */
+  /**
+   * Runs `body` alone. Where each nanosecond counts, [[enter]] and [[leave]] do without a closure.
+   */
   def apply[A](body: => A): A = {
     enter()
     try body

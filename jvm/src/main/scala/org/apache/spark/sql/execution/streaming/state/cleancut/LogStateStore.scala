@@ -66,9 +66,9 @@ final private[cleancut] class LogStateStore(
     try {
       verifyUse("remove", colFamilyName)
       requireKey(key)
-      try {
+      try
         if (log.remove(point(keyBytes, key)) && delta.isDefined) delta.get.writer.keepUp()
-      } catch { case e: Throwable => throw inDoubt(e) }
+      catch { case e: Throwable => throw inDoubt(e) }
     } finally gate.leave()
   }
 
@@ -165,7 +165,7 @@ final private[cleancut] class LogStateStore(
     if (state != Committed && state != Aborted) throw outOfOrder(operation)
 
   /** The file of this commit, and what writes it while the task works. */
-  private final class Delta {
+  final private class Delta {
     val file: PendingFile = context.files.create(target, FrameKind.Delta)
     val writer: DeltaWriter = log.deltaTo(() => frame)
     private lazy val frame: FrameWriter = context.frame(

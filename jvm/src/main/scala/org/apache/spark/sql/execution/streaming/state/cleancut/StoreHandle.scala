@@ -49,9 +49,8 @@ abstract private[cleancut] class StoreHandle(
     }
   }
 
-  override def keyExists(key: UnsafeRow, colFamilyName: String): Boolean = {
+  override def keyExists(key: UnsafeRow, colFamilyName: String): Boolean =
     find(key, "keyExists", colFamilyName) != 0L
-  }
 
   override def iterator(colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
     val rows = gate {
