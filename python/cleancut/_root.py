@@ -76,9 +76,8 @@ def open_root(location: str | os.PathLike[str]) -> Root:
 
 
 def _resolve(location: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    # A scheme of one letter is the drive of a Windows path.
-    scheme, colon, _ = location.partition(":")
-    if colon and len(scheme) > 1 and scheme.isalnum():
+    # Hadoop writes local URIs with one slash, and a colon alone may be part of a path.
+    if "://" in location or location.startswith("file:/"):
         filesystem, path = pyarrow.fs.FileSystem.from_uri(location)
         return filesystem, path
     return pyarrow.fs.LocalFileSystem(), os.path.abspath(location)  # noqa: PTH100  # keep links

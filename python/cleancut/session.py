@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cleancut._installed import check_platform, check_pyspark
 from cleancut._jar import JAR_PREFIX, jar_path
@@ -57,11 +57,12 @@ def configure(
             CLEANCUT_SESSION_RUNNING, CLEANCUT_JAR_MISSING, or CLEANCUT_CONF_INVALID with every
             problem that the options and the configuration have.
     """
-    if not callable(getattr(builder, "config", None)) or not hasattr(builder, "getOrCreate"):
+    options = getattr(builder, "_options", None)
+    if not isinstance(options, dict):
+        # Spark offers no public way to read what a builder holds.
         kind = type(builder).__name__
         raise TypeError(f"configure takes a SparkSession.builder, before getOrCreate, not a {kind}")
     check_pyspark()
-    options = _options(builder)
     check_classic(builder, options)
     jvm = running_jvm()
     java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
@@ -76,11 +77,6 @@ def configure(
     for key, value in confs.items():
         builder.config(key, value)
     return builder
-
-
-def _options(builder: "SparkSession.Builder") -> dict[str, Any]:
-    # Spark offers no public way to read what a builder holds.
-    return dict(builder._options)
 
 
 def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:

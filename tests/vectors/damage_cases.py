@@ -1,6 +1,6 @@
 """Damaged frames, and the error that each must give. All are made from one sound frame."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -129,9 +129,7 @@ def _with_header(header: tuple[bytes, bytes]) -> bytes:
 def _crafted_header() -> Iterator[FrameCase]:
     identity = SOUND.identity
 
-    def made(
-        name: str, doc: str, fields: Mapping[str, Any], error: str = DAMAGED, **header: Any
-    ) -> FrameCase:
+    def made(name: str, doc: str, fields: object, error: str = DAMAGED, **header: Any) -> FrameCase:
         head = encode_header(fields, **({"kind": 1, "codec": 0} | header))
         return _case(name, f"{doc} All checksums hold.", _with_header(head), error)
 
@@ -140,7 +138,7 @@ def _crafted_header() -> Iterator[FrameCase]:
     yield made("codec-unknown", "Codec 9.", identity, codec=9)
     without_id = {name: value for name, value in identity.items() if name != "id"}
     yield made("identity-without-id", "An identity that lacks its id.", without_id)
-    yield made("identity-not-an-object", "An identity that is a JSON array.", [1, 2])  # type: ignore[arg-type]
+    yield made("identity-not-an-object", "An identity that is a JSON array.", [1, 2])
 
 
 def _assembled(blocks: list[bytes]) -> bytes:

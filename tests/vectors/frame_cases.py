@@ -125,95 +125,65 @@ def several_blocks(version: int = 2) -> Source:
     )
 
 
+FIRST = identity_of(1, parent=(0, None), families=[FAMILY])
+NEXT = identity_of(2, parent=(1, version_id(1)))
+TIMERS = FAMILY | {"id": 200, "name": "timers"}
+MANY = [put(i, f"key {i}", i, i / 4) for i in range(60)]
+
+
 def sources() -> list[Source]:
-    first = identity_of(1, parent=(0, None), families=[FAMILY])
-    next_one = identity_of(2, parent=(1, version_id(1)))
-    many = [put(i, f"key {i}", i, i / 4) for i in range(60)]
+    """All sound frames."""
+    return [*_deltas(), *_bases()]
+
+
+def _delta(
+    name: str, doc: str, identity: Mapping[str, Any], changes: Sequence[Change], keys: int
+) -> Source:
+    return Source(name, doc, "delta", identity, [changes] if changes else [], keys)
+
+
+def _deltas() -> list[Source]:
+    ada = put(1, "ada", 3, 1.5)
+    several = several_blocks()
+    empty = _delta("delta-empty", "An epoch that changed nothing.", NEXT, [], 7)
+    mixed = [ada, remove(2, "grace"), remove(9, "nobody")]
+    long = [put(4, "x" * 300, 1, 0.25), remove(5, "y" * 20000)]
+    escaped = identity_of(1, parent=(0, None), families=[FAMILY], store="a b/é%")
+    two_families = identity_of(3, parent=(2, version_id(2)), families=[FAMILY, TIMERS])
+    timer = replace(put(1, "ada", 9, 9.5), family=200)
     return [
-        Source(
-            "delta-first",
-            "From the empty store, with families.",
-            "delta",
-            first,
-            [[put(1, "ada", 3, 1.5)]],
-            keys=1,
+        _delta("delta-first", "From the empty store, with families.", FIRST, [ada], 1),
+        empty,
+        replace(empty, name="delta-empty-zstd", doc="A codec that nothing uses.", codec="zstd"),
+        _delta(
+            "delta-puts-and-removes", "One remove is of a key that is not there.", NEXT, mixed, 1
         ),
-        Source("delta-empty", "An epoch that changed nothing.", "delta", next_one, [], keys=7),
-        Source(
-            "delta-empty-zstd",
-            "The same, with a codec that nothing uses.",
-            "delta",
-            next_one,
-            [],
-            keys=7,
-            codec="zstd",
-        ),
-        Source(
-            "delta-puts-and-removes",
-            "Puts and removes, also of a key that is not there.",
-            "delta",
-            next_one,
-            [[put(1, "ada", 3, 1.5), remove(2, "grace"), remove(9, "nobody")]],
-            keys=1,
-        ),
-        several_blocks(),
+        several,
         replace(
-            several_blocks(),
+            several,
             name="delta-several-blocks-zstd",
             doc="Two blocks, each compressed on its own.",
             codec="zstd",
         ),
-        Source(
-            "delta-long-key",
-            "Lengths that take two bytes as uvarint.",
-            "delta",
-            next_one,
-            [[put(4, "x" * 300, 1, 0.25), remove(5, "y" * 20000)]],
-            keys=1,
-        ),
-        Source(
-            "delta-families",
-            "Records of a second column family.",
-            "delta",
-            identity_of(
-                3,
-                parent=(2, version_id(2)),
-                families=[FAMILY, FAMILY | {"id": 200, "name": "timers"}],
-            ),
-            [[put(1, "ada", 3, 1.5), replace(put(1, "ada", 9, 9.5), family=200)]],
-            keys=2,
-        ),
-        Source(
-            "base",
-            "All live rows.",
-            "base",
-            identity_of(2, families=[FAMILY]),
-            [[put(1, "ada", 4, 2.5), put(3, "", 1, 1e300)]],
-            keys=2,
-        ),
-        Source(
-            "base-zstd",
-            "Several blocks of a base, compressed.",
-            "base",
-            identity_of(9, families=[FAMILY]),
-            [many[:40], many[40:]],
+        _delta("delta-long-key", "Lengths of two and three bytes as uvarint.", NEXT, long, 1),
+        _delta("delta-families", "Records of two column families.", two_families, [ada, timer], 2),
+        _delta("delta-escaped-store", "A store name that is no path name.", escaped, [ada], 1),
+    ]
+
+
+def _bases() -> list[Source]:
+    rows = [put(1, "ada", 4, 2.5), put(3, "", 1, 1e300)]
+    base = Source("base", "All live rows.", "base", identity_of(2, families=[FAMILY]), [rows], 2)
+    return [
+        base,
+        replace(base, name="base-empty", doc="A store without keys.", blocks=[], keys=0),
+        replace(
+            base,
+            name="base-zstd",
+            doc="Several blocks of a base, compressed.",
+            identity=identity_of(9, families=[FAMILY]),
+            blocks=[MANY[:40], MANY[40:]],
             keys=60,
             codec="zstd",
-        ),
-        Source(
-            "base-empty",
-            "A store that has lost all its keys.",
-            "base",
-            identity_of(5, families=[FAMILY]),
-            [],
-            keys=0,
-        ),
-        Source(
-            "delta-escaped-store",
-            "A store name that does not fit into a path as it is.",
-            "delta",
-            identity_of(1, parent=(0, None), families=[FAMILY], store="a b/é%"),
-            [[put(1, "ada", 3, 1.5)]],
-            keys=1,
         ),
     ]

@@ -63,7 +63,7 @@ def encode_frame(
 
 
 def encode_header(
-    identity: Mapping[str, Any],
+    identity: object,
     kind: int,
     codec: int,
     version: int = 1,

@@ -1,0 +1,166 @@
+"""The command `cleancut`."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cleancut import cli
+from cleancut.errors import error_of
+from tests.unit.checkpoint_files import CheckpointFiles, name_of
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+LEVEL = "spark.sql.streaming.stateStore.cleancut.compressionLevel"
+
+
+@pytest.fixture
+def jar(monkeypatch: pytest.MonkeyPatch) -> str:
+    path = "/opt/some where/cleancut_2.13-0.1.0.jar"
+    monkeypatch.setattr(cli, "jar_path", lambda: path)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = cli.main(arguments)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_conf_prints_arguments_that_a_shell_takes(
+    capsys: pytest.CaptureFixture[str], jar: str
+) -> None:
+    status, out, _ = run(capsys, "conf", "--compression-level", "-3")
+    assert status == cli.OK
+    assert shlex.split(out.replace("\\\n", " ")) == [
+        "--jars",
+        jar,
+        "--conf",
+        f"{PROVIDER}=io.cleancut.CleancutStateStoreProvider",
+        "--conf",
+        f"{LEVEL}=-3",
+    ]
+
+
+def test_conf_prints_properties_and_json(capsys: pytest.CaptureFixture[str], jar: str) -> None:
+    _, properties, _ = run(capsys, "conf", "--format", "properties")
+    confs = {"spark.jars": jar, PROVIDER: "io.cleancut.CleancutStateStoreProvider"}
+    assert dict(line.split(" ", 1) for line in properties.splitlines()) == confs
+    _, out, _ = run(capsys, "conf", "--format", "json")
+    assert json.loads(out) == confs
+
+
+def test_conf_refuses_wrong_options_all_at_once(
+    capsys: pytest.CaptureFixture[str], jar: str
+) -> None:
+    status, out, err = run(capsys, "conf", "--compression-level", "99", "--acquire-timeout", "5")
+    assert (status, out) == (cli.REFUSED, "")
+    assert err.startswith("[CLEANCUT_CONF_INVALID]")
+    assert "compression_level" in err
+    assert "acquire_timeout" in err
+
+
+def test_conf_without_a_jar_says_how_to_get_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> str:
+        raise error_of("CLEANCUT_JAR_MISSING", path="x.jar")
+
+    monkeypatch.setattr(cli, "jar_path", missing)
+    status, _, err = run(capsys, "conf")
+    assert status == cli.REFUSED
+    assert "make jar" in err
+
+
+def test_ls_lists_the_stores(
+    capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
+) -> None:
+    location = str(two_partitions.location)
+    status, out, _ = run(capsys, "ls", location)
+    assert status == cli.OK
+    assert out.splitlines()[0].split() == [
+        "operator",
+        "partition",
+        "store",
+        "versions",
+        "latest_version",
+        "bytes",
+    ]
+    assert len(out.splitlines()) == 4
+    _, out, _ = run(capsys, "ls", location, "--json")
+    assert [store["versions"] for store in json.loads(out)] == [[1, 2, 3], [1, 2]]
+
+
+def test_state_shows_rows(
+    capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
+) -> None:
+    location = str(two_partitions.location)
+    status, out, _ = run(
+        capsys, "state", location, "--operator", "0", "--version", "1", "--limit", "1"
+    )
+    assert status == cli.OK
+    assert '{"id": 1, "name": "ada"}' in out
+    assert out.splitlines()[-1] == "1 of 2 rows of version 1"
+    _, out, _ = run(capsys, "state", location, "--operator", "0", "--partition", "1", "--json")
+    assert json.loads(out) == {
+        "version": 2,
+        "total_rows": 1,
+        "rows": [
+            {"key": {"id": 4, "name": "emmy"}, "value": {"count": 2, "sum": 8.0}, "partition": 1}
+        ],
+    }
+
+
+def test_verify_tells_damage_by_its_status(
+    capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
+) -> None:
+    location = str(two_partitions.location)
+    status, out, _ = run(capsys, "verify", location)
+    assert status == cli.OK
+    assert "sound" in out
+    path = two_partitions.directory(0, 1) / name_of(2)
+    path.write_bytes(b"")
+    status, out, _ = run(capsys, "verify", location, "--json")
+    assert status == cli.DAMAGED
+    assert json.loads(out)["problems"][0]["object"] == str(path)
+
+
+def test_damage_on_reading_has_the_status_of_damage(
+    capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
+) -> None:
+    (two_partitions.directory(0, 1) / name_of(2)).write_bytes(b"")
+    status, out, err = run(capsys, "state", str(two_partitions.location), "--operator", "0")
+    assert (status, out) == (cli.DAMAGED, "")
+    assert err.startswith("[CLEANCUT_FRAME_DAMAGED]")
+
+
+@pytest.mark.parametrize("command", ["ls", "verify"])
+def test_a_place_without_checkpoint_is_refused(
+    capsys: pytest.CaptureFixture[str], command: str, tmp_path: Path
+) -> None:
+    status, out, err = run(capsys, command, str(tmp_path))
+    assert (status, out) == (cli.REFUSED, "")
+    assert err.startswith("[CLEANCUT_CHECKPOINT_NOT_FOUND]")
+
+
+def test_a_file_system_that_fails_is_told(
+    capsys: pytest.CaptureFixture[str],
+    two_partitions: CheckpointFiles,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(location: str) -> None:
+        raise PermissionError(13, "Permission denied", location)
+
+    monkeypatch.setattr(cli, "Checkpoint", fail)
+    status, _, err = run(capsys, "ls", "x")
+    assert status == cli.REFUSED
+    assert "Permission denied" in err
+
+
+def test_the_module_runs_as_a_command(two_partitions: CheckpointFiles) -> None:
+    command = [sys.executable, "-m", "cleancut", "verify", str(two_partitions.location)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert answer.returncode == cli.OK, answer.stderr
+    assert "5 sound frames" in answer.stdout

@@ -1,0 +1,196 @@
+"""Every id has its class, every message its facts, and every id of this package is raised."""
+
+import ast
+import inspect
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cleancut
+from cleancut import errors
+from cleancut._catalog import ErrorClass, error_classes
+from cleancut.errors import CleancutError, error_of, from_java
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "cleancut"
+CANONICAL = ROOT / "jvm/src/main/resources/error/cleancut-error-classes.json"
+
+KINDS = {
+    "RETRY": errors.RetryableError,
+    "REOPEN": errors.FencedError,
+    "FIX_REQUEST": errors.RequestError,
+    "DAMAGED": errors.DamagedError,
+    "BUG": errors.InternalError,
+}
+
+
+def raised_ids(paths: list[Path]) -> set[str]:
+    """The ids that stand as literals in the code of some files."""
+    constants = (
+        node.value
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    return {text for text in constants if re.fullmatch(r"CLEANCUT(_[A-Z]+)+", text)}
+
+
+def test_the_packaged_file_is_that_of_the_jvm() -> None:
+    assert (PACKAGE / "error-classes.json").read_bytes() == CANONICAL.read_bytes()
+
+
+def test_the_file_is_sorted_by_id() -> None:
+    assert list(error_classes()) == sorted(error_classes())
+
+
+@pytest.mark.parametrize("error_class", error_classes().values(), ids=lambda c: c.error_id)
+def test_every_id_has_the_class_of_its_kind(error_class: ErrorClass) -> None:
+    error = error_of(error_class.error_id)
+    assert type(error) is KINDS[error_class.kind]
+    assert str(error).startswith(f"[{error_class.error_id}] ")
+    assert error_class.message.endswith((".", "}"))
+    assert error_class.remedy.endswith(".")
+
+
+def test_every_id_of_this_package_is_expected_by_a_test() -> None:
+    ids = raised_ids(list(PACKAGE.glob("*.py")))
+    assert ids
+    assert ids <= error_classes().keys()
+    assert ids - raised_ids(list(Path(__file__).parent.glob("test_*.py"))) == set()
+
+
+def test_facts_are_filled_in_or_follow_the_text() -> None:
+    template = ErrorClass("ID", "BUG", "{what} broke at {place}.", "See {what}.")
+    text = template.render({"what": "a {place}", "place": "$1", "extra": "7", "more": "x"})
+    assert text == "[ID] a {place} broke at $1. See a {place}. extra=7 more=x"
+    assert template.render({}) == "[ID] {what} broke at {place}. See {what}."
+
+
+def test_an_error_keeps_its_facts_through_pickle() -> None:
+    error = error_of("CLEANCUT_STORE_BUSY", holder="task 7", waitedMs=120_000)
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is errors.RetryableError
+    assert (copy.error_id, copy.params) == ("CLEANCUT_STORE_BUSY", error.params)
+    assert copy.params == {"holder": "task 7", "waitedMs": "120000"}
+    assert str(copy) == str(error)
+
+
+def test_the_tree_in_the_docstring_is_the_tree() -> None:
+    drawn = re.findall(r"[├└]── (\w+)", inspect.getdoc(errors) or "")
+    assert sorted(drawn) == sorted(kind.__name__ for kind in CleancutError.__subclasses__())
+    assert set(drawn) | {"CleancutError"} <= set(cleancut.__all__)
+
+
+class JavaClass:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def getName(self) -> str:  # noqa: N802  # the name in Java
+        return self.name
+
+
+class Throwable:
+    """A Java throwable as py4j shows it."""
+
+    def __init__(self, cause: "Throwable | None" = None) -> None:
+        self.cause = cause
+        self.java_class = JavaClass("org.apache.spark.SparkException")
+
+    def getClass(self) -> JavaClass:  # noqa: N802
+        return self.java_class
+
+    def getCause(self) -> "Throwable | None":  # noqa: N802
+        return self.cause
+
+
+class JavaError(Throwable):
+    """Cleancut's exception on the JVM side."""
+
+    def __init__(self, error_id: str, kind: str) -> None:
+        super().__init__()
+        self.java_class = JavaClass("io.cleancut.error.CleancutException")
+        self.error_id = error_id
+        self.kind = kind
+
+    def getErrorId(self) -> str:  # noqa: N802
+        return self.error_id
+
+    def getKind(self) -> str:  # noqa: N802
+        return self.kind
+
+    def getParams(self) -> dict[str, str]:  # noqa: N802
+        return {"path": "x", "version": "7"}
+
+    def getMessage(self) -> str:  # noqa: N802
+        return f"[{self.error_id}] as the JVM says it"
+
+
+class Py4JError(Exception):
+    def __init__(self, throwable: Throwable) -> None:
+        super().__init__("An error occurred while calling o1.start")
+        self.java_exception = throwable
+
+
+class CapturedError(Exception):
+    """As PySpark converts an exception: its origin, or a converted cause."""
+
+    def __init__(self, origin: Throwable | None, cause: Exception | None = None) -> None:
+        super().__init__("[STREAM_FAILED]")
+        self._origin = origin
+        self._cause = cause
+
+
+def wrapped(error: Throwable) -> Throwable:
+    return Throwable(Throwable(error))
+
+
+DAMAGED = JavaError("CLEANCUT_FRAME_DAMAGED", "DAMAGED")
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        Py4JError(DAMAGED),
+        Py4JError(wrapped(DAMAGED)),
+        CapturedError(wrapped(DAMAGED)),
+        CapturedError(None, CapturedError(wrapped(DAMAGED))),
+        CapturedError(Throwable(), CapturedError(wrapped(DAMAGED))),
+    ],
+)
+def test_an_error_of_the_jvm_is_found_among_the_causes(exception: Exception) -> None:
+    error = from_java(exception)
+    assert type(error) is errors.DamagedError
+    assert error.error_id == "CLEANCUT_FRAME_DAMAGED"
+    assert error.params == {"path": "x", "version": "7"}
+    assert str(error) == "[CLEANCUT_FRAME_DAMAGED] as the JVM says it"
+    assert error.__cause__ is exception
+
+
+def test_an_error_is_found_behind_an_exception_of_the_users() -> None:
+    outer = RuntimeError("query failed")
+    outer.__cause__ = Py4JError(DAMAGED)
+    assert from_java(outer) is not None
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "SOMETHING_NEW"])
+def test_an_id_of_a_newer_jar_keeps_its_kind(kind: str) -> None:
+    error = from_java(Py4JError(JavaError("CLEANCUT_NEWER", kind)))
+    assert type(error) is KINDS.get(kind, errors.InternalError)
+    assert error.error_id == "CLEANCUT_NEWER"
+
+
+def test_other_failures_are_none_of_ours() -> None:
+    """Also where the text of the message looks like one of ours."""
+    assert from_java(ValueError("[CLEANCUT_FRAME_DAMAGED] not from Java")) is None
+    assert from_java(Py4JError(wrapped(Throwable()))) is None
+
+
+def test_causes_that_go_round_in_a_circle_come_to_an_end() -> None:
+    first, second = Throwable(), Throwable()
+    first.cause, second.cause = second, first
+    error: Any = CapturedError(first)
+    error._cause = error
+    assert from_java(error) is None

@@ -1,0 +1,126 @@
+"""Versions that do not fit are refused before a JVM starts."""
+
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from cleancut import RequestError
+from cleancut._installed import check_platform, check_pyspark
+from tests.unit.installations import Installation, install
+
+
+@pytest.fixture
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    return install(tmp_path, monkeypatch)
+
+
+def problems(running_java: str | None = None) -> str:
+    with pytest.raises(RequestError) as raised:
+        check_platform(running_java)
+    assert raised.value.error_id == "CLEANCUT_VERSION_UNSUPPORTED"
+    assert str(raised.value).endswith("It runs with Spark 4.3.x, Scala 2.13 and Java 17 or later.")
+    return raised.value.params["problems"]
+
+
+@pytest.mark.parametrize("version", ["4.3.0", "4.3.1", "4.3.0.dev1"])
+def test_a_pyspark_of_this_line_is_accepted(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", version)
+    check_pyspark()
+
+
+@pytest.mark.parametrize("version", ["4.2.1", "4.30.0", "3.5.6", "5.0.0"])
+def test_a_pyspark_of_another_line_is_refused(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyspark, "__version__", version)
+    with pytest.raises(RequestError, match=r"install pyspark==4\.3\.\*") as raised:
+        check_pyspark()
+    assert f"PySpark is {version}" in raised.value.params["problems"]
+
+
+def test_a_missing_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(RequestError, match="PySpark is not installed"):
+        check_pyspark()
+
+
+def test_an_installation_that_fits_is_accepted(installation: Installation) -> None:
+    check_platform(None)
+
+
+def test_the_installation_of_this_environment_is_accepted(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_HOME")
+    check_platform(None)
+
+
+def test_another_spark_behind_spark_home_is_refused(installation: Installation) -> None:
+    installation.spark(version="4.1.2")
+    assert "holds Spark 4.1.2: unset SPARK_HOME" in problems()
+
+
+@pytest.mark.parametrize(("scala", "library"), [("2.12", "2.12.20"), ("2.13", "3.3.1")])
+def test_another_scala_is_refused(installation: Installation, scala: str, library: str) -> None:
+    installation.spark(scala=scala, library=library)
+    assert f"holds Scala {'2.12' if scala == '2.12' else library}" in problems()
+
+
+def test_a_spark_home_without_jars_is_refused(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "nowhere"))
+    assert "holds no jar of Spark" in problems()
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ('openjdk version "11.0.2" 2019-01-15', "11.0.2"),
+        ('java version "1.8.0_392"', "1.8.0_392"),
+        ('Picked up JAVA_TOOL_OPTIONS: -Dx=1\nopenjdk version "16" 2021', "16"),
+        ("Error: could not find libjava.so", "of an unknown version"),
+    ],
+)
+def test_an_old_java_is_refused(installation: Installation, answer: str, version: str) -> None:
+    installation.java(answer)
+    found = problems()
+    assert f"{installation.java_home}/bin/java is Java {version}" in found
+    assert "let JAVA_HOME point to a JDK 17 or later" in found
+
+
+@pytest.mark.parametrize("answer", ['openjdk version "21.0.1"', 'openjdk version "25-ea" 2025'])
+def test_a_later_java_is_accepted(installation: Installation, answer: str) -> None:
+    installation.java(answer)
+    check_platform(None)
+
+
+def test_a_java_home_without_java_is_refused(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    assert "No Java was found" in problems()
+
+
+def test_java_is_looked_for_on_the_path(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installation.java('openjdk version "11"')
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", f"{installation.java_home}/bin:/bin:/usr/bin")
+    assert f"{installation.java_home}/bin/java is Java 11" in problems()
+
+
+def test_a_running_jvm_is_asked_instead(installation: Installation) -> None:
+    installation.java('openjdk version "11"')
+    check_platform("17")
+    assert "the JVM that runs already is Java 11" in problems("11")
+
+
+def test_everything_that_does_not_fit_is_told_at_once(installation: Installation) -> None:
+    installation.spark(version="4.2.0", scala="2.12", library="2.12.18")
+    installation.java('openjdk version "11"')
+    found = problems()
+    assert all(text in found for text in ("Spark 4.2.0", "Scala 2.12", "Java 11"))

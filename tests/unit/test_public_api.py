@@ -1,0 +1,54 @@
+"""What the package offers, and what it asks for."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import cleancut
+from cleancut import RequestError, _jar
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    assert cleancut.__all__ == sorted(cleancut.__all__)
+    assert all(hasattr(cleancut, name) for name in cleancut.__all__)
+
+
+def test_the_release_is_that_of_the_project_and_of_the_jar() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    build = (ROOT / "project/Versions.scala").read_text(encoding="utf-8")
+    assert project["version"] == cleancut.__version__
+    assert re.findall(r'val Cleancut = "(.+)"', build) == [cleancut.__version__]
+    assert project["scripts"]["cleancut"] == "cleancut.cli:main"
+
+
+def test_the_jar_is_found_where_the_build_puts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_jar, "_JARS", tmp_path)
+    with pytest.raises(RequestError) as raised:
+        cleancut.jar_path()
+    assert raised.value.error_id == "CLEANCUT_JAR_MISSING"
+    jar = tmp_path / f"cleancut_2.13-{cleancut.__version__}.jar"
+    jar.touch()
+    assert cleancut.jar_path() == str(jar)
+
+
+def test_the_place_of_the_jar_is_that_of_the_build() -> None:
+    build = (ROOT / "build.sbt").read_text(encoding="utf-8")
+    assert '"python" / "cleancut" / "jars"' in build
+    assert _jar._JARS == ROOT / "python" / "cleancut" / "jars"
+
+
+def test_checkpoints_are_read_without_pyspark() -> None:
+    """Whoever inspects a checkpoint needs neither Spark nor a JVM."""
+    code = "import sys; sys.modules['pyspark'] = None; import cleancut; print(cleancut.Checkpoint)"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert answer.returncode == 0, answer.stderr

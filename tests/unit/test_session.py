@@ -1,0 +1,253 @@
+"""`configure` fills a builder, or says what stands against it."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+import cleancut
+from cleancut import RequestError, _running, session
+from tests.unit.installations import Installation, install
+
+JAR = "/opt/cleancut_2.13-0.1.0.jar"
+PROVIDER = "io.cleancut.CleancutStateStoreProvider"
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+PREFIX = "spark.sql.streaming.stateStore.cleancut."
+
+
+@pytest.fixture(autouse=True)
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
+    monkeypatch.setattr(session, "jar_path", lambda: JAR)
+    assert SparkContext._gateway is None, "another test of this process has started a JVM"
+    yield install(tmp_path, monkeypatch)
+    assert SparkContext._gateway is None, "configure must not start a JVM"
+
+
+def builder(**confs: str) -> SparkSession.Builder:
+    made = SparkSession.Builder()
+    for key, value in confs.items():
+        made.config(key, value)
+    return made
+
+
+def options(made: SparkSession.Builder) -> dict[str, Any]:
+    return dict(made._options)
+
+
+def refused(made: Any, error_id: str, **given: Any) -> str:
+    before = options(made)
+    with pytest.raises(RequestError) as raised:
+        cleancut.configure(made, **given)
+    assert raised.value.error_id == error_id
+    assert options(made) == before, "a builder that was refused must stay as it was"
+    return str(raised.value)
+
+
+def test_jar_and_provider_are_set_and_the_builder_comes_back() -> None:
+    made = builder()
+    assert cleancut.configure(made) is made
+    assert options(made) == {"spark.jars": JAR, PROVIDER_KEY: PROVIDER}
+
+
+def test_options_become_keys() -> None:
+    made = cleancut.configure(builder(), compression_level=3, acquire_timeout="10s")
+    assert options(made)[f"{PREFIX}compressionLevel"] == "3"
+    assert options(made)[f"{PREFIX}acquireTimeout"] == "10s"
+
+
+def test_an_option_wins_over_the_key_that_was_set_before() -> None:
+    made = builder(**{f"{PREFIX}compressionLevel": "99"})
+    cleancut.configure(made, compression_level=3)
+    assert options(made)[f"{PREFIX}compressionLevel"] == "3"
+
+
+def test_jars_of_the_user_stay_in_front() -> None:
+    made = cleancut.configure(builder(**{"spark.jars": "/a.jar,s3a://b/c.jar"}))
+    assert options(made)["spark.jars"] == f"/a.jar,s3a://b/c.jar,{JAR}"
+
+
+def test_the_jar_is_added_once() -> None:
+    made = cleancut.configure(cleancut.configure(builder()))
+    assert options(made)["spark.jars"] == JAR
+    same = "hdfs://nn/lib/cleancut_2.13-0.1.0.jar"
+    assert options(cleancut.configure(builder(**{"spark.jars": same})))["spark.jars"] == same
+
+
+def test_jars_of_the_defaults_are_kept(installation: Installation) -> None:
+    """A builder's spark.jars takes the place of the one in spark-defaults.conf."""
+    installation.defaults("# comment\nspark.jars   /d.jar,/e.jar\nspark.x=1\n")
+    assert options(cleancut.configure(builder()))["spark.jars"] == f"/d.jar,/e.jar,{JAR}"
+
+
+def test_the_defaults_are_found_where_spark_finds_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars: /d.jar", encoding="utf-8")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert options(cleancut.configure(builder()))["spark.jars"] == f"/d.jar,{JAR}"
+    named = tmp_path / "my.conf"
+    named.write_text("spark.jars = /n.jar", encoding="utf-8")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {named} pyspark-shell")
+    assert options(cleancut.configure(builder()))["spark.jars"] == f"/n.jar,{JAR}"
+
+
+@pytest.mark.parametrize(
+    "arguments", ["--jars /a.jar", "--jars=/a.jar", "--conf spark.jars=/a.jar"]
+)
+def test_jars_in_submit_args_would_win_and_are_refused(
+    arguments: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
+    text = refused(builder(), "CLEANCUT_CONF_INVALID")
+    assert f"PYSPARK_SUBMIT_ARGS has jars, which take the place of spark.jars: add {JAR}" in text
+
+
+def test_jars_in_submit_args_with_ours_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars /a.jar,{JAR} pyspark-shell")
+    assert options(cleancut.configure(builder()))["spark.jars"] == f"/a.jar,{JAR}"
+
+
+def test_the_jar_of_another_release_is_refused() -> None:
+    other = "/opt/cleancut_2.13-0.0.9.jar"
+    text = refused(builder(**{"spark.jars": other}), "CLEANCUT_CONF_INVALID")
+    assert f"spark.jars has {other}" in text
+
+
+def test_a_foreign_provider_is_refused_by_name(installation: Installation) -> None:
+    rocksdb = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    text = refused(builder(**{PROVIDER_KEY: rocksdb}), "CLEANCUT_CONF_INVALID")
+    assert f"{PROVIDER_KEY} is {rocksdb} in the builder" in text
+    installation.defaults(f"{PROVIDER_KEY} {rocksdb}")
+    assert f"{rocksdb} in spark-defaults.conf" in refused(builder(), "CLEANCUT_CONF_INVALID")
+
+
+@pytest.mark.parametrize("key", [MANAGER, f"spark.hadoop.{MANAGER}"])
+def test_a_foreign_file_manager_is_refused_by_name(key: str) -> None:
+    text = refused(builder(**{key: "com.example.Manager"}), "CLEANCUT_CONF_INVALID")
+    assert f"{key} is com.example.Manager in the builder" in text
+    assert "remove it there" in text
+
+
+def test_all_problems_come_in_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"-c {MANAGER}=com.example.M pyspark-shell")
+    made = builder(**{PROVIDER_KEY: "com.example.P", f"{PREFIX}compression": "1"})
+    text = refused(made, "CLEANCUT_CONF_INVALID", compression_level=99, acquire_timeout="soon")
+    expected = ["compression_level", "'soon'", "com.example.P", f"{PREFIX}compression is not a key"]
+    assert all(part in text for part in [*expected, "com.example.M in PYSPARK_SUBMIT_ARGS"])
+
+
+@pytest.mark.parametrize(
+    ("variable", "reason"),
+    [
+        ({"SPARK_REMOTE": "sc://host"}, "SPARK_REMOTE is set"),
+        ({"SPARK_CONNECT_MODE_ENABLED": "1"}, "SPARK_CONNECT_MODE_ENABLED is set"),
+        ({"SPARK_API_MODE": "connect"}, "spark.api.mode is connect"),
+    ],
+)
+def test_an_environment_of_spark_connect_is_refused(
+    variable: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    text = refused(builder(), "CLEANCUT_CONNECT_UNSUPPORTED")
+    assert reason in text
+    assert "python -m cleancut conf" in text
+
+
+@pytest.mark.parametrize("confs", [{"spark.remote": "sc://host"}, {"spark.api.mode": "Connect"}])
+def test_a_builder_for_spark_connect_is_refused(confs: dict[str, str]) -> None:
+    refused(builder(**confs), "CLEANCUT_CONNECT_UNSUPPORTED")
+
+
+def test_the_builder_of_spark_connect_is_refused() -> None:
+    class Builder(SparkSession.Builder):
+        __module__ = "pyspark.sql.connect.session"
+
+    assert "that of Spark Connect" in refused(Builder(), "CLEANCUT_CONNECT_UNSUPPORTED")
+
+
+def test_classic_mode_is_taken_by_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_API_MODE", "connect")
+    cleancut.configure(builder(**{"spark.api.mode": "classic"}))
+
+
+def test_a_running_session_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", object())
+    text = refused(builder(), "CLEANCUT_SESSION_RUNNING")
+    assert "a session runs in this process" in text
+    assert "spark.stop()" in text
+
+
+def test_wrong_versions_are_refused(installation: Installation) -> None:
+    installation.spark(version="4.0.0")
+    assert "Spark 4.0.0" in refused(builder(), "CLEANCUT_VERSION_UNSUPPORTED")
+
+
+@pytest.mark.parametrize("wrong", [None, "local[1]", SparkSession, SparkSession.Builder])
+def test_what_is_no_builder_is_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"SparkSession\.builder"):
+        cleancut.configure(wrong)
+
+
+def test_all_options_are_keywords_that_need_not_be_given() -> None:
+    _, *keywords = inspect.signature(cleancut.configure).parameters.values()
+    assert keywords
+    assert {p.kind for p in keywords} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {repr(p.default) for p in keywords} == {"NOT_GIVEN"}
+
+
+class Loader:
+    """The class loader of a JVM, as py4j shows it."""
+
+    def __init__(self, *classes: str) -> None:
+        self.classes = classes
+
+    def loadClass(self, name: str) -> str:  # noqa: N802  # the name in Java
+        if name not in self.classes:
+            raise Py4JJavaError("ClassNotFoundException", JavaException())
+        return name
+
+
+class JavaException:
+    _target_id = "o1"
+    _gateway_client = None
+
+
+def jvm_of(loader: Loader, java: str = "17") -> SimpleNamespace:
+    """As much of py4j's view of a JVM as is asked for."""
+    thread = SimpleNamespace(getContextClassLoader=lambda: loader)
+    lang = SimpleNamespace(
+        System=SimpleNamespace(getProperty=lambda _: java),
+        Thread=SimpleNamespace(currentThread=lambda: thread),
+    )
+    return SimpleNamespace(java=SimpleNamespace(lang=lang))
+
+
+def test_a_jvm_that_was_left_behind_without_the_jar_is_refused() -> None:
+    with pytest.raises(RequestError) as raised:
+        _running.check_not_running(jvm_of(Loader()))
+    assert raised.value.error_id == "CLEANCUT_SESSION_RUNNING"
+    assert "not on its class path" in str(raised.value)
+
+
+def test_a_jvm_that_has_the_jar_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "running_jvm", lambda: jvm_of(Loader(PROVIDER)))
+    monkeypatch.setattr(session, "user_conf", lambda o, has_jvm: _seen(o, has_jvm=has_jvm))
+    assert options(cleancut.configure(builder()))["spark.jars"] == JAR
+
+
+def _seen(given: dict[str, Any], *, has_jvm: bool) -> Any:
+    assert has_jvm
+    return cleancut._user_conf.UserConf({"the builder": given})
+
+
+def test_an_old_java_of_a_running_jvm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "running_jvm", lambda: jvm_of(Loader(PROVIDER), java="11"))
+    assert "Java 11" in refused(builder(), "CLEANCUT_VERSION_UNSUPPORTED")

@@ -1,0 +1,90 @@
+"""Options are checked before Spark starts, by the rules of the JVM side."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleancut.settings import NOT_GIVEN, OPTIONS, PREFIX, Settings, conf_problems
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference/configuration.md"
+
+
+def test_the_options_are_the_keys_of_the_jvm() -> None:
+    """The reference page is made from the JVM's declaration of the keys."""
+    text = REFERENCE.read_text(encoding="utf-8")
+    row = re.compile(r"^\| `(\w+)` \| `[^`]+` \| [^|]+ \| ([^|]+) \|", re.MULTILINE)
+    keys = {f"{PREFIX}{name}": allowed.strip() for name, allowed in row.findall(text)}
+    assert keys
+    assert {option.key: option.allowed for option in OPTIONS} == keys
+
+
+def test_what_is_not_given_is_not_set() -> None:
+    provider = "io.cleancut.CleancutStateStoreProvider"
+    confs = {"spark.sql.streaming.stateStore.providerClass": provider}
+    assert Settings().confs() == confs
+    assert Settings().problems() == []
+    assert repr(NOT_GIVEN) == "NOT_GIVEN"
+
+
+@pytest.mark.parametrize(
+    ("given", "conf"),
+    [
+        ({"compression_level": -7}, "-7"),
+        ({"compression_level": 19}, "19"),
+        ({"acquire_timeout": "120s"}, "120s"),
+        ({"acquire_timeout": " 2 m "}, "2 m"),
+        ({"acquire_timeout": "3600000ms"}, "3600000ms"),
+        ({"acquire_timeout": timedelta(seconds=1.5)}, "1500ms"),
+        ({"acquire_timeout": timedelta(0)}, "0ms"),
+        ({"acquire_timeout": timedelta(hours=1)}, "3600000ms"),
+    ],
+)
+def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:
+    settings = Settings(**given)
+    assert settings.problems() == []
+    assert list(settings.confs().values())[1:] == [conf]
+
+
+@pytest.mark.parametrize("value", [None, 20, -8, True, "3", 1.0, 10**30])
+def test_a_wrong_level_is_told_with_what_is_allowed(value: Any) -> None:
+    assert Settings(compression_level=value).problems() == [
+        f"compression_level must be a whole number from -7 to 19, not {value!r}."
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        120,
+        "120",
+        "2 days",
+        "-1s",
+        "61m",
+        "s",
+        "",
+        "\uff11s",
+        timedelta(hours=2),
+        timedelta(-1),
+    ],
+)
+def test_a_wrong_timeout_is_told_with_what_is_allowed(value: Any) -> None:
+    (problem,) = Settings(acquire_timeout=value).problems()
+    assert problem.startswith("acquire_timeout must be a number with a unit (h, m, s, ms) up to 1h")
+    assert repr(value) in problem
+
+
+def test_configuration_below_the_prefix_is_checked_too() -> None:
+    confs = {
+        "spark.sql.shuffle.partitions": "x",
+        f"{PREFIX}compressionLevel": "high",
+        f"{PREFIX}acquireTimeout": " 5 m ",
+        f"{PREFIX}compresionLevel": "3",
+    }
+    assert conf_problems(confs) == [
+        f"{PREFIX}compresionLevel is not a key; the nearest is {PREFIX}compressionLevel.",
+        f"{PREFIX}compressionLevel must be a whole number from -7 to 19, not 'high'.",
+    ]
