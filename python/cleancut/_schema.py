@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain, count
 from typing import Any
 
 import pyarrow as pa
@@ -62,14 +63,28 @@ def struct_of(schema: Mapping[str, Any], path: str) -> Struct:
     fields = schema.get("fields")
     if not isinstance(fields, list):
         raise _unreadable(schema, path)
-    return Struct(tuple(_field(field, path) for field in fields))
+    taken: set[str] = set()
+    return Struct(tuple(_field(field, path, taken) for field in fields))
 
 
-def _field(field: Any, path: str) -> Field:
+def _field(field: Any, path: str, taken: set[str]) -> Field:
     match field:
         case {"name": str(name), "type": spark_type}:
-            return Field(name, _column(spark_type, f"{path}.{name}"))
+            own = _unique(name, taken)
+            return Field(own, _column(spark_type, f"{path}.{own}"))
     raise _unreadable(field, path)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """The name, with a number behind it where a field before has it.
+
+    Spark names the buffers of an aggregation by what they hold, so that `avg(x)` beside `count(x)`
+    gives two fields `count`; Arrow allows that and can do little with it.
+    """
+    names = chain([name], (f"{name}_{number}" for number in count(2)))
+    own = next(candidate for candidate in names if candidate not in taken)
+    taken.add(own)
+    return own
 
 
 def _column(spark_type: Any, path: str) -> Column:

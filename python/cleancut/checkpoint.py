@@ -107,7 +107,8 @@ class Checkpoint:
         Returns:
             A table with the struct columns `key` and `value`, typed by the schemas that are stored
             with the rows, and the int32 column `partition`. Timestamps are in UTC, to the
-            microsecond. The metadata of its schema tell operator, store and version.
+            microsecond. Of several fields of one name, all but the first have a number behind it.
+            The metadata of the table's schema tell operator, store and version.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE,

@@ -167,6 +167,15 @@ def test_no_rows_keep_their_type() -> None:
     )
 
 
+def test_fields_of_one_name_are_told_apart() -> None:
+    """Such as the buffers of avg(x) beside count(x)."""
+    names = ["count", "sum", "count", "count_2", "count", "Count"]
+    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in names]
+    column = struct_of({"type": "struct", "fields": fields}, "value")
+    expected = ["count", "sum", "count_2", "count_2_2", "count_3", "Count"]
+    assert [field.name for field in column.fields] == expected
+
+
 @pytest.mark.parametrize(
     ("spark_type", "arrow"),
     [

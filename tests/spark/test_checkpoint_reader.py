@@ -1,0 +1,121 @@
+"""The reader without a JVM against the state that a query has really written."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from cleancut import Checkpoint, RequestError
+from cleancut.errors import from_java
+
+pytestmark = pytest.mark.spark
+
+LEVEL = "spark.sql.streaming.stateStore.cleancut.compressionLevel"
+
+
+class Feed:
+    """A stream of JSON files; each batch is an epoch."""
+
+    def __init__(self, spark: SparkSession, directory: Path) -> None:
+        self.spark = spark
+        self.source = directory / "source"
+        self.checkpoint = directory / "checkpoint"
+        self.source.mkdir()
+        self.epoch = 0
+
+    def frame(self) -> DataFrame:
+        reader = self.spark.readStream.schema("k string, v long, at timestamp")
+        return reader.option("maxFilesPerTrigger", 1).json(str(self.source))
+
+    def add(self, lines: list[str]) -> None:
+        self.epoch += 1
+        text = "\n".join(lines)
+        (self.source / f"{self.epoch:04d}.json").write_text(text, encoding="utf-8")
+
+    def run(self, frame: DataFrame, mode: str) -> None:
+        writer = frame.writeStream.format("noop").outputMode(mode).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(self.checkpoint)).start()
+        query.awaitTermination()
+
+    def rows_of_spark(self, **options: Any) -> list[Any]:
+        """What Spark's own state reader says, through the same provider."""
+        reader = self.spark.read.format("statestore")
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        rows = reader.load(str(self.checkpoint)).select("key", "value", "partition_id").collect()
+        return in_order(rows)
+
+
+def values(value: Any) -> Any:
+    """Without the names of fields, which may occur twice, and with times as Spark gives them."""
+    match value:
+        case datetime(tzinfo=zone) if zone is not None:
+            # PySpark gives local time without a zone.
+            return value.astimezone().replace(tzinfo=None)
+        case dict():
+            return [values(item) for item in value.values()]
+        case list() | tuple():
+            return [values(item) for item in value]
+    return value
+
+
+def in_order(rows: Sequence[Any]) -> list[Any]:
+    return sorted((values(row) for row in rows), key=str)
+
+
+def rows_of(checkpoint: Checkpoint, **asked: Any) -> list[Any]:
+    return in_order(checkpoint.state(0, **asked).to_pylist())
+
+
+@pytest.fixture
+def feed(spark: SparkSession, tmp_path: Path) -> Iterator[Feed]:
+    yield Feed(spark, tmp_path)
+    spark.conf.unset(LEVEL)
+
+
+def test_the_state_of_an_aggregation_is_what_spark_reads(feed: Feed) -> None:
+    counts = feed.frame().groupBy("k").agg(f.count("*"), f.avg("v"), f.collect_list("v"))
+    for epoch in range(3):
+        feed.add([f'{{"k": "key {i % 7}", "v": {i * epoch}}}' for i in range(20)])
+    feed.run(counts, "update")
+    checkpoint = Checkpoint(feed.checkpoint)
+    assert [store.versions for store in checkpoint.stores()] == [(1, 2, 3), (1, 2, 3)]
+    found = rows_of(checkpoint)
+    assert len(found) == 7
+    assert found == feed.rows_of_spark()
+    first = rows_of(checkpoint, version=1)
+    assert first == feed.rows_of_spark(batchId=0)
+    assert first != found
+    report = checkpoint.verify()
+    assert report.ok, report
+    assert report.loadable == 6
+
+
+def test_the_stores_of_a_join_are_read_by_name(feed: Feed) -> None:
+    left = feed.frame().withWatermark("at", "1 hour").alias("l")
+    right = feed.frame().withWatermark("at", "1 hour").alias("r")
+    condition = f.expr("l.k = r.k and r.at between l.at and l.at + interval 1 hour")
+    feed.add([f'{{"k": "{k}", "v": 1, "at": "2013-01-01T00:00:00Z"}}' for k in "abc"])
+    feed.run(left.join(right, condition), "append")
+    checkpoint = Checkpoint(feed.checkpoint)
+    names = {store.store for store in checkpoint.stores()}
+    assert {"left-keyToNumValues", "left-keyWithIndexToValue"} <= names
+    for name in names:
+        assert rows_of(checkpoint, store=name) == feed.rows_of_spark(storeName=name)
+    assert checkpoint.verify().ok
+
+
+def test_the_conf_that_the_jvm_refuses_comes_back_as_our_error(feed: Feed) -> None:
+    feed.spark.conf.set(LEVEL, "99")
+    feed.add(['{"k": "a", "v": 1}'])
+    with pytest.raises(Exception, match=r"STREAM_FAILED|CLEANCUT") as raised:
+        feed.run(feed.frame().groupBy("k").count(), "update")
+    error = from_java(raised.value)
+    assert isinstance(error, RequestError)
+    assert error.error_id == "CLEANCUT_CONF_INVALID"
+    assert LEVEL in error.params["problems"]
+    assert error.__cause__ is raised.value

@@ -1,0 +1,141 @@
+"""`configure` in real sessions; what needs a JVM of its own runs in a process of its own."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+import cleancut
+from cleancut import RequestError
+from cleancut.settings import PROVIDER_CLASS, PROVIDER_KEY
+
+pytestmark = pytest.mark.spark
+
+TIMEOUT_S = 120
+
+HEAD = f"""
+import cleancut
+from pyspark.sql import SparkSession
+def builder():
+    made = SparkSession.Builder().master("local[1]")
+    return made.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+def has_provider(spark):
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return loader.loadClass("{PROVIDER_CLASS}").getName() == "{PROVIDER_CLASS}"
+def outcome(act):
+    try:
+        act()
+        print("OUTCOME accepted")
+    except cleancut.RequestError as error:
+        print("OUTCOME", error)
+"""
+
+
+def clean_environment(**variables: str) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("SPARK_", "PYSPARK_"))
+    }
+    return kept | variables
+
+
+def run(command: list[str], environment: Mapping[str, str]) -> str:
+    answer = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return "\n".join(line for line in answer.stdout.splitlines() if line.startswith("OUTCOME"))
+
+
+def run_code(code: str, **variables: str) -> str:
+    return run([sys.executable, "-c", HEAD + code], clean_environment(**variables))
+
+
+@pytest.fixture
+def other_jar(tmp_path: Path) -> str:
+    path = tmp_path / "other.jar"
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.writestr("other.txt", "a resource")
+    return str(path)
+
+
+def test_the_session_has_the_provider_on_its_class_path(spark: SparkSession) -> None:
+    assert spark.conf.get(PROVIDER_KEY) == PROVIDER_CLASS
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
+    assert loader.loadClass(PROVIDER_CLASS).getName() == PROVIDER_CLASS
+
+
+def test_a_session_that_runs_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(RequestError) as raised:
+        cleancut.configure(SparkSession.Builder())
+    assert raised.value.error_id == "CLEANCUT_SESSION_RUNNING"
+    assert spark.range(3).count() == 3
+
+
+def test_a_session_after_a_session_without_the_jar_is_refused() -> None:
+    """Its JVM lives on when it is stopped, and spark.jars no longer reaches its class path."""
+    code = """
+builder().getOrCreate().stop()
+outcome(lambda: cleancut.configure(builder()))
+"""
+    text = run_code(code)
+    assert "[CLEANCUT_SESSION_RUNNING]" in text
+    assert "not on its class path" in text
+
+
+def test_jars_of_the_user_stay_and_a_second_session_is_accepted(other_jar: str) -> None:
+    code = f"""
+spark = cleancut.configure(builder().config("spark.jars", {other_jar!r})).getOrCreate()
+loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+print("OUTCOME", has_provider(spark), loader.getResource("other.txt") is not None)
+spark.stop()
+spark = cleancut.configure(builder(), compression_level=3).getOrCreate()
+level = spark.conf.get("spark.sql.streaming.stateStore.cleancut.compressionLevel")
+print("OUTCOME", has_provider(spark), level)
+"""
+    assert run_code(code).splitlines() == ["OUTCOME True True", "OUTCOME True 3"]
+
+
+def test_jars_in_submit_args_work_as_the_error_says(other_jar: str) -> None:
+    jars = f"{other_jar},{cleancut.jar_path()}"
+    code = """
+spark = cleancut.configure(builder()).getOrCreate()
+print("OUTCOME", has_provider(spark), spark.conf.get("spark.jars").count(".jar"))
+"""
+    arguments = f"--jars {jars} pyspark-shell"
+    assert run_code(code, PYSPARK_SUBMIT_ARGS=arguments) == "OUTCOME True 2"
+
+
+def submit(script: Path, *arguments: str) -> str:
+    spark_submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    environment = clean_environment(PYSPARK_PYTHON=sys.executable)
+    command = [str(spark_submit), "--master", "local[1]", *arguments, str(script)]
+    return run(command, environment)
+
+
+def test_spark_submit_takes_the_lines_of_conf(tmp_path: Path) -> None:
+    conf = [sys.executable, "-m", "cleancut", "conf", "--acquire-timeout", "30s"]
+    answer = subprocess.run(conf, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    arguments = answer.stdout.replace("\\\n", " ").split()
+    script = tmp_path / "job.py"
+    body = """
+spark = cleancut.configure(builder()).getOrCreate()
+timeout = spark.conf.get("spark.sql.streaming.stateStore.cleancut.acquireTimeout")
+print("OUTCOME", has_provider(spark), timeout)
+"""
+    script.write_text(HEAD + body, encoding="utf-8")
+    assert submit(script, *arguments) == "OUTCOME True 30s"
+
+
+def test_spark_submit_without_the_jar_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    body = "outcome(lambda: cleancut.configure(builder()))\n"
+    script.write_text(HEAD + body, encoding="utf-8")
+    assert "[CLEANCUT_SESSION_RUNNING]" in submit(script)
