@@ -35,6 +35,7 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
   val files: StoreFiles = new StoreFiles(
     store,
     StoreFiles.checkpointOf(request.id.checkpointRootLocation),
+    request.id.storeCheckpointLocation(),
     request.hadoopConf
   )
 

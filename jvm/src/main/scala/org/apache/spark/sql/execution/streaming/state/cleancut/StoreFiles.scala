@@ -22,6 +22,7 @@ import io.cleancut.protocol.StoreListing
 final private[cleancut] class StoreFiles(
     store: StoreId,
     checkpoint: Path,
+    sparkDirectory: Path,
     hadoopConf: Configuration
 ) {
   private val root = new Path(checkpoint, StoreLayout.RootName)
@@ -70,8 +71,14 @@ final private[cleancut] class StoreFiles(
 
   def delete(name: String): Unit = manager.delete(new Path(directory, name))
 
-  /** Writes the note at the root if there is none. Several stores may try at once; one wins. */
+  /**
+   * Writes the note at the root if there is none. Several stores may try at once; one wins.
+   *
+   * It also makes the directory in which Spark would expect the store's files: Spark's own reader of
+   * state (`format("statestore")`) takes the partitions that it finds there for all there are.
+   */
   def markRoot(): Unit = {
+    manager.mkdirs(sparkDirectory)
     val note = new Path(root, StoreLayout.FormatObject)
     if (!manager.exists(note)) {
       manager.mkdirs(root)
