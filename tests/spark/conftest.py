@@ -5,18 +5,12 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-import cleancut
+from tests.support.sessions import builder
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .appName("cleancut-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-    )
-    session = cleancut.configure(builder).getOrCreate()
+    # The second number: a task may fail twice, as on a cluster it may.
+    session = builder("local[2,3]").getOrCreate()
     yield session
     session.stop()

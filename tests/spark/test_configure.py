@@ -68,7 +68,8 @@ def other_jar(tmp_path: Path) -> str:
 
 def test_the_session_has_the_provider_on_its_class_path(spark: SparkSession) -> None:
     assert spark.conf.get(PROVIDER_KEY) == PROVIDER_CLASS
-    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
+    assert spark._jvm is not None
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     assert loader.loadClass(PROVIDER_CLASS).getName() == PROVIDER_CLASS
 
 

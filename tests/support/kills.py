@@ -1,0 +1,107 @@
+"""Kills a driver, or one of its executors, at random moments, and counts what it really hit."""
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from demo.processes import ProcessTree
+
+_POLL_S = 0.05
+_EXECUTOR = b"CoarseGrainedExecutorBackend"
+_LIFE_LIMIT_S = 240.0
+
+
+@dataclass
+class Campaign:
+    """A victim that is started again after each kill, until it ends by itself.
+
+    Attributes:
+        command: the victim's command line behind the interpreter.
+        work: directory for its logs, and its working directory.
+        seed: of the moments.
+        driver_kills: how many times the driver dies, its executors and workers with it.
+        executor_kills: how many executors die alone.
+    """
+
+    command: list[str]
+    work: Path
+    seed: int
+    driver_kills: int
+    executor_kills: int
+    drivers_killed: int = 0
+    executors_killed: int = 0
+    lives: int = 0
+
+    def run(self, progress: Callable[[], int]) -> None:
+        """Runs the victim to its end.
+
+        Args:
+            progress: a number that grows with the victim's work. A kill strikes at a random moment
+                after it has grown, so that each life gets somewhere and none is killed idle.
+
+        Raises:
+            AssertionError: a life failed by itself, or took too long; the end of its log is shown.
+        """
+        draw = random.Random(self.seed)
+        plan = ["driver"] * self.driver_kills + ["executor"] * self.executor_kills
+        draw.shuffle(plan)
+        while True:
+            log = self.work / f"life-{self.lives}.log"
+            with ProcessTree([sys.executable, *self.command], env=_environment(), log=log) as life:
+                self.lives += 1
+                self._strike(life, plan, draw, progress)
+                if life.exit_code() is not None:
+                    assert life.exit_code() == 0, _tail(log)
+                    return
+
+    def _strike(
+        self, life: ProcessTree, plan: list[str], draw: random.Random, progress: Callable[[], int]
+    ) -> None:
+        """Returns when the driver is dead or has ended."""
+        deadline = time.monotonic() + _LIFE_LIMIT_S
+        seen = progress()
+        while life.exit_code() is None:
+            assert time.monotonic() < deadline, "a life of the victim takes too long"
+            time.sleep(_POLL_S)
+            if plan and progress() > seen:
+                time.sleep(draw.random() * 3.0)
+                seen = progress()
+                if plan[0] == "driver":
+                    plan.pop(0)
+                    self.drivers_killed += life.kill()
+                    return
+                if _kill_executor(life, draw):
+                    plan.pop(0)
+                    self.executors_killed += 1
+
+
+def _kill_executor(life: ProcessTree, draw: random.Random) -> bool:
+    """Kills one executor of this life; False if it has none yet."""
+    executors = []
+    for pid in life.members():
+        with contextlib.suppress(OSError):
+            if _EXECUTOR in (Path("/proc") / str(pid) / "cmdline").read_bytes():
+                executors.append(pid)
+    if not executors:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(draw.choice(sorted(executors)), signal.SIGKILL)
+        return True
+    return False
+
+
+def _environment() -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
+    root = Path(__file__).resolve().parents[2]
+    paths = os.pathsep.join([str(root), str(root / "python")])
+    return kept | {"PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-40:])

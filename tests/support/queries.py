@@ -1,0 +1,133 @@
+"""The stateful operators under test, each as a query over the files of `tests.support.events`."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from tests.support.events import SCHEMA
+
+WATERMARK = "10 seconds"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A query, and how its rows are written.
+
+    Attributes:
+        build: makes the streaming DataFrame from the stream of events.
+        mode: Spark's output mode.
+    """
+
+    build: Callable[["Events"], DataFrame]
+    mode: str
+
+
+@dataclass(frozen=True)
+class Events:
+    """The stream of events in a directory; each call is a source of its own."""
+
+    spark: SparkSession
+    directory: Path
+
+    def __call__(self) -> DataFrame:
+        raw = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        return raw.json(str(self.directory)).withColumn("ts", F.timestamp_seconds("t"))
+
+    def timed(self) -> DataFrame:
+        return self().withWatermark("ts", WATERMARK)
+
+
+def _totals(events: Events) -> DataFrame:
+    return events().groupBy("k").agg(F.count("*").alias("n"), F.sum("v").alias("v"), F.max("s"))
+
+
+def _windows(events: Events) -> DataFrame:
+    window = F.window("ts", "10 seconds", "5 seconds")
+    return events.timed().groupBy(window, "k").agg(F.count("*").alias("n"), F.avg("v"))
+
+
+def _sessions(events: Events) -> DataFrame:
+    session = F.session_window("ts", "2 seconds")
+    return events.timed().groupBy(session, "k").agg(F.count("*").alias("n"), F.sum("v"))
+
+
+def _join(how: str, *, bounded: bool = True) -> Callable[[Events], DataFrame]:
+    def build(events: Events) -> DataFrame:
+        left = events.timed().select("k", "v", F.col("ts").alias("lt")).alias("l")
+        right = events.timed().filter("v % 3 = 0").select("k", "v", F.col("ts").alias("rt"))
+        bounds = " and lt between rt - interval 3 seconds and rt + interval 2 seconds"
+        on = F.expr("l.k = r.k and l.v % 50 = r.v % 50" + (bounds if bounded else ""))
+        return left.join(right.alias("r"), on, how)
+
+    return build
+
+
+def _counts(
+    key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+) -> Iterator[pd.DataFrame]:
+    count, total = state.get if state.exists else (0, 0)
+    if state.hasTimedOut:
+        state.remove()
+        yield pd.DataFrame({"k": [key[0]], "n": [-int(count)], "v": [int(total)]})
+        return
+    for frame in frames:
+        count += len(frame)
+        total += int(frame["v"].sum())
+    state.update((int(count), int(total)))
+    state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 15_000)
+    yield pd.DataFrame({"k": [key[0]], "n": [int(count)], "v": [int(total)]})
+
+
+def _pandas(events: Events) -> DataFrame:
+    return (
+        events.timed()
+        .groupBy("k")
+        .applyInPandasWithState(
+            _counts,
+            "k int, n long, v long",
+            "n long, v long",
+            "update",
+            GroupStateTimeout.EventTimeTimeout,
+        )
+    )
+
+
+OPERATORS: dict[str, Operator] = {
+    "aggregation-complete": Operator(_totals, "complete"),
+    "aggregation-update": Operator(_totals, "update"),
+    "aggregation-append": Operator(_windows, "append"),
+    "aggregation-windows-update": Operator(_windows, "update"),
+    "deduplication": Operator(lambda e: e().dropDuplicates(["k", "v"]).select("k", "v"), "append"),
+    "deduplication-watermark": Operator(
+        lambda e: (
+            e()
+            .withColumn("ts", F.date_trunc("second", "ts"))
+            .withWatermark("ts", WATERMARK)
+            .dropDuplicates(["k", "ts"])
+            .select("k", "ts")
+        ),
+        "append",
+    ),
+    "deduplication-within-watermark": Operator(
+        lambda e: e.timed().dropDuplicatesWithinWatermark(["k", "v"]).select("k", "v"), "append"
+    ),
+    "join-inner": Operator(_join("inner"), "append"),
+    "join-inner-unbounded": Operator(_join("inner", bounded=False), "append"),
+    "join-left": Operator(_join("left_outer"), "append"),
+    "join-right": Operator(_join("right_outer"), "append"),
+    "join-full": Operator(_join("full_outer"), "append"),
+    "join-semi": Operator(_join("left_semi"), "append"),
+    "session-windows": Operator(_sessions, "append"),
+    "pandas-with-state": Operator(_pandas, "update"),
+    "limit": Operator(lambda e: e().limit(333).select("k", "v"), "append"),
+    "two-operators": Operator(
+        lambda e: _windows(e).groupBy(F.window("window", "20 seconds")).agg(F.sum("n").alias("n")),
+        "append",
+    ),
+}

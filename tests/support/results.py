@@ -1,0 +1,56 @@
+"""Results on file, an epoch each, and what was lost or doubled between two runs."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+
+class EpochFiles:
+    """The function of `foreachBatch`: a file for each epoch, replaced if the epoch runs again."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        root.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, rows: DataFrame, epoch: int) -> None:
+        found = sorted(str(row) for row in rows.collect())
+        staged = self._root / f".{epoch}.staged"
+        staged.write_text(json.dumps(found))
+        staged.rename(self._root / f"{epoch}.json")
+
+    def read(self) -> dict[int, list[str]]:
+        """The rows of each epoch that was written, sorted."""
+        return {
+            int(path.stem): json.loads(path.read_text()) for path in self._root.glob("[0-9]*.json")
+        }
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two multisets of rows compared, over all epochs and epoch by epoch."""
+
+    expected: int
+    lost: int
+    doubled: int
+    moved: int
+
+    @classmethod
+    def between(cls, expected: dict[int, list[str]], found: dict[int, list[str]]) -> "Difference":
+        """Rows missing, rows too many, and epochs whose rows are not those expected there."""
+        wanted = Counter(row for rows in expected.values() for row in rows)
+        got = Counter(row for rows in found.values() for row in rows)
+        epochs = {epoch for epoch, rows in {**expected, **found}.items() if rows}
+        return cls(
+            expected=wanted.total(),
+            lost=(wanted - got).total(),
+            doubled=(got - wanted).total(),
+            moved=sum(expected.get(e, []) != found.get(e, []) for e in epochs),
+        )
+
+    @property
+    def none(self) -> bool:
+        """Whether the runs agree, and are not just both empty."""
+        return self.expected > 0 and self.lost == self.doubled == self.moved == 0

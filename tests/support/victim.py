@@ -1,0 +1,27 @@
+"""The process that the kill tests kill: a few queries at once, until all input is processed.
+
+`python -m tests.support.victim <master> <provider> <events> <root> <operator>...` goes on from the
+checkpoints wherever it was left.
+"""
+
+import sys
+from pathlib import Path
+
+from tests.support.queries import OPERATORS
+from tests.support.sessions import builder, start
+
+
+def main(master: str, provider: str, events: Path, root: Path, names: list[str]) -> None:
+    """Runs the named operators over the events; each keeps its files below `root`."""
+    spark = builder(master).config("spark.scheduler.mode", "FAIR").getOrCreate()
+    queries = [
+        start(spark, OPERATORS[name], events=events, root=root / name, provider=provider)
+        for name in names
+    ]
+    for query in queries:
+        query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]), sys.argv[5:])
