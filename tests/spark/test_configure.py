@@ -67,7 +67,8 @@ def other_jar(tmp_path: Path) -> str:
 
 
 def test_the_session_has_the_provider_on_its_class_path(spark: SparkSession) -> None:
-    assert spark.conf.get(PROVIDER_KEY) == PROVIDER_CLASS
+    # Of the context, because other tests change the conf of the session.
+    assert spark.sparkContext.getConf().get(PROVIDER_KEY) == PROVIDER_CLASS
     assert spark._jvm is not None
     loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     assert loader.loadClass(PROVIDER_CLASS).getName() == PROVIDER_CLASS
