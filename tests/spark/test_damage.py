@@ -22,22 +22,22 @@ EPOCHS = 4
 
 @pytest.fixture(scope="module")
 def intact(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Events, and a query over them that has run for a few epochs and was stopped."""
+    """A query that has run for a few epochs and was stopped, and events, of one file more."""
     home = tmp_path_factory.mktemp("intact")
     write_events(home / "events", seed=5, files=range(EPOCHS))
     start(
         spark, OPERATOR, events=home / "events", root=home / "query", provider=CLEANCUT
     ).awaitTermination()
+    write_events(home / "events", seed=5, files=range(EPOCHS, EPOCHS + 1))
     return home
 
 
 @pytest.fixture
 def home(intact: Path, tmp_path: Path) -> Path:
-    """A copy of the stopped query, with one more file to read."""
-    copy = tmp_path / "home"
-    shutil.copytree(intact, copy)
-    write_events(copy / "events", seed=5, files=range(EPOCHS, EPOCHS + 1))
-    return copy
+    """The stopped query in a copy; its events stay where its source knows them."""
+    shutil.copytree(intact / "query", tmp_path / "query")
+    (tmp_path / "events").symlink_to(intact / "events")
+    return tmp_path
 
 
 def frames(home: Path, partition: int) -> list[Path]:
@@ -113,7 +113,7 @@ def failure_of_a_restart(spark: SparkSession, home: Path) -> CleancutError:
     """What a restart fails with. No Python stands between the query and its state here."""
     spark.conf.set(PROVIDER_KEY, CLEANCUT)
     query = (
-        OPERATOR.build(Events(spark, home / "events"))
+        OPERATOR.build(Events(spark, (home / "events").resolve()))
         .writeStream.outputMode(OPERATOR.mode)
         .option("checkpointLocation", str(home / "query" / "checkpoint"))
         .format("noop")
@@ -123,7 +123,7 @@ def failure_of_a_restart(spark: SparkSession, home: Path) -> CleancutError:
     with pytest.raises(StreamingQueryException) as caught:
         query.awaitTermination()
     found = errors.from_java(caught.value)
-    assert found is not None, caught.value
+    assert found is not None, str(caught.value)
     return found
 
 
