@@ -74,8 +74,8 @@ final private[cleancut] class StoreFiles(
   /**
    * Writes the note at the root if there is none. Several stores may try at once; one wins.
    *
-   * It also makes the directory in which Spark would expect the store's files: Spark's own reader of
-   * state (`format("statestore")`) takes the partitions that it finds there for all there are.
+   * It also makes the directory in which Spark would expect the store's files: Spark's own reader
+   * of state (`format("statestore")`) takes the partitions that it finds there for all there are.
    */
   def markRoot(): Unit = {
     manager.mkdirs(sparkDirectory)
