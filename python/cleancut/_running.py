@@ -13,9 +13,11 @@ def check_classic(builder: object, options: dict[str, Any]) -> None:
     Raises:
         RequestError: CLEANCUT_CONNECT_UNSUPPORTED, naming what asks for Spark Connect.
     """
-    from pyspark.util import is_remote_only
+    from pyspark.util import default_api_mode, is_remote_only
 
     mode = str(options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))).lower()
+    if mode not in ("classic", "connect"):
+        mode = default_api_mode()
     reasons = {
         "the builder is that of Spark Connect": ".connect." in type(builder).__module__,
         "the builder has a remote": "spark.remote" in options,

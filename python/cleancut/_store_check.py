@@ -109,7 +109,11 @@ class StoreCheck:
         elif (cause := self._causes[parent_version, parent_id]) is not None:
             return cause
         elif state is None:
-            state = self.reader.load(parent_version, parent_id)
+            try:
+                state = self.reader.load(parent_version, parent_id)
+            except CleancutError as error:
+                # It was sound a moment ago: a running query has deleted what it builds on.
+                return self._found(delta.request.path, error)
         finding = self._apply(state, delta)
         if finding is None:
             self._state = state

@@ -54,11 +54,17 @@ def _parser() -> argparse.ArgumentParser:
     state.add_argument("--store", default="default", help="Spark's name of the store")
     state.add_argument("--partition", type=int, help="only this partition")
     state.add_argument("--version", type=int, help="default: the last that all partitions have")
-    state.add_argument("--limit", type=int, default=_DEFAULT_LIMIT, help="rows to show")
+    state.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
     state.set_defaults(run=_state)
     verify = _add_reader(commands, "verify", "check every frame; exit with 1 on damage")
     verify.set_defaults(run=_verify)
     return parser
+
+
+def _row_count(text: str) -> int:
+    if int(text) < 0:
+        raise ValueError
+    return int(text)
 
 
 def _add_conf(commands: Any) -> None:

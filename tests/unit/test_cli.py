@@ -113,6 +113,14 @@ def test_state_shows_rows(
     }
 
 
+def test_a_negative_limit_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
+) -> None:
+    with pytest.raises(SystemExit):
+        run(capsys, "state", str(two_partitions.location), "--operator", "0", "--limit", "-1")
+    assert "--limit" in capsys.readouterr().err
+
+
 def test_verify_tells_damage_by_its_status(
     capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
 ) -> None:

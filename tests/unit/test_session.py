@@ -149,6 +149,7 @@ def test_all_problems_come_in_one_error(monkeypatch: pytest.MonkeyPatch) -> None
         ({"SPARK_REMOTE": "sc://host"}, "SPARK_REMOTE is set"),
         ({"SPARK_CONNECT_MODE_ENABLED": "1"}, "SPARK_CONNECT_MODE_ENABLED is set"),
         ({"SPARK_API_MODE": "connect"}, "spark.api.mode is connect"),
+        ({"SPARK_CONNECT_MODE": "1"}, "spark.api.mode is connect"),
     ],
 )
 def test_an_environment_of_spark_connect_is_refused(

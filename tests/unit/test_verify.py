@@ -7,6 +7,8 @@ from zlib import crc32
 import pytest
 
 from cleancut import Checkpoint, VerifyReport
+from cleancut._state import State
+from cleancut._store import StoreReader
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 from tests.vectors.frame_cases import put, remove, version_id
 from tests.vectors.frame_encoder import encode_trailer
@@ -127,16 +129,33 @@ def test_attempts_that_do_not_count_are_checked_too(chain: CheckpointFiles) -> N
     assert found(verify(chain)) == [(name_of(6, own_id=retry), MISPLACED, (6,))]
 
 
-def test_an_attempt_that_others_build_on_is_loaded(chain: CheckpointFiles) -> None:
-    """Version 6 names the lesser id of version 5, so that its state is built from the files."""
-    directory = chain.directory(0, 0)
+def add_later_attempt_at_version_5(files: CheckpointFiles) -> None:
+    """Version 6 then builds on the lesser id of version 5."""
+    directory = files.directory(0, 0)
     data = (directory / name_of(5)).read_bytes()
     old, new = version_id(5).encode(), b"e" * 32
     assert data.count(old) == 1
-    (directory / f"{5:020d}-{new.decode()}.delta").write_bytes(resealed(data.replace(old, new)))
+    (directory / name_of(5, own_id=new.decode())).write_bytes(resealed(data.replace(old, new)))
+
+
+def test_an_attempt_that_others_build_on_is_loaded(chain: CheckpointFiles) -> None:
+    add_later_attempt_at_version_5(chain)
     report = verify(chain)
     assert report.ok
     assert (report.frames, report.loadable) == (8, 6)
+
+
+def test_a_frame_that_vanishes_while_verifying_is_reported(
+    chain: CheckpointFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_later_attempt_at_version_5(chain)
+
+    def gone(reader: StoreReader, version: int, version_id: str | None = None) -> State:
+        raise reader.missing(version, f"{version_id} is gone")
+
+    monkeypatch.setattr(StoreReader, "load", gone)
+    affected = {version for problem in verify(chain).problems for version in problem.affects}
+    assert affected == {5, 6}
 
 
 def resealed(frame: bytes) -> bytes:
