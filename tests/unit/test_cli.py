@@ -172,3 +172,10 @@ def test_the_module_runs_as_a_command(two_partitions: CheckpointFiles) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert answer.returncode == cli.OK, answer.stderr
     assert "5 sound frames" in answer.stdout
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(two_partitions: CheckpointFiles) -> None:
+    command = f"{sys.executable} -m cleancut ls {two_partitions.location} | true"
+    script = f"set -o pipefail; {command}; {command.replace('true', 'head -1')}"
+    answer = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert (answer.returncode, answer.stderr) == (0, "")
