@@ -1,0 +1,145 @@
+"""`python -m demo`: runs the flights job with kills and judges its results."""
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from demo.expected import expected_results, read_flights
+from demo.flights import DATA_SET_ROWS, DataSetMissingError
+from demo.job import QUERIES, Job
+from demo.kills import most_kills, plan_kills
+from demo.processes import SurvivorError
+from demo.providers import PROVIDERS
+from demo.replay import write_input
+from demo.report import examples, next_steps, summary
+from demo.sink import read_results
+from demo.supervisor import DriverError, Run, Supervisor
+from demo.verdict import Verdict, compare
+
+_FAILED = 1
+_BAD_REQUEST = 2
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the demo and returns its exit code: 0 only if every row is right and every kill hit."""
+    options = _parse(arguments)
+    # So that `finally` runs, and the driver does not outlive a `kill` of this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_INTERRUPTED))
+    try:
+        job = _job(options)
+        code = _run(job)
+    except (DataSetMissingError, DriverError, SurvivorError, _RequestError) as problem:
+        print(problem, file=sys.stderr)
+        return _BAD_REQUEST if isinstance(problem, _RequestError) else _FAILED
+    except KeyboardInterrupt:
+        print("Interrupted; the driver has been killed.", file=sys.stderr)
+        return _INTERRUPTED
+    if not options.keep:
+        shutil.rmtree(job.root)
+    return code
+
+
+class _RequestError(Exception):
+    """The command line asks for what cannot be."""
+
+
+def _run(job: Job) -> int:
+    print(f"Work directory {job.root}, provider {job.provider}, seed {job.seed}")
+    job.prepare()
+    write_input(job)
+    print(
+        f"{job.rows:,} flights in {job.flight_files} files, {job.files_per_trigger} files an epoch"
+    )
+    plan = plan_kills(job.kills, job.epochs * len(QUERIES), job.seed)
+    run = Supervisor(job, plan, lambda line: print(line, flush=True)).run()
+    print("Comparing every result row with the answer of pandas ...", flush=True)
+    verdicts = judge(job)
+    print(f"\n{summary(job, run, verdicts)}\n\n{next_steps(job, run)}\n")
+    return _conclude(job, run, verdicts)
+
+
+def judge(job: Job) -> dict[str, Verdict]:
+    """Compares the results of both queries with the right answer."""
+    expected = expected_results(read_flights(job))
+    return {
+        query: compare(query, expected[query], read_results(job.results(query)).to_pandas())
+        for query in QUERIES
+    }
+
+
+def _conclude(job: Job, run: Run, verdicts: dict[str, Verdict]) -> int:
+    differences = sum(verdict.differences for verdict in verdicts.values())
+    if differences:
+        print(examples(verdicts))
+        print(f"FAILED: {differences:,} differences from the right answer.")
+        return _FAILED
+    if run.hits < job.kills:
+        print(
+            f"FAILED: all rows are right, but only {run.hits} of {job.kills} kills hit a running "
+            "query. Ask for fewer kills or more rows."
+        )
+        return _FAILED
+    print(f"Every row is right: nothing lost, nothing doubled, {run.hits} kills survived.")
+    return 0
+
+
+def _job(options: argparse.Namespace) -> Job:
+    root = Path(options.dir or tempfile.mkdtemp(prefix="cleancut-demo-")).resolve()
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise _RequestError(f"--dir {root} is not empty. Name a new or an empty directory.")
+    job = Job(
+        root=root,
+        rows=options.rows,
+        provider=options.provider,
+        master=options.master,
+        kills=options.kills,
+        seed=options.seed,
+    )
+    limit = most_kills(job.epochs * len(QUERIES))
+    if job.kills > limit:
+        raise _RequestError(
+            f"--kills {job.kills} is too many: {job.rows:,} rows make {job.epochs} epochs for each "
+            f"query, which leaves room for {limit} kills. Ask for fewer kills or more rows."
+        )
+    return job
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m demo",
+        description="Replays flights through two stateful queries, kills the driver at random "
+        "moments, restarts it, and compares every result row with the right answer.",
+    )
+    add = parser.add_argument
+    add("--rows", type=_at_least(1), default=DATA_SET_ROWS, metavar="N", help="flights to replay")
+    add("--provider", choices=PROVIDERS, default=PROVIDERS[0], help="state store provider")
+    add("--kills", type=_at_least(0), default=5, metavar="N", help="SIGKILLs of the driver")
+    add("--seed", type=int, default=random.randrange(10**6), help="of the moments of the kills")
+    add("--dir", metavar="PATH", help="work directory, new or empty; default a temporary one")
+    add("--master", default="local[2]", help="Spark's master, e.g. local-cluster[2,1,1024]")
+    add(
+        "--keep",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether the work directory stays when the run is through",
+    )
+    return parser.parse_args(arguments)
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a number from {least} upwards")
+        return int(text)
+
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

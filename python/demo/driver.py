@@ -1,0 +1,65 @@
+"""The process that gets killed: both queries in one session, until all input is processed.
+
+`python -m demo.driver <job.json> <life>` goes on from the checkpoints wherever it was left.
+"""
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from demo.events import EpochLog
+from demo.job import QUERIES, Job, spark_uri
+from demo.providers import open_session
+from demo.queries import build
+from demo.sink import EpochSink
+
+
+def run(job: Job, life: int) -> None:
+    """Runs both queries to the end of the input.
+
+    Raises:
+        StreamingQueryException: a query failed.
+    """
+    spark = open_session(job)
+    spark.streams.addListener(EpochLog(job.events(life)))
+    queries = [_start(spark, job, query) for query in QUERIES]
+    job.started(life).touch()
+    while any(query.isActive for query in queries):
+        # Whichever ends first: a failure must not wait for the other query's end.
+        spark.streams.awaitAnyTermination()
+        spark.streams.resetTerminated()
+    for query in queries:
+        query.awaitTermination()
+    spark.stop()
+
+
+def _start(spark: SparkSession, job: Job, query: str) -> StreamingQuery:
+    # The thread that starts a query hands its pool down to the query's own.
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", query)
+    return (
+        build(spark, job, query)
+        .writeStream.queryName(query)
+        .outputMode("append")
+        .option("checkpointLocation", spark_uri(job.checkpoint(query)))
+        .trigger(availableNow=True)
+        .foreachBatch(EpochSink(job.results(query)))
+        .start()
+    )
+
+
+def _die_with_supervisor() -> None:
+    """Ends this process once nobody holds the other end of its standard input.
+
+    Nobody is left to stop a driver whose supervisor was itself killed.
+    """
+    sys.stdin.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_die_with_supervisor, daemon=True).start()
+    run(Job.load(Path(sys.argv[1])), int(sys.argv[2]))

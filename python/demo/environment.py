@@ -1,0 +1,44 @@
+"""The environment of a driver process."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from demo.job import Job
+
+
+def driver_environment(job: Job) -> dict[str, str]:
+    """Environment variables for the driver, its executors and its Python workers.
+
+    A Spark of the user's own is left aside, because the demo is about the pinned PySpark.
+    """
+    packages = str(Path(__file__).resolve().parents[1])
+    inherited = os.environ.get("PYTHONPATH")
+    foreign = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON")
+    environment = {key: value for key, value in os.environ.items() if key not in foreign}
+    environment |= {
+        "PYTHONPATH": os.pathsep.join(filter(None, [packages, inherited])),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONUNBUFFERED": "1",
+    }
+    if job.master.startswith("local-cluster"):
+        environment["SPARK_HOME"] = str(_shadow_spark_home(job.root / "spark-home"))
+    return environment
+
+
+def _shadow_spark_home(shadow: Path) -> Path:
+    """A Spark home of links to the installed one.
+
+    Executors of `local-cluster` write their files to `work` in Spark's home, which for PySpark is
+    the installed package.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("No module named 'pyspark'")
+    if not shadow.exists():
+        shadow.mkdir()
+        for entry in Path(spec.origin).parent.iterdir():
+            if entry.name != "work":
+                (shadow / entry.name).symlink_to(entry)
+    return shadow

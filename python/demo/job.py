@@ -1,0 +1,122 @@
+"""What one run of the demo is: its size, its provider, and where everything lies."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HOURLY = "hourly"
+ROTATIONS = "rotations"
+QUERIES = (HOURLY, ROTATIONS)
+
+# More files than epochs, so that an epoch is made of several of them, as in a real landing zone.
+_FILES_PER_TRIGGER = 8
+_FILES_WANTED = 400
+_ROWS_PER_FILE = (50, 20_000)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run; the driver process reads it back from `job.json`.
+
+    Attributes:
+        root: the work directory, absolute.
+        rows: flights to replay.
+        provider: "cleancut", "rocksdb" or "hdfs".
+        master: Spark's master.
+        kills: how often the driver is killed.
+        seed: of the moments of the kills.
+    """
+
+    root: Path
+    rows: int
+    provider: str
+    master: str
+    kills: int
+    seed: int
+
+    @property
+    def files_per_trigger(self) -> int:
+        """Input files that one epoch reads."""
+        return _FILES_PER_TRIGGER
+
+    @property
+    def rows_per_file(self) -> int:
+        """Flights in each input file but the last."""
+        least, most = _ROWS_PER_FILE
+        return min(max(self.rows // _FILES_WANTED, least), most)
+
+    @property
+    def flight_files(self) -> int:
+        """Input files that hold flights."""
+        return -(-self.rows // self.rows_per_file)
+
+    @property
+    def closing_files(self) -> int:
+        """Input files that only push the watermark past the end.
+
+        The watermark that one epoch reaches takes effect in the next. One file more than an epoch
+        reads means that some of them are left for that next epoch, also when the driver is killed
+        between the two: after a restart Spark runs no epoch without new input.
+        """
+        return self.files_per_trigger + 1
+
+    @property
+    def epochs(self) -> int:
+        """Epochs with input that each query runs."""
+        return -(-(self.flight_files + self.closing_files) // self.files_per_trigger)
+
+    def rows_through(self, epoch: int) -> int:
+        """Flights that a query has read once `epoch` is committed."""
+        return min(self.rows, (epoch + 1) * self.files_per_trigger * self.rows_per_file)
+
+    @property
+    def input(self) -> Path:
+        """Directory of the input files."""
+        return self.root / "input"
+
+    def checkpoint(self, query: str) -> Path:
+        """Checkpoint location of a query."""
+        return self.root / "checkpoint" / query
+
+    def results(self, query: str) -> Path:
+        """Directory with one `epoch=N` for each epoch of a query."""
+        return self.root / "results" / query
+
+    @property
+    def scratch(self) -> Path:
+        """Spark's local directories; a killed driver leaves its own behind."""
+        return self.root / "scratch"
+
+    def log(self, life: int) -> Path:
+        """Everything that the driver of this life printed."""
+        return self.root / "lives" / f"{life}.log"
+
+    def events(self, life: int) -> Path:
+        """What the driver of this life reported, one JSON object per line."""
+        return self.root / "lives" / f"{life}.jsonl"
+
+    def started(self, life: int) -> Path:
+        """Empty file that this life's driver makes once its queries run."""
+        return self.root / "lives" / f"{life}.started"
+
+    @property
+    def file(self) -> Path:
+        """Where this very job is written down, for the driver."""
+        return self.root / "job.json"
+
+    def prepare(self) -> None:
+        """Makes the directories of the run and writes `file`."""
+        for directory in (self.log(1).parent, *(self.results(query) for query in QUERIES)):
+            directory.mkdir(parents=True)
+        self.file.write_text(json.dumps({**asdict(self), "root": str(self.root)}, indent=2) + "\n")
+
+    @staticmethod
+    def load(path: Path) -> "Job":
+        """Reads what `prepare` wrote."""
+        fields = json.loads(path.read_text())
+        return Job(**{**fields, "root": Path(fields["root"])})
+
+
+def spark_uri(path: Path) -> str:
+    """Names a local path to Spark, which decodes no escapes; `Path.as_uri` would write some."""
+    return f"file://{path}"

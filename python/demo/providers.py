@@ -1,0 +1,54 @@
+"""The state store providers that the job runs on, and the session for each."""
+
+from pyspark.sql import SparkSession
+
+from demo.job import Job
+
+_PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+_STATE_PACKAGE = "org.apache.spark.sql.execution.streaming.state"
+# Few, because every partition costs a file per store and epoch, and the demo is made for two cores.
+_PARTITIONS = 4
+
+CLEANCUT = "cleancut"
+_BUILT_IN = {
+    "rocksdb": {
+        _PROVIDER_KEY: f"{_STATE_PACKAGE}.RocksDBStateStoreProvider",
+        # Without it each epoch uploads whole files: its slow mode is no fair comparison.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    },
+    "hdfs": {_PROVIDER_KEY: f"{_STATE_PACKAGE}.HDFSBackedStateStoreProvider"},
+}
+PROVIDERS = (CLEANCUT, *_BUILT_IN)
+
+
+def open_session(job: Job) -> SparkSession:
+    """Starts the session that a job asks for.
+
+    Raises:
+        cleancut.errors.RequestError: Cleancut cannot run here; the message says why.
+    """
+    builder = SparkSession.Builder().master(job.master).appName("cleancut-demo")
+    if job.provider == CLEANCUT:
+        # Not at the top: Spark's own providers must run without a built jar.
+        import cleancut
+
+        builder = cleancut.configure(builder)
+    for key, value in {**_common(job), **_BUILT_IN.get(job.provider, {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    return spark
+
+
+def _common(job: Job) -> dict[str, str]:
+    return {
+        "spark.sql.shuffle.partitions": str(_PARTITIONS),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(job.scratch),
+        # Executors run on this machine, whose own name need not resolve.
+        "spark.driver.host": "127.0.0.1",
+        # Otherwise the tasks of one query wait until the other's are done.
+        "spark.scheduler.mode": "FAIR",
+    }

@@ -1,0 +1,120 @@
+"""The table at the end, and what to do next."""
+
+import math
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from demo.events import Epoch, read_epochs
+from demo.job import QUERIES, Job
+from demo.providers import CLEANCUT
+from demo.supervisor import Run
+from demo.verdict import Verdict
+
+_WIDTH = (30, 16)
+
+
+def summary(job: Job, run: Run, verdicts: dict[str, Verdict]) -> str:
+    """Renders the outcome of a run as a table with a column for each query."""
+    figures = {query: list[Epoch]() for query in QUERIES}
+    for life in range(1, run.lives + 1):
+        for epoch in read_epochs(job.events(life)):
+            figures[epoch.query].append(epoch)
+    judged = [verdicts[query] for query in QUERIES]
+    measured = [figures[query] for query in QUERIES]
+    lines = [
+        _line("", QUERIES),
+        _line("rows in", [f"{job.rows:,}"] * len(QUERIES)),
+        _line("result rows", (f"{v.found:,}" for v in judged)),
+        _line("  of expected", (f"{v.expected:,}" for v in judged)),
+        _line("lost", (f"{v.lost:,}" for v in judged)),
+        _line("doubled", (f"{v.doubled:,}" for v in judged)),
+        _line("wrong", (f"{v.wrong:,}" for v in judged)),
+        _line("unexpected", (f"{v.unexpected:,}" for v in judged)),
+        _line("out of order", (f"{v.out_of_order:,}" for v in judged)),
+        _line("epochs", (f"{run.positions[q].committed + 1:,}" for q in QUERIES)),
+        _line("  interrupted and run again", (f"{_interrupted(run, q):,}" for q in QUERIES)),
+        _line("state at most, rows", (f"{_most(e.state_rows for e in m):,}" for m in measured)),
+        _line(
+            "state at most, bytes",
+            (_bytes(_most(e.state_memory_bytes for e in m)) for m in measured),
+        ),
+        _line("state files written, bytes", (_bytes(run.written_bytes[q]) for q in QUERIES)),
+        _line("time per commit, p50 / p95", (_ms([e.commit_ms for e in m]) for m in measured)),
+        _line("time per epoch, p50 / p95", (_ms([e.duration_ms for e in m]) for m in measured)),
+        "",
+        _kills(job, run),
+        f"provider {job.provider}, master {job.master}, {run.lives} lives in {run.elapsed_s:.0f} s",
+    ]
+    return "\n".join(lines)
+
+
+def examples(verdicts: dict[str, Verdict]) -> str:
+    """Renders the first rows that are not as they should be; empty if all are."""
+    shown = (
+        f"{query}, first differences (one column each):\n{verdict.examples}"
+        for query, verdict in verdicts.items()
+        if verdict.examples
+    )
+    return "\n".join(shown)
+
+
+def next_steps(job: Job, run: Run) -> str:
+    """Says how to look at the checkpoint that the run leaves."""
+    query = QUERIES[-1]
+    location = job.checkpoint(query)
+    # In the end the closing files have emptied the state: a version from the middle shows more.
+    version = max(run.positions[query].committed // 2, 1)
+    if job.provider == CLEANCUT:
+        program = "cleancut" if shutil.which("cleancut") else f"{sys.executable} -m cleancut"
+        commands = [
+            f"{program} ls {location}",
+            f"{program} state {location} --operator 0 --version {version}",
+            f"{program} verify {location}",
+        ]
+    else:
+        reader = f"spark.read.format('statestore').option('batchId', {version - 1})"
+        commands = [f"{reader}.load('{location}').show()"]
+    return "\n".join(["To look at the checkpoint:", *(f"  {command}" for command in commands)])
+
+
+def _line(name: str, values: Iterable[object]) -> str:
+    first, other = _WIDTH
+    return f"{name:<{first}}" + "".join(f"{value:>{other}}" for value in values)
+
+
+def _interrupted(run: Run, query: str) -> int:
+    return sum(strike.positions[query].is_open for strike in run.strikes)
+
+
+def _kills(job: Job, run: Run) -> str:
+    moments = Counter(
+        strike.positions[query].phase.value for strike in run.strikes for query in QUERIES
+    )
+    told = ", ".join(f"{count} x {moment}" for moment, count in moments.most_common())
+    hits = f"kills: {run.hits} of {job.kills} hit a running query (seed {job.seed})"
+    return f"{hits}\n  each query then was: {told}" if told else hits
+
+
+def _most(values: Iterable[int]) -> int:
+    return max(values, default=0)
+
+
+def _bytes(count: int) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 10_000 or unit == "GB":
+            return f"{count:,.0f} {unit}"
+        count //= 1000
+    raise AssertionError("the last unit takes any count")
+
+
+def _ms(values: Sequence[float]) -> str:
+    if not values:
+        return "none"
+    return f"{_percentile(values, 50):.0f} / {_percentile(values, 95):.0f} ms"
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    """Nearest rank: a value that was really measured."""
+    return sorted(values)[math.ceil(len(values) * percent / 100) - 1]

@@ -1,0 +1,61 @@
+"""Result files, one directory per epoch; and how they are read back."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from demo.job import spark_uri
+
+_EPOCH = re.compile(r"epoch=(\d+)")
+
+
+class EpochSink:
+    """Writes each epoch under its own name; the function of `foreachBatch`.
+
+    An epoch's directory appears by one rename, complete. An epoch that runs again replaces what
+    its first run left, so that it counts once whether or not the first run got that far.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __call__(self, rows: DataFrame, epoch: int) -> None:
+        """Writes the rows of one epoch."""
+        staged = self._root / f".epoch={epoch}.staged"
+        replaced = self._root / f".epoch={epoch}.replaced"
+        final = epoch_directory(self._root, epoch)
+        rows.write.mode("overwrite").parquet(spark_uri(staged))
+        shutil.rmtree(replaced, ignore_errors=True)
+        if final.exists():
+            final.rename(replaced)
+        staged.rename(final)
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def epoch_directory(root: Path, epoch: int) -> Path:
+    """Where the complete rows of an epoch lie."""
+    return root / f"epoch={epoch}"
+
+
+def is_staged(root: Path, epoch: int) -> bool:
+    """Whether an epoch's rows were being written when the driver died."""
+    return (root / f".epoch={epoch}.staged").exists()
+
+
+def read_results(root: Path) -> pa.Table:
+    """Reads all complete epochs in order, with a column `epoch`; what is only staged is ignored."""
+    tables = []
+    for epoch, directory in sorted(_epochs(root)):
+        for file in sorted(directory.glob("*.parquet")):
+            rows = pq.ParquetFile(file).read()
+            tables.append(rows.append_column("epoch", pa.array([epoch] * len(rows), pa.int64())))
+    return pa.concat_tables(tables) if tables else pa.table({})
+
+
+def _epochs(root: Path) -> list[tuple[int, Path]]:
+    found = ((_EPOCH.fullmatch(path.name), path) for path in root.iterdir())
+    return [(int(match[1]), path) for match, path in found if match]

@@ -1,0 +1,206 @@
+"""Starts the driver, kills it as planned, and starts it again until the input is processed."""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from demo.checkpoint import Phase, Position, position
+from demo.environment import driver_environment
+from demo.job import QUERIES, Job
+from demo.kills import Kill
+from demo.processes import ProcessTree
+from demo.trigger import Trigger, View
+from demo.written import WrittenBytes
+
+_POLL_S = 0.05
+_CLOSE_POLL_S = 0.002
+_PROGRESS_EVERY_S = 5.0
+_STALLED_AFTER_S = 180.0
+_TAIL_LINES = 40
+
+
+class DriverError(Exception):
+    """The driver ended by itself with an error, or stood still."""
+
+
+@dataclass(frozen=True)
+class Strike:
+    """A kill that took place.
+
+    Attributes:
+        life: the life that it ended, from 1.
+        kill: the plan behind it.
+        positions: of each query, as the checkpoint and the sink showed it afterwards.
+        running: whether the queries of this life had started.
+    """
+
+    life: int
+    kill: Kill
+    positions: dict[str, Position]
+    running: bool
+
+    def hit(self, final: dict[str, Position]) -> bool:
+        """Whether it hit a running query, which the epochs that came after it prove."""
+        return self.running and any(
+            final[query].committed > at.committed for query, at in self.positions.items()
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """What happened until the input was processed.
+
+    Attributes:
+        strikes: in order.
+        lives: drivers that were started.
+        positions: of each query at the end.
+        written_bytes: of each query, in files of its state stores, in all lives.
+        elapsed_s: from the first start to the end.
+    """
+
+    strikes: list[Strike]
+    lives: int
+    positions: dict[str, Position]
+    written_bytes: dict[str, int]
+    elapsed_s: float
+
+    @property
+    def hits(self) -> int:
+        """Kills that hit a running query."""
+        return sum(strike.hit(self.positions) for strike in self.strikes)
+
+
+class Supervisor:
+    """Carries one job through its lives."""
+
+    def __init__(self, job: Job, plan: list[Kill], say: Callable[[str], None]) -> None:
+        """Prepares a run.
+
+        Args:
+            job: its input must have been written.
+            plan: the kills in order; each life but the last ends with one of them.
+            say: takes each line for the user.
+        """
+        self._job = job
+        self._plan = plan
+        self._say = say
+        self._written = WrittenBytes(job)
+        self._strikes: list[Strike] = []
+        self._started_s = time.monotonic()
+
+    def run(self) -> Run:
+        """Runs to the end of the input.
+
+        Raises:
+            DriverError: a driver failed, or made no progress for three minutes.
+            SurvivorError: a killed process did not go away.
+        """
+        self._started_s = time.monotonic()
+        life = 0
+        ended = False
+        while not ended:
+            life += 1
+            ended = self._live(life)
+        shutil.rmtree(self._job.scratch, ignore_errors=True)
+        return Run(
+            strikes=self._strikes,
+            lives=life,
+            positions=self._positions(),
+            written_bytes={query: self._written.total(query) for query in QUERIES},
+            elapsed_s=time.monotonic() - self._started_s,
+        )
+
+    def _live(self, life: int) -> bool:
+        """One driver from its start to its end; returns whether it processed all input."""
+        # A killed Spark leaves its local files behind.
+        shutil.rmtree(self._job.scratch, ignore_errors=True)
+        kill = self._plan[life - 1] if life <= len(self._plan) else None
+        epochs = _epochs(self._positions())
+        command = [sys.executable, "-m", "demo.driver", str(self._job.file), str(life)]
+        with ProcessTree(
+            command, env=driver_environment(self._job), log=self._job.log(life)
+        ) as driver:
+            trigger = Trigger(kill, epochs) if kill else None
+            if self._watch(driver, life, trigger) and kill and driver.kill():
+                self._note(life, kill)
+                return False
+        self._written.look()
+        if driver.exit_code() != 0:
+            raise DriverError(
+                f"The driver of life {life} ended with exit code {driver.exit_code()}. "
+                + self._log_tail(life)
+            )
+        return True
+
+    def _watch(self, driver: ProcessTree, life: int, trigger: Trigger | None) -> bool:
+        """Looks on until the driver ends; returns whether it is to be killed first."""
+        progressed_s = shown_s = time.monotonic()
+        epochs = -1
+        while driver.exit_code() is None:
+            positions = self._positions()
+            now_s = time.monotonic()
+            if _epochs(positions) != epochs:
+                epochs, progressed_s = _epochs(positions), now_s
+            if trigger and trigger.is_due(self._view(life, positions)):
+                return True
+            if now_s - progressed_s > _STALLED_AFTER_S:
+                raise DriverError(
+                    f"The driver of life {life} has committed nothing for {_STALLED_AFTER_S:.0f} "
+                    f"seconds. {self._log_tail(life)}"
+                )
+            if now_s - shown_s > _PROGRESS_EVERY_S:
+                shown_s = now_s
+                self._written.look()
+                self._show(life, positions)
+            time.sleep(_CLOSE_POLL_S if trigger and trigger.is_close else _POLL_S)
+        return False
+
+    def _positions(self) -> dict[str, Position]:
+        return {query: position(self._job, query) for query in QUERIES}
+
+    def _view(self, life: int, positions: dict[str, Position]) -> View:
+        return View(
+            now_s=time.monotonic(),
+            started=self._job.started(life).exists(),
+            epochs=_epochs(positions),
+            committing=any(at.phase is Phase.COMMITTING for at in positions.values()),
+        )
+
+    def _note(self, life: int, kill: Kill) -> None:
+        self._written.look()
+        running = self._job.started(life).exists()
+        strike = Strike(life, kill, self._positions(), running)
+        self._strikes.append(strike)
+        moments = "; ".join(
+            f"{query} epoch {max(at.planned, 0)}: {at.phase.value}"
+            for query, at in strike.positions.items()
+        )
+        self._say(f"{self._clock()}  SIGKILL {len(self._strikes)}/{len(self._plan)}  {moments}")
+
+    def _show(self, life: int, positions: dict[str, Position]) -> None:
+        epochs = "  ".join(
+            f"{query} {at.committed + 1}/{self._job.epochs}" for query, at in positions.items()
+        )
+        read = self._job.rows_through(min(at.committed for at in positions.values()))
+        self._say(
+            f"{self._clock()}  life {life}  kills {len(self._strikes)}/{len(self._plan)}  "
+            f"epochs: {epochs}  flights {read:,}/{self._job.rows:,}"
+        )
+
+    def _clock(self) -> str:
+        minutes, seconds = divmod(int(time.monotonic() - self._started_s), 60)
+        return f"{minutes:02d}:{seconds:02d}"
+
+    def _log_tail(self, life: int) -> str:
+        return f"The end of its log, {self._job.log(life)}:\n{_tail(self._job.log(life))}"
+
+
+def _epochs(positions: dict[str, Position]) -> int:
+    return sum(at.committed + 1 for at in positions.values())
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])

@@ -1,0 +1,79 @@
+"""Tells the moment of a planned kill from what can be seen of the run."""
+
+from dataclasses import dataclass
+
+from demo.job import QUERIES
+from demo.kills import Aim, Kill
+
+# Until a life has shown how long its epochs take.
+_EPOCH_S = 1.0
+_WARM_UP_S = 5.0
+# A file that is closed and renamed: there is no second chance within it, so this errs on the short.
+_COMMIT_S = 0.02
+
+
+@dataclass(frozen=True)
+class View:
+    """What the supervisor sees at one instant.
+
+    Attributes:
+        now_s: monotonic time.
+        started: whether the queries of this life run.
+        epochs: committed by both queries together, in all lives.
+        committing: whether a sink has finished an epoch that Spark has not committed yet.
+    """
+
+    now_s: float
+    started: bool
+    epochs: int
+    committing: bool
+
+
+class Trigger:
+    """Watches one life until its kill is due.
+
+    Except for a kill during recovery, a life commits at least one epoch before it is killed, so
+    that a run with kills comes to its end.
+    """
+
+    def __init__(self, kill: Kill, epochs_before: int) -> None:
+        """Prepares for a life.
+
+        Args:
+            kill: the kill that this life is for.
+            epochs_before: that both queries together committed in earlier lives.
+        """
+        self._kill = kill
+        self._epochs_before = epochs_before
+        self._first_commit_s: float | None = None
+        self._due_s: float | None = None
+        self._in_range = False
+
+    @property
+    def is_close(self) -> bool:
+        """Whether a moment may come that is missed if nobody looks all the time."""
+        return self._kill.aim is Aim.COMMIT and self._in_range
+
+    def is_due(self, view: View) -> bool:
+        """Whether the kill strikes now."""
+        if self._first_commit_s is None and view.epochs > self._epochs_before:
+            self._first_commit_s = view.now_s
+        if self._first_commit_s is not None:
+            self._in_range = view.epochs >= self._kill.after_epochs
+        if self._due_s is None and self._is_reached(view):
+            self._due_s = view.now_s + self._kill.delay * self._scale_s(view)
+        return self._due_s is not None and view.now_s >= self._due_s
+
+    def _is_reached(self, view: View) -> bool:
+        if self._kill.aim is Aim.RECOVERY:
+            return view.started
+        return self._in_range and (view.committing or self._kill.aim is Aim.ANYWHERE)
+
+    def _scale_s(self, view: View) -> float:
+        """How long the phase takes that the kill aims at."""
+        if self._kill.aim is not Aim.ANYWHERE:
+            return _WARM_UP_S if self._kill.aim is Aim.RECOVERY else _COMMIT_S
+        epochs = view.epochs - self._epochs_before - 1
+        if self._first_commit_s is None or epochs <= 0:
+            return _EPOCH_S
+        return len(QUERIES) * (view.now_s - self._first_commit_s) / epochs
