@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.job import Job
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.vectors.frame_cases import put, remove
 
@@ -23,3 +24,9 @@ def two_partitions(files: CheckpointFiles) -> CheckpointFiles:
     files.delta(1, [], 0, partition=1)
     files.delta(2, [put(4, "emmy", 2, 8.0)], 1, partition=1)
     return files
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """A small demo whose work directory is not there yet."""
+    return Job(tmp_path / "demo", rows=1000, provider="hdfs", master="local[1]", kills=0, seed=0)

@@ -1,0 +1,103 @@
+"""The flights job with a few flights: it survives its kills, and it would tell if it did not."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from demo.__main__ import judge
+from demo.checkpoint import position
+from demo.job import HOURLY, QUERIES, ROTATIONS, Job
+from demo.sink import epoch_directory
+from demo.verdict import Verdict
+
+pytestmark = pytest.mark.spark
+
+PYTHON = Path(__file__).parents[2] / "python"
+TIMEOUT_S = 600
+KILLS = 3
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    """A whole run with kills, as the command line gives it."""
+    root = tmp_path_factory.mktemp("demo") / "work directory"
+    options = ["--rows", "4000", "--kills", str(KILLS), "--dir", str(root)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "demo", *options],
+        env={**os.environ, "PYTHONPATH": str(PYTHON)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    print(ended.stdout)
+    assert ended.returncode == 0
+    assert f"{KILLS} kills survived" in ended.stdout
+    return Job.load(root / "job.json")
+
+
+def changed(finished: Job, target: Path) -> Job:
+    """A copy of a run, to be spoilt."""
+    shutil.copytree(finished.root, target, ignore=shutil.ignore_patterns("checkpoint"))
+    return Job(**{**vars(finished), "root": target})
+
+
+def differences(verdict: Verdict) -> dict[str, int]:
+    counts = ("lost", "doubled", "wrong", "unexpected", "out_of_order")
+    return {count: getattr(verdict, count) for count in counts if getattr(verdict, count)}
+
+
+def fullest_part(job: Job, query: str) -> Path:
+    return max(job.results(query).glob("epoch=*/*.parquet"), key=lambda path: path.stat().st_size)
+
+
+def test_every_row_is_there_once_after_the_kills(finished: Job) -> None:
+    for query, verdict in judge(finished).items():
+        assert not differences(verdict), query
+        assert verdict.found > 1000
+
+
+def test_each_life_but_the_last_was_killed(finished: Job) -> None:
+    lives = sorted(path.name for path in finished.log(1).parent.glob("*.log"))
+    assert lives == [f"{life}.log" for life in range(1, KILLS + 2)]
+
+
+def test_all_epochs_are_committed_and_kept(finished: Job) -> None:
+    for query in QUERIES:
+        at = position(finished, query)
+        assert at.committed == at.planned >= finished.epochs - 1
+        for epoch in range(at.committed + 1):
+            assert epoch_directory(finished.results(query), epoch).is_dir()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_lost_file_of_results_is_noticed(finished: Job, query: str, tmp_path: Path) -> None:
+    job = changed(finished, tmp_path / "lost")
+    fullest_part(job, query).unlink()
+    verdicts = judge(job)
+    assert differences(verdicts.pop(query)).keys() == {"lost"}
+    assert not any(map(differences, verdicts.values()))
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_doubled_file_of_results_is_noticed(finished: Job, query: str, tmp_path: Path) -> None:
+    job = changed(finished, tmp_path / "doubled")
+    part = fullest_part(job, query)
+    shutil.copy(part, part.with_name("again.parquet"))
+    verdicts = judge(job)
+    assert differences(verdicts.pop(query)).keys() == {"doubled"}
+    assert not any(map(differences, verdicts.values()))
+
+
+def test_epoch_that_ran_twice_under_two_numbers_is_noticed(finished: Job, tmp_path: Path) -> None:
+    job = changed(finished, tmp_path / "twice")
+    epoch = int(fullest_part(job, ROTATIONS).parent.name.removeprefix("epoch="))
+    results = job.results(ROTATIONS)
+    shutil.copytree(epoch_directory(results, epoch), epoch_directory(results, 1000))
+    assert "doubled" in differences(judge(job)[ROTATIONS])
+    assert not differences(judge(job)[HOURLY])

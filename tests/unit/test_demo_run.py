@@ -1,0 +1,150 @@
+"""How the demo plans its kills, carries them out and reads what a killed driver left."""
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from demo.__main__ import main
+from demo.checkpoint import Phase, position
+from demo.events import Epoch, read_epochs
+from demo.job import HOURLY, Job
+from demo.kills import Aim, Kill, most_kills, plan_kills
+from demo.processes import ProcessTree
+from demo.sink import read_results
+from demo.trigger import Trigger, View
+
+EPOCHS = 100
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_plan_spreads_all_aims_over_the_run(seed: int) -> None:
+    plan = plan_kills(5, EPOCHS, seed)
+    assert plan == plan_kills(5, EPOCHS, seed)
+    assert {kill.aim for kill in plan} == set(Aim)
+    assert plan[0].aim is not Aim.RECOVERY
+    after = [kill.after_epochs for kill in plan]
+    assert after == sorted(after)
+    assert after[-1] < 0.9 * EPOCHS
+
+
+def test_no_kill_is_planned_for_none() -> None:
+    assert plan_kills(0, EPOCHS, seed=1) == []
+    assert most_kills(1) == 0
+
+
+def struck_at(kill: Kill, views: list[View]) -> int | None:
+    """Index of the view at which the kill strikes."""
+    trigger = Trigger(kill, epochs_before=10)
+    return next((at for at, view in enumerate(views) if trigger.is_due(view)), None)
+
+
+def test_kill_strikes_at_the_moment_it_aims_at() -> None:
+    start = View(now_s=0.0, started=False, epochs=10, committing=False)
+    views = [
+        start,
+        replace(start, now_s=1.0, started=True, committing=True),
+        replace(start, now_s=2.0, started=True, epochs=11),
+        replace(start, now_s=3.0, started=True, epochs=12),
+        replace(start, now_s=3.5, started=True, epochs=12, committing=True),
+    ]
+    assert struck_at(Kill(0, Aim.RECOVERY, 0.0), views) == 1
+    assert struck_at(Kill(0, Aim.RECOVERY, 0.3), views) == 3
+    assert struck_at(Kill(0, Aim.ANYWHERE, 0.0), views) == 2
+    assert struck_at(Kill(12, Aim.ANYWHERE, 0.0), views) == 3
+    assert struck_at(Kill(0, Aim.COMMIT, 0.0), views) == 4
+    assert struck_at(Kill(13, Aim.COMMIT, 0.0), views) is None
+
+
+ORPHAN = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_kill_reaches_processes_that_left_the_group(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with ProcessTree([sys.executable, "-c", ORPHAN], env={}, log=log) as tree:
+        while not (printed := log.read_text()).endswith("\n"):
+            assert tree.exit_code() is None, printed
+            time.sleep(0.01)
+        assert Path("/proc", printed.strip()).exists()
+        assert tree.kill()
+        assert tree.exit_code() == -9
+    state = Path("/proc", printed.strip(), "stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_kill_that_comes_too_late_says_so(tmp_path: Path) -> None:
+    with ProcessTree([sys.executable, "-c", ""], env={}, log=tmp_path / "log") as tree:
+        while tree.exit_code() is None:
+            time.sleep(0.01)
+        assert not tree.kill()
+
+
+@pytest.mark.parametrize(
+    ("left", "phase"),
+    [
+        ([], Phase.BETWEEN),
+        (["offsets/3"], Phase.PLANNED),
+        (["offsets/3", "results/.epoch=3.staged"], Phase.RUNNING),
+        (["offsets/3", "results/epoch=3"], Phase.COMMITTING),
+        (["offsets/3", "results/epoch=3", "commits/3"], Phase.BETWEEN),
+    ],
+)
+def test_phase_is_read_from_what_the_driver_left(job: Job, left: list[str], phase: Phase) -> None:
+    checkpoint = job.checkpoint(HOURLY)
+    for name in ["offsets/2", "commits/2", "commits/.3.crc", *left]:
+        inside = name.removeprefix("results/")
+        path = (checkpoint if inside == name else job.results(HOURLY)) / inside
+        path.mkdir(parents=True)
+    assert position(job, HOURLY).phase is phase
+
+
+def test_results_are_those_of_complete_epochs(tmp_path: Path) -> None:
+    for number, name in enumerate(["epoch=10", "epoch=9", ".epoch=11.staged", ".epoch=9.replaced"]):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"x": [number]}), tmp_path / name / "part.parquet")
+    assert read_results(tmp_path).to_pydict() == {"x": [1, 0], "epoch": [9, 10]}
+
+
+def test_line_that_a_kill_cut_short_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "1.jsonl"
+    line = (
+        '{"query": "hourly", "epoch": 3, "duration_ms": 5, "commit_ms": 1.5, "state_rows": 7, '
+        '"state_memory_bytes": 9}'
+    )
+    path.write_text(f"{line}\n{line[:40]}")
+    assert list(read_epochs(path)) == [Epoch("hourly", 3, 5, 1.5, 7, 9)]
+    assert list(read_epochs(tmp_path / "2.jsonl")) == []
+
+
+def test_directory_with_content_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine").touch()
+    assert main(["--dir", str(tmp_path)]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_more_kills_than_fit_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--dir", str(tmp_path), "--rows", "100", "--kills", "9"]) == 2
+    assert "leaves room for" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows", ["0", "-5", "many"])
+def test_row_count_that_is_none_is_refused(rows: str) -> None:
+    command = [sys.executable, "-m", "demo", "--rows", rows]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "is not a number from 1 upwards" in ended.stderr
