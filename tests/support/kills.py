@@ -55,15 +55,14 @@ class Campaign:
             log = self.work / f"life-{self.lives}.log"
             with ProcessTree([sys.executable, *self.command], env=_environment(), log=log) as life:
                 self.lives += 1
-                self._strike(life, plan, draw, progress)
-                if life.exit_code() is not None:
+                if not self._strike(life, plan, draw, progress):
                     assert life.exit_code() == 0, _tail(log)
                     return
 
     def _strike(
         self, life: ProcessTree, plan: list[str], draw: random.Random, progress: Callable[[], int]
-    ) -> None:
-        """Returns when the driver is dead or has ended."""
+    ) -> bool:
+        """Watches one life to its end; tells whether it was ended by a kill."""
         deadline = time.monotonic() + _LIFE_LIMIT_S
         seen = progress()
         while life.exit_code() is None:
@@ -74,11 +73,13 @@ class Campaign:
                 seen = progress()
                 if plan[0] == "driver":
                     plan.pop(0)
-                    self.drivers_killed += life.kill()
-                    return
+                    died_of_it = life.kill()
+                    self.drivers_killed += died_of_it
+                    return died_of_it
                 if _kill_executor(life, draw):
                     plan.pop(0)
                     self.executors_killed += 1
+        return False
 
 
 def _kill_executor(life: ProcessTree, draw: random.Random) -> bool:
