@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demo.job import Job
-from demo.sink import epoch_directory, is_staged
+from demo.sink import is_begun, is_done
 
 
 class Phase(enum.Enum):
@@ -37,21 +37,26 @@ class Position:
         return self.planned > self.committed
 
 
-def position(job: Job, query: str) -> Position:
-    """Reads the position of a query."""
+def position(job: Job, query: str, since_s: float = 0.0) -> Position:
+    """Reads the position of a query.
+
+    Args:
+        job: knows where the checkpoint and the sink are.
+        query: HOURLY or ROTATIONS.
+        since_s: when the driver started (Unix time), because an epoch that runs again finds what
+            its first run left in the sink.
+    """
     committed = _last_entry(job.checkpoint(query) / "commits")
     planned = _last_entry(job.checkpoint(query) / "offsets")
-    return Position(planned, committed, _phase(job, query, planned, committed))
-
-
-def _phase(job: Job, query: str, planned: int, committed: int) -> Phase:
     if planned <= committed:
-        return Phase.BETWEEN
-    if epoch_directory(job.results(query), planned).exists():
-        return Phase.COMMITTING
-    if is_staged(job.results(query), planned):
-        return Phase.RUNNING
-    return Phase.PLANNED
+        phase = Phase.BETWEEN
+    elif is_done(job.results(query), planned, since_s):
+        phase = Phase.COMMITTING
+    elif is_begun(job.results(query), planned, since_s):
+        phase = Phase.RUNNING
+    else:
+        phase = Phase.PLANNED
+    return Position(planned, committed, phase)
 
 
 def _last_entry(log: Path) -> int:

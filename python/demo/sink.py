@@ -1,5 +1,6 @@
 """Result files, one directory per epoch; and how they are read back."""
 
+import math
 import re
 import shutil
 from pathlib import Path
@@ -25,7 +26,7 @@ class EpochSink:
 
     def __call__(self, rows: DataFrame, epoch: int) -> None:
         """Writes the rows of one epoch."""
-        staged = self._root / f".epoch={epoch}.staged"
+        staged = _staged(self._root, epoch)
         replaced = self._root / f".epoch={epoch}.replaced"
         final = epoch_directory(self._root, epoch)
         rows.write.mode("overwrite").parquet(spark_uri(staged))
@@ -41,9 +42,25 @@ def epoch_directory(root: Path, epoch: int) -> Path:
     return root / f"epoch={epoch}"
 
 
-def is_staged(root: Path, epoch: int) -> bool:
-    """Whether an epoch's rows were being written when the driver died."""
-    return (root / f".epoch={epoch}.staged").exists()
+def is_done(root: Path, epoch: int, since_s: float) -> bool:
+    """Whether an epoch has been written completely since `since_s` (Unix time)."""
+    return _modified_s(epoch_directory(root, epoch)) >= since_s
+
+
+def is_begun(root: Path, epoch: int, since_s: float) -> bool:
+    """Whether rows of an epoch have been staged since `since_s` (Unix time)."""
+    return _modified_s(_staged(root, epoch)) >= since_s
+
+
+def _staged(root: Path, epoch: int) -> Path:
+    return root / f".epoch={epoch}.staged"
+
+
+def _modified_s(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return -math.inf
 
 
 def read_results(root: Path) -> pa.Table:

@@ -90,6 +90,7 @@ class Supervisor:
         self._written = WrittenBytes(job)
         self._strikes: list[Strike] = []
         self._started_s = time.monotonic()
+        self._life_began_s = 0.0
 
     def run(self) -> Run:
         """Runs to the end of the input.
@@ -119,6 +120,7 @@ class Supervisor:
         shutil.rmtree(self._job.scratch, ignore_errors=True)
         kill = self._plan[life - 1] if life <= len(self._plan) else None
         epochs = _epochs(self._positions())
+        self._life_began_s = time.time()
         command = [sys.executable, "-m", "demo.driver", str(self._job.file), str(life)]
         with ProcessTree(
             command, env=driver_environment(self._job), log=self._job.log(life)
@@ -159,7 +161,7 @@ class Supervisor:
         return False
 
     def _positions(self) -> dict[str, Position]:
-        return {query: position(self._job, query) for query in QUERIES}
+        return {query: position(self._job, query, self._life_began_s) for query in QUERIES}
 
     def _view(self, life: int, positions: dict[str, Position]) -> View:
         return View(

@@ -1,5 +1,6 @@
 """How the demo plans its kills, carries them out and reads what a killed driver left."""
 
+import os
 import subprocess
 import sys
 import time
@@ -106,6 +107,15 @@ def test_phase_is_read_from_what_the_driver_left(job: Job, left: list[str], phas
         path = (checkpoint if inside == name else job.results(HOURLY)) / inside
         path.mkdir(parents=True)
     assert position(job, HOURLY).phase is phase
+
+
+def test_leftovers_of_an_earlier_life_are_no_phase(job: Job) -> None:
+    (job.checkpoint(HOURLY) / "offsets/3").mkdir(parents=True)
+    for name in ("epoch=3", ".epoch=3.staged"):
+        (job.results(HOURLY) / name).mkdir(parents=True)
+        os.utime(job.results(HOURLY) / name, (1000, 1000))
+    assert position(job, HOURLY, since_s=999).phase is Phase.COMMITTING
+    assert position(job, HOURLY, since_s=1001).phase is Phase.PLANNED
 
 
 def test_results_are_those_of_complete_epochs(tmp_path: Path) -> None:
