@@ -7,7 +7,7 @@ import java.sql.Timestamp
 import scala.collection.mutable
 import scala.util.Random
 
-import org.scalatest.BeforeAndAfterAll
+import org.scalatest.{Assertion, BeforeAndAfterAll}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
@@ -55,7 +55,7 @@ class FlatMapGroupsWithStateSuite extends AnyFunSuite with BeforeAndAfterAll {
     compare(OutputMode.Update())(mapped)
   }
 
-  private def compare(mode: OutputMode)(query: Dataset[Event] => DataFrame): Unit = {
+  private def compare(mode: OutputMode)(query: Dataset[Event] => DataFrame): Assertion = {
     val home = Files.createTempDirectory("cleancut-e2e")
     val events = Files.createDirectory(home.resolve("events"))
     val providers = Seq(classOf[CleancutStateStoreProvider].getName, RocksDb)
@@ -111,12 +111,12 @@ class FlatMapGroupsWithStateSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   private def mapped(events: Dataset[Event]): DataFrame = {
     import spark.implicits._
-    val function = counted(GroupStateTimeout.NoTimeout())
+    val timeout = GroupStateTimeout.NoTimeout()
     events
       .groupByKey(_.key)
-      .mapGroupsWithState(GroupStateTimeout.NoTimeout()) {
+      .mapGroupsWithState[Running, Emitted](timeout) {
         (key: Long, rows: Iterator[Event], state: GroupState[Running]) =>
-          function(key, rows, state).next()
+          counted(timeout)(key, rows, state).next()
       }
       .toDF()
   }

@@ -224,11 +224,8 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     val expected = before.fold(Parent(0L, None))(b => Parent(b.number, Some(b.id)))
     val found = reader.identity.parent.get
     if (found != expected) {
-      throw Errors.frameMisplaced(
-        context.files.path(version, FrameKind.Delta),
-        s"a delta to ${describe(expected)}",
-        s"a delta to ${describe(found)}"
-      )
+      val detail = s"the delta $version applies to ${describe(found)}, found is ${describe(expected)}"
+      throw missing(version.number, Chain.Broken(found.version, detail))
     }
   }
 
