@@ -25,12 +25,16 @@ final class FrameLoad(table: Table, family: Int) {
       if (position != limit) throw reader.damaged("a block holds more than its records")
       count = reader.nextBlock()
     }
-    if (table.keys != reader.trailer.keys) {
+    val trailer = reader.trailer
+    if (table.keys != trailer.keys) {
       throw reader.damaged(
-        s"the store holds ${table.keys} keys after it, the trailer says ${reader.trailer.keys}"
+        s"the store holds ${table.keys} keys after it, the trailer says ${trailer.keys}"
       )
     }
-    reader.trailer
+    if (reader.identity.parent.isEmpty && trailer.records != trailer.keys) {
+      throw reader.damaged(s"a base of ${trailer.keys} keys has ${trailer.records} records")
+    }
+    trailer
   }
 
   private def applyRecord(reader: FrameReader): Unit = {
@@ -44,6 +48,8 @@ final class FrameLoad(table: Table, family: Int) {
         take(key, keyLength, reader)
         take(value, valueLength, reader)
         table.put(key, value)
+      case RecordOperation.Remove if reader.identity.parent.isEmpty =>
+        throw reader.damaged("a base holds a removal")
       case RecordOperation.Remove =>
         take(key, keyLength, reader)
         table.remove(key)

@@ -1,0 +1,48 @@
+package io.cleancut.golden
+
+import java.nio.ByteBuffer
+
+import scala.collection.mutable
+
+/** Decodes a raw block by the text of `docs/FORMAT.md`, sharing no code with the engine. */
+object RawRecords {
+
+  /** One line for each record: operation, family, key and, of a put, value. */
+  def decode(raw: Array[Byte]): Seq[String] = {
+    val in = ByteBuffer.wrap(raw)
+    val found = mutable.ArrayBuffer.empty[String]
+    while (in.hasRemaining) found += record(in)
+    found.toSeq
+  }
+
+  private def record(in: ByteBuffer): String = {
+    val isPut = in.get match {
+      case 1     => true
+      case 2     => false
+      case other => throw new IllegalArgumentException(s"operation $other")
+    }
+    val family = varint(in)
+    val keyLength = varint(in)
+    val valueLength = if (isPut) varint(in) else 0L
+    val key = Vectors.hex(take(in, keyLength))
+    if (isPut) s"put $family $key ${Vectors.hex(take(in, valueLength))}" else s"remove $family $key"
+  }
+
+  private def take(in: ByteBuffer, length: Long): Array[Byte] = {
+    val bytes = new Array[Byte](length.toInt)
+    in.get(bytes)
+    bytes
+  }
+
+  private def varint(in: ByteBuffer): Long = {
+    var result = 0L
+    var shift = 0
+    var byte = in.get
+    while (byte < 0) {
+      result |= (byte & 0x7fL) << shift
+      shift += 7
+      byte = in.get
+    }
+    result | (byte.toLong << shift)
+  }
+}
