@@ -1,5 +1,6 @@
 """Every stateful operator, through restarts, against the same query on Spark's RocksDB provider."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,31 +9,43 @@ from pyspark.sql import SparkSession
 from tests.support.events import write_closing, write_events
 from tests.support.queries import OPERATORS
 from tests.support.results import Difference
+from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, start
+from tests.support.states import state
 
 pytestmark = pytest.mark.spark
 
-SEED = 20131
+SEED = fixed(20131)
 # Files that each run of the query finds anew: every later run is a restart from the checkpoint.
 RUNS = [range(2), range(2, 4)]
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_operator_gives_the_rows_of_the_built_in_provider(
-    name: str, spark: SparkSession, tmp_path: Path
+def test_operator_gives_the_rows_and_the_state_of_the_built_in_provider(
+    name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    events = tmp_path / "events"
-    roots = {provider: tmp_path / provider.rpartition(".")[2] for provider in (ROCKSDB, CLEANCUT)}
-    for files in [*RUNS, None]:
-        if files is None:
-            write_closing(events, RUNS[-1].stop)
-        else:
-            write_events(events, seed=SEED, files=files)
-        for provider, root in roots.items():
-            start(
-                spark, OPERATORS[name], events=events, root=root, provider=provider
-            ).awaitTermination()
-    difference = Difference.between(results(roots[ROCKSDB]), results(roots[CLEANCUT]))
-    print(f"{name}: seed {SEED}, {len(results(roots[CLEANCUT]))} epochs, {difference}")
+    events, peer, ours = (tmp_path / part for part in ("events", "peer", "ours"))
+
+    def run() -> None:
+        queries = [
+            start(spark, OPERATORS[name], events=events, root=root, provider=provider)
+            for root, provider in ((peer, ROCKSDB), (ours, CLEANCUT))
+        ]
+        for query in queries:
+            query.awaitTermination()
+
+    for files in RUNS:
+        write_events(events, seed=SEED, files=files)
+        run()
+    expected, found = state(spark, peer), state(spark, ours)
+    assert found == expected
+    write_closing(events, RUNS[-1].stop)
+    run()
+    difference = Difference.between(results(peer), results(ours))
+    kept = sum(map(len, found.values()))
+    show(
+        f"seed {SEED}, {len(RUNS)} restarts, {len(results(ours))} epochs, {kept} rows of state "
+        f"in {len(found)} stores, {difference}"
+    )
     assert difference.none, difference
-    assert list((roots[CLEANCUT] / "checkpoint" / "cleancut").glob("stores/*/*/*/*.delta"))
+    assert kept > 0

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from tests.support.events import SCHEMA
 
 WATERMARK = "10 seconds"
+BOUNDS = "and lt between rt - interval 3 seconds and rt + interval 2 seconds"
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,24 @@ def _sessions(events: Events) -> DataFrame:
     return events.timed().groupBy(session, "k").agg(F.count("*").alias("n"), F.sum("v"))
 
 
-def _join(how: str, *, bounded: bool = True) -> Callable[[Events], DataFrame]:
+def _join(how: str, bounds: str) -> Callable[[Events], DataFrame]:
     def build(events: Events) -> DataFrame:
-        left = events.timed().select("k", "v", F.col("ts").alias("lt")).alias("l")
+        left = events.timed().filter("v % 5 > 0").select("k", "v", F.col("ts").alias("lt"))
         right = events.timed().filter("v % 3 = 0").select("k", "v", F.col("ts").alias("rt"))
-        bounds = " and lt between rt - interval 3 seconds and rt + interval 2 seconds"
-        on = F.expr("l.k = r.k and l.v % 50 = r.v % 50" + (bounds if bounded else ""))
-        return left.join(right.alias("r"), on, how)
+        on = F.expr(f"l.k = r.k and l.v % 50 = r.v % 50 {bounds}")
+        return left.alias("l").join(right.alias("r"), on, how)
+
+    return build
+
+
+def _window_join(how: str) -> Callable[[Events], DataFrame]:
+    """Equal windows instead of bounds on time: state ends when its window has passed."""
+
+    def build(events: Events) -> DataFrame:
+        window = F.window("ts", "5 seconds").alias("w")
+        left = events.timed().filter("v % 5 > 0").select("k", F.col("v").alias("lv"), window)
+        right = events.timed().filter("v % 9 = 0").select("k", F.col("v").alias("rv"), window)
+        return left.join(right, ["k", "w"], how)
 
     return build
 
@@ -80,7 +92,8 @@ def _counts(
         count += len(frame)
         total += int(frame["v"].sum())
     state.update((int(count), int(total)))
-    state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 15_000)
+    # Some keys time out between two files, some live on.
+    state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 10_000 + 500 * abs(int(key[0])))
     yield pd.DataFrame({"k": [key[0]], "n": [int(count)], "v": [int(total)]})
 
 
@@ -117,12 +130,15 @@ OPERATORS: dict[str, Operator] = {
     "deduplication-within-watermark": Operator(
         lambda e: e.timed().dropDuplicatesWithinWatermark(["k", "v"]).select("k", "v"), "append"
     ),
-    "join-inner": Operator(_join("inner"), "append"),
-    "join-inner-unbounded": Operator(_join("inner", bounded=False), "append"),
-    "join-left": Operator(_join("left_outer"), "append"),
-    "join-right": Operator(_join("right_outer"), "append"),
-    "join-full": Operator(_join("full_outer"), "append"),
-    "join-semi": Operator(_join("left_semi"), "append"),
+    "join-inner-no-bounds": Operator(_join("inner", ""), "append"),
+    **{
+        f"join-{how}-bounds": Operator(_join(how, BOUNDS), "append")
+        for how in ("inner", "left_outer", "right_outer", "full_outer", "left_semi")
+    },
+    **{
+        f"join-{how}-windows": Operator(_window_join(how), "append")
+        for how in ("left_outer", "right_outer", "full_outer", "left_semi")
+    },
     "session-windows": Operator(_sessions, "append"),
     "pandas-with-state": Operator(_pandas, "update"),
     "limit": Operator(lambda e: e().limit(333).select("k", "v"), "append"),

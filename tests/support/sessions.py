@@ -2,9 +2,10 @@
 
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
@@ -28,6 +29,9 @@ def builder(master: str) -> SparkSession.Builder:
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
+        # Maintenance meets the short runs of these tests: bases are written and old files go.
+        "spark.sql.streaming.stateStore.maintenanceInterval": "200ms",
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
     }
     for key, value in settings.items():
         made = made.config(key, value)
@@ -35,21 +39,47 @@ def builder(master: str) -> SparkSession.Builder:
 
 
 def start(
-    spark: SparkSession, operator: Operator, *, events: Path, root: Path, provider: str
+    spark: SparkSession,
+    operator: Operator,
+    *,
+    events: Path,
+    root: Path,
+    provider: str = CLEANCUT,
+    sink: Callable[[DataFrame, int], None] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> StreamingQuery:
     """Starts a query that ends when it has read all files that are there now.
 
-    Its checkpoint is `root/checkpoint`, its results lie in `root/results`.
+    Its checkpoint is `root/checkpoint`. Its results lie in `root/results`, unless `sink`, a
+    function for `foreachBatch`, takes them elsewhere. It runs in a session of its own, so that what
+    is configured for it meets no other query.
     """
-    spark.conf.set(PROVIDER_KEY, provider)
+    session = spark.newSession()
+    for key, value in {PROVIDER_KEY: provider, **(settings or {})}.items():
+        session.conf.set(key, value)
     return (
-        operator.build(Events(spark, events))
+        operator.build(Events(session, events))
         .writeStream.outputMode(operator.mode)
         .option("checkpointLocation", str(root / "checkpoint"))
-        .foreachBatch(EpochFiles(root / "results"))
+        .foreachBatch(sink or EpochFiles(root / "results"))
         .trigger(availableNow=True)
         .start()
     )
+
+
+def run(
+    spark: SparkSession,
+    operator: Operator,
+    *,
+    events: Path,
+    root: Path,
+    provider: str = CLEANCUT,
+    sink: Callable[[DataFrame, int], None] | None = None,
+) -> dict[int, list[str]]:
+    """Runs a query as `start` does, to its end; gives what lies in `root/results` then."""
+    query = start(spark, operator, events=events, root=root, provider=provider, sink=sink)
+    query.awaitTermination()
+    return results(root)
 
 
 def results(root: Path) -> dict[int, list[str]]:

@@ -1,0 +1,40 @@
+"""What every tier shares: the session with the jar, and the figures shown after the run."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FIGURES = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """One session for all tests that need one: a JVM takes its class path once."""
+    # The tests without a JVM must not wait for this import.
+    from tests.support.sessions import builder
+
+    # The second number: a task may fail twice, as on a cluster it may.
+    session = builder("local[2,3]").getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def show(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Takes what a test counted; all of it stands at the end of the run, passed or failed."""
+    figures = request.config.stash.setdefault(_FIGURES, [])
+    return lambda text: figures.append(f"{request.node.name}: {text}")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    figures = config.stash.get(_FIGURES, [])
+    if figures:
+        terminalreporter.section("figures")
+        for figure in figures:
+            terminalreporter.write_line(figure)
