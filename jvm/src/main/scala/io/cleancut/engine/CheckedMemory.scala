@@ -4,26 +4,27 @@ import java.util.concurrent.ConcurrentSkipListMap
 
 /**
  * The checked twin: every access must lie inside one live allocation, or inside the array that it
- * names. Freed memory is filled with a pattern first, so that a row that is still in use after its
- * page was freed shows as rubbish in the assertion of a test and not as a stale, plausible value.
+ * names. Memory is filled with a pattern when it is taken and before it is freed, so that what was
+ * never written, or a row in use after its page was freed, shows as rubbish in the assertion of a
+ * test and not as zeros or a stale, plausible value.
  */
 final class CheckedMemory(raw: Memory) extends Memory {
   private val live = new ConcurrentSkipListMap[Long, Long]
 
   override def allocate(sizeBytes: Long): Long = {
     val address = raw.allocate(sizeBytes)
+    fill(address, sizeBytes)
     live.put(address, sizeBytes)
     address
   }
 
+  /** Number of allocations that have not been freed. */
+  def liveAllocations: Int = live.size
+
   override def free(address: Long, sizeBytes: Long): Unit = {
     val known = live.remove(address)
     if (known != sizeBytes) fail(s"free of $sizeBytes bytes, allocated were $known", address)
-    var i = 0L
-    while (i + 8 <= sizeBytes) {
-      raw.putLong(address + i, 0xdeaddeaddeaddeadL)
-      i += 8
-    }
+    fill(address, sizeBytes)
     raw.free(address, sizeBytes)
   }
 
@@ -69,6 +70,14 @@ final class CheckedMemory(raw: Memory) extends Memory {
     if (fromBase != null) check(fromBase, from, sizeBytes)
     check(toBase, to, sizeBytes)
     raw.copy(fromBase, from, toBase, to, sizeBytes)
+  }
+
+  private def fill(address: Long, sizeBytes: Long): Unit = {
+    var i = 0L
+    while (i + 8 <= sizeBytes) {
+      raw.putLong(address + i, 0xdeaddeaddeaddeadL)
+      i += 8
+    }
   }
 
   private def check(base: AnyRef, offset: Long, sizeBytes: Long): Unit = base match {

@@ -6,8 +6,13 @@ package io.cleancut.engine
  * ([[catchUp]]), which costs what they changed. The new log serves the same versions as the old
  * one.
  */
-final class Compaction(old: StateLog, orderedBy: Option[RankOf], memory: Memory = Memory.access) {
-  private val fresh = new StateLog(old.store, orderedBy, memory)
+final class Compaction(
+    old: StateLog,
+    orderedBy: Option[RankOf],
+    memory: Memory = Memory.access,
+    parent: MemoryAccount = MemoryAccount.process
+) {
+  private val fresh = new StateLog(old.store, orderedBy, memory, parent)
   private val key = new Bytes
   private val value = new Bytes
   private var start: Option[StateLog.Version] = None

@@ -33,5 +33,8 @@ final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
 object MemoryAccount {
 
   /** All off-heap memory that this library holds in this JVM. */
-  lazy val process: MemoryAccount = new MemoryAccount(null, Memory.access)
+  lazy val process: MemoryAccount = over(Memory.access)
+
+  /** An account of its own, for an owner that brings its own memory. */
+  private[cleancut] def over(memory: Memory): MemoryAccount = new MemoryAccount(null, memory)
 }

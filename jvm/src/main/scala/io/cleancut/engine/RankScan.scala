@@ -32,7 +32,8 @@ final class RankScan(memory: Memory, table: Table, index: OrderedIndex, rank: Lo
       filled = index.refsOf(rank, piece(at - 1), piece)
       at = 0
     }
-    at < filled
+    // What was appended later is no part of the version, and an abort may take its memory away.
+    at < filled && Integer.compareUnsigned(piece(at), bound) < 0
   }
 }
 

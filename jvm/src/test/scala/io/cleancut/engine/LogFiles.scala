@@ -1,0 +1,51 @@
+package io.cleancut.engine
+
+import scala.collection.mutable
+
+import org.scalatest.Assertions
+
+import io.cleancut.StateVersion
+import io.cleancut.testkit.Blob.Rows
+import io.cleancut.testkit.Frames
+import io.cleancut.testkit.Frames.Frame
+
+/** The frames that a [[LogMachine]] has written, as chains by the id of the version they make. */
+final private[engine] class LogFiles(memory: Memory) extends Assertions {
+  private val chains = mutable.Map.empty[String, Seq[Frame]]
+
+  def chain(id: String): Seq[Frame] = chains(id)
+
+  def replaceBy(base: Frame): Unit = chains(base.identity.version.id) = Seq(base)
+
+  def base(log: StateLog, target: StateVersion): Frame = {
+    val version = log.find(target.number, Some(target.id)).get
+    Frames.write(Frames.base(target, version.mark.keys))(log.writeBase(version, _))
+  }
+
+  /** Applies the frames in order; the trailers' counts are compared on the way. */
+  def load(frames: Seq[Frame], into: StateLog): Unit =
+    frames.foreach(frame => frame.read((reader, scratch) => into.load(reader, scratch)))
+
+  /** The frames make just these rows. `into` is an empty log, and freed afterwards. */
+  def verifyLoads(frames: Seq[Frame], rows: Rows, into: StateLog): Unit =
+    try {
+      load(frames, into)
+      val scan = new OpenFullScan(memory, into, rows, Record.NoBound)
+      assert(!scan.take(Int.MaxValue))
+      scan.close()
+    } finally into.release()
+
+  /** The delta that an epoch writes while it changes the log. */
+  final class Delta(log: StateLog, val target: StateVersion) {
+    private val parent = log.latest.id.map(StateVersion(log.latest.number, _))
+    private lazy val frame = new Frames.Open(Frames.delta(target, parent))
+    private val writer = log.deltaTo(() => frame.writer)
+
+    def keepUp(): Unit = writer.keepUp()
+
+    def finish(): Unit = {
+      writer.finish()
+      chains(target.id) = parent.fold(Seq.empty[Frame])(p => chains(p.id)) :+ frame.done()
+    }
+  }
+}

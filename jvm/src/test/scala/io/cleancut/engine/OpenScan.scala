@@ -1,0 +1,90 @@
+package io.cleancut.engine
+
+import org.scalatest.{Assertion, Assertions}
+
+import io.cleancut.testkit.Blob
+import io.cleancut.testkit.Blob.{Blob, Rows}
+
+/** A scan that a test keeps open across later changes, and the rows that it still has to give. */
+abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows: Rows)
+    extends Assertions {
+  require(log.retain(), "the log has been freed")
+  protected var rest: Rows = rows
+  private var seen = Set.empty[Blob]
+
+  /** The scan reads nothing at or above this ref. */
+  def end: Int
+
+  protected def advance(): Boolean
+  protected def address: Long
+  protected def verifyEnd(): Assertion = assert(rest.isEmpty, "rows are missing in the scan")
+  protected def verifyRow(key: Blob, value: Blob): Assertion =
+    assert(rest.get(key).contains(value), "a row does not belong in the scan")
+
+  /** Takes up to `count` rows; false when the scan has ended, all its rows having been right. */
+  def take(count: Int): Boolean = {
+    var left = count
+    var more = true
+    while (left > 0 && more) {
+      more = advance()
+      if (more) {
+        val key = Blob.keyAt(memory, address)
+        assert(!seen(key), s"a key came twice in $this")
+        seen += key
+        verifyRow(key, Blob.valueAt(memory, address))
+        rest -= key
+      } else verifyEnd()
+      left -= 1
+    }
+    more
+  }
+
+  def close(): Unit = log.release()
+}
+
+/** A scan over all rows of a version, or of what was there when it was opened. */
+final private[engine] class OpenFullScan(memory: Memory, log: StateLog, rows: Rows, bound: Int)
+    extends OpenScan(memory, log, rows) {
+  private val scan = log.scan(bound)
+  override val end: Int = if (bound == Record.NoBound) log.contents.end else bound
+  override protected def advance(): Boolean = scan.advance()
+  override protected def address: Long = scan.address
+}
+
+/** A scan over the rows of one rank in a version. */
+final private[engine] class OpenRankScan(
+    memory: Memory,
+    log: StateLog,
+    rows: Rows,
+    rank: Long,
+    bound: Int
+) extends OpenScan(memory, log, rows.filter(row => FirstByteRank.of(row._1) == rank)) {
+  private val scan = log.scanRank(rank, bound)
+  override val end: Int = bound
+  override protected def advance(): Boolean = scan.advance()
+  override protected def address: Long = scan.address
+}
+
+/**
+ * A scan over the rows of one rank through a writer. Whether it shows what the writer changes
+ * meanwhile is left open; a key that was not touched must come just once, and as it is.
+ */
+final private[engine] class OpenLiveRankScan(
+    memory: Memory,
+    log: StateLog,
+    rows: Rows,
+    rank: Long,
+    now: () => Rows
+) extends OpenScan(memory, log, rows.filter(row => FirstByteRank.of(row._1) == rank)) {
+  private val scan = log.scanRank(rank, Record.NoBound)
+  override val end: Int = Record.NoBound
+  override protected def advance(): Boolean = scan.advance()
+  override protected def address: Long = scan.address
+
+  override protected def verifyRow(key: Blob, value: Blob): Assertion = {
+    assert(FirstByteRank.of(key) == rank, "a row of another rank")
+    assert(now().get(key).contains(value), "a row that is not there")
+  }
+
+  def touched(key: Blob): Unit = rest -= key
+}

@@ -1,0 +1,28 @@
+package io.cleancut.testkit
+
+import org.scalatest.Assertions
+
+import io.cleancut.engine.{CheckedMemory, Memory, MemoryAccount, RawMemory}
+
+/** The two twins of off-heap memory, each with an account, and proof that all was given back. */
+object TestMemory extends Assertions {
+
+  /** A memory, its account, and the name of its mode. */
+  final case class Owned(name: String, memory: Memory, account: MemoryAccount)
+
+  val modes: Seq[String] = Seq("checked", "fast")
+
+  /** Runs `body` with memory of its own; afterwards every byte of it must have been freed. */
+  def using[A](mode: String)(body: Owned => A): A = {
+    val memory = if (mode == "checked") new CheckedMemory(RawMemory) else RawMemory
+    val account = MemoryAccount.over(memory)
+    val result = body(Owned(mode, memory, account))
+    assert(account.usedBytes == 0L, "bytes are still accounted for")
+    val left = memory match {
+      case checked: CheckedMemory => checked.liveAllocations
+      case _                      => 0
+    }
+    assert(left == 0, "allocations are left")
+    result
+  }
+}
