@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
+import java.io.IOException
+
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -9,6 +11,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.cleancut.StateVersion
 import io.cleancut.engine.{Bytes, DeltaWriter, Record, StateLog}
+import io.cleancut.error.Errors
 import io.cleancut.format.{FrameKind, FrameWriter, Parent}
 
 /** How a task opened a store for writing. */
@@ -91,7 +94,7 @@ final private[cleancut] class LogStateStore(
     } catch {
       case NonFatal(e) =>
         state = Committing
-        throw QueryExecutionErrors.failedToCommitStateFileError(toString, e)
+        throw QueryExecutionErrors.failedToCommitStateFileError(toString, explained(e))
     } finally if (state == Committed) stay.done()
   }
 
@@ -158,7 +161,15 @@ final private[cleancut] class LogStateStore(
 
   private def inDoubt(cause: Throwable): Throwable = {
     isLogSound = false
-    cause
+    explained(cause)
+  }
+
+  /** A large delta is written while the task works, so a full disk may show at any change. */
+  private def explained(cause: Throwable): Throwable = cause match {
+    case _: IOException =>
+      val kind = if (request.withoutDelta) FrameKind.Base else FrameKind.Delta
+      Errors.commitFailed(context.files.path(target, kind), target.number, cause)
+    case _ => cause
   }
 
   private def verifyEnded(operation: String): Unit =
