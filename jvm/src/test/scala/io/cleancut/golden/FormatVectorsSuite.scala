@@ -23,18 +23,15 @@ class FormatVectorsSuite extends AnyFunSuite {
       assert(StoreLayout.parseObjectName(name).contains(version -> kind(json)))
       assert(StoreLayout.objectName(version, kind(json)) == name)
     }
-    for (json <- Vectors.elements(Vectors.layout.get("foreignFiles"))) {
+    for (json <- Vectors.elements(Vectors.layout.get("foreignFiles")))
       assert(StoreLayout.parseObjectName(json.asText).isEmpty, json)
-    }
-    for (json <- Vectors.elements(Vectors.layout.get("stores"))) {
+    for (json <- Vectors.elements(Vectors.layout.get("stores")))
       assert(StoreLayout.storeDirectory(Vectors.store(json)) == json.get("directory").asText)
-    }
   }
 
-  for (vector <- Vectors.frames) {
-    if (vector.json.has("frame")) test(s"the frame ${vector.name} is read") { readSound(vector) }
-    else test(s"the frame ${vector.name} is refused") { refuse(vector) }
-  }
+  for (vector <- Vectors.frames)
+    if (vector.json.has("frame")) test(s"the frame ${vector.name} is read")(readSound(vector))
+    else test(s"the frame ${vector.name} is refused")(refuse(vector))
 
   test("there are vectors of sound and of damaged frames") {
     val (sound, damaged) = Vectors.frames.partition(_.json.has("frame"))

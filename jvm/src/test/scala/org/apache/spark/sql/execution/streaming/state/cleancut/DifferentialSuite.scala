@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.streaming.state._
 import Providers._
 
 /**
- * The same random operations on Cleancut and on Spark's two providers in one JVM: every answer on the
- * way, every version, and what a fresh provider loads must be equal.
+ * The same random operations on Cleancut and on Spark's two providers in one JVM: every answer on
+ * the way, every version, and what a fresh provider loads must be equal.
  */
 class DifferentialSuite extends AnyFunSuite {
   private val State = "org.apache.spark.sql.execution.streaming.state"
@@ -20,7 +20,7 @@ class DifferentialSuite extends AnyFunSuite {
     s"$State.RocksDBStateStoreProvider"
   )
 
-  for (encoder <- Seq(Plain, ByPrefix)) {
+  for (encoder <- Seq(Plain, ByPrefix))
     test(s"the three providers agree on random operations, ${encoder.getClass.getSimpleName}") {
       var operations = 0
       for (seed <- 1 to 6) withClue(s"seed $seed: ") {
@@ -28,9 +28,8 @@ class DifferentialSuite extends AnyFunSuite {
       }
       info(s"$operations operations on each provider")
     }
-  }
 
-  private final class Run(seed: Long, encoder: KeyStateEncoderSpec) {
+  final private class Run(seed: Long, encoder: KeyStateEncoderSpec) {
     private val random = new Random(seed)
     private val setups = Subjects.map(_ => Providers.setup().copy(encoder = encoder))
     private var providers = open()
@@ -76,7 +75,7 @@ class DifferentialSuite extends AnyFunSuite {
           stores.foreach(_.put(k, v))
         case n if n < 7 => stores.foreach(_.remove(k))
         case n if n < 9 => same(stores)(store => Option(store.get(k)).map(_.getLong(0)))
-        case _ =>
+        case _          =>
           if (encoder eq ByPrefix) {
             val p = prefix(random.nextInt(25).toLong)
             same(stores)(_.prefixScan(p).map(describe).toSeq.sorted)

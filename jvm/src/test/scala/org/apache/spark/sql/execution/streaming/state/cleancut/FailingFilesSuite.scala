@@ -14,7 +14,7 @@ import Providers._
 /** File systems that fail at a commit: the old version stays, and the next attempt succeeds. */
 class FailingFilesSuite extends AnyFunSuite {
 
-  for (moment <- FailingFiles.Moments) {
+  for (moment <- FailingFiles.Moments)
     test(s"a file system that fails $moment fails the commit, and the next attempt succeeds") {
       val setup = Providers
         .setup()
@@ -38,7 +38,6 @@ class FailingFilesSuite extends AnyFunSuite {
       assert(rowsAt(setup, 2) == Map(1L -> 10L, 2L -> 20L))
       assert(rowsAt(setup, 1) == Map(1L -> 10L))
     }
-  }
 }
 
 /** A file manager that fails at a named moment, before or after the file has appeared. */

@@ -67,9 +67,12 @@ object Providers {
       else {
         val listed = Files.list(store)
         try
-          listed.toArray.toSeq.map(_.asInstanceOf[Path]).filter { path =>
-            path.toString.endsWith(".delta") || path.toString.endsWith(".base")
-          }.sortBy(_.getFileName.toString)
+          listed.toArray.toSeq
+            .map(_.asInstanceOf[Path])
+            .filter { path =>
+              path.toString.endsWith(".delta") || path.toString.endsWith(".base")
+            }
+            .sortBy(_.getFileName.toString)
         finally listed.close()
       }
     }

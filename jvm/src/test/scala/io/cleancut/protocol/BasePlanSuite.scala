@@ -1,0 +1,21 @@
+package io.cleancut.protocol
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class BasePlanSuite extends AnyFunSuite {
+
+  test("a base is due by the weight of the deltas or, at last, by their number") {
+    for (
+      (what, position, isDue) <- Seq(
+        ("too few deltas, however heavy", at(9, deltaBytes = 1000, baseBytes = 1), false),
+        ("enough deltas of a quarter of the base", at(10, deltaBytes = 25, baseBytes = 100), true),
+        ("enough deltas, but light ones", at(10, deltaBytes = 24, baseBytes = 100), false),
+        ("light deltas, four times as many", at(40, deltaBytes = 1, baseBytes = 100), true),
+        ("no base yet", at(10, deltaBytes = 0, baseBytes = 0), true)
+      )
+    ) assert(BasePlan.isDue(position) == isDue, what)
+  }
+
+  private def at(deltas: Long, deltaBytes: Long, baseBytes: Long) =
+    BasePlan.Position(latest = 100 + deltas, base = 100, deltaBytes, baseBytes, minDeltas = 10)
+}
