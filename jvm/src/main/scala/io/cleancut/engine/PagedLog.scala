@@ -101,7 +101,9 @@ object PagedLog {
   private val SlotBytes = 1 << SlotBits
   private val SlotUnitBits = SlotBits - UnitBits
   private val SlotUnitMask = (1 << SlotUnitBits) - 1
-  private val MaxSlots = 1 << (32 - SlotUnitBits)
+
+  // One less than refs can name, so that the end of a full log is a ref too and does not wrap to 0.
+  private val MaxSlots = (1 << (32 - SlotUnitBits)) - 1
   private val Continuation = -1
 
   /** The ref of the first record: 0 is kept to mean "none". */

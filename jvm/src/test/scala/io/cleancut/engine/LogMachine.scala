@@ -13,8 +13,7 @@ import io.cleancut.testkit.Blob.Rows
  * two all the time. The log is used as a provider uses it: versions are sealed with a delta, tasks
  * abort, are retried on older versions, or find another log that was loaded from frames.
  */
-final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned)
-    extends Assertions {
+final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) extends Assertions {
   import LogMachine._
   import owned.{account, memory}
 
@@ -80,7 +79,8 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned)
     val key = pool(random.nextInt(pool.size))
     val (version, bound) = anyVersion()
     val found = log.find(Blob.bytes(key), bound)
-    val row = if (found == 0L) None else Some(Blob.keyAt(memory, found) -> Blob.valueAt(memory, found))
+    val row =
+      if (found == 0L) None else Some(Blob.keyAt(memory, found) -> Blob.valueAt(memory, found))
     assert(row == version.get(key).map(key -> _))
     ()
   }
@@ -153,9 +153,8 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned)
     val pinned = served(random.nextInt(served.size))
     val read = log.pin(pinned.number) { version =>
       assert(version.id == pinned.id)
-      for (older <- log.versions.filter(v => version.mark.isAfter(v.mark))) {
+      for (older <- log.versions.filter(v => version.mark.isAfter(v.mark)))
         assert(!log.tryRewindTo(older), "rows that are read were rewound")
-      }
       log.versions.size
     }
     assert(read.contains(served.size))

@@ -43,7 +43,10 @@ object Frames {
     def done(): Frame = Frame(kind, identity, out.toByteArray)
   }
 
-  def read[A](request: FrameRequest, bytes: Array[Byte])(use: (FrameReader, BlockScratch) => A): A = {
+  def read[A](
+      request: FrameRequest,
+      bytes: Array[Byte]
+  )(use: (FrameReader, BlockScratch) => A): A = {
     val scratch = BlockScratch.borrow()
     try use(new FrameReader(request, new ByteArrayInputStream(bytes), scratch), scratch)
     finally scratch.giveBack()

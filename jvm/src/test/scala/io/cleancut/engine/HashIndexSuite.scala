@@ -1,0 +1,131 @@
+package io.cleancut.engine
+
+import scala.collection.mutable
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.testkit.{Seeded, TestMemory}
+
+/** The index beside a map, with hashes that collide and runs that wrap around the table's end. */
+class HashIndexSuite extends AnyFunSuite with Seeded {
+  import HashIndexSuite._
+
+  for ((name, hashOf) <- Hashes)
+    test(s"an index finds just what was inserted and not deleted, with $name hashes") {
+      forSeeds(20) { random =>
+        using { pairs =>
+          for (_ <- 0 until 2000) random.nextInt(10) match {
+            case n if n < 5 => pairs.insert(hashOf(random.nextInt()))
+            case n if n < 9 => pairs.deleteAny(random.nextInt())
+            case _          => pairs.replaceAny(random.nextInt())
+          }
+          pairs.verify()
+        }
+      }
+    }
+
+  test("an index from which all was deleted is empty") {
+    forSeeds(10) { random =>
+      using { pairs =>
+        for (_ <- 0 until 500) pairs.insert(random.nextInt(8) << 29)
+        while (pairs.size > 0) {
+          pairs.deleteAny(random.nextInt())
+          if (pairs.size % 50 == 0) pairs.verify()
+        }
+        pairs.verify()
+      }
+    }
+  }
+
+  test("room that was reserved is not taken again while it is filled") {
+    TestMemory.using("checked") { owned =>
+      val index = new HashIndex(owned.memory, owned.account)
+      index.reserve(10000L)
+      val reserved = owned.account.usedBytes
+      for (i <- 1 to 10000) {
+        index.reserve()
+        var slot = index.home(i << 13)
+        while (index.word(slot) != 0L) slot = index.next(slot)
+        index.insert(slot, i << 13, i)
+      }
+      assert(owned.account.usedBytes == reserved)
+      assert(index.size == 10000)
+      index.free()
+      index.free()
+    }
+  }
+
+  test("an index stays at most as full as it says") {
+    using { pairs =>
+      for (i <- 0 until 5000) {
+        pairs.insert(i * 0x9e3779b9)
+        assert(pairs.size * 8L <= pairs.index.sizeBytes * 0.55 + 8)
+      }
+    }
+  }
+
+  private def using(body: Pairs => Any): Unit = TestMemory.using("checked") { owned =>
+    val pairs = new Pairs(new HashIndex(owned.memory, owned.account))
+    body(pairs)
+    pairs.index.free()
+  }
+}
+
+object HashIndexSuite {
+
+  /** How to make a hash of a random number: any, few that all begin at one end, all one. */
+  private val Hashes: Seq[(String, Int => Int)] = Seq(
+    "random" -> identity,
+    "crowded" -> (n => (n & 3) - 2),
+    "equal" -> (_ => -1),
+    "clustered" -> (n => (n & 0x80000000) | (n & 0xff))
+  )
+
+  /** Refs by their hash, in an index and in a map. */
+  private class Pairs(val index: HashIndex) {
+    private val hashes = mutable.LinkedHashMap.empty[Int, Int]
+    private var refs = 0
+
+    def size: Int = index.size
+
+    def insert(hash: Int): Unit = {
+      index.reserve()
+      refs += 1
+      index.insert(slotOf(hash, ref = 0), hash, refs)
+      hashes(refs) = hash
+    }
+
+    def deleteAny(choice: Int): Unit = any(choice).foreach { case (ref, hash) =>
+      index.delete(slotOf(hash, ref))
+      hashes -= ref
+    }
+
+    def replaceAny(choice: Int): Unit = any(choice).foreach { case (ref, hash) =>
+      refs += 1
+      index.set(slotOf(hash, ref), hash, refs)
+      hashes -= ref
+      hashes(refs) = hash
+    }
+
+    def verify(): Unit = {
+      assert(index.size == hashes.size)
+      hashes.foreach { case (ref, hash) =>
+        assert(HashIndex.refOf(index.word(slotOf(hash, ref))) == ref)
+        assert(HashIndex.hashOf(index.word(slotOf(hash, ref))) == hash)
+      }
+      val words = (0 until (index.sizeBytes / 8).toInt).count(index.word(_) != 0L)
+      assert(words == hashes.size)
+    }
+
+    private def any(choice: Int): Option[(Int, Int)] =
+      hashes.drop(Math.floorMod(choice, Math.max(hashes.size, 1))).headOption
+
+    /** Where the pair lies, or for ref 0 the empty slot at the end of the hash's run. */
+    private def slotOf(hash: Int, ref: Int): Int = {
+      var slot = index.home(hash)
+      while (index.word(slot) != 0L && HashIndex.refOf(index.word(slot)) != ref)
+        slot = index.next(slot)
+      slot
+    }
+  }
+}

@@ -1,0 +1,43 @@
+package io.cleancut.engine
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
+
+class HashOrderSuite extends AnyFunSuite with Seeded {
+  test("a radix sort by the upper half orders as unsigned numbers, and keeps every entry") {
+    forSeeds(30) { random =>
+      val entries = Array.fill(random.nextInt(3000))(random.nextLong())
+      val count = if (entries.isEmpty) 0 else random.nextInt(entries.length + 1)
+      val sorted = HashOrder.sortByUpperHalf(entries, count)
+      assert(sorted.toSeq.sorted == entries.take(count).toSeq.sorted)
+      assert(sorted.map(_ >>> 32).toSeq == sorted.map(_ >>> 32).sorted.toSeq)
+    }
+  }
+
+  test("the rows of a version come once each, in the order of their hashes") {
+    forSeeds(10) { random =>
+      TestMemory.using("checked") { owned =>
+        val log = new StateLog(Frames.Store, None, owned.memory, owned.account)
+        val keys = Seq.fill(500)(Blob.random(random, 1 + random.nextInt(30))).distinct
+        keys.foreach(key => log.put(Blob.bytes(key), Blob.bytes(Blob.of(1))))
+        keys.take(100).foreach(key => log.remove(Blob.bytes(key)))
+        keys.slice(50, 300).foreach(key => log.put(Blob.bytes(key), Blob.bytes(Blob.of(2))))
+        log.seal(Frames.version(1), keep = 2)
+        keys.slice(200, 400).foreach(key => log.remove(Blob.bytes(key)))
+        val found = Seq.newBuilder[Blob.Blob]
+        new HashOrder(owned.memory, log.latest.view, log.latest.mark)
+          .foreach(record => found += Blob.keyAt(owned.memory, record))
+        log.release()
+        val rows = found.result()
+        assert(rows.size == keys.size - 50 && rows.toSet == keys.drop(50).toSet)
+        assert(rows.map(hash) == rows.map(hash).sorted)
+      }
+    }
+  }
+
+  private def hash(key: Blob.Blob): Long = {
+    val bytes = Blob.bytes(key)
+    KeyHash.hash32(RawMemory, bytes.base, bytes.offset, bytes.length) & 0xffffffffL
+  }
+}
