@@ -4,6 +4,8 @@ import java.io.IOException
 
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.fs.FSError
+
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state._
@@ -166,7 +168,8 @@ final private[cleancut] class LogStateStore(
 
   /** A large delta is written while the task works, so a full disk may show at any change. */
   private def explained(cause: Throwable): Throwable = cause match {
-    case _: IOException =>
+    // Hadoop's local file system reports a full disk by an error of its own.
+    case _: IOException | _: FSError =>
       val kind = if (request.withoutDelta) FrameKind.Base else FrameKind.Delta
       Errors.commitFailed(context.files.path(target, kind), target.number, cause)
     case _ => cause
