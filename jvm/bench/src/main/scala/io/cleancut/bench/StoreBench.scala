@@ -8,12 +8,12 @@ import scala.collection.mutable
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
 
 /**
- * Measures one provider in one JVM: operations on a store of `keys` keys, the calls around a batch, and
- * loading. Prints one line `name<TAB>round<TAB>nanoseconds` for each figure and round; the caller
- * takes medians, and compares providers that it ran in turn.
+ * Measures one provider in one JVM: operations on a store of `keys` keys, the calls around a batch,
+ * and loading. Prints one line `name<TAB>round<TAB>nanoseconds` for each figure and round; the
+ * caller takes medians, and compares providers that it ran in turn.
  *
- * Arguments: provider class, number of keys, rounds, then confs as `key=value` (`hadoop:` before those
- * that belong into the Hadoop configuration).
+ * Arguments: provider class, number of keys, rounds, then confs as `key=value` (`hadoop:` before
+ * those that belong into the Hadoop configuration).
  */
 object StoreBench {
 
@@ -106,7 +106,7 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, rounds: Int
       }
       time("batch: commit of 10 k") { version = store.commit() }
     }
-    time("batch: metrics") { sink += store.metrics.numKeys }
+    time("batch: metrics")(sink += store.metrics.numKeys)
   }
 
   private def batch(provider: StateStoreProvider): Long = {

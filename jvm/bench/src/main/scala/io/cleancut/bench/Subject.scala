@@ -10,7 +10,11 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DoubleType, LongType, StructField, StructType}
 
 /** A provider under measurement, as Spark configures it, with an own directory. */
-final case class Subject(provider: String, confs: Map[String, String], hadoop: Map[String, String]) {
+final case class Subject(
+    provider: String,
+    confs: Map[String, String],
+    hadoop: Map[String, String]
+) {
 
   /** A provider on `directory`, as a fresh executor would open it. */
   def open(directory: Path): StateStoreProvider = {
@@ -28,7 +32,8 @@ final case class Subject(provider: String, confs: Map[String, String], hadoop: M
       NoPrefixKeyStateEncoderSpec(Rows.KeySchema),
       useColumnFamilies = false,
       StateStoreConf(sqlConf),
-      hadoopConf)
+      hadoopConf
+    )
     opened
   }
 }

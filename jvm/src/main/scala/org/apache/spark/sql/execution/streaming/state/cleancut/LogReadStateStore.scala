@@ -19,7 +19,7 @@ final private[cleancut] class LogReadStateStore(
   override def abort(): Unit = release()
 
   override def release(): Unit = if (!isReleased) {
-    isReleased = true
+    gate { isReleased = true }
     stay.done()
   }
 

@@ -110,13 +110,13 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
     val current =
       if (request.withoutDelta) versions.openEmpty(request.version, request.baseId)
       else versions.openForWrite(request.version, request.baseId)
-    stay.hold(current.log)
+    stay.keep(current.log)
     new LogStateStore(context, versions, stay, current, request)
   }
 
   private def openForRead(version: Long, id: Option[String], stay: StoreStay): LogReadStateStore = {
     val (current, read) = versions.openForRead(version, id)
-    stay.hold(current.log)
+    stay.keep(current.log)
     new LogReadStateStore(context, stay, current, read)
   }
 

@@ -35,22 +35,28 @@ abstract private[cleancut] class StoreHandle(
   protected def verifyOpen(operation: String): Unit
 
   override def get(key: UnsafeRow, colFamilyName: String): UnsafeRow = {
-    val address = find(key, "get", colFamilyName)
-    if (address == 0L) null
-    else {
-      val keyLength = Record.keyLength(memory, address)
-      valueRow.pointTo(
-        null,
-        Record.valueAddress(address, keyLength),
-        Record.valueLength(memory, address)
-      )
-      context.validate(key, valueRow)
-      valueRow
-    }
+    gate.enter()
+    try {
+      val address = find(key, "get", colFamilyName)
+      if (address == 0L) null
+      else {
+        val keyLength = Record.keyLength(memory, address)
+        valueRow.pointTo(
+          null,
+          Record.valueAddress(address, keyLength),
+          Record.valueLength(memory, address)
+        )
+        context.validate(key, valueRow)
+        valueRow
+      }
+    } finally gate.leave()
   }
 
-  override def keyExists(key: UnsafeRow, colFamilyName: String): Boolean =
-    find(key, "keyExists", colFamilyName) != 0L
+  override def keyExists(key: UnsafeRow, colFamilyName: String): Boolean = {
+    gate.enter()
+    try find(key, "keyExists", colFamilyName) != 0L
+    finally gate.leave()
+  }
 
   override def iterator(colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
     val rows = gate {
@@ -112,12 +118,9 @@ abstract private[cleancut] class StoreHandle(
     bytes.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
 
   private def find(key: UnsafeRow, operation: String, family: String): Long = {
-    gate.enter()
-    try {
-      verifyUse(operation, family)
-      requireKey(key)
-      log.find(point(keyBytes, key), bound)
-    } finally gate.leave()
+    verifyUse(operation, family)
+    requireKey(key)
+    log.find(point(keyBytes, key), bound)
   }
 
   private def wrap(rows: RowIterator): StateStoreIterator[UnsafeRowPair] =
@@ -130,6 +133,8 @@ abstract private[cleancut] class StoreHandle(
     private val pair = new UnsafeRowPair(key, value)
     private val candidate = new UnsafeRow(context.request.keySchema.length)
     private var state = RowIterator.Unknown
+    private var keyLength = 0
+    private var valueLength = 0
 
     protected def advance(): Boolean
     protected def address: Long
@@ -144,6 +149,7 @@ abstract private[cleancut] class StoreHandle(
           var found = advance()
           while (found && !accepts(pointKey(candidate))) found = advance()
           state = if (found) RowIterator.Ready else RowIterator.Ended
+          if (found) measure()
         } finally gate.leave()
       }
       state == RowIterator.Ready
@@ -151,19 +157,21 @@ abstract private[cleancut] class StoreHandle(
 
     override def next(): UnsafeRowPair = {
       if (!hasNext) throw new NoSuchElementException("no more rows")
+      // The handle may have ended since hasNext, and the row with it.
+      verifyOpen("iterator")
       state = RowIterator.Unknown
-      pointKey(key)
-      val keyLength = Record.keyLength(memory, address)
-      value.pointTo(
-        null,
-        Record.valueAddress(address, keyLength),
-        Record.valueLength(memory, address)
-      )
+      key.pointTo(null, Record.keyAddress(address), keyLength)
+      value.pointTo(null, Record.valueAddress(address, keyLength), valueLength)
       context.validate(key, value)
       pair
     }
 
     def close(): Unit = state = RowIterator.Ended
+
+    private def measure(): Unit = {
+      keyLength = Record.keyLength(memory, address)
+      valueLength = Record.valueLength(memory, address)
+    }
 
     private def pointKey(row: UnsafeRow): UnsafeRow = {
       row.pointTo(null, Record.keyAddress(address), Record.keyLength(memory, address))

@@ -20,11 +20,8 @@ final private[cleancut] class StoreStay(
   private var held: Option[StateLog] = None
   private var isOver = false
 
-  /** Keeps the log's memory for as long as the stay lasts. */
-  def hold(log: StateLog): Unit = {
-    require(log.retain(), s"the log of ${context.store} has been freed")
-    held = Some(log)
-  }
+  /** Takes over a log that is held for the caller, for as long as the stay lasts. */
+  def keep(log: StateLog): Unit = held = Some(log)
 
   /** The handle was committed, aborted or released. */
   def done(): Unit = if (!isInTask) end()

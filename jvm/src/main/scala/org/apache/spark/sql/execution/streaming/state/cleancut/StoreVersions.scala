@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import scala.util.control.NonFatal
-
 import io.cleancut.StateVersion
 import io.cleancut.engine.{Compaction, StateLog}
 import io.cleancut.error.Errors
@@ -13,8 +11,10 @@ import io.cleancut.protocol.{BasePlan, Chain}
  * the current log does not serve is loaded into a new log; the old one lives on until its last user
  * lets go of it.
  *
- * `openFor…`, `committed`, `drop` and `adoptCompaction` belong to the one user that is in the store
- * ([[StoreAccess]]); the rest may be called from any thread.
+ * `open…`, `drop` and `adoptCompaction` belong to the one user that is in the store
+ * ([[StoreAccess]]); the rest may be called from any thread. Since [[close]] is one of them, a log
+ * that is opened is held for the caller before the lock is given up, and the caller must release
+ * it.
  */
 final private[cleancut] class StoreVersions(context: StoreContext) {
   import StoreVersions._
@@ -31,10 +31,10 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private var writtenFamilies: Seq[FamilySchema] = Nil
 
   /** The log, rewound to this very version so that it can be written on. */
-  def openForWrite(number: Long, id: Option[String]): Current =
-    inMemory(number, id)
-      .filter { case (open, version) => open.log.tryRewindTo(version) }
-      .fold(load(number, id)) { case (open, _) => open }
+  def openForWrite(number: Long, id: Option[String]): Current = {
+    val open = inMemory(number, id).flatMap { case (open, version) => rewound(open, version) }
+    open.getOrElse(load(number, id))
+  }
 
   /** A log that serves this version, and the version in it. */
   def openForRead(number: Long, id: Option[String]): (Current, StateLog.Version) =
@@ -143,9 +143,23 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private def inMemory(number: Long, id: Option[String]): Option[(Current, StateLog.Version)] =
     synchronized {
       val found = current.flatMap(open => open.log.find(number, id).map(open -> _))
-      found.foreach(_ => context.metrics.memoryHits.incrementAndGet())
+      found.foreach { case (open, _) =>
+        hold(open)
+        context.metrics.memoryHits.incrementAndGet()
+      }
       found
     }
+
+  /** The log at this version, or None if another thread reads what came after it. */
+  private def rewound(open: Current, version: StateLog.Version): Option[Current] = {
+    var isRewound = false
+    try isRewound = open.log.tryRewindTo(version)
+    finally if (!isRewound) open.log.release()
+    if (isRewound) Some(open) else None
+  }
+
+  private def hold(open: Current): Unit =
+    require(open.log.retain(), s"the log of ${context.store} has been freed")
 
   private def become(opened: Current): Current = synchronized {
     if (isClosed) {
@@ -154,6 +168,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     }
     current.foreach(_.log.release())
     current = Some(opened)
+    hold(opened)
     opened
   }
 
@@ -163,7 +178,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     try
       if (number > 0) loadInto(log, number, id)
     catch {
-      case NonFatal(e) =>
+      case e: Throwable =>
         log.release()
         throw e
     }
@@ -224,7 +239,8 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     val expected = before.fold(Parent(0L, None))(b => Parent(b.number, Some(b.id)))
     val found = reader.identity.parent.get
     if (found != expected) {
-      val detail = s"the delta $version applies to ${describe(found)}, found is ${describe(expected)}"
+      val detail =
+        s"the delta $version applies to ${describe(found)}, found is ${describe(expected)}"
       throw missing(version.number, Chain.Broken(found.version, detail))
     }
   }
