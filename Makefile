@@ -16,7 +16,7 @@ BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.prop
 JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
-SBT_CHECK := scalafmtCheckAll scalafmtSbtCheck Test/compile bench/Jmh/compile
+SBT_CHECK := scalafmtCheckAll scalafmtSbtCheck Test/compile bench/compile
 SBT_UNIT := core/test
 
 help:  ## list the tasks
@@ -73,8 +73,8 @@ test: setup check-python  ## check and all tests; installs what it needs
 demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'
 	$(PYTHON) -m demo $(ARGS)
 
-bench: setup  ## JMH micro benchmarks; ARGS is JMH's
-	$(SBT) "bench/Jmh/run $(ARGS)"
+bench: setup  ## Cleancut beside Spark's own stores; ARGS=--quick for a short run
+	$(SBT) "bench/run $(ARGS)"
 
 wheel: $(JAR)  ## build dist/*.whl with the jar inside
 	rm -rf dist

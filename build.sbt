@@ -42,12 +42,15 @@ lazy val core = (project in file("jvm"))
   .settings(assemblySettings)
 
 lazy val bench = (project in file("jvm/bench"))
-  .enablePlugins(JmhPlugin)
   .dependsOn(core)
   .settings(common)
   .settings(
     name := "cleancut-bench",
-    Jmh / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
+    run / fork := true,
+    run / baseDirectory := (LocalRootProject / baseDirectory).value,
+    run / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
+    run / outputStrategy := Some(StdoutOutput),
+    Compile / mainClass := Some("io.cleancut.bench.CompareStores"),
     assembly / skip := true
   )
 
