@@ -80,11 +80,14 @@ final private[cleancut] class LogStateStore(
   override def commit(): Long = {
     gate {
       verifyOpen("commit")
+      if (!isLogSound) {
+        throw StateStoreErrors.stateStoreOperationOutOfOrder(s"commit after a change failed: $this")
+      }
       state = Committing
     }
     val began = context.clock.monotonicNs()
     try {
-      if (start.number == 0L) context.files.markRoot()
+      if (start.number == 0L || request.withoutDelta) context.files.markRoot()
       delta.foreach(_.commit())
       log.seal(target, context.versionsInMemory)
       if (request.withBase || request.withoutDelta) BaseWriter.write(context, versions, log)
@@ -195,7 +198,7 @@ final private[cleancut] class LogStateStore(
       writer.finish()
       file.commit()
       context.metrics.commitBytes.addAndGet(frame.sizeBytes)
-      versions.deltaWritten(frame.sizeBytes)
+      versions.deltaWritten(target.number, frame.sizeBytes)
     }
   }
 

@@ -28,7 +28,10 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private var baseVersion = 0L
   private var baseSizeBytes = 0L
   private var deltaSizeBytes = 0L
-  private var writtenFamilies: Seq[FamilySchema] = Nil
+
+  // The version from which on the chain has the schemas of this provider; none if it has others. A
+  // task that is tried again goes back behind what it wrote.
+  private var familiesSince = Long.MaxValue
 
   /** The log, rewound to this very version so that it can be written on. */
   def openForWrite(number: Long, id: Option[String]): Current = {
@@ -53,12 +56,12 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 
   /** The schemas that the next delta has to bring, because its chain does not have them yet. */
   def familiesFor(parent: Long): Seq[FamilySchema] = synchronized {
-    if (parent == 0L || writtenFamilies != context.families) context.families else Nil
+    if (parent == 0L || parent < familiesSince) context.families else Nil
   }
 
-  def deltaWritten(sizeBytes: Long): Unit = synchronized {
+  def deltaWritten(version: Long, sizeBytes: Long): Unit = synchronized {
     deltaSizeBytes += sizeBytes
-    writtenFamilies = context.families
+    familiesSince = Math.min(familiesSince, version)
   }
 
   def baseWritten(version: Long, sizeBytes: Long): Unit = synchronized {
@@ -196,7 +199,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       baseVersion = 0L
       baseSizeBytes = 0L
       deltaSizeBytes = 0L
-      writtenFamilies = Nil
+      familiesSince = Long.MaxValue
     }
     chain.base.foreach(version => loadFrame(log, version, FrameKind.Base, None))
     chain.deltas.foldLeft(chain.base) { (before, version) =>
@@ -222,7 +225,10 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       context.metrics.loadedFrames.incrementAndGet()
       context.metrics.loadedBytes.addAndGet(reader.sizeBytes)
       synchronized {
-        if (reader.identity.families.nonEmpty) writtenFamilies = reader.identity.families
+        val families = reader.identity.families
+        if (families.nonEmpty) {
+          familiesSince = if (families == context.families) version.number else Long.MaxValue
+        }
         if (kind == FrameKind.Base) {
           baseVersion = version.number
           baseSizeBytes = reader.sizeBytes

@@ -36,7 +36,8 @@ object Providers {
       hadoop: Map[String, String] = Map.empty,
       name: String = StateStoreId.DEFAULT_STORE_NAME,
       operator: Long = 0L,
-      partition: Int = 0
+      partition: Int = 0,
+      valueSchema: StructType = ValueSchema
   ) {
     def open(className: String = classOf[CleancutStateStoreProvider].getName): StateStoreProvider =
       openWith(className, useColumnFamilies = false)
@@ -51,7 +52,7 @@ object Providers {
       provider.init(
         StateStoreId(directory.resolve("state").toString, operator, partition, name),
         KeySchema,
-        ValueSchema,
+        valueSchema,
         encoder,
         useColumnFamilies,
         StateStoreConf(sqlConf),
