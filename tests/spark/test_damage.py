@@ -1,7 +1,10 @@
 """Damaged, truncated, missing and exchanged files: a clear error, never a wrong result."""
 
-import shutil
+import contextlib
+import random
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,161 +12,260 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint, CleancutError, DamagedError, errors
-from cleancut.settings import PROVIDER_KEY
-from tests.support.events import write_events
-from tests.support.queries import OPERATORS, Events
-from tests.support.sessions import CLEANCUT, start
+from tests.support.damages import append, cut, flip, remove, replace_by, without_checksum_file
+from tests.support.results import Difference, EpochFiles, FailureNoted
+from tests.support.seeds import fixed
+from tests.support.sessions import ROCKSDB, run, start
+from tests.support.states import state
+from tests.support.stopped import BASE, LAST, OPERATOR, Stopped, stop_with_base_and_deltas
 
 pytestmark = pytest.mark.spark
 
-OPERATOR = OPERATORS["aggregation-update"]
-EPOCHS = 4
-
-
-@pytest.fixture(scope="module")
-def intact(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A query that has run for a few epochs and was stopped, and events, of one file more."""
-    home = tmp_path_factory.mktemp("intact")
-    write_events(home / "events", seed=5, files=range(EPOCHS))
-    start(
-        spark, OPERATOR, events=home / "events", root=home / "query", provider=CLEANCUT
-    ).awaitTermination()
-    write_events(home / "events", seed=5, files=range(EPOCHS, EPOCHS + 1))
-    return home
-
-
-@pytest.fixture
-def home(intact: Path, tmp_path: Path) -> Path:
-    """The stopped query in a copy; its events stay where its source knows them."""
-    shutil.copytree(intact / "query", tmp_path / "query")
-    (tmp_path / "events").symlink_to(intact / "events")
-    return tmp_path
-
-
-def frames(home: Path, partition: int) -> list[Path]:
-    """The deltas of one partition, oldest first."""
-    store = home / "query" / "checkpoint" / "cleancut" / "stores" / "0" / str(partition)
-    return sorted((store / "default").glob("*.delta"))
-
-
-def without_checksum_file(path: Path) -> Path:
-    """Drops the side file of the file system, so that our own check has to find the damage."""
-    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
-    return path
-
-
-def flip(home: Path) -> Path:
-    victim = without_checksum_file(frames(home, 1)[-1])
-    content = bytearray(victim.read_bytes())
-    content[len(content) // 2] ^= 0x10
-    victim.write_bytes(content)
-    return victim
-
-
-def flip_under_the_file_systems_checksum(home: Path) -> Path:
-    victim = frames(home, 1)[-1]
-    content = bytearray(victim.read_bytes())
-    content[len(content) // 2] ^= 0x10
-    victim.write_bytes(content)
-    return victim
-
-
-def truncate(home: Path) -> Path:
-    victim = without_checksum_file(frames(home, 1)[-1])
-    victim.write_bytes(victim.read_bytes()[:-20])
-    return victim
-
-
-def remove_the_last(home: Path) -> Path:
-    victim = without_checksum_file(frames(home, 1)[-1])
-    victim.unlink()
-    return victim
-
-
-def remove_one_in_the_chain(home: Path) -> Path:
-    victim = without_checksum_file(frames(home, 1)[1])
-    victim.unlink()
-    return victim
-
-
-def exchange_with_another_partition(home: Path) -> Path:
-    victim = without_checksum_file(frames(home, 1)[-1])
-    victim.write_bytes(frames(home, 2)[-1].read_bytes())
-    return victim
-
-
-def exchange_with_another_version(home: Path) -> Path:
-    victim = without_checksum_file(frames(home, 1)[-1])
-    victim.write_bytes(frames(home, 1)[-2].read_bytes())
-    return victim
-
-
-DAMAGES: dict[Callable[[Path], Path], str] = {
-    flip: "CLEANCUT_FRAME_DAMAGED",
-    flip_under_the_file_systems_checksum: "CLEANCUT_FRAME_DAMAGED",
-    truncate: "CLEANCUT_FRAME_DAMAGED",
-    remove_the_last: "CLEANCUT_FRAME_MISSING",
-    remove_one_in_the_chain: "CLEANCUT_FRAME_MISSING",
-    exchange_with_another_partition: "CLEANCUT_FRAME_MISPLACED",
-    exchange_with_another_version: "CLEANCUT_FRAME_MISPLACED",
+SEED = fixed(5)
+DAMAGED, MISPLACED, MISSING = (
+    f"CLEANCUT_FRAME_{end}" for end in ("DAMAGED", "MISPLACED", "MISSING")
+)
+UNKNOWN = "CLEANCUT_FORMAT_UNKNOWN"
+FORMAT_VERSION = range(4, 6)
+# The frames that a restart reads, and the versions that can be loaded without each.
+FRAMES = {
+    (BASE, "base"): {1, 2},
+    (LAST - 1, "delta"): {1, 2, 3},
+    (LAST, "delta"): {1, 2, 3, 4},
 }
 
 
-def failure_of_a_restart(spark: SparkSession, home: Path) -> CleancutError:
-    """What a restart fails with. No Python stands between the query and its state here."""
-    spark.conf.set(PROVIDER_KEY, CLEANCUT)
-    query = (
-        OPERATOR.build(Events(spark, (home / "events").resolve()))
-        .writeStream.outputMode(OPERATOR.mode)
-        .option("checkpointLocation", str(home / "query" / "checkpoint"))
-        .format("noop")
-        .trigger(availableNow=True)
-        .start()
+@dataclass(frozen=True)
+class Intact:
+    """A stopped query, another one for its files, and what the first would have given."""
+
+    query: Stopped
+    stranger: Stopped
+    expected: dict[int, list[str]]
+    states: dict[int, list[str]]
+
+
+@pytest.fixture(scope="module")
+def intact(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Intact:
+    home = tmp_path_factory.mktemp("intact")
+    query, stranger = (
+        stop_with_base_and_deltas(spark, home / name, seed=SEED) for name in ("one", "other")
     )
-    with pytest.raises(StreamingQueryException) as caught:
-        query.awaitTermination()
-    found = errors.from_java(caught.value)
-    assert found is not None, str(caught.value)
+    expected = run(spark, OPERATOR, events=query.events, root=home / "peer", provider=ROCKSDB)
+    states = {}
+    for version in range(1, LAST + 1):
+        rows = read(spark, query, version)
+        assert isinstance(rows, list), rows
+        states[version] = rows
+    return Intact(query, stranger, expected, states)
+
+
+@pytest.fixture
+def query(intact: Intact, tmp_path: Path) -> Stopped:
+    return intact.query.copy(tmp_path / "query")
+
+
+def read(spark: SparkSession, query: Stopped, version: int) -> list[str] | CleancutError:
+    """The rows that Spark's reader gives for a version, or the error of Cleancut that it meets."""
+    try:
+        return state(spark, query.root, batchId=str(version - 1))[0, "default"]
+    except Exception as failure:
+        found = errors.from_java(failure)
+        if found is None:
+            raise
+        return found
+
+
+def restart(spark: SparkSession, query: Stopped) -> CleancutError | None:
+    """The error of Cleancut that a restart ends with; None if it goes through."""
+    sink = FailureNoted(EpochFiles(query.root / "results"))
+    again = start(spark, OPERATOR, events=query.events, root=query.root, sink=sink)
+    with contextlib.suppress(StreamingQueryException):
+        again.awaitTermination()
+    if again.exception() is None:
+        return None
+    assert sink.failure is not None, again.exception()
+    found = errors.from_java(sink.failure)
+    assert found is not None, sink.failure
     return found
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_restart_on_a_damaged_frame_fails_and_names_it(
-    damage: Callable[[Path], Path], home: Path, spark: SparkSession
-) -> None:
-    victim = damage(home)
-    found = failure_of_a_restart(spark, home)
-    assert isinstance(found, DamagedError)
-    assert found.error_id == DAMAGES[damage]
-    assert victim.parent.name in str(found)
+def loadable(spark: SparkSession, query: Stopped, intact: Intact) -> set[int]:
+    """The versions that both readers load, rightly; what they do not load they must refuse."""
+    versions = set()
+    for version, rows in intact.states.items():
+        found = read(spark, query, version)
+        if isinstance(found, DamagedError):
+            with pytest.raises(CleancutError):
+                Checkpoint(query.checkpoint).state(0, version=version)
+        else:
+            assert found == rows
+            assert Checkpoint(query.checkpoint).state(0, version=version).num_rows == len(rows)
+            versions.add(version)
+    return versions
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "flipped in the magic": (partial(flip, position=2), DAMAGED),
+    "flipped in the format version": (partial(flip, position=4), UNKNOWN),
+    "flipped in the codec": (partial(flip, position=7), DAMAGED),
+    "flipped in the identity": (partial(flip, position=40), DAMAGED),
+    "flipped in the trailer": (partial(flip, position=-20), DAMAGED),
+    "without its trailer": (partial(cut, keep=-40), DAMAGED),
+    "cut to a few bytes": (partial(cut, keep=7), DAMAGED),
+    "emptied": (partial(cut, keep=0), DAMAGED),
+    "longer by a byte": (append, DAMAGED),
+}
+
+
+def refuse_and_name(found: object, victim: Path, error_id: str) -> None:
+    assert isinstance(found, CleancutError)
+    assert found.error_id == error_id
+    assert str(victim if error_id != MISSING else victim.parent) in str(found)
     assert str(int(victim.name[:20])) in str(found)
 
 
-@pytest.mark.parametrize(
-    "damage", [flip, truncate, remove_the_last], ids=lambda damage: damage.__name__
-)
-def test_version_before_the_damaged_one_stays_loadable(
-    damage: Callable[[Path], Path], home: Path, spark: SparkSession
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(("version", "kind"), FRAMES)
+def test_restart_on_a_damaged_frame_fails_and_names_it(
+    version: int, kind: str, damage: str, query: Stopped, spark: SparkSession
 ) -> None:
-    location = home / "query" / "checkpoint"
-    sound = Checkpoint(str(location)).state(0, version=EPOCHS - 1)
-    damage(home)
-    rows = (
-        spark.read.format("statestore").option("batchId", EPOCHS - 2).load(str(location)).collect()
-    )
-    assert len(rows) == sound.num_rows > 0
-    expected = {(row["key"]["k"], row["value"]["count"]) for row in sound.to_pylist()}
-    assert {(row.key.k, row.value["count"]) for row in rows} == expected
-    with pytest.raises(CleancutError):
-        Checkpoint(str(location)).state(0, version=EPOCHS)
+    act, error_id = DAMAGES[damage]
+    victim = without_checksum_file(query.frame(version, kind))
+    act(victim)
+    refuse_and_name(restart(spark, query), victim, error_id)
+    assert not Checkpoint(query.checkpoint).verify().ok
+
+
+def test_restart_finds_what_the_checksum_of_the_file_system_finds(
+    query: Stopped, spark: SparkSession
+) -> None:
+    victim = query.frame(LAST, "delta")
+    flip(victim, position=100)
+    refuse_and_name(restart(spark, query), victim, DAMAGED)
+
+
+EXCHANGES: dict[str, tuple[tuple[int, str], Callable[[Intact], Path]]] = {
+    "delta by that of another partition": (
+        (LAST, "delta"),
+        lambda i: i.query.frame(LAST, "delta", partition=2),
+    ),
+    "delta by that of another version": (
+        (LAST, "delta"),
+        lambda i: i.query.frame(LAST - 1, "delta"),
+    ),
+    "delta by that of another query": (
+        (LAST, "delta"),
+        lambda i: i.stranger.frame(LAST, "delta"),
+    ),
+    "delta in the chain by that of another query": (
+        (LAST - 1, "delta"),
+        lambda i: i.stranger.frame(LAST - 1, "delta"),
+    ),
+    "delta by a base": ((LAST, "delta"), lambda i: i.query.frame(BASE, "base")),
+    "base by that of another partition": (
+        (BASE, "base"),
+        lambda i: i.query.frame(BASE, "base", partition=0),
+    ),
+    "base by that of another query": (
+        (BASE, "base"),
+        lambda i: i.stranger.frame(BASE, "base"),
+    ),
+    "base by a delta": ((BASE, "base"), lambda i: i.query.frame(BASE, "delta")),
+}
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_restart_on_an_exchanged_frame_fails_and_names_it(
+    exchange: str, query: Stopped, intact: Intact, spark: SparkSession
+) -> None:
+    place, other = EXCHANGES[exchange]
+    victim = without_checksum_file(query.frame(*place))
+    replace_by(other(intact))(victim)
+    refuse_and_name(restart(spark, query), victim, MISPLACED)
+    assert not Checkpoint(query.checkpoint).verify().ok
+
+
+@pytest.mark.parametrize("version", [LAST - 1, LAST])
+def test_restart_without_a_delta_fails_and_names_it(
+    version: int, query: Stopped, spark: SparkSession
+) -> None:
+    victim = without_checksum_file(query.frame(version, "delta"))
+    remove(victim)
+    refuse_and_name(restart(spark, query), victim, MISSING)
+
+
+def test_restart_without_a_base_takes_the_deltas(
+    query: Stopped, intact: Intact, spark: SparkSession
+) -> None:
+    remove(without_checksum_file(query.frame(BASE, "base")))
+    assert restart(spark, query) is None
+    found = EpochFiles(query.root / "results").read()
+    assert Difference.between(intact.expected, found).none
+
+
+def test_restart_without_a_base_and_its_deltas_fails_and_names_the_version(
+    query: Stopped, spark: SparkSession
+) -> None:
+    victim = without_checksum_file(query.frame(BASE, "delta"))
+    remove(victim)
+    remove(without_checksum_file(query.frame(BASE, "base")))
+    refuse_and_name(restart(spark, query), victim, MISSING)
+
+
+@pytest.mark.parametrize("damage", [partial(flip, position=100), remove], ids=["flip", "remove"])
+@pytest.mark.parametrize(("version", "kind"), FRAMES)
+def test_versions_that_do_not_build_on_the_damage_stay_loadable(
+    version: int,
+    kind: str,
+    damage: Callable[[Path], None],
+    query: Stopped,
+    intact: Intact,
+    spark: SparkSession,
+) -> None:
+    damage(without_checksum_file(query.frame(version, kind)))
+    every = set(intact.states)
+    spared = damage is remove and kind == "base"
+    assert loadable(spark, query, intact) == (every if spared else FRAMES[version, kind])
+
+
+@pytest.mark.parametrize(("version", "kind"), FRAMES)
+def test_bits_flipped_anywhere_are_found(
+    version: int, kind: str, query: Stopped, spark: SparkSession, show: Callable[[str], None]
+) -> None:
+    victim = without_checksum_file(query.frame(version, kind))
+    sound = victim.read_bytes()
+    draw = random.Random(f"{SEED} {kind} {version}")
+    positions = sorted(draw.sample(range(len(sound)), 8))
+    show(f"seed {SEED}, positions {positions} of {len(sound)} bytes")
+    for position in positions:
+        flip(victim, position=position, bit=draw.randrange(8))
+        found = read(spark, query, LAST)
+        # A flipped format version may be that of a later release.
+        refuse_and_name(found, victim, UNKNOWN if position in FORMAT_VERSION else DAMAGED)
+        victim.write_bytes(sound)
+
+
+def test_query_goes_on_from_the_epoch_before_the_damage(
+    query: Stopped, intact: Intact, spark: SparkSession
+) -> None:
+    victim = without_checksum_file(query.frame(LAST, "delta"))
+    flip(victim, position=100)
+    refuse_and_name(restart(spark, query), victim, DAMAGED)
+    # The failed restart has planned the epoch behind the damage: that goes too.
+    query.forget_epochs(LAST - 1, LAST)
+    assert restart(spark, query) is None
+    found = EpochFiles(query.root / "results").read()
+    assert Difference.between(intact.expected, found).none
 
 
 @pytest.mark.parametrize("content", [None, b"{}", b'{"format":"cleancut","formatVersion":99}'])
 def test_root_that_is_not_of_a_known_format_is_refused(
-    content: bytes | None, home: Path, spark: SparkSession
+    content: bytes | None, query: Stopped, spark: SparkSession
 ) -> None:
-    note = without_checksum_file(home / "query" / "checkpoint" / "cleancut" / "format.json")
+    note = without_checksum_file(query.format_note)
     note.unlink() if content is None else note.write_bytes(content)
-    found = failure_of_a_restart(spark, home)
+    found = restart(spark, query)
+    assert found is not None
     assert found.error_id == "CLEANCUT_FORMAT_UNKNOWN"
     assert "format.json" in str(found)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint, RetryableError, errors
 from tests.support.events import write_events
 from tests.support.queries import OPERATORS
-from tests.support.results import Difference, EpochFiles
+from tests.support.results import Difference, EpochFiles, FailureNoted
 from tests.support.seeds import fixed
 from tests.support.sessions import ROCKSDB, results, run, start
 
@@ -42,21 +42,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(f"a small disk needs the right to mount: {mounted.stderr.strip()}")
     yield disk
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-class FailureNoted:
-    """A sink that keeps the failure of the one it wraps: Spark hands on no more than its text."""
-
-    def __init__(self, sink: EpochFiles) -> None:
-        self._sink = sink
-        self.failure: Exception | None = None
-
-    def __call__(self, rows: DataFrame, epoch: int) -> None:
-        try:
-            self._sink(rows, epoch)
-        except Exception as failure:
-            self.failure = failure
-            raise
 
 
 def fill(ballast: Path, *, free_pages: int) -> None:

@@ -28,6 +28,21 @@ class EpochFiles:
         }
 
 
+class FailureNoted:
+    """A sink that keeps the failure of the one it wraps: Spark hands on no more than its text."""
+
+    def __init__(self, sink: EpochFiles) -> None:
+        self._sink = sink
+        self.failure: Exception | None = None
+
+    def __call__(self, rows: DataFrame, epoch: int) -> None:
+        try:
+            self._sink(rows, epoch)
+        except Exception as failure:
+            self.failure = failure
+            raise
+
+
 @dataclass(frozen=True)
 class Difference:
     """Two multisets of rows compared, over all epochs and epoch by epoch."""

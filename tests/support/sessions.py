@@ -47,8 +47,9 @@ def start(
     provider: str = CLEANCUT,
     sink: Callable[[DataFrame, int], None] | None = None,
     settings: Mapping[str, str] | None = None,
+    ends: bool = True,
 ) -> StreamingQuery:
-    """Starts a query that ends when it has read all files that are there now.
+    """Starts a query that ends when it has read all files that are there now, or never.
 
     Its checkpoint is `root/checkpoint`. Its results lie in `root/results`, unless `sink`, a
     function for `foreachBatch`, takes them elsewhere. It runs in a session of its own, so that what
@@ -57,14 +58,13 @@ def start(
     session = spark.newSession()
     for key, value in {PROVIDER_KEY: provider, **(settings or {})}.items():
         session.conf.set(key, value)
-    return (
+    writer = (
         operator.build(Events(session, events))
         .writeStream.outputMode(operator.mode)
         .option("checkpointLocation", str(root / "checkpoint"))
         .foreachBatch(sink or EpochFiles(root / "results"))
-        .trigger(availableNow=True)
-        .start()
     )
+    return (writer.trigger(availableNow=True) if ends else writer).start()
 
 
 def run(

@@ -1,0 +1,84 @@
+"""A stopped query with a base and deltas, of which copies can be damaged."""
+
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.support.events import write_events
+from tests.support.queries import OPERATORS
+from tests.support.sessions import start
+
+OPERATOR = OPERATORS["aggregation-update"]
+PARTITIONS = 3
+PARTITION = 1
+BASE = 3
+LAST = 5
+_WAIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A query that stands at version `LAST`, with a base at version `BASE`.
+
+    Attributes:
+        events: its input, with one more file than it has read.
+        root: the directory of its checkpoint and its results.
+    """
+
+    events: Path
+    root: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.root / "checkpoint"
+
+    @property
+    def format_note(self) -> Path:
+        return self.checkpoint / "cleancut" / "format.json"
+
+    def frame(self, version: int, kind: str, *, partition: int = PARTITION) -> Path:
+        """The one frame of this version and kind."""
+        store = self.checkpoint / "cleancut" / "stores" / "0" / str(partition) / "default"
+        (found,) = store.glob(f"{version:020d}-*.{kind}")
+        return found
+
+    def copy(self, root: Path) -> "Stopped":
+        """The same in another place. The input stays: Spark knows its files by their paths."""
+        shutil.copytree(self.root, root)
+        return Stopped(self.events, root)
+
+    def forget_epochs(self, *epochs: int) -> None:
+        """Takes back Spark's own entries of the last epochs, so that they run again."""
+        for log in ("offsets", "commits", "sources/0"):
+            for epoch in epochs:
+                for name in (f"{epoch}", f".{epoch}.crc"):
+                    (self.checkpoint / log / name).unlink(missing_ok=True)
+
+
+def stop_with_base_and_deltas(spark: SparkSession, home: Path, *, seed: int) -> Stopped:
+    """Runs the query up to `LAST`, and sees to it that the base lies where it is said to lie."""
+    stopped = Stopped(home / "events", home / "query")
+    write_events(stopped.events, seed=seed, files=range(BASE))
+    # Only a living query is maintained.
+    query = _start(spark, stopped, deltas=BASE, ends=False)
+    deadline = time.monotonic() + _WAIT_S
+    stores = stopped.checkpoint / "cleancut" / "stores" / "0"
+    while len(list(stores.glob(f"*/default/{BASE:020d}-*.base"))) < PARTITIONS:
+        assert time.monotonic() < deadline, "maintenance wrote no base"
+        time.sleep(0.05)
+    query.stop()
+    write_events(stopped.events, seed=seed, files=range(BASE, LAST))
+    _start(spark, stopped, deltas=1000, ends=True).awaitTermination()
+    write_events(stopped.events, seed=seed, files=range(LAST, LAST + 1))
+    return stopped
+
+
+def _start(spark: SparkSession, stopped: Stopped, *, deltas: int, ends: bool) -> StreamingQuery:
+    settings = {"spark.sql.streaming.stateStore.minDeltasForSnapshot": str(deltas)}
+    return start(
+        spark, OPERATOR, events=stopped.events, root=stopped.root, settings=settings, ends=ends
+    )
