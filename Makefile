@@ -73,7 +73,7 @@ test: setup check-python  ## check and all tests; installs what it needs
 demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'
 	$(PYTHON) -m demo $(ARGS)
 
-bench: setup  ## Cleancut beside Spark's own stores; ARGS=--quick for a short run
+bench: setup  ## Cleancut beside Spark's own stores; ARGS='keys=10000 turns=1' is short
 	$(SBT) "bench/run $(ARGS)"
 
 wheel: $(JAR)  ## build dist/*.whl with the jar inside

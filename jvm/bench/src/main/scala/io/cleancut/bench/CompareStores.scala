@@ -11,7 +11,8 @@ import scala.jdk.CollectionConverters._
  * and prints medians and ratios as Markdown. A ratio above 1 says that Cleancut is so many times
  * faster.
  *
- * Arguments: `--quick` for one size and few rounds.
+ * Arguments, all optional: `keys=10000,1000000` (store sizes), `manager=FileSystemBased` or
+ * `FileContextBased` (both if absent), `turns=1` (runs of each provider, in turn).
  */
 object CompareStores {
   private val State = "org.apache.spark.sql.execution.streaming.state"
@@ -43,11 +44,12 @@ object CompareStores {
   }
 
   def main(args: Array[String]): Unit = {
-    val isQuick = args.contains("--quick")
-    val sizes = if (isQuick) Seq(10000) else Seq(10000, 100000, 1000000)
-    val managers = if (isQuick) Managers.takeRight(1) else Managers
+    val given = args.map(_.split("=", 2)).collect { case Array(key, value) => key -> value }.toMap
+    val sizes = given.getOrElse("keys", "10000,100000,1000000").split(",").map(_.toInt)
+    val managers = given.get("manager").fold(Managers)(name => Managers.filter(_._1 == name))
+    val turns = given.getOrElse("turns", "2").toInt
     for ((manager, managerConfs) <- managers; keys <- sizes) {
-      val figures = measure(keys, managerConfs, if (isQuick) 1 else 2)
+      val figures = measure(keys, managerConfs, turns)
       println(s"\n### $keys keys, ${manager}CheckpointFileManager\n")
       println(table(figures))
     }
