@@ -62,7 +62,8 @@ unit: setup  ## tests without a Spark session, both languages
 spark: $(JAR)  ## Python tests with a Spark session
 	$(PYTEST) tests/spark $(ARGS)
 
-chaos: $(JAR)  ## kills and damage at random; SEED=n replays
+chaos: export CLEANCUT_CHAOS_RUNS ?= 5
+chaos: $(JAR)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos $(ARGS)
 
 test: setup check-python  ## check and all tests; installs what it needs

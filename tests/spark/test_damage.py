@@ -1,6 +1,5 @@
 """Damaged, truncated, missing and exchanged files: a clear error, never a wrong result."""
 
-import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,16 +7,22 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint, CleancutError, DamagedError, errors
 from tests.support.damages import append, cut, flip, remove, replace_by, without_checksum_file
-from tests.support.results import Difference, EpochFiles, FailureNoted
+from tests.support.results import Difference, EpochFiles
 from tests.support.seeds import fixed
-from tests.support.sessions import ROCKSDB, run, start
+from tests.support.sessions import ROCKSDB, run
 from tests.support.states import state
-from tests.support.stopped import BASE, LAST, OPERATOR, Stopped, stop_with_base_and_deltas
+from tests.support.stopped import (
+    BASE,
+    LAST,
+    OPERATOR,
+    Stopped,
+    restart,
+    stop_with_base_and_deltas,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -74,20 +79,6 @@ def read(spark: SparkSession, query: Stopped, version: int) -> list[str] | Clean
         if found is None:
             raise
         return found
-
-
-def restart(spark: SparkSession, query: Stopped) -> CleancutError | None:
-    """The error of Cleancut that a restart ends with; None if it goes through."""
-    sink = FailureNoted(EpochFiles(query.root / "results"))
-    again = start(spark, OPERATOR, events=query.events, root=query.root, sink=sink)
-    with contextlib.suppress(StreamingQueryException):
-        again.awaitTermination()
-    if again.exception() is None:
-        return None
-    assert sink.failure is not None, again.exception()
-    found = errors.from_java(sink.failure)
-    assert found is not None, sink.failure
-    return found
 
 
 def loadable(spark: SparkSession, query: Stopped, intact: Intact) -> set[int]:

@@ -15,6 +15,7 @@ from demo.processes import ProcessTree
 _POLL_S = 0.05
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
 _LIFE_LIMIT_S = 240.0
+_DELAY_S = 2.0
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Campaign:
             assert time.monotonic() < deadline, "a life of the victim takes too long"
             time.sleep(_POLL_S)
             if plan and progress() > seen:
-                time.sleep(draw.random() * 3.0)
+                time.sleep(draw.random() * _DELAY_S)
                 seen = progress()
                 if plan[0] == "driver":
                     plan.pop(0)

@@ -1,4 +1,4 @@
-"""Seeds: fixed where a change is judged, random where damage is looked for."""
+"""Seeds: fixed where a change is judged, random where faults are hunted."""
 
 import os
 import random
@@ -9,6 +9,11 @@ def fixed(default: int) -> int:
     return int(os.environ.get("SEED", default))
 
 
-def fresh() -> int:
-    """A seed that differs from run to run; SEED in the environment wins."""
-    return fixed(random.SystemRandom().randrange(1_000_000))
+def chaos_runs() -> int:
+    """How often the tests that break things at random are run: CLEANCUT_CHAOS_RUNS, or once."""
+    return int(os.environ.get("CLEANCUT_CHAOS_RUNS", "1"))
+
+
+def hunting(default: int) -> int:
+    """As `fixed` for one run; for several a random one, so that each hunt looks elsewhere."""
+    return fixed(default if chaos_runs() == 1 else random.SystemRandom().randrange(1_000_000))

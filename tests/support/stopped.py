@@ -1,15 +1,19 @@
 """A stopped query with a base and deltas, of which copies can be damaged."""
 
+import contextlib
 import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from cleancut import CleancutError, errors
 from tests.support.events import write_events
 from tests.support.queries import OPERATORS
+from tests.support.results import EpochFiles, FailureNoted
 from tests.support.sessions import start
 
 OPERATOR = OPERATORS["aggregation-update"]
@@ -75,6 +79,20 @@ def stop_with_base_and_deltas(spark: SparkSession, home: Path, *, seed: int) -> 
     _start(spark, stopped, deltas=1000, ends=True).awaitTermination()
     write_events(stopped.events, seed=seed, files=range(LAST, LAST + 1))
     return stopped
+
+
+def restart(spark: SparkSession, stopped: Stopped) -> CleancutError | None:
+    """The error of Cleancut that a restart ends with; None if it goes through."""
+    sink = FailureNoted(EpochFiles(stopped.root / "results"))
+    again = start(spark, OPERATOR, events=stopped.events, root=stopped.root, sink=sink)
+    with contextlib.suppress(StreamingQueryException):
+        again.awaitTermination()
+    if again.exception() is None:
+        return None
+    assert sink.failure is not None, again.exception()
+    found = errors.from_java(sink.failure)
+    assert found is not None, sink.failure
+    return found
 
 
 def _start(spark: SparkSession, stopped: Stopped, *, deltas: int, ends: bool) -> StreamingQuery:
