@@ -5,7 +5,7 @@ import java.util.zip.CRC32
 
 import scala.util.control.NonFatal
 
-import com.github.luben.zstd.ZstdException
+import com.github.luben.zstd.{Zstd, ZstdException}
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.error.{CleancutException, Errors}
 
@@ -110,7 +110,8 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
     val stored = head.getInt
     val count = head.getInt
     val expected = head.getInt
-    if (raw < 0 || raw > MaxBlockBytes || stored <= 0 || stored > MaxBlockBytes || count <= 0) {
+    // What no compressor would have made of so few bytes is damage, before memory is taken for it.
+    if (raw < 0 || raw > MaxBlockBytes || stored <= 0 || stored > maxStored(raw) || count <= 0) {
       throw damaged(s"the header of block $blocks is impossible")
     }
     scratch.growStored(stored)
@@ -128,6 +129,9 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
     records += count
     count
   }
+
+  private def maxStored(raw: Int): Long =
+    if (codec == CodecNone) raw.toLong else Zstd.compressBound(raw.toLong)
 
   private def decode(raw: Int, stored: Int): Unit = {
     scratch.growRaw(raw)
@@ -165,14 +169,17 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
 
   private def updateWithInt(value: Int): Unit = crc.update(buffer(4).putInt(value).flip())
 
+  // Takes memory as bytes arrive, however many a damaged length promises.
   private def read(length: Int, what: String): Array[Byte] = {
-    val bytes = new Array[Byte](length)
-    readInto(bytes, length, what)
+    val bytes = in.readNBytes(length)
+    advance(bytes.length, length, what)
     bytes
   }
 
-  private def readInto(bytes: Array[Byte], length: Int, what: String): Unit = {
-    val got = in.readNBytes(bytes, 0, length)
+  private def readInto(bytes: Array[Byte], length: Int, what: String): Unit =
+    advance(in.readNBytes(bytes, 0, length), length, what)
+
+  private def advance(got: Int, length: Int, what: String): Unit = {
     position += got
     if (got < length) throw damaged(s"it ends at byte $position, inside $what")
   }

@@ -20,7 +20,7 @@ object BasePlan {
    */
   def isDue(position: Position): Boolean = {
     val deltas = position.latest - position.base
-    deltas >= position.minDeltas &&
+    deltas >= Math.max(position.minDeltas, 1) &&
     (position.deltaBytes * 4 >= position.baseBytes || deltas >= Patience * position.minDeltas)
   }
 

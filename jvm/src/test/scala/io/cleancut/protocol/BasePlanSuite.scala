@@ -11,7 +11,8 @@ class BasePlanSuite extends AnyFunSuite {
         ("enough deltas of a quarter of the base", at(10, deltaBytes = 25, baseBytes = 100), true),
         ("enough deltas, but light ones", at(10, deltaBytes = 24, baseBytes = 100), false),
         ("light deltas, four times as many", at(40, deltaBytes = 1, baseBytes = 100), true),
-        ("no base yet", at(10, deltaBytes = 0, baseBytes = 0), true)
+        ("no base yet", at(10, deltaBytes = 0, baseBytes = 0), true),
+        ("no deltas asked for, and none there", at(0, 0, baseBytes = 9).copy(minDeltas = 0), false)
       )
     ) assert(BasePlan.isDue(position) == isDue, what)
   }

@@ -113,14 +113,16 @@ class OpenHandlesSuite extends AnyFunSuite {
       val provider = setup.open()
       val user = Tasks.inThread {
         var opened = 0
-        try while (true) {
-          val store = provider.getStore(1)
-          opened += 1
-          for (i <- 0L until 5L) store.put(key(i), value(i))
-          val third = store.get(key(3)).getLong(0)
-          store.abort()
-          assert(third == 3L)
-        } catch { case closed: Exception if isClosed(closed) => () }
+        try
+          while (true) {
+            val store = provider.getStore(1)
+            opened += 1
+            for (i <- 0L until 5L) store.put(key(i), value(i))
+            val third = store.get(key(3)).getLong(0)
+            store.abort()
+            assert(third == 3L)
+          }
+        catch { case closed: Exception if isClosed(closed) => () }
         opened
       }
       java.util.concurrent.locks.LockSupport.parkNanos(round * 20000L)

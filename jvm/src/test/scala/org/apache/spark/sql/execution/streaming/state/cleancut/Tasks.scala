@@ -6,14 +6,24 @@ import java.util.concurrent.{Callable, Executors, Future}
 import org.apache.spark.{TaskContext, TaskContextImpl}
 import org.apache.spark.executor.TaskMetrics
 
-
 /** Threads, and task attempts as an executor runs them, without an executor. */
 object Tasks {
 
   /** A task attempt; what runs in it sees it as its own. */
   final class Attempt(id: Long, number: Int = 0) {
     private val context = new TaskContextImpl(
-      1, 0, 0, id, number, 1, null, new Properties, null, TaskMetrics.empty, BigDecimal(1), Map.empty
+      1,
+      0,
+      0,
+      id,
+      number,
+      1,
+      null,
+      new Properties,
+      null,
+      TaskMetrics.empty,
+      BigDecimal(1),
+      Map.empty
     )
 
     def apply[A](body: => A): A = {

@@ -1,0 +1,37 @@
+package io.cleancut.format
+
+import java.lang.management.ManagementFactory
+
+import com.sun.management.ThreadMXBean
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.error.CleancutException
+import io.cleancut.testkit.Frames
+
+/** A length that was damaged must not take the memory that it promises. */
+class FrameMemorySuite extends AnyFunSuite {
+  private val threads = ManagementFactory.getThreadMXBean.asInstanceOf[ThreadMXBean]
+
+  private val frame = Frames.write(Frames.base(Frames.version(1), keys = 1)) { writer =>
+    val scratch = BlockScratch.borrow()
+    writer.writeBlock(scratch, rawLength = 1000, recordCount = 1)
+    scratch.giveBack()
+    writer.finish(1L)
+  }
+  private val firstBlock = 16 + frame.identity.toJson.length
+
+  for ((field, at) <- Seq("identity" -> 8, "raw block" -> firstBlock, "block" -> (firstBlock + 4)))
+    test(s"a damaged length of the $field takes little memory") {
+      // Bits that make the length greater by 64 KiB to 2 GiB.
+      for (bit <- 16 until 32) withClue(s"bit $bit: ") {
+        val damaged = frame.bytes.clone()
+        damaged(at + bit / 8) = (damaged(at + bit / 8) ^ (1 << (bit % 8))).toByte
+        val before = threads.getCurrentThreadAllocatedBytes
+        intercept[CleancutException](readAll(damaged))
+        assert(threads.getCurrentThreadAllocatedBytes - before < (2 << 20))
+      }
+    }
+
+  private def readAll(bytes: Array[Byte]): Unit =
+    Frames.read(frame.request, bytes)((reader, _) => while (reader.nextBlock() > 0) {})
+}
