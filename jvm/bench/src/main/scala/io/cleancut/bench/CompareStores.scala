@@ -44,10 +44,10 @@ object CompareStores {
   }
 
   def main(args: Array[String]): Unit = {
-    val given = args.map(_.split("=", 2)).collect { case Array(key, value) => key -> value }.toMap
-    val sizes = given.getOrElse("keys", "10000,100000,1000000").split(",").map(_.toInt)
-    val managers = given.get("manager").fold(Managers)(name => Managers.filter(_._1 == name))
-    val turns = given.getOrElse("turns", "2").toInt
+    val options = args.map(_.split("=", 2)).collect { case Array(key, value) => key -> value }.toMap
+    val sizes = options.getOrElse("keys", "10000,100000,1000000").split(",").map(_.toInt)
+    val managers = options.get("manager").fold(Managers)(name => Managers.filter(_._1 == name))
+    val turns = options.getOrElse("turns", "2").toInt
     for ((manager, managerConfs) <- managers; keys <- sizes) {
       val figures = measure(keys, managerConfs, turns)
       println(s"\n### $keys keys, ${manager}CheckpointFileManager\n")
