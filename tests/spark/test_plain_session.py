@@ -1,0 +1,68 @@
+"""The provider with nothing but its class name and its jar: neither `configure` nor our imports."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cleancut
+from cleancut.settings import PROVIDER_CLASS, PROVIDER_KEY
+
+pytestmark = pytest.mark.spark
+
+TIMEOUT_S = 120
+SCRIPT = """
+import json, sys
+from pyspark.sql import SparkSession
+settings, home = json.loads(sys.argv[1]), sys.argv[2]
+builder = SparkSession.builder.master("local[2]")
+for key, value in settings.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+counts = spark.readStream.schema("k int").json(home + "/in").groupBy("k").count()
+query = counts.writeStream.outputMode("update").format("noop")
+query = query.option("checkpointLocation", home + "/checkpoint").trigger(availableNow=True).start()
+query.awaitTermination()
+rows = spark.read.format("statestore").load(home + "/checkpoint")
+state = {r.key.k: r.value["count"] for r in rows.collect()}
+print("STATE", json.dumps(state))
+"""
+
+
+def run(home: Path, **settings: str) -> dict[str, int]:
+    """The state after one more run in a process of its own."""
+    plain = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "3",
+    }
+    ended = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps(plain | settings), str(home)],
+        env={k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert ended.returncode == 0, ended.stderr
+    (line,) = (line for line in ended.stdout.splitlines() if line.startswith("STATE "))
+    counts: dict[str, int] = json.loads(line.removeprefix("STATE "))
+    return counts
+
+
+def write(home: Path, name: str, keys: list[int]) -> None:
+    (home / "in").mkdir(exist_ok=True)
+    (home / "in" / name).write_text("\n".join(json.dumps({"k": key}) for key in keys))
+
+
+def test_class_name_and_jar_are_all_that_a_query_needs(tmp_path: Path) -> None:
+    jar = {"spark.jars": cleancut.jar_path()}
+    write(tmp_path, "a.json", [1, 1, 2])
+    assert run(tmp_path, **jar, **{PROVIDER_KEY: PROVIDER_CLASS}) == {"1": 2, "2": 1}
+    assert cleancut.Checkpoint(tmp_path / "checkpoint").verify().ok
+    # Spark has noted the class in the checkpoint, so a restart needs the jar alone.
+    write(tmp_path, "b.json", [2, 3])
+    assert run(tmp_path, **jar) == {"1": 2, "2": 2, "3": 1}
+    assert cleancut.Checkpoint(tmp_path / "checkpoint").state(0, version=2).num_rows == 3
