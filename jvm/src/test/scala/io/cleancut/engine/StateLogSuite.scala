@@ -1,0 +1,129 @@
+package io.cleancut.engine
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.error.CleancutException
+import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
+import io.cleancut.testkit.Blob.Blob
+
+class StateLogSuite extends AnyFunSuite with Seeded {
+
+  test("keys and values larger than a page are found, undone and loaded again") {
+    forSeeds(2) { random =>
+      using { (log, owned) =>
+        val large = Blob.random(random, 3000001)
+        val small = Blob.of(1)
+        log.put(Blob.bytes(large), Blob.bytes(small))
+        log.put(Blob.bytes(small), Blob.bytes(large))
+        log.seal(Frames.version(1), keep = 1)
+        log.put(Blob.bytes(large), Blob.bytes(large))
+        assert(valueOf(log, owned, large).contains(large))
+        assert(log.tryRewindTo(log.latest))
+        assert(valueOf(log, owned, large).contains(small))
+        val base = Frames.write(Frames.base(Frames.version(1), 2L))(log.writeBase(log.latest, _))
+        val loaded = newLog(owned)
+        base.read((reader, scratch) => loaded.load(reader, scratch))
+        assert(valueOf(loaded, owned, large).contains(small))
+        assert(valueOf(loaded, owned, small).contains(large))
+        loaded.release()
+      }
+    }
+  }
+
+  test("a row beyond the limit is refused, and the log is as it was") {
+    using { (log, owned) =>
+      val key = Blob.of(1)
+      log.put(Blob.bytes(key), Blob.bytes(key))
+      // Only the length is looked at: nothing lies at this address.
+      val tooLong = new Bytes().pointTo(null, 8L, Table.MaxRowBytes.toInt)
+      val refused = intercept[CleancutException](log.put(Blob.bytes(key), tooLong))
+      assert(refused.errorId == "CLEANCUT_ROW_TOO_LARGE")
+      assert(valueOf(log, owned, key).contains(key) && log.keys == 1)
+    }
+  }
+
+  test("removing what is not there records nothing") {
+    using { (log, _) =>
+      val key = Blob.of(1)
+      assert(!log.remove(Blob.bytes(key)))
+      log.put(Blob.bytes(key), Blob.bytes(key))
+      assert(log.remove(Blob.bytes(key)))
+      val end = log.contents.end
+      assert(!log.remove(Blob.bytes(key)))
+      assert(log.contents.end == end && log.keys == 0 && log.liveBytes == 0)
+    }
+  }
+
+  test("a log that starts at a version goes on from there, and only an empty one can") {
+    using { (log, _) =>
+      log.startAt(7L, Some(Frames.version(7).id))
+      assert(log.versions.map(_.number) == Seq(7L))
+      log.put(Blob.bytes(Blob.of(1)), Blob.bytes(Blob.of(1)))
+      log.seal(Frames.version(8), keep = 2)
+      assert(log.versions.map(_.number) == Seq(7L, 8L))
+      intercept[IllegalArgumentException](log.startAt(9L, None))
+      intercept[IllegalArgumentException](log.seal(Frames.version(8, attempt = 2), keep = 2))
+    }
+  }
+
+  test("a frame can be loaded without its keys, values or records being whole words") {
+    using { (log, owned) =>
+      val keys = (0 until 40).map(n => Blob.of(Seq.fill(n)(n.toByte): _*))
+      keys.foreach(key => log.put(Blob.bytes(key), Blob.bytes(key)))
+      log.seal(Frames.version(1), keep = 1)
+      assert(log.keys == 40)
+      for (key <- keys) assert(valueOf(log, owned, key).contains(key))
+      val base = Frames.write(Frames.base(Frames.version(1), 40L))(log.writeBase(log.latest, _))
+      val loaded = newLog(owned)
+      base.read((reader, scratch) => loaded.load(reader, scratch))
+      for (key <- keys) assert(valueOf(loaded, owned, key).contains(key))
+      loaded.release()
+    }
+  }
+
+  test("a copy that is not wanted any more ends early, and takes nothing with it") {
+    using { (log, owned) =>
+      for (i <- 0 until 20000) {
+        log.put(Blob.bytes(Blob.of(i.toByte, (i >> 8).toByte)), Blob.bytes(Blob.of(1)))
+      }
+      log.seal(Frames.version(1), keep = 1)
+      var asked = 0
+      val copy = new Compaction(log, None, owned.memory, owned.account)
+      assert(!copy.copyOldest { () =>
+        asked += 1
+        asked < 3
+      })
+      assert(asked == 3)
+      copy.abandon()
+    }
+  }
+
+  test("compaction is due when more than half of the log is garbage, and not for little") {
+    using { (log, _) =>
+      val value = Blob.random(new scala.util.Random(1), 2000)
+      def round(): Unit =
+        for (i <- 0 until 300) log.put(Blob.bytes(Blob.of(i.toByte, 1)), Blob.bytes(value))
+      round()
+      assert(!Compaction.isDue(log))
+      round()
+      round()
+      assert(Compaction.isDue(log))
+      assert(log.deadBytes > log.liveBytes)
+    }
+  }
+
+  private def using(body: (StateLog, TestMemory.Owned) => Any): Unit =
+    TestMemory.using("checked") { owned =>
+      val log = newLog(owned)
+      body(log, owned)
+      log.release()
+    }
+
+  private def newLog(owned: TestMemory.Owned): StateLog =
+    new StateLog(Frames.Store, None, owned.memory, owned.account)
+
+  private def valueOf(log: StateLog, owned: TestMemory.Owned, key: Blob): Option[Blob] = {
+    val found = log.find(Blob.bytes(key), Record.NoBound)
+    if (found == 0L) None else Some(Blob.valueAt(owned.memory, found))
+  }
+}
