@@ -54,7 +54,7 @@ class Campaign:
         draw.shuffle(plan)
         while True:
             log = self.work / f"life-{self.lives}.log"
-            with ProcessTree([sys.executable, *self.command], env=_environment(), log=log) as life:
+            with ProcessTree([sys.executable, *self.command], env=environment(), log=log) as life:
                 self.lives += 1
                 if not self._strike(life, plan, draw, progress):
                     assert life.exit_code() == 0, _tail(log)
@@ -98,7 +98,8 @@ def _kill_executor(life: ProcessTree, draw: random.Random) -> bool:
     return False
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Variables for a Python process that is to find this project and its interpreter."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     root = Path(__file__).resolve().parents[2]
     paths = os.pathsep.join([str(root), str(root / "python")])
