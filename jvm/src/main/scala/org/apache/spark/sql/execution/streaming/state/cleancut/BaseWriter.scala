@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
+import org.apache.hadoop.fs.FileAlreadyExistsException
+
 import io.cleancut.StateVersion
 import io.cleancut.engine.StateLog
 import io.cleancut.format.FrameKind
@@ -29,7 +31,10 @@ private[cleancut] object BaseWriter {
       val frame =
         context.frame(FrameKind.Base, target, None, context.families, keys, file)
       log.writeBase(version, frame)
-      file.commit()
+      // Maintenance and a forced snapshot may both write this base; whoever was first, it is the
+      // same.
+      try file.commit()
+      catch { case _: FileAlreadyExistsException => file.cancel() }
       versions.baseWritten(target.number, frame.sizeBytes)
       context.metrics.baseBytes.addAndGet(frame.sizeBytes)
       context.metrics.basesWritten.incrementAndGet()
