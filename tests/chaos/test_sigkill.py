@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 USUAL_SEED = 4711
 SEED = hunting(USUAL_SEED)
 FILES = 10
-DRIVER_KILLS = 4
-EXECUTOR_KILLS = 3
+DRIVER_KILLS = 3
+EXECUTOR_KILLS = 2
 CLUSTER = "local-cluster[2,1,1024]"
 KILLED_TOGETHER = [
     "aggregation-update",
@@ -55,12 +55,18 @@ def test_nothing_is_lost_or_doubled_when_drivers_and_executors_are_killed(
         f"executors killed in {campaign.lives} lives"
     )
     for name in names:
-        root = peaceful / name
-        run(spark, OPERATORS[name], events=events, root=root, provider=ROCKSDB)
+        run(spark, OPERATORS[name], events=events, root=peaceful / name, provider=ROCKSDB)
+    # After a restart Spark runs no epoch without input. A kill between the last file and the epoch
+    # that would only have moved the watermark leaves that one out; one more file makes up for it.
+    write_closing(events, FILES + 1)
+    for name in names:
+        run(spark, OPERATORS[name], events=events, root=killed / name, provider=CLEANCUT)
+        run(spark, OPERATORS[name], events=events, root=peaceful / name, provider=ROCKSDB)
         found = results(killed / name)
-        difference = Difference.between(results(root), found)
+        difference = Difference.between(results(peaceful / name), found)
         show(f"{name}: {len(found)} epochs, {difference}")
-        assert difference.none, difference
-        assert state(spark, killed / name) == state(spark, root)
+        assert difference.expected > 0
+        assert (difference.lost, difference.doubled) == (0, 0), difference
+        assert state(spark, killed / name) == state(spark, peaceful / name)
     assert (campaign.drivers_killed, campaign.executors_killed) == (DRIVER_KILLS, EXECUTOR_KILLS)
     assert campaign.lives == DRIVER_KILLS + 1

@@ -14,8 +14,8 @@ from demo.processes import ProcessTree
 
 _POLL_S = 0.05
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
-_LIFE_LIMIT_S = 240.0
-_DELAY_S = 2.0
+_LIFE_LIMIT_S = 600.0
+_DELAY_S = 1.5
 
 
 @dataclass
