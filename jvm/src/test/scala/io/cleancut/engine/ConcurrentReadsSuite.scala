@@ -57,9 +57,8 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
           last.foreach { copy =>
             val fresh = copy.catchUp()
             assert(fresh.versions.map(_.id) == writer.log.versions.map(_.id))
-            for (version <- fresh.versions; id <- version.id) {
+            for (version <- fresh.versions; id <- version.id)
               assert(rowsOf(fresh, owned.memory, version.mark.end) == writer.versions.get(id))
-            }
             fresh.release()
           }
           writer.log.release()
@@ -155,7 +154,7 @@ object ConcurrentReadsSuite {
       log.seal(version, keep = 3)
     }
 
-    // Where a reader holds rows that would go, a provider loads another log; here the task gives up.
+    // Where a reader holds rows that would go, a provider loads another log; here the task seals.
     private def rewind(to: StateLog.Version): Unit =
       if (log.tryRewindTo(to)) rows = to.id.fold[Rows](Map.empty)(versions.get)
       else seal()

@@ -83,9 +83,8 @@ class StateLogSuite extends AnyFunSuite with Seeded {
 
   test("a copy that is not wanted any more ends early, and takes nothing with it") {
     using { (log, owned) =>
-      for (i <- 0 until 20000) {
+      for (i <- 0 until 20000)
         log.put(Blob.bytes(Blob.of(i.toByte, (i >> 8).toByte)), Blob.bytes(Blob.of(1)))
-      }
       log.seal(Frames.version(1), keep = 1)
       var asked = 0
       val copy = new Compaction(log, None, owned.memory, owned.account)

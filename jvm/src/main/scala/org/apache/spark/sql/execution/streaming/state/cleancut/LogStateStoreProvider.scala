@@ -129,8 +129,8 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
     }
   }
 
-  // An exception out of maintenance makes Spark close the provider and load it again. What failed here
-  // is only put off: the next round tries again, and the state in memory is as sound as before.
+  // After an exception out of maintenance Spark closes the provider and loads it again. What
+  // failed here is only put off: the next round tries again, and the state in memory is sound.
   private def maintaining(what: String)(body: => Unit): Unit =
     try body
     catch {
