@@ -69,7 +69,8 @@ chaos: $(JAR)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUN
 test: setup check-python  ## check and all tests; installs what it needs
 	$(SBT) $(SBT_CHECK) core/assembly $(SBT_UNIT)
 	@touch $(JAR)
-	$(PYTEST) $(ARGS)
+	$(PYTEST) tests/unit $(ARGS)
+	$(PYTEST) tests/spark tests/chaos $(ARGS)
 
 demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'
 	$(PYTHON) -m demo $(ARGS)
