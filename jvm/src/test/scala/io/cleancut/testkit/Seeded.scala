@@ -3,6 +3,7 @@ package io.cleancut.testkit
 import scala.util.Random
 
 import org.scalatest.Assertions
+import org.scalatest.exceptions.TestFailedException
 
 /** Repeats a test with other random numbers each time, and names the seed where it fails. */
 trait Seeded extends Assertions {
@@ -13,8 +14,14 @@ trait Seeded extends Assertions {
     val seeds =
       sys.env.get("CLEANCUT_SEED").fold(Seq.tabulate(times)(first + _))(s => Seq(s.toLong))
     for (seed <- seeds)
-      withClue(s"CLEANCUT_SEED=$seed repeats this: ") {
-        body(new Random(seed))
+      try withClue(s"${Seeded.replay(seed)}: ")(body(new Random(seed)))
+      catch {
+        case e: TestFailedException => throw e
+        case e: Throwable           => throw new AssertionError(Seeded.replay(seed), e)
       }
   }
+}
+
+object Seeded {
+  private def replay(seed: Long): String = s"CLEANCUT_SEED=$seed repeats this"
 }

@@ -227,7 +227,7 @@ object DamagedFilesSuite {
   )
 
   private def copyOf(setup: Setup): Setup = {
-    val target = Files.createTempDirectory("cleancut-damaged")
+    val target = Providers.setup().directory
     val walk = Files.walk(setup.directory)
     try
       walk.iterator.asScala.foreach { path =>

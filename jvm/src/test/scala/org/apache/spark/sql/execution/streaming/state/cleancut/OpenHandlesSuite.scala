@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{TimeUnit, TimeoutException}
+import java.util.concurrent.locks.LockSupport
 
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -80,7 +81,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     first(commit(provider, 1, 1L -> 11L))
     val second = new Tasks.Attempt(15, number = 1)
     val entered = Tasks.inThread(second(rows(provider.getStore(1))))
-    intercept[java.util.concurrent.TimeoutException](entered.get(300, TimeUnit.MILLISECONDS))
+    intercept[TimeoutException](entered.get(300, TimeUnit.MILLISECONDS))
     first.complete()
     assert(entered.get(30, TimeUnit.SECONDS) == ThreeRows.toMap)
     second.complete()
@@ -125,7 +126,7 @@ class OpenHandlesSuite extends AnyFunSuite {
         catch { case closed: Exception if isClosed(closed) => () }
         opened
       }
-      java.util.concurrent.locks.LockSupport.parkNanos(round * 20000L)
+      LockSupport.parkNanos(round * 20000L)
       provider.close()
       user.get(60, TimeUnit.SECONDS)
     }

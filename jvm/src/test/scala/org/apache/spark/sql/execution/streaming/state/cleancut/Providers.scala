@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.util.Utils
 
 import io.cleancut.CleancutStateStoreProvider
 
@@ -79,7 +80,8 @@ object Providers {
     }
   }
 
-  def setup(): Setup = Setup(Files.createTempDirectory("cleancut-provider"))
+  /** In a directory of its own, which is deleted when the JVM ends. */
+  def setup(): Setup = Setup(Utils.createTempDir(namePrefix = "cleancut-provider").toPath)
 
   def key(id: Long, name: String = "n"): UnsafeRow =
     keyOf(InternalRow(id, UTF8String.fromString(name))).copy()
