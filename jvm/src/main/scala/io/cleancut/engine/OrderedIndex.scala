@@ -7,8 +7,8 @@ package io.cleancut.engine
  *
  * Node, 16-byte header: count i32, height i32 (0 for a leaf), then `Fanout` ranks (8 bytes each),
  * `Fanout` refs (4 bytes each) and, above the leaves, `Fanout` children (8 bytes each). An inner
- * node's entry i is the smallest pair below child i, but for entry 0, which stands for everything
- * that is smaller than entry 1.
+ * node's entry i bounds child i from below, but for entry 0, whose child takes everything smaller
+ * than entry 1.
  */
 final class OrderedIndex(memory: Memory, account: MemoryAccount) {
   import OrderedIndex._
@@ -123,10 +123,15 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount) {
     low
   }
 
+  /** Index of the child that the pair belongs to. Entry 0 is never asked: it bounds nothing. */
   private def childFor(node: Long, rank: Long, ref: Int): Int = {
-    val at = lowerBound(node, rank, ref)
-    val exact = at < count(node) && rankAt(node, at) == rank && refAt(node, at) == ref
-    if (exact) at else Math.max(at - 1, 0)
+    var low = 1
+    var high = count(node)
+    while (low < high) {
+      val mid = (low + high) >>> 1
+      if (isBefore(rank, ref, rankAt(node, mid), refAt(node, mid))) high = mid else low = mid + 1
+    }
+    low - 1
   }
 
   private def shift(node: Long, from: Int, by: Int): Unit =

@@ -65,6 +65,15 @@ class OrderedIndexSuite extends AnyFunSuite with Seeded {
     }
   }
 
+  test("a pair that bounds a node is found beside a first child that took smaller ones") {
+    using { both =>
+      // Descending, so that every split leaves the first bound behind as it was.
+      for (ref <- Count to 1 by -1) both.insert((0L, ref))
+      for (ref <- 1 to Count) both.remove((0L, ref))
+      both.verify()
+    }
+  }
+
   test("removing a pair that is not there is refused") {
     using { both =>
       both.insert((1L, 5))
@@ -114,6 +123,10 @@ object OrderedIndexSuite {
     def removeAny(random: Random): Unit = if (pairs.nonEmpty) {
       val near = (random.nextInt(22).toLong, random.nextInt())
       val pair = pairs.rangeFrom(near).headOption.getOrElse(pairs.head)
+      remove(pair)
+    }
+
+    def remove(pair: Pair): Unit = {
       pairs -= pair
       index.remove(pair._1, pair._2)
     }
