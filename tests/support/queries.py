@@ -29,16 +29,24 @@ class Operator:
     mode: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Events:
-    """The stream of events in a directory; each call is a source of its own."""
+    """The stream of events in a directory; each call is a source of its own.
+
+    Attributes:
+        directory: of the files, or of a directory `source-<n>` for each source.
+    """
 
     spark: SparkSession
     directory: Path
+    sources: int = 0
 
     def __call__(self) -> DataFrame:
+        own = self.directory / f"source-{self.sources}"
+        self.sources += 1
         raw = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-        return raw.json(str(self.directory)).withColumn("ts", F.timestamp_seconds("t"))
+        found = raw.json(str(own if own.exists() else self.directory))
+        return found.withColumn("ts", F.timestamp_seconds("t"))
 
     def timed(self) -> DataFrame:
         return self().withWatermark("ts", WATERMARK)

@@ -1,0 +1,62 @@
+"""Which files each epoch of a query took, and the same epochs as input of another query.
+
+A killed query may take two files in one epoch where a query left in peace takes one: Spark's file
+source notes a file in its own log before the epoch is in the offset log, and a driver that starts
+between the two takes the noted file together with the next one. In update mode and with timeouts
+the results then rightly differ, so a comparison row by row has to start from equal epochs.
+"""
+
+import json
+import os
+from pathlib import Path
+
+_FIRST_TIME = 1_000_000_000
+
+
+def taken(checkpoint: Path) -> list[list[list[Path]]]:
+    """The files of each epoch that had any: by epoch, then by source, in the order taken."""
+    offsets = [_offsets(entry) for entry in _entries(checkpoint / "offsets")]
+    files = [_noted(checkpoint / "sources" / str(source)) for source in range(len(offsets[0]))]
+    epochs = []
+    for before, after in zip([[-1] * len(files), *offsets], offsets, strict=False):
+        epoch = [
+            [path for number, path in noted if start < number <= end]
+            for noted, start, end in zip(files, before, after, strict=True)
+        ]
+        if any(epoch):
+            epochs.append(epoch)
+    return epochs
+
+
+def write_taken(epochs: list[list[list[Path]]], directory: Path) -> None:
+    """Writes one file for each epoch and source; those that are there are left as they are."""
+    for epoch, sources in enumerate(epochs):
+        for source, files in enumerate(sources):
+            path = directory / f"source-{source}" / f"{epoch:05d}.json"
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                # A source that took nothing still has its epoch: a blank line is no row.
+                path.write_text("".join(file.read_text() for file in files) or "\n")
+                os.utime(path, (_FIRST_TIME + epoch, _FIRST_TIME + epoch))
+
+
+def _entries(log: Path) -> list[Path]:
+    found = [path for path in log.iterdir() if path.name.isdigit()]
+    return sorted(found, key=lambda path: int(path.name))
+
+
+def _offsets(entry: Path) -> list[int]:
+    """The last file number of each source; -1 for one that has taken none."""
+    lines = entry.read_text().splitlines()[2:]
+    return [json.loads(line)["logOffset"] if line != "-" else -1 for line in lines]
+
+
+def _noted(log: Path) -> list[tuple[int, Path]]:
+    """What a source's log holds, compacted or not: the number that took a file, and the file."""
+    notes = {
+        (note["batchId"], note["path"].removeprefix("file://"))
+        for entry in log.iterdir()
+        if not entry.name.startswith(".")
+        for note in map(json.loads, entry.read_text().splitlines()[1:])
+    }
+    return [(number, Path(path)) for number, path in sorted(notes)]
