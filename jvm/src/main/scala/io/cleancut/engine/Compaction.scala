@@ -1,5 +1,7 @@
 package io.cleancut.engine
 
+import io.cleancut.format.FamilySchema
+
 /**
  * Rewrites a log without its garbage. The oldest version that the log serves is copied while tasks
  * go on appending ([[copyOldest]]); the versions after it are replayed when no task uses the store
@@ -8,11 +10,11 @@ package io.cleancut.engine
  */
 final class Compaction(
     old: StateLog,
-    orderedBy: Option[RankOf],
+    orderOf: FamilySchema => Option[KeyOrder],
     memory: Memory = Memory.access,
     parent: MemoryAccount = MemoryAccount.process
 ) {
-  private val fresh = new StateLog(old.store, orderedBy, memory, parent)
+  private val fresh = new StateLog(old.store, orderOf, memory, parent)
   private val key = new Bytes
   private val value = new Bytes
   private var start: Option[StateLog.Version] = None
@@ -24,16 +26,8 @@ final class Compaction(
   def copyOldest(isWanted: () => Boolean): Boolean = {
     val finished = old.pin(old.versions.head.number) { oldest =>
       start = Some(oldest)
-      fresh.contents.reserve(oldest.mark.keys)
-      val rows = new TableSnapshot(memory, oldest.view, oldest.mark.end)
-      var count = 0L
-      var goOn = isWanted()
-      while (goOn && rows.advance()) {
-        copy(rows.address)
-        count += 1
-        goOn = (count & Compaction.CheckMask) != 0 || isWanted()
-      }
-      goOn
+      fresh.adopt(oldest.schemas)
+      oldest.parts.forall(copyFamily(_, isWanted))
     }
     finished.getOrElse(false)
   }
@@ -44,36 +38,55 @@ final class Compaction(
    * rewound only to a version that it serves, and none that it serves is older than the one copied.
    */
   def catchUp(): StateLog = {
-    val oldest = start.get
-    var from = oldest.mark.end
+    var before = start.get
     // The old log may have dropped the oldest version since; its records are still there.
-    var versions = old.versions.filter(_ == oldest).map(v => fresh.here(v.number, v.id))
-    old.versions.filter(_.number > oldest.number).foreach { version =>
-      replay(from, version.mark.end)
-      from = version.mark.end
+    var versions = old.versions.filter(_ == before).map(v => fresh.here(v.number, v.id))
+    old.versions.filter(_.number > before.number).foreach { version =>
+      fresh.adopt(version.schemas)
+      version.parts.foreach(replay(before, _))
+      before = version
       versions = versions :+ fresh.here(version.number, version.id)
     }
-    fresh.adopt(versions)
+    fresh.serve(versions)
     fresh
   }
 
   def abandon(): Unit = fresh.release()
 
-  private def replay(from: Int, until: Int): Unit =
-    old.contents.foreachSince(from) { (ref, address) =>
-      if (Integer.compareUnsigned(ref, until) < 0) copy(address)
+  private def copyFamily(part: StateLog.Part, isWanted: () => Boolean): Boolean = {
+    val into = fresh.table(part.family.schema.id).get
+    into.reserve(part.mark.keys)
+    val rows = new TableSnapshot(memory, part.view, part.mark.end)
+    var count = 0L
+    var goOn = isWanted()
+    while (goOn && rows.advance()) {
+      // A list of values is copied oldest first, as it grew.
+      if (Record.isAdded(memory, rows.address)) {
+        Record.values(memory, rows.address)(part.view.address).foreach(copy(_, into))
+      } else copy(rows.address, into)
+      count += 1
+      goOn = (count & Compaction.CheckMask) != 0 || isWanted()
     }
+    goOn
+  }
 
-  private def copy(address: Long): Unit = {
+  private def replay(before: StateLog.Version, part: StateLog.Part): Unit = {
+    val into = fresh.table(part.family.schema.id).get
+    part.family.table.foreachSince(before.markOf(part.family).end) { (ref, address) =>
+      if (Integer.compareUnsigned(ref, part.mark.end) < 0) copy(address, into)
+    }
+  }
+
+  private def copy(address: Long, into: Table): Unit = {
     val keyLength = Record.keyLength(memory, address)
     val valueLength = Record.valueLength(memory, address)
     key.pointTo(null, Record.keyAddress(address), keyLength)
     if (valueLength == Record.Removed) {
-      fresh.contents.remove(key)
+      into.remove(key)
       ()
     } else {
       value.pointTo(null, Record.valueAddress(address, keyLength), valueLength)
-      fresh.contents.put(key, value)
+      if (Record.isAdded(memory, address)) into.merge(key, value) else into.put(key, value)
     }
   }
 }

@@ -1,43 +1,87 @@
 package io.cleancut.engine
 
-import io.cleancut.format.{BlockScratch, FrameWriter}
+import io.cleancut.format.{BlockScratch, FamilySchema, FrameWriter}
 
 /**
  * Writes what was appended since a version into a delta, block by block while the task still runs,
  * so that a commit has only the last block left to compress. A record that has been replaced by the
  * time its block is written is left out.
+ *
+ * A frame begins with the column families. If a family comes or goes after that, the delta is begun
+ * once more; everything that belongs in it is still in the log.
  */
 final class DeltaWriter(
     memory: Memory,
-    table: Table,
-    since: Table.Mark,
-    family: Int,
-    frame: () => FrameWriter
+    log: StateLog,
+    since: StateLog.Version,
+    frames: DeltaWriter.Frames
 ) {
-  private var nextRef = since.end
-  private var writtenBytes = since.totalBytes
+  private var cursors = Map.empty[Table, Cursor]
+  private var frame: FrameWriter = _
+  private var begunWith = Vector.empty[FamilySchema]
 
-  /** Writes out what has gathered if it fills a block. Cheap when there is nothing to do. */
-  def keepUp(): Unit =
-    if (table.appendedBytes - writtenBytes >= RecordBlocks.TargetBytes) advance()
+  /** Follows one family; the caller asks it to keep up after each change. */
+  def cursor(family: StateLog.Family): Cursor =
+    cursors.getOrElse(
+      family.table, {
+        val made = new Cursor(family)
+        cursors += family.table -> made
+        made
+      }
+    )
 
   /** Writes out everything, and the end of the frame. */
   def finish(): Unit = {
-    advance()
-    frame().finish(table.keys)
+    if (frame == null || begunWith != log.families.map(_.schema)) {
+      cursors = Map.empty
+      begin()
+    }
+    log.families.foreach(cursor(_).advance())
+    frame.finish(log.allKeys)
   }
 
-  private def advance(): Unit = if (table.end != nextRef) {
-    val from = nextRef
-    nextRef = table.end
-    writtenBytes = table.appendedBytes
-    val scratch = BlockScratch.borrow()
-    try {
-      val blocks = new RecordBlocks(memory, family, frame(), scratch)
-      table.foreachSince(from) { (_, address) =>
-        if (Record.next(memory, address) == 0) blocks.add(address)
+  private def begin(): Unit = {
+    begunWith = log.families.map(_.schema)
+    val isKnown = since.number > 0 && since.schemas == begunWith
+    frame = frames.begin(if (isKnown) Nil else begunWith)
+  }
+
+  /** How far one family has been written. */
+  final class Cursor private[DeltaWriter] (family: StateLog.Family) {
+    private val start = since.markOf(family)
+    private var nextRef = start.end
+    private var writtenBytes = start.totalBytes
+
+    /** Writes out what has gathered if it fills a block. Cheap when there is nothing to do. */
+    def keepUp(): Unit =
+      if (family.table.appendedBytes - writtenBytes >= RecordBlocks.TargetBytes) advance()
+
+    private[DeltaWriter] def advance(): Unit = {
+      val table = family.table
+      if (table.end != nextRef) {
+        if (frame == null) begin()
+        val from = nextRef
+        nextRef = table.end
+        writtenBytes = table.appendedBytes
+        val scratch = BlockScratch.borrow()
+        try {
+          val blocks = new RecordBlocks(memory, frame, scratch)
+          table.foreachSince(from) { (_, address) =>
+            if (table.isPartOfNewest(address)) blocks.add(family.schema.id, address)
+          }
+          blocks.flush()
+        } finally scratch.giveBack()
       }
-      blocks.flush()
-    } finally scratch.giveBack()
+    }
+  }
+}
+
+object DeltaWriter {
+
+  /** Where the frames come from. */
+  trait Frames {
+
+    /** Begins a frame with these families, in the place of one that was begun before. */
+    def begin(families: Seq[FamilySchema]): FrameWriter
   }
 }

@@ -2,16 +2,19 @@ package io.cleancut.engine
 
 import io.cleancut.format.{BlockScratch, FrameReader, FrameTrailer}
 
-/** Applies the records of a frame to a table, in order. */
-final class FrameLoad(table: Table, family: Int) {
+/** Applies the records of a frame to the families of a log, in order. */
+final class FrameLoad(log: StateLog) {
   private val key = new Bytes
   private val value = new Bytes
   private var raw: Array[Byte] = _
   private var position = 0
   private var limit = 0
+  private var family = -1
+  private var table: Table = _
 
-  /** Reads the whole frame; afterwards the table must hold as many keys as the trailer says. */
+  /** Reads the whole frame; afterwards the log must hold as many keys as the trailer says. */
   def apply(reader: FrameReader, scratch: BlockScratch): FrameTrailer = {
+    reserve(reader)
     var count = reader.nextBlock()
     while (count > 0) {
       raw = scratch.raw
@@ -26,27 +29,34 @@ final class FrameLoad(table: Table, family: Int) {
       count = reader.nextBlock()
     }
     val trailer = reader.trailer
-    if (table.keys != trailer.keys) {
+    if (log.allKeys != trailer.keys) {
       throw reader.damaged(
-        s"the store holds ${table.keys} keys after it, the trailer says ${trailer.keys}"
+        s"the store holds ${log.allKeys} keys after it, the trailer says ${trailer.keys}"
       )
     }
-    if (reader.identity.parent.isEmpty && trailer.records != trailer.keys) {
+    val hasLists = log.families.exists(_.schema.isMultiValued)
+    if (reader.identity.parent.isEmpty && !hasLists && trailer.records != trailer.keys) {
       throw reader.damaged(s"a base of ${trailer.keys} keys has ${trailer.records} records")
     }
     trailer
   }
 
+  private def reserve(reader: FrameReader): Unit =
+    reader.identity.familyKeys.foreach { case (id, keys) =>
+      log.table(id).foreach(_.reserve(Math.min(keys, FrameLoad.MaxReservedKeys)))
+    }
+
   private def applyRecord(reader: FrameReader): Unit = {
     val operation = nextByte(reader)
-    val foundFamily = nextVarint(reader)
-    if (foundFamily != family) throw reader.damaged(s"a record of unknown family $foundFamily")
+    val found = nextVarint(reader)
+    if (found != family) {
+      table = log.table(found).getOrElse(throw reader.damaged(s"a record of unknown family $found"))
+      family = found
+    }
     val keyLength = nextVarint(reader)
     operation match {
       case RecordOperation.Put =>
-        val valueLength = nextVarint(reader)
-        take(key, keyLength, reader)
-        take(value, valueLength, reader)
+        takeRow(keyLength, reader)
         table.put(key, value)
       case RecordOperation.Remove if reader.identity.parent.isEmpty =>
         throw reader.damaged("a base holds a removal")
@@ -54,8 +64,17 @@ final class FrameLoad(table: Table, family: Int) {
         take(key, keyLength, reader)
         table.remove(key)
         ()
+      case RecordOperation.Merge =>
+        takeRow(keyLength, reader)
+        table.merge(key, value)
       case unknown => throw reader.damaged(s"a record with unknown operation $unknown")
     }
+  }
+
+  private def takeRow(keyLength: Int, reader: FrameReader): Unit = {
+    val valueLength = nextVarint(reader)
+    take(key, keyLength, reader)
+    take(value, valueLength, reader)
   }
 
   private def take(into: Bytes, length: Int, reader: FrameReader): Unit = {
@@ -85,4 +104,10 @@ final class FrameLoad(table: Table, family: Int) {
 
   private def overrun(reader: FrameReader): Throwable =
     reader.damaged("a record runs past the end of its block")
+}
+
+object FrameLoad {
+
+  /** A damaged count must not take the machine's memory before the damage is found. */
+  private val MaxReservedKeys = 64L << 20
 }

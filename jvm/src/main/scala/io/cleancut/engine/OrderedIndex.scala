@@ -1,30 +1,35 @@
 package io.cleancut.engine
 
 /**
- * A B+ tree over (rank, ref) pairs in off-heap nodes: rank is a signed 64-bit number that the
- * caller derives from a key, ref the first record of that key. Leaves are not merged when they run
- * empty; entries are only removed by a rollback, and compaction builds a new tree.
+ * A B+ tree over the keys of a family in off-heap nodes. An entry is the place of a key
+ * ([[KeyOrder]]) and the ref of a record that holds it; entries of one place are in the order of
+ * their refs. A node that runs empty is freed at once; nodes are not merged before (Johnson and
+ * Shasha, "B-trees with inserts and deletes: why free-at-empty is better than merge-at-half",
+ * 1993).
  *
- * Node, 16-byte header: count i32, height i32 (0 for a leaf), then `Fanout` ranks (8 bytes each),
- * `Fanout` refs (4 bytes each) and, above the leaves, `Fanout` children (8 bytes each). An inner
- * node's entry i bounds child i from below, but for entry 0, whose child takes everything smaller
- * than entry 1.
+ * Node, 16-byte header: count i32, height i32 (0 for a leaf), then `Fanout` majors and `Fanout`
+ * minors (8 bytes each), `Fanout` refs (4 bytes each) and, above the leaves, `Fanout` children (8
+ * bytes each). An inner node's entry i bounds child i from below, but for entry 0, whose child
+ * takes everything smaller than entry 1.
  */
-final class OrderedIndex(memory: Memory, account: MemoryAccount) {
+final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder) {
   import OrderedIndex._
 
   private var root = newNode(0)
   private var entries = 0L
+  private val target = new Place(0L, 0L)
+  private var isFound = false
 
   def size: Long = entries
 
-  def insert(rank: Long, ref: Int): Unit = {
-    val right = insertBelow(root, rank, ref)
+  def insert(key: Bytes, ref: Int): Unit = {
+    locate(key, ref)
+    val right = insertBelow(root, ref)
     if (right != 0L) {
       val top = newNode(height(root) + 1)
-      setEntry(top, 0, rankAt(root, 0), refAt(root, 0))
+      copyEntry(root, 0, top, 0)
       setChild(top, 0, root)
-      setEntry(top, 1, rankAt(right, 0), refAt(right, 0))
+      copyEntry(right, 0, top, 1)
       setChild(top, 1, right)
       setCount(top, 2)
       root = top
@@ -32,65 +37,91 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount) {
     entries += 1
   }
 
-  /** Removes the pair, which must be present. */
-  def remove(rank: Long, ref: Int): Unit = {
-    var node = root
-    while (height(node) > 0) node = child(node, childFor(node, rank, ref))
-    val at = lowerBound(node, rank, ref)
-    require(
-      at < count(node) && rankAt(node, at) == rank && refAt(node, at) == ref,
-      s"no entry $rank/$ref to remove"
-    )
-    shift(node, at + 1, -1)
-    setCount(node, count(node) - 1)
+  /**
+   * Removes the entry of `key` whose ref `isWanted` accepts. There must be one: an entry for each
+   * key is the caller's to keep.
+   */
+  def remove(key: Bytes)(isWanted: Int => Boolean): Unit = {
+    locate(key, 0)
+    isFound = false
+    removeBelow(root, isWanted)
+    require(isFound, "no such entry to remove")
     entries -= 1
+    while (height(root) > 0 && count(root) == 1) {
+      val top = root
+      root = child(top, 0)
+      freeNode(top)
+    }
   }
 
   /**
-   * Fills `refs` with the refs of `rank` that are greater than `after`, ascending, and returns how
-   * many there are, at most its length. A scan in pieces stays right through inserts and splits.
+   * Fills `refs` with the refs of the entries between the two places, in order, and returns how
+   * many there are, at most its length. `from` moves behind the last one: so a scan in pieces stays
+   * right through inserts, removals and splits.
    */
-  def refsOf(rank: Long, after: Int, refs: Array[Int]): Int = collect(root, rank, after, refs, 0)
+  def fill(from: Place, to: Place, refs: Array[Int]): Int = collect(root, from, to, refs, 0)
 
   def free(): Unit = if (root != 0L) {
     freeBelow(root)
     root = 0L
   }
 
-  private def collect(node: Long, rank: Long, after: Int, refs: Array[Int], found: Int): Int = {
+  private def locate(key: Bytes, ref: Int): Unit = {
+    order.locate(key)
+    target.major = order.major
+    target.minor = order.minor
+    target.ref = ref
+  }
+
+  private def collect(node: Long, from: Place, to: Place, refs: Array[Int], found: Int): Int = {
     var filled = found
     if (height(node) == 0) {
-      var at = lowerBound(node, rank, after)
-      while (at < count(node) && rankAt(node, at) == rank && filled < refs.length) {
-        if (refAt(node, at) != after) {
+      var at = lowerBound(node, 0, from)
+      while (at < count(node) && filled < refs.length && isBelow(node, at, to)) {
+        // The place moves along, so an entry right there was taken before.
+        if (refAt(node, at) != from.ref || !isAt(node, at, from)) {
           refs(filled) = refAt(node, at)
           filled += 1
+          from.major = majorAt(node, at)
+          from.minor = minorAt(node, at)
+          from.ref = refAt(node, at)
         }
         at += 1
       }
     } else {
-      var at = childFor(node, rank, after)
-      // A later child may hold the rank only if its smallest entry does not lie beyond it.
+      var at = childFor(node, from)
       while (at < count(node) && filled < refs.length) {
-        filled = collect(child(node, at), rank, after, refs, filled)
+        filled = collect(child(node, at), from, to, refs, filled)
         at += 1
-        if (at < count(node) && rankAt(node, at) > rank) at = count(node)
+        // A later child has no entry below its bound.
+        if (at < count(node) && !isBelow(node, at, to)) at = count(node)
       }
     }
     filled
   }
 
+  private def isAt(node: Long, at: Int, place: Place): Boolean =
+    majorAt(node, at) == place.major && minorAt(node, at) == place.minor
+
+  private def isBelow(node: Long, at: Int, end: Place): Boolean =
+    end == null || compare(node, at, end) < 0
+
   /** Returns the new right neighbour if the node was split, else 0. */
-  private def insertBelow(node: Long, rank: Long, ref: Int): Long = {
-    if (height(node) == 0) return insertAt(node, lowerBound(node, rank, ref), rank, ref, 0L)
-    val at = childFor(node, rank, ref)
-    val right = insertBelow(child(node, at), rank, ref)
-    if (right == 0L) 0L else insertAt(node, at + 1, rankAt(right, 0), refAt(right, 0), right)
+  private def insertBelow(node: Long, ref: Int): Long = {
+    if (height(node) == 0) return insertAt(node, lowerBound(node, 0, target), ref, 0L)
+    val at = childFor(node, target)
+    val right = insertBelow(child(node, at), ref)
+    if (right == 0L) 0L
+    else {
+      target.major = majorAt(right, 0)
+      target.minor = minorAt(right, 0)
+      insertAt(node, at + 1, refAt(right, 0), right)
+    }
   }
 
-  private def insertAt(node: Long, at: Int, rank: Long, ref: Int, below: Long): Long = {
+  private def insertAt(node: Long, at: Int, ref: Int, below: Long): Long = {
     if (count(node) < Fanout) {
-      place(node, at, rank, ref, below)
+      place(node, at, ref, below)
       return 0L
     }
     val right = newNode(height(node))
@@ -100,49 +131,97 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount) {
     copyEntries(node, keep, right, 0, moved)
     setCount(right, moved)
     setCount(node, keep)
-    if (at <= keep) place(node, at, rank, ref, below)
-    else place(right, at - keep, rank, ref, below)
+    if (at <= keep) place(node, at, ref, below) else place(right, at - keep, ref, below)
     right
   }
 
-  private def place(node: Long, at: Int, rank: Long, ref: Int, below: Long): Unit = {
+  private def place(node: Long, at: Int, ref: Int, below: Long): Unit = {
     shift(node, at, 1)
-    setEntry(node, at, rank, ref)
+    memory.putLong(node + MajorsAt + at * 8L, target.major)
+    memory.putLong(node + MinorsAt + at * 8L, target.minor)
+    memory.putInt(node + RefsAt + at * 4L, ref)
     if (below != 0L) setChild(node, at, below)
     setCount(node, count(node) + 1)
   }
 
-  /** Index of the first entry that is not smaller than the pair. */
-  private def lowerBound(node: Long, rank: Long, ref: Int): Int = {
-    var low = 0
+  /** Looks through all entries of the target's place, which may lie in several children. */
+  private def removeBelow(node: Long, isWanted: Int => Boolean): Unit =
+    if (height(node) == 0) {
+      var at = lowerBound(node, 0, target)
+      while (!isFound && at < count(node) && isAt(node, at, target)) {
+        if (isWanted(refAt(node, at))) {
+          removeAt(node, at)
+          isFound = true
+        }
+        at += 1
+      }
+    } else {
+      var at = childFor(node, target)
+      var goOn = true
+      while (!isFound && goOn && at < count(node)) {
+        removeBelow(child(node, at), isWanted)
+        if (isFound && count(child(node, at)) == 0) {
+          freeNode(child(node, at))
+          removeAt(node, at)
+        }
+        at += 1
+        goOn = !isFound && at < count(node) && comparePlace(node, at, target) <= 0
+      }
+    }
+
+  private def removeAt(node: Long, at: Int): Unit = {
+    shift(node, at + 1, -1)
+    setCount(node, count(node) - 1)
+  }
+
+  /** Index of the first entry from `first` on that is not smaller than the place. */
+  private def lowerBound(node: Long, first: Int, place: Place): Int = {
+    var low = first
     var high = count(node)
     while (low < high) {
       val mid = (low + high) >>> 1
-      if (isBefore(rankAt(node, mid), refAt(node, mid), rank, ref)) low = mid + 1 else high = mid
+      if (compare(node, mid, place) < 0) low = mid + 1 else high = mid
     }
     low
   }
 
-  /** Index of the child that the pair belongs to. Entry 0 is never asked: it bounds nothing. */
-  private def childFor(node: Long, rank: Long, ref: Int): Int = {
-    var low = 1
-    var high = count(node)
-    while (low < high) {
-      val mid = (low + high) >>> 1
-      if (isBefore(rank, ref, rankAt(node, mid), refAt(node, mid))) high = mid else low = mid + 1
-    }
-    low - 1
+  /**
+   * Index of the first child that may hold entries at or after the place. Entry 0 is never asked:
+   * it bounds nothing.
+   */
+  private def childFor(node: Long, place: Place): Int = {
+    val above = lowerBound(node, 1, place)
+    val isExact = above < count(node) && compare(node, above, place) == 0
+    if (isExact) above else above - 1
+  }
+
+  private def compare(node: Long, at: Int, place: Place): Int = {
+    val byPlace = comparePlace(node, at, place)
+    if (byPlace != 0) byPlace else Integer.compareUnsigned(refAt(node, at), place.ref)
+  }
+
+  private def comparePlace(node: Long, at: Int, place: Place): Int = {
+    val byMajor = java.lang.Long.compareUnsigned(majorAt(node, at), place.major)
+    if (byMajor != 0) byMajor
+    else java.lang.Long.compareUnsigned(minorAt(node, at), place.minor)
   }
 
   private def shift(node: Long, from: Int, by: Int): Unit =
     copyEntries(node, from, node, from + by, count(node) - from)
 
-  private def copyEntries(source: Long, from: Int, target: Long, to: Int, entries: Int): Unit =
+  private def copyEntry(source: Long, from: Int, to: Long, at: Int): Unit = {
+    memory.putLong(to + MajorsAt + at * 8L, majorAt(source, from))
+    memory.putLong(to + MinorsAt + at * 8L, minorAt(source, from))
+    memory.putInt(to + RefsAt + at * 4L, refAt(source, from))
+  }
+
+  private def copyEntries(source: Long, from: Int, to: Long, at: Int, entries: Int): Unit =
     if (entries > 0) {
-      move(source + RanksAt + from * 8L, target + RanksAt + to * 8L, entries * 8L)
-      move(source + RefsAt + from * 4L, target + RefsAt + to * 4L, entries * 4L)
+      move(source + MajorsAt + from * 8L, to + MajorsAt + at * 8L, entries * 8L)
+      move(source + MinorsAt + from * 8L, to + MinorsAt + at * 8L, entries * 8L)
+      move(source + RefsAt + from * 4L, to + RefsAt + at * 4L, entries * 4L)
       if (height(source) > 0) {
-        move(source + ChildrenAt + from * 8L, target + ChildrenAt + to * 8L, entries * 8L)
+        move(source + ChildrenAt + from * 8L, to + ChildrenAt + at * 8L, entries * 8L)
       }
     }
 
@@ -156,38 +235,34 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount) {
     node
   }
 
+  private def freeNode(node: Long): Unit = account.free(node, nodeBytes(height(node)))
+
   private def freeBelow(node: Long): Unit = {
     if (height(node) > 0) {
       for (i <- 0 until count(node)) freeBelow(child(node, i))
     }
-    account.free(node, nodeBytes(height(node)))
+    freeNode(node)
   }
 
   private def count(node: Long): Int = memory.getInt(node)
   private def setCount(node: Long, count: Int): Unit = memory.putInt(node, count)
   private def height(node: Long): Int = memory.getInt(node + 4)
-  private def rankAt(node: Long, i: Int): Long = memory.getLong(node + RanksAt + i * 8L)
+  private def majorAt(node: Long, i: Int): Long = memory.getLong(node + MajorsAt + i * 8L)
+  private def minorAt(node: Long, i: Int): Long = memory.getLong(node + MinorsAt + i * 8L)
   private def refAt(node: Long, i: Int): Int = memory.getInt(node + RefsAt + i * 4L)
   private def child(node: Long, i: Int): Long = memory.getLong(node + ChildrenAt + i * 8L)
 
   private def setChild(node: Long, i: Int, child: Long): Unit =
     memory.putLong(node + ChildrenAt + i * 8L, child)
-
-  private def setEntry(node: Long, i: Int, rank: Long, ref: Int): Unit = {
-    memory.putLong(node + RanksAt + i * 8L, rank)
-    memory.putInt(node + RefsAt + i * 4L, ref)
-  }
 }
 
 object OrderedIndex {
   private val Fanout = 64
-  private val RanksAt = 16
-  private val RefsAt = RanksAt + Fanout * 8
+  private val MajorsAt = 16
+  private val MinorsAt = MajorsAt + Fanout * 8
+  private val RefsAt = MinorsAt + Fanout * 8
   private val ChildrenAt = RefsAt + Fanout * 4
 
   private def nodeBytes(height: Int): Long =
     if (height == 0) ChildrenAt.toLong else ChildrenAt.toLong + Fanout * 8
-
-  private def isBefore(rankA: Long, refA: Int, rankB: Long, refB: Int): Boolean =
-    rankA < rankB || (rankA == rankB && Integer.compareUnsigned(refA, refB) < 0)
 }

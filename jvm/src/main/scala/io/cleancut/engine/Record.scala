@@ -7,7 +7,8 @@ package io.cleancut.engine
  *  0  next    u32  ref of the record that replaced this one, 0 while it is the newest
  *  4  prev    u32  ref of the record that this one replaced, 0 if it is the key's first
  *  8  key     i32  length of the key in bytes
- * 12  value   i32  length of the value in bytes, -1 for a removal
+ * 12  value   u32  length of the value in bytes (30 bits); bit 30: it is added to the values that
+ *                  `prev` leads to; all bits: a removal
  * 16  key bytes, padded to 8; value bytes, padded to 8
  * }}}
  *
@@ -22,10 +23,14 @@ object Record {
   /** The bound of a reader that sees everything. */
   val NoBound: Int = -1
 
+  /** Set in the value's length of a record that adds a value to those its key has. */
+  val Added: Int = 1 << 30
+
   private val PrevOffset = 4
   private val KeyLengthOffset = 8
   private val ValueLengthOffset = 12
 
+  /** Bytes of a record; `valueLength` is a length or [[Removed]]. */
   def sizeBytes(keyLength: Int, valueLength: Int): Int =
     HeaderBytes + padded(keyLength) + padded(Math.max(valueLength, 0))
 
@@ -34,7 +39,19 @@ object Record {
   def next(m: Memory, address: Long): Int = m.getInt(address)
   def prev(m: Memory, address: Long): Int = m.getInt(address + PrevOffset)
   def keyLength(m: Memory, address: Long): Int = m.getInt(address + KeyLengthOffset)
-  def valueLength(m: Memory, address: Long): Int = m.getInt(address + ValueLengthOffset)
+
+  /** Length of the value in bytes, or [[Removed]]. */
+  def valueLength(m: Memory, address: Long): Int = {
+    val field = m.getInt(address + ValueLengthOffset)
+    if (field == Removed) Removed else field & ~Added
+  }
+
+  /** Whether the key's values are this record's and those that [[prev]] leads to. */
+  def isAdded(m: Memory, address: Long): Boolean = {
+    val field = m.getInt(address + ValueLengthOffset)
+    field != Removed && (field & Added) != 0
+  }
+
   def keyAddress(address: Long): Long = address + HeaderBytes
 
   def valueAddress(address: Long, keyLength: Int): Long =
@@ -42,15 +59,39 @@ object Record {
 
   def setNext(m: Memory, address: Long, ref: Int): Unit = m.putInt(address, ref)
 
-  def setHeader(m: Memory, address: Long, prev: Int, keyLength: Int, valueLength: Int): Unit = {
+  /** `valueField`: length of the value, with [[Added]] or not, or [[Removed]]. */
+  def setHeader(m: Memory, address: Long, prev: Int, keyLength: Int, valueField: Int): Unit = {
     m.putLong(address, (prev & 0xffffffffL) << 32)
     m.putInt(address + KeyLengthOffset, keyLength)
-    m.putInt(address + ValueLengthOffset, valueLength)
+    m.putInt(address + ValueLengthOffset, valueField)
   }
+
+  /** Bytes of the record at this address. */
+  def sizeBytes(m: Memory, address: Long): Int =
+    sizeBytes(keyLength(m, address), valueLength(m, address))
 
   /** Whether the record is the newest of its key for a reader with this bound. */
   def isNewest(m: Memory, address: Long, bound: Int): Boolean = {
     val replacedBy = next(m, address)
     replacedBy == 0 || Integer.compareUnsigned(replacedBy, bound) >= 0
+  }
+
+  /** Addresses of the records that hold a key's values, oldest first, given the newest of them. */
+  def values(m: Memory, newest: Long)(addressOf: Int => Long): Array[Long] = {
+    var count = 1
+    var at = newest
+    while (isAdded(m, at)) {
+      at = addressOf(prev(m, at))
+      count += 1
+    }
+    val found = new Array[Long](count)
+    at = newest
+    while (count > 1) {
+      count -= 1
+      found(count) = at
+      at = addressOf(prev(m, at))
+    }
+    found(0) = at
+    found
   }
 }

@@ -6,21 +6,27 @@ import io.cleancut.format.{BlockScratch, FrameWriter}
 object RecordOperation {
   val Put: Byte = 1
   val Remove: Byte = 2
+  val Merge: Byte = 3
 }
 
 /** Encodes records of the log into the blocks of a frame. */
-final class RecordBlocks(memory: Memory, family: Int, frame: FrameWriter, scratch: BlockScratch) {
+final class RecordBlocks(memory: Memory, frame: FrameWriter, scratch: BlockScratch) {
   import Record._
 
   private var length = 0
   private var records = 0
 
-  def add(address: Long): Unit = {
+  /** Adds the record at this address. */
+  def add(family: Int, address: Long): Unit = {
     val key = keyLength(memory, address)
     val value = valueLength(memory, address)
     scratch.growRaw(length + RecordBlocks.MaxHeadBytes + key + Math.max(value, 0))
     val isRemoval = value == Removed
-    putByte(if (isRemoval) RecordOperation.Remove else RecordOperation.Put)
+    putByte(
+      if (isRemoval) RecordOperation.Remove
+      else if (isAdded(memory, address)) RecordOperation.Merge
+      else RecordOperation.Put
+    )
     putVarint(family)
     putVarint(key)
     if (!isRemoval) putVarint(value)
@@ -29,6 +35,11 @@ final class RecordBlocks(memory: Memory, family: Int, frame: FrameWriter, scratc
     records += 1
     if (length >= RecordBlocks.TargetBytes) flush()
   }
+
+  /** Adds all records of a key's values, oldest first, given the newest of them. */
+  def addAll(family: Int, view: PagedLog.View, newest: Long): Unit =
+    if (isAdded(memory, newest)) values(memory, newest)(view.address).foreach(add(family, _))
+    else add(family, newest)
 
   /** Writes out what has gathered, if anything. */
   def flush(): Unit = if (records > 0) {

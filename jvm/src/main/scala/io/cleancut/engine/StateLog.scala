@@ -5,28 +5,36 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.mutable
 
 import io.cleancut.{StateVersion, StoreId}
-import io.cleancut.format.{BlockScratch, FrameReader, FrameTrailer, FrameWriter}
+import io.cleancut.format.{BlockScratch, FamilySchema, FrameReader, FrameTrailer, FrameWriter}
 
 /**
- * The state of one store in memory: a table, and the versions of it that can still be served.
+ * The state of one store in memory: a table for each column family, and the versions of them that
+ * can still be served.
  *
  * One task at a time uses it; the provider sees to that. Another thread may read a sealed version
  * while it holds a [[pin]] on it: pinned rows are not rewound, and the memory is freed when the
  * last holder ([[retain]], [[release]], [[pin]]) lets go, so that a page that somebody may read is
  * never freed.
+ *
+ * @param orderOf
+ *   the order of a family's keys, for those that are scanned in order; a new one at each call
  */
 final class StateLog(
     val store: StoreId,
-    orderedBy: Option[RankOf],
+    orderOf: FamilySchema => Option[KeyOrder],
     memory: Memory = Memory.access,
     parent: MemoryAccount = MemoryAccount.process
 ) {
   import StateLog._
 
   private val account = parent.child()
-  private val table = new Table(memory, account, store.toString, orderedBy)
   private val holders = new AtomicInteger(1)
   private val pins = mutable.ListBuffer.empty[Version]
+
+  // Those that were dropped among them: a version before may still be served.
+  private var tables = Vector.empty[Family]
+  private var nextId = 0
+  private var current = Vector.empty[Family]
 
   @volatile private var retained: Vector[Version] = Vector(here(0L, None))
 
@@ -37,19 +45,55 @@ final class StateLog(
 
   def usedBytes: Long = account.usedBytes
 
-  def keys: Long = table.keys
+  /** The column families that there are now, in the order of their ids. */
+  def families: Vector[Family] = current
+
+  def family(name: String): Option[Family] = current.find(_.schema.name == name)
+
+  /** Number of keys in the families that are Spark's users', not its own bookkeeping. */
+  def keys: Long = current.iterator.filterNot(_.schema.isInternal).map(_.table.keys).sum
+
+  def allKeys: Long = current.iterator.map(_.table.keys).sum
 
   def find(number: Long, id: Option[String]): Option[Version] =
     retained.find(v => v.number == number && (id.isEmpty || v.id == id))
+
+  /**
+   * Makes the family, or gives the one of this name its new schemas. The id in `schema` does not
+   * count: a family keeps its own, and a new one gets the next.
+   */
+  def declare(schema: FamilySchema): Family = family(schema.name) match {
+    case Some(known) =>
+      val wanted = schema.copy(id = known.schema.id)
+      if (known.schema == wanted) known else replace(known.copy(schema = wanted))
+    case None => create(schema.copy(id = nextId))
+  }
+
+  /** Drops a family with all its rows; false if there is none. */
+  def drop(name: String): Boolean = {
+    val dropped = family(name)
+    dropped.foreach { family =>
+      family.table.clear()
+      current = current.filterNot(_ eq family)
+    }
+    dropped.isDefined
+  }
 
   /**
    * Undoes everything after `version`, sealed or not. False, and nothing done, if another thread
    * reads rows that would go.
    */
   def tryRewindTo(version: Version): Boolean = pins.synchronized {
-    val isFree = pins.forall(pinned => !pinned.mark.isAfter(version.mark))
+    val isFree = pins.forall(_.number <= version.number)
     if (isFree) {
-      if (table.mark() != version.mark) table.rollback(version.mark)
+      version.parts.foreach { part =>
+        if (part.family.table.mark() != part.mark) part.family.table.rollback(part.mark)
+      }
+      val (older, newer) = tables.partition(_.schema.id < version.nextId)
+      newer.foreach(_.table.free())
+      tables = older
+      nextId = version.nextId
+      current = version.parts.map(_.family)
       retained = retained.takeWhile(_ != version) :+ version
     }
     isFree
@@ -76,59 +120,79 @@ final class StateLog(
   /** Declares what is there now to be `version`, and keeps the last `keep` versions. */
   def seal(version: StateVersion, keep: Int): Unit = {
     require(version.number > latest.number, s"$version does not come after ${latest.number}")
+    val before = latest
     retained = (retained :+ here(version.number, Some(version.id))).takeRight(Math.max(keep, 1))
+    // A reader of the task that has just written may still have the version before open.
+    val oldest = if (retained.head.number < before.number) retained.head else before
+    oldest.parts.foreach(part => part.family.table.purge(part.mark.end))
   }
 
   /** Declares the empty log to stand at `version`, for a state that starts there. */
   def startAt(number: Long, id: Option[String]): Unit = {
-    require(latest.number == 0L && table.mark() == latest.mark, "the log is not empty")
+    require(latest.number == 0L && liveBytes + deadBytes == 0L, "the log is not empty")
     retained = Vector(here(number, id))
   }
 
-  def find(key: Bytes, bound: Int): Long = table.find(key, bound)
-
-  def put(key: Bytes, value: Bytes): Unit = table.put(key, value)
-
-  def remove(key: Bytes): Boolean = table.remove(key)
-
-  def scan(bound: Int): TableSnapshot = table.snapshot(bound)
-
-  def scanRank(rank: Long, bound: Int): RankScan = table.scanRank(rank, bound)
-
   /** Applies a frame on top of what is there. The caller seals the version that it makes. */
   def load(reader: FrameReader, scratch: BlockScratch): FrameTrailer = {
-    reader.identity.keys.foreach(keys => table.reserve(Math.min(keys, MaxReservedKeys)))
-    new FrameLoad(table, DefaultFamily)(reader, scratch)
+    if (reader.identity.families.nonEmpty) adopt(reader.identity.families)
+    new FrameLoad(this)(reader, scratch)
   }
 
-  /**
-   * A writer of the delta from the latest version to what will be there; it asks for `frame` late.
-   */
-  def deltaTo(frame: () => FrameWriter): DeltaWriter =
-    new DeltaWriter(memory, table, latest.mark, DefaultFamily, frame)
+  /** A writer of the delta from the latest version to what will be there. */
+  def deltaTo(frames: DeltaWriter.Frames): DeltaWriter =
+    new DeltaWriter(memory, this, latest, frames)
 
   /** Writes all rows of `version` into a base. May run in any thread that holds the log. */
   def writeBase(version: Version, frame: FrameWriter): Unit = {
     val scratch = BlockScratch.borrow()
     try {
-      val blocks = new RecordBlocks(memory, DefaultFamily, frame, scratch)
-      new HashOrder(memory, version.view, version.mark).foreach(blocks.add)
+      val blocks = new RecordBlocks(memory, frame, scratch)
+      version.parts.foreach { part =>
+        val id = part.family.schema.id
+        new HashOrder(memory, part.view, part.mark).foreach { newest =>
+          blocks.addAll(id, part.view, newest)
+        }
+      }
       blocks.flush()
     } finally scratch.giveBack()
-    frame.finish(version.mark.keys)
+    frame.finish(version.allKeys)
   }
 
   /** Bytes of records that no served version needs any more, or that only older ones need. */
-  def deadBytes: Long = table.deadBytes
+  def deadBytes: Long = tables.iterator.map(_.table.deadBytes).sum
 
-  def liveBytes: Long = table.neededBytes
+  def liveBytes: Long = tables.iterator.map(_.table.neededBytes).sum
 
-  private[engine] def contents: Table = table
+  private[engine] def table(id: Int): Option[Table] =
+    current.find(_.schema.id == id).map(_.table)
 
-  private[engine] def adopt(versions: Vector[Version]): Unit = retained = versions
+  private[engine] def create(schema: FamilySchema): Family = {
+    val name = if (schema.id == 0) store.toString else s"$store family=${schema.name}"
+    val family = Family(schema, new Table(memory, account, name, orderOf(schema)))
+    tables = tables :+ family
+    current = (current :+ family).sortBy(_.schema.id)
+    nextId = Math.max(nextId, schema.id + 1)
+    family
+  }
+
+  /** Makes the families those of a frame or a version: it creates, replaces and drops by ids. */
+  private[engine] def adopt(schemas: Seq[FamilySchema]): Unit = {
+    val wanted = schemas.map(_.id).toSet
+    current.filterNot(family => wanted(family.schema.id)).foreach(f => drop(f.schema.name))
+    schemas.foreach { schema =>
+      current.find(_.schema.id == schema.id) match {
+        case Some(known) if known.schema == schema => ()
+        case Some(known)                           => replace(known.copy(schema = schema))
+        case None                                  => create(schema)
+      }
+    }
+  }
+
+  private[engine] def serve(versions: Vector[Version]): Unit = retained = versions
 
   private[engine] def here(number: Long, id: Option[String]): Version =
-    Version(number, id, table.mark(), table.view())
+    Version(number, id, current.map(f => Part(f, f.table.mark(), f.table.view())), nextId)
 
   /** Holds the log for another user; false if it has been freed already. */
   def retain(): Boolean = {
@@ -137,20 +201,39 @@ final class StateLog(
     count > 0
   }
 
-  def release(): Unit = if (holders.decrementAndGet() == 0) table.free()
+  def release(): Unit = if (holders.decrementAndGet() == 0) tables.foreach(_.table.free())
+
+  private def replace(family: Family): Family = {
+    def swap(other: Family) = if (other.table eq family.table) family else other
+    tables = tables.map(swap)
+    current = current.map(swap)
+    family
+  }
 }
 
 object StateLog {
 
+  /** A column family: how its rows are read, and the rows. */
+  final case class Family(schema: FamilySchema, table: Table)
+
   /**
-   * A version that is in memory. Version 0, the empty store, has no id. The view was taken when the
-   * version was sealed, because only the thread that writes may take one.
+   * What a version has of one family. The view was taken when the version was sealed, because only
+   * the thread that writes may take one.
    */
-  final case class Version(number: Long, id: Option[String], mark: Table.Mark, view: PagedLog.View)
+  final case class Part(family: Family, mark: Table.Mark, view: PagedLog.View)
 
-  /** A damaged count must not take the machine's memory before the damage is found. */
-  private val MaxReservedKeys = 64L << 20
+  /** A version that is in memory. Version 0, the empty store, has no id. */
+  final case class Version(number: Long, id: Option[String], parts: Vector[Part], nextId: Int) {
+    def schemas: Vector[FamilySchema] = parts.map(_.family.schema)
 
-  /** The only column family so far. */
-  val DefaultFamily: Int = 0
+    /** Number of keys in the families that are Spark's users'. */
+    def keys: Long = parts.iterator.filterNot(_.family.schema.isInternal).map(_.mark.keys).sum
+
+    def allKeys: Long = parts.iterator.map(_.mark.keys).sum
+
+    def part(name: String): Option[Part] = parts.find(_.family.schema.name == name)
+
+    private[engine] def markOf(family: Family): Table.Mark =
+      parts.find(_.family.table eq family.table).fold(Table.Mark.Empty)(_.mark)
+  }
 }

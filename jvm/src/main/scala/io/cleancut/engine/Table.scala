@@ -4,7 +4,10 @@ import io.cleancut.error.Errors
 
 /**
  * The records of one column family of one store: a log, the hash index over it and, for families
- * that are scanned by prefix, an ordered index over the same records.
+ * that are scanned in order, an ordered index over the same records.
+ *
+ * A key has one value, or a list of them: [[merge]] adds a record whose `prev` leads to the values
+ * before it.
  *
  * A version of the table is an `end` of the log. Older versions stay readable, because records are
  * only ever appended, and [[rollback]] returns to one at the cost of what came after it. One thread
@@ -14,13 +17,15 @@ final class Table(
     memory: Memory,
     account: MemoryAccount,
     name: String,
-    orderedBy: Option[RankOf] = None
+    order: Option[KeyOrder] = None
 ) {
   import Record._
 
   private val log = new PagedLog(account, name)
   private val index = new HashIndex(memory, account)
-  private val ordered = orderedBy.map(_ => new OrderedIndex(memory, account))
+  private val ordered = order.map(new OrderedIndex(memory, account, _))
+  private val removals = new RefQueue
+  private val entryKey = new Bytes
 
   private var liveKeys = 0L
   private var liveBytes = 0L
@@ -58,24 +63,35 @@ final class Table(
     if (valueLength(memory, address) == Removed) 0L else address
   }
 
+  /** Gives the key this value, instead of what it had. */
   def put(key: Bytes, value: Bytes): Unit = {
-    if (key.length.toLong + value.length > Table.MaxRowBytes) {
-      throw Errors.rowTooLarge(name, key.length.toLong + value.length, Table.MaxRowBytes)
-    }
+    checkSize(key, value)
     index.reserve()
     val hash = hashOf(key)
     write(key, hash, probe(key, hash), value, value.length)
+  }
+
+  /** Adds a value behind those that the key has; the first one is a [[put]]. */
+  def merge(key: Bytes, value: Bytes): Unit = {
+    checkSize(key, value)
+    index.reserve()
+    val hash = hashOf(key)
+    val slot = probe(key, hash)
+    val field = if (isKnown(slot)) value.length | Added else value.length
+    write(key, hash, slot, value, field)
   }
 
   /** Removes the key; false if it was absent, in which case nothing is recorded. */
   def remove(key: Bytes): Boolean = {
     val hash = hashOf(key)
     val slot = probe(key, hash)
-    val before = HashIndex.refOf(index.word(slot))
-    val known = before != 0 && valueLength(memory, log.address(before)) != Removed
+    val known = isKnown(slot)
     if (known) write(key, hash, slot, null, Removed)
     known
   }
+
+  /** Addresses of the records that hold a key's values, oldest first, given the newest of them. */
+  def valuesAt(newest: Long): Array[Long] = values(memory, newest)(log.address)
 
   /**
    * Undoes everything since `mark`. The first record that a key got since then carries the ref of
@@ -92,7 +108,7 @@ final class Table(
         val slot = probe(key, hash)
         if (before == 0) {
           index.delete(slot)
-          ordered.foreach(_.remove(orderedBy.get.rank(key), ref))
+          ordered.foreach(_.remove(key)(_ == ref))
         } else {
           index.set(slot, hash, before)
           setNext(memory, log.address(before), 0)
@@ -100,6 +116,7 @@ final class Table(
       }
     }
     log.truncate(mark.end)
+    removals.truncate(mark.end)
     liveKeys = mark.keys
     liveBytes = mark.liveBytes
     totalBytes = mark.totalBytes
@@ -114,15 +131,64 @@ final class Table(
   /** What a reader in another thread needs to read the version that is there now. */
   def view(): PagedLog.View = log.view()
 
-  /** The newest record of each key whose prefix has this rank, in the order of the index. */
-  def scanRank(rank: Long, bound: Int): RankScan =
-    new RankScan(memory, this, ordered.getOrElse(throw noOrder("prefix scan")), rank, bound)
+  /**
+   * The rows between two places in the order of the keys, as they are now or were at `bound`. `to`
+   * is exclusive, and null for the end of the family.
+   */
+  def scan(from: Place, to: Place, bound: Int): RecordScan = {
+    val index = ordered.getOrElse {
+      throw Errors.unsupportedFeature("an ordered scan", s"the keys of $name are not ordered")
+    }
+    val rows = new OrderedScan(this, index, from, to, if (bound == NoBound) log.end else bound)
+    if (order.get.isTotal) rows else new SortedScan(this, order.get, rows)
+  }
+
+  /**
+   * Forgets the keys that were removed before `end` and have not come back. No version from before
+   * may be read or returned to any more. Without it the indexes would keep every key that ever was
+   * until the next compaction, and a scan from the smallest key on, as the timers make it, would
+   * step over all of them.
+   */
+  def purge(end: Int): Unit = {
+    var ref = removals.takeBelow(end)
+    while (ref != 0) {
+      val address = log.address(ref)
+      if (next(memory, address) == 0) {
+        keyAt(address, entryKey)
+        val slot = probe(entryKey, hashOf(entryKey))
+        index.delete(slot)
+        ordered.foreach(_.remove(entryKey)(entry => holds(entry, entryKey)))
+      }
+      ref = removals.takeBelow(end)
+    }
+  }
 
   /** Visits every record from the ref `from` on, removals and replaced ones too, in order. */
   def foreachSince(from: Int)(visit: (Int, Long) => Unit): Unit =
     foreachRef(log.view(), from)(visit)
 
+  /** Whether the newest values of the record's key include it. */
+  private[engine] def isPartOfNewest(address: Long): Boolean = {
+    val replacedBy = next(memory, address)
+    replacedBy == 0 || isAdded(memory, log.address(replacedBy))
+  }
+
+  /** Removes all keys. */
+  def clear(): Unit = {
+    val rows = snapshot(NoBound)
+    val key = new Bytes
+    while (rows.advance()) {
+      remove(keyAt(rows.address, key))
+      ()
+    }
+  }
+
   private[engine] def address(ref: Int): Long = log.address(ref)
+
+  private[engine] def keyOf(ref: Int, into: Bytes): Bytes = keyAt(log.address(ref), into)
+
+  private[engine] def keyAt(address: Long, into: Bytes): Bytes =
+    into.pointTo(null, keyAddress(address), keyLength(memory, address))
 
   def free(): Unit = {
     log.free()
@@ -130,12 +196,14 @@ final class Table(
     ordered.foreach(_.free())
   }
 
-  private def write(key: Bytes, hash: Int, slot: Int, value: Bytes, valueLength: Int): Unit = {
+  /** `field`: what the header says of the value, see [[Record.setHeader]]. */
+  private def write(key: Bytes, hash: Int, slot: Int, value: Bytes, field: Int): Unit = {
+    val valueLength = if (field == Removed) Removed else field & ~Added
     val size = sizeBytes(key.length, valueLength)
     val before = HashIndex.refOf(index.word(slot))
     val ref = log.append(size)
     val address = log.address(ref)
-    setHeader(memory, address, before, key.length, valueLength)
+    setHeader(memory, address, before, key.length, field)
     memory.copy(key.base, key.offset, null, keyAddress(address), key.length.toLong)
     if (valueLength > 0) {
       val to = valueAddress(address, key.length)
@@ -143,23 +211,41 @@ final class Table(
     }
     totalBytes += size
     if (before == 0) {
-      ordered.foreach(_.insert(orderedBy.get.rank(key), ref))
+      ordered.foreach(_.insert(key, ref))
       index.insert(slot, hash, ref)
     } else {
       val old = log.address(before)
-      if (Record.valueLength(memory, old) != Removed) forget(old)
+      if (field != valueLength) liveKeys -= 1
+      else if (Record.valueLength(memory, old) != Removed) forget(old)
       setNext(memory, old, ref)
       index.set(slot, hash, ref)
     }
-    if (valueLength != Removed) {
+    if (valueLength == Removed) removals.add(ref)
+    else {
       liveKeys += 1
       liveBytes += size
     }
   }
 
-  private def forget(address: Long): Unit = {
+  private def isKnown(slot: Int): Boolean = {
+    val ref = HashIndex.refOf(index.word(slot))
+    ref != 0 && valueLength(memory, log.address(ref)) != Removed
+  }
+
+  private def checkSize(key: Bytes, value: Bytes): Unit =
+    if (key.length.toLong + value.length > Table.MaxRowBytes) {
+      throw Errors.rowTooLarge(name, key.length.toLong + value.length, Table.MaxRowBytes)
+    }
+
+  /** Takes a key with all its values out of the totals. */
+  private def forget(newest: Long): Unit = {
     liveKeys -= 1
-    liveBytes -= sizeBytes(keyLength(memory, address), valueLength(memory, address))
+    var at = newest
+    while (isAdded(memory, at)) {
+      liveBytes -= sizeBytes(memory, at)
+      at = log.address(prev(memory, at))
+    }
+    liveBytes -= sizeBytes(memory, at)
   }
 
   private def hashOf(key: Bytes): Int =
@@ -186,14 +272,12 @@ final class Table(
     var ref = view.skip(from)
     while (ref != view.end) {
       val address = view.address(ref)
-      val size = sizeBytes(keyLength(memory, address), valueLength(memory, address))
+      val size = sizeBytes(memory, address)
       visit(ref, address)
       ref = view.skip(ref + (size >>> 3))
     }
   }
 
-  private def noOrder(what: String): Throwable =
-    Errors.unsupportedFeature(what, s"the keys of $name are not ordered")
 }
 
 object Table {
@@ -202,14 +286,11 @@ object Table {
   val MaxRowBytes: Long = 512L << 20
 
   /** A version of a table: where its log ended, and its totals then. */
-  final case class Mark(end: Int, keys: Long, liveBytes: Long, totalBytes: Long) {
-    def isAfter(other: Mark): Boolean = Integer.compareUnsigned(end, other.end) > 0
-  }
-}
+  final case class Mark(end: Int, keys: Long, liveBytes: Long, totalBytes: Long)
 
-/**
- * Maps a key to its place in the order of a family. Keys with the same prefix have the same rank.
- */
-trait RankOf {
-  def rank(key: Bytes): Long
+  object Mark {
+
+    /** Where every table begins. */
+    val Empty: Mark = Mark(PagedLog.FirstRef, 0L, 0L, 0L)
+  }
 }

@@ -5,22 +5,20 @@ package io.cleancut.engine
  * log only, never an index, so that puts and removes during the pass neither disturb nor show in
  * it.
  */
-final class TableSnapshot(memory: Memory, view: PagedLog.View, bound: Int) {
+final class TableSnapshot(memory: Memory, view: PagedLog.View, bound: Int) extends RecordScan {
   import Record._
 
   private var upcoming = PagedLog.FirstRef
   private var found = 0L
   private var foundRef = 0
 
-  /** Moves to the next row; false at the end. */
-  def advance(): Boolean = {
+  override def advance(): Boolean = {
     found = 0L
     while (found == 0L && step()) {}
     found != 0L
   }
 
-  /** Address of the record that [[advance]] moved to. */
-  def address: Long = found
+  override def address: Long = found
 
   def ref: Int = foundRef
 

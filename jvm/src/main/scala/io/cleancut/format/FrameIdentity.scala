@@ -7,28 +7,39 @@ import io.cleancut.{StateVersion, StoreId}
 
 import scala.jdk.CollectionConverters._
 
-/** How the rows of a column family are read: Spark's schemas and key encoder spec, each as JSON. */
+/**
+ * How the rows of a column family are read: Spark's schemas and key encoder spec, each as JSON.
+ *
+ * @param isMultiValued
+ *   whether a key has a list of values
+ * @param isInternal
+ *   whether Spark keeps its own books in it, and does not count its keys as state
+ */
 final case class FamilySchema(
     id: Int,
     name: String,
     keySchema: String,
     valueSchema: String,
-    encoder: String
+    encoder: String,
+    isMultiValued: Boolean = false,
+    isInternal: Boolean = false
 )
 
 /** The version that a delta applies to; version 0, the empty store, has no id. */
 final case class Parent(version: Long, id: Option[String])
 
 /**
- * Which frame this is. A base has no `parent`, and tells how many `keys` it holds, so that its
- * reader can make room before it reads them. See `docs/FORMAT.md`, "Header".
+ * Which frame this is. A base has no `parent`, and tells how many `keys` it holds in all and how
+ * many in each family (by id), so that its reader can make room before it reads them. See
+ * `docs/FORMAT.md`, "Header".
  */
 final case class FrameIdentity(
     store: StoreId,
     version: StateVersion,
     parent: Option[Parent],
     families: Seq[FamilySchema],
-    keys: Option[Long] = None
+    keys: Option[Long] = None,
+    familyKeys: Map[Int, Long] = Map.empty
 ) {
 
   def toJson: Array[Byte] = {
@@ -45,7 +56,11 @@ final case class FrameIdentity(
     keys.foreach(node.put("keys", _))
     if (families.nonEmpty) {
       val array = node.putArray("families")
-      families.foreach(f => FrameIdentity.write(array.addObject(), f))
+      families.foreach { family =>
+        val node = array.addObject()
+        FrameIdentity.write(node, family)
+        familyKeys.get(family.id).foreach(node.put("keys", _))
+      }
     }
     FrameIdentity.mapper.writeValueAsBytes(node)
   }
@@ -62,7 +77,11 @@ object FrameIdentity {
     val parent = Option(node.get("parentVersion")).map { version =>
       Parent(version.asLong, Option(node.get("parentId")).map(_.asText))
     }
-    val families = Option(node.get("families")).toSeq.flatMap(_.elements.asScala).map(read)
+    val familyNodes = Option(node.get("families")).toSeq.flatMap(_.elements.asScala)
+    val families = familyNodes.map(read)
+    val familyKeys = familyNodes.flatMap { family =>
+      Option(family.get("keys")).map(keys => required(family, "id").asInt -> keys.asLong)
+    }
     val store = StoreId(
       required(node, "operator").asLong,
       required(node, "partition").asInt,
@@ -70,7 +89,7 @@ object FrameIdentity {
     )
     val version = StateVersion(required(node, "version").asLong, required(node, "id").asText)
     val keys = Option(node.get("keys")).map(_.asLong)
-    FrameIdentity(store, version, parent, families, keys)
+    FrameIdentity(store, version, parent, families, keys, familyKeys.toMap)
   }
 
   private def write(node: ObjectNode, family: FamilySchema): Unit = {
@@ -79,6 +98,8 @@ object FrameIdentity {
     node.set[JsonNode]("keySchema", mapper.readTree(family.keySchema))
     node.set[JsonNode]("valueSchema", mapper.readTree(family.valueSchema))
     node.set[JsonNode]("encoder", mapper.readTree(family.encoder))
+    if (family.isMultiValued) node.put("multiValued", true)
+    if (family.isInternal) node.put("internal", true)
     ()
   }
 
@@ -87,8 +108,13 @@ object FrameIdentity {
     required(node, "name").asText,
     required(node, "keySchema").toString,
     required(node, "valueSchema").toString,
-    required(node, "encoder").toString
+    required(node, "encoder").toString,
+    isTrue(node, "multiValued"),
+    isTrue(node, "internal")
   )
+
+  private def isTrue(node: JsonNode, field: String): Boolean =
+    node.hasNonNull(field) && node.get(field).asBoolean
 
   private def required(node: JsonNode, field: String): JsonNode = {
     val value = node.get(field)

@@ -6,6 +6,7 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Rows
 
@@ -26,7 +27,7 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
             val log = writer.log
             val based = log.pin(log.latest.number)(v => v -> baseOf(log, v))
             for ((version, frame) <- based) {
-              val read = new StateLog(Frames.Store, None, owned.memory, owned.account)
+              val read = OneFamily.newLog(owned)
               frame.foreach(_.read((reader, scratch) => read.load(reader, scratch)))
               val found = rowsOf(read, owned.memory)
               read.release()
@@ -46,7 +47,7 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
           var last = Option.empty[Compaction]
           beside(writer) { () =>
             last.foreach(_.abandon())
-            val copy = new Compaction(writer.log, None, owned.memory, owned.account)
+            val copy = new Compaction(writer.log, _ => None, owned.memory, owned.account)
             last = Some(copy)
             if (!copy.copyOldest(() => true)) {
               copy.abandon()
@@ -69,7 +70,7 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
 
   test("a reader that holds a log keeps its memory after the owner has let go") {
     TestMemory.using("checked") { owned =>
-      val log = new StateLog(Frames.Store, None, owned.memory, owned.account)
+      val log = OneFamily.newLog(owned)
       val key = Blob.of(1, 2, 3)
       log.put(Blob.bytes(key), Blob.bytes(key))
       log.seal(Frames.version(1), keep = 1)
@@ -120,7 +121,7 @@ object ConcurrentReadsSuite {
 
   /** Changes a log epoch by epoch; `versions` has the rows of each version that it sealed. */
   private class Writer(random: Random, owned: TestMemory.Owned) {
-    val log = new StateLog(Frames.Store, None, owned.memory, owned.account)
+    val log = OneFamily.newLog(owned)
     val versions = new ConcurrentHashMap[String, Rows]
     private val pool = Vector.fill(400)(Blob.random(random, 4 + random.nextInt(20)))
     private var rows: Rows = Map.empty

@@ -2,10 +2,15 @@ package io.cleancut.engine
 
 import io.cleancut.testkit.Blob.Blob
 
-/** Few ranks, negative ones among them, so that many keys of tests share one. */
-class FirstByteRank(memory: Memory) extends RankOf {
-  override def rank(key: Bytes): Long =
-    if (key.length == 0) 0L else FirstByteRank.of(memory.getByte(key.base, key.offset))
+/** Few places, the last one among them, so that many keys of tests share one. */
+class FirstByteRank(memory: Memory) extends KeyOrder {
+  private var rank = 0L
+
+  override def locate(key: Bytes): Unit =
+    rank = if (key.length == 0) 0L else FirstByteRank.of(memory.getByte(key.base, key.offset))
+
+  override def major: Long = rank
+  override def minor: Long = 0L
 }
 
 object FirstByteRank {

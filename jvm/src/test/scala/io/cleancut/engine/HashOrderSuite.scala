@@ -2,6 +2,7 @@ package io.cleancut.engine
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 
 class HashOrderSuite extends AnyFunSuite with Seeded {
@@ -18,7 +19,7 @@ class HashOrderSuite extends AnyFunSuite with Seeded {
   test("the rows of a version come once each, in the order of their hashes") {
     forSeeds(10) { random =>
       TestMemory.using("checked") { owned =>
-        val log = new StateLog(Frames.Store, None, owned.memory, owned.account)
+        val log = OneFamily.newLog(owned)
         val keys = Seq.fill(500)(Blob.random(random, 1 + random.nextInt(30))).distinct
         keys.foreach(key => log.put(Blob.bytes(key), Blob.bytes(Blob.of(1))))
         keys.take(100).foreach(key => log.remove(Blob.bytes(key)))

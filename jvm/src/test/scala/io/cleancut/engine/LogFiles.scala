@@ -5,6 +5,7 @@ import scala.collection.mutable
 import org.scalatest.Assertions
 
 import io.cleancut.StateVersion
+import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.Blob.Rows
 import io.cleancut.testkit.Frames
 import io.cleancut.testkit.Frames.Frame
@@ -38,10 +39,13 @@ final private[engine] class LogFiles(memory: Memory) extends Assertions {
   /** The delta that an epoch writes while it changes the log. */
   final class Delta(log: StateLog, val target: StateVersion) {
     private val parent = log.latest.id.map(StateVersion(log.latest.number, _))
-    private lazy val frame = new Frames.Open(Frames.delta(target, parent))
-    private val writer = log.deltaTo(() => frame.writer)
+    private var frame: Frames.Open = _
+    private val writer = log.deltaTo { _ =>
+      frame = new Frames.Open(Frames.delta(target, parent))
+      frame.writer
+    }
 
-    def keepUp(): Unit = writer.keepUp()
+    def keepUp(): Unit = writer.cursor(log.only).keepUp()
 
     def finish(): Unit = {
       writer.finish()

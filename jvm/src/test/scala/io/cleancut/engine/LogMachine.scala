@@ -5,6 +5,8 @@ import scala.util.Random
 import org.scalatest.Assertions
 
 import io.cleancut.StateVersion
+import io.cleancut.engine.OneFamily._
+import io.cleancut.format.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, TestMemory}
 import io.cleancut.testkit.Blob.Rows
 
@@ -17,7 +19,9 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   import LogMachine._
   import owned.{account, memory}
 
-  private val rank = if (random.nextInt(3) == 0) None else Some(new FirstByteRank(memory))
+  private val isOrdered = random.nextInt(3) > 0
+  private val order: FamilySchema => Option[KeyOrder] =
+    _ => if (isOrdered) Some(new FirstByteRank(memory)) else None
   private val pool = Vector.tabulate(48)(i => Blob.random(random, KeyLengths(i % KeyLengths.size)))
   private val files = new LogFiles(memory)
   private var log = newLog()
@@ -53,10 +57,6 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
 
   private def change(): Unit = {
     val key = pool(random.nextInt(pool.size))
-    scans.foreach {
-      case live: OpenLiveRankScan => live.touched(key)
-      case _                      => ()
-    }
     if (random.nextInt(4) == 0) {
       assert(log.remove(Blob.bytes(key)) == rows.contains(key))
       rows -= key
@@ -100,11 +100,10 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     val (version, bound) = anyVersion()
     val ranks = FirstByteRank.all
     val scan =
-      if (rank.isEmpty || random.nextBoolean()) new OpenFullScan(memory, log, version, bound)
+      if (!isOrdered || random.nextBoolean()) new OpenFullScan(memory, log, version, bound)
       else {
         val wanted = ranks(random.nextInt(ranks.size))
-        if (bound != Record.NoBound) new OpenRankScan(memory, log, version, wanted, bound)
-        else new OpenLiveRankScan(memory, log, version, wanted, () => rows)
+        new OpenRankScan(memory, log, version, wanted, bound)
       }
     scans = scans :+ scan
   }
@@ -120,7 +119,17 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     delta.finish()
     if (random.nextInt(4) == 0) files.verifyLoads(files.chain(version.id), rows, newLog())
     val keep = random.nextInt(5)
+    val before = log.latest
     log.seal(version, keep)
+    // Keys that were gone before the oldest version are forgotten, and scans in order find them no
+    // more. A task has no older scan open.
+    val oldest = if (log.versions.head.number < before.number) log.versions.head else before
+    val (gone, kept) = scans.partition { scan =>
+      (scan.log eq log) && scan.isOrdered &&
+      Integer.compareUnsigned(scan.end, oldest.mark.end) < 0
+    }
+    gone.foreach(_.close())
+    scans = kept
     served = (served :+ Served(version.number, Some(version.id), rows)).takeRight(Math.max(keep, 1))
     assert(log.versions.map(v => (v.number, v.id)) == served.map(v => (v.number, v.id)))
     begin()
@@ -153,7 +162,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     val pinned = served(random.nextInt(served.size))
     val read = log.pin(pinned.number) { version =>
       assert(version.id == pinned.id)
-      for (older <- log.versions.filter(v => version.mark.isAfter(v.mark)))
+      for (older <- log.versions.filter(_.number < version.number))
         assert(!log.tryRewindTo(older), "rows that are read were rewound")
       log.versions.size
     }
@@ -190,7 +199,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   }
 
   private def startCompaction(): Unit = if (compaction.isEmpty) {
-    val copy = new Compaction(log, rank, memory, account)
+    val copy = new Compaction(log, order, memory, account)
     // The writer goes on while the copy is made.
     val isDone = copy.copyOldest { () =>
       for (_ <- 0 until random.nextInt(30)) change()
@@ -240,7 +249,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     log.release()
   }
 
-  private def newLog(): StateLog = new StateLog(Frames.Store, rank, memory, account)
+  private def newLog(): StateLog = OneFamily.newLog(owned, order)
 }
 
 private[engine] object LogMachine {

@@ -2,6 +2,7 @@ package io.cleancut.engine
 
 import org.scalatest.{Assertion, Assertions}
 
+import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.Blob
 import io.cleancut.testkit.Blob.{Blob, Rows}
 
@@ -14,6 +15,9 @@ abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows:
 
   /** The scan reads nothing at or above this ref. */
   def end: Int
+
+  /** Whether the scan finds its rows by the indexes. */
+  def isOrdered: Boolean
 
   protected def advance(): Boolean
   protected def address: Long
@@ -46,12 +50,13 @@ abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows:
 final private[engine] class OpenFullScan(memory: Memory, log: StateLog, rows: Rows, bound: Int)
     extends OpenScan(memory, log, rows) {
   private val scan = log.scan(bound)
+  override def isOrdered: Boolean = false
   override val end: Int = if (bound == Record.NoBound) log.contents.end else bound
   override protected def advance(): Boolean = scan.advance()
   override protected def address: Long = scan.address
 }
 
-/** A scan over the rows of one rank in a version. */
+/** A scan over the rows of one rank in a version, or of what was there when it was opened. */
 final private[engine] class OpenRankScan(
     memory: Memory,
     log: StateLog,
@@ -60,31 +65,8 @@ final private[engine] class OpenRankScan(
     bound: Int
 ) extends OpenScan(memory, log, rows.filter(row => FirstByteRank.of(row._1) == rank)) {
   private val scan = log.scanRank(rank, bound)
-  override val end: Int = bound
+  override def isOrdered: Boolean = true
+  override val end: Int = if (bound == Record.NoBound) log.contents.end else bound
   override protected def advance(): Boolean = scan.advance()
   override protected def address: Long = scan.address
-}
-
-/**
- * A scan over the rows of one rank through a writer. Whether it shows what the writer changes
- * meanwhile is left open; a key that was not touched must come just once, and as it is.
- */
-final private[engine] class OpenLiveRankScan(
-    memory: Memory,
-    log: StateLog,
-    rows: Rows,
-    rank: Long,
-    now: () => Rows
-) extends OpenScan(memory, log, rows.filter(row => FirstByteRank.of(row._1) == rank)) {
-  private val scan = log.scanRank(rank, Record.NoBound)
-  override val end: Int = Record.NoBound
-  override protected def advance(): Boolean = scan.advance()
-  override protected def address: Long = scan.address
-
-  override protected def verifyRow(key: Blob, value: Blob): Assertion = {
-    assert(FirstByteRank.of(key) == rank, "a row of another rank")
-    assert(now().get(key).contains(value), "a row that is not there")
-  }
-
-  def touched(key: Blob): Unit = rest -= key
 }

@@ -1,5 +1,7 @@
 package io.cleancut.engine
 
+import java.nio.ByteBuffer
+
 import scala.collection.mutable
 import scala.util.Random
 
@@ -10,142 +12,191 @@ import io.cleancut.testkit.{Seeded, TestMemory}
 class OrderedIndexSuite extends AnyFunSuite with Seeded {
   import OrderedIndexSuite._
 
-  for ((name, pairs) <- Orders)
-    test(s"an index holds the pairs of a sorted set, inserted $name") {
+  for ((name, entries) <- Orders)
+    test(s"an index holds the entries of a sorted set, inserted $name") {
       forSeeds(4) { random =>
         using { both =>
-          pairs(random).foreach(both.insert)
-          both.verify()
+          entries(random).foreach(both.insert)
+          both.verify(random)
         }
       }
     }
 
-  test("an index holds the pairs of a sorted set through inserts and removals") {
+  test("an index holds the entries of a sorted set through inserts and removals") {
     forSeeds(10) { random =>
       using { both =>
         for (_ <- 0 until 6000)
-          if (random.nextInt(5) < 3) both.insert((random.nextInt(20).toLong, random.nextInt()))
-          else both.removeAny(random)
-        both.verify()
+          if (random.nextInt(5) < 3) both.insert(any(random)) else both.removeAny(random)
+        both.verify(random)
       }
     }
   }
 
-  test("an index that ran empty fills again") {
+  test("an index that ran empty has given its nodes back, and fills again") {
     using { both =>
       val random = new Random(1)
       for (_ <- 0 until 3) {
-        for (ref <- 1 to 1000) both.insert((ref % 3L, ref))
+        for (ref <- 1 to 5000) both.insert(Entry(ref % 3L, ref / 100L, ref))
         while (both.size > 0) both.removeAny(random)
-        both.verify()
+        both.verify(random)
+        assert(both.usedBytes == both.emptyBytes)
       }
-      for (ref <- 1000 to 1 by -1) both.insert((ref % 3L, ref))
-      both.verify()
+      for (ref <- 1000 to 1 by -1) both.insert(Entry(ref % 3L, 0L, ref))
+      both.verify(random)
+    }
+  }
+
+  test("a queue, filled at one end and emptied at the other, does not grow") {
+    using { both =>
+      var most = 0L
+      for (ref <- 1 to 50000) {
+        both.insert(Entry(ref.toLong, 0L, ref))
+        if (ref > 500) both.remove(Entry(ref - 500L, 0L, ref - 500))
+        if (ref == 5000) most = both.usedBytes
+      }
+      assert(both.usedBytes <= most * 2)
+      both.verify(new Random(1))
     }
   }
 
   test("a scan in pieces goes on after the last one, whatever was inserted and removed") {
     forSeeds(20) { random =>
       using { both =>
-        for (_ <- 0 until 500) both.insert((random.nextInt(3).toLong, random.nextInt()))
-        val before = both.refsOf(1L)
+        for (_ <- 0 until 500) both.insert(any(random))
+        val before = both.refs(1L)
         val piece = new Array[Int](1 + random.nextInt(9))
         var found = Vector.empty[Int]
-        var count = both.index.refsOf(1L, 0, piece)
+        val from = new Place(1L, 0L)
+        val to = new Place(2L, 0L)
+        var count = both.index.fill(from, to, piece)
         while (count > 0) {
           found ++= piece.take(count)
-          for (_ <- 0 until 20) both.insert((random.nextInt(3).toLong, random.nextInt()))
+          for (_ <- 0 until 20) both.insert(any(random))
           for (_ <- 0 until 20) both.removeAny(random)
-          count = both.index.refsOf(1L, found.last, piece)
+          count = both.index.fill(from, to, piece)
         }
-        assert(found == found.distinct.sortWith(Integer.compareUnsigned(_, _) < 0))
-        val kept = before.filter(both.refsOf(1L).toSet)
+        assert(found == found.distinct)
+        val kept = before.filter(both.refs(1L).toSet)
         assert(kept.forall(found.toSet))
       }
     }
   }
 
-  test("a pair that bounds a node is found beside a first child that took smaller ones") {
+  test("an entry that bounds a node is found beside a first child that took smaller ones") {
     using { both =>
       // Descending, so that every split leaves the first bound behind as it was.
-      for (ref <- Count to 1 by -1) both.insert((0L, ref))
-      for (ref <- 1 to Count) both.remove((0L, ref))
-      both.verify()
+      for (ref <- Count to 1 by -1) both.insert(Entry(0L, 0L, ref))
+      for (ref <- 1 to Count) both.remove(Entry(0L, 0L, ref))
+      both.verify(new Random(1))
     }
   }
 
-  test("removing a pair that is not there is refused") {
+  test("removing an entry that is not there is refused") {
     using { both =>
-      both.insert((1L, 5))
-      intercept[IllegalArgumentException](both.index.remove(1L, 6))
-      intercept[IllegalArgumentException](both.index.remove(2L, 5))
-      both.verify()
+      both.insert(Entry(1L, 2L, 5))
+      for (other <- Seq(Entry(1L, 2L, 6), Entry(1L, 1L, 5), Entry(2L, 2L, 5)))
+        intercept[IllegalArgumentException](both.index.remove(other.key)(_ == other.ref))
+      both.verify(new Random(1))
     }
   }
 
   private def using(body: Both => Any): Unit = TestMemory.using("checked") { owned =>
-    val both = new Both(new OrderedIndex(owned.memory, owned.account))
+    val both = new Both(owned)
     body(both)
     both.index.free()
   }
 }
 
 object OrderedIndexSuite {
-  private type Pair = (Long, Int)
-
   private val Count = 3000
 
-  /** Refs are unsigned: those above 2^31 come last. */
-  private val InOrder: Ordering[Pair] = (a, b) => {
-    val byRank = java.lang.Long.compare(a._1, b._1)
-    if (byRank != 0) byRank else Integer.compareUnsigned(a._2, b._2)
+  /** A place and a ref. Its key names the place. */
+  private case class Entry(major: Long, minor: Long, ref: Int) {
+    def key: Bytes = Bytes.of(ByteBuffer.allocate(16).putLong(major).putLong(minor).array)
   }
 
-  private val Orders: Seq[(String, Random => Seq[Pair])] = Seq(
-    "at random" -> (random => Seq.fill(Count)((random.nextLong(), random.nextInt()))),
-    "with few ranks" -> (random => Seq.fill(Count)((random.nextInt(5) - 2L, random.nextInt()))),
-    "with one rank" -> (random => Seq.fill(Count)((Long.MinValue, random.nextInt()))),
-    "ascending" -> (_ => (1 to Count).map(i => ((i / 100).toLong, i))),
-    "descending" -> (_ => (Count to 1 by -1).map(i => ((i / 100).toLong, i))),
-    "with refs around 2^31" -> (_ => (0 until Count).map(i => (7L, Int.MaxValue - Count / 2 + i)))
+  /** All numbers are unsigned: those with the highest bit come last. */
+  private val InOrder: Ordering[Entry] = (a, b) => {
+    val byMajor = java.lang.Long.compareUnsigned(a.major, b.major)
+    val byMinor = java.lang.Long.compareUnsigned(a.minor, b.minor)
+    if (byMajor != 0) byMajor
+    else if (byMinor != 0) byMinor
+    else Integer.compareUnsigned(a.ref, b.ref)
+  }
+
+  private def any(random: Random): Entry =
+    Entry(random.nextInt(5).toLong, random.nextInt(4) - 2L, random.nextInt())
+
+  private val Orders: Seq[(String, Random => Seq[Entry])] = Seq(
+    "at random" ->
+      (random => Seq.fill(Count)(Entry(random.nextLong(), random.nextLong(), random.nextInt()))),
+    "with few places" -> (random => Seq.fill(Count)(any(random))),
+    "with one place" -> (random => Seq.fill(Count)(Entry(Long.MinValue, -1L, random.nextInt()))),
+    "with one major number" -> (random => Seq.fill(Count)(Entry(-1L, random.nextLong(), 1))),
+    "ascending" -> (_ => (1 to Count).map(i => Entry((i / 100).toLong, 0L, i))),
+    "descending" -> (_ => (Count to 1 by -1).map(i => Entry((i / 100).toLong, 0L, i))),
+    "with refs around 2^31" ->
+      (_ => (0 until Count).map(i => Entry(7L, 7L, Int.MaxValue - Count / 2 + i)))
   )
 
+  private class KeyIsPlace(memory: Memory) extends KeyOrder {
+    private var place = new Place(0L, 0L)
+    override def locate(key: Bytes): Unit = {
+      val numbers = ByteBuffer.wrap(key.toArray(memory))
+      place = new Place(numbers.getLong, numbers.getLong)
+    }
+    override def major: Long = place.major
+    override def minor: Long = place.minor
+  }
+
   /** The index and the set that it must equal. */
-  private class Both(val index: OrderedIndex) {
-    private val pairs = mutable.TreeSet.empty[Pair](InOrder)
+  private class Both(owned: TestMemory.Owned) {
+    val index = new OrderedIndex(owned.memory, owned.account, new KeyIsPlace(owned.memory))
+    private val entries = mutable.TreeSet.empty[Entry](InOrder)
+    val emptyBytes: Long = usedBytes
 
-    def size: Int = pairs.size
+    def usedBytes: Long = owned.account.usedBytes
 
-    def insert(pair: Pair): Unit = if (pair._2 != 0 && pairs.add(pair)) {
-      index.insert(pair._1, pair._2)
+    def size: Int = entries.size
+
+    def insert(entry: Entry): Unit = if (entry.ref != 0 && entries.add(entry)) {
+      index.insert(entry.key, entry.ref)
     }
 
-    def removeAny(random: Random): Unit = if (pairs.nonEmpty) {
-      val near = (random.nextInt(22).toLong, random.nextInt())
-      val pair = pairs.rangeFrom(near).headOption.getOrElse(pairs.head)
-      remove(pair)
+    def removeAny(random: Random): Unit = if (entries.nonEmpty) {
+      remove(entries.rangeFrom(any(random)).headOption.getOrElse(entries.head))
     }
 
-    def remove(pair: Pair): Unit = {
-      pairs -= pair
-      index.remove(pair._1, pair._2)
+    def remove(entry: Entry): Unit = {
+      entries -= entry
+      index.remove(entry.key)(_ == entry.ref)
     }
 
-    def refsOf(rank: Long): Seq[Int] = {
+    def refs(major: Long): Seq[Int] =
+      between(new Place(major, 0L), if (major == -1L) null else new Place(major + 1, 0L))
+
+    private def between(from: Place, to: Place): Seq[Int] = {
       val piece = new Array[Int](37)
       Iterator
-        .iterate(Seq(0))(found => found ++ piece.take(index.refsOf(rank, found.last, piece)))
-        .sliding(2)
-        .collectFirst { case Seq(a, b) if a.length == b.length => a.tail }
-        .get
+        .continually(piece.take(index.fill(from, to, piece)).toSeq)
+        .takeWhile(_.nonEmpty)
+        .flatten
+        .toSeq
     }
 
-    def verify(): Unit = {
-      assert(index.size == pairs.size)
-      val ranks = pairs.toSeq.groupMap(_._1)(_._2)
-      ranks.take(300).foreach { case (rank, refs) => assert(refsOf(rank) == refs) }
-      for (absent <- Seq(Long.MaxValue, 1L << 40))
-        assert(ranks.contains(absent) || refsOf(absent).isEmpty)
+    def verify(random: Random): Unit = {
+      assert(index.size == entries.size)
+      assert(between(new Place(0L, 0L), null) == entries.toSeq.map(_.ref))
+      val majors = entries.toSeq.groupMap(_.major)(_.ref)
+      majors.take(100).foreach { case (major, found) => assert(refs(major) == found) }
+      for (_ <- 0 until 20) verifyRange(any(random), any(random))
+    }
+
+    private def verifyRange(a: Entry, b: Entry): Unit = {
+      val inside = entries.toSeq.filter { entry =>
+        InOrder.gteq(entry, a.copy(ref = 0)) && InOrder.lt(entry, b.copy(ref = 0))
+      }
+      assert(between(new Place(a.major, a.minor), new Place(b.major, b.minor)) == inside.map(_.ref))
     }
   }
 }

@@ -2,6 +2,7 @@ package io.cleancut.engine
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.OneFamily._
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Blob
@@ -87,7 +88,7 @@ class StateLogSuite extends AnyFunSuite with Seeded {
         log.put(Blob.bytes(Blob.of(i.toByte, (i >> 8).toByte)), Blob.bytes(Blob.of(1)))
       log.seal(Frames.version(1), keep = 1)
       var asked = 0
-      val copy = new Compaction(log, None, owned.memory, owned.account)
+      val copy = new Compaction(log, _ => None, owned.memory, owned.account)
       assert(!copy.copyOldest { () =>
         asked += 1
         asked < 3
@@ -119,7 +120,7 @@ class StateLogSuite extends AnyFunSuite with Seeded {
     }
 
   private def newLog(owned: TestMemory.Owned): StateLog =
-    new StateLog(Frames.Store, None, owned.memory, owned.account)
+    OneFamily.newLog(owned)
 
   private def valueOf(log: StateLog, owned: TestMemory.Owned, key: Blob): Option[Blob] = {
     val found = log.find(Blob.bytes(key), Record.NoBound)

@@ -2,14 +2,15 @@ package io.cleancut.format
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.engine.{Bytes, StateLog}
+import io.cleancut.engine.{Bytes, OneFamily}
+import io.cleancut.engine.OneFamily._
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.Frames
 
 /** A frame of several blocks, and all that can happen to one byte of it. */
 class FrameDamageSuite extends AnyFunSuite {
   private val frame = {
-    val log = new StateLog(Frames.Store, None)
+    val log = OneFamily.newLog()
     for (i <- 0 until 3000) log.put(row(i), Bytes.of(Array.fill(100)((i * 7 + i % 13).toByte)))
     val written = Frames.write(Frames.base(Frames.version(5), keys = 3000)) { writer =>
       log.seal(Frames.version(5), 1)
@@ -72,7 +73,7 @@ class FrameDamageSuite extends AnyFunSuite {
   private def row(i: Int): Bytes = Bytes.of(s"key-$i".getBytes)
 
   private def read(bytes: Array[Byte]): FrameTrailer = {
-    val log = new StateLog(Frames.Store, None)
+    val log = OneFamily.newLog()
     try Frames.read(frame.request, bytes)((reader, scratch) => log.load(reader, scratch))
     finally log.release()
   }

@@ -67,7 +67,7 @@ class FormatVectorsSuite extends AnyFunSuite {
   }
 
   private def load(reader: FrameReader, scratch: BlockScratch): Unit = {
-    val log = new StateLog(reader.identity.store, None)
+    val log = new StateLog(reader.identity.store, _ => None)
     try log.load(reader, scratch)
     finally log.release()
     ()

@@ -27,9 +27,8 @@ private[cleancut] object BaseWriter {
   ): Unit = {
     val file = context.files.create(target, FrameKind.Base)
     try {
-      val keys = Some(version.mark.keys)
-      val frame =
-        context.frame(FrameKind.Base, target, None, context.families, keys, file)
+      val keys = version.parts.map(part => part.family.schema.id -> part.mark.keys).toMap
+      val frame = context.frame(FrameKind.Base, target, None, version.schemas, keys, file)
       log.writeBase(version, frame)
       // Maintenance and a forced snapshot may both write this base; whoever was first, it is the
       // same.

@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-import io.cleancut.engine.{Compaction, StateLog}
+import io.cleancut.engine.{Compaction, Memory, StateLog}
 
 /**
  * Compacts logs, one at a time in each JVM, so that at most one copy is under way and takes memory.
@@ -34,8 +34,7 @@ private[cleancut] object Compactor extends Logging {
   private def compact(context: StoreContext, versions: StoreVersions, log: StateLog): Unit =
     try {
       val start = context.clock.monotonicNs()
-      val rank = context.newRank()
-      val compaction = new Compaction(log, rank)
+      val compaction = new Compaction(log, SparkKeyOrder.of(_, Memory.access))
       val isCopied =
         try compaction.copyOldest(() => versions.isCurrent(log))
         catch {
@@ -44,7 +43,7 @@ private[cleancut] object Compactor extends Logging {
             throw e
         }
       if (isCopied) {
-        versions.offer(log, compaction, rank)
+        versions.offer(log, compaction)
         val self = StoreUser(this, "the compaction")
         if (context.access.tryEnter(self)) context.access.leave(self)(versions.adoptCompaction())
         context.metrics.compacted(context.clock.monotonicNs() - start)

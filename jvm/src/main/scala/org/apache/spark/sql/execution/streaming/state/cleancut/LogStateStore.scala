@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.StructType
 import io.cleancut.StateVersion
 import io.cleancut.engine.{Bytes, DeltaWriter, Record, StateLog}
 import io.cleancut.error.Errors
-import io.cleancut.format.{FrameKind, FrameWriter, Parent}
+import io.cleancut.format.{FamilySchema, FrameKind, FrameWriter, Parent}
 
 /** How a task opened a store for writing. */
 final private[cleancut] case class WriteRequest(
@@ -35,46 +35,137 @@ final private[cleancut] class LogStateStore(
     context: StoreContext,
     versions: StoreVersions,
     stay: StoreStay,
-    current: StoreVersions.Current,
+    log: StateLog,
     request: WriteRequest
-) extends StoreHandle(context, current, Record.NoBound)
-    with StateStore {
+) extends StoreHandle(context, log) {
   import LogStateStore._
 
   private val start: StateLog.Version = log.latest
   private val target = StateVersion(request.version + 1, StateVersion.newId(context.clock))
   private val delta: Option[Delta] = if (request.withoutDelta) None else Some(new Delta)
-  private val keyBytes = new Bytes
-  private val valueBytes = new Bytes
-
   @volatile private var state: State = Updating
   // An error in the middle of a change leaves the log in doubt; it is not used again.
   @volatile private var isLogSound = true
+
+  log.declare(context.families.default)
 
   override def version: Long = request.version
 
   override def put(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit = {
     gate.enter()
     try {
-      verifyUse("put", colFamilyName)
+      val family = use("put", colFamilyName)
       requireKey(key)
       require(value != null, "Cannot put a null value")
       try {
-        log.put(point(keyBytes, key), point(valueBytes, value))
-        if (delta.isDefined) delta.get.writer.keepUp()
+        family.table.put(point(family, key), pointValue(family, value))
+        if (family.cursor != null) family.cursor.keepUp()
       } catch { case e: Throwable => throw inDoubt(e) }
     } finally gate.leave()
   }
 
+  override def putList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
+    gate {
+      val family = useMultiValued("putList", colFamilyName)
+      requireKey(key)
+      requireValues(values, "put")
+      changing(family) {
+        val bytes = point(family, key)
+        if (values.isEmpty) family.table.remove(bytes)
+        else {
+          family.table.put(bytes, pointValue(family, values.head))
+          values.tail.foreach(value => family.table.merge(bytes, pointValue(family, value)))
+        }
+      }
+    }
+
+  override def merge(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit = {
+    gate.enter()
+    try {
+      val family = useMultiValued("merge", colFamilyName)
+      requireKey(key)
+      require(value != null, "Cannot merge a null value")
+      changing(family)(family.table.merge(point(family, key), pointValue(family, value)))
+    } finally gate.leave()
+  }
+
+  override def mergeList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
+    gate {
+      val family = useMultiValued("mergeList", colFamilyName)
+      requireKey(key)
+      requireValues(values, "merge")
+      changing(family) {
+        val bytes = point(family, key)
+        values.foreach(value => family.table.merge(bytes, pointValue(family, value)))
+      }
+    }
+
   override def remove(key: UnsafeRow, colFamilyName: String): Unit = {
     gate.enter()
     try {
-      verifyUse("remove", colFamilyName)
+      val family = use("remove", colFamilyName)
       requireKey(key)
       try
-        if (log.remove(point(keyBytes, key)) && delta.isDefined) delta.get.writer.keepUp()
+        if (family.table.remove(point(family, key)) && family.cursor != null) family.cursor.keepUp()
       catch { case e: Throwable => throw inDoubt(e) }
     } finally gate.leave()
+  }
+
+  override def deleteRange(
+      beginKey: UnsafeRow,
+      endKey: UnsafeRow,
+      colFamilyName: String
+  ): Unit = gate {
+    val family = use("deleteRange", colFamilyName)
+    if (beginKey == null || endKey == null) {
+      throw new IllegalStateException("Begin and end key cannot be null")
+    }
+    val order = family.order.collect { case range: RangeOrder => range }.getOrElse {
+      throw new IllegalStateException(NeedsRange)
+    }
+    val stretch = order.rangeStretch(Some(beginKey), Some(endKey))
+    val rows = family.scan(stretch)
+    val row = new UnsafeRow(family.keyFields)
+    while (rows.advance()) {
+      val at = Record.keyAddress(rows.address)
+      row.pointTo(null, at, Record.keyLength(memory, rows.address))
+      if (stretch.accepts(row)) changing(family)(family.table.remove(point(family, row)))
+    }
+  }
+
+  override def createColFamilyIfAbsent(
+      colFamilyName: String,
+      keySchema: StructType,
+      valueSchema: StructType,
+      keyStateEncoderSpec: KeyStateEncoderSpec,
+      useMultipleValuesPerKey: Boolean,
+      isInternal: Boolean
+  ): Unit = gate {
+    verifyOpen("createColFamilyIfAbsent")
+    val schema = context.families.create(
+      colFamilyName,
+      keyStateEncoderSpec,
+      valueSchema,
+      useMultipleValuesPerKey,
+      isInternal
+    )
+    if (!log.family(colFamilyName).exists(_.schema == schema)) {
+      log.declare(schema)
+      forget(colFamilyName)
+    }
+  }
+
+  override def removeColFamilyIfExists(colFamilyName: String): Boolean = gate {
+    verifyOpen("removeColFamilyIfExists")
+    context.families.checkChange("remove_col_family", colFamilyName, isInternal = false)
+    val isDropped =
+      try log.drop(colFamilyName)
+      catch { case e: Throwable => throw inDoubt(e) }
+    if (isDropped) {
+      context.families.remove(colFamilyName)
+      forget(colFamilyName)
+    }
+    isDropped
   }
 
   override def commit(): Long = {
@@ -123,8 +214,7 @@ final private[cleancut] class LogStateStore(
 
   override def metrics: StateStoreMetrics = {
     verifyEnded("metrics")
-    val sizes: Map[StateStoreCustomMetric, Long] =
-      Map(StoreMetrics.LiveBytes -> log.liveBytes, StoreMetrics.DeadBytes -> log.deadBytes)
+    val sizes: Map[StateStoreCustomMetric, Long] = StoreMetrics.sizes(log)
     StateStoreMetrics(log.keys, log.usedBytes, context.metrics.drain() ++ sizes)
   }
 
@@ -139,30 +229,33 @@ final private[cleancut] class LogStateStore(
     )
   }
 
-  override def putList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
-    throw unsupported("putList", OneValue)
+  override protected def openFamily(name: String): Option[FamilyHandle] =
+    log.family(name).map { family =>
+      val opened = new FamilyHandle(family.schema, family.table, Record.NoBound, memory)
+      delta.foreach(d => opened.cursor = d.writer.cursor(family))
+      opened
+    }
 
-  override def merge(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit =
-    throw unsupported("merge", OneValue)
-
-  override def mergeList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
-    throw unsupported("mergeList", OneValue)
-
-  override def createColFamilyIfAbsent(
-      colFamilyName: String,
-      keySchema: StructType,
-      valueSchema: StructType,
-      keyStateEncoderSpec: KeyStateEncoderSpec,
-      useMultipleValuesPerKey: Boolean,
-      isInternal: Boolean
-  ): Unit =
-    throw StateStoreErrors.multipleColumnFamiliesNotSupported(ProviderName)
-
-  override def removeColFamilyIfExists(colFamilyName: String): Boolean =
-    throw StateStoreErrors.removingColumnFamiliesNotSupported(ProviderName)
-
-  override protected def verifyOpen(operation: String): Unit =
+  override private[cleancut] def verifyOpen(operation: String): Unit =
     if (state != Updating) throw outOfOrder(operation)
+
+  /** Runs a change, and lets the delta keep up with it. */
+  private def changing(family: FamilyHandle)(change: => Any): Unit =
+    try {
+      change
+      if (family.cursor != null) family.cursor.keepUp()
+    } catch { case e: Throwable => throw inDoubt(e) }
+
+  private def point(family: FamilyHandle, key: UnsafeRow): Bytes =
+    family.point(family.keyBytes, key)
+
+  private def pointValue(family: FamilyHandle, value: UnsafeRow): Bytes =
+    family.point(family.valueBytes, value)
+
+  private def requireValues(values: Array[UnsafeRow], operation: String): Unit = {
+    require(values != null, s"Cannot $operation a null value")
+    require(!values.contains(null), s"Cannot $operation a null value in the array")
+  }
 
   private def inDoubt(cause: Throwable): Throwable = {
     isLogSound = false
@@ -182,23 +275,26 @@ final private[cleancut] class LogStateStore(
     if (state != Committed && state != Aborted) throw outOfOrder(operation)
 
   /** The file of this commit, and what writes it while the task works. */
-  final private class Delta {
-    val file: PendingFile = context.files.create(target, FrameKind.Delta)
-    val writer: DeltaWriter = log.deltaTo(() => frame)
-    private lazy val frame: FrameWriter = context.frame(
-      FrameKind.Delta,
-      target,
-      Some(Parent(start.number, start.id)),
-      versions.familiesFor(start.number),
-      None,
-      file
-    )
+  final private class Delta extends DeltaWriter.Frames {
+    var file: PendingFile = context.files.create(target, FrameKind.Delta)
+    val writer: DeltaWriter = log.deltaTo(this)
+    private var frame: FrameWriter = _
+
+    override def begin(families: Seq[FamilySchema]): FrameWriter = {
+      if (frame != null) {
+        file.cancel()
+        file = context.files.create(target, FrameKind.Delta)
+      }
+      val parent = Some(Parent(start.number, start.id))
+      frame = context.frame(FrameKind.Delta, target, parent, families, Map.empty, file)
+      frame
+    }
 
     def commit(): Unit = {
       writer.finish()
       file.commit()
       context.metrics.commitBytes.addAndGet(frame.sizeBytes)
-      versions.deltaWritten(target.number, frame.sizeBytes)
+      versions.deltaWritten(frame.sizeBytes)
     }
   }
 
@@ -209,8 +305,8 @@ final private[cleancut] class LogStateStore(
 }
 
 private[cleancut] object LogStateStore {
-  private val OneValue = "a key has one value in this store"
-  private val ProviderName = "CleancutStateStoreProvider"
+  private val NeedsRange =
+    "deleteRange requires a RangeKeyScanStateEncoderSpec for ordered key encoding"
 
   sealed abstract private class State(name: String) {
     override def toString: String = name

@@ -4,7 +4,6 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 
-import org.apache.spark.internal.Logging
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
@@ -17,11 +16,16 @@ import io.cleancut.protocol.{BasePlan, Retention}
  * Spark's contract for a state store provider, over a [[io.cleancut.engine.StateLog]] for each
  * store and frames below the checkpoint location.
  *
+ * It is a subclass of Spark's RocksDB provider because Spark 4.3 gives the newer state formats of
+ * stream-stream joins to that class and its subclasses only, and falls back to an older format
+ * without a word for any other. Nothing of it is used: every method is overridden, and RocksDB is
+ * never loaded.
+ *
  * Order of calls: `init` once; then any number of times `getStore` or `getReadStore`, each followed
  * by `commit` or `abort`, or `release`; `do…Maintenance` at any time, in other threads; `close`
  * once, possibly while a handle is still open, which then keeps its memory until it is done.
  */
-class LogStateStoreProvider extends StateStoreProvider with Logging {
+class LogStateStoreProvider extends RocksDBStateStoreProvider {
   @volatile private var context: StoreContext = _
   @volatile private var versions: StoreVersions = _
   @volatile private var cleanedTo = 0L
@@ -37,9 +41,17 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
       useMultipleValuesPerKey: Boolean,
       stateSchemaProvider: Option[StateSchemaProvider]
   ): Unit = {
-    StoreContext.check(useColumnFamilies, useMultipleValuesPerKey, keyStateEncoderSpec)
-    val request =
-      InitRequest(stateStoreId, keySchema, valueSchema, keyStateEncoderSpec, storeConfs, hadoopConf)
+    StoreContext.check(useColumnFamilies, useMultipleValuesPerKey, storeConfs)
+    val request = InitRequest(
+      stateStoreId,
+      keySchema,
+      valueSchema,
+      keyStateEncoderSpec,
+      useColumnFamilies,
+      useMultipleValuesPerKey,
+      storeConfs,
+      hadoopConf
+    )
     context = new StoreContext(request, Clock.System)
     versions = new StoreVersions(context)
   }
@@ -60,7 +72,7 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
     }
   }
 
-  override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore =
+  override def getReadStore(version: Long, uniqueId: Option[String]): StateStore =
     loading(version) {
       StoreStay.open(context, versions, version)(openForRead(version, uniqueId, _))(_.release())
     }
@@ -106,18 +118,22 @@ class LogStateStoreProvider extends StateStoreProvider with Logging {
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = StoreMetrics.all
 
+  override def supportedInstanceMetrics: Seq[StateStoreInstanceMetric] = Nil
+
+  override def logName: String = classOf[LogStateStoreProvider].getName
+
   private def openForWrite(request: WriteRequest, stay: StoreStay): LogStateStore = {
-    val current =
+    val log =
       if (request.withoutDelta) versions.openEmpty(request.version, request.baseId)
       else versions.openForWrite(request.version, request.baseId)
-    stay.keep(current.log)
-    new LogStateStore(context, versions, stay, current, request)
+    stay.keep(log)
+    new LogStateStore(context, versions, stay, log, request)
   }
 
   private def openForRead(version: Long, id: Option[String], stay: StoreStay): LogReadStateStore = {
-    val (current, read) = versions.openForRead(version, id)
-    stay.keep(current.log)
-    new LogReadStateStore(context, stay, current, read)
+    val (log, read) = versions.openForRead(version, id)
+    stay.keep(log)
+    new LogReadStateStore(context, stay, log, read)
   }
 
   private def loading[A](version: Long)(body: => A): A = {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.Settings
-import io.cleancut.engine.{Memory, RankOf, StateLog}
+import io.cleancut.engine.{Memory, StateLog}
 import io.cleancut.error.Errors
 import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
 
@@ -21,6 +21,8 @@ final private[cleancut] case class InitRequest(
     keySchema: StructType,
     valueSchema: StructType,
     encoder: KeyStateEncoderSpec,
+    usesFamilies: Boolean,
+    isMultiValued: Boolean,
     conf: StateStoreConf,
     hadoopConf: Configuration
 )
@@ -43,46 +45,30 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
 
   val gate = new Gate
 
-  @volatile private var isValidated = false
+  // Column families have schemas of their own, which Spark does not validate.
+  @volatile private var isValidated = request.usesFamilies
 
   val access = new StoreAccess(store, settings.acquireTimeoutMs, clock)
 
   /** How many of the latest versions stay in memory: the one to write on, at least. */
   val versionsInMemory: Int = Math.max(request.conf.maxVersionsToRetainInMemory, 1)
 
-  val families: Seq[FamilySchema] = Seq(
-    FamilySchema(
-      StateLog.DefaultFamily,
-      StateStore.DEFAULT_COL_FAMILY_NAME,
-      request.keySchema.json,
-      request.valueSchema.json,
-      request.encoder.json
-    )
-  )
+  val families = new StoreFamilies(request)
 
-  /** A new one for each log, since it reuses its rows and is not thread-safe. */
-  def newRank(): Option[PrefixRank] = request.encoder match {
-    case spec: PrefixKeyScanStateEncoderSpec =>
-      Some(new PrefixRank(spec.keySchema, spec.numColsPrefixKey, Memory.access))
-    case _ => None
-  }
-
-  def newLog(rank: Option[RankOf]): StateLog = new StateLog(store, rank)
+  def newLog(): StateLog = new StateLog(store, SparkKeyOrder.of(_, Memory.access))
 
   def frame(
       kind: FrameKind,
       version: StateVersion,
       parent: Option[Parent],
       families: Seq[FamilySchema],
-      keys: Option[Long],
+      familyKeys: Map[Int, Long],
       out: PendingFile
-  ): FrameWriter =
-    new FrameWriter(
-      kind,
-      FrameIdentity(store, version, parent, families, keys),
-      settings.compressionLevel,
-      out
-    )
+  ): FrameWriter = {
+    val keys = if (kind == FrameKind.Base) Some(familyKeys.values.sum) else None
+    val identity = FrameIdentity(store, version, parent, families, keys, familyKeys)
+    new FrameWriter(kind, identity, settings.compressionLevel, out)
+  }
 
   lazy val providerId: StateStoreProviderId = StateStoreProviderId(
     request.id,
@@ -115,27 +101,20 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
 private[cleancut] object StoreContext {
 
   /** Refuses what this release cannot do, before anything is touched. */
-  def check(
-      useColumnFamilies: Boolean,
-      useMultipleValues: Boolean,
-      encoder: KeyStateEncoderSpec
-  ) = {
+  def check(usesFamilies: Boolean, isMultiValued: Boolean, conf: StateStoreConf): Unit = {
     if (ByteOrder.nativeOrder != ByteOrder.LITTLE_ENDIAN) {
       throw Errors.platformUnsupported("the processor is big-endian")
     }
-    if (useColumnFamilies || useMultipleValues) {
+    require(
+      usesFamilies || !isMultiValued,
+      "Multiple values per key support requires column families to be enabled."
+    )
+    if (conf.stateStoreEncodingFormat != StateStoreEncoding.UnsafeRow.toString) {
       throw Errors.unsupportedFeature(
-        "column families",
-        "transformWithState and stream-stream joins of state format 3 and above need them"
+        s"the state encoding ${conf.stateStoreEncodingFormat}",
+        "rows are stored as Spark's UnsafeRow; leave " +
+          "spark.sql.streaming.stateStore.encodingFormat at its default"
       )
-    }
-    encoder match {
-      case _: NoPrefixKeyStateEncoderSpec | _: PrefixKeyScanStateEncoderSpec => ()
-      case other                                                             =>
-        throw Errors.unsupportedFeature(
-          s"the key encoding ${other.getClass.getSimpleName}",
-          "keys are stored plain or ordered by prefix"
-        )
     }
   }
 }

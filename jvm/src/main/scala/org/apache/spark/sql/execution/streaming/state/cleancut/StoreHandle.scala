@@ -1,30 +1,27 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
+import java.util.HashMap
+
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.StructType
 
-import io.cleancut.engine.{Bytes, Memory, Record, StateLog}
-import io.cleancut.error.Errors
+import io.cleancut.engine.{Memory, StateLog}
 
 /**
  * The reading half of a store that was opened for a task. A row that it returns stays as it is
- * until the task ends; the row object itself is reused by the next read, as with Spark's own
- * providers.
- *
- * @param bound
- *   the end of the version that is read, or [[Record.NoBound]] to read one's own writes
+ * until the task ends; the row object itself is reused by the next read of the same column family,
+ * as with Spark's own providers.
  */
-abstract private[cleancut] class StoreHandle(
-    context: StoreContext,
-    val open: StoreVersions.Current,
-    bound: Int
-) extends ReadStateStore {
+abstract private[cleancut] class StoreHandle(context: StoreContext, protected val log: StateLog)
+    extends StateStore
+    with SupportsReusableIterator {
+  import StoreHandle._
 
-  protected val log: StateLog = open.log
   protected val memory: Memory = Memory.access
   protected val gate: Gate = context.gate
-  private val keyBytes = new Bytes
-  private val valueRow = new UnsafeRow(context.request.valueSchema.length)
+  private val families = new HashMap[String, FamilyHandle]
+  private var lastUsed: FamilyHandle = _
 
   override def id: StateStoreId = context.request.id
 
@@ -32,161 +29,196 @@ abstract private[cleancut] class StoreHandle(
    * Throws if the handle is not open any more. It is called inside the gate, as is every change of
    * that state: so no thread of the task can still be at the memory when another ends its use.
    */
-  protected def verifyOpen(operation: String): Unit
+  private[cleancut] def verifyOpen(operation: String): Unit
+
+  /** The family in the version that is open; none if it has nothing of it and none was declared. */
+  protected def openFamily(name: String): Option[FamilyHandle]
+
+  private[cleancut] def guarded[A](operation: String)(body: => A): A = gate {
+    verifyOpen(operation)
+    body
+  }
+
+  private[cleancut] def validate(key: UnsafeRow, value: UnsafeRow): Unit =
+    context.validate(key, value)
 
   override def get(key: UnsafeRow, colFamilyName: String): UnsafeRow = {
     gate.enter()
     try {
-      val address = find(key, "get", colFamilyName)
-      if (address == 0L) null
+      val family = use("get", colFamilyName)
+      requireKey(key)
+      val found = family.find(key)
+      if (found == 0L) null
       else {
-        val keyLength = Record.keyLength(memory, address)
-        valueRow.pointTo(
-          null,
-          Record.valueAddress(address, keyLength),
-          Record.valueLength(memory, address)
-        )
-        context.validate(key, valueRow)
-        valueRow
+        val value = family.valueAt(found)
+        context.validate(key, value)
+        value
       }
     } finally gate.leave()
   }
 
   override def keyExists(key: UnsafeRow, colFamilyName: String): Boolean = {
     gate.enter()
-    try find(key, "keyExists", colFamilyName) != 0L
-    finally gate.leave()
+    try {
+      val family = use("keyExists", colFamilyName)
+      requireKey(key)
+      family.find(key) != 0L
+    } finally gate.leave()
   }
 
-  override def iterator(colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
-    val rows = gate {
-      verifyUse("iterator", colFamilyName)
-      log.scan(bound)
-    }
-    wrap(new RowIterator {
-      override protected def advance(): Boolean = rows.advance()
-      override protected def address: Long = rows.address
-    })
+  override def multiGet(keys: Array[UnsafeRow], colFamilyName: String): Iterator[UnsafeRow] = {
+    if (keys == null || keys.contains(null)) throw new IllegalStateException("Keys cannot be null")
+    val wanted = keys.map(_.copy())
+    guarded("multiGet")(use("multiGet", colFamilyName))
+    wanted.iterator.map(get(_, colFamilyName))
   }
+
+  override def valuesIterator(key: UnsafeRow, colFamilyName: String): Iterator[UnsafeRow] = gate {
+    val family = useMultiValued("valuesIterator", colFamilyName)
+    requireKey(key)
+    val found = family.find(key)
+    if (found == 0L) Iterator.empty
+    else {
+      val value = new UnsafeRow(family.valueFields)
+      family.valuesAt(found).iterator.map { address =>
+        verifyOpen("valuesIterator")
+        family.pointAt(value, address)
+      }
+    }
+  }
+
+  override def iterator(colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
+    scanAll("iterator", colFamilyName, eachValue = false)
+
+  override def iteratorWithMultiValues(colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
+    scanAll("iteratorWithMultiValues", colFamilyName, eachValue = true)
 
   override def prefixScan(
       prefixKey: UnsafeRow,
       colFamilyName: String
-  ): StateStoreIterator[UnsafeRowPair] = {
-    val rank = open.rank.getOrElse(throw unsupported("prefixScan", "the keys are not ordered"))
-    // The caller may reuse its row while the scan is open.
-    val prefix = prefixKey.copy()
-    val rows = gate {
-      verifyUse("prefixScan", colFamilyName)
-      log.scanRank(rank.rankOfPrefix(prefix), bound)
-    }
-    wrap(new RowIterator {
-      override protected def advance(): Boolean = rows.advance()
-      override protected def address: Long = rows.address
-      override protected def accepts(key: UnsafeRow): Boolean = rank.hasPrefix(key, prefix)
-    })
-  }
-
-  override def valuesIterator(key: UnsafeRow, colFamilyName: String): Iterator[UnsafeRow] =
-    throw unsupported("valuesIterator", StoreHandle.OneValue)
+  ): StateStoreIterator[UnsafeRowPair] =
+    scan("prefixScan", colFamilyName, NeedsPrefix, eachValue = false)(_.prefixStretch(prefixKey))
 
   override def prefixScanWithMultiValues(
       prefixKey: UnsafeRow,
       colFamilyName: String
   ): StateStoreIterator[UnsafeRowPair] =
-    throw unsupported("prefixScanWithMultiValues", StoreHandle.OneValue)
+    scan("prefixScanWithMultiValues", colFamilyName, NeedsPrefix, eachValue = true)(
+      _.prefixStretch(prefixKey)
+    )
 
-  override def iteratorWithMultiValues(colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
-    throw unsupported("iteratorWithMultiValues", StoreHandle.OneValue)
+  override def rangeScan(
+      startKey: Option[UnsafeRow],
+      endKey: Option[UnsafeRow],
+      colFamilyName: String
+  ): StateStoreIterator[UnsafeRowPair] =
+    scan("rangeScan", colFamilyName, NeedsRange, eachValue = false)(
+      _.rangeStretch(startKey, endKey)
+    )
 
-  override def allColumnFamilyNames: Set[String] = Set(StateStore.DEFAULT_COL_FAMILY_NAME)
+  override def rangeScanWithMultiValues(
+      startKey: Option[UnsafeRow],
+      endKey: Option[UnsafeRow],
+      colFamilyName: String
+  ): StateStoreIterator[UnsafeRowPair] =
+    scan("rangeScanWithMultiValues", colFamilyName, NeedsRange, eachValue = true)(
+      _.rangeStretch(startKey, endKey)
+    )
 
-  final protected def verifyUse(operation: String, family: String): Unit = {
-    verifyOpen(operation)
-    if (family != StateStore.DEFAULT_COL_FAMILY_NAME) {
-      throw unsupported(s"the column family $family", StoreHandle.OneFamily)
+  override def reusableIterator(colFamilyName: String): ReusableIterator[UnsafeRowPair] = gate {
+    val family = use("iterator", colFamilyName)
+    val rows = new StoreRows(this, family, family.scanAll(), SparkKeyOrder.All, eachValue = false)
+    // Ranged families are walked in their order from the start on.
+    family.order.filter(_.isRanged).foreach { order =>
+      val all = order.rangeStretch(None, None)
+      rows.restart(family.scan(all), all.accepts)
     }
+    new ReusableIterator[UnsafeRowPair] {
+      override def refreshAndSeekToPrefix(prefix: UnsafeRow): Unit = guarded("iterator") {
+        val order = family.order.getOrElse(throw new IllegalArgumentException(NeedsRange))
+        val stretch = order.from(prefix)
+        rows.restart(family.scan(stretch), stretch.accepts)
+      }
+      override def hasNext: Boolean = rows.hasNext
+      override def next(): UnsafeRowPair = rows.next()
+      override def close(): Unit = rows.close()
+    }
+  }
+
+  override def registerColFamily(
+      colFamilyName: String,
+      keySchema: StructType,
+      valueSchema: StructType,
+      keyStateEncoderSpec: KeyStateEncoderSpec,
+      useMultipleValuesPerKey: Boolean,
+      isInternal: Boolean
+  ): Unit = {
+    context.families.create(
+      colFamilyName,
+      keyStateEncoderSpec,
+      valueSchema,
+      useMultipleValuesPerKey,
+      isInternal
+    )
+    ()
+  }
+
+  override def allColumnFamilyNames: Set[String] =
+    log.families.map(_.schema.name).toSet + StateStore.DEFAULT_COL_FAMILY_NAME
+
+  /** The family for an operation inside the gate, or Spark's own error. */
+  final protected def use(operation: String, name: String): FamilyHandle = {
+    verifyOpen(operation)
+    if (lastUsed != null && (lastUsed.name eq name)) lastUsed
+    else {
+      var family = families.get(name)
+      if (family == null) {
+        context.families.checkName(operation, name)
+        family = openFamily(name).getOrElse {
+          throw StateStoreErrors.unsupportedOperationOnMissingColumnFamily(operation, name)
+        }
+        families.put(name, family)
+      }
+      lastUsed = family
+      family
+    }
+  }
+
+  final protected def useMultiValued(operation: String, name: String): FamilyHandle = {
+    val family = use(operation, name)
+    if (!family.isMultiValued) throw new IllegalStateException(s"$operation $NeedsLists")
+    family
+  }
+
+  /** Forgets what was found for a family, because it was declared anew or dropped. */
+  final protected def forget(name: String): Unit = {
+    families.remove(name)
+    lastUsed = null
   }
 
   final protected def requireKey(key: UnsafeRow): Unit =
     if (key == null) throw new IllegalStateException("Key cannot be null")
 
-  final protected def unsupported(feature: String, reason: String): Throwable =
-    Errors.unsupportedFeature(feature, reason)
-
-  final protected def point(bytes: Bytes, row: UnsafeRow): Bytes =
-    bytes.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
-
-  private def find(key: UnsafeRow, operation: String, family: String): Long = {
-    verifyUse(operation, family)
-    requireKey(key)
-    log.find(point(keyBytes, key), bound)
+  private def scanAll(operation: String, name: String, eachValue: Boolean) = gate {
+    val family = if (eachValue) useMultiValued(operation, name) else use(operation, name)
+    wrap(new StoreRows(this, family, family.scanAll(), SparkKeyOrder.All, eachValue))
   }
 
-  private def wrap(rows: RowIterator): StateStoreIterator[UnsafeRowPair] =
+  private def scan(operation: String, name: String, needs: String, eachValue: Boolean)(
+      stretchOf: SparkKeyOrder => SparkKeyOrder.Stretch
+  ): StateStoreIterator[UnsafeRowPair] = gate {
+    val family = if (eachValue) useMultiValued(operation, name) else use(operation, name)
+    val order = family.order.getOrElse(throw new IllegalArgumentException(needs))
+    val stretch = stretchOf(order)
+    wrap(new StoreRows(this, family, family.scan(stretch), stretch.accepts, eachValue))
+  }
+
+  private def wrap(rows: StoreRows): StateStoreIterator[UnsafeRowPair] =
     new StateStoreIterator(rows, () => rows.close())
-
-  /** Walks records; the pair and its rows are reused from one row to the next. */
-  abstract private class RowIterator extends Iterator[UnsafeRowPair] {
-    private val key = new UnsafeRow(context.request.keySchema.length)
-    private val value = new UnsafeRow(context.request.valueSchema.length)
-    private val pair = new UnsafeRowPair(key, value)
-    private val candidate = new UnsafeRow(context.request.keySchema.length)
-    private var state = RowIterator.Unknown
-    private var keyLength = 0
-    private var valueLength = 0
-
-    protected def advance(): Boolean
-    protected def address: Long
-    protected def accepts(key: UnsafeRow): Boolean = true
-
-    // Rows are pointed at only in next(): the previous pair stays readable until then.
-    override def hasNext: Boolean = {
-      if (state == RowIterator.Unknown) {
-        gate.enter()
-        try {
-          verifyOpen("iterator")
-          var found = advance()
-          while (found && !accepts(pointKey(candidate))) found = advance()
-          state = if (found) RowIterator.Ready else RowIterator.Ended
-          if (found) measure()
-        } finally gate.leave()
-      }
-      state == RowIterator.Ready
-    }
-
-    override def next(): UnsafeRowPair = {
-      if (!hasNext) throw new NoSuchElementException("no more rows")
-      // The handle may have ended since hasNext, and the row with it.
-      verifyOpen("iterator")
-      state = RowIterator.Unknown
-      key.pointTo(null, Record.keyAddress(address), keyLength)
-      value.pointTo(null, Record.valueAddress(address, keyLength), valueLength)
-      context.validate(key, value)
-      pair
-    }
-
-    def close(): Unit = state = RowIterator.Ended
-
-    private def measure(): Unit = {
-      keyLength = Record.keyLength(memory, address)
-      valueLength = Record.valueLength(memory, address)
-    }
-
-    private def pointKey(row: UnsafeRow): UnsafeRow = {
-      row.pointTo(null, Record.keyAddress(address), Record.keyLength(memory, address))
-      row
-    }
-  }
-
-  private object RowIterator {
-    val Unknown = 0
-    val Ready = 1
-    val Ended = 2
-  }
 }
 
 private[cleancut] object StoreHandle {
-  private val OneValue = "a key has one value in this store"
-  private val OneFamily = "this store has only the default column family"
+  private val NeedsPrefix = "Prefix scan requires setting prefix key!"
+  private val NeedsRange = "Range scan requires an encoder that supports range scanning!"
+  private val NeedsLists = "requires an encoder that supports multiple values for a single key."
 }

@@ -9,6 +9,8 @@ import org.apache.spark.sql.execution.streaming.state.{
   StateStoreCustomTimingMetric
 }
 
+import io.cleancut.engine.StateLog
+
 /**
  * What a provider counts. Spark sums each metric over the partitions of an operator and shows it in
  * the query's progress. Counts and times cover what happened since the last report; sizes are those
@@ -69,6 +71,10 @@ private[cleancut] object StoreMetrics {
     "cleancutDeadBytes",
     "bytes of replaced and removed rows that wait for compaction"
   )
+
+  /** Sizes of the moment. */
+  def sizes(log: StateLog): Map[StateStoreCustomMetric, Long] =
+    Map(LiveBytes -> log.liveBytes, DeadBytes -> log.deadBytes)
 
   private val CommitTime =
     StateStoreCustomTimingMetric("cleancutCommitMs", "time to write deltas at commit")

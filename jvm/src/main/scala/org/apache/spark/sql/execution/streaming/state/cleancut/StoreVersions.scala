@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 import io.cleancut.StateVersion
 import io.cleancut.engine.{Compaction, StateLog}
 import io.cleancut.error.Errors
-import io.cleancut.format.{FamilySchema, FrameKind, FrameReader, Parent}
+import io.cleancut.format.{FrameKind, FrameReader, Parent}
 import io.cleancut.protocol.{BasePlan, Chain}
 
 /**
@@ -19,8 +19,8 @@ import io.cleancut.protocol.{BasePlan, Chain}
 final private[cleancut] class StoreVersions(context: StoreContext) {
   import StoreVersions._
 
-  private var current: Option[Current] = None
-  private var pending: Option[(StateLog, Compaction, Option[PrefixRank])] = None
+  private var current: Option[StateLog] = None
+  private var pending: Option[(StateLog, Compaction)] = None
   private var isClosed = false
   private var isCompacting = false
 
@@ -29,39 +29,28 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private var baseSizeBytes = 0L
   private var deltaSizeBytes = 0L
 
-  // The version from which on the chain has the schemas of this provider; none if it has others. A
-  // task that is tried again goes back behind what it wrote.
-  private var familiesSince = Long.MaxValue
-
   /** The log, rewound to this very version so that it can be written on. */
-  def openForWrite(number: Long, id: Option[String]): Current = {
+  def openForWrite(number: Long, id: Option[String]): StateLog = {
     val open = inMemory(number, id).flatMap { case (open, version) => rewound(open, version) }
     open.getOrElse(load(number, id))
   }
 
   /** A log that serves this version, and the version in it. */
-  def openForRead(number: Long, id: Option[String]): (Current, StateLog.Version) =
+  def openForRead(number: Long, id: Option[String]): (StateLog, StateLog.Version) =
     inMemory(number, id).getOrElse {
       val loaded = load(number, id)
-      (loaded, loaded.log.latest)
+      (loaded, loaded.latest)
     }
 
   /** An empty log that stands at this version, for a state that is written anew. */
-  def openEmpty(number: Long, id: Option[String]): Current = {
-    val rank = context.newRank()
-    val log = context.newLog(rank)
+  def openEmpty(number: Long, id: Option[String]): StateLog = {
+    val log = context.newLog()
     log.startAt(number, id)
-    become(Current(log, rank))
+    become(log)
   }
 
-  /** The schemas that the next delta has to bring, because its chain does not have them yet. */
-  def familiesFor(parent: Long): Seq[FamilySchema] = synchronized {
-    if (parent == 0L || parent < familiesSince) context.families else Nil
-  }
-
-  def deltaWritten(version: Long, sizeBytes: Long): Unit = synchronized {
+  def deltaWritten(sizeBytes: Long): Unit = synchronized {
     deltaSizeBytes += sizeBytes
-    familiesSince = Math.min(familiesSince, version)
   }
 
   def baseWritten(version: Long, sizeBytes: Long): Unit = synchronized {
@@ -75,7 +64,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   def position: Option[BasePlan.Position] = synchronized {
     current.map { open =>
       BasePlan.Position(
-        open.log.latest.number,
+        open.latest.number,
         baseVersion,
         deltaSizeBytes,
         baseSizeBytes,
@@ -86,12 +75,12 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 
   /** The current log, held for the caller, who must release it. */
   def retainCurrent(): Option[StateLog] =
-    synchronized(current.map(_.log).filter(_.retain()))
+    synchronized(current.filter(_.retain()))
 
   /** Forgets the log: its content is not known to be right any more. */
   def drop(log: StateLog): Unit = synchronized {
-    current.filter(_.log eq log).foreach { open =>
-      open.log.release()
+    current.filter(_ eq log).foreach { open =>
+      open.release()
       current = None
     }
   }
@@ -99,7 +88,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   /** Whether a compaction is due and none is under way; if so, one is taken to be under way now. */
   def mayCompact(): Boolean = synchronized {
     val may = !isClosed && !isCompacting && pending.isEmpty &&
-      current.exists(open => Compaction.isDue(open.log))
+      current.exists(Compaction.isDue)
     if (may) isCompacting = true
     may
   }
@@ -108,18 +97,18 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     isCompacting = false
   }
 
-  def isCurrent(log: StateLog): Boolean = synchronized(!isClosed && current.exists(_.log eq log))
+  def isCurrent(log: StateLog): Boolean = synchronized(!isClosed && current.exists(_ eq log))
 
   /** Leaves a finished copy for the next moment at which nobody uses the store. */
-  def offer(old: StateLog, compaction: Compaction, rank: Option[PrefixRank]): Unit = synchronized {
+  def offer(old: StateLog, compaction: Compaction): Unit = synchronized {
     pending.foreach(_._2.abandon())
     pending = None
-    if (isCurrent(old)) pending = Some((old, compaction, rank)) else compaction.abandon()
+    if (isCurrent(old)) pending = Some((old, compaction)) else compaction.abandon()
   }
 
   /** Puts a finished copy in the place of the log that it was made from. */
   def adoptCompaction(): Unit = synchronized {
-    pending.foreach { case (old, compaction, rank) =>
+    pending.foreach { case (old, compaction) =>
       pending = None
       if (isCurrent(old)) {
         val fresh =
@@ -130,22 +119,22 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
               throw e
           }
         old.release()
-        current = Some(Current(fresh, rank))
+        current = Some(fresh)
       } else compaction.abandon()
     }
   }
 
   def close(): Unit = synchronized {
     isClosed = true
-    current.foreach(_.log.release())
+    current.foreach(_.release())
     current = None
     pending.foreach(_._2.abandon())
     pending = None
   }
 
-  private def inMemory(number: Long, id: Option[String]): Option[(Current, StateLog.Version)] =
+  private def inMemory(number: Long, id: Option[String]): Option[(StateLog, StateLog.Version)] =
     synchronized {
-      val found = current.flatMap(open => open.log.find(number, id).map(open -> _))
+      val found = current.flatMap(open => open.find(number, id).map(open -> _))
       found.foreach { case (open, _) =>
         hold(open)
         context.metrics.memoryHits.incrementAndGet()
@@ -154,30 +143,29 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     }
 
   /** The log at this version, or None if another thread reads what came after it. */
-  private def rewound(open: Current, version: StateLog.Version): Option[Current] = {
+  private def rewound(open: StateLog, version: StateLog.Version): Option[StateLog] = {
     var isRewound = false
-    try isRewound = open.log.tryRewindTo(version)
-    finally if (!isRewound) open.log.release()
+    try isRewound = open.tryRewindTo(version)
+    finally if (!isRewound) open.release()
     if (isRewound) Some(open) else None
   }
 
-  private def hold(open: Current): Unit =
-    require(open.log.retain(), s"the log of ${context.store} has been freed")
+  private def hold(open: StateLog): Unit =
+    require(open.retain(), s"the log of ${context.store} has been freed")
 
-  private def become(opened: Current): Current = synchronized {
+  private def become(opened: StateLog): StateLog = synchronized {
     if (isClosed) {
-      opened.log.release()
+      opened.release()
       throw Errors.storeClosed(context.store.toString, "load")
     }
-    current.foreach(_.log.release())
+    current.foreach(_.release())
     current = Some(opened)
     hold(opened)
     opened
   }
 
-  private def load(number: Long, id: Option[String]): Current = {
-    val rank = context.newRank()
-    val log = context.newLog(rank)
+  private def load(number: Long, id: Option[String]): StateLog = {
+    val log = context.newLog()
     try
       if (number > 0) loadInto(log, number, id)
     catch {
@@ -185,7 +173,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
         log.release()
         throw e
     }
-    become(Current(log, rank))
+    become(log)
   }
 
   private def loadInto(log: StateLog, number: Long, id: Option[String]): Unit = {
@@ -199,7 +187,6 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       baseVersion = 0L
       baseSizeBytes = 0L
       deltaSizeBytes = 0L
-      familiesSince = Long.MaxValue
     }
     chain.base.foreach(version => loadFrame(log, version, FrameKind.Base, None))
     chain.deltas.foldLeft(chain.base) { (before, version) =>
@@ -225,10 +212,6 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       context.metrics.loadedFrames.incrementAndGet()
       context.metrics.loadedBytes.addAndGet(reader.sizeBytes)
       synchronized {
-        val families = reader.identity.families
-        if (families.nonEmpty) {
-          familiesSince = if (families == context.families) version.number else Long.MaxValue
-        }
         if (kind == FrameKind.Base) {
           baseVersion = version.number
           baseSizeBytes = reader.sizeBytes
@@ -266,9 +249,6 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 }
 
 private[cleancut] object StoreVersions {
-
-  /** A log, and the order of its keys where they are ordered. */
-  final case class Current(log: StateLog, rank: Option[PrefixRank])
 
   private def describe(parent: Parent): String =
     parent.id.fold(s"version ${parent.version}")(id => s"${parent.version}-$id")

@@ -1,0 +1,37 @@
+package io.cleancut.engine
+
+/**
+ * Maps a key to its place in the order of a family: two 64-bit numbers, compared as unsigned, the
+ * major one first. Where they are the same for two keys, [[compare]] decides; an order whose places
+ * say all that matters has no need of it.
+ *
+ * An instance belongs to one log and is used by one thread at a time, so it may reuse its rows.
+ */
+trait KeyOrder {
+
+  /** Computes the place of a key, for [[major]] and [[minor]]. */
+  def locate(key: Bytes): Unit
+  def major: Long
+  def minor: Long
+
+  /** Whether keys of the same place may come in any order. */
+  def isTotal: Boolean = true
+
+  /** The order of two keys of the same place. It is asked only where the order is not total. */
+  def compare(a: Bytes, b: Bytes): Int = 0
+
+  final def placeOf(key: Bytes): Place = {
+    locate(key)
+    new Place(major, minor)
+  }
+}
+
+/** A place in an ordered index, before the entries there whose ref is not smaller. */
+final class Place(var major: Long, var minor: Long, var ref: Int = 0) {
+
+  /** The order of the two places; the refs do not count. */
+  def compareTo(other: Place): Int = {
+    val byMajor = java.lang.Long.compareUnsigned(major, other.major)
+    if (byMajor != 0) byMajor else java.lang.Long.compareUnsigned(minor, other.minor)
+  }
+}

@@ -1,0 +1,43 @@
+package io.cleancut.engine
+
+import io.cleancut.format.FamilySchema
+import io.cleancut.testkit.{Frames, TestMemory}
+
+/** Logs with a single column family, used as if the log were its table. */
+object OneFamily {
+  val Schema: FamilySchema = FamilySchema(0, "default", "{}", "{}", "{}")
+
+  def newLog(owned: TestMemory.Owned, order: FamilySchema => Option[KeyOrder] = _ => None) =
+    declared(new StateLog(Frames.Store, order, owned.memory, owned.account))
+
+  def newLog(): StateLog = declared(new StateLog(Frames.Store, _ => None))
+
+  private def declared(log: StateLog): StateLog = {
+    log.declare(Schema)
+    log
+  }
+
+  implicit class AsTable(log: StateLog) {
+
+    /** Going back to the empty store takes the family away; it is declared again, as Spark does. */
+    def only: StateLog.Family = log.declare(Schema)
+
+    def contents: Table = only.table
+
+    def put(key: Bytes, value: Bytes): Unit = contents.put(key, value)
+
+    def remove(key: Bytes): Boolean = contents.remove(key)
+
+    def find(key: Bytes, bound: Int): Long = contents.find(key, bound)
+
+    def scan(bound: Int): RecordScan = contents.snapshot(bound)
+
+    def scanRank(rank: Long, bound: Int): RecordScan =
+      contents.scan(new Place(rank, 0L), if (rank == -1L) null else new Place(rank + 1, 0L), bound)
+  }
+
+  implicit class OnlyPart(version: StateLog.Version) {
+    def mark: Table.Mark = version.parts.headOption.fold(Table.Mark.Empty)(_.mark)
+    def view: PagedLog.View = version.parts.head.view
+  }
+}
