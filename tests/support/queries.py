@@ -1,7 +1,7 @@
 """The stateful operators under test, each as a query over the files of `tests.support.events`."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from tests.support.events import SCHEMA
 
 WATERMARK = "10 seconds"
+CHECKPOINT_IDS = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
 BOUNDS = "and lt between rt - interval 3 seconds and rt + interval 2 seconds"
 
 
@@ -23,10 +24,12 @@ class Operator:
     Attributes:
         build: makes the streaming DataFrame from the stream of events.
         mode: Spark's output mode.
+        settings: configuration that the query needs.
     """
 
     build: Callable[["Events"], DataFrame]
     mode: str
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -88,6 +91,10 @@ def _window_join(how: str) -> Callable[[Events], DataFrame]:
     return build
 
 
+def _join_state(version: int) -> dict[str, str]:
+    return {"spark.sql.streaming.join.stateFormatVersion": str(version)}
+
+
 def _counts(
     key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
@@ -147,6 +154,27 @@ OPERATORS: dict[str, Operator] = {
         f"join-{how}-windows": Operator(_window_join(how), "append")
         for how in ("left_outer", "right_outer", "full_outer", "left_semi")
     },
+    # Spark keeps a join of these formats in one store with column families.
+    **{
+        f"join-{how}-bounds-v{version}": Operator(
+            _join(how, BOUNDS), "append", _join_state(version)
+        )
+        for version in (3, 4)
+        for how in ("inner", "full_outer", "left_semi")
+    },
+    **{
+        f"join-{how}-windows-v{version}": Operator(
+            _window_join(how), "append", _join_state(version)
+        )
+        for version, how in ((3, "left_outer"), (4, "right_outer"))
+    },
+    "join-inner-no-bounds-v4": Operator(_join("inner", ""), "append", _join_state(4)),
+    "aggregation-append-ids": Operator(_windows, "append", CHECKPOINT_IDS),
+    "session-windows-ids": Operator(_sessions, "append", CHECKPOINT_IDS),
+    "join-full_outer-bounds-ids": Operator(_join("full_outer", BOUNDS), "append", CHECKPOINT_IDS),
+    "join-full_outer-bounds-v4-ids": Operator(
+        _join("full_outer", BOUNDS), "append", _join_state(4) | CHECKPOINT_IDS
+    ),
     "session-windows": Operator(_sessions, "append"),
     "pandas-with-state": Operator(_pandas, "update"),
     "limit": Operator(lambda e: e().limit(333).select("k", "v"), "append"),

@@ -56,7 +56,7 @@ def start(
     is configured for it meets no other query.
     """
     session = spark.newSession()
-    for key, value in {PROVIDER_KEY: provider, **(settings or {})}.items():
+    for key, value in {PROVIDER_KEY: provider, **operator.settings, **(settings or {})}.items():
         session.conf.set(key, value)
     writer = (
         operator.build(Events(session, events))
