@@ -13,7 +13,7 @@ from tests.support.queries import OPERATORS
 from tests.support.results import Difference
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, run
-from tests.support.states import comparable, state
+from tests.support.states import read_state
 from tests.support.taken import taken, write_taken
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
@@ -67,8 +67,10 @@ def test_nothing_is_lost_or_doubled_when_drivers_and_executors_are_killed(
         assert difference.expected > 0
         assert (difference.lost, difference.doubled) == (0, 0), difference
         settings = OPERATORS[name].settings
-        left, expected_left = (state(spark, root / name, settings) for root in (killed, peaceful))
-        assert comparable(left) == comparable(expected_left)
+        left, expected_left = (
+            read_state(spark, root / name, settings) for root in (killed, peaceful)
+        )
+        assert left == expected_left
     assert (campaign.drivers_killed, campaign.executors_killed) == (DRIVER_KILLS, EXECUTOR_KILLS)
     assert campaign.lives == DRIVER_KILLS + 1
 

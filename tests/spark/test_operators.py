@@ -11,7 +11,7 @@ from tests.support.queries import OPERATORS
 from tests.support.results import Difference
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, start
-from tests.support.states import comparable, state
+from tests.support.states import read_state
 
 pytestmark = pytest.mark.spark
 
@@ -37,8 +37,8 @@ def test_operator_gives_the_rows_and_the_state_of_the_built_in_provider(
     for files in RUNS:
         write_events(events, seed=SEED, files=files)
         run()
-    expected, found = (state(spark, root, OPERATORS[name].settings) for root in (peer, ours))
-    assert comparable(found) == comparable(expected)
+    expected, found = (read_state(spark, root, OPERATORS[name].settings) for root in (peer, ours))
+    assert found == expected
     write_closing(events, RUNS[-1].stop)
     run()
     difference = Difference.between(results(peer), results(ours))

@@ -75,9 +75,12 @@ def run(
     root: Path,
     provider: str = CLEANCUT,
     sink: Callable[[DataFrame, int], None] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> dict[int, list[str]]:
     """Runs a query as `start` does, to its end; gives what lies in `root/results` then."""
-    query = start(spark, operator, events=events, root=root, provider=provider, sink=sink)
+    query = start(
+        spark, operator, events=events, root=root, provider=provider, sink=sink, settings=settings
+    )
     query.awaitTermination()
     return results(root)
 

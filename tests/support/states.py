@@ -50,3 +50,10 @@ def comparable(state: dict[tuple[int, str], list[str]]) -> dict[tuple[int, str],
         store: sorted(re.sub(r"__event_time=-?\d+", "__event_time", row) for row in rows)
         for store, rows in state.items()
     }
+
+
+def read_state(
+    spark: SparkSession, root: Path, settings: Mapping[str, str] | None = None, **options: str
+) -> dict[tuple[int, str], list[str]]:
+    """The `comparable` part of `state`."""
+    return comparable(state(spark, root, settings, **options))

@@ -30,25 +30,65 @@ object Chain {
       number: Long,
       id: Option[String],
       parentOf: StateVersion => Parent
+  ): Either[Broken, Chain] =
+    find(listing, number, id).flatMap(walk(listing, _, Nil, parentOf, listing.bases))
+
+  /**
+   * Finds the chain that begins with the base of just this version, though a later one is nearer.
+   */
+  def from(
+      listing: StoreListing,
+      base: Long,
+      baseId: Option[String],
+      number: Long,
+      id: Option[String],
+      parentOf: StateVersion => Parent
   ): Either[Broken, Chain] = {
-    val candidates = listing.at(number)
-    id.fold(candidates.lastOption)(wanted => candidates.find(_.id == wanted)) match {
-      case None =>
-        val found = if (candidates.isEmpty) "no frame" else candidates.mkString("only ", ", ", "")
-        val wanted = id.fold(s"$number")(i => s"$number-$i")
-        Left(Broken(number, s"version $wanted was wanted, $found found"))
-      case Some(target) => walk(listing, target, Nil, parentOf)
+    def isBase(version: StateVersion) =
+      version.number == base && listing.bases(version) && baseId.forall(_ == version.id)
+    find(listing, number, id).flatMap(walk(listing, _, Nil, parentOf, isBase)).flatMap { chain =>
+      if (chain.base.isDefined) Right(chain) else Left(Broken(base, s"version $base has no base"))
     }
   }
 
+  /** Finds the deltas that made the versions from `first` on, whatever bases there are. */
+  def deltas(
+      listing: StoreListing,
+      first: Long,
+      number: Long,
+      id: Option[String],
+      parentOf: StateVersion => Parent
+  ): Either[Broken, Seq[StateVersion]] =
+    find(listing, number, id)
+      .flatMap(walk(listing, _, Nil, parentOf, _.number < first))
+      .map(_.deltas)
+      .flatMap { found =>
+        found.find(!listing.deltas(_)).map(v => Broken(v.number, s"$v has no delta")).toLeft(found)
+      }
+
+  private def find(
+      listing: StoreListing,
+      number: Long,
+      id: Option[String]
+  ): Either[Broken, StateVersion] = {
+    val candidates = listing.at(number)
+    id.fold(candidates.lastOption)(wanted => candidates.find(_.id == wanted)).toRight {
+      val found = if (candidates.isEmpty) "no frame" else candidates.mkString("only ", ", ", "")
+      val wanted = id.fold(s"$number")(i => s"$number-$i")
+      Broken(number, s"version $wanted was wanted, $found found")
+    }
+  }
+
+  /** Goes back from parent to parent until `isEnd`, or to version 0. */
   @annotation.tailrec
   private def walk(
       listing: StoreListing,
       at: StateVersion,
       later: List[StateVersion],
-      parentOf: StateVersion => Parent
+      parentOf: StateVersion => Parent,
+      isEnd: StateVersion => Boolean
   ): Either[Broken, Chain] =
-    if (listing.bases(at)) Right(Chain(Some(at), later))
+    if (isEnd(at)) Right(Chain(Some(at), later))
     else if (at.number == 1) Right(Chain(None, at :: later))
     else {
       val below = listing.at(at.number - 1)
@@ -60,7 +100,7 @@ object Chain {
         case _ => None
       }
       parent match {
-        case Some(version) => walk(listing, version, at :: later, parentOf)
+        case Some(version) => walk(listing, version, at :: later, parentOf, isEnd)
         case None          =>
           Left(Broken(at.number - 1, s"the delta $at applies to it, and it has no frame"))
       }

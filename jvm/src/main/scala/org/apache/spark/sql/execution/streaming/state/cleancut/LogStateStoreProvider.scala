@@ -86,6 +86,65 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider {
   ): StateStore =
     getStore(version, uniqueId, forceSnapshotOnCommit, loadEmpty = false)
 
+  override def replayStateFromSnapshot(
+      snapshotVersion: Long,
+      endVersion: Long,
+      readOnly: Boolean,
+      snapshotVersionStateStoreCkptId: Option[String],
+      endVersionStateStoreCkptId: Option[String]
+  ): StateStore = loading(endVersion) {
+    if (snapshotVersion < 1 || endVersion < snapshotVersion) {
+      throw QueryExecutionErrors.unexpectedStateStoreVersion(
+        if (snapshotVersion < 1) snapshotVersion else endVersion
+      )
+    }
+    def open(stay: StoreStay): StateStore = {
+      val log = versions.openReplay(
+        snapshotVersion,
+        snapshotVersionStateStoreCkptId,
+        endVersion,
+        endVersionStateStoreCkptId
+      )
+      stay.keep(log)
+      if (readOnly) new LogReadStateStore(context, stay, log, log.latest)
+      else {
+        val request = WriteRequest(endVersion, endVersionStateStoreCkptId, false, false)
+        new LogStateStore(context, versions, stay, log, request)
+      }
+    }
+    StoreStay.open(context, versions, endVersion)(open)(store =>
+      if (!store.hasCommitted) store.abort()
+    )
+  }
+
+  override def replayReadStateFromSnapshot(
+      snapshotVersion: Long,
+      endVersion: Long,
+      snapshotVersionStateStoreCkptId: Option[String],
+      endVersionStateStoreCkptId: Option[String]
+  ): ReadStateStore = replayStateFromSnapshot(
+    snapshotVersion,
+    endVersion,
+    readOnly = true,
+    snapshotVersionStateStoreCkptId,
+    endVersionStateStoreCkptId
+  )
+
+  override def getStateStoreChangeDataReader(
+      startVersion: Long,
+      endVersion: Long,
+      colFamilyNameOpt: Option[String],
+      endVersionStateStoreCkptId: Option[String]
+  ): StateStoreChangeDataReader = loading(endVersion) {
+    val family = colFamilyNameOpt.getOrElse(StateStore.DEFAULT_COL_FAMILY_NAME)
+    context.files.checkRoot()
+    val (deltas, before) =
+      versions.changes(startVersion, endVersion, endVersionStateStoreCkptId, family)
+    new ChangeReader(context, deltas, before, family, startVersion, endVersion)
+  }
+
+  override def latestVersion: Long = versions.position.fold(0L)(_.latest)
+
   override def doSnapshotMaintenance(): Unit = maintaining("writing a base") {
     if (versions.position.exists(BasePlan.isDue)) {
       versions.retainCurrent().foreach { log =>

@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 import io.cleancut.StateVersion
 import io.cleancut.engine.{Compaction, StateLog}
 import io.cleancut.error.Errors
-import io.cleancut.format.{FrameKind, FrameReader, Parent}
+import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameReader, Parent}
 import io.cleancut.protocol.{BasePlan, Chain}
 
 /**
@@ -47,6 +47,49 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     val log = context.newLog()
     log.startAt(number, id)
     become(log)
+  }
+
+  /**
+   * A log at version `number` that was made from the base of just this version, for one who wants
+   * to see the way from there.
+   */
+  def openReplay(
+      base: Long,
+      baseId: Option[String],
+      number: Long,
+      id: Option[String]
+  ): StateLog = {
+    val log = context.newLog()
+    releasing(log) {
+      context.files.checkRoot()
+      loadInto(log, number, Chain.from(context.files.list(), base, baseId, number, id, parentOf))
+    }
+    become(log)
+  }
+
+  /** The deltas of these versions, and the family of this name as the first of them found it. */
+  def changes(
+      first: Long,
+      number: Long,
+      id: Option[String],
+      familyName: String
+  ): (Seq[StateVersion], Option[FamilySchema]) = {
+    val listing = context.files.list()
+    val deltas = orMissing(number, Chain.deltas(listing, first, number, id, parentOf))
+    val parent = parentOf(deltas.head)
+    val families =
+      if (parent.version == 0L) Nil
+      else {
+        val before =
+          orMissing(parent.version, Chain.to(listing, parent.version, parent.id, parentOf))
+        val frames = before.base.map(_ -> FrameKind.Base).toSeq ++
+          before.deltas.map(_ -> FrameKind.Delta)
+        frames.reverseIterator
+          .map { case (version, kind) => identityOf(version, kind).families }
+          .find(_.nonEmpty)
+          .getOrElse(Nil)
+      }
+    (deltas, families.find(_.name == familyName))
   }
 
   def deltaWritten(sizeBytes: Long): Unit = synchronized {
@@ -166,23 +209,31 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 
   private def load(number: Long, id: Option[String]): StateLog = {
     val log = context.newLog()
-    try
-      if (number > 0) loadInto(log, number, id)
+    releasing(log) {
+      if (number > 0) {
+        context.files.checkRoot()
+        loadInto(log, number, Chain.to(context.files.list(), number, id, parentOf))
+      }
+    }
+    become(log)
+  }
+
+  /** Frees the log if what fills it fails. */
+  private def releasing(log: StateLog)(body: => Unit): Unit =
+    try body
     catch {
       case e: Throwable =>
         log.release()
         throw e
     }
-    become(log)
-  }
 
-  private def loadInto(log: StateLog, number: Long, id: Option[String]): Unit = {
+  private def loadInto(
+      log: StateLog,
+      number: Long,
+      found: Either[Chain.Broken, Chain]
+  ): Unit = {
     val start = context.clock.monotonicNs()
-    context.files.checkRoot()
-    val chain = Chain.to(context.files.list(), number, id, parentOf) match {
-      case Right(found) => found
-      case Left(broken) => throw missing(number, broken)
-    }
+    val chain = orMissing(number, found)
     synchronized {
       baseVersion = 0L
       baseSizeBytes = 0L
@@ -235,7 +286,13 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   }
 
   private def parentOf(version: StateVersion): Parent =
-    context.files.read(version, FrameKind.Delta)((reader, _) => reader.identity.parent.get)
+    identityOf(version, FrameKind.Delta).parent.get
+
+  private def identityOf(version: StateVersion, kind: FrameKind): FrameIdentity =
+    context.files.read(version, kind)((reader, _) => reader.identity)
+
+  private def orMissing[A](number: Long, found: Either[Chain.Broken, A]): A =
+    found.fold(broken => throw missing(number, broken), identity)
 
   private def missing(number: Long, broken: Chain.Broken) = Errors.frameMissing(
     context.files.location,

@@ -1,0 +1,120 @@
+"""Spark's own readers of state, on checkpoints of Cleancut and of RocksDB."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.events import write_events
+from tests.support.queries import CHECKPOINT_IDS, OPERATORS
+from tests.support.seeds import fixed
+from tests.support.sessions import CLEANCUT, ROCKSDB, run
+from tests.support.states import read_state, state
+
+pytestmark = pytest.mark.spark
+
+SEED = fixed(311)
+EPOCHS = 7
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+READ = ["aggregation-update", "join-inner-no-bounds", "aggregation-append-ids"]
+
+
+@pytest.fixture(scope="module", params=READ)
+def operator(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="module")
+def roots(
+    operator: str, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """A query that ran several epochs, on each provider."""
+    work = tmp_path_factory.mktemp("readers")
+    write_events(work / "events", seed=SEED, files=range(EPOCHS))
+    roots = {provider: work / name for provider, name in ((CLEANCUT, "ours"), (ROCKSDB, "peer"))}
+    for provider, root in roots.items():
+        run(
+            spark,
+            OPERATORS[operator],
+            events=work / "events",
+            root=root,
+            provider=provider,
+            settings={CHANGELOG: "true"},
+        )
+    return roots
+
+
+def test_state_of_every_epoch_is_that_of_the_built_in_provider(
+    operator: str, roots: dict[str, Path], spark: SparkSession
+) -> None:
+    settings = OPERATORS[operator].settings | {CHANGELOG: "true"}
+    ids = settings.keys() & CHECKPOINT_IDS.keys()
+    # Spark finds the checkpoint ids of the last epochs only.
+    for batch in range(EPOCHS) if not ids else [EPOCHS - 1]:
+        found, expected = (
+            read_state(spark, root, settings, batchId=str(batch))
+            for root in (roots[CLEANCUT], roots[ROCKSDB])
+        )
+        assert found == expected
+        assert any(found.values())
+
+
+def test_change_feed_is_that_of_the_built_in_provider(
+    operator: str, roots: dict[str, Path], spark: SparkSession
+) -> None:
+    settings = OPERATORS[operator].settings | {CHANGELOG: "true"}
+    options = {"readChangeFeed": "true", "changeStartBatchId": "1", "changeEndBatchId": "4"}
+    found, expected = (
+        read_state(spark, root, settings, **options) for root in (roots[CLEANCUT], roots[ROCKSDB])
+    )
+    # Where an epoch changes a key several times Cleancut keeps the last change only.
+    for part, rows in found.items():
+        assert rows
+        assert not Counter(rows) - Counter(expected[part])
+        assert {_batch(row) for row in rows} == {_batch(row) for row in expected[part]}
+    if operator.startswith("aggregation-update"):
+        assert found == expected
+
+
+def test_state_is_built_from_an_older_base_on_demand(
+    operator: str, roots: dict[str, Path], spark: SparkSession
+) -> None:
+    settings = OPERATORS[operator].settings
+    stores = roots[CLEANCUT] / "checkpoint" / "cleancut" / "stores" / "0"
+    tried = 0
+    for partition in sorted(stores.iterdir()):
+        versions = sorted(int(base.name[:20]) for base in partition.glob("*/*.base"))
+        whole = read_state(spark, roots[CLEANCUT], settings)
+        for version in versions[:2]:
+            found = read_state(
+                spark,
+                roots[CLEANCUT],
+                settings,
+                snapshotStartBatchId=str(version - 1),
+                snapshotPartitionId=partition.name,
+            )
+            own = f"partition_id={partition.name})"
+            for part, rows in found.items():
+                assert rows == [row for row in whole[part] if row.endswith(own)]
+            tried += 1
+    assert tried > 0
+
+
+def test_state_from_a_base_that_is_not_there_is_an_error(
+    operator: str, roots: dict[str, Path], spark: SparkSession
+) -> None:
+    with pytest.raises(Exception, match="CLEANCUT_FRAME_MISSING"):
+        state(
+            spark,
+            roots[CLEANCUT],
+            OPERATORS[operator].settings,
+            # The first version is a delta.
+            snapshotStartBatchId="0",
+            snapshotPartitionId="0",
+        )
+
+
+def _batch(row: str) -> str:
+    return row.split("batch_id=")[1].split(",")[0]
