@@ -17,12 +17,14 @@ class Family:
         name: Spark's name of the family.
         key_schema: Spark's `StructType` as parsed JSON.
         value_schema: likewise.
+        is_multi_valued: whether a key has a list of values.
     """
 
     family_id: int
     name: str
     key_schema: Mapping[str, Any]
     value_schema: Mapping[str, Any]
+    is_multi_valued: bool
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Identity:
         name: the name that the frame was written under.
         parent_version: the version that a delta applies to; None in a base.
         parent_id: the id of that version; None in a base and where the parent is version 0.
-        families: how to read the rows; empty where the frame leaves them as they are.
+        families: all column families that there are after the frame; empty where they are those of
+            the version before.
     """
 
     store: StoreId
@@ -95,6 +98,7 @@ def _family(fields: Any) -> Family:
         _typed(fields, "name", str),
         _typed(fields, "keySchema", dict),
         _typed(fields, "valueSchema", dict),
+        fields.get("multiValued") is True,
     )
 
 

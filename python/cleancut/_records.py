@@ -1,18 +1,27 @@
-"""The records of a raw block: puts and removes."""
+"""The records of a raw block: puts, removes and merges."""
 
 from typing import NamedTuple
 
 _PUT = 1
 _REMOVE = 2
+_MERGE = 3
 _MAX_UVARINT_BYTES = 5
 
 
 class Record(NamedTuple):
-    """One change of a store; `value` is None where the key is removed."""
+    """One change of a store.
+
+    Attributes:
+        family_id: the column family.
+        key: in UnsafeRow form.
+        value: likewise; None where the key is removed.
+        is_merge: whether the value is added behind those that the key has.
+    """
 
     family_id: int
     key: bytes
     value: bytes | None
+    is_merge: bool = False
 
 
 def parse_records(raw: bytes) -> list[Record]:
@@ -28,7 +37,7 @@ def parse_records(raw: bytes) -> list[Record]:
         operation = raw[at]
         family_id, at = _uvarint(raw, at + 1)
         key_size, at = _uvarint(raw, at)
-        if operation == _PUT:
+        if operation in (_PUT, _MERGE):
             value_size, at = _uvarint(raw, at)
             key_end = at + key_size
             value: bytes | None = raw[key_end : key_end + value_size]
@@ -40,7 +49,7 @@ def parse_records(raw: bytes) -> list[Record]:
             raise ValueError(f"unknown operation {operation} at byte {start} of the block")
         if next_at > end:
             raise ValueError(f"the record at byte {start} reaches over the end of the block")
-        records.append(Record(family_id, raw[at:key_end], value))
+        records.append(Record(family_id, raw[at:key_end], value, operation == _MERGE))
         at = next_at
     return records
 

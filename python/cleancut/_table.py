@@ -19,7 +19,8 @@ def table_of(state: State, family: Family, listing: Listing) -> pa.Table:
     """Decodes one column family of a state.
 
     Returns:
-        A table with the struct columns `key` and `value` and the int32 column `partition`.
+        A table with the struct columns `key` and `value` and the int32 column `partition`; a key
+        with a list of values has a row for each of them.
 
     Raises:
         RequestError: CLEANCUT_COLUMN_UNREADABLE.
@@ -33,7 +34,8 @@ def table_of(state: State, family: Family, listing: Listing) -> pa.Table:
             pa.field("partition", pa.int32()),
         ]
     )
-    rows = iter(state.rows[family.family_id].items())
+    keys = state.rows[family.family_id].items()
+    rows = ((row_key, row_value) for row_key, values in keys for row_value in values)
     batches = []
     try:
         while chunk := list(islice(rows, _BATCH_ROWS)):

@@ -106,7 +106,8 @@ class Checkpoint:
 
         Returns:
             A table with the struct columns `key` and `value`, typed by the schemas that are stored
-            with the rows, and the int32 column `partition`. Timestamps are in UTC, to the
+            with the rows, and the int32 column `partition`. A key with a list of values (a
+            ListState) has a row for each of them, in their order. Timestamps are in UTC, to the
             microsecond. Of several fields of one name, all but the first have a number behind it.
             The metadata of the table's schema tell operator, store and version.
 

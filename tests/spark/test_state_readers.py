@@ -49,7 +49,7 @@ def roots(
 def test_state_of_every_epoch_is_that_of_the_built_in_provider(
     operator: str, roots: dict[str, Path], spark: SparkSession
 ) -> None:
-    settings = OPERATORS[operator].settings | {CHANGELOG: "true"}
+    settings = {**OPERATORS[operator].settings, CHANGELOG: "true"}
     ids = settings.keys() & CHECKPOINT_IDS.keys()
     # Spark finds the checkpoint ids of the last epochs only.
     for batch in range(EPOCHS) if not ids else [EPOCHS - 1]:
@@ -64,7 +64,7 @@ def test_state_of_every_epoch_is_that_of_the_built_in_provider(
 def test_change_feed_is_that_of_the_built_in_provider(
     operator: str, roots: dict[str, Path], spark: SparkSession
 ) -> None:
-    settings = OPERATORS[operator].settings | {CHANGELOG: "true"}
+    settings = {**OPERATORS[operator].settings, CHANGELOG: "true"}
     options = {"readChangeFeed": "true", "changeStartBatchId": "1", "changeEndBatchId": "4"}
     found, expected = (
         read_state(spark, root, settings, **options) for root in (roots[CLEANCUT], roots[ROCKSDB])

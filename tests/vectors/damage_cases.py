@@ -224,7 +224,7 @@ def _crafted_records() -> Iterator[FrameCase]:
     """What only shows when the records are read, or applied; every checksum holds."""
     good = encode_record(put(1, "ada", 3, 1.5))
     raws = {
-        "record-of-unknown-operation": (b"\x03" + good[1:], 1),
+        "record-of-unknown-operation": (b"\x04" + good[1:], 1),
         "record-over-the-end": (good + b"\x01\x00\x7f\x01", 2),
         "record-cut-in-its-lengths": (good + b"\x02\x00", 2),
         "record-length-without-end": (good + b"\x02\x00" + b"\xff" * 6, 2),
@@ -248,6 +248,10 @@ def _crafted_records() -> Iterator[FrameCase]:
         replace(base, keys=2),
         twice[:1],
         "state",
+    )
+    added = replace(put(1, "ada", 3, 1.5), is_merge=True)
+    yield _of_base(
+        "merge-without-lists", "A merge in a family without lists.", base, [[added]], "state"
     )
     yield _of_base(
         "base-family-unknown",

@@ -23,6 +23,11 @@ def put(number: int, name: str, count: int, total: float) -> Change:
     return Change(key, encode_row(VALUE, {"count": count, "sum": total}))
 
 
+def merge(number: int, name: str, count: int, total: float) -> Change:
+    """A value behind those that the key has; only a family with lists takes it."""
+    return replace(put(number, name, count, total), is_merge=True, family=LISTS["id"])
+
+
 def remove(number: int, name: str) -> Change:
     return Change(encode_row(KEY, {"id": number, "name": name}))
 
@@ -104,7 +109,7 @@ class Source:
 
 def _described(change: Change) -> dict[str, Any]:
     described = {
-        "operation": "put" if change.value is not None else "remove",
+        "operation": change.operation,
         "family": change.family,
         "key": change.key.hex(),
     }
@@ -128,6 +133,7 @@ def several_blocks(version: int = 2) -> Source:
 FIRST = identity_of(1, parent=(0, None), families=[FAMILY])
 NEXT = identity_of(2, parent=(1, version_id(1)))
 TIMERS = FAMILY | {"id": 200, "name": "timers"}
+LISTS: dict[str, Any] = FAMILY | {"id": 1, "name": "lists", "multiValued": True}
 MANY = [put(i, f"key {i}", i, i / 4) for i in range(60)]
 
 
@@ -167,6 +173,18 @@ def _deltas() -> list[Source]:
         ),
         _delta("delta-long-key", "Lengths of two and three bytes as uvarint.", NEXT, long, 1),
         _delta("delta-families", "Records of two column families.", two_families, [ada, timer], 2),
+        _delta(
+            "delta-merges",
+            "A key of a family with lists: a put begins a list, a merge adds to it.",
+            identity_of(3, parent=(2, version_id(2)), families=[FAMILY, LISTS]),
+            [
+                replace(put(1, "ada", 1, 0.5), family=1),
+                merge(1, "ada", 2, 0.5),
+                merge(1, "ada", 2, 0.5),
+                merge(2, "grace", 7, 7.5),
+            ],
+            2,
+        ),
         _delta("delta-escaped-store", "A store name that is no path name.", escaped, [ada], 1),
     ]
 
@@ -174,8 +192,17 @@ def _deltas() -> list[Source]:
 def _bases() -> list[Source]:
     rows = [put(1, "ada", 4, 2.5), put(3, "", 1, 1e300)]
     base = Source("base", "All live rows.", "base", identity_of(2, families=[FAMILY]), [rows], 2)
+    lists = [replace(put(1, "ada", 1, 0.5), family=1), merge(1, "ada", 2, 0.5)]
     return [
         base,
+        Source(
+            "base-lists",
+            "A family with lists beside one without; one key of each.",
+            "base",
+            identity_of(4, families=[FAMILY | {"keys": 1}, LISTS | {"keys": 1}]),
+            [[rows[0], *lists]],
+            2,
+        ),
         replace(base, name="base-empty", doc="A store without keys.", blocks=[], keys=0),
         replace(
             base,

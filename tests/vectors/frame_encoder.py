@@ -23,6 +23,13 @@ class Change:
     key: bytes
     value: bytes | None = None
     family: int = 0
+    is_merge: bool = False
+
+    @property
+    def operation(self) -> str:
+        if self.value is None:
+            return "remove"
+        return "merge" if self.is_merge else "put"
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,8 @@ def encode_record(change: Change) -> bytes:
     sizes = uvarint(change.family) + uvarint(len(change.key))
     if change.value is None:
         return b"\x02" + sizes + change.key
-    return b"\x01" + sizes + uvarint(len(change.value)) + change.key + change.value
+    operation = b"\x03" if change.is_merge else b"\x01"
+    return operation + sizes + uvarint(len(change.value)) + change.key + change.value
 
 
 def uvarint(value: int) -> bytes:

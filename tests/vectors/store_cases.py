@@ -1,11 +1,11 @@
 """Directories of frames, and what reading their versions must give."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.vectors.damage_cases import DAMAGED, MISPLACED
-from tests.vectors.frame_cases import FAMILY, identity_of, put, remove, version_id
+from tests.vectors.frame_cases import FAMILY, LISTS, identity_of, merge, put, remove, version_id
 from tests.vectors.frame_encoder import Change, encode_frame
 
 MISSING = "CLEANCUT_FRAME_MISSING"
@@ -32,7 +32,11 @@ class Read:
             asked["id"] = self.version_id
         if self.error is not None:
             return asked | {"error": self.error}
-        rows = {row.key.hex(): row.value.hex() for row in self.rows if row.value is not None}
+        rows: dict[str, dict[str, list[str]]] = {}
+        for row in self.rows:
+            if row.value is not None:
+                values = rows.setdefault(str(row.family), {}).setdefault(row.key.hex(), [])
+                values.append(row.value.hex())
         return asked | {"rows": rows}
 
 
@@ -61,11 +65,12 @@ def delta(
     *,
     parent: tuple[int, str | None] | None = None,
     own_id: str | None = None,
+    families: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, bytes]:
     """A delta under its name; its parent is the version before unless another is given."""
     before = version - 1
     parent = parent or (ROOT if before == 0 else (before, version_id(before)))
-    families = [FAMILY] if parent[0] == 0 else []
+    families = families or ([FAMILY] if parent[0] == 0 else [])
     identity = identity_of(version, parent=parent, families=families, own_id=own_id)
     data = encode_frame("delta", identity, [changes] if changes else [], keys).joined()
     return {f"{version:020d}-{identity['id']}.delta": data}
@@ -125,9 +130,30 @@ def stores() -> list[StoreCase]:
             {**CHAIN, **base(3, [ADA_MORE, LIN])},
             CHAIN_READS,
         ),
+        *_families(),
         *_attempts(),
         *_broken(),
     ]
+
+
+def _families() -> list[StoreCase]:
+    first = replace(ADA, family=1)
+    second, third = merge(1, "ada", 8, 0.5), merge(1, "ada", 8, 0.5)
+    files = {
+        **delta(1, [ADA], 1),
+        **delta(2, [first, second], 2, families=[FAMILY, LISTS]),
+        **delta(3, [third, merge(2, "grace", 1, 0.5)], 3),
+        **delta(4, [GRACE], 2, families=[FAMILY]),
+        **delta(5, [replace(LIN, family=1)], 3, families=[FAMILY, LISTS]),
+    }
+    reads = [
+        Read(2, [ADA, first, second]),
+        Read(3, [ADA, first, second, third, merge(2, "grace", 1, 0.5)]),
+        Read(4, [ADA, GRACE]),
+        Read(5, [ADA, GRACE, replace(LIN, family=1)]),
+    ]
+    doc = "A family with lists comes, grows, is dropped with its rows, and comes back empty."
+    return [StoreCase("families-come-and-go", doc, files, reads)]
 
 
 def _attempts() -> list[StoreCase]:

@@ -11,17 +11,22 @@ final class FrameLoad(log: StateLog) {
     val records = new FrameRecords(reader, scratch)
     var family = -1
     var table: Table = null
+    var hasLists = false
     while (records.advance()) {
       if (records.family != family) {
         family = records.family
-        table = log.table(family).getOrElse {
+        val found = log.families.find(_.schema.id == family).getOrElse {
           throw reader.damaged(s"a record of unknown family $family")
         }
+        table = found.table
+        hasLists = found.schema.isMultiValued
       }
       records.operation match {
         case RecordOperation.Put   => table.put(records.key, records.value)
-        case RecordOperation.Merge => table.merge(records.key, records.value)
-        case _                     =>
+        case RecordOperation.Merge =>
+          if (!hasLists) throw reader.damaged(s"a merge in family $family, which has no lists")
+          table.merge(records.key, records.value)
+        case _ =>
           table.remove(records.key)
           ()
       }

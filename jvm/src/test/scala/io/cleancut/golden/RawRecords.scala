@@ -7,7 +7,7 @@ import scala.collection.mutable
 /** Decodes a raw block by the text of `docs/FORMAT.md`, sharing no code with the engine. */
 object RawRecords {
 
-  /** One line for each record: operation, family, key and, of a put, value. */
+  /** One line for each record: operation, family, key and, but for a remove, value. */
   def decode(raw: Array[Byte]): Seq[String] = {
     val in = ByteBuffer.wrap(raw)
     val found = mutable.ArrayBuffer.empty[String]
@@ -16,16 +16,19 @@ object RawRecords {
   }
 
   private def record(in: ByteBuffer): String = {
-    val isPut = in.get match {
-      case 1     => true
-      case 2     => false
+    val operation = in.get match {
+      case 1     => "put"
+      case 2     => "remove"
+      case 3     => "merge"
       case other => throw new IllegalArgumentException(s"operation $other")
     }
+    val hasValue = operation != "remove"
     val family = varint(in)
     val keyLength = varint(in)
-    val valueLength = if (isPut) varint(in) else 0L
+    val valueLength = if (hasValue) varint(in) else 0L
     val key = Vectors.hex(take(in, keyLength))
-    if (isPut) s"put $family $key ${Vectors.hex(take(in, valueLength))}" else s"remove $family $key"
+    val value = if (hasValue) s" ${Vectors.hex(take(in, valueLength))}" else ""
+    s"$operation $family $key$value"
   }
 
   private def take(in: ByteBuffer, length: Long): Array[Byte] = {
