@@ -4,12 +4,12 @@ import org.apache.spark.sql.catalyst.encoders.ExpressionEncoder
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode}
 
 /**
- * `transformWithState` on Cleancut's provider. The parameters are those of Spark's operator, in
- * its order, because Spark copies a node by looking for a constructor that takes them.
+ * `transformWithState` on Cleancut's provider. The parameters are those of Spark's operator, in its
+ * order, because Spark copies a node by looking for a constructor that takes them.
  */
 class CleancutTransformWithStateExec(
     keyDeserializer: Expression,
@@ -59,7 +59,7 @@ class CleancutTransformWithStateExec(
       initialState
     ) {
 
-  override def validateStateStoreProvider(isStreaming: Boolean): Unit =
+  override protected def validateStateStoreProvider(isStreaming: Boolean): Unit =
     if (!TransformWithStateRule.isAsked(conf)) super.validateStateStoreProvider(isStreaming)
 
   override protected def withNewChildrenInternal(

@@ -50,7 +50,7 @@ class CleancutTransformWithStateInPySparkExec(
       initialStateSchema
     ) {
 
-  override def validateStateStoreProvider(isStreaming: Boolean): Unit =
+  override protected def validateStateStoreProvider(isStreaming: Boolean): Unit =
     if (!TransformWithStateRule.isAsked(conf)) super.validateStateStoreProvider(isStreaming)
 
   override protected def withNewChildrenInternal(
