@@ -93,8 +93,8 @@ def from_java(exc: BaseException) -> CleancutError | None:
             run, because the causes are read from it.
 
     Returns:
-        The error with its id and facts, `exc` being its `__cause__`; None where Cleancut has no part
-        in the failure.
+        The error with its id and facts, `exc` being its `__cause__`; None where Cleancut
+        has no part in the failure.
     """
     for throwable in _java_throwables(exc):
         error = _error_behind(throwable)
