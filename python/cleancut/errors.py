@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cleancut._catalog import error_classes
+from cleancut.settings import PROVIDER_CLASS
 
 __all__ = [
     "CleancutError",
@@ -63,6 +64,11 @@ class InternalError(CleancutError):
     """Cleancut broke a rule of its own; please report it with its facts."""
 
 
+# What a query with transformWithState fails with on any provider but Spark's RocksDB.
+_REFUSED_BY_SPARK = (
+    "org.apache.spark.sql.execution.streaming.state.StateStoreBackendNotSupportedForTWSException"
+)
+
 _BY_KIND: Mapping[str, type[CleancutError]] = {
     "RETRY": RetryableError,
     "REOPEN": FencedError,
@@ -87,14 +93,25 @@ def from_java(exc: BaseException) -> CleancutError | None:
             run, because the causes are read from it.
 
     Returns:
-        The error with its id and facts, `exc` being its `__cause__`; None where Cleancut's JVM side
-        took no part in the failure.
+        The error with its id and facts, `exc` being its `__cause__`; None where Cleancut
+        has no part in the failure.
     """
     for throwable in _java_throwables(exc):
-        if throwable.getClass().getName() == "io.cleancut.error.CleancutException":
-            error = _translated(throwable)
+        error = _error_behind(throwable)
+        if error is not None:
             error.__cause__ = exc
             return error
+    return None
+
+
+def _error_behind(throwable: Any) -> CleancutError | None:
+    name = throwable.getClass().getName()
+    if name == "io.cleancut.error.CleancutException":
+        return _translated(throwable)
+    if name == _REFUSED_BY_SPARK:
+        # Spark has looked at the name of the provider and at nothing else.
+        provider = dict(throwable.getMessageParameters()).get("stateStoreProvider")
+        return error_of("CLEANCUT_EXTENSION_MISSING") if provider == PROVIDER_CLASS else None
     return None
 
 

@@ -11,6 +11,8 @@ from cleancut._running import check_classic, check_not_running, running_jvm
 from cleancut._user_conf import SUBMIT_ARGS, UserConf, user_conf
 from cleancut.errors import error_of
 from cleancut.settings import (
+    EXTENSION_CLASS,
+    EXTENSIONS_KEY,
     NOT_GIVEN,
     PROVIDER_CLASS,
     PROVIDER_KEY,
@@ -35,10 +37,10 @@ def configure(
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
-    It adds the packaged jar to `spark.jars`, behind what is there, and sets the state store
-    provider. Call it last before `getOrCreate`: what is set on the builder afterwards is not
-    checked. A query that was started with another provider keeps that provider, because Spark
-    records it in the checkpoint.
+    It adds the packaged jar to `spark.jars` and Cleancut's extension to `spark.sql.extensions`,
+    each behind what is there, and sets the state store provider. Call it last before
+    `getOrCreate`: what is set on the builder afterwards is not checked. A query that was started
+    with another provider keeps that provider, because Spark records it in the checkpoint.
 
     Args:
         builder: a `SparkSession.builder` of classic Spark.
@@ -73,7 +75,10 @@ def configure(
     problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
-    confs = settings.confs() | {_JARS_KEY: ",".join(_jars_with(conf, jar))}
+    confs = settings.confs() | {
+        _JARS_KEY: ",".join(_jars_with(conf, jar)),
+        EXTENSIONS_KEY: ",".join(_extensions_with(conf)),
+    }
     for key, value in confs.items():
         builder.config(key, value)
     return builder
@@ -110,13 +115,23 @@ def _jar_problems(conf: UserConf, jar: str) -> Iterator[str]:
 
 
 def _jars(conf: UserConf) -> list[str]:
-    configured = conf.get(_JARS_KEY)
-    return [] if configured is None else [jar for jar in configured[0].split(",") if jar.strip()]
+    return _listed(conf, _JARS_KEY)
 
 
 def _jars_with(conf: UserConf, jar: str) -> list[str]:
     jars = _jars(conf)
     return jars if _contains(jars, jar) else [*jars, jar]
+
+
+def _extensions_with(conf: UserConf) -> list[str]:
+    extensions = _listed(conf, EXTENSIONS_KEY)
+    named = {extension.strip() for extension in extensions}
+    return extensions if EXTENSION_CLASS in named else [*extensions, EXTENSION_CLASS]
+
+
+def _listed(conf: UserConf, key: str) -> list[str]:
+    configured = conf.get(key)
+    return [] if configured is None else [part for part in configured[0].split(",") if part.strip()]
 
 
 def _contains(jars: list[str], jar: str) -> bool:

@@ -9,6 +9,8 @@ from enum import Enum
 
 PROVIDER_CLASS = "io.cleancut.CleancutStateStoreProvider"
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+EXTENSION_CLASS = "io.cleancut.CleancutExtensions"
+EXTENSIONS_KEY = "spark.sql.extensions"
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
 
 _DURATION = re.compile(r"([0-9]{1,12})\s*(h|m|s|ms)")
@@ -102,8 +104,8 @@ class Settings:
         return found
 
     def confs(self) -> dict[str, str]:
-        """The configuration that selects the provider, with the options that were given."""
-        confs = {PROVIDER_KEY: PROVIDER_CLASS}
+        """The configuration of a session with the provider and the options that were given."""
+        confs = {PROVIDER_KEY: PROVIDER_CLASS, EXTENSIONS_KEY: EXTENSION_CLASS}
         for option in OPTIONS:
             value = getattr(self, option.name)
             text = None if value is NOT_GIVEN else option.render(value)

@@ -40,13 +40,19 @@ def test_conf_prints_arguments_that_a_shell_takes(
         "--conf",
         f"{PROVIDER}=io.cleancut.CleancutStateStoreProvider",
         "--conf",
+        "spark.sql.extensions=io.cleancut.CleancutExtensions",
+        "--conf",
         f"{LEVEL}=-3",
     ]
 
 
 def test_conf_prints_properties_and_json(capsys: pytest.CaptureFixture[str], jar: str) -> None:
     _, properties, _ = run(capsys, "conf", "--format", "properties")
-    confs = {"spark.jars": jar, PROVIDER: "io.cleancut.CleancutStateStoreProvider"}
+    confs = {
+        "spark.jars": jar,
+        PROVIDER: "io.cleancut.CleancutStateStoreProvider",
+        "spark.sql.extensions": "io.cleancut.CleancutExtensions",
+    }
     assert dict(line.split(" ", 1) for line in properties.splitlines()) == confs
     _, out, _ = run(capsys, "conf", "--format", "json")
     assert json.loads(out) == confs

@@ -128,6 +128,19 @@ class JavaError(Throwable):
         return f"[{self.error_id}] as the JVM says it"
 
 
+class RefusedBackend(Throwable):
+    """What Spark throws for transformWithState on a provider that it does not know."""
+
+    def __init__(self, provider: str) -> None:
+        super().__init__()
+        package = "org.apache.spark.sql.execution.streaming.state"
+        self.java_class = JavaClass(f"{package}.StateStoreBackendNotSupportedForTWSException")
+        self.provider = provider
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802
+        return {"stateStoreProvider": self.provider}
+
+
 class Py4JError(Exception):
     def __init__(self, throwable: Throwable) -> None:
         super().__init__("An error occurred while calling o1.start")
@@ -180,6 +193,19 @@ def test_an_id_of_a_newer_jar_keeps_its_kind(kind: str) -> None:
     error = from_java(Py4JError(JavaError("CLEANCUT_NEWER", kind)))
     assert type(error) is KINDS.get(kind, errors.InternalError)
     assert error.error_id == "CLEANCUT_NEWER"
+
+
+def test_a_session_without_the_extension_is_told_the_line_to_add() -> None:
+    exception = CapturedError(wrapped(RefusedBackend("io.cleancut.CleancutStateStoreProvider")))
+    error = from_java(exception)
+    assert type(error) is errors.RequestError
+    assert error.error_id == "CLEANCUT_EXTENSION_MISSING"
+    assert "spark.sql.extensions=io.cleancut.CleancutExtensions" in str(error)
+    assert error.__cause__ is exception
+
+
+def test_another_provider_that_spark_refuses_is_none_of_ours() -> None:
+    assert from_java(Py4JError(wrapped(RefusedBackend("com.example.Provider")))) is None
 
 
 def test_other_failures_are_none_of_ours() -> None:

@@ -18,6 +18,8 @@ from tests.unit.installations import Installation, install
 JAR = "/opt/cleancut_2.13-0.1.0.jar"
 PROVIDER = "io.cleancut.CleancutStateStoreProvider"
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+EXTENSION = "io.cleancut.CleancutExtensions"
+EXTENSIONS = "spark.sql.extensions"
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
 
@@ -50,10 +52,10 @@ def refused(made: Any, error_id: str, **given: Any) -> str:
     return str(raised.value)
 
 
-def test_jar_and_provider_are_set_and_the_builder_comes_back() -> None:
+def test_jar_provider_and_extension_are_set_and_the_builder_comes_back() -> None:
     made = builder()
     assert cleancut.configure(made) is made
-    assert options(made) == {"spark.jars": JAR, PROVIDER_KEY: PROVIDER}
+    assert options(made) == {"spark.jars": JAR, PROVIDER_KEY: PROVIDER, EXTENSIONS: EXTENSION}
 
 
 def test_options_become_keys() -> None:
@@ -112,6 +114,36 @@ def test_jars_in_submit_args_would_win_and_are_refused(
 def test_jars_in_submit_args_with_ours_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars /a.jar,{JAR} pyspark-shell")
     assert options(cleancut.configure(builder()))["spark.jars"] == f"/a.jar,{JAR}"
+
+
+@pytest.mark.parametrize(
+    ("configured", "expected"),
+    [
+        ("com.example.A,com.example.B", f"com.example.A,com.example.B,{EXTENSION}"),
+        (f"{EXTENSION},com.example.A", f"{EXTENSION},com.example.A"),
+        (f"com.example.A, {EXTENSION}", f"com.example.A, {EXTENSION}"),
+        ("com.example.A,", f"com.example.A,{EXTENSION}"),
+        ("", EXTENSION),
+    ],
+)
+def test_extensions_of_the_user_stay_in_front_and_ours_is_added_once(
+    configured: str, expected: str
+) -> None:
+    made = cleancut.configure(builder(**{EXTENSIONS: configured}))
+    assert options(made)[EXTENSIONS] == expected
+    assert options(cleancut.configure(made))[EXTENSIONS] == expected
+
+
+def test_extensions_of_defaults_and_submit_args_are_kept(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the builder has takes their place, in a session that this process starts."""
+    installation.defaults(f"{EXTENSIONS} com.example.D\n")
+    assert options(cleancut.configure(builder()))[EXTENSIONS] == f"com.example.D,{EXTENSION}"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--conf {EXTENSIONS}=com.example.S pyspark-shell")
+    assert options(cleancut.configure(builder()))[EXTENSIONS] == f"com.example.S,{EXTENSION}"
+    made = cleancut.configure(builder(**{EXTENSIONS: "com.example.B"}))
+    assert options(made)[EXTENSIONS] == f"com.example.B,{EXTENSION}"
 
 
 def test_the_jar_of_another_release_is_refused() -> None:

@@ -25,7 +25,24 @@ object KeysDoc {
     val header =
       s"""|# Configuration
           |
-          |Generated from `Keys.scala` by `make docs`. All keys begin with `${Keys.Prefix}`.
+          |Generated from `Keys.scala` by `make docs`.
+          |
+          |## Keys of Spark
+          |
+          |A session keeps its state in Cleancut with the jar and these two, which
+          |`cleancut.configure` sets and `python -m cleancut conf` prints:
+          |
+          |- `spark.sql.streaming.stateStore.providerClass` =
+          |  `io.cleancut.CleancutStateStoreProvider`. Without it Spark keeps state in its own
+          |  provider. It may differ from query to query and is recorded in the checkpoint.
+          |- `spark.sql.extensions` = `io.cleancut.CleancutExtensions`, after a comma if there are
+          |  others. Without it Spark refuses `transformWithState` on this provider, by
+          |  `UNSUPPORTED_FEATURE.STORE_BACKEND_NOT_SUPPORTED_FOR_TWS`; all else runs. It is read
+          |  when the session is made, and leaves alone what runs on another provider.
+          |
+          |## Keys of Cleancut
+          |
+          |All keys begin with `${Keys.Prefix}`.
           |An unknown key below this prefix, or a value out of its range, fails the query at its
           |start; all problems are reported together. Spark's own keys for state stores hold as
           |they stand: `minDeltasForSnapshot`, `maxVersionsToRetainInMemory`,
@@ -42,7 +59,7 @@ object KeysDoc {
       s"| ${key.keyType.allowed} | ${key.since} |\n"
 
   private def section(key: Key[_]): String =
-    s"\n## `${key.shortName}`\n\n${wrap(key.doc, DocWidth).mkString("\n")}\n"
+    s"\n### `${key.shortName}`\n\n${wrap(key.doc, DocWidth).mkString("\n")}\n"
 
   private val DocWidth = 98
 
