@@ -34,6 +34,7 @@ def configure(
     *,
     compression_level: int | NotGiven = NOT_GIVEN,
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN,
+    memory_bound: str | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
@@ -44,11 +45,14 @@ def configure(
 
     Args:
         builder: a `SparkSession.builder` of classic Spark.
-        compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small); 1
+        compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small); -2
             unless given.
         acquire_timeout: how long a task waits for a state store that another attempt of it still
             holds, as a text with a unit (h, m, s, ms) or a timedelta, at most an hour; 120s unless
             given.
+        memory_bound: how much memory outside the heap all state of one executor takes, as a text
+            with a unit (k, m, g, t), at least 1m; what goes beyond lies in memory-mapped local
+            files. "auto", half of the executor's heap, unless given.
 
     Returns:
         The same builder.
@@ -70,7 +74,7 @@ def configure(
     java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
     check_platform(java)
     check_not_running(jvm)
-    settings = Settings(compression_level, acquire_timeout)
+    settings = Settings(compression_level, acquire_timeout, memory_bound)
     conf, jar = user_conf(options, has_jvm=jvm is not None), jar_path()
     problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
     if problems:

@@ -16,6 +16,9 @@ PREFIX = "spark.sql.streaming.stateStore.cleancut."
 _DURATION = re.compile(r"([0-9]{1,12})\s*(h|m|s|ms)")
 _UNIT_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _MAX_TIMEOUT_MS = 3_600_000
+_SIZE = re.compile(r"([0-9]{1,6})\s*([kmgt])")
+_UNIT_BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_MIN_BOUND_BYTES = 1 << 20
 
 
 class NotGiven(Enum):
@@ -68,6 +71,16 @@ def _is_timeout(text: str) -> bool:
     return found is not None and int(found[1]) * _UNIT_MS[found[2]] <= _MAX_TIMEOUT_MS
 
 
+def _text(value: object) -> str | None:
+    return value.strip() if isinstance(value, str) else None
+
+
+def _is_bound(text: str) -> bool:
+    found = _SIZE.fullmatch(text)
+    size = 0 if found is None else int(found[1]) * _UNIT_BYTES[found[2]]
+    return text == "auto" or size >= _MIN_BOUND_BYTES
+
+
 OPTIONS = (
     Option(
         "acquire_timeout",
@@ -83,6 +96,13 @@ OPTIONS = (
         _whole_number,
         _is_level,
     ),
+    Option(
+        "memory_bound",
+        f"{PREFIX}memoryBound",
+        "auto, or a number with a unit (k, m, g, t) from 1m up",
+        _text,
+        _is_bound,
+    ),
 )
 
 
@@ -92,6 +112,7 @@ class Settings:
 
     compression_level: int | NotGiven = NOT_GIVEN
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN
+    memory_bound: str | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:
         """One sentence for each option that is wrong."""

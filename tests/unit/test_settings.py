@@ -44,6 +44,9 @@ def test_what_is_not_given_is_not_set() -> None:
         ({"acquire_timeout": timedelta(seconds=1.5)}, "1500ms"),
         ({"acquire_timeout": timedelta(0)}, "0ms"),
         ({"acquire_timeout": timedelta(hours=1)}, "3600000ms"),
+        ({"memory_bound": "auto"}, "auto"),
+        ({"memory_bound": " 2 g "}, "2 g"),
+        ({"memory_bound": "1024k"}, "1024k"),
     ],
 )
 def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:
@@ -79,6 +82,12 @@ def test_a_wrong_timeout_is_told_with_what_is_allowed(value: Any) -> None:
     (problem,) = Settings(acquire_timeout=value).problems()
     assert problem.startswith("acquire_timeout must be a number with a unit (h, m, s, ms) up to 1h")
     assert repr(value) in problem
+
+
+@pytest.mark.parametrize("value", [None, 512, "512", "1023k", "0g", "1gb", "half", -1])
+def test_a_wrong_bound_is_told_with_what_is_allowed(value: Any) -> None:
+    (problem,) = Settings(memory_bound=value).problems()
+    assert problem.startswith("memory_bound must be auto, or a number with a unit")
 
 
 def test_configuration_below_the_prefix_is_checked_too() -> None:

@@ -9,7 +9,7 @@ from tests.vectors.row_encoder import encode_row, struct_type
 
 KEY = struct_type(id="long", name="string")
 VALUE = struct_type(count="long", sum="double")
-ENCODER = {"NoPrefixKeyStateEncoderSpec": {"keySchema": KEY}}
+ENCODER = {"keyStateEncoderType": "NoPrefixKeyStateEncoderSpec"}
 FAMILY = {"id": 0, "name": "default", "keySchema": KEY, "valueSchema": VALUE, "encoder": ENCODER}
 
 

@@ -40,6 +40,36 @@ object KeyType {
       renderMs
     )
 
+  /** A size in bytes, or [[Auto]], which leaves it to the program. */
+  def bytesOrAuto(min: Long): KeyType[Long] =
+    new KeyType[Long](
+      "bytes",
+      s"$AutoText, or a number with a unit (k, m, g, t) from ${renderBytes(min)} up",
+      text => if (text == AutoText) Some(Auto) else parseBytes(text).filter(_ >= min),
+      bytes => if (bytes == Auto) AutoText else renderBytes(bytes)
+    )
+
+  /** The value of a size that is left to the program. */
+  val Auto: Long = -1L
+
+  private val AutoText = "auto"
+  private val ByteUnits =
+    Seq("t" -> (1L << 40), "g" -> (1L << 30), "m" -> (1L << 20), "k" -> (1L << 10))
+  private val ByteText = "(\\d{1,6})\\s*([kmgt])".r
+
+  private def parseBytes(text: String): Option[Long] =
+    text match {
+      case ByteText(count, unit) =>
+        ByteUnits.collectFirst { case (`unit`, bytes) => count.toLong * bytes }
+      case _ => None
+    }
+
+  private def renderBytes(bytes: Long): String = {
+    val (unit, size) =
+      ByteUnits.find { case (_, size) => bytes % size == 0 }.getOrElse(ByteUnits.last)
+    s"${bytes / size}$unit"
+  }
+
   // From the longest down, so that rendering picks the largest unit that divides.
   private val DurationUnits = Seq("h" -> 3600000L, "m" -> 60000L, "s" -> 1000L, "ms" -> 1L)
   private val DurationText = "(\\d{1,12})\\s*([a-z]+)".r

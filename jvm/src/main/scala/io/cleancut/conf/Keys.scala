@@ -29,5 +29,17 @@ object Keys {
     since = "0.1.0"
   )
 
-  val all: Seq[Key[_]] = Seq(AcquireTimeout, CompressionLevel)
+  val MemoryBound: Key[Long] = Key(
+    "memoryBound",
+    doc = "How much memory outside the heap the state of one executor takes, all its stores " +
+      "together. What goes beyond lies in memory-mapped files in Spark's local directories, " +
+      "which the operating system keeps in memory as far as there is room. auto is half of the " +
+      "executor's heap. Where executors run in containers, the bound is part of " +
+      "spark.executor.memoryOverhead. The query whose store was opened last sets it.",
+    default = KeyType.Auto,
+    KeyType.bytesOrAuto(min = 1L << 20),
+    since = "0.1.0"
+  )
+
+  val all: Seq[Key[_]] = Seq(AcquireTimeout, CompressionLevel, MemoryBound)
 }

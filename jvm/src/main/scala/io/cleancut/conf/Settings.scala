@@ -3,12 +3,21 @@ package io.cleancut.conf
 import io.cleancut.error.Errors
 
 /** The checked configuration of one state store provider; see [[Keys]] for what each value does. */
-final case class Settings(compressionLevel: Int, acquireTimeoutMs: Long)
+final case class Settings(compressionLevel: Int, acquireTimeoutMs: Long, memoryBound: Long) {
+
+  /** The bound in bytes, in a JVM that may have a heap of so many. */
+  def memoryBoundBytes(maxHeapBytes: Long): Long =
+    if (memoryBound == KeyType.Auto) maxHeapBytes / 2 else memoryBound
+}
 
 object Settings {
 
   val Default: Settings =
-    Settings(Keys.CompressionLevel.default, Keys.AcquireTimeout.default)
+    Settings(
+      Keys.CompressionLevel.default,
+      Keys.AcquireTimeout.default,
+      Keys.MemoryBound.default
+    )
 
   /**
    * Reads what lies below [[Keys.Prefix]] and leaves all other keys alone.
@@ -19,9 +28,12 @@ object Settings {
   def from(confs: Map[String, String]): Settings = {
     val compressionLevel = Keys.CompressionLevel.read(confs)
     val acquireTimeoutMs = Keys.AcquireTimeout.read(confs)
-    val problems = Seq(compressionLevel, acquireTimeoutMs).flatMap(_.left.toSeq) ++ unknown(confs)
-    (compressionLevel, acquireTimeoutMs) match {
-      case (Right(level), Right(timeoutMs)) if problems.isEmpty => Settings(level, timeoutMs)
+    val memoryBound = Keys.MemoryBound.read(confs)
+    val read = Seq(compressionLevel, acquireTimeoutMs, memoryBound)
+    val problems = read.flatMap(_.left.toSeq) ++ unknown(confs)
+    (compressionLevel, acquireTimeoutMs, memoryBound) match {
+      case (Right(level), Right(timeoutMs), Right(bound)) if problems.isEmpty =>
+        Settings(level, timeoutMs, bound)
       case _ => throw Errors.confInvalid(problems)
     }
   }

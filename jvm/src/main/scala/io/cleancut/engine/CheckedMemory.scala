@@ -28,6 +28,20 @@ final class CheckedMemory(raw: Memory) extends Memory {
     raw.free(address, sizeBytes)
   }
 
+  override def allocateMapped(files: MappedFiles, sizeBytes: Long): Long = {
+    val address = raw.allocateMapped(files, sizeBytes)
+    fill(address, sizeBytes)
+    live.put(address, sizeBytes)
+    address
+  }
+
+  override def freeMapped(files: MappedFiles, address: Long, sizeBytes: Long): Unit = {
+    val known = live.remove(address)
+    if (known != sizeBytes) fail(s"free of $sizeBytes bytes, allocated were $known", address)
+    fill(address, sizeBytes)
+    raw.freeMapped(files, address, sizeBytes)
+  }
+
   override def getByte(base: AnyRef, offset: Long): Byte = {
     check(base, offset, 1)
     raw.getByte(base, offset)

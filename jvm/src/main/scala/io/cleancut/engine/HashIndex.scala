@@ -94,7 +94,7 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
 
   private def newTable(slots: Int): Long = {
     val sizeBytes = slots.toLong * SlotBytes
-    val address = account.allocate(sizeBytes)
+    val address = account.allocateIndex(sizeBytes)
     memory.zero(address, sizeBytes)
     address
   }

@@ -17,6 +17,13 @@ import sun.misc.Unsafe
 abstract class Memory {
   def allocate(sizeBytes: Long): Long
   def free(address: Long, sizeBytes: Long): Unit
+
+  /** Takes memory in mapped files; its content is zeros or what was freed there before. */
+  def allocateMapped(files: MappedFiles, sizeBytes: Long): Long = files.allocate(sizeBytes)
+
+  def freeMapped(files: MappedFiles, address: Long, sizeBytes: Long): Unit =
+    files.free(address, sizeBytes)
+
   def getByte(base: AnyRef, offset: Long): Byte
   def getInt(address: Long): Int
   def putInt(address: Long, value: Int): Unit
@@ -62,7 +69,7 @@ object RawMemory extends Memory {
     try unsafe.allocateMemory(sizeBytes)
     catch {
       case _: OutOfMemoryError =>
-        throw Errors.offHeapExhausted(sizeBytes, MemoryAccount.process.usedBytes)
+        throw Errors.offHeapExhausted(sizeBytes, MemoryAccount.process.residentBytes)
     }
 
   override def free(address: Long, sizeBytes: Long): Unit = unsafe.freeMemory(address)

@@ -229,7 +229,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
     memory.copy(null, from, null, to, bytes)
 
   private def newNode(height: Int): Long = {
-    val node = account.allocate(nodeBytes(height))
+    val node = account.allocateIndex(nodeBytes(height))
     setCount(node, 0)
     memory.putInt(node + 4, height)
     node

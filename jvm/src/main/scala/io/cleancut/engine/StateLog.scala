@@ -43,7 +43,11 @@ final class StateLog(
 
   def latest: Version = retained.last
 
-  def usedBytes: Long = account.usedBytes
+  /** Bytes in memory. */
+  def residentBytes: Long = account.residentBytes
+
+  /** Bytes in mapped files. */
+  def mappedBytes: Long = account.mappedBytes
 
   /** The column families that there are now, in the order of their ids. */
   def families: Vector[Family] = current

@@ -28,6 +28,13 @@ object Errors {
   def frameMisplaced(path: String, expected: String, found: String): CleancutException =
     make("CLEANCUT_FRAME_MISPLACED")("path" -> path, "expected" -> expected, "found" -> found)
 
+  def spillFailed(requestedBytes: Long, mappedBytes: Long, cause: Throwable): CleancutException =
+    make("CLEANCUT_SPILL_FAILED", cause)(
+      "requestedBytes" -> requestedBytes,
+      "mappedBytes" -> mappedBytes,
+      "detail" -> cause.toString
+    )
+
   def frameMissing(
       directory: String,
       operator: Long,

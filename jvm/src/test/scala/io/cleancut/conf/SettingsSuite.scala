@@ -14,7 +14,10 @@ class SettingsSuite extends AnyFunSuite {
   }
 
   test("no configuration at all gives the defaults") {
-    assert(Settings.from(Map.empty) == Settings(compressionLevel = -2, acquireTimeoutMs = 120000L))
+    assert(
+      Settings
+        .from(Map.empty) == Settings(-2, acquireTimeoutMs = 120000L, memoryBound = KeyType.Auto)
+    )
     assert(Settings.Default == Settings.from(Map.empty))
   }
 
@@ -22,7 +25,7 @@ class SettingsSuite extends AnyFunSuite {
     val read = Settings.from(
       Map(key("compressionLevel") -> "-7", key("acquireTimeout") -> " 2 m ", "spark.other" -> "x")
     )
-    assert(read == Settings(compressionLevel = -7, acquireTimeoutMs = 120000L))
+    assert(read == Settings(-7, acquireTimeoutMs = 120000L, memoryBound = KeyType.Auto))
   }
 
   Seq("0ms" -> 0L, "250ms" -> 250L, "3s" -> 3000L, "2m" -> 120000L, "1h" -> 3600000L).foreach {
@@ -69,5 +72,14 @@ class SettingsSuite extends AnyFunSuite {
   test("keys outside the prefix are none of our business") {
     val foreign = Map("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "nonsense")
     assert(Settings.from(foreign) == Settings.Default)
+  }
+
+  test("the memory bound is a size, or half of the heap") {
+    def bound(text: String) = Settings.from(Map(Keys.MemoryBound.name -> text))
+    assert(bound("64m").memoryBoundBytes(maxHeapBytes = 1L << 40) == 64L << 20)
+    assert(bound(" 3 g ").memoryBoundBytes(maxHeapBytes = 8L) == 3L << 30)
+    assert(bound("auto").memoryBoundBytes(maxHeapBytes = 8L << 30) == 4L << 30)
+    for (wrong <- Seq("1023k", "64", "-1m", "1.5g", "1gb", ""))
+      assert(intercept[CleancutException](bound(wrong)).errorId == "CLEANCUT_CONF_INVALID")
   }
 }

@@ -18,6 +18,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.frameMisplaced("file:/ckpt/7-ab.delta", "partition 3", "partition 4"),
     Errors.frameMissing("file:/ckpt/0/3/default", 0L, 3, "default", 7L, "no base"),
     Errors.offHeapExhausted(1L << 20, 1L << 30),
+    Errors.spillFailed(1L << 20, 1L << 30, writeFailed),
     Errors.platformUnsupported("it is big-endian"),
     Errors.rowTooLarge("default", 1L << 33, 1L << 31),
     Errors.storeBusy(0L, 3, "default", 7L, "task 12", 120000L),

@@ -1,21 +1,28 @@
 package io.cleancut.testkit
 
+import java.nio.file.Paths
+
 import org.scalatest.Assertions
 
 import io.cleancut.engine.{CheckedMemory, Memory, MemoryAccount, RawMemory}
 
-/** The two twins of off-heap memory, each with an account, and proof that all was given back. */
+/**
+ * The two twins of off-heap memory, and memory in mapped files, each with an account, and proof
+ * that all was given back.
+ */
 object TestMemory extends Assertions {
 
   /** A memory, its account, and the name of its mode. */
   final case class Owned(name: String, memory: Memory, account: MemoryAccount)
 
-  val modes: Seq[String] = Seq("checked", "fast")
+  val modes: Seq[String] = Seq("checked", "fast", "mapped")
 
   /** Runs `body` with memory of its own; afterwards every byte of it must have been freed. */
   def using[A](mode: String)(body: Owned => A): A = {
-    val memory = if (mode == "checked") new CheckedMemory(RawMemory) else RawMemory
+    val memory = if (mode == "fast") RawMemory else new CheckedMemory(RawMemory)
     val account = MemoryAccount.over(memory)
+    // Nothing that can lie in a file is left in memory.
+    if (mode == "mapped") account.limit(0L, () => Paths.get(System.getProperty("java.io.tmpdir")))
     val result = body(Owned(mode, memory, account))
     assert(account.usedBytes == 0L, "bytes are still accounted for")
     val left = memory match {

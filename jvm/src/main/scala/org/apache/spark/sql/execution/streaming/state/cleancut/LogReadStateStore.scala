@@ -70,7 +70,7 @@ final private[cleancut] class LogReadStateStore(
 
   override def metrics: StateStoreMetrics = {
     val sizes: Map[StateStoreCustomMetric, Long] = StoreMetrics.sizes(log)
-    StateStoreMetrics(read.keys, log.usedBytes, context.metrics.drain() ++ sizes)
+    StateStoreMetrics(read.keys, log.residentBytes, context.metrics.drain() ++ sizes)
   }
 
   override def getStateStoreCheckpointInfo(): StateStoreCheckpointInfo =

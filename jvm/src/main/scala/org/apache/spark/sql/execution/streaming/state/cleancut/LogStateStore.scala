@@ -215,7 +215,7 @@ final private[cleancut] class LogStateStore(
   override def metrics: StateStoreMetrics = {
     verifyEnded("metrics")
     val sizes: Map[StateStoreCustomMetric, Long] = StoreMetrics.sizes(log)
-    StateStoreMetrics(log.keys, log.usedBytes, context.metrics.drain() ++ sizes)
+    StateStoreMetrics(log.keys, log.residentBytes, context.metrics.drain() ++ sizes)
   }
 
   override def getStateStoreCheckpointInfo(): StateStoreCheckpointInfo = {

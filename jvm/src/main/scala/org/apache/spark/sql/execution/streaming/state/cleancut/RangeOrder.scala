@@ -24,6 +24,7 @@ final private[cleancut] class RangeOrder(
   private val inPrefix = ordinals.zipWithIndex.map { case (i, at) =>
     Column(at, keySchema(i))
   }.toArray
+  private val restOf = columns(keySchema.indices.diff(ordinals))
   private val bits = inKey.map(_.bits).sum
   private val keyRow = new UnsafeRow(keySchema.length)
   private val otherRow = new UnsafeRow(keySchema.length)
@@ -55,24 +56,26 @@ final private[cleancut] class RangeOrder(
       start: Option[UnsafeRow],
       end: Option[UnsafeRow]
   ): SparkKeyOrder.Stretch = {
-    val from = start.map(_.copy())
-    val to = end.map(_.copy())
-    val last = to.map { row =>
-      val place = placeOf(row, inKey)
-      // Keys at the place of the end may come before it.
-      if (isTotal) place else next(place)
-    }
-    val accepts: UnsafeRow => Boolean =
-      if (isTotal) SparkKeyOrder.All
-      else { key =>
-        from.forall(compareRows(key, inKey, _, inKey) >= 0) &&
-        to.forall(compareRows(key, inKey, _, inKey) < 0)
-      }
+    val from = start.map(new End(_))
+    val to = end.map(new End(_))
     SparkKeyOrder.Stretch(
-      from.fold(new Place(0L, 0L))(placeOf(_, inKey)),
-      last.orNull,
-      accepts
+      from.fold(new Place(0L, 0L))(_.place),
+      // Keys at the place of the end may come before it.
+      to.map(end => next(end.place)).orNull,
+      key => from.forall(_.compare(key) <= 0) && to.forall(_.compare(key) > 0)
     )
+  }
+
+  /** One end of a range scan: a key that need not be there. */
+  final private class End(row: UnsafeRow) {
+    private val columns = row.copy()
+    private val rest = restOf(row).copy()
+    val place: Place = placeOf(columns, inKey)
+
+    def compare(key: UnsafeRow): Int = {
+      val byColumns = compareRows(columns, inKey, key, inKey)
+      if (byColumns != 0) byColumns else SparkKeyOrder.compareBytes(rest, restOf(key))
+    }
   }
 
   override def from(prefix: UnsafeRow): SparkKeyOrder.Stretch = {

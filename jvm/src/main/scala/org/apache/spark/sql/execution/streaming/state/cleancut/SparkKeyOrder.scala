@@ -47,10 +47,12 @@ abstract private[cleancut] class SparkKeyOrder(keySchema: StructType, memory: Me
   final protected def hash(row: UnsafeRow): Long =
     KeyHash.hash64(memory, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
 
-  final protected def leading(columns: Int): UnsafeProjection =
-    UnsafeProjection.create(keySchema.fields.toSeq.take(columns).zipWithIndex.map {
-      case (field, i) => BoundReference(i, field.dataType, field.nullable)
+  final protected def columns(ordinals: Seq[Int]): UnsafeProjection =
+    UnsafeProjection.create(ordinals.map { i =>
+      BoundReference(i, keySchema(i).dataType, keySchema(i).nullable)
     })
+
+  final protected def leading(count: Int): UnsafeProjection = columns(0 until count)
 }
 
 private[cleancut] object SparkKeyOrder {
@@ -82,6 +84,10 @@ private[cleancut] object SparkKeyOrder {
 
   def structOf(json: String): StructType = DataType.fromJson(json).asInstanceOf[StructType]
 
+  /** The order of the bytes of two rows, by which RocksDB orders what no column decides. */
+  def compareBytes(a: UnsafeRow, b: UnsafeRow): Int =
+    java.util.Arrays.compareUnsigned(a.getBytes, b.getBytes)
+
   /** The place after all those that have this major number. */
   def after(major: Long): Place = if (major == -1L) null else new Place(major + 1, 0L)
 }
@@ -109,6 +115,7 @@ final private[cleancut] class PrefixOrder(keySchema: StructType, prefixColumns: 
 final private[cleancut] class TimestampFirstOrder(keySchema: StructType, memory: Memory)
     extends SparkKeyOrder(keySchema, memory) {
   private val column = keySchema.length - 1
+  private val restOf = leading(column)
 
   override def isRanged: Boolean = true
 
@@ -120,12 +127,19 @@ final private[cleancut] class TimestampFirstOrder(keySchema: StructType, memory:
   override def rangeStretch(
       start: Option[UnsafeRow],
       end: Option[UnsafeRow]
-  ): SparkKeyOrder.Stretch =
+  ): SparkKeyOrder.Stretch = {
+    val from = start.map(row => timeOf(row) -> restOf(row).copy())
+    val to = end.map(row => timeOf(row) -> restOf(row).copy())
+    def compare(key: UnsafeRow, end: (Long, UnsafeRow)): Int = {
+      val byTime = java.lang.Long.compareUnsigned(timeOf(key), end._1)
+      if (byTime != 0) byTime else SparkKeyOrder.compareBytes(restOf(key), end._2)
+    }
     SparkKeyOrder.Stretch(
-      new Place(start.fold(0L)(timeOf), 0L),
-      end.map(row => new Place(timeOf(row), 0L)).orNull,
-      SparkKeyOrder.All
+      new Place(from.fold(0L)(_._1), 0L),
+      to.map(end => SparkKeyOrder.after(end._1)).orNull,
+      key => from.forall(compare(key, _) >= 0) && to.forall(compare(key, _) < 0)
     )
+  }
 
   private def timeOf(key: UnsafeRow): Long = key.getLong(column) ^ Long.MinValue
 }

@@ -1,17 +1,20 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
 import java.nio.ByteOrder
+import java.nio.file.{Path, Paths}
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
+import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.Utils
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.Settings
-import io.cleancut.engine.{Memory, StateLog}
+import io.cleancut.engine.{Memory, MemoryAccount, StateLog}
 import io.cleancut.error.Errors
 import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
 
@@ -30,6 +33,11 @@ final private[cleancut] case class InitRequest(
 /** What all parts of one provider share. */
 final private[cleancut] class StoreContext(val request: InitRequest, val clock: Clock) {
   val settings: Settings = Settings.from(request.conf.sqlConfs)
+
+  MemoryAccount.process.limit(
+    settings.memoryBoundBytes(Runtime.getRuntime.maxMemory),
+    () => StoreContext.localDirectory
+  )
 
   val store: StoreId =
     StoreId(request.id.operatorId, request.id.partitionId, request.id.storeName)
@@ -99,6 +107,12 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
 }
 
 private[cleancut] object StoreContext {
+
+  /** One of Spark's directories for what need not survive the process. */
+  private def localDirectory: Path = {
+    val conf = Option(SparkEnv.get).fold(new SparkConf)(_.conf)
+    Paths.get(Utils.getLocalDir(conf))
+  }
 
   /** Refuses what this release cannot do, before anything is touched. */
   def check(usesFamilies: Boolean, isMultiValued: Boolean, conf: StateStoreConf): Unit = {

@@ -72,9 +72,16 @@ private[cleancut] object StoreMetrics {
     "bytes of replaced and removed rows that wait for compaction"
   )
 
+  val MappedBytes: StateStoreCustomMetric =
+    StateStoreCustomSizeMetric("cleancutMappedBytes", "bytes of state in memory-mapped files")
+
   /** Sizes of the moment. */
   def sizes(log: StateLog): Map[StateStoreCustomMetric, Long] =
-    Map(LiveBytes -> log.liveBytes, DeadBytes -> log.deadBytes)
+    Map(
+      LiveBytes -> log.liveBytes,
+      DeadBytes -> log.deadBytes,
+      MappedBytes -> log.mappedBytes
+    )
 
   private val CommitTime =
     StateStoreCustomTimingMetric("cleancutCommitMs", "time to write deltas at commit")
@@ -101,6 +108,7 @@ private[cleancut] object StoreMetrics {
   val all: Seq[StateStoreCustomMetric] = Seq(
     LiveBytes,
     DeadBytes,
+    MappedBytes,
     CommitTime,
     CommitBytes,
     BaseBytes,

@@ -8,7 +8,6 @@ import org.apache.spark.SparkException
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 
-import io.cleancut.CleancutStateStoreProvider
 import io.cleancut.engine.MemoryAccount
 import io.cleancut.error.CleancutException
 
@@ -150,14 +149,10 @@ class ProviderContractSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("column families and foreign key encodings are refused when the store is opened") {
-    val setup = Providers.setup()
-    val name = classOf[CleancutStateStoreProvider].getName
-    val families = intercept[CleancutException](setup.openWith(name, useColumnFamilies = true))
-    assert(families.getErrorId == "CLEANCUT_UNSUPPORTED_FEATURE")
-    val range = setup.copy(encoder = RangeKeyScanStateEncoderSpec(KeySchema, Seq(0)))
-    val encoding = intercept[CleancutException](range.open())
-    assert(encoding.getErrorId == "CLEANCUT_UNSUPPORTED_FEATURE")
+  test("the avro encoding is refused when the store is opened") {
+    val avro = Map("spark.sql.streaming.stateStore.encodingFormat" -> "avro")
+    val thrown = intercept[CleancutException](Providers.setup().copy(confs = avro).open())
+    assert(thrown.getErrorId == "CLEANCUT_UNSUPPORTED_FEATURE")
   }
 
   test("a forced snapshot is a base beside its delta, and an empty start is a base alone") {

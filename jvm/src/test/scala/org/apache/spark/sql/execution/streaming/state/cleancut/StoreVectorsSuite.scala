@@ -8,6 +8,9 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.execution.streaming.state.ReadStateStore
+
+import io.cleancut.CleancutStateStoreProvider
 import io.cleancut.error.CleancutException
 import io.cleancut.format.{FormatNote, StoreLayout}
 import io.cleancut.golden.Vectors
@@ -16,6 +19,7 @@ import Providers._
 
 /** Whole directories of the test vectors, read through the provider. */
 class StoreVectorsSuite extends AnyFunSuite {
+  import StoreVectorsSuite._
 
   for (vector <- Vectors.stores) test(s"the store ${vector.name} is read as its vector says") {
     val store = Vectors.store(vector.json.get("store"))
@@ -33,21 +37,27 @@ class StoreVectorsSuite extends AnyFunSuite {
   }
 
   private def check(setup: Setup, read: JsonNode): Assertion = {
-    val provider = setup.open()
+    val provider = setup.openWith(Cleancut, useColumnFamilies = true)
     val id = Option(read.get("id")).map(_.asText)
     try {
-      def found(): Map[String, String] = {
+      def found(): Map[String, Map[String, Seq[String]]] = {
         val store = provider.getReadStore(read.get("version").asLong, id)
         try
-          store
-            .iterator()
-            .map(pair => Vectors.hex(pair.key.getBytes) -> Vectors.hex(pair.value.getBytes))
-            .toMap
+          Families
+            .collect {
+              case (number, name) if store.allColumnFamilyNames(name) =>
+                number -> rowsOf(store, name)
+            }
+            .filter(_._2.nonEmpty)
         finally store.release()
       }
       if (read.has("rows")) {
-        val rows = read.get("rows").properties.asScala
-        assert(found() == rows.map(row => row.getKey -> row.getValue.asText).toMap)
+        val rows = read.get("rows").properties.asScala.map { family =>
+          family.getKey -> family.getValue.properties.asScala.map { row =>
+            row.getKey -> Vectors.elements(row.getValue).map(_.asText)
+          }.toMap
+        }
+        assert(found() == rows.toMap)
       } else {
         val thrown = intercept[Throwable](found())
         val causes = Iterator.iterate(thrown)(_.getCause).takeWhile(_ != null)
@@ -56,4 +66,20 @@ class StoreVectorsSuite extends AnyFunSuite {
       }
     } finally provider.close()
   }
+
+  private def rowsOf(store: ReadStateStore, family: String): Map[String, Seq[String]] = {
+    val pairs =
+      if (family == "default") store.iterator(family) else store.iteratorWithMultiValues(family)
+    pairs
+      .map(pair => Vectors.hex(pair.key.getBytes) -> Vectors.hex(pair.value.getBytes))
+      .toSeq
+      .groupMap(_._1)(_._2)
+  }
+}
+
+object StoreVectorsSuite {
+  private val Cleancut = classOf[CleancutStateStoreProvider].getName
+
+  /** The families of the vectors, by id. */
+  private val Families = Map("0" -> "default", "1" -> "lists")
 }

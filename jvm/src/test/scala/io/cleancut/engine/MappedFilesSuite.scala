@@ -1,0 +1,96 @@
+package io.cleancut.engine
+
+import java.nio.file.{Files, Path, Paths}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.error.CleancutException
+import io.cleancut.testkit.Seeded
+
+class MappedFilesSuite extends AnyFunSuite with Seeded {
+  import MappedFilesSuite._
+
+  test("what goes beyond the bound lies in files, which have no name and go with their pages") {
+    withDirectory { directory =>
+      val account = MemoryAccount.over(RawMemory)
+      account.limit(10 * Page, () => directory)
+      val child = account.child()
+      val pages = Seq.fill(40)(child.allocate(Page))
+      // The rows leave a quarter of the bound to the indexes.
+      assert(account.residentBytes == 7 * Page && account.mappedBytes == 33 * Page)
+      assert(Files.list(directory).count() == 0)
+      val index = child.allocateIndex(3 * Page)
+      assert(account.residentBytes == 10 * Page)
+      pages.foreach(child.free(_, Page))
+      child.free(index, 3 * Page)
+      assert(account.usedBytes == 0L && child.usedBytes == 0L && child.mappedBytes == 0L)
+    }
+  }
+
+  test("mapped memory keeps what is written while pages come and go") {
+    withDirectory { directory =>
+      forSeeds(3) { random =>
+        val account = MemoryAccount.over(RawMemory)
+        account.limit(0L, () => directory)
+        var held = Vector.empty[(Long, Long, Long)]
+        for (_ <- 0 until 300)
+          if (held.isEmpty || random.nextInt(5) < 3) {
+            val size = if (random.nextInt(4) == 0) Page + random.nextInt(1 << 21) else Page
+            val address = account.allocate(size)
+            val mark = random.nextLong()
+            RawMemory.putLong(address, mark)
+            RawMemory.putLong(address + size - 8, mark)
+            held = held :+ ((address, size, mark))
+          } else {
+            val (address, size, mark) = held(random.nextInt(held.size))
+            assert(RawMemory.getLong(address) == mark)
+            assert(RawMemory.getLong(address + size - 8) == mark)
+            account.free(address, size)
+            held = held.filterNot(_._1 == address)
+          }
+        held.foreach { case (address, size, _) => account.free(address, size) }
+        assert(account.usedBytes == 0L)
+      }
+    }
+  }
+
+  test("a process does not grow when state beyond the bound comes and goes") {
+    withDirectory { directory =>
+      val account = MemoryAccount.over(RawMemory)
+      account.limit(0L, () => directory)
+      def round(): Unit = {
+        val pages = Seq.fill(100)(account.allocate(Page))
+        pages.foreach(RawMemory.zero(_, Page))
+        pages.foreach(account.free(_, Page))
+      }
+      round()
+      val before = mappings()
+      for (_ <- 0 until 20) round()
+      assert(mappings() <= before + 2)
+    }
+  }
+
+  test("a directory that is not there is an error that names what to do") {
+    val account = MemoryAccount.over(RawMemory)
+    account.limit(0L, () => Paths.get("/nowhere/at/all"))
+    val thrown = intercept[CleancutException](account.allocate(Page))
+    assert(
+      thrown.errorId == "CLEANCUT_SPILL_FAILED" && thrown.getMessage.contains("spark.local.dir")
+    )
+    assert(account.usedBytes == 0L)
+  }
+}
+
+object MappedFilesSuite {
+  private val Page = MappedFiles.PageBytes
+
+  private def withDirectory(body: Path => Any): Unit = {
+    val directory = Files.createTempDirectory("cleancut-mapped")
+    try body(directory)
+    finally Files.delete(directory)
+    ()
+  }
+
+  /** How many pieces the address space of this process has. */
+  private def mappings(): Long = Files.lines(Paths.get("/proc/self/maps")).count()
+}
