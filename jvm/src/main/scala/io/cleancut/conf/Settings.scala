@@ -3,12 +3,16 @@ package io.cleancut.conf
 import io.cleancut.error.Errors
 
 /** The checked configuration of one state store provider; see [[Keys]] for what each value does. */
-final case class Settings(compressionLevel: Int, acquireTimeoutMs: Long)
+final case class Settings(compressionLevel: Int, acquireTimeoutMs: Long, realTimeMode: Boolean)
 
 object Settings {
 
   val Default: Settings =
-    Settings(Keys.CompressionLevel.default, Keys.AcquireTimeout.default)
+    Settings(
+      Keys.CompressionLevel.default,
+      Keys.AcquireTimeout.default,
+      Keys.RealTimeMode.default
+    )
 
   /**
    * Reads what lies below [[Keys.Prefix]] and leaves all other keys alone.
@@ -19,9 +23,12 @@ object Settings {
   def from(confs: Map[String, String]): Settings = {
     val compressionLevel = Keys.CompressionLevel.read(confs)
     val acquireTimeoutMs = Keys.AcquireTimeout.read(confs)
-    val problems = Seq(compressionLevel, acquireTimeoutMs).flatMap(_.left.toSeq) ++ unknown(confs)
-    (compressionLevel, acquireTimeoutMs) match {
-      case (Right(level), Right(timeoutMs)) if problems.isEmpty => Settings(level, timeoutMs)
+    val realTimeMode = Keys.RealTimeMode.read(confs)
+    val read = Seq(compressionLevel, acquireTimeoutMs, realTimeMode)
+    val problems = read.flatMap(_.left.toSeq) ++ unknown(confs)
+    (compressionLevel, acquireTimeoutMs, realTimeMode) match {
+      case (Right(level), Right(timeoutMs), Right(realTime)) if problems.isEmpty =>
+        Settings(level, timeoutMs, realTime)
       case _ => throw Errors.confInvalid(problems)
     }
   }
