@@ -79,6 +79,8 @@ def _add_conf(commands: Any) -> None:
     conf.add_argument("--format", choices=("submit", "properties", "json"), default="submit")
     conf.add_argument("--compression-level", type=int, default=NOT_GIVEN, help="zstd level")
     conf.add_argument("--acquire-timeout", default=NOT_GIVEN, help="a duration such as 120s")
+    real_time = "for a session that may run queries in real-time mode"
+    conf.add_argument("--real-time-mode", action="store_true", default=NOT_GIVEN, help=real_time)
     conf.set_defaults(run=_conf)
 
 
@@ -90,7 +92,7 @@ def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def _conf(parsed: argparse.Namespace) -> int:
-    settings = Settings(parsed.compression_level, parsed.acquire_timeout)
+    settings = Settings(parsed.compression_level, parsed.acquire_timeout, parsed.real_time_mode)
     problems = settings.problems()
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))

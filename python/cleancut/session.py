@@ -35,6 +35,7 @@ def configure(
     compression_level: int | NotGiven = NOT_GIVEN,
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN,
     memory_bound: str | NotGiven = NOT_GIVEN,
+    real_time_mode: bool | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
@@ -53,6 +54,9 @@ def configure(
         memory_bound: how much memory outside the heap all state of one executor takes, as a text
             with a unit (k, m, g, t), at least 1m; what goes beyond lies in memory-mapped local
             files. "auto", half of the executor's heap, unless given.
+        real_time_mode: whether the session may run queries in real-time mode. It then asks for
+            Cleancut by a key of its own, for all its queries, because Spark lets a session that
+            names a provider run none of them; False unless given.
 
     Returns:
         The same builder.
@@ -74,7 +78,7 @@ def configure(
     java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
     check_platform(java)
     check_not_running(jvm)
-    settings = Settings(compression_level, acquire_timeout, memory_bound)
+    settings = Settings(compression_level, acquire_timeout, memory_bound, real_time_mode)
     conf, jar = user_conf(options, has_jvm=jvm is not None), jar_path()
     problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
     if problems:
@@ -97,6 +101,11 @@ def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:
         yield (
             f"{PROVIDER_KEY} is {provider[0]} in {provider[1]}: remove it there, "
             f"or do without Cleancut."
+        )
+    elif provider is not None and PROVIDER_KEY not in given:
+        yield (
+            f"{PROVIDER_KEY} is set in {provider[1]}, and Spark runs no query in real-time mode "
+            f"then: remove it there."
         )
     for key in (_FILE_MANAGER, f"spark.hadoop.{_FILE_MANAGER}"):
         manager = conf.get(key)

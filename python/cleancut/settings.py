@@ -81,6 +81,14 @@ def _is_bound(text: str) -> bool:
     return text == "auto" or size >= _MIN_BOUND_BYTES
 
 
+def _switch(value: object) -> str | None:
+    return str(value).lower() if isinstance(value, bool) else None
+
+
+def _is_switch(text: str) -> bool:
+    return text.lower() in ("true", "false")
+
+
 OPTIONS = (
     Option(
         "acquire_timeout",
@@ -103,6 +111,13 @@ OPTIONS = (
         _text,
         _is_bound,
     ),
+    Option(
+        "real_time_mode",
+        f"{PREFIX}realTimeMode",
+        "true or false",
+        _switch,
+        _is_switch,
+    ),
 )
 
 
@@ -113,6 +128,7 @@ class Settings:
     compression_level: int | NotGiven = NOT_GIVEN
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN
     memory_bound: str | NotGiven = NOT_GIVEN
+    real_time_mode: bool | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:
         """One sentence for each option that is wrong."""
@@ -126,7 +142,9 @@ class Settings:
 
     def confs(self) -> dict[str, str]:
         """The configuration of a session with the provider and the options that were given."""
-        confs = {PROVIDER_KEY: PROVIDER_CLASS, EXTENSIONS_KEY: EXTENSION_CLASS}
+        confs = {EXTENSIONS_KEY: EXTENSION_CLASS}
+        if self.real_time_mode is not True:
+            confs = {PROVIDER_KEY: PROVIDER_CLASS} | confs
         for option in OPTIONS:
             value = getattr(self, option.name)
             text = None if value is NOT_GIVEN else option.render(value)

@@ -141,3 +141,23 @@ def test_spark_submit_without_the_jar_is_refused(tmp_path: Path) -> None:
     body = "outcome(lambda: cleancut.configure(builder()))\n"
     script.write_text(HEAD + body, encoding="utf-8")
     assert "[CLEANCUT_SESSION_RUNNING]" in submit(script)
+
+
+def test_spark_refuses_transform_with_state_without_the_extension(tmp_path: Path) -> None:
+    code = f"""
+from pyspark.errors import StreamingQueryException
+from tests.support.processors import OUTPUT, RowLedger
+spark = cleancut.configure(builder()).config("spark.sql.extensions", "").getOrCreate()
+rows = spark.readStream.format("rate").load().selectExpr("int(value) k")
+ledger = RowLedger(event_time=False)
+states = rows.groupBy("k").transformWithState(ledger, OUTPUT, "update", "processingTime")
+query = states.writeStream.format("noop").outputMode("update")
+query = query.option("checkpointLocation", {str(tmp_path)!r}).start()
+try:
+    query.awaitTermination()
+except StreamingQueryException as failure:
+    print("OUTCOME", cleancut.errors.from_java(failure))
+"""
+    text = run_code(code, PYSPARK_PYTHON=sys.executable)
+    assert "[CLEANCUT_EXTENSION_MISSING]" in text
+    assert "spark.sql.extensions=io.cleancut.CleancutExtensions" in text

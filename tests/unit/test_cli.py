@@ -58,6 +58,17 @@ def test_conf_prints_properties_and_json(capsys: pytest.CaptureFixture[str], jar
     assert json.loads(out) == confs
 
 
+def test_conf_for_real_time_mode_names_no_provider(
+    capsys: pytest.CaptureFixture[str], jar: str
+) -> None:
+    _, out, _ = run(capsys, "conf", "--real-time-mode", "--format", "json")
+    assert json.loads(out) == {
+        "spark.jars": jar,
+        "spark.sql.extensions": "io.cleancut.CleancutExtensions",
+        "spark.sql.streaming.stateStore.cleancut.realTimeMode": "true",
+    }
+
+
 def test_conf_refuses_wrong_options_all_at_once(
     capsys: pytest.CaptureFixture[str], jar: str
 ) -> None:

@@ -64,6 +64,23 @@ def test_options_become_keys() -> None:
     assert options(made)[f"{PREFIX}acquireTimeout"] == "10s"
 
 
+def test_real_time_mode_takes_the_place_of_the_provider() -> None:
+    made = cleancut.configure(builder(), real_time_mode=True)
+    assert options(made) == {
+        "spark.jars": JAR,
+        EXTENSIONS: EXTENSION,
+        f"{PREFIX}realTimeMode": "true",
+    }
+
+
+def test_real_time_mode_is_refused_where_a_provider_is_named(installation: Installation) -> None:
+    text = refused(cleancut.configure(builder()), "CLEANCUT_CONF_INVALID", real_time_mode=True)
+    assert f"{PROVIDER_KEY} is set in the builder" in text
+    installation.defaults(f"{PROVIDER_KEY} {PROVIDER}")
+    text = refused(builder(), "CLEANCUT_CONF_INVALID", real_time_mode=True)
+    assert f"{PROVIDER_KEY} is set in spark-defaults.conf" in text
+
+
 def test_an_option_wins_over_the_key_that_was_set_before() -> None:
     made = builder(**{f"{PREFIX}compressionLevel": "99"})
     cleancut.configure(made, compression_level=3)

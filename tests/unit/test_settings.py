@@ -55,6 +55,22 @@ def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:
     assert [text for key, text in settings.confs().items() if key not in CONFS] == [conf]
 
 
+def test_real_time_mode_is_asked_for_without_the_provider() -> None:
+    key = "spark.sql.streaming.stateStore.cleancut.realTimeMode"
+    extensions = {"spark.sql.extensions": "io.cleancut.CleancutExtensions"}
+    assert Settings(real_time_mode=True).confs() == extensions | {key: "true"}
+    assert Settings(real_time_mode=False).confs() == CONFS | {key: "false"}
+    assert conf_problems({key: " TRUE"}) == []
+    assert conf_problems({key: "1"}) == [f"{key} must be true or false, not '1'."]
+
+
+@pytest.mark.parametrize("value", [None, 0, 1, "true"])
+def test_a_wrong_switch_is_told_with_what_is_allowed(value: Any) -> None:
+    assert Settings(real_time_mode=value).problems() == [
+        f"real_time_mode must be true or false, not {value!r}."
+    ]
+
+
 @pytest.mark.parametrize("value", [None, 20, -8, True, "3", 1.0, 10**30])
 def test_a_wrong_level_is_told_with_what_is_allowed(value: Any) -> None:
     assert Settings(compression_level=value).problems() == [

@@ -1,14 +1,20 @@
 package io.cleancut
 
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.execution.streaming.state.cleancut.TransformWithStateRule
+import org.apache.spark.sql.execution.streaming.state.cleancut.{
+  SessionProvider,
+  TransformWithStateRule
+}
 
 /**
  * Cleancut's session extension, for `spark.sql.extensions`. It lets `transformWithState` run on
  * [[CleancutStateStoreProvider]], which Spark refuses by its name, and leaves every plan alone that
- * keeps its state elsewhere.
+ * keeps its state elsewhere. It also gives that provider to the queries of a session that asks for
+ * it by the key `realTimeMode`.
  */
 class CleancutExtensions extends (SparkSessionExtensions => Unit) {
-  override def apply(extensions: SparkSessionExtensions): Unit =
+  override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectColumnar(_ => TransformWithStateRule.injection)
+    extensions.injectCheckRule(SessionProvider.check)
+  }
 }

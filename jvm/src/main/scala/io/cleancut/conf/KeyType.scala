@@ -20,6 +20,9 @@ final class KeyType[A] private (
 
 object KeyType {
 
+  val boolean: KeyType[Boolean] =
+    new KeyType[Boolean]("switch", "true or false", _.toLowerCase.toBooleanOption, _.toString)
+
   def int(unit: String, min: Int, max: Int): KeyType[Int] =
     new KeyType[Int](
       unit,

@@ -41,5 +41,16 @@ object Keys {
     since = "0.1.0"
   )
 
-  val all: Seq[Key[_]] = Seq(AcquireTimeout, CompressionLevel, MemoryBound)
+  val RealTimeMode: Key[Boolean] = Key(
+    "realTimeMode",
+    doc = "Keeps the state of a session's queries in Cleancut without providerClass, which must " +
+      "then stay unset: Spark refuses a query in real-time mode in a session that names any " +
+      "provider but RocksDB. It needs the session extension, and holds for all queries that are " +
+      "started while it is true, in real-time mode or not.",
+    default = false,
+    KeyType.boolean,
+    since = "0.1.0"
+  )
+
+  val all: Seq[Key[_]] = Seq(AcquireTimeout, CompressionLevel, MemoryBound, RealTimeMode)
 }

@@ -3,7 +3,12 @@ package io.cleancut.conf
 import io.cleancut.error.Errors
 
 /** The checked configuration of one state store provider; see [[Keys]] for what each value does. */
-final case class Settings(compressionLevel: Int, acquireTimeoutMs: Long, memoryBound: Long) {
+final case class Settings(
+    compressionLevel: Int,
+    acquireTimeoutMs: Long,
+    memoryBound: Long,
+    realTimeMode: Boolean
+) {
 
   /** The bound in bytes, in a JVM that may have a heap of so many. */
   def memoryBoundBytes(maxHeapBytes: Long): Long =
@@ -16,7 +21,8 @@ object Settings {
     Settings(
       Keys.CompressionLevel.default,
       Keys.AcquireTimeout.default,
-      Keys.MemoryBound.default
+      Keys.MemoryBound.default,
+      Keys.RealTimeMode.default
     )
 
   /**
@@ -29,11 +35,12 @@ object Settings {
     val compressionLevel = Keys.CompressionLevel.read(confs)
     val acquireTimeoutMs = Keys.AcquireTimeout.read(confs)
     val memoryBound = Keys.MemoryBound.read(confs)
-    val read = Seq(compressionLevel, acquireTimeoutMs, memoryBound)
+    val realTimeMode = Keys.RealTimeMode.read(confs)
+    val read = Seq(compressionLevel, acquireTimeoutMs, memoryBound, realTimeMode)
     val problems = read.flatMap(_.left.toSeq) ++ unknown(confs)
-    (compressionLevel, acquireTimeoutMs, memoryBound) match {
-      case (Right(level), Right(timeoutMs), Right(bound)) if problems.isEmpty =>
-        Settings(level, timeoutMs, bound)
+    (compressionLevel, acquireTimeoutMs, memoryBound, realTimeMode) match {
+      case (Right(level), Right(timeoutMs), Right(bound), Right(realTime)) if problems.isEmpty =>
+        Settings(level, timeoutMs, bound, realTime)
       case _ => throw Errors.confInvalid(problems)
     }
   }

@@ -14,18 +14,20 @@ class SettingsSuite extends AnyFunSuite {
   }
 
   test("no configuration at all gives the defaults") {
-    assert(
-      Settings
-        .from(Map.empty) == Settings(-2, acquireTimeoutMs = 120000L, memoryBound = KeyType.Auto)
-    )
+    assert(Settings.from(Map.empty) == Settings(-2, 120000L, KeyType.Auto, realTimeMode = false))
     assert(Settings.Default == Settings.from(Map.empty))
   }
 
   test("values are read with their units") {
     val read = Settings.from(
-      Map(key("compressionLevel") -> "-7", key("acquireTimeout") -> " 2 m ", "spark.other" -> "x")
+      Map(
+        key("compressionLevel") -> "-7",
+        key("acquireTimeout") -> " 2 m ",
+        key("realTimeMode") -> " TRUE",
+        "spark.other" -> "x"
+      )
     )
-    assert(read == Settings(-7, acquireTimeoutMs = 120000L, memoryBound = KeyType.Auto))
+    assert(read == Settings(-7, 120000L, KeyType.Auto, realTimeMode = true))
   }
 
   Seq("0ms" -> 0L, "250ms" -> 250L, "3s" -> 3000L, "2m" -> 120000L, "1h" -> 3600000L).foreach {
@@ -44,6 +46,12 @@ class SettingsSuite extends AnyFunSuite {
   Seq("", "-8", "20", "1.0", "fast").foreach { text =>
     test(s"the compression level '$text' is refused with its range") {
       assert(problems(key("compressionLevel") -> text).contains("from -7 to 19"))
+    }
+  }
+
+  Seq("", "yes", "1").foreach { text =>
+    test(s"the switch '$text' is refused") {
+      assert(problems(key("realTimeMode") -> text).contains("true or false"))
     }
   }
 

@@ -1,0 +1,75 @@
+"""`transformWithState` from Python, through restarts, against Spark's RocksDB provider."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.support.events import write_events
+from tests.support.processors import OUTPUT, STATE, PandasLedger, RowLedger
+from tests.support.queries import Events, Operator
+from tests.support.results import Difference
+from tests.support.seeds import fixed
+from tests.support.sessions import CLEANCUT, ROCKSDB, results, start
+
+pytestmark = pytest.mark.spark
+
+SEED = fixed(4211)
+RUNS = [range(2), range(2, 4)]
+ROWS = 40
+SETTINGS = {
+    # Timers of processing time would make epochs without rows for as long as the query runs.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def _query(*, pandas: bool, event_time: bool, initial: bool) -> Operator:
+    def build(events: Events) -> DataFrame:
+        keyed = events.timed().groupBy("k")
+        known = [(1, 7, "x"), (2, 10, None), (99, 3, "only in the initial state")]
+        state = events.spark.createDataFrame(known, STATE).groupBy("k") if initial else None
+        mode = "eventTime" if event_time else "processingTime"
+        if pandas:
+            ledger = PandasLedger(event_time=event_time)
+            return keyed.transformWithStateInPandas(ledger, OUTPUT, "update", mode, state)
+        return keyed.transformWithState(
+            RowLedger(event_time=event_time), OUTPUT, "update", mode, state
+        )
+
+    return Operator(build, "update")
+
+
+QUERIES = {
+    "rows-event-time": _query(pandas=False, event_time=True, initial=False),
+    "rows-processing-time-initial-state": _query(pandas=False, event_time=False, initial=True),
+    "pandas-event-time-initial-state": _query(pandas=True, event_time=True, initial=True),
+    "pandas-processing-time": _query(pandas=True, event_time=False, initial=False),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_transform_with_state_gives_the_rows_of_the_built_in_provider(
+    name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    events, peer, ours = (tmp_path / part for part in ("events", "peer", "ours"))
+
+    for files in RUNS:
+        write_events(events, seed=SEED, files=files, rows=ROWS)
+        for root, provider in ((peer, ROCKSDB), (ours, CLEANCUT)):
+            query = start(
+                spark,
+                QUERIES[name],
+                events=events,
+                root=root,
+                provider=provider,
+                settings=SETTINGS,
+            )
+            query.awaitTermination()
+    difference = Difference.between(results(peer), results(ours))
+    rows = [row for rows in results(ours).values() for row in rows]
+    fired = sum("what='timer'" in row for row in rows)
+    show(f"seed {SEED}, {len(results(ours))} epochs, {fired} timers, {difference}")
+    assert difference.none, difference
+    assert 0 < fired < len(rows)
