@@ -26,7 +26,7 @@ EXECUTOR_KILLS = 3
 CLUSTER = "local-cluster[2,1,1024]"
 KILLED_TOGETHER = [
     "aggregation-update",
-    "join-full_outer-bounds",
+    "join-full_outer-bounds-v4-ids",
     "session-windows",
     "pandas-with-state",
 ]
