@@ -1,0 +1,59 @@
+package io.cleancut.e2e
+
+import java.sql.Timestamp
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.{DataFrame, Dataset}
+import org.apache.spark.sql.functions.window
+import org.apache.spark.sql.streaming.OutputMode
+
+/** What the state of a key adds up to, and the event time up to which it does. */
+final case class Balance(key: Long, ts: Timestamp, total: Long, kept: String)
+
+/** What a key begins with. */
+final case class Opening(key: Long, value: Long)
+
+/**
+ * `transformWithState` in Scala: alone, with an initial state, and in a chain of two with an
+ * aggregation behind them.
+ */
+class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
+
+  test("one operator gives the rows of the built-in provider") {
+    compare(OutputMode.Append())(balances(_).toDF())
+  }
+
+  test("an operator with an initial state gives the rows of the built-in provider") {
+    import spark.implicits._
+    val openings = Seq(Opening(1, 1000), Opening(2, 2000), Opening(99, 3000)).toDS()
+    compare(OutputMode.Append()) { events =>
+      events
+        .groupByKey(_.key)
+        .transformWithState(
+          new OpenedLedger,
+          "ts",
+          OutputMode.Append(),
+          openings.groupByKey(_.key)
+        )
+        .toDF()
+    }
+  }
+
+  test("a chain gives the rows of the built-in provider, without adaptive planning") {
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try compare(OutputMode.Append())(chain)
+    finally spark.conf.unset("spark.sql.adaptive.enabled")
+  }
+
+  private def balances(events: Dataset[Event]): Dataset[Balance] = {
+    import spark.implicits._
+    events.groupByKey(_.key).transformWithState(new Ledger, "ts", OutputMode.Append())
+  }
+
+  private def chain(events: Dataset[Event]): DataFrame = {
+    import spark.implicits._
+    val of = balances(events).select(($"key" % 3).as("key"), $"ts", $"total".as("value"))
+    balances(of.as[Event]).groupBy($"key", window($"ts", "10 seconds")).count()
+  }
+}
