@@ -7,6 +7,8 @@ from typing import Any
 
 from cleancut._layout import FrameName, Kind, StoreId
 
+UNSAFE_ROW = "unsaferow"
+
 
 @dataclass(frozen=True)
 class Family:
@@ -18,6 +20,7 @@ class Family:
         key_schema: Spark's `StructType` as parsed JSON.
         value_schema: likewise.
         is_multi_valued: whether a key has a list of values.
+        encoding: Spark's name of the encoding of the rows.
     """
 
     family_id: int
@@ -25,6 +28,7 @@ class Family:
     key_schema: Mapping[str, Any]
     value_schema: Mapping[str, Any]
     is_multi_valued: bool
+    encoding: str
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ def _family(fields: Any) -> Family:
         _typed(fields, "keySchema", dict),
         _typed(fields, "valueSchema", dict),
         fields.get("multiValued") is True,
+        _typed(fields, "encoding", str, default=UNSAFE_ROW),
     )
 
 

@@ -5,7 +5,7 @@ from itertools import islice
 import pyarrow as pa
 
 from cleancut._cells import MisfitError
-from cleancut._identity import Family
+from cleancut._identity import UNSAFE_ROW, Family
 from cleancut._listing import Listing
 from cleancut._schema import struct_of
 from cleancut._state import State
@@ -26,6 +26,13 @@ def table_of(state: State, family: Family, listing: Listing) -> pa.Table:
         RequestError: CLEANCUT_COLUMN_UNREADABLE.
         DamagedError: CLEANCUT_ROW_DAMAGED, where rows do not fit the family's schemas.
     """
+    if family.encoding != UNSAFE_ROW:
+        raise error_of(
+            "CLEANCUT_COLUMN_UNREADABLE",
+            column=f"key and value of the family {family.name}",
+            type=f"the state encoding {family.encoding}",
+            reason="this release reads rows in Spark's UnsafeRow form only",
+        )
     key, value = struct_of(family.key_schema, "key"), struct_of(family.value_schema, "value")
     schema = pa.schema(
         [

@@ -1,14 +1,15 @@
 """`transformWithState` from Python, through restarts, against Spark's RocksDB provider."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.events import write_events
-from tests.support.processors import OUTPUT, STATE, PandasLedger, RowLedger
-from tests.support.queries import Events, Operator
+from tests.support.processors import OUTPUT, STATE, Grown, PandasLedger, RowLedger
+from tests.support.queries import AVRO, CHECKPOINT_IDS, Events, Operator
 from tests.support.results import Difference
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, start
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.spark
 SEED = fixed(4211)
 RUNS = [range(2), range(2, 4)]
 ROWS = 40
+UNSAFE_ROWS: Mapping[str, str] = {}
 SETTINGS = {
     # Timers of processing time would make epochs without rows for as long as the query runs.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -25,7 +27,9 @@ SETTINGS = {
 }
 
 
-def _query(*, pandas: bool, event_time: bool, initial: bool) -> Operator:
+def _query(
+    *, pandas: bool, event_time: bool, initial: bool, settings: Mapping[str, str] = UNSAFE_ROWS
+) -> Operator:
     def build(events: Events) -> DataFrame:
         keyed = events.timed().groupBy("k")
         known = [(1, 7, "x"), (2, 10, None), (99, 3, "only in the initial state")]
@@ -38,14 +42,16 @@ def _query(*, pandas: bool, event_time: bool, initial: bool) -> Operator:
             RowLedger(event_time=event_time), OUTPUT, "update", mode, state
         )
 
-    return Operator(build, "update")
+    return Operator(build, "update", settings)
 
 
 QUERIES = {
-    "rows-event-time": _query(pandas=False, event_time=True, initial=False),
+    "rows-event-time-avro": _query(pandas=False, event_time=True, initial=False, settings=AVRO),
     "rows-processing-time-initial-state": _query(pandas=False, event_time=False, initial=True),
     "pandas-event-time-initial-state": _query(pandas=True, event_time=True, initial=True),
-    "pandas-processing-time": _query(pandas=True, event_time=False, initial=False),
+    "pandas-processing-time-ids": _query(
+        pandas=True, event_time=False, initial=False, settings=CHECKPOINT_IDS
+    ),
 }
 
 
@@ -73,3 +79,29 @@ def test_transform_with_state_gives_the_rows_of_the_built_in_provider(
     show(f"seed {SEED}, {len(results(ours))} epochs, {fired} timers, {difference}")
     assert difference.none, difference
     assert 0 < fired < len(rows)
+
+
+def test_state_of_an_older_schema_is_read_after_a_column_was_added(
+    spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    events, peer, ours = (tmp_path / part for part in ("events", "peer", "ours"))
+    for release, files in enumerate(RUNS, start=1):
+        write_events(events, seed=SEED, files=files, rows=ROWS)
+        for root, provider in ((peer, ROCKSDB), (ours, CLEANCUT)):
+            query = start(
+                spark,
+                Operator(partial(_grown, release=release), "update", AVRO),
+                events=events,
+                root=root,
+                provider=provider,
+                settings=SETTINGS,
+            )
+            query.awaitTermination()
+    difference = Difference.between(results(peer), results(ours))
+    show(f"seed {SEED}, {len(results(ours))} epochs, {difference}")
+    assert difference.none, difference
+    assert any("None), (" in row for rows in results(ours).values() for row in rows)
+
+
+def _grown(events: Events, release: int) -> DataFrame:
+    return events().groupBy("k").transformWithState(Grown(release), OUTPUT, "update", "none")

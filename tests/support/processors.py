@@ -173,3 +173,34 @@ class PandasLedger(Ledger):
 
     def _emitted(self, key: Any, what: str, kept: str) -> Any:
         return pd.DataFrame({"k": [key[0]], "what": [what], "kept": [kept]})
+
+
+class Grown(StatefulProcessor):
+    """Counts the rows of each key; in a later release of the query it also keeps the last text.
+
+    Attributes:
+        release: 1, or 2 with the column that was added.
+    """
+
+    def __init__(self, release: int) -> None:
+        self.release = release
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        schema = "n long" if self.release == 1 else "n long, s string"
+        self._count = handle.getValueState("count", schema)
+        self._all = handle.getListState("all", schema)
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        events = sorted(((row.v, row.s) for row in rows), key=repr)
+        before = self._count.get() if self._count.exists() else None
+        count = (before[0] if before else 0) + len(events)
+        value = (count,) if self.release == 1 else (count, events[-1][1])
+        self._count.update(value)
+        self._all.appendValue(value)
+        kept = [tuple(value) for value in self._all.get()]
+        yield Row(k=key[0], what="input", kept=f"{before and tuple(before)} -> {kept}")

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from tests.support.events import SCHEMA
 
 WATERMARK = "10 seconds"
+AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
 CHECKPOINT_IDS = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
 BOUNDS = "and lt between rt - interval 3 seconds and rt + interval 2 seconds"
 

@@ -14,6 +14,8 @@ import scala.jdk.CollectionConverters._
  *   whether a key has a list of values
  * @param isInternal
  *   whether Spark keeps its own books in it, and does not count its keys as state
+ * @param encoding
+ *   Spark's name of the encoding of the rows
  */
 final case class FamilySchema(
     id: Int,
@@ -22,8 +24,16 @@ final case class FamilySchema(
     valueSchema: String,
     encoder: String,
     isMultiValued: Boolean = false,
-    isInternal: Boolean = false
+    isInternal: Boolean = false,
+    encoding: String = FamilySchema.UnsafeRow
 )
+
+object FamilySchema {
+
+  /** Spark's names of the state encodings. */
+  val UnsafeRow = "unsaferow"
+  val Avro = "avro"
+}
 
 /** The version that a delta applies to; version 0, the empty store, has no id. */
 final case class Parent(version: Long, id: Option[String])
@@ -100,6 +110,7 @@ object FrameIdentity {
     node.set[JsonNode]("encoder", mapper.readTree(family.encoder))
     if (family.isMultiValued) node.put("multiValued", true)
     if (family.isInternal) node.put("internal", true)
+    if (family.encoding != FamilySchema.UnsafeRow) node.put("encoding", family.encoding)
     ()
   }
 
@@ -110,7 +121,8 @@ object FrameIdentity {
     required(node, "valueSchema").toString,
     required(node, "encoder").toString,
     isTrue(node, "multiValued"),
-    isTrue(node, "internal")
+    isTrue(node, "internal"),
+    Option(node.get("encoding")).fold(FamilySchema.UnsafeRow)(_.asText)
   )
 
   private def isTrue(node: JsonNode, field: String): Boolean =

@@ -81,15 +81,20 @@ final private[cleancut] class ChangeReader(
       case RecordOperation.Merge => RecordType.MERGE_RECORD
       case _                     => RecordType.DELETE_RECORD
     }
+    val codec = RowCodec.of(f, context.request.schemas)
+    val key = row(records.key, f.keySchema)(codec.keyAt)
     val value =
-      if (records.operation == RecordOperation.Remove) null else row(records.value, f.valueSchema)
-    (kind, row(records.key, f.keySchema), value, version.number - 1)
+      if (records.operation == RecordOperation.Remove) null
+      else row(records.value, f.valueSchema)(codec.valueAt)
+    (kind, key, value, version.number - 1)
   }
 
-  private def row(bytes: Bytes, schema: String): UnsafeRow = {
-    val found = new UnsafeRow(SparkKeyOrder.structOf(schema).length)
-    found.pointTo(bytes.toArray(memory), bytes.length)
-    found
+  /** The bytes are copied, since they hold no longer than the record. */
+  private def row(bytes: Bytes, schema: String)(
+      read: (AnyRef, Long, Int, UnsafeRow) => UnsafeRow
+  ): UnsafeRow = {
+    val reused = new UnsafeRow(SparkKeyOrder.structOf(schema).length)
+    read(bytes.toArray(memory), Memory.ByteArrayOffset, bytes.length, reused)
   }
 }
 

@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-import io.cleancut.engine.{Compaction, Memory, StateLog}
+import io.cleancut.engine.{Compaction, StateLog}
 
 /**
  * Compacts logs, one at a time in each JVM, so that at most one copy is under way and takes memory.
@@ -34,7 +34,7 @@ private[cleancut] object Compactor extends Logging {
   private def compact(context: StoreContext, versions: StoreVersions, log: StateLog): Unit =
     try {
       val start = context.clock.monotonicNs()
-      val compaction = new Compaction(log, SparkKeyOrder.of(_, Memory.access))
+      val compaction = new Compaction(log, context.orderOf)
       val isCopied =
         try compaction.copyOldest(() => versions.isCurrent(log))
         catch {

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.streaming.state.StateSchemaProvider
 
 import io.cleancut.engine._
 import io.cleancut.format.FamilySchema
@@ -18,17 +19,19 @@ final private[cleancut] class FamilyHandle(
     val schema: FamilySchema,
     val table: Table,
     bound: Int,
-    memory: Memory
+    memory: Memory,
+    schemas: Option[StateSchemaProvider]
 ) {
   val name: String = schema.name
   val isMultiValued: Boolean = schema.isMultiValued
   val keyFields: Int = SparkKeyOrder.structOf(schema.keySchema).length
   val valueFields: Int = SparkKeyOrder.structOf(schema.valueSchema).length
-  val keyBytes = new Bytes
-  val valueBytes = new Bytes
+  val codec: RowCodec = RowCodec.of(schema, schemas)
+  private val keyBytes = new Bytes
+  private val valueBytes = new Bytes
 
   /** For places in scans; the table has one of its own for what is put. */
-  lazy val order: Option[SparkKeyOrder] = SparkKeyOrder.of(schema, memory)
+  lazy val order: Option[SparkKeyOrder] = SparkKeyOrder.of(schema, memory, schemas)
 
   /** What writes this family's changes into the delta; null if nothing does. */
   var cursor: DeltaWriter#Cursor = _
@@ -37,7 +40,7 @@ final private[cleancut] class FamilyHandle(
 
   /** Address of the key's newest record, or 0. */
   def find(key: UnsafeRow): Long =
-    if (table == null) 0L else table.find(point(keyBytes, key), bound)
+    if (table == null) 0L else table.find(pointKey(key), bound)
 
   /** The value at a record; of a list of values the first one. */
   def valueAt(newest: Long): UnsafeRow =
@@ -47,17 +50,24 @@ final private[cleancut] class FamilyHandle(
   def valuesAt(newest: Long): Array[Long] =
     if (isMultiValued) table.valuesAt(newest) else Array(newest)
 
+  /** The value of a record; `row` is reused where the encoding allows it. */
   def pointAt(row: UnsafeRow, address: Long): UnsafeRow = {
     val at = Record.valueAddress(address, Record.keyLength(memory, address))
-    row.pointTo(null, at, Record.valueLength(memory, address))
-    row
+    codec.valueAt(null, at, Record.valueLength(memory, address), row)
   }
+
+  /** The key of a record; likewise. */
+  def keyAt(row: UnsafeRow, address: Long): UnsafeRow =
+    codec.keyAt(null, Record.keyAddress(address), Record.keyLength(memory, address), row)
 
   def scanAll(): RecordScan = if (table == null) RecordScan.Empty else table.snapshot(bound)
 
   def scan(stretch: SparkKeyOrder.Stretch): RecordScan =
     if (table == null) RecordScan.Empty else table.scan(stretch.from, stretch.to, bound)
 
-  def point(bytes: Bytes, row: UnsafeRow): Bytes =
-    bytes.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+  /** The bytes of a key, until the next one. */
+  def pointKey(row: UnsafeRow): Bytes = codec.keyBytes(row, keyBytes)
+
+  /** The bytes of a value, until the next one. */
+  def pointValue(row: UnsafeRow): Bytes = codec.valueBytes(row, valueBytes)
 }

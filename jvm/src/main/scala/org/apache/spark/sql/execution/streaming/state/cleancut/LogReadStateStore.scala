@@ -80,9 +80,9 @@ final private[cleancut] class LogReadStateStore(
     read.part(name) match {
       case Some(part) =>
         val schema = part.family.schema
-        Some(new FamilyHandle(schema, part.family.table, part.mark.end, memory))
+        Some(context.handle(schema, part.family.table, part.mark.end))
       case None =>
-        context.families.get(name).map(new FamilyHandle(_, null, 0, memory))
+        context.families.get(name).map(context.handle(_, null, 0))
     }
 
   override private[cleancut] def verifyOpen(operation: String): Unit =

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
 import io.cleancut.StateVersion
-import io.cleancut.engine.{Bytes, DeltaWriter, Record, StateLog}
+import io.cleancut.engine.{DeltaWriter, Record, StateLog}
 import io.cleancut.error.Errors
 import io.cleancut.format.{FamilySchema, FrameKind, FrameWriter, Parent}
 
@@ -58,7 +58,7 @@ final private[cleancut] class LogStateStore(
       requireKey(key)
       require(value != null, "Cannot put a null value")
       try {
-        family.table.put(point(family, key), pointValue(family, value))
+        family.table.put(family.pointKey(key), family.pointValue(value))
         if (family.cursor != null) family.cursor.keepUp()
       } catch { case e: Throwable => throw inDoubt(e) }
     } finally gate.leave()
@@ -70,11 +70,11 @@ final private[cleancut] class LogStateStore(
       requireKey(key)
       requireValues(values, "put")
       changing(family) {
-        val bytes = point(family, key)
+        val bytes = family.pointKey(key)
         if (values.isEmpty) family.table.remove(bytes)
         else {
-          family.table.put(bytes, pointValue(family, values.head))
-          values.tail.foreach(value => family.table.merge(bytes, pointValue(family, value)))
+          family.table.put(bytes, family.pointValue(values.head))
+          values.tail.foreach(value => family.table.merge(bytes, family.pointValue(value)))
         }
       }
     }
@@ -85,7 +85,7 @@ final private[cleancut] class LogStateStore(
       val family = useMultiValued("merge", colFamilyName)
       requireKey(key)
       require(value != null, "Cannot merge a null value")
-      changing(family)(family.table.merge(point(family, key), pointValue(family, value)))
+      changing(family)(family.table.merge(family.pointKey(key), family.pointValue(value)))
     } finally gate.leave()
   }
 
@@ -95,8 +95,8 @@ final private[cleancut] class LogStateStore(
       requireKey(key)
       requireValues(values, "merge")
       changing(family) {
-        val bytes = point(family, key)
-        values.foreach(value => family.table.merge(bytes, pointValue(family, value)))
+        val bytes = family.pointKey(key)
+        values.foreach(value => family.table.merge(bytes, family.pointValue(value)))
       }
     }
 
@@ -106,7 +106,8 @@ final private[cleancut] class LogStateStore(
       val family = use("remove", colFamilyName)
       requireKey(key)
       try
-        if (family.table.remove(point(family, key)) && family.cursor != null) family.cursor.keepUp()
+        if (family.table.remove(family.pointKey(key)) && family.cursor != null)
+          family.cursor.keepUp()
       catch { case e: Throwable => throw inDoubt(e) }
     } finally gate.leave()
   }
@@ -127,9 +128,8 @@ final private[cleancut] class LogStateStore(
     val rows = family.scan(stretch)
     val row = new UnsafeRow(family.keyFields)
     while (rows.advance()) {
-      val at = Record.keyAddress(rows.address)
-      row.pointTo(null, at, Record.keyLength(memory, rows.address))
-      if (stretch.accepts(row)) changing(family)(family.table.remove(point(family, row)))
+      val found = family.keyAt(row, rows.address)
+      if (stretch.accepts(found)) changing(family)(family.table.remove(family.pointKey(found)))
     }
   }
 
@@ -231,7 +231,7 @@ final private[cleancut] class LogStateStore(
 
   override protected def openFamily(name: String): Option[FamilyHandle] =
     log.family(name).map { family =>
-      val opened = new FamilyHandle(family.schema, family.table, Record.NoBound, memory)
+      val opened = context.handle(family.schema, family.table, Record.NoBound)
       delta.foreach(d => opened.cursor = d.writer.cursor(family))
       opened
     }
@@ -245,12 +245,6 @@ final private[cleancut] class LogStateStore(
       change
       if (family.cursor != null) family.cursor.keepUp()
     } catch { case e: Throwable => throw inDoubt(e) }
-
-  private def point(family: FamilyHandle, key: UnsafeRow): Bytes =
-    family.point(family.keyBytes, key)
-
-  private def pointValue(family: FamilyHandle, value: UnsafeRow): Bytes =
-    family.point(family.valueBytes, value)
 
   private def requireValues(values: Array[UnsafeRow], operation: String): Unit = {
     require(values != null, s"Cannot $operation a null value")

@@ -41,7 +41,7 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider {
       useMultipleValuesPerKey: Boolean,
       stateSchemaProvider: Option[StateSchemaProvider]
   ): Unit = {
-    StoreContext.check(useColumnFamilies, useMultipleValuesPerKey, storeConfs)
+    StoreContext.check(useColumnFamilies, useMultipleValuesPerKey)
     val request = InitRequest(
       stateStoreId,
       keySchema,
@@ -50,7 +50,8 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider {
       useColumnFamilies,
       useMultipleValuesPerKey,
       storeConfs,
-      hadoopConf
+      hadoopConf,
+      stateSchemaProvider
     )
     context = new StoreContext(request, Clock.System)
     versions = new StoreVersions(context)

@@ -15,8 +15,9 @@ import io.cleancut.engine.{Bytes, Memory, Place}
 final private[cleancut] class RangeOrder(
     keySchema: StructType,
     ordinals: Seq[Int],
-    memory: Memory
-) extends SparkKeyOrder(keySchema, memory) {
+    memory: Memory,
+    codec: RowCodec
+) extends SparkKeyOrder(keySchema, memory, codec) {
   import RangeOrder._
 
   private val inKey = ordinals.map(i => Column(i, keySchema(i))).toArray
@@ -35,9 +36,9 @@ final private[cleancut] class RangeOrder(
   override def isTotal: Boolean = bits <= PlaceBits
 
   override def compare(a: Bytes, b: Bytes): Int = compareRows(
-    keyRow.pointedTo(a),
+    rowOf(a, keyRow),
     inKey,
-    otherRow.pointedTo(b),
+    rowOf(b, otherRow),
     inKey
   )
 
@@ -137,13 +138,6 @@ final private[cleancut] class RangeOrder(
 
 private[cleancut] object RangeOrder {
   private val PlaceBits = 128
-
-  implicit private class PointedRow(val row: UnsafeRow) extends AnyVal {
-    def pointedTo(bytes: Bytes): UnsafeRow = {
-      row.pointTo(bytes.base, bytes.offset, bytes.length)
-      row
-    }
-  }
 
   /** Throws Spark's own errors for columns that cannot be ordered. */
   def check(keySchema: StructType, ordinals: Seq[Int]): Unit =

@@ -14,18 +14,19 @@ import io.cleancut.format.FamilySchema
  * RocksDB's order of encoded keys comes to in the columns that count; keys that are equal there lie
  * in the order of their hashes. Not thread-safe: it reuses its rows.
  */
-abstract private[cleancut] class SparkKeyOrder(keySchema: StructType, memory: Memory)
-    extends KeyOrder {
+abstract private[cleancut] class SparkKeyOrder(
+    keySchema: StructType,
+    memory: Memory,
+    codec: RowCodec
+) extends KeyOrder {
   import SparkKeyOrder._
 
   private val keyRow = new UnsafeRow(keySchema.length)
   protected var first = 0L
   protected var second = 0L
 
-  final override def locate(key: Bytes): Unit = {
-    keyRow.pointTo(key.base, key.offset, key.length)
-    locate(keyRow)
-  }
+  final override def locate(key: Bytes): Unit =
+    locate(rowOf(key, keyRow))
 
   override def major: Long = first
   override def minor: Long = second
@@ -43,6 +44,9 @@ abstract private[cleancut] class SparkKeyOrder(keySchema: StructType, memory: Me
   def isRanged: Boolean = false
 
   protected def locate(key: UnsafeRow): Unit
+
+  final protected def rowOf(key: Bytes, reused: UnsafeRow): UnsafeRow =
+    codec.keyAt(key.base, key.offset, key.length, reused)
 
   final protected def hash(row: UnsafeRow): Long =
     KeyHash.hash64(memory, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
@@ -64,17 +68,29 @@ private[cleancut] object SparkKeyOrder {
 
   val All: UnsafeRow => Boolean = _ => true
 
-  /** The order of a family's keys; none where they are only looked up one by one. */
-  def of(schema: FamilySchema, memory: Memory): Option[SparkKeyOrder] = specOf(schema) match {
-    case _: NoPrefixKeyStateEncoderSpec      => None
-    case spec: PrefixKeyScanStateEncoderSpec =>
-      Some(new PrefixOrder(spec.keySchema, spec.numColsPrefixKey, memory))
-    case spec: RangeKeyScanStateEncoderSpec =>
-      Some(new RangeOrder(spec.keySchema, spec.orderingOrdinals, memory))
-    case spec: TimestampAsPrefixKeyStateEncoderSpec =>
-      Some(new TimestampFirstOrder(spec.keySchema, memory))
-    case spec: TimestampAsPostfixKeyStateEncoderSpec =>
-      Some(new TimestampLastOrder(spec.keySchema, memory))
+  /**
+   * The order of a family's keys; none where they are only looked up one by one.
+   *
+   * @param schemas
+   *   where Spark keeps the older schemas of a family
+   */
+  def of(
+      schema: FamilySchema,
+      memory: Memory,
+      schemas: Option[StateSchemaProvider]
+  ): Option[SparkKeyOrder] = {
+    def codec = RowCodec.of(schema, schemas)
+    specOf(schema) match {
+      case _: NoPrefixKeyStateEncoderSpec      => None
+      case spec: PrefixKeyScanStateEncoderSpec =>
+        Some(new PrefixOrder(spec.keySchema, spec.numColsPrefixKey, memory, codec))
+      case spec: RangeKeyScanStateEncoderSpec =>
+        Some(new RangeOrder(spec.keySchema, spec.orderingOrdinals, memory, codec))
+      case spec: TimestampAsPrefixKeyStateEncoderSpec =>
+        Some(new TimestampFirstOrder(spec.keySchema, memory, codec))
+      case spec: TimestampAsPostfixKeyStateEncoderSpec =>
+        Some(new TimestampLastOrder(spec.keySchema, memory, codec))
+    }
   }
 
   def specOf(schema: FamilySchema): KeyStateEncoderSpec = KeyStateEncoderSpec.fromJson(
@@ -93,8 +109,12 @@ private[cleancut] object SparkKeyOrder {
 }
 
 /** Keys with one prefix lie together. */
-final private[cleancut] class PrefixOrder(keySchema: StructType, prefixColumns: Int, memory: Memory)
-    extends SparkKeyOrder(keySchema, memory) {
+final private[cleancut] class PrefixOrder(
+    keySchema: StructType,
+    prefixColumns: Int,
+    memory: Memory,
+    codec: RowCodec
+) extends SparkKeyOrder(keySchema, memory, codec) {
   private val prefixOf = leading(prefixColumns)
 
   override protected def locate(key: UnsafeRow): Unit = {
@@ -112,8 +132,11 @@ final private[cleancut] class PrefixOrder(keySchema: StructType, prefixColumns: 
 }
 
 /** Keys in the order of a timestamp, their last column. */
-final private[cleancut] class TimestampFirstOrder(keySchema: StructType, memory: Memory)
-    extends SparkKeyOrder(keySchema, memory) {
+final private[cleancut] class TimestampFirstOrder(
+    keySchema: StructType,
+    memory: Memory,
+    codec: RowCodec
+) extends SparkKeyOrder(keySchema, memory, codec) {
   private val column = keySchema.length - 1
   private val restOf = leading(column)
 
@@ -145,8 +168,11 @@ final private[cleancut] class TimestampFirstOrder(keySchema: StructType, memory:
 }
 
 /** Keys that differ in nothing but their last column, a timestamp, lie together in its order. */
-final private[cleancut] class TimestampLastOrder(keySchema: StructType, memory: Memory)
-    extends SparkKeyOrder(keySchema, memory) {
+final private[cleancut] class TimestampLastOrder(
+    keySchema: StructType,
+    memory: Memory,
+    codec: RowCodec
+) extends SparkKeyOrder(keySchema, memory, codec) {
   private val column = keySchema.length - 1
   private val prefixOf = leading(column)
 

@@ -14,7 +14,7 @@ import org.apache.spark.util.Utils
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.Settings
-import io.cleancut.engine.{Memory, MemoryAccount, StateLog}
+import io.cleancut.engine.{KeyOrder, Memory, MemoryAccount, StateLog, Table}
 import io.cleancut.error.Errors
 import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
 
@@ -27,7 +27,8 @@ final private[cleancut] case class InitRequest(
     usesFamilies: Boolean,
     isMultiValued: Boolean,
     conf: StateStoreConf,
-    hadoopConf: Configuration
+    hadoopConf: Configuration,
+    schemas: Option[StateSchemaProvider]
 )
 
 /** What all parts of one provider share. */
@@ -63,7 +64,14 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
 
   val families = new StoreFamilies(request)
 
-  def newLog(): StateLog = new StateLog(store, SparkKeyOrder.of(_, Memory.access))
+  def newLog(): StateLog = new StateLog(store, orderOf)
+
+  /** A new one at each call: an order is used by one thread at a time. */
+  def orderOf(schema: FamilySchema): Option[KeyOrder] =
+    SparkKeyOrder.of(schema, Memory.access, request.schemas)
+
+  def handle(schema: FamilySchema, table: Table, bound: Int): FamilyHandle =
+    new FamilyHandle(schema, table, bound, Memory.access, request.schemas)
 
   def frame(
       kind: FrameKind,
@@ -115,7 +123,7 @@ private[cleancut] object StoreContext {
   }
 
   /** Refuses what this release cannot do, before anything is touched. */
-  def check(usesFamilies: Boolean, isMultiValued: Boolean, conf: StateStoreConf): Unit = {
+  def check(usesFamilies: Boolean, isMultiValued: Boolean): Unit = {
     if (ByteOrder.nativeOrder != ByteOrder.LITTLE_ENDIAN) {
       throw Errors.platformUnsupported("the processor is big-endian")
     }
@@ -123,12 +131,5 @@ private[cleancut] object StoreContext {
       usesFamilies || !isMultiValued,
       "Multiple values per key support requires column families to be enabled."
     )
-    if (conf.stateStoreEncodingFormat != StateStoreEncoding.UnsafeRow.toString) {
-      throw Errors.unsupportedFeature(
-        s"the state encoding ${conf.stateStoreEncodingFormat}",
-        "rows are stored as Spark's UnsafeRow; leave " +
-          "spark.sql.streaming.stateStore.encodingFormat at its default"
-      )
-    }
   }
 }

@@ -90,7 +90,8 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
       valueSchema.json,
       spec.json,
       isMultiValued,
-      isInternal
+      isInternal,
+      request.conf.stateStoreEncodingFormat
     )
     Option(declared.putIfAbsent(name, schema)).getOrElse(schema)
   }

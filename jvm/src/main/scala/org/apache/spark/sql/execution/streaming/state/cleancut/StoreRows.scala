@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state.UnsafeRowPair
 
-import io.cleancut.engine.{Memory, Record, RecordScan}
+import io.cleancut.engine.RecordScan
 
 /**
  * Walks the rows of a scan; the pair and its rows are reused from one row to the next.
@@ -20,14 +20,12 @@ final private[cleancut] class StoreRows(
 ) extends Iterator[UnsafeRowPair] {
   import StoreRows._
 
-  private val memory = Memory.access
   private val key = new UnsafeRow(family.keyFields)
   private val value = new UnsafeRow(family.valueFields)
-  private val pair = new UnsafeRowPair(key, value)
+  private val pair = new UnsafeRowPair
   private val candidate = new UnsafeRow(family.keyFields)
   private var state = Unknown
-  private var keyAddress = 0L
-  private var keyLength = 0
+  private var record = 0L
   private var values = NoValues
   private var at = 0
 
@@ -52,11 +50,11 @@ final private[cleancut] class StoreRows(
     // The handle may have ended since hasNext, and the row with it.
     handle.verifyOpen("iterator")
     state = Unknown
-    key.pointTo(null, keyAddress, keyLength)
-    family.pointAt(value, values(at))
+    val keyRow = family.keyAt(key, record)
+    val valueRow = family.pointAt(value, values(at))
     at += 1
-    handle.validate(key, value)
-    pair
+    handle.validate(keyRow, valueRow)
+    pair.withRows(keyRow, valueRow)
   }
 
   def close(): Unit = {
@@ -73,16 +71,12 @@ final private[cleancut] class StoreRows(
     state = Unknown
   }
 
-  private def isAccepted: Boolean = (accepts eq SparkKeyOrder.All) || {
-    val address = scan.address
-    candidate.pointTo(null, Record.keyAddress(address), Record.keyLength(memory, address))
-    accepts(candidate)
-  }
+  private def isAccepted: Boolean =
+    (accepts eq SparkKeyOrder.All) || accepts(family.keyAt(candidate, scan.address))
 
   private def take(): Unit = {
     val address = scan.address
-    keyAddress = Record.keyAddress(address)
-    keyLength = Record.keyLength(memory, address)
+    record = address
     if (eachValue) values = family.valuesAt(address)
     else {
       if (values.length != 1) values = new Array[Long](1)

@@ -149,12 +149,6 @@ class ProviderContractSuite extends AnyFunSuite {
     provider.close()
   }
 
-  test("the avro encoding is refused when the store is opened") {
-    val avro = Map("spark.sql.streaming.stateStore.encodingFormat" -> "avro")
-    val thrown = intercept[CleancutException](Providers.setup().copy(confs = avro).open())
-    assert(thrown.getErrorId == "CLEANCUT_UNSUPPORTED_FEATURE")
-  }
-
   test("a forced snapshot is a base beside its delta, and an empty start is a base alone") {
     val setup = Providers.setup()
     val provider = setup.open()
