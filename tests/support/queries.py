@@ -15,6 +15,7 @@ from tests.support.events import SCHEMA
 WATERMARK = "10 seconds"
 AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
 CHECKPOINT_IDS = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
+UNLOADED = {"spark.sql.streaming.stateStore.unloadOnCommit": "true"}
 BOUNDS = "and lt between rt - interval 3 seconds and rt + interval 2 seconds"
 
 
@@ -171,8 +172,7 @@ OPERATORS: dict[str, Operator] = {
     },
     "join-inner-no-bounds-v4": Operator(_join("inner", ""), "append", _join_state(4)),
     "aggregation-append-ids": Operator(_windows, "append", CHECKPOINT_IDS),
-    "session-windows-ids": Operator(_sessions, "append", CHECKPOINT_IDS),
-    "join-full_outer-bounds-ids": Operator(_join("full_outer", BOUNDS), "append", CHECKPOINT_IDS),
+    "session-windows-unloaded": Operator(_sessions, "append", UNLOADED),
     "join-full_outer-bounds-v4-ids": Operator(
         _join("full_outer", BOUNDS), "append", _join_state(4) | CHECKPOINT_IDS
     ),
