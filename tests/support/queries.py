@@ -161,8 +161,7 @@ OPERATORS: dict[str, Operator] = {
         f"join-{how}-bounds-v{version}": Operator(
             _join(how, BOUNDS), "append", _join_state(version)
         )
-        for version in (3, 4)
-        for how in ("inner", "full_outer", "left_semi")
+        for version, how in ((3, "full_outer"), (4, "inner"), (4, "left_semi"))
     },
     **{
         f"join-{how}-windows-v{version}": Operator(
