@@ -15,7 +15,7 @@ from cleancut.errors import (
     RequestError,
     RetryableError,
 )
-from cleancut.infos import FrameInfo, InfoList, StoreInfo
+from cleancut.infos import FamilyInfo, FrameInfo, InfoList, StoreInfo
 from cleancut.session import configure
 from cleancut.verify import Problem, VerifyReport
 
@@ -23,6 +23,7 @@ __all__ = [
     "Checkpoint",
     "CleancutError",
     "DamagedError",
+    "FamilyInfo",
     "FencedError",
     "FrameInfo",
     "InfoList",

@@ -20,6 +20,7 @@ class Family:
         key_schema: Spark's `StructType` as parsed JSON.
         value_schema: likewise.
         is_multi_valued: whether a key has a list of values.
+        is_internal: whether Spark keeps its own books in it.
         encoding: Spark's name of the encoding of the rows.
     """
 
@@ -28,6 +29,7 @@ class Family:
     key_schema: Mapping[str, Any]
     value_schema: Mapping[str, Any]
     is_multi_valued: bool
+    is_internal: bool
     encoding: str
 
 
@@ -103,6 +105,7 @@ def _family(fields: Any) -> Family:
         _typed(fields, "keySchema", dict),
         _typed(fields, "valueSchema", dict),
         fields.get("multiValued") is True,
+        fields.get("internal") is True,
         _typed(fields, "encoding", str, default=UNSAFE_ROW),
     )
 

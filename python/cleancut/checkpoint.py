@@ -14,7 +14,15 @@ from cleancut._store import StoreReader
 from cleancut._table import table_of
 from cleancut.display import ranges
 from cleancut.errors import CleancutError, error_of
-from cleancut.infos import FrameInfo, InfoList, StoreInfo, frame_info, store_info
+from cleancut.infos import (
+    FamilyInfo,
+    FrameInfo,
+    InfoList,
+    StoreInfo,
+    family_infos,
+    frame_info,
+    store_info,
+)
 
 
 class Checkpoint:
@@ -102,7 +110,7 @@ class Checkpoint:
             version: the state version; None is the greatest that all partitions have, also where
                 only one partition is read, so that partitions read one by one fit together.
             partition: only this partition; None is all.
-            family: the column family.
+            family: the column family; `families` lists them.
 
         Returns:
             A table with the struct columns `key` and `value`, typed by the schemas that are stored
@@ -127,6 +135,25 @@ class Checkpoint:
         metadata = {"cleancut.operator": str(operator), "cleancut.store": store}
         metadata["cleancut.version"] = str(version)
         return pa.concat_tables(tables).replace_schema_metadata(metadata)
+
+    def families(
+        self, operator: int, *, store: str = "default", version: int | None = None
+    ) -> InfoList[FamilyInfo]:
+        """The column families of one operator's state, and how many keys each has.
+
+        Args:
+            operator: Spark's operator id.
+            store: Spark's name of the store.
+            version: the state version; None is the greatest that all partitions have.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
+            DamagedError: a frame that the version needs is damaged, misplaced or missing.
+        """
+        listings = self._partitions(operator, store)
+        version = self._common_version(listings, version)
+        readers = (StoreReader(self._root.filesystem, found) for found in listings.values())
+        return InfoList(family_infos(reader.load(version) for reader in readers))
 
     def verify(self) -> _verify.VerifyReport:
         """Reads every frame, and puts every version together that can be loaded.

@@ -59,10 +59,15 @@ def _parser() -> argparse.ArgumentParser:
     state = _add_reader(commands, "state", "show the rows of one operator's state")
     state.add_argument("--operator", type=int, required=True, help="Spark's operator id")
     state.add_argument("--store", default="default", help="Spark's name of the store")
+    state.add_argument("--family", default="default", help="the column family, as `families` says")
     state.add_argument("--partition", type=int, help="only this partition")
     state.add_argument("--version", type=int, help="default: the last that all partitions have")
     state.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
     state.set_defaults(run=_state)
+    families = _add_reader(commands, "families", "list the column families of a state store")
+    families.add_argument("--operator", type=int, required=True, help="Spark's operator id")
+    families.add_argument("--store", default="default", help="Spark's name of the store")
+    families.set_defaults(run=_families)
     verify = _add_reader(commands, "verify", "check every frame; exit with 1 on damage")
     verify.set_defaults(run=_verify)
     return parser
@@ -79,6 +84,7 @@ def _add_conf(commands: Any) -> None:
     conf.add_argument("--format", choices=("submit", "properties", "json"), default="submit")
     conf.add_argument("--compression-level", type=int, default=NOT_GIVEN, help="zstd level")
     conf.add_argument("--acquire-timeout", default=NOT_GIVEN, help="a duration such as 120s")
+    conf.add_argument("--memory-bound", default=NOT_GIVEN, help="a size such as 2g, or auto")
     real_time = "for a session that may run queries in real-time mode"
     conf.add_argument("--real-time-mode", action="store_true", default=NOT_GIVEN, help=real_time)
     conf.set_defaults(run=_conf)
@@ -92,7 +98,12 @@ def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def _conf(parsed: argparse.Namespace) -> int:
-    settings = Settings(parsed.compression_level, parsed.acquire_timeout, parsed.real_time_mode)
+    settings = Settings(
+        compression_level=parsed.compression_level,
+        acquire_timeout=parsed.acquire_timeout,
+        memory_bound=parsed.memory_bound,
+        real_time_mode=parsed.real_time_mode,
+    )
     problems = settings.problems()
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
@@ -118,7 +129,11 @@ def _ls(parsed: argparse.Namespace) -> int:
 
 def _state(parsed: argparse.Namespace) -> int:
     table = Checkpoint(parsed.location).state(
-        parsed.operator, store=parsed.store, version=parsed.version, partition=parsed.partition
+        parsed.operator,
+        store=parsed.store,
+        version=parsed.version,
+        partition=parsed.partition,
+        family=parsed.family,
     )
     version = int(table.schema.metadata[b"cleancut.version"])
     rows = table.slice(0, parsed.limit).to_pylist()
@@ -127,6 +142,15 @@ def _state(parsed: argparse.Namespace) -> int:
         return OK
     print(display.text_table(table.column_names, [[*map(_plain, row.values())] for row in rows]))
     print(f"{len(rows)} of {table.num_rows} rows of version {version}")
+    return OK
+
+
+def _families(parsed: argparse.Namespace) -> int:
+    families = Checkpoint(parsed.location).families(parsed.operator, store=parsed.store)
+    if parsed.json:
+        _print_json(families.to_dicts())
+    else:
+        print(families)
     return OK
 
 

@@ -1,6 +1,6 @@
 """What the readers of a checkpoint return: values that show themselves as tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -8,6 +8,7 @@ from cleancut import display
 from cleancut._frame import Codec, Frame
 from cleancut._layout import Kind
 from cleancut._listing import Listing
+from cleancut._state import State
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -39,6 +40,25 @@ class StoreInfo:
 
 
 @dataclass(frozen=True)
+class FamilyInfo:
+    """One column family of a state store, over all partitions.
+
+    Attributes:
+        name: Spark's name: of a state variable of `transformWithState`, say.
+        keys: the number of its live keys.
+        is_multi_valued: whether a key has a list of values.
+        is_internal: whether Spark keeps its own books there (timers, times to live).
+        encoding: Spark's name of the encoding of its rows.
+    """
+
+    name: str
+    keys: int
+    is_multi_valued: bool
+    is_internal: bool
+    encoding: str
+
+
+@dataclass(frozen=True)
 class FrameInfo:
     """One frame, read whole and found sound.
 
@@ -53,7 +73,7 @@ class FrameInfo:
         parent_id: the id of that version; None in a base and where the parent is version 0.
         codec: how the blocks are stored.
         blocks: the number of blocks.
-        records: the number of puts and removes.
+        records: the number of puts, merges and removes.
         keys: the number of live keys of the store at this version.
         raw_bytes: the size of the records.
         stored_bytes: the size of the records as they are stored.
@@ -108,6 +128,22 @@ def store_info(listing: Listing) -> StoreInfo:
         latest_version=listing.versions[-1],
         bytes=sum(listing.sizes.values()),
     )
+
+
+def family_infos(states: Iterable[State]) -> Iterator[FamilyInfo]:
+    """Describes the families of a store by its partitions, in the order of their ids."""
+    found: dict[str, FamilyInfo] = {}
+    for state in states:
+        for family in state.families.values():
+            before = found.get(family.name)
+            found[family.name] = FamilyInfo(
+                name=family.name,
+                keys=len(state.rows[family.family_id]) + (before.keys if before else 0),
+                is_multi_valued=family.is_multi_valued,
+                is_internal=family.is_internal,
+                encoding=family.encoding,
+            )
+    yield from found.values()
 
 
 def frame_info(frame: Frame) -> FrameInfo:

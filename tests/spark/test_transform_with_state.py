@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import cleancut
 from tests.support.events import write_events
 from tests.support.processors import OUTPUT, STATE, Grown, PandasLedger, RowLedger
 from tests.support.queries import AVRO, CHECKPOINT_IDS, Events, Operator
@@ -79,6 +80,22 @@ def test_transform_with_state_gives_the_rows_of_the_built_in_provider(
     show(f"seed {SEED}, {len(results(ours))} epochs, {fired} timers, {difference}")
     assert difference.none, difference
     assert 0 < fired < len(rows)
+    if not QUERIES[name].settings:
+        _compare_readers(spark, ours)
+
+
+def _compare_readers(spark: SparkSession, root: Path) -> None:
+    """What Python reads without a JVM is what Spark's reader gives."""
+    location = str(root / "checkpoint")
+    checkpoint = cleancut.Checkpoint(location)
+    families = {family.name: family for family in checkpoint.families(0)}
+    reader = spark.read.format("statestore").option("path", location)
+    for kind, is_list in (("Sum", False), ("Recent", True)):
+        name = f"lasting{kind}"
+        spark_rows = reader.option("stateVarName", name).load().count()
+        assert checkpoint.state(0, family=name).num_rows == spark_rows > 0
+        assert families[name].is_multi_valued == is_list
+    assert any(family.is_internal for family in families.values())
 
 
 def test_state_of_an_older_schema_is_read_after_a_column_was_added(

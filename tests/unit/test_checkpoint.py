@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 import cleancut
 from cleancut import Checkpoint, DamagedError, RequestError, StoreInfo
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
-from tests.vectors.frame_cases import FAMILY, put, version_id
+from tests.vectors.frame_cases import FAMILY, LISTS, merge, put, version_id
 from tests.vectors.frame_encoder import Change
 from tests.vectors.row_encoder import encode_row, struct_type
 
@@ -102,6 +103,27 @@ def test_a_column_family_is_read_by_its_name(files: CheckpointFiles) -> None:
     assert checkpoint.state(0, family="timers").column("value").to_pylist() == [{"at": None}]
     with pytest.raises(RequestError, match="families default, timers"):
         checkpoint.state(0, family="other")
+
+
+def test_a_list_of_values_has_a_row_for_each(files: CheckpointFiles) -> None:
+    values = [replace(put(1, "ada", 3, 1.5), family=1), merge(1, "ada", 4, 2.5)]
+    files.delta(1, [put(2, "lin", 1, 0.5), *values], 2, families=[FAMILY, LISTS])
+    files.delta(2, [merge(1, "ada", 4, 2.5)], 2, families=[])
+    checkpoint = Checkpoint(files.location)
+    lists = rows(checkpoint.state(0, family="lists"))
+    assert lists == [(1, "ada", 3, 1.5, 0), (1, "ada", 4, 2.5, 0), (1, "ada", 4, 2.5, 0)]
+    families = [(f.name, f.keys, f.is_multi_valued) for f in checkpoint.families(0)]
+    assert families == [("default", 1, False), ("lists", 1, True)]
+    assert checkpoint.verify().ok
+
+
+def test_a_family_in_an_encoding_of_spark_is_refused(files: CheckpointFiles) -> None:
+    avro = FAMILY | {"encoding": "avro"}
+    files.delta(1, [put(1, "ada", 3, 1.5)], 1, families=[avro])
+    checkpoint = Checkpoint(files.location)
+    assert [family.encoding for family in checkpoint.families(0)] == ["avro"]
+    with pytest.raises(RequestError, match=r"CLEANCUT_COLUMN_UNREADABLE.*avro"):
+        checkpoint.state(0)
 
 
 def test_a_table_goes_into_parquet(two_partitions: CheckpointFiles, tmp_path: Path) -> None:
