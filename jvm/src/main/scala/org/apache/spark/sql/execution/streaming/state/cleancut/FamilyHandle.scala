@@ -7,6 +7,24 @@ import io.cleancut.engine._
 import io.cleancut.format.FamilySchema
 
 /**
+ * What follows from the schemas of a family. It takes far longer to make than a task takes to open
+ * a store, so a provider makes it once; like the store it serves one user at a time.
+ *
+ * @param schemas
+ *   where Spark keeps the older schemas of the family
+ */
+final private[cleancut] class FamilyKind(
+    val schema: FamilySchema,
+    memory: Memory,
+    schemas: Option[StateSchemaProvider]
+) {
+  val keyFields: Int = SparkKeyOrder.structOf(schema.keySchema).length
+  val valueFields: Int = SparkKeyOrder.structOf(schema.valueSchema).length
+  val codec: RowCodec = RowCodec.of(schema, schemas)
+  lazy val order: Option[SparkKeyOrder] = SparkKeyOrder.of(schema, memory, schemas)
+}
+
+/**
  * One column family as an opened store uses it. A row that it returns is reused by the next read of
  * the same family.
  *
@@ -16,22 +34,21 @@ import io.cleancut.format.FamilySchema
  *   the end of the version that is read, or [[Record.NoBound]] to read one's own writes
  */
 final private[cleancut] class FamilyHandle(
-    val schema: FamilySchema,
+    kind: FamilyKind,
     val table: Table,
     bound: Int,
-    memory: Memory,
-    schemas: Option[StateSchemaProvider]
+    memory: Memory
 ) {
-  val name: String = schema.name
-  val isMultiValued: Boolean = schema.isMultiValued
-  val keyFields: Int = SparkKeyOrder.structOf(schema.keySchema).length
-  val valueFields: Int = SparkKeyOrder.structOf(schema.valueSchema).length
-  val codec: RowCodec = RowCodec.of(schema, schemas)
+  val name: String = kind.schema.name
+  val isMultiValued: Boolean = kind.schema.isMultiValued
+  val keyFields: Int = kind.keyFields
+  val valueFields: Int = kind.valueFields
+  private val codec = kind.codec
   private val keyBytes = new Bytes
   private val valueBytes = new Bytes
 
   /** For places in scans; the table has one of its own for what is put. */
-  lazy val order: Option[SparkKeyOrder] = SparkKeyOrder.of(schema, memory, schemas)
+  def order: Option[SparkKeyOrder] = kind.order
 
   /** What writes this family's changes into the delta; null if nothing does. */
   var cursor: DeltaWriter#Cursor = _

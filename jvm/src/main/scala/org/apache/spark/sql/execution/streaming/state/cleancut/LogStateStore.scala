@@ -149,10 +149,8 @@ final private[cleancut] class LogStateStore(
       useMultipleValuesPerKey,
       isInternal
     )
-    if (!log.family(colFamilyName).exists(_.schema == schema)) {
-      log.declare(schema)
-      forget(colFamilyName)
-    }
+    val before = log.family(colFamilyName)
+    if (!before.contains(log.declare(schema))) forget(colFamilyName)
   }
 
   override def removeColFamilyIfExists(colFamilyName: String): Boolean = gate {

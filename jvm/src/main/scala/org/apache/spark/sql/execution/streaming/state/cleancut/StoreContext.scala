@@ -71,7 +71,7 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
     SparkKeyOrder.of(schema, Memory.access, request.schemas)
 
   def handle(schema: FamilySchema, table: Table, bound: Int): FamilyHandle =
-    new FamilyHandle(schema, table, bound, Memory.access, request.schemas)
+    new FamilyHandle(families.kind(schema), table, bound, Memory.access)
 
   def frame(
       kind: FrameKind,

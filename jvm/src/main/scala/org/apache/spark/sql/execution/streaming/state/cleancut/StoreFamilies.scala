@@ -5,6 +5,7 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
+import io.cleancut.engine.Memory
 import io.cleancut.format.FamilySchema
 
 /**
@@ -15,6 +16,7 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
   import StoreFamilies._
 
   private val declared = new ConcurrentHashMap[String, FamilySchema]
+  private val kinds = new ConcurrentHashMap[FamilySchema, FamilyKind]
 
   val default: FamilySchema = declare(
     StateStore.DEFAULT_COL_FAMILY_NAME,
@@ -24,6 +26,9 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
     // Where Spark uses families it keeps nothing in the default one.
     isInternal = false
   )
+
+  def kind(schema: FamilySchema): FamilyKind =
+    kinds.computeIfAbsent(schema, new FamilyKind(_, Memory.access, request.schemas))
 
   def get(name: String): Option[FamilySchema] = Option(declared.get(name))
 
@@ -36,7 +41,8 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
       isInternal: Boolean
   ): FamilySchema = {
     checkChange("create_col_family", name, isInternal)
-    declare(name, spec, valueSchema, isMultiValued, isInternal)
+    // Every task declares all its families, in each epoch: schemas are written out only once.
+    get(name).getOrElse(declare(name, spec, valueSchema, isMultiValued, isInternal))
   }
 
   def remove(name: String): Unit = {
