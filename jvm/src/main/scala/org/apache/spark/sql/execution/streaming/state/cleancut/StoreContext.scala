@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.Settings
-import io.cleancut.engine.{Memory, RankOf, StateLog}
+import io.cleancut.engine.{Memory, RankOf, Record, StateLog}
 import io.cleancut.error.Errors
 import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
 
@@ -42,8 +42,6 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
   val metrics = new StoreMetrics
 
   val gate = new Gate
-
-  @volatile private var isValidated = false
 
   val access = new StoreAccess(store, settings.acquireTimeoutMs, clock)
 
@@ -96,17 +94,32 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
     )
   }
 
-  /** Spark's check that rows fit their schemas, once for each provider. */
-  def validate(key: UnsafeRow, value: UnsafeRow): Unit = if (!isValidated) {
-    StateStoreProvider.validateStateRowFormat(
-      key,
-      request.keySchema,
-      value,
-      request.valueSchema,
-      request.id,
-      request.conf
-    )
-    isValidated = true
+  /**
+   * Spark's check that rows fit their schemas, for a row of a log as it was loaded. What a running
+   * query puts is not checked: some of Spark's operators store wider values than their schema says.
+   */
+  def validateLoaded(log: StateLog): Unit = {
+    val memory = Memory.access
+    val rows = log.scan(Record.NoBound)
+    if (rows.advance()) {
+      val key = new UnsafeRow(request.keySchema.length)
+      val value = new UnsafeRow(request.valueSchema.length)
+      val keyLength = Record.keyLength(memory, rows.address)
+      key.pointTo(null, Record.keyAddress(rows.address), keyLength)
+      value.pointTo(
+        null,
+        Record.valueAddress(rows.address, keyLength),
+        Record.valueLength(memory, rows.address)
+      )
+      StateStoreProvider.validateStateRowFormat(
+        key,
+        request.keySchema,
+        value,
+        request.valueSchema,
+        request.id,
+        request.conf
+      )
+    }
   }
 
   override def toString: String = s"CleancutStateStore[$store, ${files.location}]"

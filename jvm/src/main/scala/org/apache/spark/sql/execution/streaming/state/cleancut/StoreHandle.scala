@@ -46,7 +46,6 @@ abstract private[cleancut] class StoreHandle(
           Record.valueAddress(address, keyLength),
           Record.valueLength(memory, address)
         )
-        context.validate(key, valueRow)
         valueRow
       }
     } finally gate.leave()
@@ -162,7 +161,6 @@ abstract private[cleancut] class StoreHandle(
       state = RowIterator.Unknown
       key.pointTo(null, Record.keyAddress(address), keyLength)
       value.pointTo(null, Record.valueAddress(address, keyLength), valueLength)
-      context.validate(key, value)
       pair
     }
 
