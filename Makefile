@@ -16,7 +16,7 @@ BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.prop
 JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
-SBT_CHECK := scalafmtCheckAll scalafmtSbtCheck Test/compile bench/compile
+SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll scalafmtSbtCheck Test/compile bench/compile
 SBT_UNIT := core/test
 
 help:  ## list the tasks
@@ -42,7 +42,7 @@ $(JAR): $(JVM_SOURCES) | setup
 	@touch $@
 
 fmt: setup  ## format everything
-	$(SBT) scalafmtAll scalafmtSbt
+	$(SBT) scalafmtAll suites/scalafmtAll scalafmtSbt
 	$(PYTHON) -m ruff format
 	$(PYTHON) -m ruff check --fix
 
@@ -79,7 +79,7 @@ bench: setup  ## Cleancut beside Spark's own stores; ARGS='keys=10000 turns=1' i
 	$(SBT) "bench/run $(ARGS)"
 
 spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregationSuite'
-	$(SBT) "suites/run $(ARGS)"
+	$(SBT) 'suites/run $(ARGS)'
 
 wheel: $(JAR)  ## build dist/*.whl with the jar inside
 	rm -rf dist

@@ -27,7 +27,8 @@ object RunSuites {
         tally.fail("(the suite)", "It did not succeed, but no test failed.", None)
     } catch {
       // ScalaTest takes a class that does not fit for an abort of the whole run.
-      case e @ (NonFatal(_) | _: LinkageError) => tally.fail("(the suite)", "It could not run.", Some(e))
+      case e @ (NonFatal(_) | _: LinkageError) =>
+        tally.fail("(the suite)", "It could not run.", Some(e))
     }
     tally
   }
