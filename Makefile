@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark chaos test demo bench wheel docs clean
+.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -16,11 +16,11 @@ BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.prop
 JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
-SBT_CHECK := scalafmtCheckAll scalafmtSbtCheck Test/compile bench/compile
+SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll scalafmtSbtCheck Test/compile bench/compile
 SBT_UNIT := core/test
 
 help:  ## list the tasks
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: java $(INSTALLED)  ## create .venv with all that development needs
 
@@ -42,7 +42,7 @@ $(JAR): $(JVM_SOURCES) | setup
 	@touch $@
 
 fmt: setup  ## format everything
-	$(SBT) scalafmtAll scalafmtSbt
+	$(SBT) scalafmtAll suites/scalafmtAll scalafmtSbt
 	$(PYTHON) -m ruff format
 	$(PYTHON) -m ruff check --fix
 
@@ -78,6 +78,9 @@ demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provide
 bench: setup  ## Cleancut beside Spark's own stores; ARGS='keys=10000 turns=1' is short
 	$(SBT) "bench/run $(ARGS)"
 
+spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregationSuite'
+	$(SBT) 'suites/run $(ARGS)'
+
 wheel: $(JAR)  ## build dist/*.whl with the jar inside
 	rm -rf dist
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
@@ -87,5 +90,5 @@ docs: setup  ## regenerate conf/ and docs/reference/ from the code
 	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"
 
 clean:  ## remove what the build made; .venv and the sbt launcher stay
-	rm -rf target project/target project/project jvm/target jvm/bench/target dist
+	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/suites/target dist
 	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache

@@ -5,21 +5,23 @@ ThisBuild / scalaVersion := Versions.Scala
 lazy val pySparkHome = settingKey[File]("directory of the pinned pyspark package")
 ThisBuild / pySparkHome := PySpark.home((LocalRootProject / baseDirectory).value)
 
+lazy val strictScalac = Seq(
+  "-encoding",
+  "utf-8",
+  "-release",
+  "17",
+  "-deprecation",
+  "-feature",
+  "-unchecked",
+  "-Xlint",
+  "-Wunused",
+  "-Wdead-code",
+  "-Wvalue-discard",
+  "-Werror"
+)
+
 lazy val common = Seq(
-  scalacOptions ++= Seq(
-    "-encoding",
-    "utf-8",
-    "-release",
-    "17",
-    "-deprecation",
-    "-feature",
-    "-unchecked",
-    "-Xlint",
-    "-Wunused",
-    "-Wdead-code",
-    "-Wvalue-discard",
-    "-Werror"
-  ),
+  scalacOptions ++= strictScalac,
   // Spark is always there at run time, in this very version, so it is never packaged.
   Compile / unmanagedJars ++= PySpark.jars(pySparkHome.value)
 )
@@ -52,6 +54,27 @@ lazy val bench = (project in file("jvm/bench"))
     run / outputStrategy := Some(StdoutOutput),
     Compile / mainClass := Some("io.cleancut.bench.CompareStores"),
     assembly / skip := true
+  )
+
+// Spark's own tests, on the Spark that they were published with. Outside of the root aggregate, so
+// that no other task downloads them.
+lazy val suites = (project in file("jvm/suites"))
+  .settings(
+    name := "cleancut-suites",
+    publish / skip := true,
+    scalacOptions ++= strictScalac,
+    libraryDependencies ++= SparkSuites.modules,
+    // Compiled again for the older Spark, which calls some of its constructors differently.
+    Compile / unmanagedSources ++= SparkSuites.recompiled((core / Compile / scalaSource).value),
+    // Not dependsOn(core), whose class path carries the jars of the Spark that we build for.
+    Compile / unmanagedJars += (core / Compile / packageBin).value,
+    // Unpacked, because some tests open their resources as files.
+    Compile / unmanagedJars += SparkSuites.unpacked(update.value, target.value),
+    run / fork := true,
+    run / baseDirectory := target.value,
+    run / javaOptions ++= PySpark.javaOptions(pySparkHome.value) ++ SparkSuites.javaOptions,
+    run / outputStrategy := Some(StdoutOutput),
+    Compile / mainClass := Some("io.cleancut.suites.RunSuites")
   )
 
 lazy val testSettings = Seq(

@@ -9,6 +9,9 @@ object Versions {
   /** Spark's own Scala, to the last digit, because its compiler lies on the class path too. */
   val Scala = "2.13.18"
 
+  /** The newest release whose tests are published; the project `suites` runs them. */
+  val SparkSuites = "4.2.0"
+
   val ScalaTest = "3.2.19"
   val ScalaTestScalaCheck = s"$ScalaTest.0"
   val ScalaCheck = "1.18.1"

@@ -14,7 +14,7 @@ import org.apache.spark.util.Utils
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.Settings
-import io.cleancut.engine.{KeyOrder, Memory, MemoryAccount, StateLog, Table}
+import io.cleancut.engine.{KeyOrder, Memory, MemoryAccount, Record, StateLog, Table}
 import io.cleancut.error.Errors
 import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
 
@@ -53,9 +53,6 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
   val metrics = new StoreMetrics
 
   val gate = new Gate
-
-  // Column families have schemas of their own, which Spark does not validate.
-  @volatile private var isValidated = request.usesFamilies
 
   val access = new StoreAccess(store, settings.acquireTimeoutMs, clock)
 
@@ -98,18 +95,28 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
     )
   }
 
-  /** Spark's check that rows fit their schemas, once for each provider. */
-  def validate(key: UnsafeRow, value: UnsafeRow): Unit = if (!isValidated) {
-    StateStoreProvider.validateStateRowFormat(
-      key,
-      request.keySchema,
-      value,
-      request.valueSchema,
-      request.id,
-      request.conf
-    )
-    isValidated = true
-  }
+  /**
+   * Spark's check that rows fit their schemas, for a row of a log as it was loaded. What a running
+   * query puts is not checked: some of Spark's operators store wider values than their schema says.
+   * Column families have schemas of their own, which Spark does not check.
+   */
+  def validateLoaded(log: StateLog): Unit =
+    if (!request.usesFamilies) {
+      log.family(StateStore.DEFAULT_COL_FAMILY_NAME).foreach { family =>
+        val rows = family.table.snapshot(Record.NoBound)
+        if (rows.advance()) {
+          val handle = this.handle(families.default, family.table, Record.NoBound)
+          StateStoreProvider.validateStateRowFormat(
+            handle.keyAt(new UnsafeRow(handle.keyFields), rows.address),
+            request.keySchema,
+            handle.pointAt(new UnsafeRow(handle.valueFields), rows.address),
+            request.valueSchema,
+            request.id,
+            request.conf
+          )
+        }
+      }
+    }
 
   override def toString: String = s"CleancutStateStore[$store, ${files.location}]"
 }

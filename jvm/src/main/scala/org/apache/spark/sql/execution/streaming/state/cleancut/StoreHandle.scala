@@ -39,21 +39,13 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
     body
   }
 
-  private[cleancut] def validate(key: UnsafeRow, value: UnsafeRow): Unit =
-    context.validate(key, value)
-
   override def get(key: UnsafeRow, colFamilyName: String): UnsafeRow = {
     gate.enter()
     try {
       val family = use("get", colFamilyName)
       requireKey(key)
       val found = family.find(key)
-      if (found == 0L) null
-      else {
-        val value = family.valueAt(found)
-        context.validate(key, value)
-        value
-      }
+      if (found == 0L) null else family.valueAt(found)
     } finally gate.leave()
   }
 

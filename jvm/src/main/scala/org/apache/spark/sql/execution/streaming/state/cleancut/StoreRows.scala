@@ -50,11 +50,9 @@ final private[cleancut] class StoreRows(
     // The handle may have ended since hasNext, and the row with it.
     handle.verifyOpen("iterator")
     state = Unknown
-    val keyRow = family.keyAt(key, record)
     val valueRow = family.pointAt(value, values(at))
     at += 1
-    handle.validate(keyRow, valueRow)
-    pair.withRows(keyRow, valueRow)
+    pair.withRows(family.keyAt(key, record), valueRow)
   }
 
   def close(): Unit = {

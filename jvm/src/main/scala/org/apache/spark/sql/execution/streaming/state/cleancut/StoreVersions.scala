@@ -245,6 +245,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       Some(version)
     }
     log.seal(chain.target, keep = 1)
+    context.validateLoaded(log)
     context.metrics.loads.incrementAndGet()
     context.metrics.loadNs.addAndGet(context.clock.monotonicNs() - start)
     chain.base.foreach(version => context.reportBase(version.number))

@@ -1,0 +1,25 @@
+package io.cleancut.suites
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.internal.SQLConf.STATE_STORE_PROVIDER_CLASS
+import org.apache.spark.sql.test.SharedSparkSession
+
+import io.cleancut.CleancutStateStoreProvider
+
+/** A suite of Spark's with this provider in place of any other that its tests ask for. */
+trait OnCleancut extends SharedSparkSession {
+
+  private val providerClass =
+    STATE_STORE_PROVIDER_CLASS.key -> classOf[CleancutStateStoreProvider].getName
+
+  abstract override protected def sparkConf: SparkConf =
+    super.sparkConf.set(providerClass._1, providerClass._2)
+
+  // Many tests wrap themselves into the conf of the provider that they were written for.
+  abstract override protected def withSQLConf[T](pairs: (String, String)*)(f: => T): T =
+    super.withSQLConf(
+      pairs.map(pair => if (pair._1 == providerClass._1) providerClass else pair): _*
+    )(
+      f
+    )
+}

@@ -1,0 +1,35 @@
+package io.cleancut.suites
+
+import scala.util.control.NonFatal
+
+import org.scalatest.{Args, Suite}
+
+/** Runs Spark's own suites on this provider. Exits with 1 unless every applicable test passes. */
+object RunSuites {
+
+  def main(args: Array[String]): Unit = {
+    val selection = Selection.parse(args.toSeq)
+    val tallies = selection.suites.map(run(_, selection))
+    println()
+    tallies.foreach(tally => println(tally.summary))
+    for (tally <- tallies; test <- tally.failed) println(s"FAILED ${tally.suite}: $test")
+    // Not only a return code: Spark leaves threads behind that would keep the process alive.
+    sys.exit(if (tallies.exists(_.failed.nonEmpty)) 1 else 0)
+  }
+
+  private def run(suiteClass: Class[_ <: Suite], selection: Selection): Tally = {
+    val tally = new Tally(suiteClass.getSimpleName)
+    println(s"${tally.suite}:")
+    try {
+      val suite = suiteClass.getDeclaredConstructor().newInstance()
+      val status = suite.run(None, Args(tally, filter = selection.filter(suite)))
+      if (!status.succeeds() && tally.failed.isEmpty)
+        tally.fail("(the suite)", "It did not succeed, but no test failed.", None)
+    } catch {
+      // ScalaTest takes a class that does not fit for an abort of the whole run.
+      case e @ (NonFatal(_) | _: LinkageError) =>
+        tally.fail("(the suite)", "It could not run.", Some(e))
+    }
+    tally
+  }
+}

@@ -1,0 +1,44 @@
+import sbt._
+import sbt.Keys._
+
+/** Spark's published test classes and what they need at run time. */
+object SparkSuites {
+
+  private val tested = Seq("spark-sql", "spark-catalyst", "spark-core")
+
+  /** Test classes that the suites above extend or call. */
+  private val helpers = Seq("spark-common-utils", "spark-sql-api", "spark-tags")
+
+  val modules: Seq[ModuleID] =
+    tested.map(spark) ++
+      (tested ++ helpers).map(spark(_).classifier("tests")) ++
+      Seq(
+        "org.scalatest" %% "scalatest" % Versions.ScalaTest,
+        "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck
+      )
+
+  val javaOptions: Seq[String] =
+    Seq("-ea", "-Xmx3g", "-Xss4m", "-Dspark.testing=true", "-Dcleancut.memory.checked=true")
+
+  /** Sources of Cleancut whose class files fit only the Spark that they were compiled for. */
+  def recompiled(coreSources: File): Seq[File] = Seq(
+    coreSources / "org/apache/spark/sql/execution/streaming/state/cleancut/StoreMetrics.scala"
+  )
+
+  private def spark(module: String): ModuleID =
+    "org.apache.spark" %% module % Versions.SparkSuites
+
+  /** The directory with the files of the test jar of spark-sql. */
+  def unpacked(report: UpdateReport, target: File): Attributed[File] = {
+    val jar = report
+      .select(
+        configurationFilter(Compile.name),
+        moduleFilter("org.apache.spark", "spark-sql_2.13"),
+        artifactFilter(classifier = "tests")
+      )
+      .head
+    val directory = target / s"spark-sql-${Versions.SparkSuites}-tests"
+    if (!directory.exists) IO.unzip(jar, directory)
+    Attributed.blank(directory)
+  }
+}
