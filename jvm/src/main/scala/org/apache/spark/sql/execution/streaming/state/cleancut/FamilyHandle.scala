@@ -44,6 +44,9 @@ final private[cleancut] class FamilyHandle(
   val keyFields: Int = kind.keyFields
   val valueFields: Int = kind.valueFields
   private val codec = kind.codec
+
+  /** See [[RowCodec.copies]]. */
+  val copies: Boolean = codec.copies
   private val keyBytes = new Bytes
   private val valueBytes = new Bytes
 

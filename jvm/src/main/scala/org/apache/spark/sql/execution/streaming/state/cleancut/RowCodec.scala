@@ -9,6 +9,9 @@ import io.cleancut.format.FamilySchema
 /** How the rows of a family become bytes in the log, and rows again. For one thread at a time. */
 abstract private[cleancut] class RowCodec {
 
+  /** Whether rows that are read are copies, so that they need the log's memory no more. */
+  def copies: Boolean
+
   /** Points `into` at the bytes of a key. */
   def keyBytes(row: UnsafeRow, into: Bytes): Bytes
 
@@ -28,6 +31,8 @@ private[cleancut] object RowCodec {
 
   /** Spark's own row format, not copied when it is read. */
   object RawRows extends RowCodec {
+    override def copies: Boolean = false
+
     override def keyBytes(row: UnsafeRow, into: Bytes): Bytes =
       into.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
 
@@ -55,6 +60,8 @@ private[cleancut] object RowCodec {
     private val values =
       RocksDBStateEncoder.getValueEncoder(rows, valueSchema, useMultipleValuesPerKey = false)
     private val bytes = new Bytes
+
+    override def copies: Boolean = true
 
     override def keyBytes(row: UnsafeRow, into: Bytes): Bytes = pointTo(into, keys.encodeKey(row))
 

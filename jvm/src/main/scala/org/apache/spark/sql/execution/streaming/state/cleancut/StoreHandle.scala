@@ -73,8 +73,7 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
     else {
       val value = new UnsafeRow(family.valueFields)
       family.valuesAt(found).iterator.map { address =>
-        verifyOpen("valuesIterator")
-        family.pointAt(value, address)
+        guarded("valuesIterator")(family.pointAt(value, address))
       }
     }
   }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state.UnsafeRowPair
 
-import io.cleancut.engine.RecordScan
+import io.cleancut.engine.{Memory, Record, RecordScan}
 
 /**
  * Walks the rows of a scan; the pair and its rows are reused from one row to the next.
@@ -24,21 +24,28 @@ final private[cleancut] class StoreRows(
   private val value = new UnsafeRow(family.valueFields)
   private val pair = new UnsafeRowPair
   private val candidate = new UnsafeRow(family.keyFields)
+  private val memory = Memory.access
   private var state = Unknown
-  private var record = 0L
   private var values = NoValues
   private var at = 0
+
+  // Where the next row lies, or the row itself if it is a copy.
+  private var keyAddress = 0L
+  private var keyLength = 0
+  private var valueAddress = 0L
+  private var valueLength = 0
+  private var copiedKey: UnsafeRow = _
+  private var copiedValue: UnsafeRow = _
 
   // Rows are pointed at only in next(): the previous pair stays readable until then.
   override def hasNext: Boolean = {
     if (state == Unknown) {
       handle.guarded("iterator") {
-        if (at < values.length) state = Ready
+        if (at < values.length) prepare()
         else {
           var found = scan.advance()
           while (found && !isAccepted) found = scan.advance()
-          state = if (found) Ready else Ended
-          if (found) take()
+          if (found) take() else state = Ended
         }
       }
     }
@@ -50,9 +57,12 @@ final private[cleancut] class StoreRows(
     // The handle may have ended since hasNext, and the row with it.
     handle.verifyOpen("iterator")
     state = Unknown
-    val valueRow = family.pointAt(value, values(at))
-    at += 1
-    pair.withRows(family.keyAt(key, record), valueRow)
+    if (family.copies) pair.withRows(copiedKey, copiedValue)
+    else {
+      key.pointTo(null, keyAddress, keyLength)
+      value.pointTo(null, valueAddress, valueLength)
+      pair.withRows(key, value)
+    }
   }
 
   def close(): Unit = {
@@ -73,14 +83,29 @@ final private[cleancut] class StoreRows(
     (accepts eq SparkKeyOrder.All) || accepts(family.keyAt(candidate, scan.address))
 
   private def take(): Unit = {
-    val address = scan.address
-    record = address
-    if (eachValue) values = family.valuesAt(address)
+    val newest = scan.address
+    keyAddress = Record.keyAddress(newest)
+    keyLength = Record.keyLength(memory, newest)
+    if (family.copies) copiedKey = family.keyAt(key, newest)
+    if (eachValue) values = family.valuesAt(newest)
     else {
       if (values.length != 1) values = new Array[Long](1)
-      values(0) = if (family.isMultiValued) family.valuesAt(address)(0) else address
+      values(0) = if (family.isMultiValued) family.valuesAt(newest)(0) else newest
     }
     at = 0
+    prepare()
+  }
+
+  /** Looks up where the next value lies; here, because the log may only be read inside the gate. */
+  private def prepare(): Unit = {
+    val record = values(at)
+    at += 1
+    if (family.copies) copiedValue = family.pointAt(value, record)
+    else {
+      valueAddress = Record.valueAddress(record, Record.keyLength(memory, record))
+      valueLength = Record.valueLength(memory, record)
+    }
+    state = Ready
   }
 }
 
