@@ -14,6 +14,7 @@ object SparkSuites {
       (tested ++ helpers).map(spark(_).classifier("tests")) ++
       Seq(
         "org.scalatest" %% "scalatest" % Versions.ScalaTest,
+        "org.scalatestplus" %% "mockito-5-12" % Versions.ScalaTestScalaCheck,
         "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck
       )
 

@@ -1,5 +1,7 @@
 package io.cleancut.suites
 
+import java.lang.reflect.InvocationTargetException
+
 import scala.util.control.NonFatal
 
 import org.scalatest.{Args, Suite}
@@ -21,7 +23,7 @@ object RunSuites {
     val tally = new Tally(suiteClass.getSimpleName)
     println(s"${tally.suite}:")
     try {
-      val suite = suiteClass.getDeclaredConstructor().newInstance()
+      val suite = newInstance(suiteClass)
       val status = suite.run(None, Args(tally, filter = selection.filter(suite)))
       if (!status.succeeds() && tally.failed.isEmpty)
         tally.fail("(the suite)", "It did not succeed, but no test failed.", None)
@@ -32,4 +34,8 @@ object RunSuites {
     }
     tally
   }
+
+  private def newInstance(suiteClass: Class[_ <: Suite]): Suite =
+    try suiteClass.getDeclaredConstructor().newInstance()
+    catch { case e: InvocationTargetException => throw e.getCause }
 }

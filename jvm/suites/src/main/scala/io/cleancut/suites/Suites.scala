@@ -4,11 +4,18 @@ import org.scalatest.Suite
 
 import org.apache.spark.sql.execution.datasources.v2.state
 import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
+import org.apache.spark.sql.execution.{streaming => execution}
 import org.apache.spark.sql.streaming
 
 import io.cleancut.CleancutStateStoreProvider
 
-/** Spark's suites that run here, under the names that they have in Spark. */
+/**
+ * Spark's suites that run here, under the names that they have in Spark; and some once more with
+ * the checkpoint format that gives each version of a store an id of its own.
+ *
+ * Absent are those that need what the provider refuses: the TransformWithState suites, and the join
+ * suites with virtual column families. Suites that read files of Spark's source tree cannot run.
+ */
 object Suites {
 
   val all: Seq[Class[_ <: Suite]] = Seq(
@@ -24,7 +31,24 @@ object Suites {
     classOf[FlatMapGroupsWithStateWithInitialStateSuite],
     classOf[MultiStatefulOperatorsSuite],
     classOf[EventTimeWatermarkSuite],
-    classOf[StateDataSourceReadSuite]
+    classOf[StateDataSourceReadSuite],
+    classOf[StateDataSourceNegativeTestSuite],
+    classOf[StateDataSourceSQLConfigSuite],
+    classOf[StreamingAggregationDistributionSuite],
+    classOf[StreamingDeduplicationDistributionSuite],
+    classOf[FlatMapGroupsWithStateDistributionSuite],
+    classOf[StreamingSessionWindowDistributionSuite],
+    classOf[StreamSuite],
+    classOf[StreamingQuerySuite],
+    classOf[TriggerAvailableNowSuite],
+    classOf[StateStoreCoordinatorStreamingSuite],
+    classOf[ForeachBatchSinkSuite],
+    classOf[MicroBatchExecutionSuite],
+    classOf[StreamingAggregationCheckpointFormat2Suite],
+    classOf[StreamingDeduplicationCheckpointFormat2Suite],
+    classOf[FlatMapGroupsWithStateCheckpointFormat2Suite],
+    classOf[StreamingSessionWindowCheckpointFormat2Suite],
+    classOf[MultiStatefulOperatorsCheckpointFormat2Suite]
   )
 }
 
@@ -68,3 +92,59 @@ class StateDataSourceReadSuite extends state.StateDataSourceReadSuite with OnCle
   override protected def newStateStoreProvider(): StateStoreProvider =
     new CleancutStateStoreProvider
 }
+
+class StateDataSourceNegativeTestSuite
+    extends state.StateDataSourceNegativeTestSuite
+    with OnCleancut
+
+class StateDataSourceSQLConfigSuite extends state.StateDataSourceSQLConfigSuite with OnCleancut
+
+class StreamingAggregationDistributionSuite
+    extends streaming.StreamingAggregationDistributionSuite
+    with OnCleancut
+
+class StreamingDeduplicationDistributionSuite
+    extends streaming.StreamingDeduplicationDistributionSuite
+    with OnCleancut
+
+class FlatMapGroupsWithStateDistributionSuite
+    extends streaming.FlatMapGroupsWithStateDistributionSuite
+    with OnCleancut
+
+class StreamingSessionWindowDistributionSuite
+    extends streaming.StreamingSessionWindowDistributionSuite
+    with OnCleancut
+
+class StreamSuite extends streaming.StreamSuite with OnCleancut
+
+class StreamingQuerySuite extends streaming.StreamingQuerySuite with OnCleancut
+
+class TriggerAvailableNowSuite extends streaming.TriggerAvailableNowSuite with OnCleancut
+
+class StateStoreCoordinatorStreamingSuite
+    extends execution.state.StateStoreCoordinatorStreamingSuite
+    with OnCleancut
+
+class ForeachBatchSinkSuite extends execution.sources.ForeachBatchSinkSuite with OnCleancut
+
+class MicroBatchExecutionSuite extends execution.MicroBatchExecutionSuite with OnCleancut
+
+class StreamingAggregationCheckpointFormat2Suite
+    extends StreamingAggregationSuite
+    with CheckpointFormat2
+
+class StreamingDeduplicationCheckpointFormat2Suite
+    extends StreamingDeduplicationSuite
+    with CheckpointFormat2
+
+class FlatMapGroupsWithStateCheckpointFormat2Suite
+    extends FlatMapGroupsWithStateSuite
+    with CheckpointFormat2
+
+class StreamingSessionWindowCheckpointFormat2Suite
+    extends StreamingSessionWindowSuite
+    with CheckpointFormat2
+
+class MultiStatefulOperatorsCheckpointFormat2Suite
+    extends MultiStatefulOperatorsSuite
+    with CheckpointFormat2
