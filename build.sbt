@@ -38,7 +38,10 @@ lazy val core = (project in file("jvm"))
       "org.scalatest" %% "scalatest" % Versions.ScalaTest % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck % Test,
       "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test
-    )
+    ),
+    libraryDependencies ++= AwsSdk.modules,
+    ivyConfigurations ++= ChildJvm.configurations,
+    libraryDependencies ++= ChildJvm.modules
   )
   .settings(testSettings)
   .settings(assemblySettings)
@@ -83,6 +86,12 @@ lazy val testSettings = Seq(
   Test / baseDirectory := (LocalRootProject / baseDirectory).value,
   Test / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
   Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),
+  Test / javaOptions ++= Seq(
+    "-Daws.accessKeyId=access",
+    "-Daws.secretAccessKey=secret",
+    s"-Dcleancut.test.s3proxy=${ChildJvm.classPath(update.value, ChildJvm.S3Proxy)}",
+    s"-Dcleancut.test.otherSdk=${ChildJvm.classPath(update.value, ChildJvm.OtherSdk)}"
+  ),
   // local-cluster starts executors as Spark's own scripts would, which set these two.
   Test / envVars ++= Map(
     "SPARK_HOME" -> pySparkHome.value.getPath,

@@ -12,6 +12,15 @@ object Versions {
   /** The newest release whose tests are published; the project `suites` runs them. */
   val SparkSuites = "4.2.0"
 
+  /** Older ones cannot switch off `Expect: 100-continue` for S3, which R2 never answers. */
+  val AwsSdk = "2.57.8"
+
+  /** Not ours: what a cluster might have on its class path. */
+  val OtherAwsSdk = "2.29.52"
+
+  val S3Proxy = "4.1.0"
+  val S3ProxyJackson = "2.22"
+
   val ScalaTest = "3.2.19"
   val ScalaTestScalaCheck = s"$ScalaTest.0"
   val ScalaCheck = "1.18.1"
