@@ -104,6 +104,21 @@ final class HadoopStore private (
     }
   }
 
+  override def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece] = {
+    require(offset >= 0 && maxLength > 0, s"not a piece: $maxLength bytes from $offset")
+    request(RequestKind.GetRange, key.name) {
+      status(key).flatMap { found =>
+        try {
+          val length = Math.max(0L, Math.min(maxLength.toLong, found.getLen - offset))
+          val bytes = new Array[Byte](length.toInt)
+          Using.resource(files.open(path(key)))(_.readFully(offset, bytes))
+          counter.receivedBytes(length)
+          Some(Piece(offset, bytes, found.getLen))
+        } catch { case _: FileNotFoundException => None }
+      }
+    }
+  }
+
   override def head(key: ObjectKey): Option[ObjectInfo] =
     request(RequestKind.Head, key.name)(status(key).map(info(key, _)))
 

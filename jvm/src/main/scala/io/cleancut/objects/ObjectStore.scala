@@ -45,6 +45,19 @@ trait ObjectStore extends AutoCloseable {
    */
   def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult
 
+  /**
+   * As many bytes as there are, up to `maxLength`, with the size of the whole object: one request
+   * for all of a small object, and the first of several for a large one.
+   *
+   * @param offset
+   *   in bytes, from 0, below the size of the object unless that is 0
+   * @param maxLength
+   *   in bytes, at least 1
+   * @return
+   *   None where there is no such object
+   */
+  def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece]
+
   def head(key: ObjectKey): Option[ObjectInfo]
 
   /**

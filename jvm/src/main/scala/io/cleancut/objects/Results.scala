@@ -31,6 +31,20 @@ object RangeResult {
 }
 
 /**
+ * What was read of an object.
+ *
+ * @param offset
+ *   of the first byte, in the object
+ * @param objectBytes
+ *   the size of the whole object
+ */
+final case class Piece(offset: Long, bytes: Array[Byte], objectBytes: Long) {
+
+  /** Whether the byte of the object at `position` is in it. */
+  def holds(position: Long): Boolean = position >= offset && position < offset + bytes.length
+}
+
+/**
  * An object as a listing or a look at it shows it.
  *
  * @param modifiedMs

@@ -191,6 +191,19 @@ private[objects] object S3Requests {
         )
     }
 
+  /** The same without a demand on the length, for an object may end before the range does. */
+  def piece(
+      answer: GetObjectResponse,
+      bytes: Array[Byte],
+      offset: Long,
+      maxLength: Int
+  ): Piece = within(answer, bytes, offset, maxLength) match {
+    case RangeResult.TooShort(sizeBytes) => Piece(offset, bytes, sizeBytes)
+    case _ =>
+      val ContentRange(_, _, size) = answer.contentRange: @unchecked
+      Piece(offset, bytes, size.toLong)
+  }
+
   /** One object of many that could not be deleted, as if it had been the only one. */
   def asException(error: S3Error): AwsServiceException = {
     val status = if (error.code == "AccessDenied") 403 else 500

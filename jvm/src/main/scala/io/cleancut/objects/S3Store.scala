@@ -96,6 +96,23 @@ final class S3Store(
     found.getOrElse(head(key).fold[RangeResult](RangeResult.Missing)(tooShort))
   }
 
+  override def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece] = {
+    require(offset >= 0 && maxLength > 0, s"not a piece: $maxLength bytes from $offset")
+    val range = s"bytes=$offset-${offset + maxLength - 1}"
+    loop(RequestKind.GetRange, target(key)) { attempt =>
+      try {
+        val request = requests.get(key, attempt).range(range).build()
+        val answer = client.getObject(request, toBytes)
+        Some(S3Requests.piece(answer.response, received(answer), offset, maxLength))
+      } catch {
+        case _: NoSuchKeyException => None
+        // No range of an empty object can be satisfied, not even the first.
+        case e: S3Exception if e.statusCode == S3Failures.RangeNotSatisfiable && offset == 0 =>
+          Some(Piece(0L, Array.emptyByteArray, 0L))
+      }
+    }
+  }
+
   private def tooShort(info: ObjectInfo): RangeResult = RangeResult.TooShort(info.sizeBytes)
 
   override def head(key: ObjectKey): Option[ObjectInfo] =

@@ -53,6 +53,20 @@ abstract class ObjectStoreContract
     assert(text("a").contains("two"))
   }
 
+  test("a piece is what there is, with the size of all") {
+    put("a/b", "0123456789")
+    def piece(offset: Long, maxLength: Int) =
+      store.getPiece(ObjectKey("a/b"), offset, maxLength).map { found =>
+        (found.offset, new String(found.bytes, UTF_8), found.objectBytes)
+      }
+    assert(piece(0, 4).contains((0L, "0123", 10L)))
+    assert(piece(4, 6).contains((4L, "456789", 10L)))
+    assert(piece(8, 1000).contains((8L, "89", 10L)))
+    assert(store.getPiece(ObjectKey("a/c"), 0, 4).isEmpty)
+    put("none", "")
+    assert(store.getPiece(ObjectKey("none"), 0, 4).exists(p => p.objectBytes == 0))
+  }
+
   test("an object may be empty") {
     put("none", "")
     assert(text("none").contains(""))

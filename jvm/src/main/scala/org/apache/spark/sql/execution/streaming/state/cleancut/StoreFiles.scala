@@ -64,11 +64,6 @@ final private[cleancut] class StoreFiles(
     } finally scratch.giveBack()
   }
 
-  def sizeBytes(version: StateVersion, kind: FrameKind): Long = {
-    val path = frame(version, kind)
-    path.getFileSystem(hadoopConf).getFileStatus(path).getLen
-  }
-
   def delete(name: String): Unit = manager.delete(new Path(directory, name))
 
   /**

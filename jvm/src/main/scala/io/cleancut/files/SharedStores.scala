@@ -1,0 +1,32 @@
+package io.cleancut.files
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.hadoop.conf.Configuration
+
+import io.cleancut.Clock
+import io.cleancut.conf.ObjectStoreSettings
+import io.cleancut.objects.{BucketPath, ObjectStore, ObjectStores}
+
+/**
+ * The stores of this JVM, one for each bucket and way to reach it. Spark makes a file manager for
+ * every log and every state store, and closes none of them; connections are worth more than that.
+ */
+private[cleancut] object SharedStores {
+  final private case class Way(bucket: String, settings: ObjectStoreSettings)
+
+  private val open = new ConcurrentHashMap[Way, ObjectStore]
+
+  /** The store of all objects in a bucket. Nobody closes it. */
+  def ofBucket(bucket: String, settings: ObjectStoreSettings): ObjectStore =
+    open.computeIfAbsent(
+      Way(bucket, settings),
+      way =>
+        ObjectStores.open(
+          s"${BucketPath.Scheme}://${way.bucket}",
+          way.settings,
+          new Configuration,
+          Clock.System
+        )
+    )
+}
