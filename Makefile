@@ -75,7 +75,7 @@ test: setup check-python  ## check and all tests; installs what it needs
 demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'
 	$(PYTHON) -m demo $(ARGS)
 
-bench: setup  ## Cleancut beside Spark's own stores; ARGS='keys=10000 turns=1' is short
+bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 turns=1' is short
 	$(SBT) "bench/run $(ARGS)"
 
 spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregationSuite'

@@ -52,7 +52,7 @@ lazy val bench = (project in file("jvm/bench"))
     run / baseDirectory := (LocalRootProject / baseDirectory).value,
     run / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
     run / outputStrategy := Some(StdoutOutput),
-    Compile / mainClass := Some("io.cleancut.bench.CompareStores"),
+    Compile / mainClass := Some("io.cleancut.bench.Bench"),
     assembly / skip := true
   )
 
