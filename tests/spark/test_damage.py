@@ -258,5 +258,5 @@ def test_root_that_is_not_of_a_known_format_is_refused(
     note.unlink() if content is None else note.write_bytes(content)
     found = restart(spark, query)
     assert found is not None
-    assert found.error_id == "CLEANCUT_FORMAT_UNKNOWN"
+    assert found.error_id == (UNKNOWN if content else "CLEANCUT_CHECKPOINT_NOT_FOUND")
     assert "format.json" in str(found)

@@ -70,7 +70,8 @@ def test_each_life_but_the_last_was_killed(finished: Job) -> None:
 def test_all_epochs_are_committed_and_kept(finished: Job) -> None:
     for query in QUERIES:
         at = position(finished, query)
-        assert at.committed == at.planned >= finished.epochs - 1
+        # After a kill Spark's file source may put two files into one epoch.
+        assert at.committed == at.planned >= finished.epochs - 1 - KILLS
         for epoch in range(at.committed + 1):
             assert epoch_directory(finished.results(query), epoch).is_dir()
 

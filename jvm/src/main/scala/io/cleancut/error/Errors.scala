@@ -28,6 +28,9 @@ object Errors {
   def frameMisplaced(path: String, expected: String, found: String): CleancutException =
     make("CLEANCUT_FRAME_MISPLACED")("path" -> path, "expected" -> expected, "found" -> found)
 
+  def checkpointNotFound(location: String, detail: String): CleancutException =
+    make("CLEANCUT_CHECKPOINT_NOT_FOUND")("location" -> location, "detail" -> detail)
+
   def spillFailed(requestedBytes: Long, mappedBytes: Long, cause: Throwable): CleancutException =
     make("CLEANCUT_SPILL_FAILED", cause)(
       "requestedBytes" -> requestedBytes,

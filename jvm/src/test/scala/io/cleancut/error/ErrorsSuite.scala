@@ -17,6 +17,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.frameDamaged("file:/ckpt/7-ab.delta", 0L, 3, "default", 7L, "trailer missing"),
     Errors.frameMisplaced("file:/ckpt/7-ab.delta", "partition 3", "partition 4"),
     Errors.frameMissing("file:/ckpt/0/3/default", 0L, 3, "default", 7L, "no base"),
+    Errors.checkpointNotFound("file:/ckpt", "file:/ckpt/cleancut/format.json does not exist"),
     Errors.offHeapExhausted(1L << 20, 1L << 30),
     Errors.spillFailed(1L << 20, 1L << 30, writeFailed),
     Errors.platformUnsupported("it is big-endian"),

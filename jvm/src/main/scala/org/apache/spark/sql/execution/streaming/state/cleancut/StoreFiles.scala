@@ -103,7 +103,7 @@ final private[cleancut] class StoreFiles(
       try readAll(note)
       catch {
         case _: FileNotFoundException =>
-          throw Errors.formatUnknown(note.toString, "no such file", FormatNote.Supported)
+          throw Errors.checkpointNotFound(checkpoint.toString, s"$note does not exist")
         case e: ChecksumException =>
           throw Errors.formatUnknown(note.toString, e.getMessage, FormatNote.Supported)
       }

@@ -75,7 +75,9 @@ class DamagedFilesSuite extends AnyFunSuite {
       case None       => Files.delete(note)
     }
     val error = readOrError(setup, Latest).left.toOption.get
-    assert(error.errorId == "CLEANCUT_FORMAT_UNKNOWN")
+    val expected =
+      if (content.isEmpty) "CLEANCUT_CHECKPOINT_NOT_FOUND" else "CLEANCUT_FORMAT_UNKNOWN"
+    assert(error.errorId == expected)
     assert(error.getMessage.contains("format.json"))
     assert(readOrError(setup, 0) == Right(Map.empty))
   }

@@ -56,7 +56,7 @@ class ProviderContractSuite extends AnyFunSuite {
   test("a version that is not there is an error, and so is one below 0") {
     val provider = Providers.setup().open()
     val missing = intercept[Throwable](provider.getStore(7))
-    assert(cleancutError(missing) == "CLEANCUT_FORMAT_UNKNOWN")
+    assert(cleancutError(missing) == "CLEANCUT_CHECKPOINT_NOT_FOUND")
     commit(provider, 0, 1L -> 10L)
     assert(cleancutError(intercept[Throwable](provider.getStore(7))) == "CLEANCUT_FRAME_MISSING")
     val negative = intercept[SparkException](provider.getStore(-1))
