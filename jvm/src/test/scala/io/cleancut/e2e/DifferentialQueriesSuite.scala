@@ -62,7 +62,7 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
         val found = Await.result(Future.sequence(runs.map(run => Future(Try(run())))), Patience)
         (found.head, found.last) match {
           case (Success(ours), Success(theirs)) => difference(ours, theirs).toLeft(ours)
-          case (ours, theirs) => Left(s"ours ${outcome(ours)}, theirs ${outcome(theirs)}")
+          case (ours, theirs) => Left(s"ours ${ending(ours)}, theirs ${ending(theirs)}")
         }
       } finally runs.foreach(_.cancel())
     } catch {
@@ -85,7 +85,7 @@ object DifferentialQueriesSuite {
     number("CLEANCUT_SEED").map(Seq(_)).getOrElse(first until first + count)
   }
 
-  private def outcome(run: Try[Found]): String = run match {
+  private def ending(run: Try[Found]): String = run match {
     case Success(_) => "succeeded"
     case Failure(e) => s"failed: ${causes(e).map(_.toString.linesIterator.next()).mkString(" <- ")}"
   }

@@ -62,7 +62,7 @@ final class DrawnQuery(val seed: Long) {
     StatefulOperators.all(Math.floorMod(seed, StatefulOperators.all.size.toLong).toInt)
   val settings: Map[String, String] = drawSettings(random) ++ operator.settings(random)
   private val inputs = Inputs.draw(random)
-  val steps: Seq[Step] = Seq.tabulate(4 + random.nextInt(5))(step)
+  val steps: Seq[Step] = Seq.tabulate(3 + random.nextInt(4))(step)
 
   /** The same query at every call, for every provider and after every restart. */
   def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Random(seed))
@@ -84,6 +84,8 @@ final class DrawnQuery(val seed: Long) {
 }
 
 object DrawnQuery {
+  private val FileManagers = "org.apache.spark.sql.execution.streaming.checkpointing."
+
   def oneOf[T](random: Random, choices: T*): T = choices(random.nextInt(choices.size))
 
   private def drawIncident(random: Random): Incident = {
@@ -108,6 +110,12 @@ object DrawnQuery {
     "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
     "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
     "spark.sql.adaptive.enabled" -> "false",
+    // Spark's default of the two starts a process for each file, where Hadoop has no native library.
+    "spark.sql.streaming.checkpointFileManagerClass" ->
+      (FileManagers + oneOf(
+        random,
+        "FileContextBased" +: Seq.fill(4)("FileSystemBased"): _*
+      ) + "CheckpointFileManager"),
     "spark.sql.streaming.minBatchesToRetain" -> (2 + random.nextInt(4)).toString,
     "spark.sql.streaming.maxBatchesToRetainInMemory" -> (1 + random.nextInt(2)).toString,
     "spark.sql.streaming.stateStore.checkpointFormatVersion" -> (1 + random.nextInt(2)).toString,

@@ -38,7 +38,9 @@ object StoredState {
     }
   }
 
-  /** Without the times in the keys of a join of format 4, which Spark reads wrongly from RocksDB. */
+  /**
+   * Without the times in the keys of a join of format 4, which Spark reads wrongly from RocksDB.
+   */
   private def comparable(rows: DataFrame): DataFrame = rows.schema("key").dataType match {
     case key: StructType if key.fieldNames.contains(EventTime) =>
       rows.withColumn("key", col("key").dropFields(EventTime))
