@@ -63,8 +63,11 @@ spark: $(JAR)  ## Python tests with a Spark session
 	$(PYTEST) tests/spark $(ARGS)
 
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5
+chaos: export CLEANCUT_QUERIES ?= 1000
 chaos: $(JAR)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos $(ARGS)
+	CLEANCUT_FIRST_SEED="$${CLEANCUT_FIRST_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}" \
+	  $(SBT) "core/testOnly io.cleancut.e2e.DifferentialQueriesSuite"
 
 test: setup check-python  ## check and all tests; installs what it needs
 	$(SBT) $(SBT_CHECK) core/assembly $(SBT_UNIT)

@@ -22,9 +22,11 @@ final case class Event(key: Long, ts: Timestamp, value: Long)
 trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
   import AgainstRocksDb._
 
+  protected def master: String = "local[2]"
+
   protected lazy val spark: SparkSession = SparkSession
     .builder()
-    .master("local[2]")
+    .master(master)
     .config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "3")
     .config("spark.sql.session.timeZone", "UTC")
@@ -81,7 +83,7 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
 }
 
 object AgainstRocksDb {
-  private val RocksDb =
+  private[e2e] val RocksDb =
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
   private val Seed = 77
   private val EpochMs = 10000L
