@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites wheel docs clean
+.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites spark42 wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -83,6 +83,18 @@ bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 tur
 
 spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregationSuite'
 	$(SBT) 'suites/run $(ARGS)'
+
+OLDER := .venv-4.2
+OLDER_INSTALLED := $(OLDER)/.cleancut-installed
+
+$(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
+	project/create-venv $(OLDER)
+	$(OLDER)/bin/python -m pip install --quiet --disable-pip-version-check --editable \
+	  '.[demo,test,s3]' 'pyspark==4.2.*'
+	@touch $@
+
+spark42: $(JAR) $(OLDER_INSTALLED)  ## the Python tests that use Spark, on Spark 4.2
+	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
 
 wheel: $(JAR)  ## build dist/*.whl with the jar inside
 	rm -rf dist

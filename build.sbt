@@ -64,8 +64,6 @@ lazy val suites = (project in file("jvm/suites"))
     publish / skip := true,
     scalacOptions ++= strictScalac,
     libraryDependencies ++= SparkSuites.modules,
-    // Compiled again for the older Spark, which calls some of its constructors differently.
-    Compile / unmanagedSources ++= SparkSuites.recompiled((core / Compile / scalaSource).value),
     // Not dependsOn(core), whose class path carries the jars of the Spark that we build for.
     Compile / unmanagedJars += (core / Compile / packageBin).value,
     // Unpacked, because some tests open their resources as files.

@@ -21,11 +21,6 @@ object SparkSuites {
   val javaOptions: Seq[String] =
     Seq("-ea", "-Xmx3g", "-Xss4m", "-Dspark.testing=true", "-Dcleancut.memory.checked=true")
 
-  /** Sources of Cleancut whose class files fit only the Spark that they were compiled for. */
-  def recompiled(coreSources: File): Seq[File] = Seq(
-    coreSources / "org/apache/spark/sql/execution/streaming/state/cleancut/StoreMetrics.scala"
-  )
-
   private def spark(module: String): ModuleID =
     "org.apache.spark" %% module % Versions.SparkSuites
 

@@ -43,7 +43,7 @@ object BenchQuery {
   private val LongDelay = "1 hour"
 
   val all: Seq[BenchQuery] = Seq(
-    BenchQuery("aggregation, 1 M keys", Update, 200000, Million, 1, fill = 5, onHdfs = true) {
+    BenchQuery("aggregation, 1 M keys", Update, 100000, Million, 1, fill = 10, onHdfs = true) {
       _.groupBy("key").agg(count("*"), sum("amount"), max("at"))
     },
     BenchQuery("window aggregation, append", Append, 100000, 2000, 1, fill = 3, onHdfs = true) {
@@ -56,7 +56,7 @@ object BenchQuery {
         .groupBy(session_window(col("at"), "2 seconds"), col("key"))
         .agg(count("*"), sum("amount"))
     },
-    BenchQuery("dedup with TTL", Append, 200000, Million, 2, fill = 5, onHdfs = true) { ticks =>
+    BenchQuery("dedup with TTL", Append, 100000, Million, 2, fill = 5, onHdfs = true) { ticks =>
       ticks.withWatermark("at", "30 seconds").dropDuplicatesWithinWatermark("key").toDF()
     },
     join(2),
@@ -100,10 +100,10 @@ object BenchQuery {
   ): BenchQuery = BenchQuery(
     s"transformWithState, $state, 1 M keys",
     Update,
-    200000,
+    100000,
     Million,
     repeat = 1,
-    fill = 5,
+    fill = 10,
     onHdfs = false
   ) { ticks =>
     val session = ticks.sparkSession

@@ -6,25 +6,29 @@ package io.cleancut.bench
  * many times faster than the better of the others.
  */
 object CompareQueries {
-  private val Epochs = "5"
+  private val Epochs = "3"
   private val LatencySeconds = "30"
 
   def run(names: Seq[String], turns: Int): Unit = {
     val header =
       Seq("query, time of an epoch", "rows", "Cleancut", "HDFS-backed", "best RocksDB") :+
         "over the better"
-    val rows =
-      BenchQuery.all.filter(q => names.isEmpty || names.exists(q.name.contains(_))).map { query =>
-        val found = measure(query, turns)
-        val our = found(Provider.Cleancut.name)
-        val hdfs = found.get(Provider.Hdfs.name)
-        val rocks = Provider.RocksForQueries.map(p => found(p.name)).min
-        val others = Seq(hdfs, Some(rocks))
-        Seq(query.name, query.rowsPerEpoch.toString, Figures.time(our)) ++
-          others.map(_.fold("")(Figures.time)) :+ Figures.ratio(our, others.flatten.min)
-      }
     println("\n### Whole queries\n")
-    println(Figures.table(header, rows))
+    println(Figures.table(header, Nil))
+    // Each as soon as it is there, for all of them take long.
+    BenchQuery.all
+      .filter(query => names.isEmpty || names.exists(query.name.contains(_)))
+      .foreach(query => println(Figures.row(compared(query, turns))))
+  }
+
+  private def compared(query: BenchQuery, turns: Int): Seq[String] = {
+    val found = measure(query, turns)
+    val our = found(Provider.Cleancut.name)
+    val hdfs = found.get(Provider.Hdfs.name)
+    val rocks = Provider.RocksForQueries.map(p => found(p.name)).min
+    val others = Seq(hdfs, Some(rocks))
+    Seq(query.name, query.rowsPerEpoch.toString, Figures.time(our)) ++
+      others.map(_.fold("")(Figures.time)) :+ Figures.ratio(our, others.flatten.min)
   }
 
   /** How long a row takes in real-time mode. */

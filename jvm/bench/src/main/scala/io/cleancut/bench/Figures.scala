@@ -14,5 +14,7 @@ object Figures {
 
   /** A table in Markdown. */
   def table(header: Seq[String], rows: Seq[Seq[String]]): String =
-    (header +: header.map(_ => "---") +: rows).map(_.mkString("| ", " | ", " |")).mkString("\n")
+    (header +: header.map(_ => "---") +: rows).map(row).mkString("\n")
+
+  def row(cells: Seq[String]): String = cells.mkString("| ", " | ", " |")
 }

@@ -1,17 +1,21 @@
 package io.cleancut.bench
 
-import java.nio.file.{Files, Path}
+import java.nio.file.Files
 import java.util.concurrent.{TimeUnit, TimeoutException}
 
 import org.apache.spark.sql.{Dataset, Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.streaming.StreamingQueryException
+import org.apache.spark.sql.streaming.{
+  StreamingQuery,
+  StreamingQueryException,
+  StreamingQueryProgress
+}
 
 /**
- * Times one whole query on each provider in turn, in one JVM. Prints one line
- * `provider<TAB>turn<TAB>nanoseconds` for each run: the time of an epoch, the mean over those that
- * are counted.
+ * Times one whole query on each provider in turn, in one JVM: after the state has been filled, each
+ * turn restarts the query and counts all epochs but the first. Prints one line
+ * `provider<TAB>turn<TAB>nanoseconds` for each: the mean time of an epoch.
  *
  * Arguments: name of the query, turns, epochs that are counted.
  */
@@ -25,13 +29,12 @@ object QueryBench {
   def main(args: Array[String]): Unit = {
     val query = BenchQuery.named(args(0))
     val bench = new QueryBench(query, epochs = args(2).toInt)
-    try
-      for (turn <- -1 until args(1).toInt; provider <- providers(query)) {
-        val ns = bench.run(provider)
-        // The first turn warms up.
-        if (turn >= 0) println(s"${provider.name}\t$turn\t$ns")
-      }
-    finally bench.close()
+    try {
+      val runs = providers(query).map(bench.filled)
+      for (turn <- 0 until args(1).toInt; run <- runs)
+        println(s"${run.provider.name}\t$turn\t${run.time()}")
+      runs.foreach(_.close())
+    } finally bench.close()
     System.exit(0)
   }
 
@@ -55,38 +58,51 @@ final class QueryBench(query: BenchQuery, epochs: Int) {
 
   def close(): Unit = spark.stop()
 
-  /** Nanoseconds of an epoch in which the source has rows. */
-  def run(provider: Provider): Long = {
-    val session = spark.newSession()
-    (query.confs ++ provider.confs).foreach { case (key, value) => session.conf.set(key, value) }
-    val directory = Files.createTempDirectory("cleancut-bench")
-    try time(session, directory)
-    finally {
-      StateStore.stop()
-      Directories.deleteBelow(directory)
-    }
+  /** A run of the query whose state has grown to its size. */
+  def filled(provider: Provider): Run = {
+    val run = new Run(provider)
+    run.epochs(query.fill)
+    run
   }
 
-  private def time(session: SparkSession, directory: Path): Long = {
-    val running = query
+  final class Run(val provider: Provider) {
+    private val directory = Files.createTempDirectory("cleancut-bench")
+    private val session = spark.newSession()
+    (query.confs ++ provider.confs).foreach { case (key, value) => session.conf.set(key, value) }
+
+    /** Mean nanoseconds of an epoch, without the first after a restart, which loads the state. */
+    def time(): Long = {
+      val counted =
+        epochs(1 + QueryBench.this.epochs).tail.map(_.durationMs.get("triggerExecution"))
+      TimeUnit.MILLISECONDS.toNanos(counted.map(_.toLong).sum) / counted.size
+    }
+
+    /** Runs the query for so many epochs with rows. */
+    def epochs(wanted: Int): Seq[StreamingQueryProgress] = {
+      val running = start()
+      val until = System.nanoTime() + PatienceNs
+      def full = running.recentProgress.filter(_.numInputRows > 0).sortBy(_.batchId).toSeq
+      while (full.size < wanted) {
+        running.exception.foreach(throw _: StreamingQueryException)
+        if (System.nanoTime() > until) throw new TimeoutException(s"${query.name} stands still")
+        Thread.sleep(20)
+      }
+      val found = full.take(wanted)
+      running.stop()
+      // Its stores take memory from the next one's.
+      StateStore.stop()
+      found
+    }
+
+    private def start(): StreamingQuery = query
       .build(ticks(session))
       .writeStream
       .format("noop")
       .outputMode(query.mode)
       .option("checkpointLocation", directory.toString)
       .start()
-    val wanted = query.fill + epochs
-    val until = System.nanoTime() + PatienceNs
-    def full = running.recentProgress.filter(_.numInputRows > 0)
-    while (full.size < wanted) {
-      running.exception.foreach(throw _: StreamingQueryException)
-      if (System.nanoTime() > until) throw new TimeoutException(s"${query.name} stands still")
-      Thread.sleep(20)
-    }
-    val counted = full.sortBy(_.batchId).slice(query.fill, wanted)
-    running.stop()
-    TimeUnit.MILLISECONDS.toNanos(counted.map(_.durationMs.get("triggerExecution").toLong).sum) /
-      counted.size
+
+    def close(): Unit = Directories.deleteBelow(directory)
   }
 
   private def ticks(session: SparkSession): Dataset[Tick] = session.readStream
