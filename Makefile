@@ -6,7 +6,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
-JAR := python/cleancut/jars/cleancut_2.13-$(VERSION).jar
+JARS := python/cleancut/jars
+JAR := $(JARS)/cleancut-spark-4.3_2.13-$(VERSION).jar
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.cleancut-installed
@@ -18,6 +19,7 @@ JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll scalafmtSbtCheck Test/compile bench/compile
 SBT_UNIT := core/test
+SBT_JARS := core/assembly older/assembly
 
 help:  ## list the tasks
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,10 +37,10 @@ $(INSTALLED): pyproject.toml hatch_build.py | java $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[demo,dev,s3]'
 	@touch $@
 
-jar: $(JAR)  ## build the jar into the Python package
+jar: $(JAR)  ## build the jars, one for each line of Spark, into the Python package
 
 $(JAR): $(JVM_SOURCES) | setup
-	$(SBT) core/assembly
+	$(SBT) $(SBT_JARS)
 	@touch $@
 
 fmt: setup  ## format everything
@@ -69,9 +71,17 @@ chaos: $(JAR)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUN
 	CLEANCUT_FIRST_SEED="$${CLEANCUT_FIRST_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}" \
 	  $(SBT) "core/testOnly io.cleancut.e2e.DifferentialQueriesSuite"
 
+# Two lanes, since neither keeps two cores busy.
 test: setup check-python  ## check and all tests; installs what it needs
-	$(SBT) $(SBT_CHECK) core/assembly $(SBT_UNIT)
+	$(SBT) $(SBT_CHECK) $(SBT_JARS)
 	@touch $(JAR)
+	$(MAKE) --jobs=2 --output-sync=line test-jvm test-python
+
+.PHONY: test-jvm test-python
+test-jvm:
+	$(SBT) $(SBT_UNIT)
+
+test-python:
 	$(PYTEST) tests/unit $(ARGS)
 	$(PYTEST) tests/spark tests/chaos $(ARGS)
 
@@ -96,7 +106,7 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 spark42: $(JAR) $(OLDER_INSTALLED)  ## the Python tests that use Spark, on Spark 4.2
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
 
-wheel: $(JAR)  ## build dist/*.whl with the jar inside
+wheel: $(JAR)  ## build dist/*.whl with the jars inside
 	rm -rf dist
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls -l dist
@@ -105,5 +115,5 @@ docs: setup  ## regenerate conf/ and docs/reference/ from the code
 	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"
 
 clean:  ## remove what the build made; .venv and the sbt launcher stay
-	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/suites/target dist
+	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/suites/target jvm/older/target dist
 	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache

@@ -26,12 +26,20 @@ lazy val common = Seq(
   Compile / unmanagedJars ++= PySpark.jars(pySparkHome.value)
 )
 
+// What is written for one line of Spark lies in a folder of its own beside the rest.
+def sourcesFor(line: String) = Seq(
+  moduleName := s"cleancut-spark-$line",
+  Compile / unmanagedSourceDirectories +=
+    (LocalProject("core") / baseDirectory).value / "src" / "main" / s"scala-$line"
+)
+
 lazy val root = (project in file("."))
-  .aggregate(core, bench)
+  .aggregate(core, older, bench)
   .settings(publish / skip := true)
 
 lazy val core = (project in file("jvm"))
   .settings(common)
+  .settings(sourcesFor("4.3"))
   .settings(
     name := "cleancut",
     libraryDependencies ++= Seq(
@@ -41,6 +49,18 @@ lazy val core = (project in file("jvm"))
     )
   )
   .settings(testSettings)
+  .settings(assemblySettings)
+
+// The same for Spark 4.2.
+lazy val older = (project in file("jvm/older"))
+  .settings(sourcesFor("4.2"))
+  .settings(
+    scalacOptions ++= strictScalac,
+    Compile / unmanagedSourceDirectories += (core / Compile / scalaSource).value,
+    Compile / unmanagedResourceDirectories += (core / Compile / resourceDirectory).value,
+    libraryDependencies += "org.apache.spark" %% "spark-sql" % Versions.OlderSpark % Provided,
+    scalafmtOnCompile := false
+  )
   .settings(assemblySettings)
 
 lazy val bench = (project in file("jvm/bench"))
@@ -64,8 +84,7 @@ lazy val suites = (project in file("jvm/suites"))
     publish / skip := true,
     scalacOptions ++= strictScalac,
     libraryDependencies ++= SparkSuites.modules,
-    // Not dependsOn(core), whose class path carries the jars of the Spark that we build for.
-    Compile / unmanagedJars += (core / Compile / packageBin).value,
+    Compile / unmanagedJars += (older / Compile / packageBin).value,
     // Unpacked, because some tests open their resources as files.
     Compile / unmanagedJars += SparkSuites.unpacked(update.value, target.value),
     run / fork := true,
@@ -91,7 +110,8 @@ lazy val testSettings = Seq(
 )
 
 lazy val assemblySettings = Seq(
-  assembly / assemblyJarName := s"${name.value}_${scalaBinaryVersion.value}-${version.value}.jar",
+  assembly / assemblyJarName :=
+    s"${moduleName.value}_${scalaBinaryVersion.value}-${version.value}.jar",
   assembly / assemblyOutputPath :=
     (LocalRootProject / baseDirectory).value / "python" / "cleancut" / "jars" /
       (assembly / assemblyJarName).value,

@@ -121,7 +121,7 @@ def test_a_running_jvm_is_asked_instead(installation: Installation) -> None:
 
 
 def test_everything_that_does_not_fit_is_told_at_once(installation: Installation) -> None:
-    installation.spark(version="4.2.0", scala="2.12", library="2.12.18")
+    installation.spark(version="4.1.0", scala="2.12", library="2.12.18")
     installation.java('openjdk version "11"')
     found = problems()
-    assert all(text in found for text in ("Spark 4.2.0", "Scala 2.12", "Java 11"))
+    assert all(text in found for text in ("Spark 4.1.0", "Scala 2.12", "Java 11"))

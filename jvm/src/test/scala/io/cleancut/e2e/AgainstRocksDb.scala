@@ -30,6 +30,8 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
     .config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "3")
     .config("spark.sql.session.timeZone", "UTC")
+    // Spark's default of the two starts processes for each file, where Hadoop has no native code.
+    .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
     .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
     .getOrCreate()
 
@@ -85,6 +87,8 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
 object AgainstRocksDb {
   private[e2e] val RocksDb =
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+  private val FileManager =
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
   private val Seed = 77
   private val EpochMs = 10000L
 

@@ -110,7 +110,7 @@ object DrawnQuery {
     "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
     "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
     "spark.sql.adaptive.enabled" -> "false",
-    // Spark's default of the two starts a process for each file, where Hadoop has no native library.
+    // Spark's default of the two starts processes for each file, where Hadoop has no native code.
     "spark.sql.streaming.checkpointFileManagerClass" ->
       (FileManagers + oneOf(
         random,

@@ -4,6 +4,7 @@ import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.execution.streaming.state.{
   StateStoreCustomMetric,
+  StateStoreCustomSizeMetric,
   StateStoreCustomSumMetric,
   StateStoreCustomTimingMetric
 }
@@ -65,14 +66,14 @@ private[cleancut] object StoreMetrics {
   private val NsPerMs = 1000000L
 
   val LiveBytes: StateStoreCustomMetric =
-    SparkLine.sizeMetric("cleancutLiveBytes", "bytes of rows that the state holds")
-  val DeadBytes: StateStoreCustomMetric = SparkLine.sizeMetric(
+    StateStoreCustomSizeMetric("cleancutLiveBytes", "bytes of rows that the state holds")
+  val DeadBytes: StateStoreCustomMetric = StateStoreCustomSizeMetric(
     "cleancutDeadBytes",
     "bytes of replaced and removed rows that wait for compaction"
   )
 
   val MappedBytes: StateStoreCustomMetric =
-    SparkLine.sizeMetric("cleancutMappedBytes", "bytes of state in memory-mapped files")
+    StateStoreCustomSizeMetric("cleancutMappedBytes", "bytes of state in memory-mapped files")
 
   /** Sizes of the moment. */
   def sizes(log: StateLog): Map[StateStoreCustomMetric, Long] =
@@ -85,15 +86,15 @@ private[cleancut] object StoreMetrics {
   private val CommitTime =
     StateStoreCustomTimingMetric("cleancutCommitMs", "time to write deltas at commit")
   private val CommitBytes =
-    SparkLine.sizeMetric("cleancutCommitBytes", "bytes of deltas written")
-  private val BaseBytes = SparkLine.sizeMetric("cleancutBaseBytes", "bytes of bases written")
+    StateStoreCustomSizeMetric("cleancutCommitBytes", "bytes of deltas written")
+  private val BaseBytes = StateStoreCustomSizeMetric("cleancutBaseBytes", "bytes of bases written")
   private val BasesWritten = StateStoreCustomSumMetric("cleancutBases", "bases written")
   private val Loads =
     StateStoreCustomSumMetric("cleancutLoads", "versions loaded from the checkpoint")
   private val LoadTime = StateStoreCustomTimingMetric("cleancutLoadMs", "time to load versions")
   private val LoadedFrames = StateStoreCustomSumMetric("cleancutLoadedFrames", "frames loaded")
   private val LoadedBytes =
-    SparkLine.sizeMetric("cleancutLoadedBytes", "bytes of frames loaded")
+    StateStoreCustomSizeMetric("cleancutLoadedBytes", "bytes of frames loaded")
   private val MemoryHits =
     StateStoreCustomSumMetric("cleancutMemoryHits", "versions that were still in memory")
   private val WaitTime = StateStoreCustomTimingMetric(
