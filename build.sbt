@@ -90,6 +90,8 @@ lazy val testSettings = Seq(
     "-Daws.accessKeyId=access",
     "-Daws.secretAccessKey=secret",
     s"-Dcleancut.test.s3proxy=${ChildJvm.classPath(update.value, ChildJvm.S3Proxy)}",
+    // The jar that users get is a part of what is tested.
+    s"-Dcleancut.test.jar=${assembly.value}",
     s"-Dcleancut.test.otherSdk=${ChildJvm.classPath(update.value, ChildJvm.OtherSdk)}"
   ),
   // local-cluster starts executors as Spark's own scripts would, which set these two.
@@ -111,5 +113,7 @@ lazy val assemblySettings = Seq(
     (assembly / fullClasspath).value.filter(entry => provided(entry.data))
   },
   assemblyPackageScala / assembleArtifact := false,
+  assembly / assemblyShadeRules := Shading.rules,
+  assembly / assemblyMergeStrategy := Shading.merge,
   assembly / test := {}
 )

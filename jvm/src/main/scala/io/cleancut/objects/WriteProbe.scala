@@ -14,7 +14,7 @@ import io.cleancut.error.Errors
  * that keeps the framing of an upload as content, one that ignores the condition of a create or the
  * range of a read, a listing that lags.
  *
- * It costs ten requests, and leaves nothing behind unless the store fails in the middle.
+ * It costs eleven requests, and leaves nothing behind unless the store fails in the middle.
  */
 final class WriteProbe(store: ObjectStore, clock: Clock) {
   private val directory = s"probe-${WriterToken.fresh(clock)}"
