@@ -99,6 +99,10 @@ lazy val testSettings = Seq(
     "SPARK_HOME" -> pySparkHome.value.getPath,
     "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
   ),
+  // It needs Node and 360 MB of packages, which `make stores` fetches.
+  Test / testOptions += Tests.Filter { name =>
+    !name.endsWith("R2SimulatorSuite") || sys.env.contains("CLEANCUT_R2_SIMULATOR")
+  },
   // F: full stack traces. W: no colour.
   Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oWF")
 )
