@@ -83,6 +83,24 @@ def configure(
             CLEANCUT_SESSION_RUNNING, CLEANCUT_JAR_MISSING, or CLEANCUT_CONF_INVALID with every
             problem that the options and the configuration have.
     """
+    settings = Settings(
+        compression_level=compression_level,
+        acquire_timeout=acquire_timeout,
+        memory_bound=memory_bound,
+        real_time_mode=real_time_mode,
+        dialect=dialect,
+        endpoint=endpoint,
+        path_style=path_style,
+        region=region,
+        request_timeout=request_timeout,
+    )
+    for key, value in _confs(builder, settings).items():
+        builder.config(key, value)
+    return builder
+
+
+def _confs(builder: "SparkSession.Builder", settings: Settings) -> dict[str, str]:
+    """What the builder must be told, once it is sure that nothing stands against it."""
     options = getattr(builder, "_options", None)
     if not isinstance(options, dict):
         # Spark offers no public way to read what a builder holds.
@@ -94,28 +112,14 @@ def configure(
     java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
     check_platform(java)
     check_not_running(jvm)
-    settings = Settings(
-        compression_level,
-        acquire_timeout,
-        memory_bound,
-        real_time_mode,
-        dialect,
-        endpoint,
-        path_style,
-        region,
-        request_timeout,
-    )
     conf, jar = user_conf(options, has_jvm=jvm is not None), jar_path()
     problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
-    confs = settings.confs() | {
+    return settings.confs() | {
         _JARS_KEY: ",".join(_jars_with(conf, jar)),
         EXTENSIONS_KEY: ",".join(_extensions_with(conf)),
     }
-    for key, value in confs.items():
-        builder.config(key, value)
-    return builder
 
 
 def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:
