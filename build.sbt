@@ -37,7 +37,9 @@ lazy val core = (project in file("jvm"))
     libraryDependencies ++= Seq(
       "org.scalatest" %% "scalatest" % Versions.ScalaTest % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck % Test,
-      "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test
+      "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test,
+      // HDFS in the tests' own JVM; what it needs beyond Spark's jars lies inside it.
+      ("org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop % Test).intransitive()
     ),
     libraryDependencies ++= AwsSdk.modules,
     ivyConfigurations ++= ChildJvm.configurations,

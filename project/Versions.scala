@@ -12,6 +12,9 @@ object Versions {
   /** The newest release whose tests are published; the project `suites` runs them. */
   val SparkSuites = "4.2.0"
 
+  /** That of the Spark above. */
+  val Hadoop = "3.5.0"
+
   /** Older ones cannot switch off `Expect: 100-continue` for S3, which R2 never answers. */
   val AwsSdk = "2.57.8"
 
