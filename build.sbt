@@ -45,8 +45,13 @@ lazy val core = (project in file("jvm"))
     libraryDependencies ++= Seq(
       "org.scalatest" %% "scalatest" % Versions.ScalaTest % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck % Test,
-      "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test
-    )
+      "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test,
+      // HDFS in the tests' own JVM; what it needs beyond Spark's jars lies inside it.
+      ("org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop % Test).intransitive()
+    ),
+    libraryDependencies ++= AwsSdk.modules,
+    ivyConfigurations ++= ChildJvm.configurations,
+    libraryDependencies ++= ChildJvm.modules
   )
   .settings(testSettings)
   .settings(assemblySettings)
@@ -59,6 +64,7 @@ lazy val older = (project in file("jvm/older"))
     Compile / unmanagedSourceDirectories += (core / Compile / scalaSource).value,
     Compile / unmanagedResourceDirectories += (core / Compile / resourceDirectory).value,
     libraryDependencies += "org.apache.spark" %% "spark-sql" % Versions.OlderSpark % Provided,
+    libraryDependencies ++= AwsSdk.modules,
     scalafmtOnCompile := false
   )
   .settings(assemblySettings)
@@ -100,11 +106,23 @@ lazy val testSettings = Seq(
   Test / baseDirectory := (LocalRootProject / baseDirectory).value,
   Test / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
   Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),
+  Test / javaOptions ++= Seq(
+    "-Daws.accessKeyId=access",
+    "-Daws.secretAccessKey=secret",
+    s"-Dcleancut.test.s3proxy=${ChildJvm.classPath(update.value, ChildJvm.S3Proxy)}",
+    // The jar that users get is a part of what is tested.
+    s"-Dcleancut.test.jar=${assembly.value}",
+    s"-Dcleancut.test.otherSdk=${ChildJvm.classPath(update.value, ChildJvm.OtherSdk)}"
+  ),
   // local-cluster starts executors as Spark's own scripts would, which set these two.
   Test / envVars ++= Map(
     "SPARK_HOME" -> pySparkHome.value.getPath,
     "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
   ),
+  // It needs Node and 360 MB of packages, which `make stores` fetches.
+  Test / testOptions += Tests.Filter { name =>
+    !name.endsWith("R2SimulatorSuite") || sys.env.contains("CLEANCUT_R2_SIMULATOR")
+  },
   // F: full stack traces. W: no colour.
   Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oWF")
 )
@@ -120,5 +138,7 @@ lazy val assemblySettings = Seq(
     (assembly / fullClasspath).value.filter(entry => provided(entry.data))
   },
   assemblyPackageScala / assembleArtifact := false,
+  assembly / assemblyShadeRules := Shading.rules,
+  assembly / assemblyMergeStrategy := Shading.merge,
   assembly / test := {}
 )

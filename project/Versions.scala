@@ -13,6 +13,18 @@ object Versions {
   /** Spark's own Scala, to the last digit, because its compiler lies on the class path too. */
   val Scala = "2.13.18"
 
+  /** That of PySpark's Spark. */
+  val Hadoop = "3.5.0"
+
+  /** Older ones cannot switch off `Expect: 100-continue` for S3, which R2 never answers. */
+  val AwsSdk = "2.57.8"
+
+  /** Not ours: what a cluster might have on its class path. */
+  val OtherAwsSdk = "2.29.52"
+
+  val S3Proxy = "4.1.0"
+  val S3ProxyJackson = "2.22"
+
   val ScalaTest = "3.2.19"
   val ScalaTestScalaCheck = s"$ScalaTest.0"
   val ScalaCheck = "1.18.1"

@@ -52,7 +52,7 @@ def test_every_id_has_the_class_of_its_kind(error_class: ErrorClass) -> None:
     assert type(error) is KINDS[error_class.kind]
     assert str(error).startswith(f"[{error_class.error_id}] ")
     assert error_class.message.endswith((".", "}"))
-    assert error_class.remedy.endswith(".")
+    assert error_class.remedy.endswith((".", "}"))
 
 
 def test_every_id_of_this_package_is_expected_by_a_test() -> None:

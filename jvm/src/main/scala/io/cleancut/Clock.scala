@@ -1,6 +1,7 @@
 package io.cleancut
 
 import java.security.SecureRandom
+import java.util.concurrent.TimeUnit
 
 /**
  * Time and randomness of the whole library. Everything that waits, stamps or makes ids takes one,
@@ -16,6 +17,9 @@ trait Clock {
 
   /** `count` random bytes. */
   def randomBytes(count: Int): Array[Byte]
+
+  /** Waits; an interrupt ends it with `InterruptedException`. */
+  def sleep(duration: Long, unit: TimeUnit): Unit
 }
 
 object Clock {
@@ -28,5 +32,6 @@ object Clock {
       random.nextBytes(bytes)
       bytes
     }
+    override def sleep(duration: Long, unit: TimeUnit): Unit = unit.sleep(duration)
   }
 }

@@ -52,6 +52,23 @@ object KeyType {
       bytes => if (bytes == Auto) AutoText else renderBytes(bytes)
     )
 
+  /** One of some words, or nothing, which leaves it to the program. */
+  def wordOrAuto(unit: String, words: Seq[String]): KeyType[Option[String]] =
+    textOrAuto(unit, words.init.mkString(", ") + s" or ${words.last}", words.contains(_))
+
+  /** A text, or nothing, which leaves it to the program. */
+  def textOrAuto(
+      unit: String,
+      allowed: String,
+      isAllowed: String => Boolean
+  ): KeyType[Option[String]] =
+    new KeyType[Option[String]](
+      unit,
+      s"$AutoText, $allowed",
+      text => if (text == AutoText) Some(None) else Some(text).filter(isAllowed).map(Some(_)),
+      _.getOrElse(AutoText)
+    )
+
   /** The value of a size that is left to the program. */
   val Auto: Long = -1L
 

@@ -52,5 +52,71 @@ object Keys {
     since = "0.1.0"
   )
 
-  val all: Seq[Key[_]] = Seq(AcquireTimeout, CompressionLevel, MemoryBound, RealTimeMode)
+  val Dialect: Key[Option[String]] = Key(
+    "dialect",
+    doc = "Which rules the S3-compatible store of an s3:// location follows. auto goes by the " +
+      "endpoint: aws without one or below amazonaws.com, r2 below r2.cloudflarestorage.com, else " +
+      "generic. It sets the defaults of region and pathStyle, and the checksum that is sent " +
+      "with each body: CRC-32C to aws, Content-MD5 to the others.",
+    default = None,
+    KeyType.wordOrAuto("name", Seq("aws", "r2", "generic")),
+    since = "0.1.0"
+  )
+
+  val Endpoint: Key[Option[String]] = Key(
+    "endpoint",
+    doc = "Where the store of an s3:// checkpoint location listens, for R2 " +
+      "https://<account>.r2.cloudflarestorage.com. auto is AWS_ENDPOINT_URL_S3 or " +
+      "AWS_ENDPOINT_URL of the environment of each process, else AWS itself. Credentials come " +
+      "from the default chain of the AWS SDK: environment, profile, pod or instance role.",
+    default = None,
+    KeyType.textOrAuto("URL", "or a URL that begins with https:// or http://", isEndpoint),
+    since = "0.1.0"
+  )
+
+  val PathStyle: Key[Option[String]] = Key(
+    "pathStyle",
+    doc = "Whether the bucket of an s3:// checkpoint location stands in the path of a request " +
+      "(true) or in its host name (false). auto is false for the dialect aws and true for the " +
+      "others, whose certificates and name servers seldom know a host for each bucket.",
+    default = None,
+    KeyType.wordOrAuto("switch", Seq("true", "false")),
+    since = "0.1.0"
+  )
+
+  val Region: Key[Option[String]] = Key(
+    "region",
+    doc = "The region that requests to an s3:// checkpoint location are signed for. auto is R2's " +
+      "own region of that name for the dialect r2, AWS_REGION of the environment, else us-east-1 " +
+      "for the dialect generic, and what the default chain of the AWS SDK finds for aws.",
+    default = None,
+    KeyType.textOrAuto("name", "or a name of letters, digits and dashes", isRegion),
+    since = "0.1.0"
+  )
+
+  val RequestTimeout: Key[Long] = Key(
+    "requestTimeout",
+    doc = "How long a request to the object store is repeated, with growing pauses, while the " +
+      "store is out of reach, slow or asks to be spared. Longer rides out longer outages; when " +
+      "it is over, the task or the epoch fails and Spark decides.",
+    default = 120000L,
+    KeyType.durationMs(maxMs = 3600000L),
+    since = "0.1.0"
+  )
+
+  val all: Seq[Key[_]] = Seq(
+    AcquireTimeout,
+    CompressionLevel,
+    Dialect,
+    Endpoint,
+    MemoryBound,
+    PathStyle,
+    RealTimeMode,
+    Region,
+    RequestTimeout
+  )
+
+  private def isEndpoint(text: String): Boolean = text.matches("https?://[^\\s/?#]+[^\\s?#]*")
+
+  private def isRegion(text: String): Boolean = text.matches("[A-Za-z0-9-]{1,64}")
 }

@@ -7,7 +7,8 @@ final case class Settings(
     compressionLevel: Int,
     acquireTimeoutMs: Long,
     memoryBound: Long,
-    realTimeMode: Boolean
+    realTimeMode: Boolean,
+    objectStore: ObjectStoreSettings
 ) {
 
   /** The bound in bytes, in a JVM that may have a heap of so many. */
@@ -17,13 +18,7 @@ final case class Settings(
 
 object Settings {
 
-  val Default: Settings =
-    Settings(
-      Keys.CompressionLevel.default,
-      Keys.AcquireTimeout.default,
-      Keys.MemoryBound.default,
-      Keys.RealTimeMode.default
-    )
+  val Default: Settings = from(Map.empty)
 
   /**
    * Reads what lies below [[Keys.Prefix]] and leaves all other keys alone.
@@ -32,18 +27,31 @@ object Settings {
    *   CLEANCUT_CONF_INVALID, which names every wrong value and every unknown key at once
    */
   def from(confs: Map[String, String]): Settings = {
-    val compressionLevel = Keys.CompressionLevel.read(confs)
-    val acquireTimeoutMs = Keys.AcquireTimeout.read(confs)
-    val memoryBound = Keys.MemoryBound.read(confs)
-    val realTimeMode = Keys.RealTimeMode.read(confs)
-    val read = Seq(compressionLevel, acquireTimeoutMs, memoryBound, realTimeMode)
-    val problems = read.flatMap(_.left.toSeq) ++ unknown(confs)
-    (compressionLevel, acquireTimeoutMs, memoryBound, realTimeMode) match {
-      case (Right(level), Right(timeoutMs), Right(bound), Right(realTime)) if problems.isEmpty =>
-        Settings(level, timeoutMs, bound, realTime)
-      case _ => throw Errors.confInvalid(problems)
+    val problems = Keys.all.flatMap(_.read(confs).left.toSeq) ++ unknown(confs)
+    read(confs) match {
+      case Right(settings) if problems.isEmpty => settings
+      case _                                   => throw Errors.confInvalid(problems)
     }
   }
+
+  /** Stops at the first problem, which is enough once all have been collected. */
+  private def read(confs: Map[String, String]): Either[String, Settings] = for {
+    compressionLevel <- Keys.CompressionLevel.read(confs)
+    acquireTimeoutMs <- Keys.AcquireTimeout.read(confs)
+    memoryBound <- Keys.MemoryBound.read(confs)
+    realTimeMode <- Keys.RealTimeMode.read(confs)
+    dialect <- Keys.Dialect.read(confs)
+    endpoint <- Keys.Endpoint.read(confs)
+    pathStyle <- Keys.PathStyle.read(confs)
+    region <- Keys.Region.read(confs)
+    requestTimeoutMs <- Keys.RequestTimeout.read(confs)
+  } yield Settings(
+    compressionLevel,
+    acquireTimeoutMs,
+    memoryBound,
+    realTimeMode,
+    ObjectStoreSettings(dialect, endpoint, pathStyle.map(_.toBoolean), region, requestTimeoutMs)
+  )
 
   private def unknown(confs: Map[String, String]): Seq[String] = {
     val known = Keys.all.map(_.name)

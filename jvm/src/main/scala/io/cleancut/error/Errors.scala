@@ -111,6 +111,45 @@ object Errors {
       "usedBytes" -> usedBytes
     )
 
+  /** @param waitedMs since the first of the attempts */
+  def objectStoreUnavailable(
+      operation: String,
+      target: String,
+      attempts: Int,
+      waitedMs: Long,
+      cause: Throwable
+  ): CleancutException =
+    make("CLEANCUT_OBJECT_STORE_UNAVAILABLE", cause)(
+      "operation" -> operation,
+      "target" -> target,
+      "attempts" -> attempts,
+      "waitedMs" -> waitedMs,
+      "detail" -> cause.toString
+    )
+
+  def objectStoreRefused(
+      operation: String,
+      target: String,
+      detail: String,
+      cause: Throwable
+  ): CleancutException =
+    make("CLEANCUT_OBJECT_STORE_REFUSED", cause)(
+      "operation" -> operation,
+      "target" -> target,
+      "detail" -> detail
+    )
+
+  /** @param advice a sentence that names what to change */
+  def objectStoreUnfit(location: String, finding: String, advice: String): CleancutException =
+    make("CLEANCUT_OBJECT_STORE_UNFIT")(
+      "location" -> location,
+      "finding" -> finding,
+      "advice" -> advice
+    )
+
+  def objectLocationInvalid(location: String, detail: String): CleancutException =
+    make("CLEANCUT_OBJECT_LOCATION_INVALID")("location" -> location, "detail" -> detail)
+
   private def make(
       id: String,
       cause: Throwable = null

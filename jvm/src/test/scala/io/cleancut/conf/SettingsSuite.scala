@@ -14,8 +14,8 @@ class SettingsSuite extends AnyFunSuite {
   }
 
   test("no configuration at all gives the defaults") {
-    assert(Settings.from(Map.empty) == Settings(-2, 120000L, KeyType.Auto, realTimeMode = false))
-    assert(Settings.Default == Settings.from(Map.empty))
+    val objects = ObjectStoreSettings(None, None, None, None, 120000L)
+    assert(Settings.Default == Settings(-2, 120000L, KeyType.Auto, realTimeMode = false, objects))
   }
 
   test("values are read with their units") {
@@ -27,7 +27,9 @@ class SettingsSuite extends AnyFunSuite {
         "spark.other" -> "x"
       )
     )
-    assert(read == Settings(-7, 120000L, KeyType.Auto, realTimeMode = true))
+    val expected =
+      Settings.Default.copy(compressionLevel = -7, acquireTimeoutMs = 120000L, realTimeMode = true)
+    assert(read == expected)
   }
 
   Seq("0ms" -> 0L, "250ms" -> 250L, "3s" -> 3000L, "2m" -> 120000L, "1h" -> 3600000L).foreach {
@@ -52,6 +54,37 @@ class SettingsSuite extends AnyFunSuite {
   Seq("", "yes", "1").foreach { text =>
     test(s"the switch '$text' is refused") {
       assert(problems(key("realTimeMode") -> text).contains("true or false"))
+    }
+  }
+
+  test("what reaches an object store is read together") {
+    val read = Settings.from(
+      Map(
+        key("endpoint") -> "https://account.r2.cloudflarestorage.com",
+        key("dialect") -> "r2",
+        key("pathStyle") -> "true",
+        key("region") -> "eu-west-1",
+        key("requestTimeout") -> "30s"
+      )
+    )
+    val endpoint = Some("https://account.r2.cloudflarestorage.com")
+    val expected =
+      ObjectStoreSettings(Some("r2"), endpoint, Some(true), Some("eu-west-1"), 30000L)
+    assert(read.objectStore == expected)
+  }
+
+  Seq(
+    "endpoint" -> "127.0.0.1:9000",
+    "endpoint" -> "s3://bucket",
+    "endpoint" -> "http://",
+    "dialect" -> "R2",
+    "dialect" -> "minio",
+    "pathStyle" -> "yes",
+    "region" -> "",
+    "region" -> "eu west"
+  ).foreach { case (name, text) =>
+    test(s"the $name '$text' is refused with what is allowed") {
+      assert(problems(key(name) -> text).contains(s"${key(name)} must be auto, "))
     }
   }
 

@@ -1,5 +1,7 @@
 package io.cleancut.format
 
+import java.util.concurrent.TimeUnit
+
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
@@ -75,5 +77,6 @@ object StoreLayoutSuite {
   final private class At(override val wallMs: Long) extends Clock {
     override def monotonicNs(): Long = 0L
     override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
+    override def sleep(duration: Long, unit: TimeUnit): Unit = ()
   }
 }

@@ -1,0 +1,48 @@
+package io.cleancut.objects
+
+import io.cleancut.error.Errors
+
+/**
+ * `s3://bucket/prefix`.
+ *
+ * @param prefix
+ *   empty, or a name that ends with `/`
+ */
+final case class BucketPath(bucket: String, prefix: String) {
+  def fullName(key: ObjectKey): String = prefix + key.name
+
+  def fullName(below: ObjectPrefix): String = prefix + below.name
+
+  /** The key of an object by its name in the bucket, unless no [[ObjectKey]] can name it. */
+  def keyOf(fullName: String): Option[ObjectKey] =
+    Some(fullName.stripPrefix(prefix)).filter(ObjectKey.isKey).map(ObjectKey(_))
+
+  override def toString: String = s"s3://$bucket/$prefix".stripSuffix("/")
+}
+
+object BucketPath {
+  val Scheme = "s3"
+
+  private val Text = "s3://([^/]*)/?(.*)".r
+  private val Bucket = "[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]".r
+
+  /** @throws io.cleancut.error.CleancutException CLEANCUT_OBJECT_LOCATION_INVALID */
+  def parse(text: String): BucketPath = {
+    def invalid(detail: String) = throw Errors.objectLocationInvalid(text, detail)
+    text match {
+      case Text(bucket, path) =>
+        if (!Bucket.matches(bucket)) invalid(s"'$bucket' is not the name of a bucket")
+        val prefix = path.stripSuffix("/") match {
+          case ""   => ""
+          case name => s"$name/"
+        }
+        val segments = prefix.split('/').toSeq
+        if (prefix.nonEmpty && segments.exists(s => s.isEmpty || s == "." || s == ".."))
+          invalid("its path has an empty segment, '.' or '..'")
+        if (prefix.getBytes("UTF-8").length > ObjectKey.MaxLength)
+          invalid(s"its path has more than ${ObjectKey.MaxLength} bytes")
+        BucketPath(bucket, prefix)
+      case _ => invalid("it does not begin with s3://")
+    }
+  }
+}

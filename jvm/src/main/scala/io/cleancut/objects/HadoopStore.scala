@@ -1,0 +1,217 @@
+package io.cleancut.objects
+
+import java.io.{EOFException, FileNotFoundException, IOException, InterruptedIOException}
+
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs._
+import org.apache.hadoop.security.AccessControlException
+
+import io.cleancut.error.Errors
+import io.cleancut.{Clock, StateVersion}
+
+/**
+ * Objects as the files of a directory of any Hadoop file system that has a rename of its own.
+ *
+ * A file is written under a name in `.cleancut-pending` and gets its own name when it is complete
+ * ([[Publication]]). A crash before that leaves the pending file, which no listing shows and nobody
+ * reads; a crash behind it leaves the object. How much of it survives a loss of power is up to the
+ * file system, as with all of Spark's own files.
+ *
+ * Hadoop's clients repeat requests by themselves, so there is no loop here. A writer's token is not
+ * stored: of one `create` call a rename that was refused is never the call's own, since the pending
+ * file it would have taken away is still there.
+ */
+final class HadoopStore private (
+    root: Path,
+    files: FileSystem,
+    publication: Publication,
+    clock: Clock
+) extends ObjectStore {
+  private val counter = new RequestCounter
+  private val pendingDirectory = new Path(root, HadoopStore.PendingName)
+
+  override def location: String = root.toString
+
+  override def counts: RequestCounts = counter.now
+
+  override def put(key: ObjectKey, body: Array[Byte]): Unit =
+    request(RequestKind.Put, key.name) {
+      publish(key, writePending(key, body))(publication.replaceFrom)
+    }
+
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
+    request(RequestKind.Create, key.name) {
+      createFrom(key, writePending(key, body))
+    }
+
+  private[objects] def createFrom(key: ObjectKey, pending: Path): CreateResult = {
+    val isCreated =
+      try publish(key, pending)(publication.createFrom)
+      catch {
+        // The answer was lost, not the rename: nobody else takes the pending file away.
+        case _: IOException if !files.exists(pending) && files.exists(path(key)) => true
+      }
+    if (isCreated) CreateResult.Created else CreateResult.Exists(writer = None)
+  }
+
+  private def writePending(key: ObjectKey, body: Array[Byte]): Path = {
+    val pending = pendingPath(key)
+    Using.resource(files.create(pending, false))(_.write(body))
+    counter.sentBytes(body.length.toLong)
+    pending
+  }
+
+  /** A name that nobody else takes; the key in it is for whoever looks at what a crash has left. */
+  private[objects] def pendingPath(key: ObjectKey): Path =
+    new Path(pendingDirectory, s"${StateVersion.newId(clock)}-${key.name.split('/').last}")
+
+  private[objects] def createPending(path: Path): FSDataOutputStream = files.create(path, false)
+
+  private[objects] def deletePending(path: Path): Unit = {
+    files.delete(path, false)
+    ()
+  }
+
+  private def publish[A](key: ObjectKey, pending: Path)(step: (Path, Path) => A): A = {
+    files.mkdirs(path(key).getParent)
+    step(pending, path(key))
+  }
+
+  override def get(key: ObjectKey): Option[Array[Byte]] =
+    request(RequestKind.Get, key.name) {
+      try {
+        val bytes = Using.resource(files.open(path(key)))(_.readAllBytes())
+        counter.receivedBytes(bytes.length.toLong)
+        Some(bytes)
+      } catch { case _: FileNotFoundException => None }
+    }
+
+  override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
+    require(offset >= 0 && length > 0, s"not a range: $length bytes from $offset")
+    request(RequestKind.GetRange, key.name) {
+      try {
+        val bytes = new Array[Byte](length)
+        Using.resource(files.open(path(key)))(_.readFully(offset, bytes))
+        counter.receivedBytes(length.toLong)
+        RangeResult.Found(bytes)
+      } catch {
+        case _: FileNotFoundException => RangeResult.Missing
+        case _: EOFException          =>
+          status(key).fold[RangeResult](RangeResult.Missing)(s => RangeResult.TooShort(s.getLen))
+      }
+    }
+  }
+
+  override def head(key: ObjectKey): Option[ObjectInfo] =
+    request(RequestKind.Head, key.name)(status(key).map(info(key, _)))
+
+  private def status(key: ObjectKey): Option[FileStatus] =
+    try Some(files.getFileStatus(path(key))).filter(_.isFile)
+    catch { case _: FileNotFoundException => None }
+
+  override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] =
+    below(prefix.name.stripSuffix("/"))
+
+  /** One directory is a page. */
+  private def below(directory: String): Iterator[ObjectInfo] = {
+    val found = request(RequestKind.ListPage, s"$directory/") {
+      try files.listStatus(if (directory.isEmpty) root else new Path(root, directory))
+      catch { case _: FileNotFoundException => Array.empty[FileStatus] }
+    }
+    found.iterator.flatMap { status =>
+      val name =
+        if (directory.isEmpty) status.getPath.getName
+        else
+          s"$directory/${status.getPath.getName}"
+      if (!ObjectKey.isKey(name)) Iterator.empty
+      else if (status.isDirectory) below(name)
+      else Iterator.single(info(ObjectKey(name), status))
+    }
+  }
+
+  override def delete(keys: Seq[ObjectKey]): Unit =
+    keys.foreach { key =>
+      request(RequestKind.Delete, key.name) {
+        files.delete(path(key), false)
+        ()
+      }
+    }
+
+  override def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload = {
+    val sizes = PartSizes.of(partBytes)
+    request(RequestKind.UploadStart, key.name) {
+      val pending = pendingPath(key)
+      new HadoopUpload(this, key, HadoopUpload.Pending(pending, createPending(pending)), sizes)
+    }
+  }
+
+  /** Hadoop shares its file systems, so there is nothing of ours to close. */
+  override def close(): Unit = ()
+
+  private[objects] def sent(bytes: Int): Unit = counter.sentBytes(bytes.toLong)
+
+  private[objects] def request[A](kind: RequestKind, name: String)(body: => A): A = {
+    counter.sent(kind, isRetry = false)
+    try body
+    catch {
+      case e: InterruptedIOException =>
+        counter.failed(kind)
+        throw new InterruptedException(s"interrupted in ${kind.name} of $name").initCause(e)
+      case e: IOException =>
+        counter.failed(kind)
+        throw failure(kind, s"$location/$name", e)
+    }
+  }
+
+  private def failure(kind: RequestKind, target: String, e: IOException) = e match {
+    // Rights, or a file where a directory has to be: neither passes.
+    case _: AccessControlException | _: java.nio.file.AccessDeniedException |
+        _: ParentNotDirectoryException | _: FileAlreadyExistsException =>
+      Errors.objectStoreRefused(kind.name, target, e.toString, e)
+    case _ => Errors.objectStoreUnavailable(kind.name, target, attempts = 1, waitedMs = 0, e)
+  }
+
+  private def path(key: ObjectKey): Path = new Path(root, key.name)
+
+  private def info(key: ObjectKey, status: FileStatus): ObjectInfo =
+    ObjectInfo(key, status.getLen, status.getModificationTime)
+}
+
+object HadoopStore {
+  private val PendingName = ".cleancut-pending"
+
+  /**
+   * Schemes whose rename copies and deletes, with a look before it: two drivers could both win. Our
+   * own client does better there where the store speaks S3.
+   */
+  private val CopyingSchemes =
+    Set("s3a", "s3n", "gs", "oss", "cos", "cosn", "obs", "swift", "wasb", "wasbs")
+
+  /** @throws io.cleancut.error.CleancutException CLEANCUT_OBJECT_LOCATION_INVALID */
+  def open(location: Path, conf: Configuration, clock: Clock): HadoopStore = {
+    val files = unchecked(fileSystem(location, conf))
+    val root = files.makeQualified(location)
+    val scheme = files.getUri.getScheme
+    if (CopyingSchemes(scheme))
+      throw Errors.objectLocationInvalid(
+        location.toString,
+        s"files of $scheme:// are renamed by a copy, which cannot decide between two writers"
+      )
+    new HadoopStore(root, files, Publication.of(files, conf), clock)
+  }
+
+  private def fileSystem(location: Path, conf: Configuration): FileSystem =
+    try location.getFileSystem(conf)
+    catch {
+      case e: UnsupportedFileSystemException =>
+        throw Errors.objectLocationInvalid(location.toString, e.getMessage)
+    }
+
+  /** Without the side files of checksums: a link would not take them along. */
+  private def unchecked(files: FileSystem): FileSystem = files match {
+    case checked: ChecksumFileSystem => checked.getRawFileSystem
+    case other                       => other
+  }
+}

@@ -1,0 +1,37 @@
+package io.cleancut.objects
+
+/**
+ * The name of an object below the location of its store: segments of letters, digits and `_-=.`,
+ * joined by `/`. No segment begins with a dot, a sign that [[HadoopStore]] keeps for itself. What
+ * no store, file system or URL treats in a way of its own is left.
+ */
+final case class ObjectKey(name: String) {
+  require(ObjectKey.isKey(name), s"not the name of an object: '$name'")
+  override def toString: String = name
+}
+
+object ObjectKey {
+
+  /** Half of what S3 and R2 allow, in bytes; the other half is for the location. */
+  val MaxLength = 512
+
+  private val Name = s"${ObjectPrefix.Segment}(/${ObjectPrefix.Segment})*".r
+
+  def isKey(name: String): Boolean = name.length <= MaxLength && Name.matches(name)
+}
+
+/** Where a listing begins: all of the store, or what lies below a name that ends with `/`. */
+final case class ObjectPrefix(name: String) {
+  require(ObjectPrefix.isPrefix(name), s"not a prefix that ends with '/': '$name'")
+  override def toString: String = name
+}
+
+object ObjectPrefix {
+  private[objects] val Segment = "[A-Za-z0-9_=-][A-Za-z0-9_=.-]*"
+
+  private val Name = s"($Segment/)*".r
+
+  val All: ObjectPrefix = ObjectPrefix("")
+
+  def isPrefix(name: String): Boolean = name.length <= ObjectKey.MaxLength && Name.matches(name)
+}

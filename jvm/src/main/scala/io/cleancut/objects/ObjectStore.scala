@@ -1,0 +1,74 @@
+package io.cleancut.objects
+
+/**
+ * Objects by name below one location. All that Cleancut asks of a store, and no more: stores differ
+ * in the rest.
+ *
+ * What every implementation guarantees, and the contract suite tests:
+ *   - An object appears whole or not at all. Once a write has returned, every reader and every
+ *     listing sees it.
+ *   - Of all [[create]] calls on one name, from whatever process, at most one is `Created` for as
+ *     long as the object is not deleted. A call whose answer was lost finds out by itself whether
+ *     the object is its own.
+ *   - Every request is bounded: a failure that may pass is tried again, with growing pauses, until
+ *     the store's deadline.
+ *   - It is safe for many threads at once, and an interrupt ends a wait with
+ *     `InterruptedException`.
+ *
+ * What a caller must know:
+ *   - After an error it is not known whether a write took effect, and it may still do so later.
+ *     Hence names are used once; what has to be overwritten is a hint at most.
+ *   - A listing comes in no order.
+ *
+ * Errors, all of them `CleancutException`: CLEANCUT_OBJECT_STORE_UNAVAILABLE when the deadline has
+ * passed (retry), CLEANCUT_OBJECT_STORE_REFUSED when the store will not (change the request).
+ */
+trait ObjectStore extends AutoCloseable {
+
+  /** What all names are below, for messages. */
+  def location: String
+
+  /** Writes an object, replacing one of the same name. */
+  def put(key: ObjectKey, body: Array[Byte]): Unit
+
+  /** Writes an object if there is none of this name. */
+  def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult
+
+  /** All bytes of an object, if it exists. */
+  def get(key: ObjectKey): Option[Array[Byte]]
+
+  /**
+   * @param offset
+   *   in bytes, from 0
+   * @param length
+   *   in bytes, at least 1
+   */
+  def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult
+
+  def head(key: ObjectKey): Option[ObjectInfo]
+
+  /**
+   * Every object below a prefix, at any depth. It is fetched a page at a time while the iterator
+   * advances; what is written or deleted meanwhile may be in it or not.
+   */
+  def list(prefix: ObjectPrefix): Iterator[ObjectInfo]
+
+  /** Deletes what exists of these. */
+  def delete(keys: Seq[ObjectKey]): Unit
+
+  /**
+   * Begins an object that is written in parts.
+   *
+   * @param key
+   *   a name that nobody else writes: unlike [[create]] this is no race that a store decides
+   * @param partBytes
+   *   the size of every part but the last, at least [[MultipartUpload.MinPartBytes]]
+   */
+  def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload
+
+  /** The requests of this store since it was opened. */
+  def counts: RequestCounts
+
+  /** Frees connections and threads. Closing twice does nothing. */
+  override def close(): Unit
+}

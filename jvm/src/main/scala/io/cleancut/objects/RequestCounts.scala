@@ -1,0 +1,78 @@
+package io.cleancut.objects
+
+import java.util.concurrent.atomic.LongAdder
+
+/**
+ * The requests of one kind.
+ *
+ * @param requests
+ *   as sent, repetitions included: what a store bills
+ * @param retries
+ *   those of them that repeat a request which failed
+ * @param failures
+ *   calls that ended with an error
+ */
+final case class KindCounts(requests: Long, retries: Long, failures: Long) {
+  def -(other: KindCounts): KindCounts =
+    KindCounts(requests - other.requests, retries - other.retries, failures - other.failures)
+}
+
+/** What a store has been asked for since it was opened, and the bytes of bodies both ways. */
+final case class RequestCounts(
+    byKind: Map[RequestKind, KindCounts],
+    bytesSent: Long,
+    bytesReceived: Long
+) {
+  def apply(kind: RequestKind): KindCounts = byKind(kind)
+
+  def requests: Long = byKind.valuesIterator.map(_.requests).sum
+  def retries: Long = byKind.valuesIterator.map(_.retries).sum
+  def failures: Long = byKind.valuesIterator.map(_.failures).sum
+
+  def billed(billing: RequestKind.Billing): Long =
+    byKind.iterator.collect {
+      case (kind, counts) if kind.billing == billing => counts.requests
+    }.sum
+
+  /** What came to it since an earlier count. */
+  def -(earlier: RequestCounts): RequestCounts = RequestCounts(
+    byKind.map { case (kind, counts) => kind -> (counts - earlier(kind)) },
+    bytesSent - earlier.bytesSent,
+    bytesReceived - earlier.bytesReceived
+  )
+}
+
+/** Counts for a store that many threads use. */
+final private[objects] class RequestCounter {
+  import RequestCounter.Adders
+
+  private val adders = RequestKind.values.map(_ -> new Adders).toMap
+  private val bytesSent = new LongAdder
+  private val bytesReceived = new LongAdder
+
+  def sent(kind: RequestKind, isRetry: Boolean): Unit = {
+    adders(kind).requests.increment()
+    if (isRetry) adders(kind).retries.increment()
+  }
+
+  def failed(kind: RequestKind): Unit = adders(kind).failures.increment()
+
+  def sentBytes(count: Long): Unit = bytesSent.add(count)
+
+  def receivedBytes(count: Long): Unit = bytesReceived.add(count)
+
+  def now: RequestCounts = RequestCounts(
+    adders.map { case (kind, adder) => kind -> adder.now },
+    bytesSent.sum,
+    bytesReceived.sum
+  )
+}
+
+private object RequestCounter {
+  final private class Adders {
+    val requests = new LongAdder
+    val retries = new LongAdder
+    val failures = new LongAdder
+    def now: KindCounts = KindCounts(requests.sum, retries.sum, failures.sum)
+  }
+}

@@ -1,0 +1,103 @@
+package io.cleancut.objects
+
+import java.net.URI
+import java.time.Duration
+
+import software.amazon.awssdk.auth.credentials.{AwsCredentialsProvider, DefaultCredentialsProvider}
+import software.amazon.awssdk.core.checksums.{
+  RequestChecksumCalculation,
+  ResponseChecksumValidation
+}
+import software.amazon.awssdk.core.client.config.ClientOverrideConfiguration
+import software.amazon.awssdk.http.apache5.Apache5HttpClient
+import software.amazon.awssdk.regions.Region
+import software.amazon.awssdk.retries.DefaultRetryStrategy
+import software.amazon.awssdk.services.s3.{LegacyMd5Plugin, S3Client, S3Configuration}
+
+import io.cleancut.conf.ObjectStoreSettings
+
+/**
+ * How requests reach a store. All that is left open in the configuration is settled here.
+ *
+ * @param region
+ *   None leaves it to the SDK
+ * @param stallMs
+ *   how long the other side may be silent within a request before it is sent again
+ */
+final case class S3Connection(
+    dialect: Dialect,
+    endpoint: Option[URI],
+    region: Option[String],
+    pathStyle: Boolean,
+    stallMs: Long = S3Connection.StallMs
+) {
+
+  private[objects] def client(): S3Client = {
+    val builder = S3Client
+      .builder()
+      .credentialsProvider(S3Connection.credentials())
+      // Named, because the SDK would otherwise look for a client on a class path that is not ours.
+      .httpClientBuilder(httpClient)
+      // The SDK's own repetitions would be hidden from the counts, and would turn a lost answer to
+      // a create into a 412 that looks like a lost race.
+      .overrideConfiguration(
+        ClientOverrideConfiguration
+          .builder()
+          .retryStrategy(DefaultRetryStrategy.doNotRetry())
+          .build()
+      )
+      // Checksums that nobody asked for are refused by R2 and others, or sent as aws-chunked.
+      .requestChecksumCalculation(RequestChecksumCalculation.WHEN_REQUIRED)
+      .responseChecksumValidation(ResponseChecksumValidation.WHEN_REQUIRED)
+      .serviceConfiguration(S3Connection.service(pathStyle))
+    endpoint.foreach(builder.endpointOverride)
+    region.foreach(name => builder.region(Region.of(name)))
+    if (dialect.bodyCheck == BodyCheck.ContentMd5) builder.addPlugin(LegacyMd5Plugin.create())
+    builder.build()
+  }
+
+  private def httpClient: Apache5HttpClient.Builder =
+    Apache5HttpClient
+      .builder()
+      .maxConnections(S3Connection.MaxConnections)
+      .connectionTimeout(Duration.ofMillis(stallMs))
+      .connectionAcquisitionTimeout(Duration.ofMillis(stallMs))
+      .socketTimeout(Duration.ofMillis(stallMs))
+      .expectContinueEnabled(false)
+}
+
+object S3Connection {
+
+  /** Longer than S3 takes for any answer but that to a completion, which it keeps alive. */
+  private val StallMs = 20000L
+
+  /** One for each task of a large executor, with parts of uploads beside them. */
+  private val MaxConnections = 64
+
+  private val EndpointVariables = Seq("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+  private val RegionVariables = Seq("AWS_REGION", "AWS_DEFAULT_REGION")
+
+  /** @param environment the variables of this process */
+  def of(settings: ObjectStoreSettings, environment: Map[String, String]): S3Connection = {
+    def first(names: Seq[String]) = names.flatMap(environment.get).find(_.nonEmpty)
+    val endpoint = settings.endpoint.orElse(first(EndpointVariables)).map(URI.create)
+    val dialect = settings.dialect.flatMap(Dialect.named).getOrElse(Dialect.at(endpoint))
+    val region = settings.region.orElse(dialect match {
+      case Dialect.Generic => first(RegionVariables).orElse(dialect.region)
+      case _               => dialect.region
+    })
+    S3Connection(dialect, endpoint, region, settings.pathStyle.getOrElse(dialect.pathStyle))
+  }
+
+  private def service(pathStyle: Boolean): S3Configuration =
+    S3Configuration
+      .builder()
+      .pathStyleAccessEnabled(pathStyle)
+      // R2 does not decode aws-chunked, and its simulator stores the framing as content.
+      .chunkedEncodingEnabled(false)
+      // R2 never answers it: each write would wait for a timeout of seconds.
+      .expectContinueEnabled(false)
+      .build()
+
+  private def credentials(): AwsCredentialsProvider = DefaultCredentialsProvider.builder().build()
+}

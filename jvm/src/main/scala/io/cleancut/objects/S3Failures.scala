@@ -1,0 +1,76 @@
+package io.cleancut.objects
+
+import java.io.IOException
+
+import software.amazon.awssdk.awscore.exception.AwsServiceException
+import software.amazon.awssdk.core.exception.{
+  AbortedException,
+  ApiCallAttemptTimeoutException,
+  ApiCallTimeoutException,
+  SdkClientException
+}
+
+/** What the failures of S3 mean, by status and code. */
+private[objects] object S3Failures {
+  val NotFound = 404
+  val PreconditionFailed = 412
+  val RangeNotSatisfiable = 416
+
+  /**
+   * Codes with a status of the client's fault that pass nonetheless: a race that the store could
+   * not decide, a body that was changed or cut on its way, a clock that the SDK sets right.
+   */
+  private val PassingCodes = Set(
+    "ConditionalRequestConflict",
+    "OperationAborted",
+    "BadDigest",
+    "XAmzContentSHA256Mismatch",
+    "IncompleteBody",
+    "RequestTimeout",
+    "RequestTimeTooSkewed",
+    "SlowDown",
+    "Throttling",
+    "TooManyRequests"
+  )
+
+  private val PassingStatuses = Set(408, 429)
+  private val ThrottlePauseMs = 200L
+  private val MaxRetryAfterMs = 30000L
+
+  def judge(failure: Throwable): Verdict = failure match {
+    case e: AwsServiceException                                         => judgeAnswer(e)
+    case _: AbortedException                                            => Verdict.Interrupted
+    case _: ApiCallTimeoutException | _: ApiCallAttemptTimeoutException => Verdict.Retry(0)
+    case e if isTransport(e)                                            => Verdict.Retry(0)
+    case e: SdkClientException => Verdict.Refuse(e.getMessage)
+    case e                     => Verdict.Refuse(e.toString)
+  }
+
+  private def judgeAnswer(e: AwsServiceException): Verdict = {
+    val code = Option(e.awsErrorDetails).flatMap(details => Option(details.errorCode)).getOrElse("")
+    // 200: S3 answers a completion early, and may have to put an error into the body.
+    val passes = e.statusCode >= 500 || e.statusCode == 200 ||
+      PassingStatuses(e.statusCode) || PassingCodes(code)
+    if (passes) Verdict.Retry(retryAfterMs(e))
+    else Verdict.Refuse(s"$code (${e.statusCode}): ${message(e)}")
+  }
+
+  private def message(e: AwsServiceException): String =
+    Option(e.awsErrorDetails).flatMap(d => Option(d.errorMessage)).getOrElse(e.getMessage)
+
+  /** A throttled client that comes back at once is throttled longer. */
+  private def retryAfterMs(e: AwsServiceException): Long = {
+    val asked = Option(e.awsErrorDetails)
+      .flatMap(details => Option(details.sdkHttpResponse))
+      .flatMap(response => Option(response.firstMatchingHeader("Retry-After").orElse(null)))
+      .flatMap(_.toLongOption)
+      .map(seconds => Math.min(seconds * 1000, MaxRetryAfterMs))
+    asked.getOrElse(if (e.statusCode == 429 || e.statusCode == 503) ThrottlePauseMs else 0L)
+  }
+
+  private def isTransport(e: Throwable): Boolean =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(8).exists {
+      case _: IOException => true
+      case _              => false
+    }
+}

@@ -1,0 +1,204 @@
+package io.cleancut.objects
+
+import java.security.MessageDigest
+import java.time.Duration
+import java.util.{Base64, Collections}
+
+import scala.jdk.CollectionConverters._
+
+import software.amazon.awssdk.awscore.AwsRequestOverrideConfiguration
+import software.amazon.awssdk.awscore.exception.{AwsErrorDetails, AwsServiceException}
+import software.amazon.awssdk.core.exception.SdkClientException
+import software.amazon.awssdk.core.sync.RequestBody
+import software.amazon.awssdk.http.ContentStreamProvider
+import software.amazon.awssdk.services.s3.model._
+
+/** The requests to one bucket in the words of the SDK. */
+final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
+  import S3Requests._
+
+  /** A body that the SDK reads in place, as often as it has to. */
+  def body(bytes: Array[Byte]): RequestBody =
+    RequestBody.fromContentProvider(
+      ContentStreamProvider.fromByteArrayUnsafe(bytes),
+      bytes.length.toLong,
+      ContentType
+    )
+
+  def put(key: ObjectKey, body: Array[Byte], attempt: Attempt): PutObjectRequest.Builder = {
+    val request = PutObjectRequest
+      .builder()
+      .bucket(where.bucket)
+      .key(where.fullName(key))
+      .overrideConfiguration(until(attempt))
+    dialect.bodyCheck match {
+      case BodyCheck.ContentMd5 => request.contentMD5(md5(body))
+      case BodyCheck.Crc32c     => request.checksumAlgorithm(ChecksumAlgorithm.CRC32_C)
+    }
+  }
+
+  def create(
+      key: ObjectKey,
+      body: Array[Byte],
+      token: WriterToken,
+      attempt: Attempt
+  ): PutObjectRequest =
+    put(key, body, attempt).ifNoneMatch("*").metadata(tokenMetadata(token)).build()
+
+  def get(key: ObjectKey, attempt: Attempt): GetObjectRequest.Builder =
+    GetObjectRequest
+      .builder()
+      .bucket(where.bucket)
+      .key(where.fullName(key))
+      .overrideConfiguration(until(attempt))
+
+  def head(key: ObjectKey, attempt: Attempt): HeadObjectRequest =
+    HeadObjectRequest
+      .builder()
+      .bucket(where.bucket)
+      .key(where.fullName(key))
+      .overrideConfiguration(until(attempt))
+      .build()
+
+  def list(
+      prefix: ObjectPrefix,
+      continuation: Option[String],
+      attempt: Attempt
+  ): ListObjectsV2Request =
+    ListObjectsV2Request
+      .builder()
+      .bucket(where.bucket)
+      .prefix(where.fullName(prefix))
+      .continuationToken(continuation.orNull)
+      .overrideConfiguration(until(attempt))
+      .build()
+
+  def delete(keys: Seq[ObjectKey], attempt: Attempt): DeleteObjectsRequest = {
+    val objects = keys.map(key => ObjectIdentifier.builder().key(where.fullName(key)).build())
+    DeleteObjectsRequest
+      .builder()
+      .bucket(where.bucket)
+      .delete(Delete.builder().objects(objects.asJava).quiet(true).build())
+      .overrideConfiguration(until(attempt))
+      .build()
+  }
+
+  def uploadStart(
+      key: ObjectKey,
+      token: WriterToken,
+      attempt: Attempt
+  ): CreateMultipartUploadRequest = {
+    val request = CreateMultipartUploadRequest
+      .builder()
+      .bucket(where.bucket)
+      .key(where.fullName(key))
+      .metadata(tokenMetadata(token))
+      .overrideConfiguration(until(attempt))
+    if (dialect.bodyCheck == BodyCheck.Crc32c)
+      request.checksumAlgorithm(ChecksumAlgorithm.CRC32_C)
+    request.build()
+  }
+
+  def uploadPart(
+      id: S3Upload.Id,
+      number: Int,
+      body: Array[Byte],
+      attempt: Attempt
+  ): UploadPartRequest = {
+    val request = UploadPartRequest
+      .builder()
+      .bucket(where.bucket)
+      .key(where.fullName(id.key))
+      .uploadId(id.uploadId)
+      .partNumber(number)
+      .overrideConfiguration(until(attempt))
+    dialect.bodyCheck match {
+      case BodyCheck.ContentMd5 => request.contentMD5(md5(body)).build()
+      case BodyCheck.Crc32c     => request.checksumAlgorithm(ChecksumAlgorithm.CRC32_C).build()
+    }
+  }
+
+  def uploadComplete(
+      id: S3Upload.Id,
+      parts: Seq[CompletedPart],
+      attempt: Attempt
+  ): CompleteMultipartUploadRequest =
+    CompleteMultipartUploadRequest
+      .builder()
+      .bucket(where.bucket)
+      .key(where.fullName(id.key))
+      .uploadId(id.uploadId)
+      .multipartUpload(CompletedMultipartUpload.builder().parts(parts.asJava).build())
+      .overrideConfiguration(until(attempt))
+      .build()
+
+  def uploadAbort(id: S3Upload.Id, attempt: Attempt): AbortMultipartUploadRequest =
+    AbortMultipartUploadRequest
+      .builder()
+      .bucket(where.bucket)
+      .key(where.fullName(id.key))
+      .uploadId(id.uploadId)
+      .overrideConfiguration(until(attempt))
+      .build()
+}
+
+private[objects] object S3Requests {
+
+  /** The name of the user metadata that holds a [[WriterToken]]. */
+  val TokenName = "cleancut-writer"
+
+  /** Of S3 and R2, in one request. */
+  val MaxDeletes = 1000
+
+  private val ContentType = "application/octet-stream"
+
+  /** A request is given up when its deadline passes, however lively the connection is. */
+  private def until(attempt: Attempt): AwsRequestOverrideConfiguration =
+    AwsRequestOverrideConfiguration
+      .builder()
+      .apiCallTimeout(Duration.ofMillis(attempt.remainingMs))
+      .build()
+
+  private def tokenMetadata(token: WriterToken): java.util.Map[String, String] =
+    Collections.singletonMap(TokenName, token.text)
+
+  private def md5(body: Array[Byte]): String =
+    Base64.getEncoder.encodeToString(MessageDigest.getInstance("MD5").digest(body))
+
+  private val ContentRange = "bytes (\\d+)-(\\d+)/(\\d+)".r
+
+  /**
+   * The answer to a ranged read, checked against what was asked for.
+   *
+   * @throws software.amazon.awssdk.core.exception.SdkClientException
+   *   the store has answered with some other range, or with all of the object
+   */
+  def within(
+      answer: GetObjectResponse,
+      bytes: Array[Byte],
+      offset: Long,
+      length: Int
+  ): RangeResult =
+    Option(answer.contentRange).getOrElse("") match {
+      case ContentRange(first, last, size)
+          if first.toLong == offset && last.toLong - offset + 1 == bytes.length =>
+        if (bytes.length == length) RangeResult.Found(bytes)
+        else RangeResult.TooShort(size.toLong)
+      case other =>
+        throw SdkClientException.create(
+          s"it answered with the range '$other' of ${bytes.length} bytes " +
+            s"where $length bytes from $offset were asked for"
+        )
+    }
+
+  /** One object of many that could not be deleted, as if it had been the only one. */
+  def asException(error: S3Error): AwsServiceException = {
+    val status = if (error.code == "AccessDenied") 403 else 500
+    val details = AwsErrorDetails
+      .builder()
+      .errorCode(error.code)
+      .errorMessage(s"${error.key}: ${error.message}")
+      .build()
+    S3Exception.builder().statusCode(status).awsErrorDetails(details).build()
+  }
+}

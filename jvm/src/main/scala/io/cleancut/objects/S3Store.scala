@@ -1,0 +1,162 @@
+package io.cleancut.objects
+
+import java.io.IOException
+import java.util.concurrent.atomic.AtomicBoolean
+
+import scala.jdk.CollectionConverters._
+
+import software.amazon.awssdk.core.ResponseBytes
+import software.amazon.awssdk.core.sync.ResponseTransformer
+import software.amazon.awssdk.services.s3.S3Client
+import software.amazon.awssdk.services.s3.model.{
+  GetObjectResponse,
+  HeadObjectResponse,
+  ListObjectsV2Response,
+  NoSuchKeyException,
+  S3Exception
+}
+
+import io.cleancut.Clock
+
+/**
+ * Objects of an S3 bucket, or of a store that speaks S3.
+ *
+ * Create-if-absent is a PUT with `If-None-Match: *`, the one condition that every store honours
+ * under a race. Neither compare-and-set nor a conditional completion is used: some stores let
+ * several writers win, others ignore the condition.
+ */
+final class S3Store(
+    where: BucketPath,
+    connection: S3Connection,
+    policy: RetryPolicy,
+    clock: Clock
+) extends ObjectStore {
+  private val client: S3Client = connection.client()
+  private val counter = new RequestCounter
+  private val loop = new RetryLoop(policy, clock, counter, S3Failures.judge)
+  private val requests = new S3Requests(where, connection.dialect)
+  private val isClosed = new AtomicBoolean
+
+  override def location: String = where.toString
+
+  override def counts: RequestCounts = counter.now
+
+  override def put(key: ObjectKey, body: Array[Byte]): Unit =
+    loop(RequestKind.Put, target(key)) { attempt =>
+      counter.sentBytes(body.length.toLong)
+      client.putObject(requests.put(key, body, attempt).build(), requests.body(body))
+      ()
+    }
+
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
+    loop(RequestKind.Create, target(key)) { attempt =>
+      counter.sentBytes(body.length.toLong)
+      try {
+        client.putObject(requests.create(key, body, token, attempt), requests.body(body))
+        CreateResult.Created
+      } catch {
+        case e: S3Exception if e.statusCode == S3Failures.PreconditionFailed => whose(key, token)
+      }
+    }
+
+  /**
+   * Who has the name that a create was refused. It may be this very call: the answer to an earlier
+   * attempt was lost, or something on the way sent the request twice. So it is asked after every
+   * refusal, not only after one of a repetition.
+   */
+  private def whose(key: ObjectKey, token: WriterToken): CreateResult = {
+    val found = headResponse(key)
+      .getOrElse(throw new IOException(s"what had the name ${target(key)} is gone"))
+    val writer = Option(found.metadata.get(S3Requests.TokenName))
+      .filter(WriterToken.isToken)
+      .map(WriterToken(_))
+    if (writer.contains(token)) CreateResult.Created else CreateResult.Exists(writer)
+  }
+
+  override def get(key: ObjectKey): Option[Array[Byte]] =
+    loop(RequestKind.Get, target(key)) { attempt =>
+      try Some(received(client.getObject(requests.get(key, attempt).build(), toBytes)))
+      catch { case _: NoSuchKeyException => None }
+    }
+
+  override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
+    require(offset >= 0 && length > 0, s"not a range: $length bytes from $offset")
+    val range = s"bytes=$offset-${offset + length - 1}"
+    val found = loop(RequestKind.GetRange, target(key)) { attempt =>
+      try {
+        val request = requests.get(key, attempt).range(range).build()
+        val answer = client.getObject(request, toBytes)
+        Some(S3Requests.within(answer.response, received(answer), offset, length))
+      } catch {
+        case _: NoSuchKeyException => Some(RangeResult.Missing)
+        case e: S3Exception if e.statusCode == S3Failures.RangeNotSatisfiable => None
+      }
+    }
+    // A range that begins behind the end gets an answer without the size.
+    found.getOrElse(head(key).fold[RangeResult](RangeResult.Missing)(tooShort))
+  }
+
+  private def tooShort(info: ObjectInfo): RangeResult = RangeResult.TooShort(info.sizeBytes)
+
+  override def head(key: ObjectKey): Option[ObjectInfo] =
+    headResponse(key).map { found =>
+      ObjectInfo(key, found.contentLength, found.lastModified.toEpochMilli)
+    }
+
+  private[objects] def headResponse(key: ObjectKey): Option[HeadObjectResponse] =
+    loop(RequestKind.Head, target(key)) { attempt =>
+      try Some(client.headObject(requests.head(key, attempt)))
+      catch { case e: S3Exception if e.statusCode == S3Failures.NotFound => None }
+    }
+
+  override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] =
+    Iterator
+      .unfold(Option(Option.empty[String])) {
+        _.map { continuation =>
+          val page = listPage(prefix, continuation)
+          val isLast = !page.isTruncated
+          (page.contents.asScala, if (isLast) None else Some(Some(page.nextContinuationToken)))
+        }
+      }
+      .flatten
+      // What has no key of ours was put there by others, and is none of our business.
+      .flatMap { found =>
+        where
+          .keyOf(found.key)
+          .map(ObjectInfo(_, found.size, found.lastModified.toEpochMilli))
+      }
+
+  private def listPage(prefix: ObjectPrefix, continuation: Option[String]): ListObjectsV2Response =
+    loop(RequestKind.ListPage, s"$location/$prefix") { attempt =>
+      client.listObjectsV2(requests.list(prefix, continuation, attempt))
+    }
+
+  override def delete(keys: Seq[ObjectKey]): Unit =
+    keys.distinct.grouped(S3Requests.MaxDeletes).foreach { batch =>
+      loop(RequestKind.Delete, s"${batch.size} objects below $location") { attempt =>
+        val answer = client.deleteObjects(requests.delete(batch, attempt))
+        answer.errors.asScala.headOption.foreach(error => throw S3Requests.asException(error))
+      }
+    }
+
+  override def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload = {
+    val sizes = PartSizes.of(partBytes)
+    val id = loop(RequestKind.UploadStart, target(key)) { attempt =>
+      client.createMultipartUpload(requests.uploadStart(key, token, attempt)).uploadId
+    }
+    new S3Upload(this, client, loop, counter, requests, S3Upload.Id(key, id, token), sizes)
+  }
+
+  override def close(): Unit = if (isClosed.compareAndSet(false, true)) client.close()
+
+  private[objects] def target(key: ObjectKey): String = s"$location/$key"
+
+  private def toBytes: ResponseTransformer[GetObjectResponse, ResponseBytes[GetObjectResponse]] =
+    ResponseTransformer.toBytes()
+
+  private def received(answer: ResponseBytes[GetObjectResponse]): Array[Byte] = {
+    val bytes = answer.asByteArrayUnsafe
+    counter.receivedBytes(bytes.length.toLong)
+    bytes
+  }
+}

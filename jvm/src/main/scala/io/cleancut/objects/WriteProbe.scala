@@ -1,0 +1,108 @@
+package io.cleancut.objects
+
+import java.util.Arrays
+
+import scala.util.control.NonFatal
+
+import io.cleancut.Clock
+import io.cleancut.conf.Keys
+import io.cleancut.error.Errors
+
+/**
+ * Asks a store, before a query trusts it, for all that the query will rely on. It finds what would
+ * otherwise be found as damage at the next restart, or as two drivers that both committed: a store
+ * that keeps the framing of an upload as content, one that ignores the condition of a create or the
+ * range of a read, a listing that lags.
+ *
+ * It costs eleven requests, and leaves nothing behind unless the store fails in the middle.
+ */
+final class WriteProbe(store: ObjectStore, clock: Clock) {
+  private val directory = s"probe-${WriterToken.fresh(clock)}"
+  private val plain = ObjectKey(s"$directory/plain")
+  private val exclusive = ObjectKey(s"$directory/exclusive")
+
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_STORE_UNFIT, or what the store itself throws
+   */
+  def run(): Unit =
+    try {
+      checkPut()
+      checkRange()
+      checkCreate()
+      checkList()
+      checkDelete()
+    } catch {
+      case NonFatal(e) =>
+        try store.delete(Seq(plain, exclusive))
+        catch { case NonFatal(again) => e.addSuppressed(again) }
+        throw e
+    }
+
+  private def checkPut(): Unit = {
+    store.put(plain, body)
+    val found = store.get(plain)
+    if (!found.exists(Arrays.equals(_, body)))
+      unfit(s"of ${body.length} bytes that were put it returns ${described(found)}", Corrupting)
+  }
+
+  private def checkRange(): Unit = {
+    val offset = body.length / 3
+    val length = body.length / 7
+    store.getRange(plain, offset.toLong, length) match {
+      case RangeResult.Found(bytes)
+          if Arrays.equals(bytes, Arrays.copyOfRange(body, offset, offset + length)) =>
+        ()
+      case _ => unfit("a read of a part of an object returns other bytes", Corrupting)
+    }
+  }
+
+  private def checkCreate(): Unit = {
+    val first = store.create(exclusive, body, WriterToken.fresh(clock))
+    if (first != CreateResult.Created)
+      unfit("it refuses to create an object that does not exist", Unconditional)
+    val other = body.reverse
+    if (store.create(exclusive, other, WriterToken.fresh(clock)) == CreateResult.Created)
+      unfit("it creates an object twice, so that two drivers could both commit", Unconditional)
+    if (!store.get(exclusive).exists(Arrays.equals(_, body)))
+      unfit("a create that it refused has changed the object", Unconditional)
+  }
+
+  private def checkList(): Unit = {
+    val listed = store.list(ObjectPrefix(s"$directory/")).map(_.key).toSet
+    if (listed != Set(plain, exclusive))
+      unfit(s"a listing shows ${listed.size} of 2 objects that were just written", Lagging)
+  }
+
+  private def checkDelete(): Unit = {
+    store.delete(Seq(plain, exclusive))
+    if (store.head(plain).nonEmpty || store.head(exclusive).nonEmpty)
+      unfit("it still has objects that were just deleted", Lagging)
+  }
+
+  private def unfit(finding: String, advice: String): Unit =
+    throw Errors.objectStoreUnfit(store.location, finding, advice)
+
+  private def described(found: Option[Array[Byte]]): String =
+    found.fold("none")(bytes => s"${bytes.length} bytes that differ")
+
+  /** Random, so that what an earlier probe has left cannot pass for it. */
+  private lazy val body: Array[Byte] = clock.randomBytes(WriteProbe.BodyBytes)
+
+  private val Corrupting =
+    s"Set ${Keys.Dialect.name} to that of the store, and check what stands between it and " +
+      s"Spark at ${Keys.Endpoint.name}."
+
+  private val Unconditional =
+    "Use a store that honours If-None-Match on PUT, or a file system that refuses to rename onto " +
+      s"a file; ${Keys.Endpoint.name} says which store is asked."
+
+  private val Lagging =
+    s"Use a store with strong consistency; ${Keys.Endpoint.name} says which store is asked."
+}
+
+private object WriteProbe {
+
+  /** More than one chunk of an SDK that frames uploads. */
+  private val BodyBytes = 150000
+}

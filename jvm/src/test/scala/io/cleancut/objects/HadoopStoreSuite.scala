@@ -1,0 +1,96 @@
+package io.cleancut.objects
+
+import java.nio.file.{Files, Path => NioPath}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import io.cleancut.Clock
+import io.cleancut.error.CleancutException
+import io.cleancut.testkit.TestDirectory
+
+/** The Hadoop implementation on a local disk. */
+class HadoopStoreSuite extends ObjectStoreContract {
+  private val conf = new Configuration
+  private var directory: NioPath = _
+
+  override protected def keepsTokens: Boolean = false
+
+  override protected def openEmpty(): ObjectStore = {
+    directory = Files.createTempDirectory("objects")
+    HadoopStore.open(new Path(directory.toUri), conf, Clock.System)
+  }
+
+  override protected def afterEach(): Unit = {
+    super.afterEach()
+    TestDirectory.delete(directory)
+  }
+
+  private def leftPending: Seq[NioPath] = {
+    val place = directory.resolve(".cleancut-pending")
+    if (Files.exists(place)) Using.resource(Files.list(place))(_.iterator.asScala.toSeq) else Nil
+  }
+
+  test("nothing stays pending, whoever wins") {
+    val key = ObjectKey("a")
+    for (_ <- 1 to 3) store.create(key, bytes("one"), WriterToken.fresh(Clock.System))
+    store.put(key, bytes("two"))
+    assert(leftPending == Nil)
+  }
+
+  test("what a crash before the publication has left is neither listed nor in the way") {
+    store.put(ObjectKey("b"), bytes("x"))
+    Files.writeString(directory.resolve(".cleancut-pending/0000-a"), "half of it")
+    assert(store.list(ObjectPrefix.All).map(_.key.name).toSeq == Seq("b"))
+    assert(store.get(ObjectKey("a")).isEmpty)
+    val result = store.create(ObjectKey("a"), bytes("whole"), WriterToken.fresh(Clock.System))
+    assert(result == CreateResult.Created)
+  }
+
+  test("what a crash between link and removal has left is a second name of the object only") {
+    val key = ObjectKey("a")
+    store.create(key, bytes("one"), WriterToken.fresh(Clock.System))
+    Files.createLink(directory.resolve(".cleancut-pending/0000-a"), directory.resolve("a"))
+    val result = store.create(key, bytes("two"), WriterToken.fresh(Clock.System))
+    assert(result == CreateResult.Exists(writer = None))
+    assert(store.get(key).map(_.toSeq).contains(bytes("one").toSeq))
+    assert(store.list(ObjectPrefix.All).size == 1)
+  }
+
+  test("an object below an object is refused as such") {
+    assert(store.head(ObjectKey("a/b/c")).isEmpty && store.get(ObjectKey("a/b/c")).isEmpty)
+    store.put(ObjectKey("a/b"), bytes("x"))
+    val thrown = intercept[CleancutException](store.put(ObjectKey("a/b/c"), bytes("y")))
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
+    assert(store.counts.failures == 1)
+  }
+
+  test("a file system that renames by copying is refused by name") {
+    val s3a = new Configuration
+    s3a.set("fs.s3a.impl", classOf[RenamedByCopy].getName)
+    val thrown = intercept[CleancutException](
+      HadoopStore.open(new Path("s3a://bucket/q"), s3a, Clock.System)
+    )
+    assert(thrown.errorId == "CLEANCUT_OBJECT_LOCATION_INVALID")
+    assert(thrown.getMessage.contains("s3a://"))
+  }
+
+  test("a scheme that Hadoop does not know is refused by name") {
+    val thrown = intercept[CleancutException](
+      HadoopStore.open(new Path("nowhere://host/q"), conf, Clock.System)
+    )
+    assert(thrown.errorId == "CLEANCUT_OBJECT_LOCATION_INVALID")
+    assert(thrown.getMessage.contains("nowhere"))
+  }
+}
+
+/** A local disk that says it is S3A. */
+class RenamedByCopy extends org.apache.hadoop.fs.RawLocalFileSystem {
+  override def getUri: java.net.URI = java.net.URI.create("s3a://bucket")
+  override def getScheme: String = "s3a"
+  override def initialize(uri: java.net.URI, conf: Configuration): Unit = setConf(conf)
+  override protected def checkPath(path: Path): Unit = ()
+}

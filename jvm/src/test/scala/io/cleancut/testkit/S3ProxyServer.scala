@@ -1,0 +1,47 @@
+package io.cleancut.testkit
+
+import java.nio.file.{Files, Path}
+
+import scala.jdk.CollectionConverters._
+
+/** s3proxy over a directory: an S3 server whose creations are atomic. */
+final class S3ProxyServer private (server: ServerProcess, directory: Path) extends AutoCloseable {
+  def port: Int = server.port
+
+  def endpoint: String = s"http://127.0.0.1:$port"
+
+  override def close(): Unit = {
+    server.close()
+    TestDirectory.delete(directory)
+  }
+}
+
+object S3ProxyServer {
+  val AccessKey = "access"
+  val SecretKey = "secret"
+  val Bucket = "bucket"
+
+  /** @param checkSignatures false for tests that change requests on their way */
+  def start(checkSignatures: Boolean = true): S3ProxyServer = {
+    val directory = Files.createTempDirectory("s3proxy")
+    val data = Files.createDirectories(directory.resolve(s"data/$Bucket")).getParent
+    val port = ServerProcess.freePort()
+    val conf = Map(
+      "s3proxy.endpoint" -> s"http://127.0.0.1:$port",
+      "s3proxy.authorization" -> (if (checkSignatures) "aws-v2-or-v4" else "none"),
+      "s3proxy.identity" -> AccessKey,
+      "s3proxy.credential" -> SecretKey,
+      "jclouds.provider" -> "filesystem-nio2",
+      "jclouds.filesystem.basedir" -> data.toString,
+      "jclouds.identity" -> "unused",
+      "jclouds.credential" -> "unused"
+    )
+    val file = directory.resolve("s3proxy.conf")
+    Files.write(file, conf.map { case (key, value) => s"$key=$value" }.asJava)
+    val classPath = System.getProperty("cleancut.test.s3proxy")
+    val command = ServerProcess
+      .java(classPath, "org.gaul.s3proxy.Main", "--properties", file.toString)
+    val log = directory.resolve("log")
+    new S3ProxyServer(ServerProcess.start(command, port)(log), directory)
+  }
+}

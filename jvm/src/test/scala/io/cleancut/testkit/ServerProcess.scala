@@ -1,0 +1,90 @@
+package io.cleancut.testkit
+
+import java.io.IOException
+import java.net.{InetAddress, InetSocketAddress, ServerSocket, Socket}
+import java.nio.file.{Files, Path}
+import java.util.concurrent.TimeUnit.SECONDS
+
+import scala.annotation.tailrec
+import scala.jdk.CollectionConverters._
+
+/** A server in a process of its own on loopback. It never outlives the tests. */
+final class ServerProcess private (process: Process, log: Path, val port: Int)
+    extends AutoCloseable {
+  private val atExit = new Thread(() => kill())
+  Runtime.getRuntime.addShutdownHook(atExit)
+
+  /** Ends it as a crash would, with the processes that it has started. */
+  def kill(): Unit = {
+    // A launcher may stand between us and the server. Listed first, since who has lost its parent is
+    // nobody's descendant.
+    val all = descendants
+    process.destroyForcibly().waitFor()
+    all.foreach(_.destroyForcibly())
+  }
+
+  override def close(): Unit = {
+    val all = descendants
+    process.destroy()
+    if (!process.waitFor(5, SECONDS)) kill()
+    all.foreach(_.destroyForcibly())
+    Runtime.getRuntime.removeShutdownHook(atExit)
+    ()
+  }
+
+  private def descendants: Seq[ProcessHandle] = process.descendants.iterator.asScala.toSeq
+
+  private def awaitPort(seconds: Int): Unit = {
+    @tailrec def attempt(left: Int): Unit = {
+      if (!process.isAlive || left == 0)
+        throw new IllegalStateException(s"The server does not listen:\n${Files.readString(log)}")
+      if (!ServerProcess.listens(port)) {
+        Thread.sleep(100)
+        attempt(left - 1)
+      }
+    }
+    attempt(seconds * 10)
+  }
+}
+
+object ServerProcess {
+
+  /** Starts a command and returns when it listens on the port. */
+  def start(command: Seq[String], port: Int, environment: Map[String, String] = Map.empty)(
+      log: Path
+  ): ServerProcess = {
+    val builder = new ProcessBuilder(command.asJava).redirectErrorStream(true)
+    builder.environment.putAll(environment.asJava)
+    builder.redirectOutput(log.toFile)
+    val server = new ServerProcess(builder.start(), log, port)
+    try {
+      server.awaitPort(seconds = 60)
+      server
+    } catch {
+      case e: Throwable =>
+        server.close()
+        throw e
+    }
+  }
+
+  /** The command of another JVM like this one, only small. */
+  def java(classPath: String, mainClass: String, args: String*): Seq[String] =
+    Seq(javaProgram, "-Xmx256m", "-XX:+UseSerialGC", "-cp", classPath, mainClass) ++ args
+
+  def freePort(): Int = {
+    val socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress)
+    try socket.getLocalPort
+    finally socket.close()
+  }
+
+  private def javaProgram = Path.of(System.getProperty("java.home"), "bin", "java").toString
+
+  private def listens(port: Int): Boolean = {
+    val socket = new Socket
+    try {
+      socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress, port), 500)
+      true
+    } catch { case _: IOException => false }
+    finally socket.close()
+  }
+}
