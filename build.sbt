@@ -26,24 +26,47 @@ lazy val common = Seq(
   Compile / unmanagedJars ++= PySpark.jars(pySparkHome.value)
 )
 
+// What is written for one line of Spark lies in a folder of its own beside the rest.
+def sourcesFor(line: String) = Seq(
+  moduleName := s"cleancut-spark-$line",
+  Compile / unmanagedSourceDirectories +=
+    (LocalProject("core") / baseDirectory).value / "src" / "main" / s"scala-$line"
+)
+
 lazy val root = (project in file("."))
-  .aggregate(core, bench)
+  .aggregate(core, older, bench)
   .settings(publish / skip := true)
 
 lazy val core = (project in file("jvm"))
   .settings(common)
+  .settings(sourcesFor("4.3"))
   .settings(
     name := "cleancut",
     libraryDependencies ++= Seq(
       "org.scalatest" %% "scalatest" % Versions.ScalaTest % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck % Test,
-      "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test
+      "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test,
+      // HDFS in the tests' own JVM; what it needs beyond Spark's jars lies inside it.
+      ("org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop % Test).intransitive()
     ),
     libraryDependencies ++= AwsSdk.modules,
     ivyConfigurations ++= ChildJvm.configurations,
     libraryDependencies ++= ChildJvm.modules
   )
   .settings(testSettings)
+  .settings(assemblySettings)
+
+// The same for Spark 4.2.
+lazy val older = (project in file("jvm/older"))
+  .settings(sourcesFor("4.2"))
+  .settings(
+    scalacOptions ++= strictScalac,
+    Compile / unmanagedSourceDirectories += (core / Compile / scalaSource).value,
+    Compile / unmanagedResourceDirectories += (core / Compile / resourceDirectory).value,
+    libraryDependencies += "org.apache.spark" %% "spark-sql" % Versions.OlderSpark % Provided,
+    libraryDependencies ++= AwsSdk.modules,
+    scalafmtOnCompile := false
+  )
   .settings(assemblySettings)
 
 lazy val bench = (project in file("jvm/bench"))
@@ -55,7 +78,7 @@ lazy val bench = (project in file("jvm/bench"))
     run / baseDirectory := (LocalRootProject / baseDirectory).value,
     run / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
     run / outputStrategy := Some(StdoutOutput),
-    Compile / mainClass := Some("io.cleancut.bench.CompareStores"),
+    Compile / mainClass := Some("io.cleancut.bench.Bench"),
     assembly / skip := true
   )
 
@@ -67,10 +90,7 @@ lazy val suites = (project in file("jvm/suites"))
     publish / skip := true,
     scalacOptions ++= strictScalac,
     libraryDependencies ++= SparkSuites.modules,
-    // Compiled again for the older Spark, which calls some of its constructors differently.
-    Compile / unmanagedSources ++= SparkSuites.recompiled((core / Compile / scalaSource).value),
-    // Not dependsOn(core), whose class path carries the jars of the Spark that we build for.
-    Compile / unmanagedJars += (core / Compile / packageBin).value,
+    Compile / unmanagedJars += (older / Compile / packageBin).value,
     // Unpacked, because some tests open their resources as files.
     Compile / unmanagedJars += SparkSuites.unpacked(update.value, target.value),
     run / fork := true,
@@ -90,6 +110,8 @@ lazy val testSettings = Seq(
     "-Daws.accessKeyId=access",
     "-Daws.secretAccessKey=secret",
     s"-Dcleancut.test.s3proxy=${ChildJvm.classPath(update.value, ChildJvm.S3Proxy)}",
+    // The jar that users get is a part of what is tested.
+    s"-Dcleancut.test.jar=${assembly.value}",
     s"-Dcleancut.test.otherSdk=${ChildJvm.classPath(update.value, ChildJvm.OtherSdk)}"
   ),
   // local-cluster starts executors as Spark's own scripts would, which set these two.
@@ -97,12 +119,17 @@ lazy val testSettings = Seq(
     "SPARK_HOME" -> pySparkHome.value.getPath,
     "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
   ),
+  // It needs Node and 360 MB of packages, which `make stores` fetches.
+  Test / testOptions += Tests.Filter { name =>
+    !name.endsWith("R2SimulatorSuite") || sys.env.contains("CLEANCUT_R2_SIMULATOR")
+  },
   // F: full stack traces. W: no colour.
   Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oWF")
 )
 
 lazy val assemblySettings = Seq(
-  assembly / assemblyJarName := s"${name.value}_${scalaBinaryVersion.value}-${version.value}.jar",
+  assembly / assemblyJarName :=
+    s"${moduleName.value}_${scalaBinaryVersion.value}-${version.value}.jar",
   assembly / assemblyOutputPath :=
     (LocalRootProject / baseDirectory).value / "python" / "cleancut" / "jars" /
       (assembly / assemblyJarName).value,
@@ -111,5 +138,7 @@ lazy val assemblySettings = Seq(
     (assembly / fullClasspath).value.filter(entry => provided(entry.data))
   },
   assemblyPackageScala / assembleArtifact := false,
+  assembly / assemblyShadeRules := Shading.rules,
+  assembly / assemblyMergeStrategy := Shading.merge,
   assembly / test := {}
 )

@@ -21,13 +21,8 @@ object SparkSuites {
   val javaOptions: Seq[String] =
     Seq("-ea", "-Xmx3g", "-Xss4m", "-Dspark.testing=true", "-Dcleancut.memory.checked=true")
 
-  /** Sources of Cleancut whose class files fit only the Spark that they were compiled for. */
-  def recompiled(coreSources: File): Seq[File] = Seq(
-    coreSources / "org/apache/spark/sql/execution/streaming/state/cleancut/StoreMetrics.scala"
-  )
-
   private def spark(module: String): ModuleID =
-    "org.apache.spark" %% module % Versions.SparkSuites
+    "org.apache.spark" %% module % Versions.OlderSpark
 
   /** The directory with the files of the test jar of spark-sql. */
   def unpacked(report: UpdateReport, target: File): Attributed[File] = {
@@ -38,7 +33,7 @@ object SparkSuites {
         artifactFilter(classifier = "tests")
       )
       .head
-    val directory = target / s"spark-sql-${Versions.SparkSuites}-tests"
+    val directory = target / s"spark-sql-${Versions.OlderSpark}-tests"
     if (!directory.exists) IO.unzip(jar, directory)
     Attributed.blank(directory)
   }

@@ -4,13 +4,17 @@ object Versions {
   /** The same number as in pyproject.toml; building the wheel fails where they differ. */
   val Cleancut = "0.1.0"
 
+  /** The line of Spark whose jars come from the pinned PySpark. */
   val Spark = "4.3.0"
+
+  /** The older line, from the Maven registry, which also has its tests; `suites` runs them. */
+  val OlderSpark = "4.2.0"
 
   /** Spark's own Scala, to the last digit, because its compiler lies on the class path too. */
   val Scala = "2.13.18"
 
-  /** The newest release whose tests are published; the project `suites` runs them. */
-  val SparkSuites = "4.2.0"
+  /** That of PySpark's Spark. */
+  val Hadoop = "3.5.0"
 
   /** Older ones cannot switch off `Expect: 100-continue` for S3, which R2 never answers. */
   val AwsSdk = "2.57.8"

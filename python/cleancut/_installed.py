@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cleancut.errors import CleancutError, error_of
 
-SPARK = "4.3"
+SPARK = ("4.2", "4.3")
 SCALA = "2.13"
 MIN_JAVA = 17
 
@@ -19,17 +19,17 @@ _JAVA_TIMEOUT_S = 60
 
 
 def check_pyspark() -> None:
-    """Refuses a PySpark of another line, before anything is asked of it that only this line has.
+    """Refuses a PySpark of another line, before anything is asked of it that it may not have.
 
     Raises:
         RequestError: CLEANCUT_VERSION_UNSUPPORTED.
     """
-    remedy = f"install pyspark=={SPARK}.*"
+    remedy = f"install pyspark=={SPARK[-1]}.*"
     try:
         import pyspark
     except ImportError as error:
         raise _unsupported([f"PySpark is not installed: {remedy}."]) from error
-    if not _is_line(pyspark.__version__, SPARK):
+    if not _is_supported(pyspark.__version__):
         raise _unsupported([f"PySpark is {pyspark.__version__}: {remedy}."])
 
 
@@ -62,11 +62,24 @@ def spark_home() -> Path:
         raise _unsupported(["PySpark does not find a Spark: set SPARK_HOME."]) from error
 
 
+def spark_line() -> str:
+    """The line of the Spark that PySpark would start, one of `SPARK`.
+
+    Raises:
+        RequestError: CLEANCUT_VERSION_UNSUPPORTED, where it is none of them or there is no Spark.
+    """
+    problems = list(_spark_problems())
+    if problems:
+        raise _unsupported(problems)
+    _, spark = _core_jar(spark_home() / "jars")
+    return next(line for line in SPARK if _is_line(spark, line))
+
+
 def _unsupported(problems: list[str]) -> CleancutError:
     return error_of(
         "CLEANCUT_VERSION_UNSUPPORTED",
         problems=" ".join(problems),
-        spark=f"{SPARK}.x",
+        spark=" or ".join(f"{line}.x" for line in SPARK),
         scala=SCALA,
         java=f"{MIN_JAVA} or later",
     )
@@ -74,18 +87,27 @@ def _unsupported(problems: list[str]) -> CleancutError:
 
 def _spark_problems() -> Iterator[str]:
     jars = spark_home() / "jars"
-    remedy = f"unset SPARK_HOME, or let it point to a Spark {SPARK}"
-    found = [m for jar in jars.glob("spark-core_*") if (m := _SPARK_CORE.fullmatch(jar.name))]
-    if not found:
+    remedy = f"unset SPARK_HOME, or let it point to a Spark {' or '.join(SPARK)}"
+    scala, spark = _core_jar(jars)
+    if not spark:
         yield f"{jars} holds no jar of Spark: {remedy}."
         return
-    scala, spark = found[0].groups()
-    if not _is_line(spark, SPARK):
+    if not _is_supported(spark):
         yield f"{jars} holds Spark {spark}: {remedy}."
     libraries = [jar.stem.removeprefix("scala-library-") for jar in jars.glob("scala-library-*")]
     wrong = [version for version in [scala, *libraries] if not _is_line(version, SCALA)]
     if wrong:
         yield f"{jars} holds Scala {wrong[0]}: use a build of Spark for Scala {SCALA}."
+
+
+def _core_jar(jars: Path) -> tuple[str, str]:
+    """The versions of Scala and of Spark that a jar of Spark names; empty if there is none."""
+    found = [m for jar in jars.glob("spark-core_*") if (m := _SPARK_CORE.fullmatch(jar.name))]
+    return (found[0][1], found[0][2]) if found else ("", "")
+
+
+def _is_supported(spark: str) -> bool:
+    return any(_is_line(spark, line) for line in SPARK)
 
 
 def _is_line(version: str, line: str) -> bool:

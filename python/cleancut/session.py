@@ -36,6 +36,11 @@ def configure(
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN,
     memory_bound: str | NotGiven = NOT_GIVEN,
     real_time_mode: bool | NotGiven = NOT_GIVEN,
+    dialect: str | NotGiven = NOT_GIVEN,
+    endpoint: str | NotGiven = NOT_GIVEN,
+    path_style: bool | str | NotGiven = NOT_GIVEN,
+    region: str | NotGiven = NOT_GIVEN,
+    request_timeout: str | timedelta | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
@@ -57,6 +62,17 @@ def configure(
         real_time_mode: whether the session may run queries in real-time mode. It then asks for
             Cleancut by a key of its own, for all its queries, because Spark lets a session that
             names a provider run none of them; False unless given.
+        dialect: whose rules an S3-compatible store follows: "aws", "r2" or "generic". "auto",
+            which goes by the endpoint, unless given.
+        endpoint: the URL of that store. "auto", which is that of the environment or AWS, unless
+            given.
+        path_style: whether the bucket stands in the path of a request or in its host name. "auto",
+            which goes by the dialect, unless given.
+        region: what requests are signed for. "auto", which goes by the dialect and the
+            environment, unless given.
+        request_timeout: how long a request to the object store is repeated before the task or the
+            epoch fails, as a text with a unit (h, m, s, ms) or a timedelta, at most an hour; 2m
+            unless given.
 
     Returns:
         The same builder.
@@ -67,6 +83,24 @@ def configure(
             CLEANCUT_SESSION_RUNNING, CLEANCUT_JAR_MISSING, or CLEANCUT_CONF_INVALID with every
             problem that the options and the configuration have.
     """
+    settings = Settings(
+        compression_level=compression_level,
+        acquire_timeout=acquire_timeout,
+        memory_bound=memory_bound,
+        real_time_mode=real_time_mode,
+        dialect=dialect,
+        endpoint=endpoint,
+        path_style=path_style,
+        region=region,
+        request_timeout=request_timeout,
+    )
+    for key, value in _confs(builder, settings).items():
+        builder.config(key, value)
+    return builder
+
+
+def _confs(builder: "SparkSession.Builder", settings: Settings) -> dict[str, str]:
+    """What the builder must be told, once it is sure that nothing stands against it."""
     options = getattr(builder, "_options", None)
     if not isinstance(options, dict):
         # Spark offers no public way to read what a builder holds.
@@ -78,18 +112,14 @@ def configure(
     java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
     check_platform(java)
     check_not_running(jvm)
-    settings = Settings(compression_level, acquire_timeout, memory_bound, real_time_mode)
     conf, jar = user_conf(options, has_jvm=jvm is not None), jar_path()
     problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
-    confs = settings.confs() | {
+    return settings.confs() | {
         _JARS_KEY: ",".join(_jars_with(conf, jar)),
         EXTENSIONS_KEY: ",".join(_extensions_with(conf)),
     }
-    for key, value in confs.items():
-        builder.config(key, value)
-    return builder
 
 
 def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:

@@ -85,6 +85,26 @@ def _switch(value: object) -> str | None:
     return str(value).lower() if isinstance(value, bool) else None
 
 
+def _is_endpoint(text: str) -> bool:
+    return text == "auto" or re.fullmatch(r"https?://[^\s/?#]+[^\s?#]*", text) is not None
+
+
+def _is_region(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9-]{1,64}", text) is not None
+
+
+def _is_dialect(text: str) -> bool:
+    return text in ("auto", "aws", "r2", "generic")
+
+
+def _switch_or_auto(value: object) -> str | None:
+    return "auto" if value == "auto" else _switch(value)
+
+
+def _is_switch_or_auto(text: str) -> bool:
+    return text in ("auto", "true", "false")
+
+
 def _is_switch(text: str) -> bool:
     return text.lower() in ("true", "false")
 
@@ -105,6 +125,20 @@ OPTIONS = (
         _is_level,
     ),
     Option(
+        "dialect",
+        f"{PREFIX}dialect",
+        "auto, aws, r2 or generic",
+        _text,
+        _is_dialect,
+    ),
+    Option(
+        "endpoint",
+        f"{PREFIX}endpoint",
+        "auto, or a URL that begins with https:// or http://",
+        _text,
+        _is_endpoint,
+    ),
+    Option(
         "memory_bound",
         f"{PREFIX}memoryBound",
         "auto, or a number with a unit (k, m, g, t) from 1m up",
@@ -112,11 +146,32 @@ OPTIONS = (
         _is_bound,
     ),
     Option(
+        "path_style",
+        f"{PREFIX}pathStyle",
+        "auto, true or false",
+        _switch_or_auto,
+        _is_switch_or_auto,
+    ),
+    Option(
         "real_time_mode",
         f"{PREFIX}realTimeMode",
         "true or false",
         _switch,
         _is_switch,
+    ),
+    Option(
+        "region",
+        f"{PREFIX}region",
+        "auto, or a name of letters, digits and dashes",
+        _text,
+        _is_region,
+    ),
+    Option(
+        "request_timeout",
+        f"{PREFIX}requestTimeout",
+        "a number with a unit (h, m, s, ms) up to 1h",
+        _duration,
+        _is_timeout,
     ),
 )
 
@@ -129,6 +184,11 @@ class Settings:
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN
     memory_bound: str | NotGiven = NOT_GIVEN
     real_time_mode: bool | NotGiven = NOT_GIVEN
+    dialect: str | NotGiven = NOT_GIVEN
+    endpoint: str | NotGiven = NOT_GIVEN
+    path_style: bool | str | NotGiven = NOT_GIVEN
+    region: str | NotGiven = NOT_GIVEN
+    request_timeout: str | timedelta | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:
         """One sentence for each option that is wrong."""

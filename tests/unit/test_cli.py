@@ -18,7 +18,7 @@ LEVEL = "spark.sql.streaming.stateStore.cleancut.compressionLevel"
 
 @pytest.fixture
 def jar(monkeypatch: pytest.MonkeyPatch) -> str:
-    path = "/opt/some where/cleancut_2.13-0.1.0.jar"
+    path = "/opt/some where/cleancut-spark-4.3_2.13-0.1.0.jar"
     monkeypatch.setattr(cli, "jar_path", lambda: path)
     return path
 

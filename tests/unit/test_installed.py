@@ -20,17 +20,18 @@ def problems(running_java: str | None = None) -> str:
     with pytest.raises(RequestError) as raised:
         check_platform(running_java)
     assert raised.value.error_id == "CLEANCUT_VERSION_UNSUPPORTED"
-    assert str(raised.value).endswith("It runs with Spark 4.3.x, Scala 2.13 and Java 17 or later.")
+    runs_with = "It runs with Spark 4.2.x or 4.3.x, Scala 2.13 and Java 17 or later."
+    assert str(raised.value).endswith(runs_with)
     return raised.value.params["problems"]
 
 
-@pytest.mark.parametrize("version", ["4.3.0", "4.3.1", "4.3.0.dev1"])
+@pytest.mark.parametrize("version", ["4.2.0", "4.3.0", "4.3.1", "4.3.0.dev1"])
 def test_a_pyspark_of_this_line_is_accepted(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", version)
     check_pyspark()
 
 
-@pytest.mark.parametrize("version", ["4.2.1", "4.30.0", "3.5.6", "5.0.0"])
+@pytest.mark.parametrize("version", ["4.1.1", "4.20.0", "4.30.0", "3.5.6", "5.0.0"])
 def test_a_pyspark_of_another_line_is_refused(
     version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +121,7 @@ def test_a_running_jvm_is_asked_instead(installation: Installation) -> None:
 
 
 def test_everything_that_does_not_fit_is_told_at_once(installation: Installation) -> None:
-    installation.spark(version="4.2.0", scala="2.12", library="2.12.18")
+    installation.spark(version="4.1.0", scala="2.12", library="2.12.18")
     installation.java('openjdk version "11"')
     found = problems()
-    assert all(text in found for text in ("Spark 4.2.0", "Scala 2.12", "Java 11"))
+    assert all(text in found for text in ("Spark 4.1.0", "Scala 2.12", "Java 11"))

@@ -34,7 +34,7 @@ def test_the_jar_is_found_where_the_build_puts_it(
     with pytest.raises(RequestError) as raised:
         cleancut.jar_path()
     assert raised.value.error_id == "CLEANCUT_JAR_MISSING"
-    jar = tmp_path / f"cleancut_2.13-{cleancut.__version__}.jar"
+    jar = tmp_path / f"cleancut-spark-4.3_2.13-{cleancut.__version__}.jar"
     jar.touch()
     assert cleancut.jar_path() == str(jar)
 

@@ -15,7 +15,7 @@ import cleancut
 from cleancut import RequestError, _running, session
 from tests.unit.installations import Installation, install
 
-JAR = "/opt/cleancut_2.13-0.1.0.jar"
+JAR = "/opt/cleancut-spark-4.3_2.13-0.1.0.jar"
 PROVIDER = "io.cleancut.CleancutStateStoreProvider"
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 EXTENSION = "io.cleancut.CleancutExtensions"
@@ -95,7 +95,7 @@ def test_jars_of_the_user_stay_in_front() -> None:
 def test_the_jar_is_added_once() -> None:
     made = cleancut.configure(cleancut.configure(builder()))
     assert options(made)["spark.jars"] == JAR
-    same = "hdfs://nn/lib/cleancut_2.13-0.1.0.jar"
+    same = "hdfs://nn/lib/cleancut-spark-4.3_2.13-0.1.0.jar"
     assert options(cleancut.configure(builder(**{"spark.jars": same})))["spark.jars"] == same
 
 
@@ -164,7 +164,7 @@ def test_extensions_of_defaults_and_submit_args_are_kept(
 
 
 def test_the_jar_of_another_release_is_refused() -> None:
-    other = "/opt/cleancut_2.13-0.0.9.jar"
+    other = "/opt/cleancut-spark-4.3_2.13-0.0.9.jar"
     text = refused(builder(**{"spark.jars": other}), "CLEANCUT_CONF_INVALID")
     assert f"spark.jars has {other}" in text
 

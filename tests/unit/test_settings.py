@@ -47,6 +47,13 @@ def test_what_is_not_given_is_not_set() -> None:
         ({"memory_bound": "auto"}, "auto"),
         ({"memory_bound": " 2 g "}, "2 g"),
         ({"memory_bound": "1024k"}, "1024k"),
+        ({"dialect": "r2"}, "r2"),
+        ({"endpoint": "http://127.0.0.1:9000/s3"}, "http://127.0.0.1:9000/s3"),
+        ({"endpoint": "auto"}, "auto"),
+        ({"path_style": True}, "true"),
+        ({"path_style": "auto"}, "auto"),
+        ({"region": "eu-west-1"}, "eu-west-1"),
+        ({"request_timeout": timedelta(seconds=30)}, "30000ms"),
     ],
 )
 def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:
@@ -62,6 +69,28 @@ def test_real_time_mode_is_asked_for_without_the_provider() -> None:
     assert Settings(real_time_mode=False).confs() == CONFS | {key: "false"}
     assert conf_problems({key: " TRUE"}) == []
     assert conf_problems({key: "1"}) == [f"{key} must be true or false, not '1'."]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dialect": "minio"},
+        {"endpoint": "127.0.0.1:9000"},
+        {"endpoint": "s3://bucket"},
+        {"endpoint": "http://"},
+        {"path_style": "yes"},
+        {"path_style": None},
+        {"region": "eu west"},
+        {"request_timeout": "2h"},
+        {"request_timeout": 30},
+    ],
+)
+def test_a_wrong_way_to_an_object_store_is_told_with_what_is_allowed(
+    given: dict[str, Any],
+) -> None:
+    ((name, value),) = given.items()
+    allowed = next(option.allowed for option in OPTIONS if option.name == name)
+    assert Settings(**given).problems() == [f"{name} must be {allowed}, not {value!r}."]
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, "true"])

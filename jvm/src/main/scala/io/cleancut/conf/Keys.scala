@@ -54,9 +54,9 @@ object Keys {
 
   val Dialect: Key[Option[String]] = Key(
     "dialect",
-    doc = "Which rules the S3-compatible store of an s3:// checkpoint location follows. auto goes " +
-      "by the endpoint: aws without one or below amazonaws.com, r2 below r2.cloudflarestorage.com, " +
-      "else generic. It sets the defaults of region and pathStyle, and the checksum that is sent " +
+    doc = "Which rules the S3-compatible store of an s3:// location follows. auto goes by the " +
+      "endpoint: aws without one or below amazonaws.com, r2 below r2.cloudflarestorage.com, else " +
+      "generic. It sets the defaults of region and pathStyle, and the checksum that is sent " +
       "with each body: CRC-32C to aws, Content-MD5 to the others.",
     default = None,
     KeyType.wordOrAuto("name", Seq("aws", "r2", "generic")),

@@ -181,8 +181,9 @@ final class HadoopStore private (
   }
 
   private def failure(kind: RequestKind, target: String, e: IOException) = e match {
-    case _: AccessControlException | _: ParentNotDirectoryException |
-        _: java.nio.file.AccessDeniedException =>
+    // Rights, or a file where a directory has to be: neither passes.
+    case _: AccessControlException | _: java.nio.file.AccessDeniedException |
+        _: ParentNotDirectoryException | _: FileAlreadyExistsException =>
       Errors.objectStoreRefused(kind.name, target, e.toString, e)
     case _ => Errors.objectStoreUnavailable(kind.name, target, attempts = 1, waitedMs = 0, e)
   }

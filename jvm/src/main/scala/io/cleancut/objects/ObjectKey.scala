@@ -27,11 +27,11 @@ final case class ObjectPrefix(name: String) {
 }
 
 object ObjectPrefix {
-  val All: ObjectPrefix = ObjectPrefix("")
-
   private[objects] val Segment = "[A-Za-z0-9_=-][A-Za-z0-9_=.-]*"
 
   private val Name = s"($Segment/)*".r
+
+  val All: ObjectPrefix = ObjectPrefix("")
 
   def isPrefix(name: String): Boolean = name.length <= ObjectKey.MaxLength && Name.matches(name)
 }

@@ -14,7 +14,7 @@ import io.cleancut.error.Errors
  * that keeps the framing of an upload as content, one that ignores the condition of a create or the
  * range of a read, a listing that lags.
  *
- * It costs ten requests, and leaves nothing behind unless the store fails in the middle.
+ * It costs eleven requests, and leaves nothing behind unless the store fails in the middle.
  */
 final class WriteProbe(store: ObjectStore, clock: Clock) {
   private val directory = s"probe-${WriterToken.fresh(clock)}"
@@ -90,8 +90,8 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
   private lazy val body: Array[Byte] = clock.randomBytes(WriteProbe.BodyBytes)
 
   private val Corrupting =
-    s"Set ${Keys.Dialect.name} to that of the store, and check what stands between it and Spark at " +
-      s"${Keys.Endpoint.name}."
+    s"Set ${Keys.Dialect.name} to that of the store, and check what stands between it and " +
+      s"Spark at ${Keys.Endpoint.name}."
 
   private val Unconditional =
     "Use a store that honours If-None-Match on PUT, or a file system that refuses to rename onto " +

@@ -22,12 +22,16 @@ final case class Event(key: Long, ts: Timestamp, value: Long)
 trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
   import AgainstRocksDb._
 
+  protected def master: String = "local[2]"
+
   protected lazy val spark: SparkSession = SparkSession
     .builder()
-    .master("local[2]")
+    .master(master)
     .config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "3")
     .config("spark.sql.session.timeZone", "UTC")
+    // Spark's default of the two starts processes for each file, where Hadoop has no native code.
+    .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
     .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
     .getOrCreate()
 
@@ -81,8 +85,10 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
 }
 
 object AgainstRocksDb {
-  private val RocksDb =
+  private[e2e] val RocksDb =
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+  private val FileManager =
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
   private val Seed = 77
   private val EpochMs = 10000L
 

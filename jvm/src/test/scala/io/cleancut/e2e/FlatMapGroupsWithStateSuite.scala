@@ -57,7 +57,7 @@ class FlatMapGroupsWithStateSuite extends AnyFunSuite with AgainstRocksDb {
 object FlatMapGroupsWithStateSuite {
   private val TimeoutMs = 12000L
 
-  private def counted(timeout: GroupStateTimeout)(
+  private[e2e] def counted(timeout: GroupStateTimeout)(
       key: Long,
       rows: Iterator[Event],
       state: GroupState[Running]

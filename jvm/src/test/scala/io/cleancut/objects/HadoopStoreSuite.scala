@@ -60,7 +60,8 @@ class HadoopStoreSuite extends ObjectStoreContract {
     assert(store.list(ObjectPrefix.All).size == 1)
   }
 
-  test("a directory where an object should go is refused as such") {
+  test("an object below an object is refused as such") {
+    assert(store.head(ObjectKey("a/b/c")).isEmpty && store.get(ObjectKey("a/b/c")).isEmpty)
     store.put(ObjectKey("a/b"), bytes("x"))
     val thrown = intercept[CleancutException](store.put(ObjectKey("a/b/c"), bytes("y")))
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")

@@ -11,21 +11,28 @@ import scala.jdk.CollectionConverters._
 /** A server in a process of its own on loopback. It never outlives the tests. */
 final class ServerProcess private (process: Process, log: Path, val port: Int)
     extends AutoCloseable {
-  private val atExit = new Thread(() => process.destroyForcibly(): Unit)
+  private val atExit = new Thread(() => kill())
   Runtime.getRuntime.addShutdownHook(atExit)
 
-  /** Ends it as a crash would. */
+  /** Ends it as a crash would, with the processes that it has started. */
   def kill(): Unit = {
+    // A launcher may stand between us and the server. Listed first, since who has lost its parent is
+    // nobody's descendant.
+    val all = descendants
     process.destroyForcibly().waitFor()
-    ()
+    all.foreach(_.destroyForcibly())
   }
 
   override def close(): Unit = {
+    val all = descendants
     process.destroy()
     if (!process.waitFor(5, SECONDS)) kill()
+    all.foreach(_.destroyForcibly())
     Runtime.getRuntime.removeShutdownHook(atExit)
     ()
   }
+
+  private def descendants: Seq[ProcessHandle] = process.descendants.iterator.asScala.toSeq
 
   private def awaitPort(seconds: Int): Unit = {
     @tailrec def attempt(left: Int): Unit = {

@@ -1,107 +1,112 @@
 package io.cleancut.bench
 
-import java.lang.management.ManagementFactory
-import java.nio.file.Path
-
 import scala.collection.mutable
-import scala.jdk.CollectionConverters._
 
 /**
- * Runs [[StoreBench]] for Cleancut and for Spark's own providers in turn, each in a JVM of its own,
- * and prints medians and ratios as Markdown. A ratio above 1 says that Cleancut is so many times
- * faster.
- *
- * Arguments, all optional: `keys=10000,1000000` (store sizes), `manager=FileSystemBased` or
- * `FileContextBased` (both if absent), `turns=1` (runs of each provider, in turn).
+ * Runs the benchmarks of a single store for Cleancut and for Spark's own providers in turn, each in
+ * a JVM of its own, and prints medians and ratios as Markdown. A ratio above 1 says that Cleancut
+ * is so many times faster.
  */
 object CompareStores {
-  private val State = "org.apache.spark.sql.execution.streaming.state"
-  private val RocksConf = "spark.sql.streaming.stateStore.rocksdb"
+  private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+  private val FileManagers = "org.apache.spark.sql.execution.streaming.checkpointing"
+  private val Rounds = "7"
+  private val GrowthMarks = "10,50,200,400"
 
-  final private case class Named(name: String, provider: String, confs: Seq[String])
+  private val HourOfEpochs = "360"
+  // A record of two rows of 24 bytes, and its place in the index.
+  private val StateBytesPerKey = 100
 
-  private val Cleancut = Named("Cleancut", "io.cleancut.CleancutStateStoreProvider", Nil)
-  private val Hdfs = Named("HDFS-backed", s"$State.HDFSBackedStateStoreProvider", Nil)
+  private type Found = Map[Provider, mutable.LinkedHashMap[String, Seq[Long]]]
 
-  private val Rocks = for {
-    (changelog, label) <- Seq(true -> "changelog", false -> "no changelog")
-    (tracking, suffix) <- Seq(true -> "", false -> ", no row count")
-  } yield Named(
-    s"RocksDB, $label$suffix",
-    s"$State.RocksDBStateStoreProvider",
-    Seq(
-      s"$RocksConf.changelogCheckpointing.enabled=$changelog",
-      s"$RocksConf.trackTotalNumberOfRows=$tracking"
-    )
-  )
+  /** Operations, commits and loads at each number of keys, with each of Spark's file managers. */
+  def stores(keys: Seq[Int], managers: Seq[String], turns: Int): Unit =
+    for (manager <- managers; count <- keys)
+      show(s"$count keys, ${manager}CheckpointFileManager", turns, everyProvider) { provider =>
+        val hadoop = s"hadoop:$FileManagerKey=$FileManagers.${manager}CheckpointFileManager"
+        run("StoreBench", provider, Seq(count.toString, Rounds), Seq(hadoop))
+      }
 
-  private val Managers = Seq("FileContextBased", "FileSystemBased").map { name =>
-    val manager = "org.apache.spark.sql.execution.streaming.checkpointing"
-    name -> Seq(
-      "hadoop:spark.sql.streaming.checkpointFileManagerClass=" +
-        s"$manager.${name}CheckpointFileManager"
-    )
-  }
+  /** Scans over ordered keys; the HDFS-backed provider knows no ranges. */
+  def scans(keys: Seq[Int], turns: Int): Unit =
+    for (count <- keys; (kind, providers) <- scanned)
+      show(s"$count keys, $kind scan", turns, providers) { provider =>
+        run("ScanBench", provider, Seq(count.toString, Rounds, kind), Nil)
+      }
 
-  def main(args: Array[String]): Unit = {
-    val options = args.map(_.split("=", 2)).collect { case Array(key, value) => key -> value }.toMap
-    val sizes = options.getOrElse("keys", "10000,100000,1000000").split(",").map(_.toInt)
-    val managers = options.get("manager").fold(Managers)(name => Managers.filter(_._1 == name))
-    val turns = options.getOrElse("turns", "2").toInt
-    for ((manager, managerConfs) <- managers; keys <- sizes) {
-      val figures = measure(keys, managerConfs, turns)
-      println(s"\n### $keys keys, ${manager}CheckpointFileManager\n")
-      println(table(figures))
+  /** What stays equal when a query runs for long. */
+  def growth(keys: Seq[Int], turns: Int): Unit =
+    for (count <- keys)
+      show(s"$count keys, 10 % of them changed in each epoch", turns, everyProvider) { provider =>
+        run("GrowthBench", provider, Seq(count.toString, GrowthMarks), Nil)
+      }
+
+  /** State of four times the memory that a provider may take, for an hour's worth of epochs. */
+  def memory(keys: Seq[Int], turns: Int): Unit =
+    for (count <- keys) {
+      val boundMb = Math.max(1L, count.toLong * StateBytesPerKey / 4 >> 20)
+      val bounds = Seq(
+        "spark.sql.streaming.stateStore.cleancut.memoryBound" -> s"${boundMb}m",
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage" -> "true",
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB" -> boundMb.toString
+      ).map { case (key, value) => s"$key=$value" }
+      val providers = Provider.Cleancut +: Provider.RocksForQueries
+      show(s"$count keys, $boundMb MB of memory", turns, providers) { provider =>
+        run("MemoryBench", provider, Seq(count.toString, HourOfEpochs), bounds)
+      }
     }
+
+  private def everyProvider: Seq[Provider] = Provider.Cleancut +: Provider.Hdfs +: Provider.Rocks
+
+  private def scanned: Seq[(String, Seq[Provider])] =
+    Seq("prefix" -> everyProvider, "range" -> everyProvider.filter(_ != Provider.Hdfs))
+
+  private def run(
+      bench: String,
+      provider: Provider,
+      arguments: Seq[String],
+      confs: Seq[String]
+  ): Seq[(String, Long)] = {
+    val settings = provider.settings.map { case (key, value) => s"$key=$value" }
+    ChildJvm
+      .run(s"io.cleancut.bench.$bench", (provider.className +: arguments) ++ confs ++ settings)
+      .collect { case Array(figure, _, number) => figure -> number.toLong }
   }
 
-  /** Medians in nanoseconds by subject and figure, over the rounds of interleaved runs. */
-  private def measure(
-      keys: Int,
-      confs: Seq[String],
-      turns: Int
-  ): Map[String, mutable.LinkedHashMap[String, Long]] = {
-    val subjects = Cleancut +: Hdfs +: Rocks
-    val found = subjects.map(s => s.name -> mutable.LinkedHashMap.empty[String, Seq[Long]]).toMap
-    for (_ <- 0 until turns; subject <- subjects)
-      for ((figure, ns) <- run(subject, keys, confs))
-        found(subject.name)(figure) = found(subject.name).getOrElse(figure, Nil) :+ ns
-    found.map { case (name, figures) => name -> figures.map { case (f, all) => f -> median(all) } }
+  private def show(title: String, turns: Int, providers: Seq[Provider])(
+      measure: Provider => Seq[(String, Long)]
+  ): Unit = {
+    val found: Found =
+      providers.map(_ -> mutable.LinkedHashMap.empty[String, Seq[Long]]).toMap
+    for (_ <- 0 until turns; provider <- providers; (figure, number) <- measure(provider))
+      found(provider)(figure) = found(provider).getOrElse(figure, Nil) :+ number
+    println(s"\n### $title\n")
+    println(table(found))
   }
 
-  private def run(subject: Named, keys: Int, confs: Seq[String]): Seq[(String, Long)] = {
-    val jvm = ManagementFactory.getRuntimeMXBean
-    val java = Path.of(System.getProperty("java.home"), "bin", "java").toString
-    val command = Seq(java) ++ jvm.getInputArguments.asScala ++
-      Seq("-Xmx6g", "-cp", jvm.getClassPath, "io.cleancut.bench.StoreBench") ++
-      Seq(subject.provider, keys.toString, "7") ++ confs ++ subject.confs
-    val child =
-      new ProcessBuilder(command.asJava).redirectError(ProcessBuilder.Redirect.DISCARD).start()
-    val lines = new String(child.getInputStream.readAllBytes()).linesIterator.toSeq
-    require(child.waitFor() == 0, s"${subject.name} failed on $keys keys")
-    lines.map(_.split("\t")).collect { case Array(name, _, ns) => name -> ns.toLong }
-  }
-
-  private def table(found: Map[String, mutable.LinkedHashMap[String, Long]]): String = {
+  private def table(found: Found): String = {
     val header =
       Seq("figure", "Cleancut", "HDFS-backed", "best RocksDB", "over HDFS", "over RocksDB")
-    val rows = found(Cleancut.name).toSeq.map { case (figure, ours) =>
-      val hdfs = found(Hdfs.name).get(figure)
-      val rocks = Rocks.flatMap(r => found(r.name).get(figure)).minOption
-      val isTime = !figure.startsWith("bytes")
-      def show(n: Long) = if (isTime) time(n) else f"${n / 1000.0}%.2f"
-      def ratio(other: Option[Long]) = other.fold("")(o => f"${o.toDouble / ours}%.1f")
-      Seq(figure.stripSuffix(", 1/1000"), show(ours), hdfs.fold("")(show), rocks.fold("")(show)) ++
-        Seq(ratio(hdfs), ratio(rocks))
+    val rows = found(Provider.Cleancut).toSeq.map { case (figure, ours) =>
+      val our = Figures.median(ours)
+      val hdfs = median(found, Provider.Hdfs, figure)
+      val rocks = Provider.Rocks.flatMap(median(found, _, figure)).minOption
+      val others = Seq(hdfs, rocks)
+      val figures = (Some(our) +: others).map(_.fold("")(unit(figure, _)))
+      Seq(figure.stripSuffix(Thousandths)) ++ figures ++
+        others.map(_.fold("")(Figures.ratio(our, _)))
     }
-    val rule = header.map(_ => "---")
-    (header +: rule +: rows).map(_.mkString("| ", " | ", " |")).mkString("\n")
+    Figures.table(header, rows)
   }
 
-  private def time(ns: Long): String =
-    if (ns < 10000) s"$ns ns"
-    else if (ns < 1000000) f"${ns / 1e3}%.0f µs"
-    else f"${ns / 1e6}%.1f ms"
+  private def median(found: Found, provider: Provider, figure: String): Option[Long] =
+    found.get(provider).flatMap(_.get(figure)).map(Figures.median)
 
-  private def median(all: Seq[Long]): Long = all.sorted.apply(all.size / 2)
+  // Records are whole numbers.
+  private val Thousandths = ", 1/1000"
+
+  private def unit(figure: String, number: Long): String =
+    if (figure.endsWith(Thousandths)) f"${number / 1000.0}%.2f"
+    else if (figure.startsWith("bytes")) f"${number / 1e6}%.2f MB"
+    else Figures.time(number)
 }

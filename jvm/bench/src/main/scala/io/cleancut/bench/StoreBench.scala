@@ -3,14 +3,12 @@ package io.cleancut.bench
 import java.nio.file.{Files, Path}
 import java.util.SplittableRandom
 
-import scala.collection.mutable
-
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
 
 /**
  * Measures one provider in one JVM: operations on a store of `keys` keys, the calls around a batch,
- * and loading. Prints one line `name<TAB>round<TAB>nanoseconds` for each figure and round; the
- * caller takes medians, and compares providers that it ran in turn.
+ * and loading. Prints the figures of [[Measured]]; the caller takes medians, and compares providers
+ * that it ran in turn.
  *
  * Arguments: provider class, number of keys, rounds, then confs as `key=value` (`hadoop:` before
  * those that belong into the Hadoop configuration).
@@ -18,33 +16,23 @@ import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStorePro
 object StoreBench {
 
   def main(args: Array[String]): Unit = {
-    val confs = args.drop(3).map(_.split("=", 2)).map(p => p(0) -> p(1)).toMap
-    val (hadoop, sql) = confs.partition(_._1.startsWith("hadoop:"))
-    val subject = Subject(args(0), sql, hadoop.map { case (k, v) => k.stripPrefix("hadoop:") -> v })
+    val subject = Subject.parse(args(0), args.drop(3).toSeq)
     val directory = Files.createTempDirectory("cleancut-bench")
-    try new StoreBench(subject, directory, args(1).toInt, args(2).toInt).run()
-    finally deleteBelow(directory)
+    try new StoreBench(subject, directory, args(1).toInt, new Measured(args(2).toInt)).run()
+    finally Directories.deleteBelow(directory)
     // Providers leave threads behind that are not daemons.
     System.exit(0)
   }
-
-  // A file that a background thread deletes meanwhile is as good as deleted.
-  private def deleteBelow(directory: Path): Unit = {
-    val files = Files.walk(directory)
-    try files.sorted(java.util.Comparator.reverseOrder()).forEach(f => f.toFile.delete(): Unit)
-    catch { case _: java.io.UncheckedIOException => () }
-    finally files.close()
-  }
 }
 
-final class StoreBench(subject: Subject, directory: Path, keys: Int, rounds: Int) {
+final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: Measured) {
+  import measured.{per, record, repeated, time}
+
   private val key = Rows.newRow()
   private val value = Rows.newRow()
   private val random = new SplittableRandom(42)
-  private val operations = Math.min(keys, 100000)
+  private val operations = 100000
   private val changes = Math.min(keys, 10000)
-  private val records = mutable.ArrayBuffer.empty[String]
-  private var round = 0
   private var version = 0L
   private var sink = 0L
 
@@ -65,7 +53,7 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, rounds: Int
     for (_ <- 0 until 8) version = batch(provider)
     loads("load: the base and nine deltas of 10 k")
     provider.close()
-    records.foreach(println)
+    measured.print()
     println(s"# $sink")
   }
 
@@ -80,6 +68,8 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, rounds: Int
 
   private def operationsRound(provider: StateStoreProvider): Unit = {
     val store = provider.getStore(version)
+    val walks = Math.max(1, operations / keys)
+    per("iterate, a row", keys * walks)((0 until walks).foreach(_ => iterate(store)))
     val existing = Array.fill(operations)(random.nextLong(keys.toLong))
     val fresh = Array.tabulate(operations)(i => keys.toLong * 2 + i)
     per("get existing", operations)(existing.foreach(k => get(store, k)))
@@ -87,11 +77,6 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, rounds: Int
     per("put overwrite", operations)(existing.foreach(put(store, _)))
     per("put new", operations)(fresh.foreach(put(store, _)))
     per("remove existing", operations)(fresh.foreach(k => store.remove(Rows.key(key, k))))
-    per("iterate", keys) {
-      val rows = store.iterator()
-      while (rows.hasNext) sink += rows.next().value.getLong(0)
-      rows.close()
-    }
     version = store.commit()
   }
 
@@ -118,9 +103,9 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, rounds: Int
   }
 
   private def writtenBytes(provider: StateStoreProvider): Unit = {
-    val before = Subject.bytesBelow(directory)
+    val before = Directories.bytesBelow(directory)
     version = batch(provider)
-    val written = Subject.bytesBelow(directory) - before
+    val written = Directories.bytesBelow(directory) - before
     // In thousandths, since records are whole numbers.
     record("bytes written per changed byte, 1/1000", written * 1000 / (changes * Rows.PairBytes))
   }
@@ -148,28 +133,17 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, rounds: Int
     provider.close()
   }
 
-  private def repeated(body: => Unit): Unit = for (r <- -3 until rounds) {
-    round = r
-    body
-  }
-
   private def get(store: StateStore, k: Long): Unit = {
     val row = store.get(Rows.key(key, k))
     if (row != null) sink += row.getLong(0)
   }
 
   private def put(store: StateStore, k: Long): Unit =
-    store.put(Rows.key(key, k), Rows.value(value, k + round))
+    store.put(Rows.key(key, k), Rows.value(value, k + measured.round))
 
-  private def time(name: String)(body: => Unit): Unit = per(name, 1)(body)
-
-  private def per(name: String, count: Int)(body: => Unit): Unit = {
-    val start = System.nanoTime()
-    body
-    record(name, (System.nanoTime() - start) / count)
+  private def iterate(store: StateStore): Unit = {
+    val rows = store.iterator()
+    while (rows.hasNext) sink += rows.next().value.getLong(0)
+    rows.close()
   }
-
-  // Rounds below 0 warm up.
-  private def record(name: String, number: Long): Unit =
-    if (round >= 0) records += s"$name\t$round\t$number"
 }

@@ -1,6 +1,6 @@
 package io.cleancut.bench
 
-import java.nio.file.{Files, Path}
+import java.nio.file.Path
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
@@ -9,27 +9,35 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DoubleType, LongType, StructField, StructType}
 
-/** A provider under measurement, as Spark configures it, with an own directory. */
+/**
+ * A provider under measurement, as Spark configures it.
+ *
+ * @param confs
+ *   of the session, or of Hadoop where they begin with `hadoop:`
+ * @param encoder
+ *   how keys are ordered
+ */
 final case class Subject(
     provider: String,
     confs: Map[String, String],
-    hadoop: Map[String, String]
+    encoder: KeyStateEncoderSpec = NoPrefixKeyStateEncoderSpec(Rows.KeySchema)
 ) {
 
   /** A provider on `directory`, as a fresh executor would open it. */
   def open(directory: Path): StateStoreProvider = {
+    val (hadoop, sql) = confs.partition(_._1.startsWith(Subject.Hadoop))
     val sqlConf = new SQLConf
-    confs.foreach { case (key, value) => sqlConf.setConfString(key, value) }
+    sql.foreach { case (key, value) => sqlConf.setConfString(key, value) }
     sqlConf.setConfString("spark.sql.streaming.stateStore.providerClass", provider)
     val hadoopConf = new Configuration
-    hadoop.foreach { case (key, value) => hadoopConf.set(key, value) }
+    hadoop.foreach { case (key, value) => hadoopConf.set(key.stripPrefix(Subject.Hadoop), value) }
     hadoopConf.set("sql.streaming.runId", UUID.randomUUID().toString)
     val opened = StateStoreProvider.create(provider)
     opened.init(
       StateStoreId(directory.resolve("state").toString, 0L, 0, StateStoreId.DEFAULT_STORE_NAME),
       Rows.KeySchema,
       Rows.ValueSchema,
-      NoPrefixKeyStateEncoderSpec(Rows.KeySchema),
+      encoder,
       useColumnFamilies = false,
       StateStoreConf(sqlConf),
       hadoopConf
@@ -39,13 +47,11 @@ final case class Subject(
 }
 
 object Subject {
+  private val Hadoop = "hadoop:"
 
-  /** Bytes of all files below a directory. */
-  def bytesBelow(directory: Path): Long = {
-    val files = Files.walk(directory)
-    try files.filter(Files.isRegularFile(_)).mapToLong(Files.size(_)).sum()
-    finally files.close()
-  }
+  /** From `class`, then `key=value` of its configuration. */
+  def parse(className: String, confs: Seq[String]): Subject =
+    Subject(className, confs.map(_.split("=", 2)).map(p => p(0) -> p(1)).toMap)
 }
 
 /** Rows of two words: a key of (long, long) and a value of (long, double), 24 bytes each. */
@@ -63,15 +69,25 @@ object Rows {
     row
   }
 
-  def key(row: UnsafeRow, id: Long): UnsafeRow = {
+  def key(row: UnsafeRow, id: Long): UnsafeRow = key(row, id, id * 31)
+
+  def key(row: UnsafeRow, id: Long, part: Long): UnsafeRow = {
     row.setLong(0, id)
-    row.setLong(1, id * 31)
+    row.setLong(1, part)
     row
   }
 
   def value(row: UnsafeRow, count: Long): UnsafeRow = {
     row.setLong(0, count)
     row.setDouble(1, count * 0.5)
+    row
+  }
+
+  /** A row of one word, such as the prefix of a key. */
+  def prefix(id: Long): UnsafeRow = {
+    val row = new UnsafeRow(1)
+    row.pointTo(new Array[Byte](16), 16)
+    row.setLong(0, id)
     row
   }
 

@@ -13,8 +13,7 @@ import io.cleancut.CleancutStateStoreProvider
  * Spark's suites that run here, under the names that they have in Spark; and some once more with
  * the checkpoint format that gives each version of a store an id of its own.
  *
- * Absent are those that need what the provider refuses: the TransformWithState suites, and the join
- * suites with virtual column families. Suites that read files of Spark's source tree cannot run.
+ * Suites that read files of Spark's source tree cannot run.
  */
 object Suites {
 
@@ -44,6 +43,27 @@ object Suites {
     classOf[StateStoreCoordinatorStreamingSuite],
     classOf[ForeachBatchSinkSuite],
     classOf[MicroBatchExecutionSuite],
+    classOf[StreamingInnerJoinWithVCFSuite],
+    classOf[StreamingInnerJoinV4Suite],
+    classOf[StreamingOuterJoinWithVCFSuite],
+    classOf[StreamingOuterJoinV4Suite],
+    classOf[StreamingFullOuterJoinWithVCFSuite],
+    classOf[StreamingFullOuterJoinV4Suite],
+    classOf[StreamingLeftSemiJoinWithVCFSuite],
+    classOf[StreamingLeftSemiJoinV4Suite],
+    classOf[TransformWithListStateSuite],
+    classOf[TransformWithListStateTTLSuite],
+    classOf[TransformWithMapStateSuite],
+    classOf[TransformWithMapStateTTLSuite],
+    classOf[TransformWithStateAvroSuite],
+    classOf[TransformWithStateChainingSuite],
+    classOf[TransformWithStateClusterSuite],
+    classOf[TransformWithStateInitialStateSuite],
+    classOf[TransformWithStateUnsafeRowSuite],
+    classOf[TransformWithStateValidationSuite],
+    classOf[TransformWithValueStateTTLSuite],
+    classOf[StateDataSourceTransformWithStateSuite],
+    classOf[StateDataSourceChangeDataReaderSuite],
     classOf[StreamingAggregationCheckpointFormat2Suite],
     classOf[StreamingDeduplicationCheckpointFormat2Suite],
     classOf[FlatMapGroupsWithStateCheckpointFormat2Suite],
@@ -128,6 +148,79 @@ class StateStoreCoordinatorStreamingSuite
 class ForeachBatchSinkSuite extends execution.sources.ForeachBatchSinkSuite with OnCleancut
 
 class MicroBatchExecutionSuite extends execution.MicroBatchExecutionSuite with OnCleancut
+
+class StreamingInnerJoinWithVCFSuite
+    extends streaming.StreamingInnerJoinWithVCFSuite
+    with OnCleancut
+
+class StreamingInnerJoinV4Suite extends streaming.StreamingInnerJoinV4Suite with OnCleancut
+
+class StreamingOuterJoinWithVCFSuite
+    extends streaming.StreamingOuterJoinWithVCFSuite
+    with OnCleancut
+
+class StreamingOuterJoinV4Suite extends streaming.StreamingOuterJoinV4Suite with OnCleancut
+
+class StreamingFullOuterJoinWithVCFSuite
+    extends streaming.StreamingFullOuterJoinWithVCFSuite
+    with OnCleancut
+
+class StreamingFullOuterJoinV4Suite extends streaming.StreamingFullOuterJoinV4Suite with OnCleancut
+
+class StreamingLeftSemiJoinWithVCFSuite
+    extends streaming.StreamingLeftSemiJoinWithVCFSuite
+    with OnCleancut
+
+class StreamingLeftSemiJoinV4Suite extends streaming.StreamingLeftSemiJoinV4Suite with OnCleancut
+
+class TransformWithListStateSuite extends streaming.TransformWithListStateSuite with WithExtensions
+
+class TransformWithListStateTTLSuite
+    extends streaming.TransformWithListStateTTLSuite
+    with WithExtensions
+
+class TransformWithMapStateSuite extends streaming.TransformWithMapStateSuite with WithExtensions
+
+class TransformWithMapStateTTLSuite
+    extends streaming.TransformWithMapStateTTLSuite
+    with WithExtensions
+
+class TransformWithStateAvroSuite extends streaming.TransformWithStateAvroSuite with WithExtensions
+
+class TransformWithStateChainingSuite
+    extends streaming.TransformWithStateChainingSuite
+    with WithExtensions
+
+class TransformWithStateClusterSuite
+    extends streaming.TransformWithStateClusterSuite
+    with WithExtensions
+
+class TransformWithStateInitialStateSuite
+    extends streaming.TransformWithStateInitialStateSuite
+    with WithExtensions
+
+class TransformWithStateUnsafeRowSuite
+    extends streaming.TransformWithStateUnsafeRowSuite
+    with WithExtensions
+
+class TransformWithStateValidationSuite
+    extends streaming.TransformWithStateValidationSuite
+    with WithExtensions
+
+class TransformWithValueStateTTLSuite
+    extends streaming.TransformWithValueStateTTLSuite
+    with WithExtensions
+
+class StateDataSourceTransformWithStateSuite
+    extends state.StateDataSourceTransformWithStateSuite
+    with WithExtensions
+
+class StateDataSourceChangeDataReaderSuite
+    extends state.StateDataSourceChangeDataReaderSuite
+    with OnCleancut {
+  override protected def newStateStoreProvider(): StateStoreProvider =
+    new CleancutStateStoreProvider
+}
 
 class StreamingAggregationCheckpointFormat2Suite
     extends StreamingAggregationSuite

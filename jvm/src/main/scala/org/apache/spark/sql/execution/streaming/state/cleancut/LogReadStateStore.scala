@@ -53,14 +53,8 @@ final private[cleancut] class LogReadStateStore(
       keyStateEncoderSpec: KeyStateEncoderSpec,
       useMultipleValuesPerKey: Boolean,
       isInternal: Boolean
-  ): Unit = registerColFamily(
-    colFamilyName,
-    keySchema,
-    valueSchema,
-    keyStateEncoderSpec,
-    useMultipleValuesPerKey,
-    isInternal
-  )
+  ): Unit =
+    declare(colFamilyName, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal)
 
   override def removeColFamilyIfExists(colFamilyName: String): Boolean =
     throw readOnly("removeColFamilyIfExists")

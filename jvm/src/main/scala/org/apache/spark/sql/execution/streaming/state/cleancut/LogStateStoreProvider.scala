@@ -25,7 +25,7 @@ import io.cleancut.protocol.{BasePlan, Retention}
  * by `commit` or `abort`, or `release`; `do…Maintenance` at any time, in other threads; `close`
  * once, possibly while a handle is still open, which then keeps its memory until it is done.
  */
-class LogStateStoreProvider extends RocksDBStateStoreProvider {
+class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLine {
   @volatile private var context: StoreContext = _
   @volatile private var versions: StoreVersions = _
   @volatile private var cleanedTo = 0L
@@ -146,7 +146,7 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider {
 
   override def latestVersion: Long = versions.position.fold(0L)(_.latest)
 
-  override def doSnapshotMaintenance(): Unit = maintaining("writing a base") {
+  override protected def writeDueBase(): Unit = maintaining("writing a base") {
     if (versions.position.exists(BasePlan.isDue)) {
       versions.retainCurrent().foreach { log =>
         try BaseWriter.write(context, versions, log)
@@ -155,7 +155,7 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider {
     }
   }
 
-  override def doCleanupMaintenance(): Unit = maintaining("deleting old frames") {
+  override protected def deleteOldFrames(): Unit = maintaining("deleting old frames") {
     val conf = context.request.conf
     versions.position.foreach { position =>
       val keepFrom = position.latest - conf.minVersionsToRetain
@@ -170,8 +170,8 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider {
   }
 
   override def doMaintenance(): Unit = {
-    doSnapshotMaintenance()
-    doCleanupMaintenance()
+    writeDueBase()
+    deleteOldFrames()
   }
 
   override def close(): Unit = if (versions != null) versions.close()

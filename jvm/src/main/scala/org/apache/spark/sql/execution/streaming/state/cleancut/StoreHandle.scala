@@ -15,7 +15,7 @@ import io.cleancut.engine.{Memory, StateLog}
  */
 abstract private[cleancut] class StoreHandle(context: StoreContext, protected val log: StateLog)
     extends StateStore
-    with SupportsReusableIterator {
+    with StoreOfLine {
   import StoreHandle._
 
   protected val memory: Memory = Memory.access
@@ -116,7 +116,7 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
       _.rangeStretch(startKey, endKey)
     )
 
-  override def reusableIterator(colFamilyName: String): ReusableIterator[UnsafeRowPair] = gate {
+  override protected def restartableScan(colFamilyName: String): RestartableScan = gate {
     val family = use("iterator", colFamilyName)
     val rows = new StoreRows(this, family, family.scanAll(), SparkKeyOrder.All, eachValue = false)
     // Ranged families are walked in their order from the start on.
@@ -124,8 +124,8 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
       val all = order.rangeStretch(None, None)
       rows.restart(family.scan(all), all.accepts)
     }
-    new ReusableIterator[UnsafeRowPair] {
-      override def refreshAndSeekToPrefix(prefix: UnsafeRow): Unit = guarded("iterator") {
+    new RestartableScan {
+      override def restartFrom(prefix: UnsafeRow): Unit = guarded("iterator") {
         val order = family.order.getOrElse(throw new IllegalArgumentException(NeedsRange))
         val stretch = order.from(prefix)
         rows.restart(family.scan(stretch), stretch.accepts)
@@ -136,21 +136,14 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
     }
   }
 
-  override def registerColFamily(
+  override protected def declare(
       colFamilyName: String,
-      keySchema: StructType,
       valueSchema: StructType,
-      keyStateEncoderSpec: KeyStateEncoderSpec,
-      useMultipleValuesPerKey: Boolean,
+      encoder: KeyStateEncoderSpec,
+      isMultiValued: Boolean,
       isInternal: Boolean
   ): Unit = {
-    context.families.create(
-      colFamilyName,
-      keyStateEncoderSpec,
-      valueSchema,
-      useMultipleValuesPerKey,
-      isInternal
-    )
+    context.families.create(colFamilyName, encoder, valueSchema, isMultiValued, isInternal)
     ()
   }
 

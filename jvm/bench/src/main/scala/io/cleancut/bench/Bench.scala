@@ -1,0 +1,32 @@
+package io.cleancut.bench
+
+/**
+ * All benchmarks, or those that are named: `stores`, `scans`, `growth`, `memory`, `queries`,
+ * `latency`.
+ *
+ * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
+ * `managers=FileSystemBased,FileContextBased`, `turns=5` (runs of each provider, in turn),
+ * `query=join` (only queries with this in their name).
+ */
+object Bench {
+  private val Kinds = Seq("stores", "scans", "growth", "memory", "queries", "latency")
+
+  def main(args: Array[String]): Unit = {
+    val (given, named) = args.toSeq.partition(_.contains("="))
+    val options = given.map(_.split("=", 2)).collect { case Array(k, v) => k -> v }.toMap
+    def list(key: String, default: String) = options.getOrElse(key, default).split(",").toSeq
+    def keys(default: String) = list("keys", default).map(_.toInt)
+    val turns = options.get("turns").map(_.toInt)
+    named.diff(Kinds).foreach(n => throw new IllegalArgumentException(s"no '$n' among $Kinds"))
+    (if (named.isEmpty) Kinds else named).foreach {
+      case "stores" =>
+        val managers = list("managers", "FileSystemBased,FileContextBased")
+        CompareStores.stores(keys("10000,100000,1000000"), managers, turns.getOrElse(2))
+      case "scans"   => CompareStores.scans(keys("100000"), turns.getOrElse(2))
+      case "growth"  => CompareStores.growth(keys("20000"), turns.getOrElse(1))
+      case "memory"  => CompareStores.memory(keys("4000000"), turns.getOrElse(1))
+      case "latency" => CompareQueries.latency(turns.getOrElse(3))
+      case "queries" => CompareQueries.run(options.get("query").toSeq, turns.getOrElse(5))
+    }
+  }
+}

@@ -1,0 +1,117 @@
+package io.cleancut.bench
+
+import java.sql.Timestamp
+
+import org.apache.spark.sql.{DataFrame, Dataset}
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.streaming._
+
+/** A row of the input: `id` counts the rows from 0, `at` moves on by ten seconds an epoch. */
+final case class Tick(id: Long, key: Long, at: Timestamp, amount: Long)
+
+/**
+ * A whole streaming query to be timed.
+ *
+ * @param rowsPerEpoch
+ *   rows that the source gives in each epoch
+ * @param keys
+ *   how many keys there are; an epoch takes the next of them in a scattered order
+ * @param repeat
+ *   how many rows a key has, one behind the other, before the next key comes
+ * @param fill
+ *   epochs that are not counted, in which the state grows to its size
+ * @param onHdfs
+ *   whether Spark's HDFS-backed provider can run it
+ */
+final case class BenchQuery(
+    name: String,
+    mode: OutputMode,
+    rowsPerEpoch: Int,
+    keys: Int,
+    repeat: Int,
+    fill: Int,
+    onHdfs: Boolean,
+    confs: Map[String, String] = Map.empty
+)(val build: Dataset[Tick] => DataFrame)
+
+object BenchQuery {
+  private val Append = OutputMode.Append()
+  private val Update = OutputMode.Update()
+  private val Million = 1000000
+
+  // An hour: no key is evicted while the query is timed.
+  private val LongDelay = "1 hour"
+
+  val all: Seq[BenchQuery] = Seq(
+    BenchQuery("aggregation, 1 M keys", Update, 100000, Million, 1, fill = 10, onHdfs = true) {
+      _.groupBy("key").agg(count("*"), sum("amount"), max("at"))
+    },
+    BenchQuery("window aggregation, append", Append, 100000, 2000, 1, fill = 3, onHdfs = true) {
+      _.withWatermark("at", "10 seconds")
+        .groupBy(window(col("at"), "10 seconds"), col("key"))
+        .agg(count("*"), avg("amount"))
+    },
+    BenchQuery("session windows, append", Append, 50000, 50000, 5, fill = 3, onHdfs = true) {
+      _.withWatermark("at", "10 seconds")
+        .groupBy(session_window(col("at"), "2 seconds"), col("key"))
+        .agg(count("*"), sum("amount"))
+    },
+    BenchQuery("dedup with TTL", Append, 100000, Million, 2, fill = 5, onHdfs = true) { ticks =>
+      ticks.withWatermark("at", "30 seconds").dropDuplicatesWithinWatermark("key").toDF()
+    },
+    join(2),
+    join(4),
+    processor("value", new CountingProcessor),
+    processor("map", new ByDigitProcessor),
+    processor("timers", new TimedProcessor)
+  )
+
+  def named(name: String): BenchQuery =
+    all.find(_.name == name).getOrElse {
+      throw new IllegalArgumentException(
+        s"no query '$name' among ${all.map(_.name).mkString("; ")}"
+      )
+    }
+
+  private def join(format: Int): BenchQuery = BenchQuery(
+    s"inner join, format $format",
+    Append,
+    50000,
+    100000,
+    repeat = 2,
+    fill = 3,
+    onHdfs = format == 2,
+    Map("spark.sql.streaming.join.stateFormatVersion" -> format.toString)
+  ) { ticks =>
+    val rows = ticks.withWatermark("at", "5 seconds")
+    def side(bit: Int, prefix: String): DataFrame = rows
+      .filter(col("id") % 2 === bit)
+      .select("key", "at", "amount")
+      .toDF(Seq("key", "at", "amount").map(prefix + _): _*)
+    side(0, "l").join(
+      side(1, "r"),
+      expr("lkey = rkey and rat between lat - interval 5 seconds and lat + interval 5 seconds")
+    )
+  }
+
+  private def processor(
+      state: String,
+      processor: => StatefulProcessor[Long, Tick, Long]
+  ): BenchQuery = BenchQuery(
+    s"transformWithState, $state, 1 M keys",
+    Update,
+    100000,
+    Million,
+    repeat = 1,
+    fill = 10,
+    onHdfs = false
+  ) { ticks =>
+    val session = ticks.sparkSession
+    import session.implicits._
+    ticks
+      .withWatermark("at", LongDelay)
+      .groupByKey(_.key)
+      .transformWithState(processor, TimeMode.EventTime(), Update)
+      .toDF()
+  }
+}

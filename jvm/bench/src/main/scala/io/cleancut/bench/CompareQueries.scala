@@ -1,0 +1,59 @@
+package io.cleancut.bench
+
+/**
+ * Times whole queries on Cleancut and on Spark's own providers, which take turns in one JVM for
+ * each query, and prints medians and ratios as Markdown. A ratio above 1 says that Cleancut is so
+ * many times faster than the better of the others.
+ */
+object CompareQueries {
+  private val Epochs = "3"
+  private val LatencySeconds = "30"
+
+  def run(names: Seq[String], turns: Int): Unit = {
+    val header =
+      Seq("query, time of an epoch", "rows", "Cleancut", "HDFS-backed", "best RocksDB") :+
+        "over the better"
+    println("\n### Whole queries\n")
+    println(Figures.table(header, Nil))
+    // Each as soon as it is there, for all of them take long.
+    BenchQuery.all
+      .filter(query => names.isEmpty || names.exists(query.name.contains(_)))
+      .foreach(query => println(Figures.row(compared(query, turns))))
+  }
+
+  private def compared(query: BenchQuery, turns: Int): Seq[String] = {
+    val found = measure(query, turns)
+    val our = found(Provider.Cleancut.name)
+    val hdfs = found.get(Provider.Hdfs.name)
+    val rocks = Provider.RocksForQueries.map(p => found(p.name)).min
+    val others = Seq(hdfs, Some(rocks))
+    Seq(query.name, query.rowsPerEpoch.toString, Figures.time(our)) ++
+      others.map(_.fold("")(Figures.time)) :+ Figures.ratio(our, others.flatten.min)
+  }
+
+  /** How long a row takes in real-time mode. */
+  def latency(turns: Int): Unit = {
+    val rows = for (query <- Seq("dedup", "aggregation")) yield {
+      val names = Seq("cleancut", "rocksdb")
+      val found = Seq.fill(turns)(names).flatten.flatMap { name =>
+        ChildJvm
+          .run("io.cleancut.bench.LatencyBench", Seq(name, query, LatencySeconds))
+          .collect { case Array(figure, _, ns) => (figure, name) -> ns.toLong }
+      }
+      val medians = found.groupMap(_._1)(_._2).map { case (f, all) => f -> Figures.median(all) }
+      found.map(_._1._1).distinct.map { figure =>
+        val (ours, theirs) = (medians(figure -> "cleancut"), medians(figure -> "rocksdb"))
+        Seq(figure, Figures.time(ours), Figures.time(theirs), Figures.ratio(ours, theirs))
+      }
+    }
+    println("\n### Real-time mode, from source to sink\n")
+    println(Figures.table(Seq("latency", "Cleancut", "RocksDB", "over RocksDB"), rows.flatten))
+  }
+
+  private def measure(query: BenchQuery, turns: Int): Map[String, Long] =
+    ChildJvm
+      .run("io.cleancut.bench.QueryBench", Seq(query.name, turns.toString, Epochs))
+      .collect { case Array(provider, _, ns) => provider -> ns.toLong }
+      .groupMap(_._1)(_._2)
+      .map { case (provider, all) => provider -> Figures.median(all) }
+}

@@ -1,0 +1,120 @@
+package io.cleancut.bench
+
+import java.nio.file.Files
+import java.util.concurrent.{TimeUnit, TimeoutException}
+
+import org.apache.spark.sql.{Dataset, Encoders, SparkSession}
+import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.streaming.{
+  StreamingQuery,
+  StreamingQueryException,
+  StreamingQueryProgress
+}
+
+/**
+ * Times one whole query on each provider in turn, in one JVM: after the state has been filled, each
+ * turn restarts the query and counts all epochs but the first. Prints one line
+ * `provider<TAB>turn<TAB>nanoseconds` for each: the mean time of an epoch.
+ *
+ * Arguments: name of the query, turns, epochs that are counted.
+ */
+object QueryBench {
+  private val PatienceNs = TimeUnit.MINUTES.toNanos(10)
+  private val StartMs = 1700000000000L
+  private val EpochMs = 10000L
+  // A prime, so that keys that follow each other lie in all partitions.
+  private val Scatter = 7919
+
+  def main(args: Array[String]): Unit = {
+    val query = BenchQuery.named(args(0))
+    val bench = new QueryBench(query, epochs = args(2).toInt)
+    try {
+      val runs = providers(query).map(bench.filled)
+      for (turn <- 0 until args(1).toInt; run <- runs)
+        println(s"${run.provider.name}\t$turn\t${run.time()}")
+      runs.foreach(_.close())
+    } finally bench.close()
+    System.exit(0)
+  }
+
+  private def providers(query: BenchQuery): Seq[Provider] =
+    Seq(Provider.Cleancut) ++ Option.when(query.onHdfs)(Provider.Hdfs) ++ Provider.RocksForQueries
+}
+
+final class QueryBench(query: BenchQuery, epochs: Int) {
+  import QueryBench._
+
+  private val spark = SparkSession
+    .builder()
+    .master("local[2]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.sql.shuffle.partitions", "4")
+    .config("spark.sql.adaptive.enabled", "false")
+    .config("spark.sql.session.timeZone", "UTC")
+    .config("spark.sql.streaming.stateStore.maintenanceInterval", "10s")
+    .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
+    .getOrCreate()
+
+  def close(): Unit = spark.stop()
+
+  /** A run of the query whose state has grown to its size. */
+  def filled(provider: Provider): Run = {
+    val run = new Run(provider)
+    run.epochs(query.fill)
+    run
+  }
+
+  final class Run(val provider: Provider) {
+    private val directory = Files.createTempDirectory("cleancut-bench")
+    private val session = spark.newSession()
+    (query.confs ++ provider.confs).foreach { case (key, value) => session.conf.set(key, value) }
+
+    /** Mean nanoseconds of an epoch, without the first after a restart, which loads the state. */
+    def time(): Long = {
+      val counted =
+        epochs(1 + QueryBench.this.epochs).tail.map(_.durationMs.get("triggerExecution"))
+      TimeUnit.MILLISECONDS.toNanos(counted.map(_.toLong).sum) / counted.size
+    }
+
+    /** Runs the query for so many epochs with rows. */
+    def epochs(wanted: Int): Seq[StreamingQueryProgress] = {
+      val running = start()
+      val until = System.nanoTime() + PatienceNs
+      def full = running.recentProgress.filter(_.numInputRows > 0).sortBy(_.batchId).toSeq
+      while (full.size < wanted) {
+        running.exception.foreach(throw _: StreamingQueryException)
+        if (System.nanoTime() > until) throw new TimeoutException(s"${query.name} stands still")
+        Thread.sleep(20)
+      }
+      val found = full.take(wanted)
+      running.stop()
+      // Its stores take memory from the next one's.
+      StateStore.stop()
+      found
+    }
+
+    private def start(): StreamingQuery = query
+      .build(ticks(session))
+      .writeStream
+      .format("noop")
+      .outputMode(query.mode)
+      .option("checkpointLocation", directory.toString)
+      .start()
+
+    def close(): Unit = Directories.deleteBelow(directory)
+  }
+
+  private def ticks(session: SparkSession): Dataset[Tick] = session.readStream
+    .format("rate-micro-batch")
+    .option("rowsPerBatch", query.rowsPerEpoch)
+    .option("numPartitions", 2)
+    .load()
+    .select(
+      col("value").as("id"),
+      expr(s"value div ${query.repeat} * $Scatter % ${query.keys}").as("key"),
+      expr(s"timestamp_millis($StartMs + value * $EpochMs div ${query.rowsPerEpoch})").as("at"),
+      (col("value") % 100).as("amount")
+    )
+    .as(Encoders.product[Tick])
+}

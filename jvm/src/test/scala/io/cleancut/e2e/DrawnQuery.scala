@@ -1,0 +1,128 @@
+package io.cleancut.e2e
+
+import java.sql.Timestamp
+
+import scala.util.Random
+
+import org.apache.spark.sql.{DataFrame, Dataset}
+
+/** A row of the input of a drawn query; `left` is the side of a join that it belongs to. */
+final case class Reading(key: Option[Long], ts: Timestamp, value: Long, left: Boolean)
+
+/**
+ * How the input of a query is distributed.
+ *
+ * @param hot
+ *   the share of rows that have the same key
+ * @param late
+ *   the share of rows that are late, by up to `Inputs.MaxLateMs`
+ */
+final case class Inputs(keys: Int, hot: Double, nulls: Double, late: Double, left: Double) {
+  import Inputs._
+
+  def rows(random: Random, step: Int, count: Int): Seq[Reading] = Seq.fill(count) {
+    val lateMs = if (random.nextDouble() < late) random.nextInt(MaxLateMs) else 0
+    val atMs = StartMs + step * StepMs + random.nextInt(StepMs) - lateMs
+    Reading(
+      if (random.nextDouble() < nulls) None else Some(key(random)),
+      new Timestamp(atMs),
+      random.nextInt(100).toLong,
+      random.nextDouble() < left
+    )
+  }
+
+  private def key(random: Random): Long =
+    if (random.nextDouble() < hot) 0L else random.nextInt(keys).toLong
+}
+
+object Inputs {
+  private val StartMs = 1700000000000L
+  private val StepMs = 10000
+  private val MaxLateMs = 40000
+
+  def draw(random: Random): Inputs = Inputs(
+    keys = DrawnQuery.oneOf(random, 1, 5, 30, 200),
+    hot = DrawnQuery.oneOf(random, 0.0, 0.0, 0.5, 0.9),
+    nulls = DrawnQuery.oneOf(random, 0.0, 0.1, 0.3),
+    late = DrawnQuery.oneOf(random, 0.0, 0.1, 0.4),
+    left = DrawnQuery.oneOf(random, 0.2, 0.5, 0.8)
+  )
+}
+
+/** New input for a query, and what happens to the query before and while it works on it. */
+final case class Step(rows: Seq[Reading], restart: Boolean, incident: Option[Incident])
+
+/** A query with its input, its configuration and its fate, all from one seed. */
+final class DrawnQuery(val seed: Long) {
+  import DrawnQuery._
+
+  private val random = new Random(seed)
+
+  val operator: StatefulOperator =
+    StatefulOperators.all(Math.floorMod(seed, StatefulOperators.all.size.toLong).toInt)
+  val settings: Map[String, String] = drawSettings(random) ++ operator.settings(random)
+  private val inputs = Inputs.draw(random)
+  val steps: Seq[Step] = Seq.tabulate(3 + random.nextInt(4))(step)
+
+  /** The same query at every call, for every provider and after every restart. */
+  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Random(seed))
+
+  override def toString: String = {
+    val fate = steps.map(s => (s.rows.size, s.restart, s.incident))
+    val chosen = settings.toSeq.sorted.map { case (key, value) => s"$key=$value" }
+    s"CLEANCUT_SEED=$seed ${operator.name}, $inputs, ${chosen.mkString(" ")}, $fate"
+  }
+
+  private def step(index: Int): Step = {
+    val rows = inputs.rows(random, index, 1 + random.nextInt(150))
+    Step(
+      if (operator.oneRowPerKey) rows.distinctBy(_.key) else rows,
+      restart = index > 0 && random.nextInt(4) == 0,
+      incident = Option.when(random.nextInt(3) == 0)(drawIncident(random))
+    )
+  }
+}
+
+object DrawnQuery {
+  private val FileManagers = "org.apache.spark.sql.execution.streaming.checkpointing."
+
+  def oneOf[T](random: Random, choices: T*): T = choices(random.nextInt(choices.size))
+
+  private def drawIncident(random: Random): Incident = {
+    val (place, ending) = oneOf[(Place, Ending)](
+      random,
+      Place.Source -> Ending.Retried,
+      Place.Source -> Ending.Fatal,
+      Place.State -> Ending.Retried,
+      Place.State -> Ending.Retried,
+      Place.State -> Ending.Fatal,
+      Place.State -> Ending.Fatal,
+      Place.State -> Ending.Stopped,
+      Place.Sink -> Ending.Fatal
+    )
+    val rowsBefore = oneOf(random, 0, random.nextInt(40), Int.MaxValue)
+    Incident(place, ending, random.nextInt(12), rowsBefore)
+  }
+
+  private def drawSettings(random: Random): Map[String, String] = Map(
+    // Compiling costs more than the few rows of an epoch.
+    "spark.sql.codegen.wholeStage" -> "false",
+    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
+    "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
+    "spark.sql.adaptive.enabled" -> "false",
+    // Spark's default of the two starts processes for each file, where Hadoop has no native code.
+    "spark.sql.streaming.checkpointFileManagerClass" ->
+      (FileManagers + oneOf(
+        random,
+        "FileContextBased" +: Seq.fill(4)("FileSystemBased"): _*
+      ) + "CheckpointFileManager"),
+    "spark.sql.streaming.minBatchesToRetain" -> (2 + random.nextInt(4)).toString,
+    "spark.sql.streaming.maxBatchesToRetainInMemory" -> (1 + random.nextInt(2)).toString,
+    "spark.sql.streaming.stateStore.checkpointFormatVersion" -> (1 + random.nextInt(2)).toString,
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> (1 + random.nextInt(4)).toString,
+    "spark.sql.streaming.stateStore.maintenanceInterval" ->
+      oneOf(random, "20ms", "100ms", "500ms", "60s"),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true",
+    "spark.sql.streaming.stateStore.cleancut.memoryBound" -> oneOf(random, "auto", "1m")
+  )
+}

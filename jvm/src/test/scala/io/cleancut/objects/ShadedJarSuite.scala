@@ -1,0 +1,95 @@
+package io.cleancut.objects
+
+import java.io.File
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.jar.JarFile
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.testkit.{S3ProxyServer, ServerProcess}
+
+/** The jar as users get it: what it carries of others, and beside another AWS SDK. */
+class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
+  private val jarPath = System.getProperty("cleancut.test.jar")
+  private var server: S3ProxyServer = _
+
+  override protected def beforeAll(): Unit = server = S3ProxyServer.start()
+
+  override protected def afterAll(): Unit = server.close()
+
+  private def entries: Seq[String] =
+    Using.resource(new JarFile(jarPath))(_.entries.asScala.map(_.getName).toSeq)
+
+  private def textOf(name: String): String = Using.resource(new JarFile(jarPath)) { jar =>
+    new String(jar.getInputStream(jar.getEntry(name)).readAllBytes(), UTF_8)
+  }
+
+  test("every class lies under a name of our own") {
+    val classes = entries.filter(_.endsWith(".class"))
+    val foreign = classes.filterNot { name =>
+      name.startsWith("io/cleancut/") ||
+      name.startsWith("org/apache/spark/sql/execution/streaming/state/cleancut/")
+    }
+    assert(classes.size > 1000 && foreign == Nil)
+    assert(classes.exists(_.startsWith("io/cleancut/shaded/software/amazon/awssdk/services/s3/")))
+    assert(classes.exists(_.startsWith("io/cleancut/shaded/software/amazon/awssdk/services/sts/")))
+  }
+
+  test("whatever is loaded by a name in a text file is in the jar") {
+    val all = entries.toSet
+    val lists = all.filter { name =>
+      (name.startsWith("META-INF/services/") && !name.endsWith("/")) ||
+      name.endsWith("execution.interceptors")
+    }
+    val named = for {
+      list <- lists.toSeq
+      line <- textOf(list).linesIterator.map(_.takeWhile(_ != '#').trim) if line.nonEmpty
+    } yield list -> line
+    assert(named.exists(_._2.startsWith("io.cleancut.shaded.")))
+    assert(named.filterNot { case (_, name) => all(s"${name.replace('.', '/')}.class") } == Nil)
+    // A list that kept its old name would be read by another SDK, and not by ours.
+    assert(lists.filter(_.matches("META-INF/services/(software|org)\\..*")) == Set.empty)
+  }
+
+  test("it carries the licence of what is inside, and names it") {
+    val text = entries.filter(_.matches("META-INF/(LICENSE|NOTICE).*")).map(textOf).mkString("\n")
+    assert(text.contains("Apache License"))
+    for (name <- Seq("AWS SDK for Java", "Apache HttpComponents", "Reactive Streams"))
+      assert(text.contains(name), s"no notice of $name")
+  }
+
+  test("it is not larger than a wheel should be") {
+    assert(new File(jarPath).length < 14 * 1000 * 1000)
+  }
+
+  test("it works beside another SDK, each with its own classes") {
+    val sparkJars = System
+      .getProperty("java.class.path")
+      .split(File.pathSeparator)
+      .filter(_.contains(s"pyspark${File.separator}jars"))
+    val tests = getClass.getProtectionDomain.getCodeSource.getLocation.getPath
+    // The other SDK comes first, as a cluster's jars do.
+    val classPath = Seq(System.getProperty("cleancut.test.otherSdk"), jarPath) ++ sparkJars :+ tests
+    val builder = new ProcessBuilder(
+      ServerProcess
+        .java(
+          classPath.mkString(File.pathSeparator),
+          "io.cleancut.objects.ClashCheck",
+          server.endpoint
+        )
+        .asJava
+    )
+    builder.environment.put("AWS_ACCESS_KEY_ID", S3ProxyServer.AccessKey)
+    builder.environment.put("AWS_SECRET_ACCESS_KEY", S3ProxyServer.SecretKey)
+    val process = builder.redirectErrorStream(true).start()
+    val printed = new String(process.getInputStream.readAllBytes(), UTF_8)
+    assert(process.waitFor() == 0, printed)
+    assert(printed.contains("other SDK 2.29.52"), printed)
+    assert(printed.contains("our SDK 2.57.8"), printed)
+    assert(printed.contains("written by ours, read by the other"), printed)
+  }
+}

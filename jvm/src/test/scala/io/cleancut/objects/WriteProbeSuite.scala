@@ -1,0 +1,104 @@
+package io.cleancut.objects
+
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.{BeforeAndAfterAll, BeforeAndAfterEach}
+
+import io.cleancut.Clock
+import io.cleancut.error.CleancutException
+import io.cleancut.testkit.{Fault, FaultProxy, HttpMessage, S3ProxyServer}
+
+/** Stores that must not be trusted, made of a good one by a proxy that falsifies. */
+class WriteProbeSuite extends AnyFunSuite with BeforeAndAfterAll with BeforeAndAfterEach {
+  private var server: S3ProxyServer = _
+  private var proxy: FaultProxy = _
+
+  override protected def beforeAll(): Unit = {
+    server = S3ProxyServer.start(checkSignatures = false)
+    proxy = new FaultProxy(server.port)
+  }
+
+  override protected def afterAll(): Unit = {
+    proxy.close()
+    server.close()
+  }
+
+  override protected def beforeEach(): Unit = proxy.reset()
+
+  private def probed[A](store: S3Store => A): A = {
+    val location = s"s3://${S3ProxyServer.Bucket}/probed"
+    val opened = S3TestStore.open(proxy.endpoint, location, policy = RetryPolicy(5000))
+    try store(opened)
+    finally opened.close()
+  }
+
+  private def error(): CleancutException =
+    probed(store => intercept[CleancutException](new WriteProbe(store, Clock.System).run()))
+
+  private def isPut(request: HttpMessage): Boolean = request.method == "PUT"
+
+  private def always(fault: Fault)(matching: HttpMessage => Boolean) =
+    proxy.harm(fault, times = Int.MaxValue)(matching)
+
+  private def leftBehind: Seq[String] = {
+    proxy.reset()
+    probed(_.list(ObjectPrefix.All).map(_.key.name).toSeq)
+  }
+
+  test("a good store passes, with eleven requests and nothing left") {
+    probed { store =>
+      new WriteProbe(store, Clock.System).run()
+      assert(store.counts.requests == 11, store.counts)
+    }
+    assert(leftBehind == Nil)
+  }
+
+  test("a store that keeps the framing of a body is refused, with the setting to change") {
+    val framed = Fault.Change(request = { request =>
+      val frame = s"${request.body.length.toHexString};chunk-signature=0\r\n".getBytes
+      request.without("Content-MD5").withBody(frame ++ request.body)
+    })
+    always(framed)(isPut)
+    val thrown = error()
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.getMessage.contains("stateStore.cleancut.dialect"))
+    assert(thrown.getMessage.contains("150000 bytes that were put"))
+    assert(leftBehind == Nil)
+  }
+
+  test("a store that ignores the condition of a create is refused") {
+    val blind = always(Fault.Change(request = _.without("If-None-Match")))(isPut)
+    val thrown = error()
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT" && blind.strikes >= 3)
+    assert(thrown.getMessage.contains("two drivers could both commit"))
+    assert(leftBehind == Nil)
+  }
+
+  test("a store that answers a range with all of the object is refused") {
+    always(Fault.Change(request = _.without("Range")))(_.header("Range").nonEmpty)
+    val thrown = error()
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
+    assert(thrown.getMessage.contains("the range"))
+    assert(leftBehind == Nil)
+  }
+
+  test("a listing that lags is refused") {
+    val empty = Fault.Change(answer = { answer =>
+      val xml = new String(answer.body).replaceAll("(?s)<Contents>.*</Contents>", "")
+      answer.withBody(xml.getBytes)
+    })
+    always(empty)(_.target.contains("list-type=2"))
+    val thrown = error()
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.getMessage.contains("0 of 2 objects"))
+  }
+
+  test("a bucket that does not exist is named") {
+    val store = S3TestStore.open(proxy.endpoint, "s3://nowhere/q", policy = RetryPolicy(5000))
+    try {
+      val thrown = intercept[CleancutException](new WriteProbe(store, Clock.System).run())
+      assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
+      assert(thrown.getMessage.contains("NoSuchBucket"))
+      assert(thrown.getMessage.contains("s3://nowhere/q/"))
+    } finally store.close()
+  }
+}

@@ -1,0 +1,229 @@
+package io.cleancut.testkit
+
+import java.io.{BufferedInputStream, IOException, InputStream}
+import java.net.{InetAddress, ServerSocket, Socket}
+import java.nio.charset.StandardCharsets.ISO_8859_1
+import java.util.concurrent.{CopyOnWriteArrayList, Executors}
+
+import scala.jdk.CollectionConverters._
+
+/** What becomes of one exchange between a client and the server behind the proxy. */
+sealed trait Fault
+
+object Fault {
+
+  /** The server sees it that much later. */
+  final case class Delay(durationMs: Long) extends Fault
+
+  /** The server never sees it; the client gets this instead. */
+  final case class Answer(status: Int, code: String, headers: Seq[String] = Nil) extends Fault
+
+  /** The connection ends before the server sees anything. */
+  case object DropRequest extends Fault
+
+  /** The server does it, and the connection ends without an answer. */
+  case object DropAnswer extends Fault
+
+  /** The server does it, and the client is told that it failed. */
+  final case class AnswerAfter(status: Int, code: String) extends Fault
+
+  /** The connection ends after so many bytes of the answer's body. */
+  final case class CutBody(afterBytes: Int) extends Fault
+
+  /** The connection goes silent after so many bytes of the answer's body. */
+  final case class StallBody(afterBytes: Int) extends Fault
+
+  /** The server sees another request, and the client another answer. */
+  final case class Change(
+      request: HttpMessage => HttpMessage = identity,
+      answer: HttpMessage => HttpMessage = identity
+  ) extends Fault
+}
+
+/** A request or an answer: its first line, its headers, its body. */
+final case class HttpMessage(first: String, headers: Seq[(String, String)], body: Array[Byte]) {
+  def method: String = first.takeWhile(_ != ' ')
+  def target: String = first.split(' ')(1)
+  def status: Int = target.toInt
+
+  def header(name: String): Option[String] =
+    headers.collectFirst { case (other, value) if other.equalsIgnoreCase(name) => value }
+
+  def without(name: String): HttpMessage =
+    copy(headers = headers.filterNot(_._1.equalsIgnoreCase(name)))
+
+  def withHeader(name: String, value: String): HttpMessage =
+    copy(headers = without(name).headers :+ (name -> value))
+
+  def withBody(bytes: Array[Byte]): HttpMessage =
+    copy(body = bytes).withHeader("Content-Length", bytes.length.toString)
+
+  def head: Array[Byte] =
+    (first +: headers.map { case (name, value) => s"$name: $value" })
+      .mkString("", "\r\n", "\r\n\r\n")
+      .getBytes(ISO_8859_1)
+}
+
+/**
+ * An HTTP proxy before a server on loopback that does harm to chosen requests. Every exchange has a
+ * connection of its own, so that a broken one breaks no other.
+ */
+final class FaultProxy(serverPort: Int) extends AutoCloseable {
+  import FaultProxy._
+
+  private val socket = new ServerSocket(0, 100, InetAddress.getLoopbackAddress)
+  private val rules = new CopyOnWriteArrayList[Rule]
+  private val seen = new CopyOnWriteArrayList[HttpMessage]
+  private val threads = Executors.newCachedThreadPool()
+  threads.execute(() => acceptAll())
+
+  def endpoint: String = s"http://127.0.0.1:${socket.getLocalPort}"
+
+  /** The requests that came to the proxy, in their order. */
+  def requests: Seq[HttpMessage] = seen.asScala.toSeq
+
+  /** Does this to the next `times` requests that match, after those of earlier rules. */
+  def harm(fault: Fault, times: Int = 1)(matching: HttpMessage => Boolean): Harm = {
+    val rule = new Rule(fault, times, matching)
+    rules.add(rule)
+    rule
+  }
+
+  /** Forgets rules and requests. */
+  def reset(): Unit = {
+    rules.clear()
+    seen.clear()
+  }
+
+  override def close(): Unit = {
+    socket.close()
+    threads.shutdownNow()
+    ()
+  }
+
+  private def acceptAll(): Unit =
+    try while (true) accept(socket.accept())
+    catch { case _: IOException => () }
+
+  private def accept(client: Socket): Unit = threads.execute { () =>
+    try exchange(client)
+    catch { case _: IOException | _: InterruptedException => () }
+    finally client.close()
+  }
+
+  private def exchange(client: Socket): Unit =
+    readMessage(new BufferedInputStream(client.getInputStream)).foreach { request =>
+      seen.add(request)
+      val fault = rules.asScala.find(_.takes(request)).map(_.fault)
+      fault match {
+        case Some(Fault.DropRequest) => ()
+        case Some(Fault.DropAnswer)  =>
+          forward(request)
+          ()
+        case Some(Fault.Answer(status, code, headers)) => send(client, error(status, code, headers))
+        case Some(Fault.AnswerAfter(status, code))     =>
+          forward(request)
+          send(client, error(status, code, Nil))
+        case Some(Fault.Delay(durationMs)) =>
+          Thread.sleep(durationMs)
+          send(client, forward(request))
+        case Some(Fault.Change(changed, answered)) =>
+          send(client, answered(forward(changed(request))))
+        case Some(Fault.CutBody(afterBytes))   => sendPart(client, forward(request), afterBytes)
+        case Some(Fault.StallBody(afterBytes)) =>
+          sendPart(client, forward(request), afterBytes)
+          // Until the client gives up, or the test ends.
+          client.getInputStream.read()
+          ()
+        case None => send(client, forward(request))
+      }
+    }
+
+  private def forward(request: HttpMessage): HttpMessage = {
+    val server = new Socket(InetAddress.getLoopbackAddress, serverPort)
+    try {
+      val out = server.getOutputStream
+      out.write(request.withHeader("Connection", "close").head ++ request.body)
+      out.flush()
+      val isBodiless = request.method == "HEAD"
+      readMessage(new BufferedInputStream(server.getInputStream), isBodiless)
+        .getOrElse(throw new IOException("the server has hung up"))
+    } finally server.close()
+  }
+}
+
+object FaultProxy {
+
+  /** What became of a rule. */
+  trait Harm {
+
+    /** How often it has struck. A test that counts on it asks. */
+    def strikes: Int
+  }
+
+  final private class Rule(val fault: Fault, times: Int, matching: HttpMessage => Boolean)
+      extends Harm {
+    private var taken = 0
+    override def strikes: Int = synchronized(taken)
+    def takes(request: HttpMessage): Boolean = synchronized {
+      val isTaken = taken < times && matching(request)
+      if (isTaken) taken += 1
+      isTaken
+    }
+  }
+
+  private def send(client: Socket, message: HttpMessage): Unit =
+    sendPart(client, message, message.body.length)
+
+  private def sendPart(client: Socket, message: HttpMessage, bytes: Int): Unit = {
+    val out = client.getOutputStream
+    out.write(message.withHeader("Connection", "close").head ++ message.body.take(bytes))
+    out.flush()
+  }
+
+  private def error(status: Int, code: String, headers: Seq[String]): HttpMessage = {
+    val body = s"<?xml version=\"1.0\"?><Error><Code>$code</Code><Message>by test</Message></Error>"
+    val pairs = headers.map(_.split(": ", 2)).map(pair => pair(0) -> pair(1))
+    HttpMessage(s"HTTP/1.1 $status $code", pairs :+ ("Content-Type" -> "application/xml"), Array())
+      .withBody(body.getBytes(ISO_8859_1))
+  }
+
+  private def readMessage(in: InputStream, isBodiless: Boolean = false): Option[HttpMessage] =
+    readLine(in).map { first =>
+      val headers = Iterator
+        .continually(readLine(in).getOrElse(""))
+        .takeWhile(_.nonEmpty)
+        .map(_.split(":", 2))
+        .map(pair => pair(0) -> pair(1).trim)
+        .toSeq
+      val message = HttpMessage(first, headers, Array.emptyByteArray)
+      if (isBodiless) message else readBody(in, message)
+    }
+
+  private def readBody(in: InputStream, message: HttpMessage): HttpMessage =
+    (message.header("Content-Length"), message.header("Transfer-Encoding")) match {
+      case (Some(length), _) => message.copy(body = in.readNBytes(length.toInt))
+      case (None, Some(_))   =>
+        message.without("Transfer-Encoding").withBody(readChunks(in))
+      // An answer may end with its connection; a request cannot.
+      case _ if message.first.startsWith("HTTP/") => message.withBody(in.readAllBytes())
+      case _                                      => message
+    }
+
+  private def readChunks(in: InputStream): Array[Byte] =
+    Iterator
+      .continually(Integer.parseInt(readLine(in).getOrElse("0").trim, 16))
+      .takeWhile(_ > 0)
+      .map { size =>
+        val chunk = in.readNBytes(size)
+        readLine(in)
+        chunk
+      }
+      .foldLeft(Array.emptyByteArray)(_ ++ _)
+
+  private def readLine(in: InputStream): Option[String] = {
+    val line = Iterator.continually(in.read()).takeWhile(b => b >= 0 && b != '\n').map(_.toByte)
+    val bytes = line.toArray
+    if (bytes.isEmpty) None else Some(new String(bytes, ISO_8859_1).stripSuffix("\r"))
+  }
+}

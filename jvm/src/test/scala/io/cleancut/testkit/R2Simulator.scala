@@ -1,0 +1,39 @@
+package io.cleancut.testkit
+
+import java.nio.file.{Files, Path, StandardCopyOption}
+
+import scala.util.Using
+
+/** Cloudflare's simulator of R2, as `make stores` installs it. */
+final class R2Simulator private (server: ServerProcess, directory: Path) extends AutoCloseable {
+  def port: Int = server.port
+
+  override def close(): Unit = {
+    server.close()
+    TestDirectory.delete(directory)
+  }
+}
+
+object R2Simulator {
+  val EndpointPath = "/cdn-cgi/local/r2/s3"
+  val AccessKey = "access"
+  val SecretKey = "secret"
+  val Bucket = "bucket"
+
+  /** Where miniflare is installed, and the program of Node. */
+  private def installed: Path = Path.of(System.getenv("CLEANCUT_R2_SIMULATOR")).toAbsolutePath
+  private def node: String = System.getenv("CLEANCUT_NODE")
+
+  def start(): R2Simulator = {
+    val directory = Files.createTempDirectory("r2")
+    val script = directory.resolve("r2-simulator.mjs")
+    Using.resource(getClass.getResourceAsStream("/r2-simulator.mjs")) { in =>
+      Files.copy(in, script, StandardCopyOption.REPLACE_EXISTING)
+    }
+    val port = ServerProcess.freePort()
+    val data = directory.resolve("data").toString
+    val command = Seq(node, script.toString, installed.toString, port.toString, data) ++
+      Seq(Bucket, AccessKey, SecretKey)
+    new R2Simulator(ServerProcess.start(command, port)(directory.resolve("log")), directory)
+  }
+}
