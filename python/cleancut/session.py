@@ -13,6 +13,8 @@ from cleancut.errors import error_of
 from cleancut.settings import (
     EXTENSION_CLASS,
     EXTENSIONS_KEY,
+    FILE_MANAGER_CLASS,
+    FILE_MANAGER_KEY,
     NOT_GIVEN,
     PROVIDER_CLASS,
     PROVIDER_KEY,
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _JARS_KEY = "spark.jars"
-_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 def configure(
@@ -137,12 +138,12 @@ def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:
             f"{PROVIDER_KEY} is set in {provider[1]}, and Spark runs no query in real-time mode "
             f"then: remove it there."
         )
-    for key in (_FILE_MANAGER, f"spark.hadoop.{_FILE_MANAGER}"):
+    for key in (FILE_MANAGER_KEY, f"spark.hadoop.{FILE_MANAGER_KEY}"):
         manager = conf.get(key)
-        if manager is not None:
+        if manager is not None and manager[0] != FILE_MANAGER_CLASS:
             yield (
-                f"{key} is {manager[0]} in {manager[1]}, and Cleancut is made for Spark's default: "
-                f"remove it there."
+                f"{key} is {manager[0]} in {manager[1]}, and Cleancut has a file manager of its "
+                f"own: remove it there."
             )
 
 

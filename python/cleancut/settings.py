@@ -11,6 +11,8 @@ PROVIDER_CLASS = "io.cleancut.CleancutStateStoreProvider"
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 EXTENSION_CLASS = "io.cleancut.CleancutExtensions"
 EXTENSIONS_KEY = "spark.sql.extensions"
+FILE_MANAGER_CLASS = "io.cleancut.CleancutCheckpointFileManager"
+FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
 
 _DURATION = re.compile(r"([0-9]{1,12})\s*(h|m|s|ms)")
@@ -202,7 +204,7 @@ class Settings:
 
     def confs(self) -> dict[str, str]:
         """The configuration of a session with the provider and the options that were given."""
-        confs = {EXTENSIONS_KEY: EXTENSION_CLASS}
+        confs = {EXTENSIONS_KEY: EXTENSION_CLASS, FILE_MANAGER_KEY: FILE_MANAGER_CLASS}
         if self.real_time_mode is not True:
             confs = {PROVIDER_KEY: PROVIDER_CLASS} | confs
         for option in OPTIONS:

@@ -13,6 +13,7 @@ from cleancut.errors import error_of
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 LEVEL = "spark.sql.streaming.stateStore.cleancut.compressionLevel"
 
 
@@ -42,6 +43,8 @@ def test_conf_prints_arguments_that_a_shell_takes(
         "--conf",
         "spark.sql.extensions=io.cleancut.CleancutExtensions",
         "--conf",
+        f"{MANAGER}=io.cleancut.CleancutCheckpointFileManager",
+        "--conf",
         f"{LEVEL}=-3",
     ]
 
@@ -52,6 +55,7 @@ def test_conf_prints_properties_and_json(capsys: pytest.CaptureFixture[str], jar
         "spark.jars": jar,
         PROVIDER: "io.cleancut.CleancutStateStoreProvider",
         "spark.sql.extensions": "io.cleancut.CleancutExtensions",
+        MANAGER: "io.cleancut.CleancutCheckpointFileManager",
     }
     assert dict(line.split(" ", 1) for line in properties.splitlines()) == confs
     _, out, _ = run(capsys, "conf", "--format", "json")
@@ -65,6 +69,7 @@ def test_conf_for_real_time_mode_names_no_provider(
     assert json.loads(out) == {
         "spark.jars": jar,
         "spark.sql.extensions": "io.cleancut.CleancutExtensions",
+        MANAGER: "io.cleancut.CleancutCheckpointFileManager",
         "spark.sql.streaming.stateStore.cleancut.realTimeMode": "true",
     }
 

@@ -22,6 +22,7 @@ EXTENSION = "io.cleancut.CleancutExtensions"
 EXTENSIONS = "spark.sql.extensions"
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
+ALWAYS = {EXTENSIONS: EXTENSION, MANAGER: "io.cleancut.CleancutCheckpointFileManager"}
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +56,7 @@ def refused(made: Any, error_id: str, **given: Any) -> str:
 def test_jar_provider_and_extension_are_set_and_the_builder_comes_back() -> None:
     made = builder()
     assert cleancut.configure(made) is made
-    assert options(made) == {"spark.jars": JAR, PROVIDER_KEY: PROVIDER, EXTENSIONS: EXTENSION}
+    assert options(made) == {"spark.jars": JAR, PROVIDER_KEY: PROVIDER, **ALWAYS}
 
 
 def test_options_become_keys() -> None:
@@ -68,7 +69,7 @@ def test_real_time_mode_takes_the_place_of_the_provider() -> None:
     made = cleancut.configure(builder(), real_time_mode=True)
     assert options(made) == {
         "spark.jars": JAR,
-        EXTENSIONS: EXTENSION,
+        **ALWAYS,
         f"{PREFIX}realTimeMode": "true",
     }
 
@@ -182,6 +183,11 @@ def test_a_foreign_file_manager_is_refused_by_name(key: str) -> None:
     text = refused(builder(**{key: "com.example.Manager"}), "CLEANCUT_CONF_INVALID")
     assert f"{key} is com.example.Manager in the builder" in text
     assert "remove it there" in text
+
+
+def test_the_own_file_manager_may_be_named_before() -> None:
+    named = builder(**{MANAGER: "io.cleancut.CleancutCheckpointFileManager"})
+    assert options(cleancut.configure(named))[MANAGER] == ALWAYS[MANAGER]
 
 
 def test_all_problems_come_in_one_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ def test_the_options_are_the_keys_of_the_jvm() -> None:
 CONFS = {
     "spark.sql.streaming.stateStore.providerClass": "io.cleancut.CleancutStateStoreProvider",
     "spark.sql.extensions": "io.cleancut.CleancutExtensions",
+    "spark.sql.streaming.checkpointFileManagerClass": "io.cleancut.CleancutCheckpointFileManager",
 }
 
 
@@ -64,8 +65,8 @@ def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:
 
 def test_real_time_mode_is_asked_for_without_the_provider() -> None:
     key = "spark.sql.streaming.stateStore.cleancut.realTimeMode"
-    extensions = {"spark.sql.extensions": "io.cleancut.CleancutExtensions"}
-    assert Settings(real_time_mode=True).confs() == extensions | {key: "true"}
+    others = {k: v for k, v in CONFS.items() if not k.endswith("providerClass")}
+    assert Settings(real_time_mode=True).confs() == others | {key: "true"}
     assert Settings(real_time_mode=False).confs() == CONFS | {key: "false"}
     assert conf_problems({key: " TRUE"}) == []
     assert conf_problems({key: "1"}) == [f"{key} must be true or false, not '1'."]

@@ -4,7 +4,6 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
 import io.cleancut.files.FileManagers
 
@@ -28,7 +27,8 @@ class CleancutCheckpointFileManager(path: Path, hadoopConf: Configuration)
   override def createAtomic(
       path: Path,
       overwriteIfPossible: Boolean
-  ): CancellableFSDataOutputStream = files.createAtomic(path, overwriteIfPossible)
+  ): CheckpointFileManager.CancellableFSDataOutputStream =
+    files.createAtomic(path, overwriteIfPossible)
 
   override def open(path: Path): FSDataInputStream = files.open(path)
 

@@ -5,7 +5,6 @@ import java.io.FileNotFoundException
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
 import io.cleancut.Clock
 import io.cleancut.error.Errors
@@ -33,7 +32,7 @@ final private[cleancut] class ObjectFileManager(
   override def createAtomic(
       path: Path,
       overwriteIfPossible: Boolean
-  ): CancellableFSDataOutputStream =
+  ): CheckpointFileManager.CancellableFSDataOutputStream =
     new ObjectFile(new ObjectOutput(store, key(path), overwriteIfPossible, path, clock))
 
   override def open(path: Path): FSDataInputStream =
@@ -98,6 +97,7 @@ final private[cleancut] class ObjectFileManager(
 }
 
 /** An object that is being written, in Spark's words. */
-final private class ObjectFile(output: ObjectOutput) extends CancellableFSDataOutputStream(output) {
+final private class ObjectFile(output: ObjectOutput)
+    extends CheckpointFileManager.CancellableFSDataOutputStream(output) {
   override def cancel(): Unit = output.cancel()
 }

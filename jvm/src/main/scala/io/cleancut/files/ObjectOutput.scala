@@ -51,7 +51,7 @@ final private class ObjectOutput(
   override def close(): Unit = if (!isDone) {
     isDone = true
     upload match {
-      case None => writeWhole(buffer.toByteArray)
+      case None        => writeWhole(buffer.toByteArray)
       case Some(begun) =>
         try {
           if (buffer.size > 0) send(begun)

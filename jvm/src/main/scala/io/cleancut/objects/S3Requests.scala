@@ -199,7 +199,7 @@ private[objects] object S3Requests {
       maxLength: Int
   ): Piece = within(answer, bytes, offset, maxLength) match {
     case RangeResult.TooShort(sizeBytes) => Piece(offset, bytes, sizeBytes)
-    case _ =>
+    case _                               =>
       val ContentRange(_, _, size) = answer.contentRange: @unchecked
       Piece(offset, bytes, size.toLong)
   }

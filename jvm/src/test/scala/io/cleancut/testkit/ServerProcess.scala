@@ -16,8 +16,8 @@ final class ServerProcess private (process: Process, log: Path, val port: Int)
 
   /** Ends it as a crash would, with the processes that it has started. */
   def kill(): Unit = {
-    // A launcher may stand between us and the server. Listed first, since who has lost its parent is
-    // nobody's descendant.
+    // A launcher may stand between us and the server. Listed first, since who has lost its parent
+    // is nobody's descendant.
     val all = descendants
     process.destroyForcibly().waitFor()
     all.foreach(_.destroyForcibly())

@@ -1,0 +1,133 @@
+package io.cleancut.e2e
+
+import java.nio.file.{Files, Path}
+import java.sql.Timestamp
+
+import scala.collection.mutable
+import scala.util.Random
+
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.functions.{count, max, sum}
+import org.apache.spark.sql.streaming.Trigger
+
+import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
+import io.cleancut.objects.{ObjectPrefix, S3TestStore}
+import io.cleancut.testkit.S3ProxyServer
+
+/**
+ * A query whose checkpoint location is on an object store, in a cluster with processes of its own
+ * that know no Hadoop file system for the scheme. Its executors run the packaged jar.
+ */
+class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
+  import CheckpointOnS3Suite._
+
+  private var server: S3ProxyServer = _
+  private val home = Files.createTempDirectory("cleancut-s3")
+  private val events = Files.createDirectory(home.resolve("events"))
+
+  override protected def beforeAll(): Unit = server = S3ProxyServer.start()
+
+  override protected def afterAll(): Unit = server.close()
+
+  private def session(): SparkSession = SparkSession
+    .builder()
+    .master("local-cluster[2,1,1024]")
+    .config("spark.driver.host", "127.0.0.1")
+    .config("spark.ui.enabled", "false")
+    .config("spark.jars", System.getProperty("cleancut.test.jar"))
+    .config("spark.executor.extraJavaOptions", Credentials)
+    .config("spark.sql.shuffle.partitions", "3")
+    .config("spark.sql.session.timeZone", "UTC")
+    .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
+    .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
+    .config(s"$State.minDeltasForSnapshot", "2")
+    .config(s"$State.maintenanceInterval", "500ms")
+    .config("spark.sql.streaming.minBatchesToRetain", "3")
+    .config(s"$State.cleancut.endpoint", server.endpoint)
+    .config(s"$State.cleancut.region", "us-east-1")
+    .config(s"$State.cleancut.pathStyle", "true")
+    .getOrCreate()
+
+  /** One run, which begins with what the bucket holds and ends when all files are taken. */
+  private def run(
+      location: String,
+      found: mutable.Map[String, String]
+  )(query: DataFrame => DataFrame): Long = {
+    val spark = session()
+    try {
+      val input = spark.readStream
+        .schema(Schema)
+        .option("maxFilesPerTrigger", 1)
+        .json(events.toString)
+        .withWatermark("ts", "5 seconds")
+      val running = query(input).writeStream
+        .outputMode("update")
+        .option("checkpointLocation", location)
+        .foreachBatch { (batch: DataFrame, _: Long) =>
+          batch.collect().foreach(row => found(row.get(0).toString) = row.toString)
+        }
+        .trigger(Trigger.AvailableNow())
+        .start()
+      running.awaitTermination()
+      running.lastProgress.batchId
+    } finally spark.stop()
+  }
+
+  test("a query goes on in another cluster with the bucket as the only survivor") {
+    val location = s"s3://${S3ProxyServer.Bucket}/queries/totals"
+    val found = mutable.Map.empty[String, String]
+    val last = for (files <- Seq(0 until 3, 3 until 4, 4 until 7)) yield {
+      files.foreach(write(events, _))
+      run(location, found)(_.groupBy("key").agg(count("*"), sum("value"), max("ts")))
+    }
+    assert(last == last.distinct.sorted, "a run began anew")
+    val spark = session()
+    try {
+      val batch = spark.read.schema(Schema).json(events.toString)
+      val expected = batch
+        .groupBy("key")
+        .agg(count("*"), sum("value"), max("ts"))
+        .collect()
+        .map(row => row.get(0).toString -> row.toString)
+        .toMap
+      assert(found.toMap == expected)
+      assert(expected.size > 20)
+    } finally spark.stop()
+    val objects = list("queries/totals/")
+    info(s"${objects.size} objects, epochs to ${last.last}")
+    assert(objects.exists(_.startsWith("commits/")))
+    assert(objects.exists(name => name.startsWith("cleancut/stores/") && name.endsWith(".base")))
+  }
+
+  test("old entries of the logs are deleted") {
+    val kept = list("queries/totals/").filter(_.startsWith("offsets/"))
+    assert(kept.nonEmpty && kept.size < 7, kept)
+  }
+
+  private def list(prefix: String): Seq[String] = {
+    val store = S3TestStore.open(server.endpoint, s"s3://${S3ProxyServer.Bucket}")
+    try store.list(ObjectPrefix(prefix)).map(_.key.name.stripPrefix(prefix)).toSeq.sorted
+    finally store.close()
+  }
+}
+
+object CheckpointOnS3Suite {
+  private val State = "spark.sql.streaming.stateStore"
+  private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+  private val Schema = "key long, ts timestamp, value long"
+  private val Credentials =
+    s"-Daws.accessKeyId=${S3ProxyServer.AccessKey} -Daws.secretAccessKey=${S3ProxyServer.SecretKey}"
+
+  private def write(directory: Path, file: Int): Unit = {
+    val random = new Random(4100L + file)
+    val lines = Seq.fill(200) {
+      val at = new Timestamp(file * 10000L + random.nextInt(10000)).toInstant
+      s"""{"key":${random.nextInt(40)},"ts":"$at","value":${random.nextInt(100)}}"""
+    }
+    Files.writeString(directory.resolve(f"$file%05d.json"), lines.mkString("\n"))
+    ()
+  }
+}
