@@ -37,7 +37,7 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
   private var sink = 0L
 
   def run(): Unit = {
-    val provider = subject.open(directory)
+    val provider = subject.open(directory.resolve("operations"))
     bulkLoad(provider)
     repeated {
       operationsRound(provider)
@@ -46,15 +46,25 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
     writtenBytes(provider)
     repeated(emptyBatch(provider))
     repeated(aborted(provider))
-    provider.doMaintenance()
-    loads("load: the base alone")
-    version = batch(provider)
-    loads("load: the base and a delta of 10 k")
-    for (_ <- 0 until 8) version = batch(provider)
-    loads("load: the base and nine deltas of 10 k")
     provider.close()
+    loads()
     measured.print()
     println(s"# $sink")
+  }
+
+  /** On a store of its own, whose history is short. */
+  private def loads(): Unit = {
+    val place = directory.resolve("loads")
+    val provider = subject.open(place)
+    version = 0L
+    bulkLoad(provider)
+    provider.doMaintenance()
+    load("load: the base alone", place)
+    version = batch(provider)
+    load("load: the base and a delta of 10 k", place)
+    for (_ <- 0 until 8) version = batch(provider)
+    load("load: the base and nine deltas of 10 k", place)
+    provider.close()
   }
 
   private def bulkLoad(provider: StateStoreProvider): Unit = {
@@ -125,8 +135,8 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
   }
 
   /** Opens the version as a fresh executor would, again and again. */
-  private def loads(name: String): Unit = repeated {
-    val provider = subject.open(directory)
+  private def load(name: String, place: Path): Unit = repeated {
+    val provider = subject.open(place)
     var store: StateStore = null
     time(name) { store = provider.getStore(version) }
     store.abort()
