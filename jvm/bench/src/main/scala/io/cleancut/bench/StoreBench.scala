@@ -42,6 +42,8 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
     repeated {
       operationsRound(provider)
       batchRound(provider)
+      // As the background thread would: without it the history would grow with the rounds.
+      provider.doMaintenance()
     }
     writtenBytes(provider)
     repeated(emptyBatch(provider))
