@@ -78,7 +78,7 @@ chaos: $(JAR)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUN
 test: setup check-python  ## check and all tests; installs what it needs
 	$(SBT) $(SBT_CHECK) $(SBT_JARS)
 	@touch $(JAR)
-	$(MAKE) --jobs=2 --output-sync=line test-jvm test-python
+	$(MAKE) --jobs=2 test-jvm test-python
 
 .PHONY: test-jvm test-python
 test-jvm:
