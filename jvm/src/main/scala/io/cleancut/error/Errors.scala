@@ -150,6 +150,28 @@ object Errors {
   def objectLocationInvalid(location: String, detail: String): CleancutException =
     make("CLEANCUT_OBJECT_LOCATION_INVALID")("location" -> location, "detail" -> detail)
 
+  def cutDamaged(path: String, detail: String): CleancutException =
+    make("CLEANCUT_CUT_DAMAGED")("path" -> path, "detail" -> detail)
+
+  /** @param owner as its note says */
+  def fenced(location: String, epoch: Long, owner: String): CleancutException =
+    make("CLEANCUT_FENCED")("location" -> location, "epoch" -> epoch, "owner" -> owner)
+
+  def epochIncomplete(location: String, epoch: Long, stores: String): CleancutException =
+    make("CLEANCUT_EPOCH_INCOMPLETE")("location" -> location, "epoch" -> epoch, "stores" -> stores)
+
+  def coordinatorUnreachable(
+      location: String,
+      frame: String,
+      detail: String,
+      cause: Throwable = null
+  ): CleancutException =
+    make("CLEANCUT_COORDINATOR_UNREACHABLE", cause)(
+      "location" -> location,
+      "frame" -> frame,
+      "detail" -> detail
+    )
+
   private def make(
       id: String,
       cause: Throwable = null

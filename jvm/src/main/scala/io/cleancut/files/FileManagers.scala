@@ -1,7 +1,9 @@
 package io.cleancut.files
 
+import java.nio.charset.StandardCharsets.UTF_8
+
 import scala.jdk.CollectionConverters._
-import scala.util.Using
+import scala.util.{Try, Using}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path, UnsupportedFileSystemException}
@@ -11,25 +13,65 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{
   FileContextBasedCheckpointFileManager,
   FileSystemBasedCheckpointFileManager
 }
+import org.apache.spark.sql.execution.streaming.state.cleancut.SparkGate
 
 import io.cleancut.Clock
 import io.cleancut.conf.{Keys, ObjectStoreSettings, Settings}
-import io.cleancut.objects.{BucketPath, ObjectStores, WriteProbe}
+import io.cleancut.cuts.CutArchive
+import io.cleancut.objects.{BucketPath, ObjectStore, ObjectStores, RootedStore, WriteProbe}
 
 /** Chooses how the files at a path are reached. */
 private[cleancut] object FileManagers {
+  private val EpochsToKeepKey = "spark.sql.streaming.minBatchesToRetain"
+  private val DefaultEpochsToKeep = 100
 
   /**
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CONF_INVALID, CLEANCUT_OBJECT_LOCATION_INVALID
    */
   def open(path: Path, hadoopConf: Configuration): CheckpointFileManager =
-    if (path.toUri.getScheme == BucketPath.Scheme) {
-      val settings = Settings.from(settingsIn(hadoopConf)).objectStore
-      val bucket = BucketPath.parse(path.toString).bucket
-      val store = SharedStores.ofBucket(bucket, settings)
-      new ObjectFileManager(path, store, () => probe(path, settings), Clock.System)
-    } else sparks(path, hadoopConf)
+    if (path.toUri.getScheme == BucketPath.Scheme) ofBucket(path, hadoopConf)
+    else sparks(path, hadoopConf)
+
+  /** A checkpoint location, one of the logs in it, or anything else that Spark keeps there. */
+  private def ofBucket(path: Path, hadoopConf: Configuration): CheckpointFileManager = {
+    val settings = Settings.from(settingsIn(hadoopConf)).objectStore
+    val store = SharedStores.ofBucket(BucketPath.parse(path.toString).bucket, settings)
+    def keep = hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep)
+    path.getName match {
+      case CheckpointLogs.Offsets =>
+        val location = path.getParent.toString
+        new ObjectFileManager(path, store, () => (), Clock.System) {
+          override protected def written(file: Path, bytes: Array[Byte]): Unit =
+            Try(file.getName.toLong).foreach { epoch =>
+              CheckpointLogs.wroteOffsets(location, epoch, new String(bytes, UTF_8))
+            }
+        }
+      case CheckpointLogs.Commits =>
+        val files = new ObjectFileManager(path, store, () => (), Clock.System)
+        val (archive, logs) = cutsOf(path.getParent, store, settings, keep)
+        val gate = new SparkGate(path.getParent.toString, archive, logs)
+        new CommitsView(path, files, archive, gate)
+      case _ =>
+        def start(): Unit = {
+          probe(path, settings)
+          val (archive, logs) = cutsOf(path, store, settings, keep)
+          SparkGate.serve(path.toString, archive, logs)
+        }
+        new ObjectFileManager(path, store, () => start(), Clock.System)
+    }
+  }
+
+  private def cutsOf(
+      checkpoint: Path,
+      store: ObjectStore,
+      settings: ObjectStoreSettings,
+      keep: Int
+  ): (CutArchive, CheckpointLogs) = {
+    val below = new RootedStore(store, BucketPath.parse(checkpoint.toString).prefix)
+    val root = SharedStores.rootOf(checkpoint, settings).get
+    (new CutArchive(root, Clock.System), new CheckpointLogs(checkpoint.toString, below, keep))
+  }
 
   private def probe(path: Path, settings: ObjectStoreSettings): Unit =
     Using.resource(ObjectStores.open(path.toString, settings, new Configuration, Clock.System)) {

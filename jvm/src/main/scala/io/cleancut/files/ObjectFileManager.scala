@@ -22,7 +22,7 @@ import io.cleancut.objects._
  * @param probe
  *   refuses a store that would not keep what it was given
  */
-final private[cleancut] class ObjectFileManager(
+private[cleancut] class ObjectFileManager(
     root: Path,
     store: ObjectStore,
     probe: () => Unit,
@@ -33,7 +33,12 @@ final private[cleancut] class ObjectFileManager(
       path: Path,
       overwriteIfPossible: Boolean
   ): CheckpointFileManager.CancellableFSDataOutputStream =
-    new ObjectFile(new ObjectOutput(store, key(path), overwriteIfPossible, path, clock))
+    new ObjectFile(
+      new ObjectOutput(store, key(path), overwriteIfPossible, path, clock, written(path, _))
+    )
+
+  /** Called when a file that is small enough for one request has appeared. */
+  protected def written(path: Path, bytes: Array[Byte]): Unit = ()
 
   override def open(path: Path): FSDataInputStream =
     new FSDataInputStream(ObjectInput.open(store, key(path)).getOrElse {

@@ -14,13 +14,16 @@ import io.cleancut.objects._
  * @param mayReplace
  *   whether an object of this name may be there. If not, one request decides between several
  *   writers; of an object in parts no store decides that, so a look before the first part has to do
+ * @param written
+ *   called with what was written by one request
  */
 final private class ObjectOutput(
     store: ObjectStore,
     key: ObjectKey,
     mayReplace: Boolean,
     path: Path,
-    clock: Clock
+    clock: Clock,
+    written: Array[Byte] => Unit
 ) extends OutputStream {
   import ObjectOutput._
 
@@ -70,13 +73,15 @@ final private class ObjectOutput(
     upload.foreach(_.abort())
   }
 
-  private def writeWhole(body: Array[Byte]): Unit =
+  private def writeWhole(body: Array[Byte]): Unit = {
     if (mayReplace) store.put(key, body)
     else
       store.create(key, body, token) match {
         case CreateResult.Created   => ()
         case CreateResult.Exists(_) => throw alreadyThere
       }
+    written(body)
+  }
 
   private def sendPart(): Unit = {
     if (upload.isEmpty) {

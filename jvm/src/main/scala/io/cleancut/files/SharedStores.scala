@@ -3,16 +3,18 @@ package io.cleancut.files
 import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 
 import io.cleancut.Clock
 import io.cleancut.conf.ObjectStoreSettings
-import io.cleancut.objects.{BucketPath, ObjectStore, ObjectStores}
+import io.cleancut.format.StoreLayout
+import io.cleancut.objects.{BucketPath, ObjectStore, ObjectStores, RootedStore}
 
 /**
  * The stores of this JVM, one for each bucket and way to reach it. Spark makes a file manager for
  * every log and every state store, and closes none of them; connections are worth more than that.
  */
-private[cleancut] object SharedStores {
+object SharedStores {
   final private case class Way(bucket: String, settings: ObjectStoreSettings)
 
   private val open = new ConcurrentHashMap[Way, ObjectStore]
@@ -29,4 +31,13 @@ private[cleancut] object SharedStores {
           Clock.System
         )
     )
+
+  /** What lies below a query's own directory, where its checkpoint location is in a bucket. */
+  def rootOf(checkpoint: Path, settings: ObjectStoreSettings): Option[ObjectStore] =
+    if (checkpoint.toUri.getScheme != BucketPath.Scheme) None
+    else {
+      val path = BucketPath.parse(checkpoint.toString)
+      val prefix = s"${path.prefix}${StoreLayout.RootName}/"
+      Some(new RootedStore(ofBucket(path.bucket, settings), prefix))
+    }
 }

@@ -1,11 +1,16 @@
 package io.cleancut.format
 
 /** What a frame holds: the changes of one epoch, or all live rows. */
-sealed abstract class FrameKind(val code: Byte, val extension: String)
+sealed abstract class FrameKind(val code: Byte, val extension: String) extends Serializable
 
 object FrameKind {
   case object Delta extends FrameKind(1, "delta")
   case object Base extends FrameKind(2, "base")
 
   val all: Seq[FrameKind] = Seq(Delta, Base)
+
+  /** By its extension; throws `IllegalArgumentException` where there is none. */
+  def named(extension: String): FrameKind = all
+    .find(_.extension == extension)
+    .getOrElse(throw new IllegalArgumentException(s"unknown kind of frame: $extension"))
 }

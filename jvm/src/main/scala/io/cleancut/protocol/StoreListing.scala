@@ -22,6 +22,9 @@ final case class StoreListing(
   def at(number: Long): Seq[StateVersion] = byNumber.getOrElse(number, Nil)
 
   def latest: Option[Long] = byNumber.keys.maxOption
+
+  def and(other: StoreListing): StoreListing =
+    StoreListing(bases ++ other.bases, deltas ++ other.deltas, temporaries ++ other.temporaries)
 }
 
 object StoreListing {

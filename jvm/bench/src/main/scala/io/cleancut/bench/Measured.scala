@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 /** The rounds of a benchmark in one JVM and the figures that they gave. */
 final class Measured(rounds: Int) {
-  private val WarmUps = 10
+  private val WarmUps = 5
   private val lines = mutable.ArrayBuffer.empty[String]
   private var current = 0
 

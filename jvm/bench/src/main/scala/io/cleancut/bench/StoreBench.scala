@@ -41,31 +41,34 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
     bulkLoad(provider)
     repeated {
       operationsRound(provider)
-      batchRound(provider)
       // As the background thread would: without it the history would grow with the rounds.
       provider.doMaintenance()
     }
-    writtenBytes(provider)
-    repeated(emptyBatch(provider))
-    repeated(aborted(provider))
     provider.close()
-    loads()
+    shortHistory()
     measured.print()
     println(s"# $sink")
   }
 
-  /** On a store of its own, whose history is short. */
-  private def loads(): Unit = {
+  /**
+   * What depends on how many epochs lie behind the last snapshot, on a store of its own: RocksDB
+   * replays its changelog since then, whatever the operations above have put there.
+   */
+  private def shortHistory(): Unit = {
     val place = directory.resolve("loads")
     val provider = subject.open(place)
     version = 0L
     bulkLoad(provider)
     provider.doMaintenance()
     load("load: the base alone", place)
-    version = batch(provider)
+    writtenBytes(provider, place)
     load("load: the base and a delta of 10 k", place)
+    repeated(aborted(provider))
     for (_ <- 0 until 8) version = batch(provider)
     load("load: the base and nine deltas of 10 k", place)
+    repeated(batchRound(provider))
+    repeated(iterated(provider))
+    repeated(emptyBatch(provider))
     provider.close()
   }
 
@@ -80,8 +83,6 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
 
   private def operationsRound(provider: StateStoreProvider): Unit = {
     val store = provider.getStore(version)
-    val walks = Math.max(1, operations / keys)
-    per("iterate, a row", keys * walks)((0 until walks).foreach(_ => iterate(store)))
     val existing = Array.fill(operations)(random.nextLong(keys.toLong))
     val fresh = Array.tabulate(operations)(i => keys.toLong * 2 + i)
     per("get existing", operations)(existing.foreach(k => get(store, k)))
@@ -92,6 +93,7 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
     version = store.commit()
   }
 
+  /** Epochs of one size, as those of a query. */
   private def batchRound(provider: StateStoreProvider): Unit = {
     var store: StateStore = null
     time("batch: total") {
@@ -106,6 +108,14 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
       time("batch: commit of 10 k") { version = store.commit() }
     }
     time("batch: metrics")(sink += store.metrics.numKeys)
+    provider.doMaintenance()
+  }
+
+  private def iterated(provider: StateStoreProvider): Unit = {
+    val store = provider.getStore(version)
+    val walks = Math.max(1, operations / keys)
+    per("iterate, a row", keys * walks)((0 until walks).foreach(_ => iterate(store)))
+    store.abort()
   }
 
   private def batch(provider: StateStoreProvider): Long = {
@@ -114,10 +124,10 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
     store.commit()
   }
 
-  private def writtenBytes(provider: StateStoreProvider): Unit = {
-    val before = Directories.bytesBelow(directory)
+  private def writtenBytes(provider: StateStoreProvider, place: Path): Unit = {
+    val before = Directories.bytesBelow(place)
     version = batch(provider)
-    val written = Directories.bytesBelow(directory) - before
+    val written = Directories.bytesBelow(place) - before
     // In thousandths, since records are whole numbers.
     record("bytes written per changed byte, 1/1000", written * 1000 / (changes * Rows.PairBytes))
   }

@@ -268,7 +268,7 @@ final private[cleancut] class LogStateStore(
 
   /** The file of this commit, and what writes it while the task works. */
   final private class Delta extends DeltaWriter.Frames {
-    var file: PendingFile = context.files.create(target, FrameKind.Delta)
+    var file: PendingFrame = context.files.create(target, FrameKind.Delta)
     val writer: DeltaWriter = log.deltaTo(this)
     private var frame: FrameWriter = _
 

@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.cleancut.Clock
 import io.cleancut.error.Errors
-import io.cleancut.protocol.{BasePlan, Retention}
+import io.cleancut.protocol.BasePlan
 
 /**
  * Spark's contract for a state store provider, over a [[io.cleancut.engine.StateLog]] for each
@@ -162,9 +162,7 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
       if (keepFrom > 0 && keepFrom - cleanedTo >= Math.max(conf.minVersionsToDelete, 1L)) {
         val limit = conf.maxVersionsToDeletePerMaintenance
         val maxNumbers = if (limit < 0) Int.MaxValue else limit
-        val garbage = Retention.garbage(context.files.list(), keepFrom, maxNumbers)
-        garbage.foreach(g => context.files.delete(g.name))
-        if (garbage.map(_.number).distinct.size < maxNumbers) cleanedTo = keepFrom
+        if (context.files.deleteBefore(keepFrom, maxNumbers)) cleanedTo = keepFrom
       }
     }
   }
@@ -183,15 +181,17 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
   override def logName: String = classOf[LogStateStoreProvider].getName
 
   private def openForWrite(request: WriteRequest, stay: StoreStay): LogStateStore = {
+    val opened = context.files.open(request.version, request.baseId)
     val log =
-      if (request.withoutDelta) versions.openEmpty(request.version, request.baseId)
-      else versions.openForWrite(request.version, request.baseId)
+      if (request.withoutDelta) versions.openEmpty(request.version, opened.accepted)
+      else versions.openForWrite(request.version, opened.accepted)
     stay.keep(log)
-    new LogStateStore(context, versions, stay, log, request)
+    val withBase = request.withBase || opened.needsBase
+    new LogStateStore(context, versions, stay, log, request.copy(withBase = withBase))
   }
 
   private def openForRead(version: Long, id: Option[String], stay: StoreStay): LogReadStateStore = {
-    val (log, read) = versions.openForRead(version, id)
+    val (log, read) = versions.openForRead(version, context.files.accepted(version, id))
     stay.keep(log)
     new LogReadStateStore(context, stay, log, read)
   }

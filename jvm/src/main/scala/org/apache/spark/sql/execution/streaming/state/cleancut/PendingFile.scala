@@ -1,6 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import java.io.OutputStream
 import java.util.concurrent.{ExecutionException, Executors}
 
 import scala.util.control.NonFatal
@@ -14,7 +13,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
  */
 final private[cleancut] class PendingFile(
     create: () => CheckpointFileManager.CancellableFSDataOutputStream
-) extends OutputStream {
+) extends PendingFrame {
   private val creation = PendingFile.threads.submit(() => create())
   private var buffer = new Array[Byte](PendingFile.InitialBytes)
   private var buffered = 0
@@ -36,13 +35,13 @@ final private[cleancut] class PendingFile(
   }
 
   /** Makes the file appear. */
-  def commit(): Unit = {
+  override def commit(): Unit = {
     if (file == null) spill()
     file.close()
   }
 
   /** Leaves nothing behind. A file that could not even be created left nothing. */
-  def cancel(): Unit =
+  override def cancel(): Unit =
     if (file != null) file.cancel()
     else
       PendingFile.threads.execute { () =>

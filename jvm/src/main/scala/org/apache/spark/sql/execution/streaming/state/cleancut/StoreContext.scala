@@ -16,6 +16,7 @@ import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.Settings
 import io.cleancut.engine.{KeyOrder, Memory, MemoryAccount, Record, StateLog, Table}
 import io.cleancut.error.Errors
+import io.cleancut.files.SharedStores
 import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
 
 /** What Spark hands to `StateStoreProvider.init`. */
@@ -43,12 +44,16 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
   val store: StoreId =
     StoreId(request.id.operatorId, request.id.partitionId, request.id.storeName)
 
-  val files: StoreFiles = new StoreFiles(
-    store,
-    StoreFiles.checkpointOf(request.id.checkpointRootLocation),
-    request.id.storeCheckpointLocation(),
-    request.hadoopConf
-  )
+  val files: FrameFiles = {
+    val checkpoint = StoreFiles.checkpointOf(request.id.checkpointRootLocation)
+    val sparkDirectory = request.id.storeCheckpointLocation()
+    val ofStore = new StoreFiles(store, checkpoint, sparkDirectory, request.hadoopConf)
+    SharedStores
+      .rootOf(checkpoint, settings.objectStore)
+      .fold[FrameFiles](ofStore) { root =>
+        new GroupedFiles(store, checkpoint.toString, root, ofStore, request.hadoopConf, clock)
+      }
+  }
 
   val metrics = new StoreMetrics
 
@@ -76,7 +81,7 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
       parent: Option[Parent],
       families: Seq[FamilySchema],
       familyKeys: Map[Int, Long],
-      out: PendingFile
+      out: PendingFrame
   ): FrameWriter = {
     val keys = if (kind == FrameKind.Base) Some(familyKeys.values.sum) else None
     val identity = FrameIdentity(store, version, parent, families, keys, familyKeys)

@@ -10,9 +10,10 @@ import org.apache.hadoop.fs.{ChecksumException, FileAlreadyExistsException, Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.cuts.Opened
 import io.cleancut.error.Errors
 import io.cleancut.format._
-import io.cleancut.protocol.StoreListing
+import io.cleancut.protocol.{Retention, StoreListing}
 
 /**
  * The frames of one store on the file system of the checkpoint location, and the note at its root
@@ -24,19 +25,25 @@ final private[cleancut] class StoreFiles(
     checkpoint: Path,
     sparkDirectory: Path,
     hadoopConf: Configuration
-) {
+) extends FrameFiles {
   private val root = new Path(checkpoint, StoreLayout.RootName)
   private val directory = new Path(root, StoreLayout.storeDirectory(store))
   private lazy val manager = CheckpointFileManager.create(directory, hadoopConf)
   private var isDirectoryMade = false
 
-  def location: String = directory.toString
+  override def location: String = directory.toString
 
-  def path(version: StateVersion, kind: FrameKind): String =
+  override def path(version: StateVersion, kind: FrameKind): String =
     frame(version, kind).toString
 
+  override def open(version: Long, id: Option[String]): Opened = Opened(id, needsBase = false)
+
+  override def accepted(version: Long, id: Option[String]): Option[String] = id
+
   /** One listing of the store's directory; empty if there is no directory yet. */
-  def list(): StoreListing = {
+  override def list(first: Long, last: Long): StoreListing = list()
+
+  private def list(): StoreListing = {
     val statuses =
       try manager.list(directory)
       catch { case _: FileNotFoundException => Array.empty }
@@ -44,14 +51,15 @@ final private[cleancut] class StoreFiles(
   }
 
   /** A file that appears under its final name when it is committed. */
-  def create(version: StateVersion, kind: FrameKind): PendingFile =
+  override def create(version: StateVersion, kind: FrameKind): PendingFrame =
     new PendingFile(() => {
       makeDirectory()
       manager.createAtomic(frame(version, kind), overwriteIfPossible = false)
     })
 
-  /** Runs `read` on a frame that was checked against its identity. */
-  def read[A](version: StateVersion, kind: FrameKind)(read: (FrameReader, BlockScratch) => A): A = {
+  override def read[A](version: StateVersion, kind: FrameKind)(
+      read: (FrameReader, BlockScratch) => A
+  ): A = {
     val request = FrameRequest(path(version, kind), store, version, kind)
     val scratch = BlockScratch.borrow()
     try {
@@ -64,7 +72,11 @@ final private[cleancut] class StoreFiles(
     } finally scratch.giveBack()
   }
 
-  def delete(name: String): Unit = manager.delete(new Path(directory, name))
+  override def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean = {
+    val garbage = Retention.garbage(list(), keepFrom, maxVersions)
+    garbage.foreach(g => manager.delete(new Path(directory, g.name)))
+    garbage.map(_.number).distinct.size < maxVersions
+  }
 
   /**
    * Writes the note at the root if there is none. Several stores may try at once; one wins.
@@ -72,7 +84,7 @@ final private[cleancut] class StoreFiles(
    * It also makes the directory in which Spark would expect the store's files: Spark's own reader
    * of state (`format("statestore")`) takes the partitions that it finds there for all there are.
    */
-  def markRoot(): Unit = {
+  override def markRoot(): Unit = {
     manager.mkdirs(sparkDirectory)
     val note = new Path(root, StoreLayout.FormatObject)
     if (!manager.exists(note)) {
@@ -92,7 +104,7 @@ final private[cleancut] class StoreFiles(
   }
 
   /** Refuses a root of a format that this release does not know, or one without a note. */
-  def checkRoot(): Unit = {
+  override def checkRoot(): Unit = {
     val note = new Path(root, StoreLayout.FormatObject)
     val bytes =
       try readAll(note)

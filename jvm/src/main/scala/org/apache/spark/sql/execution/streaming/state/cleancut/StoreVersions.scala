@@ -62,7 +62,8 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     val log = context.newLog()
     releasing(log) {
       context.files.checkRoot()
-      loadInto(log, number, Chain.from(context.files.list(), base, baseId, number, id, parentOf))
+      val listing = context.files.list(base, number)
+      loadInto(log, number, Chain.from(listing, base, baseId, number, id, parentOf))
     }
     become(log)
   }
@@ -74,7 +75,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       id: Option[String],
       familyName: String
   ): (Seq[StateVersion], Option[FamilySchema]) = {
-    val listing = context.files.list()
+    val listing = context.files.list(first - 1, number)
     val deltas = orMissing(number, Chain.deltas(listing, first, number, id, parentOf))
     val parent = parentOf(deltas.head)
     val families =
@@ -212,7 +213,8 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     releasing(log) {
       if (number > 0) {
         context.files.checkRoot()
-        loadInto(log, number, Chain.to(context.files.list(), number, id, parentOf))
+        val listing = context.files.list(number, number)
+        loadInto(log, number, Chain.to(listing, number, id, parentOf))
       }
     }
     become(log)

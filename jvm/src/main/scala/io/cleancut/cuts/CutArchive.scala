@@ -1,0 +1,129 @@
+package io.cleancut.cuts
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import com.fasterxml.jackson.databind.ObjectMapper
+
+import io.cleancut.Clock
+import io.cleancut.format._
+import io.cleancut.objects._
+
+/** Whose note an owner's object is, as far as it can be read. */
+final case class Owner(generation: Long, description: String)
+
+/**
+ * The cuts, owners and segments of one query on its store.
+ *
+ * @param root
+ *   the query's own directory, `<checkpointLocation>/cleancut`
+ */
+final class CutArchive(root: ObjectStore, clock: Clock) {
+  import CutArchive._
+
+  def location: String = root.location
+
+  def store: ObjectStore = root
+
+  def epochs(): Seq[Long] =
+    names(CutLayout.Cuts).flatMap(CutLayout.parseCut).sorted
+
+  def read(epoch: Long): Option[Cut] = {
+    val name = CutLayout.cut(epoch)
+    root.get(ObjectKey(name)).map(bytes => Cut.parse(s"${root.location}/$name", bytes))
+  }
+
+  /** Writes a cut if its epoch has none; whatever is there then is returned. */
+  def create(cut: Cut): Cut =
+    root.create(ObjectKey(CutLayout.cut(cut.epoch)), cut.toBytes, WriterToken(cut.token)) match {
+      case CreateResult.Created   => cut
+      case CreateResult.Exists(_) =>
+        read(cut.epoch).getOrElse(
+          throw new IllegalStateException(s"the cut of epoch ${cut.epoch} was deleted meanwhile")
+        )
+    }
+
+  /** Says at the root what lies there, unless it says so already. */
+  def mark(queryId: Option[String]): Unit = {
+    val note = FormatNote(queryId).toJson
+    root.create(ObjectKey(StoreLayout.FormatObject), note, WriterToken.fresh(clock))
+    ()
+  }
+
+  /** Takes the next generation for this run. */
+  def own(queryId: Option[String], runId: String, host: String): Long = {
+    val taken = names(CutLayout.Owners).flatMap(CutLayout.parseOwner).maxOption.getOrElse(0L)
+    var generation = taken + 1
+    while (!tryOwn(queryId, runId, host, generation)) generation += 1
+    generation
+  }
+
+  /** The owner of a generation, if there is one. */
+  def owner(generation: Long): Option[Owner] =
+    root
+      .get(ObjectKey(CutLayout.owner(generation)))
+      .map(b => Owner(generation, new String(b, UTF_8)))
+
+  def isOwned(generation: Long): Boolean =
+    root.head(ObjectKey(CutLayout.owner(generation))).isDefined
+
+  /** The tables of the segments of an epoch, of the latest run first. */
+  def segmentsOf(epoch: Long): Seq[(SegmentIdentity, Seq[PlacedFrame])] =
+    root
+      .list(ObjectPrefix(CutLayout.segmentsOf(epoch)))
+      .filter(info => CutLayout.parseSegment(info.key.name).isDefined)
+      .toSeq
+      .sortBy(_.key.name)
+      .map(table)
+      .sortBy(-_._1.generation)
+
+  /** Every segment, with the epoch in its name. */
+  def segments(): Seq[(Long, ObjectKey)] =
+    root
+      .list(ObjectPrefix(CutLayout.Segments))
+      .flatMap(info => CutLayout.parseSegment(info.key.name).map(_ -> info.key))
+      .toSeq
+
+  def delete(keys: Seq[ObjectKey]): Unit = if (keys.nonEmpty) root.delete(keys)
+
+  private def table(info: ObjectInfo): (SegmentIdentity, Seq[PlacedFrame]) = {
+    val path = s"${root.location}/${info.key}"
+    val head = range(info, 0L, Math.min(HeadBytes, info.sizeBytes).toInt)
+    val guess = Math.min(TailBytes, info.sizeBytes).toInt
+    val tail = range(info, info.sizeBytes - guess, guess)
+    val needed = Segment.footerBytes(path, tail, info.sizeBytes)
+    val footer =
+      if (needed <= tail.length) tail.takeRight(needed)
+      else range(info, info.sizeBytes - needed, needed)
+    Segment.parse(info.key.name, head, footer)
+  }
+
+  private def range(info: ObjectInfo, offset: Long, length: Int): Array[Byte] =
+    root.getRange(info.key, offset, length) match {
+      case RangeResult.Found(bytes) => bytes
+      case other                    =>
+        throw new IllegalStateException(s"${info.key} changed while it was read: $other")
+    }
+
+  private def tryOwn(
+      queryId: Option[String],
+      runId: String,
+      host: String,
+      generation: Long
+  ): Boolean = {
+    val token = WriterToken.fresh(clock)
+    val note = mapper.createObjectNode()
+    note.put("generation", generation).put("queryId", queryId.orNull).put("runId", runId)
+    note.put("host", host).put("startedMs", clock.wallMs()).put("token", token.text)
+    val key = ObjectKey(CutLayout.owner(generation))
+    root.create(key, mapper.writeValueAsBytes(note), token) == CreateResult.Created
+  }
+
+  private def names(prefix: String): Seq[String] =
+    root.list(ObjectPrefix(prefix)).map(_.key.name.stripPrefix(prefix)).toSeq
+}
+
+object CutArchive {
+  private val HeadBytes = 64L << 10
+  private val TailBytes = 256L << 10
+  private val mapper = new ObjectMapper
+}

@@ -1,0 +1,37 @@
+package io.cleancut.cuts
+
+import io.cleancut.format.CutLayout
+import io.cleancut.objects.ObjectKey
+
+/**
+ * Deletes cuts beyond retention, and segments that no kept cut needs.
+ *
+ * A frame is named by the cuts from the one that adopts it until a base takes its place, without a
+ * gap, and a base is adopted at most [[QueryLedger.BaseMargin]] epochs after that of its segment.
+ * So a segment that lies as far as that behind the oldest kept cut, and is not named there, will be
+ * named by none that is kept: one cut and one listing decide.
+ */
+final class CutSweep(archive: CutArchive) {
+
+  /** Keeps the cuts from `oldest` on. */
+  def run(oldest: Long): CutSweep.Swept = {
+    val epochs = archive.epochs()
+    val cuts = epochs.filter(_ < oldest)
+    val anchor = epochs.find(_ >= oldest).flatMap(archive.read)
+    val garbage = anchor.toSeq.flatMap { cut =>
+      val kept = cut.segments.toSet
+      val newest = Math.min(oldest, cut.epoch) - QueryLedger.BaseMargin
+      archive.segments().collect {
+        case (epoch, key) if epoch < newest && !kept(key.name) => key
+      }
+    }
+    // Cuts go first: a crash in between must not leave one whose segments are gone.
+    archive.delete(cuts.map(epoch => ObjectKey(CutLayout.cut(epoch))))
+    archive.delete(garbage)
+    CutSweep.Swept(cuts.size, garbage.size)
+  }
+}
+
+object CutSweep {
+  final case class Swept(cuts: Int, segments: Int)
+}

@@ -1,0 +1,114 @@
+package io.cleancut.cuts
+
+import scala.collection.mutable
+
+import io.cleancut.StoreId
+import io.cleancut.format.{Cut, FrameKind, PlacedFrame, StoreCut}
+
+/** What became of a frame that was reported. */
+sealed trait Ack extends Serializable
+
+object Ack {
+
+  /** It counts, unless Spark chooses another attempt. */
+  case object Accepted extends Ack
+
+  /** It was reported before, with the same place. */
+  case object Duplicate extends Ack
+
+  /** No such epoch is open: the task belongs to another run, or is too late. */
+  final case class Unknown(why: String) extends Ack
+
+  /** The epoch has gone on without it. */
+  final case class Discarded(why: String) extends Ack
+}
+
+/**
+ * What is known of one epoch that is not committed yet: which task attempts opened which stores,
+ * and which frames they made durable. Pure: it knows no clock, no network and no store.
+ *
+ * The unit of acceptance is a task attempt: all stores that it opened, or none, so that the sides
+ * of a join never come from two attempts.
+ *
+ * @param previous
+ *   the cut before this epoch
+ */
+final class EpochLedger(val epoch: Long, previous: Option[Cut]) {
+  private val opened = mutable.LinkedHashMap.empty[Long, mutable.Set[StoreId]]
+  private val frames = mutable.LinkedHashMap.empty[Long, mutable.Map[StoreId, PlacedFrame]]
+  private val failed = mutable.Set.empty[Long]
+  // Later attempts count before earlier ones; an attempt's turn is that of its last frame.
+  private var turn = 0L
+  private val turns = mutable.Map.empty[Long, Long]
+
+  def isUntouched: Boolean = opened.isEmpty && frames.isEmpty
+
+  def open(attempt: Long, store: StoreId): Unit = {
+    opened.getOrElseUpdate(attempt, mutable.Set.empty) += store
+    ()
+  }
+
+  /** The attempt will not be counted by Spark, whatever it has reported. */
+  def fail(attempt: Long): Unit = {
+    failed += attempt
+    ()
+  }
+
+  def ack(frame: PlacedFrame): Ack = {
+    val name = frame.name
+    val ofAttempt = frames.getOrElseUpdate(frame.attempt, mutable.Map.empty)
+    // A snapshot that goes with the commit says all that its delta does, and saves reading it.
+    ofAttempt.get(name.store) match {
+      case Some(`frame`)                               => Ack.Duplicate
+      case Some(known) if known.name.kind == name.kind =>
+        if (known.name == name) Ack.Duplicate
+        else Ack.Discarded(s"the attempt has reported ${known.name} already")
+      case Some(known) if known.name.version != name.version =>
+        Ack.Discarded(s"the attempt has reported ${known.name} already")
+      case known =>
+        if (known.isEmpty || name.kind == FrameKind.Base) ofAttempt(name.store) = frame
+        turn += 1
+        turns(frame.attempt) = turn
+        Ack.Accepted
+    }
+  }
+
+  /** The stores that this epoch must have. */
+  def expected: Set[StoreId] =
+    previous.toSet[Cut].flatMap(_.stores.map(_.store)) ++ opened.values.flatten ++
+      frames.values.flatMap(_.keys)
+
+  /**
+   * The state of every store after this epoch, or the stores that lack it.
+   *
+   * @param counted
+   *   the ids of the versions that Spark counted, where its commit entry names them
+   */
+  def close(counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
+    val chosen = counted.fold(latestComplete)(byIds)
+    val chains = expected.toSeq
+      .sortBy(s => (s.operator, s.partition, s.name))
+      .map(store => store -> chosen.get(store).flatMap(chain(store, _)))
+    val missing = chains.collect { case (store, None) => store }.toSet
+    if (missing.nonEmpty) Left(missing) else Right(chains.flatMap(_._2))
+  }
+
+  private def latestComplete: Map[StoreId, PlacedFrame] =
+    frames.keys.toSeq
+      .filter(a => !failed(a) && opened.get(a).forall(_.forall(frames(a).contains)))
+      .sortBy(turns)
+      .flatMap(frames(_))
+      .toMap
+
+  private def byIds(ids: Set[String]): Map[StoreId, PlacedFrame] =
+    frames.values.flatten.filter { case (_, frame) => ids(frame.name.version.id) }.toMap
+
+  /** None if the delta applies to a version that the cut before does not have. */
+  private def chain(store: StoreId, frame: PlacedFrame): Option[StoreCut] = {
+    val last = (frame.name.kind, frame.name.version, frame.place)
+    val before = previous.flatMap(_.of(store))
+    if (frame.name.kind == FrameKind.Base || frame.name.version.number == 1L) {
+      Some(StoreCut(store, Seq(last)))
+    } else before.map(b => StoreCut(store, b.frames :+ last))
+  }
+}

@@ -1,0 +1,258 @@
+package io.cleancut.cuts
+
+import java.util.concurrent.{CompletableFuture, TimeUnit}
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.ObjectMapper
+
+import org.slf4j.LoggerFactory
+
+import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.error.Errors
+import io.cleancut.format._
+
+/** What the coordinator has to know of a query beside its cuts; Spark keeps it. */
+trait SparkLogs {
+  def queryId(): Option[String]
+
+  /** The offset log's entry, verbatim. */
+  def offsets(epoch: Long): String
+
+  /** The last epoch of the commit log that was written without a cut. */
+  def lastPlainCommit(): Option[Long]
+
+  /** How many epochs can be gone back to. */
+  def epochsToKeep: Int
+}
+
+/**
+ * The coordinator of one query, on its driver: takes what tasks report, and turns an epoch into a
+ * cut. A run of the query begins with its first report or commit, and takes the ownership then; a
+ * run that is not the latest here is not believed any more.
+ *
+ * All methods may be called from any thread. Those that name a run may do requests.
+ *
+ * @param host
+ *   for the owner's note
+ */
+final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock: Clock)
+    extends AutoCloseable {
+  import QueryCuts._
+
+  private val packer = new SegmentPacker(archive.store, "driver", clock)
+  private val sweep = new CutSweep(archive)
+  private var current = Option.empty[Run]
+  private var past = Set.empty[String]
+
+  /** A task attempt opens a store for writing at a version. */
+  def open(runId: String, attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
+    within(runId)(_.open(attempt, store, version)).flatten
+
+  /** The id of a version that counts; None where the cuts do not know the store. */
+  def accepted(store: StoreId, version: Long): Option[String] = synchronized {
+    current.flatMap(_.ledger.accepted(store, version))
+  }
+
+  /** A task attempt failed, whatever it reported. */
+  def fail(runId: String, attempt: Long): Unit = synchronized {
+    current.filter(_.id.runId == runId).foreach(_.ledger.fail(attempt))
+  }
+
+  /** An executor made a frame durable. */
+  def ack(runId: String, frame: PlacedFrame): Ack =
+    within(runId)(_.ack(frame)).fold(Ack.Unknown, identity)
+
+  /**
+   * Makes a small frame durable together with others.
+   *
+   * @return
+   *   None if too much waits already, so that the executor had better write it
+   */
+  def submit(runId: String, frame: SealedFrame): Option[CompletableFuture[Ack]] =
+    runOf(runId) match {
+      case Left(why)  => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
+      case Right(run) =>
+        val epoch = frame.name.version.number - 1
+        val of = SegmentIdentity(epoch, "driver", run.id.runId, run.id.generation)
+        packer.trySubmit(of, frame).map(_.thenApply[Ack](placed => ack(runId, placed)))
+    }
+
+  /** The identity under which an executor writes the segments of this run. */
+  def writer(runId: String): Either[String, RunId] = runOf(runId).map(_.id)
+
+  /**
+   * Commits an epoch: waits for what it must have, and writes the cut.
+   *
+   * @param entry
+   *   Spark's own entry for the commit log
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; nothing of the epoch counts then
+   */
+  def commit(runId: String, epoch: Long, entry: String): Unit = {
+    val start = clock.monotonicNs()
+    val run = runOf(runId).fold(why => throw Errors.fenced(archive.location, epoch, why), identity)
+    val stores = collected(run, epoch, entry)
+    val collectedMs = msSince(start)
+    checkOwner(run, epoch)
+    val cut = Cut(
+      epoch,
+      run.id,
+      StateVersion.newId(clock),
+      clock.wallMs(),
+      entry,
+      logs.offsets(epoch),
+      stores,
+      Map("collectMs" -> collectedMs)
+    )
+    val written = archive.create(cut)
+    if (written.token != cut.token) {
+      throw Errors.fenced(
+        archive.location,
+        epoch,
+        s"generation ${written.run.generation}, run " +
+          s"${written.run.runId}, has committed the epoch"
+      )
+    }
+    synchronized(run.ledger.advance(cut))
+    logger.info(
+      s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
+        s"${msSince(start)} ms"
+    )
+    if ((epoch + 1) % SweepEpochs == 0) sweepInBackground(epoch)
+  }
+
+  override def close(): Unit = packer.close()
+
+  private def collected(run: Run, epoch: Long, entry: String): Seq[StoreCut] = {
+    val counted = CommitEntry.countedIds(entry)
+    // Frames are durable before their tasks are done, and the tasks before the sink. So what lacks
+    // here was made by an earlier run of the epoch, or will never be.
+    def look() = synchronized(run.ledger.close(epoch, counted))
+    var found = look()
+    if (found.isLeft && synchronized(run.ledger.epoch.isUntouched)) found = recovered(run, epoch)
+    else {
+      var retry = 0
+      while (found.isLeft && retry < Retries) {
+        clock.sleep(FirstWaitMs << retry, TimeUnit.MILLISECONDS)
+        retry += 1
+        found = look()
+      }
+    }
+    found.fold(
+      missing => {
+        val named = missing.toSeq.map(_.toString).sorted
+        val more = if (named.size > Named) s" and ${named.size - Named} more" else ""
+        throw Errors
+          .epochIncomplete(archive.location, epoch, named.take(Named).mkString("; ") + more)
+      },
+      identity
+    )
+  }
+
+  /**
+   * A sink that has seen an epoch may skip it when it runs again; then the frames of the earlier
+   * run are all there is. All of one run, or none.
+   */
+  private def recovered(run: Run, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
+    val cut = synchronized(run.ledger.lastCut)
+    val runs = archive.segmentsOf(epoch).groupBy(_._1.runId).values.toSeq
+    val attempts = runs.sortBy(-_.head._1.generation).map { segments =>
+      val ledger = new EpochLedger(epoch, cut)
+      segments.flatMap(_._2).filter(_.attempt >= 0).foreach(ledger.ack)
+      ledger.close(None)
+    }
+    attempts.find(_.isRight).orElse(attempts.headOption).getOrElse {
+      synchronized(run.ledger.close(epoch, None))
+    }
+  }
+
+  private def checkOwner(run: Run, epoch: Long): Unit = {
+    val next = run.id.generation + 1
+    if (archive.isOwned(next)) {
+      val owner = archive.owner(next).fold(s"generation $next")(_.description)
+      throw Errors.fenced(archive.location, epoch, owner)
+    }
+  }
+
+  private def within[A](runId: String)(act: QueryLedger => A): Either[String, A] =
+    runOf(runId).map(run => synchronized(act(run.ledger)))
+
+  /** The run, which begins here if nothing of it has been seen; or why it is not believed. */
+  private def runOf(runId: String): Either[String, Run] = synchronized {
+    current match {
+      case Some(run) if run.id.runId == runId => Right(run)
+      case _ if past(runId)                   =>
+        Left(s"run $runId has been followed by run ${current.fold("")(_.id.runId)}")
+      case _ =>
+        val begun = begin(runId)
+        past ++= current.map(_.id.runId)
+        current = Some(begun)
+        Right(begun)
+    }
+  }
+
+  private def begin(runId: String): Run = {
+    val queryId = logs.queryId()
+    val generation = archive.own(queryId, runId, host)
+    val cut = archive.epochs().lastOption.flatMap(archive.read)
+    if (cut.isEmpty) archive.mark(queryId)
+    val committed = (cut.map(_.epoch) ++ logs.lastPlainCommit()).maxOption.getOrElse(-1L)
+    logger.info(
+      s"Run $runId owns ${archive.location} as generation $generation, behind epoch $committed"
+    )
+    new Run(RunId(queryId, runId, generation), new QueryLedger(committed, cut))
+  }
+
+  private def sweepInBackground(epoch: Long): Unit = {
+    val oldest = epoch - logs.epochsToKeep
+    if (oldest > 0) {
+      CompletableFuture.runAsync { () =>
+        try {
+          val swept = sweep.run(oldest)
+          logger.info(s"Swept ${swept.cuts} cuts and ${swept.segments} segments")
+        } catch {
+          case NonFatal(e) => logger.warn(s"The sweep of ${archive.location} is put off", e)
+        }
+      }
+    }
+    ()
+  }
+
+  private def msSince(start: Long): Long =
+    TimeUnit.NANOSECONDS.toMillis(clock.monotonicNs() - start)
+}
+
+object QueryCuts {
+  private val logger = LoggerFactory.getLogger(classOf[QueryCuts])
+
+  private val Retries = 3
+  private val FirstWaitMs = 100L
+  private val Named = 10
+
+  /** Epochs between two sweeps, each of which takes two listings. */
+  private val SweepEpochs = 20L
+
+  final private class Run(val id: RunId, val ledger: QueryLedger)
+}
+
+/** Spark's entry of the commit log. */
+private object CommitEntry {
+  private val mapper = new ObjectMapper
+
+  /**
+   * The ids of the versions that Spark counted, of all operators; None where the entry names none:
+   * in checkpoint format 1, or if no task ran.
+   */
+  def countedIds(entry: String): Option[Set[String]] = {
+    val json = entry.linesIterator.drop(1).mkString("\n")
+    val node =
+      try mapper.readTree(json)
+      catch { case NonFatal(_) => mapper.createObjectNode() }
+    val ids = collection.mutable.Set.empty[String]
+    def collect(at: com.fasterxml.jackson.databind.JsonNode): Unit =
+      if (at.isTextual) ids += at.asText else at.elements.forEachRemaining(collect(_))
+    collect(node.path("stateUniqueIds"))
+    if (ids.isEmpty) None else Some(ids.toSet)
+  }
+}

@@ -1,0 +1,122 @@
+package io.cleancut.cuts
+
+import scala.collection.mutable
+
+import io.cleancut.StoreId
+import io.cleancut.format.{Cut, FrameKind, PlacedFrame, StoreCut}
+
+/**
+ * What the coordinator of one run knows: the last cut, the epoch behind it, and the bases that have
+ * been written since. Pure, as [[EpochLedger]] is.
+ *
+ * @param committed
+ *   the last epoch that is committed; -1 before the first
+ * @param cut
+ *   of that epoch; none where the epochs so far have been written without group commit
+ */
+final class QueryLedger(committed: Long, cut: Option[Cut]) {
+  import QueryLedger._
+
+  private var last = committed
+  private var current = cut
+  private var pending = new EpochLedger(last + 1, current)
+  private val bases = mutable.Map.empty[StoreId, PlacedFrame]
+
+  def lastCommitted: Long = last
+
+  def lastCut: Option[Cut] = current
+
+  /** The epoch that is under way. */
+  def epoch: EpochLedger = pending
+
+  /** A task attempt opens a store at a version, which is the epoch's number. */
+  def open(attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
+    if (version != last + 1) Left(notOpen(version))
+    else {
+      pending.open(attempt, store)
+      val known = current.flatMap(_.of(store))
+      Right(Opened(known.map(_.version.id), needsBase = version > 0 && known.isEmpty))
+    }
+
+  /** The id of the version that counts, for one who reads it. */
+  def accepted(store: StoreId, version: Long): Option[String] =
+    current.filter(_.epoch == version - 1).flatMap(_.of(store)).map(_.version.id)
+
+  def fail(attempt: Long): Unit = pending.fail(attempt)
+
+  def ack(frame: PlacedFrame): Ack = {
+    val epoch = frame.name.version.number - 1
+    if (epoch == last + 1) pending.ack(frame)
+    else if (frame.attempt == Maintenance) ackBase(frame, epoch)
+    else Ack.Unknown(notOpen(epoch))
+  }
+
+  def close(epoch: Long, counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
+    require(epoch > last, s"epoch $epoch is closed, the last is $last")
+    val ledger = if (epoch == pending.epoch) pending else new EpochLedger(epoch, current)
+    ledger.close(counted).map(_.map(withBase))
+  }
+
+  /** The epoch is committed with this cut. */
+  def advance(done: Cut): Unit = {
+    last = done.epoch
+    current = Some(done)
+    pending = new EpochLedger(last + 1, current)
+    val kept = done.stores.flatMap(s => s.frames.map { case (k, v, _) => (s.store, k, v) }).toSet
+    bases.filterInPlace { case (store, base) =>
+      !kept((store, FrameKind.Base, base.name.version)) &&
+      base.name.version.number >= oldestBase
+    }
+    ()
+  }
+
+  def withBase(store: StoreCut): StoreCut =
+    bases.get(store.store).fold(store) { base =>
+      val at = store.frames.indexWhere(_._2 == base.name.version)
+      if (at < 0) store
+      else {
+        val head = (base.name.kind, base.name.version, base.place)
+        StoreCut(store.store, head +: store.frames.drop(at + 1))
+      }
+    }
+
+  /**
+   * Maintenance writes a base of a version that is committed. One that comes late is refused: what
+   * lies in the segments of old epochs and is named by no old cut is swept.
+   */
+  private def ackBase(frame: PlacedFrame, epoch: Long): Ack =
+    if (epoch > last) Ack.Unknown(notOpen(epoch))
+    else if (frame.name.kind != FrameKind.Base) Ack.Unknown(s"epoch $epoch is committed")
+    else if (frame.name.version.number < oldestBase) Ack.Discarded(s"it is of epoch $epoch")
+    else {
+      val known = bases.get(frame.name.store)
+      if (known.contains(frame)) Ack.Duplicate
+      else if (known.exists(_.name.version.number > frame.name.version.number)) {
+        Ack.Discarded("there is a newer one")
+      } else {
+        bases(frame.name.store) = frame
+        Ack.Accepted
+      }
+    }
+
+  private def oldestBase: Long = last + 2 - BaseMargin
+
+  private def notOpen(epoch: Long) = s"epoch $epoch is not open, the last committed is $last"
+}
+
+object QueryLedger {
+
+  /** The attempt of a frame that no task wrote. */
+  val Maintenance: Long = -1L
+
+  /** How many epochs a base may be behind the one whose cut is the first to name it. */
+  val BaseMargin: Long = 20L
+}
+
+/**
+ * @param accepted
+ *   the id of the version that counts
+ * @param needsBase
+ *   whether the store's history is unknown to the cuts, so that it must write all of its state
+ */
+final case class Opened(accepted: Option[String], needsBase: Boolean)

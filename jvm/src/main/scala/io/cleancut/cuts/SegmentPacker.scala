@@ -1,0 +1,155 @@
+package io.cleancut.cuts
+
+import java.util.concurrent.{
+  CompletableFuture,
+  LinkedBlockingQueue,
+  RejectedExecutionException,
+  Semaphore,
+  SynchronousQueue,
+  ThreadPoolExecutor,
+  TimeUnit
+}
+
+import scala.collection.mutable
+
+import io.cleancut.{Clock, StateVersion}
+import io.cleancut.format.{CutLayout, PlacedFrame, SealedFrame, Segment, SegmentIdentity}
+import io.cleancut.objects.{ObjectKey, ObjectStore}
+
+/**
+ * Writes frames of many stores into few objects: what arrives within the linger, or until an object
+ * is full, goes into one. A frame's future is done when its object is durable.
+ *
+ * The bytes that wait are bounded: [[submit]] blocks at the bound, [[trySubmit]] declines.
+ */
+final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) extends AutoCloseable {
+  import SegmentPacker._
+
+  private val room = new Semaphore(MaxWaitingBytes)
+  private val queue = new LinkedBlockingQueue[Waiting]
+  // As many requests at once as there are objects to write, up to the bound; then the packer waits.
+  private val uploads = new ThreadPoolExecutor(
+    0,
+    MaxUploads,
+    IdleSeconds,
+    TimeUnit.SECONDS,
+    new SynchronousQueue[Runnable],
+    body => daemon(body, s"cleancut-segment-upload"),
+    (upload, pool) =>
+      if (pool.isShutdown) throw new RejectedExecutionException("closed") else upload.run()
+  )
+  private val packing = daemon(() => pack(), "cleancut-segment-packer")
+  @volatile private var isClosed = false
+  packing.start()
+
+  def submit(run: SegmentIdentity, frame: SealedFrame): CompletableFuture[PlacedFrame] = {
+    val permits = permitsOf(frame)
+    room.acquire(permits)
+    enqueue(new Waiting(run, frame, permits))
+  }
+
+  /** None if there is no room now. */
+  def trySubmit(
+      run: SegmentIdentity,
+      frame: SealedFrame
+  ): Option[CompletableFuture[PlacedFrame]] = {
+    val permits = permitsOf(frame)
+    if (room.tryAcquire(permits)) Some(enqueue(new Waiting(run, frame, permits))) else None
+  }
+
+  override def close(): Unit = {
+    isClosed = true
+    packing.interrupt()
+    uploads.shutdown()
+    failAll(mutable.Buffer.from(drained()), new IllegalStateException("the packer was closed"))
+  }
+
+  private def enqueue(waiting: Waiting): CompletableFuture[PlacedFrame] = {
+    queue.add(waiting)
+    if (isClosed) failAll(Seq(waiting), new IllegalStateException("the packer was closed"))
+    waiting.done
+  }
+
+  private def pack(): Unit =
+    try
+      while (!isClosed) {
+        val batch = mutable.Buffer(queue.take())
+        collect(batch)
+        batch.groupBy(_.run).foreach { case (run, frames) =>
+          try uploads.execute(() => write(run, frames.toSeq))
+          catch { case e: RuntimeException => failAll(frames, e) }
+        }
+      }
+    catch { case _: InterruptedException if isClosed => () }
+
+  /** Takes what comes until the linger is over or the object is full. */
+  private def collect(batch: mutable.Buffer[Waiting]): Unit = {
+    val end = clock.monotonicNs() + TimeUnit.MILLISECONDS.toNanos(LingerMs)
+    var bytes = batch.head.frame.bytes.length.toLong
+    var goOn = true
+    while (goOn && bytes < FullBytes) {
+      val next = queue.poll(end - clock.monotonicNs(), TimeUnit.NANOSECONDS)
+      if (next == null) goOn = false
+      else {
+        batch += next
+        bytes += next.frame.bytes.length
+      }
+    }
+  }
+
+  private def write(run: SegmentIdentity, frames: Seq[Waiting]): Unit =
+    try {
+      val id = StateVersion.newId(clock)
+      val segment = new Segment(CutLayout.segment(run.epoch, writer, id), run)
+      val (bytes, placed) = segment.pack(frames.map(_.frame))
+      // Nobody else has this name, so that a plain write, which may be repeated, is enough.
+      store.put(ObjectKey(segment.name), bytes)
+      frames.zip(placed).foreach { case (waiting, place) =>
+        room.release(waiting.permits)
+        waiting.done.complete(place)
+      }
+    } catch { case e: Throwable => failAll(frames, e) }
+
+  private def failAll(frames: Iterable[Waiting], cause: Throwable): Unit =
+    frames.foreach { waiting =>
+      if (waiting.done.completeExceptionally(cause)) room.release(waiting.permits)
+    }
+
+  private def drained(): Seq[Waiting] = {
+    val left = new java.util.ArrayList[Waiting]
+    queue.drainTo(left)
+    left.toArray(Array.empty[Waiting]).toSeq
+  }
+}
+
+object SegmentPacker {
+
+  /** How long the first frame of an object waits for others. */
+  private val LingerMs = 20L
+
+  /** An object of this size is written at once. */
+  private val FullBytes = 16L << 20
+
+  /** What waits or is being written, in one process. */
+  private val MaxWaitingBytes = 128 << 20
+  private val MaxUploads = 4
+  private val IdleSeconds = 60L
+
+  final private class Waiting(
+      val run: SegmentIdentity,
+      val frame: SealedFrame,
+      val permits: Int
+  ) {
+    val done = new CompletableFuture[PlacedFrame]
+  }
+
+  // A frame above the bound takes all of it, and is written alone.
+  private def permitsOf(frame: SealedFrame): Int =
+    Math.max(1, Math.min(frame.bytes.length, MaxWaitingBytes))
+
+  private def daemon(body: Runnable, name: String): Thread = {
+    val thread = new Thread(body, name)
+    thread.setDaemon(true)
+    thread
+  }
+}

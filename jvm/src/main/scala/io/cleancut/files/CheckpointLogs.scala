@@ -1,0 +1,57 @@
+package io.cleancut.files
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.Try
+
+import io.cleancut.cuts.SparkLogs
+import io.cleancut.format.FormatNote
+import io.cleancut.objects.{ObjectKey, ObjectPrefix, ObjectStore}
+
+/**
+ * Spark's own files of one checkpoint, read from the objects that they are.
+ *
+ * @param checkpoint
+ *   rooted at the checkpoint location
+ */
+final private[cleancut] class CheckpointLogs(
+    location: String,
+    checkpoint: ObjectStore,
+    override val epochsToKeep: Int
+) extends SparkLogs {
+
+  override def queryId(): Option[String] =
+    checkpoint.get(ObjectKey("metadata")).flatMap(FormatNote.queryIdOf)
+
+  override def offsets(epoch: Long): String =
+    CheckpointLogs.written(location, epoch).getOrElse {
+      checkpoint
+        .get(ObjectKey(s"${CheckpointLogs.Offsets}/$epoch"))
+        .fold("")(new String(_, UTF_8))
+    }
+
+  override def lastPlainCommit(): Option[Long] = checkpoint
+    .list(ObjectPrefix(s"${CheckpointLogs.Commits}/"))
+    .map(_.key.name.stripPrefix(s"${CheckpointLogs.Commits}/"))
+    .flatMap(name => Try(name.toLong).toOption)
+    .maxOption
+}
+
+private[cleancut] object CheckpointLogs {
+
+  /** Spark's directories of these logs. */
+  val Commits = "commits"
+  val Offsets = "offsets"
+
+  // The last entry of each log that this process wrote, so that it need not be read back.
+  private val lastOffsets = new ConcurrentHashMap[String, (Long, String)]
+
+  def wroteOffsets(location: String, epoch: Long, entry: String): Unit = {
+    lastOffsets.put(location, epoch -> entry)
+    ()
+  }
+
+  private def written(location: String, epoch: Long): Option[String] =
+    Option(lastOffsets.get(location)).collect { case (`epoch`, entry) => entry }
+}

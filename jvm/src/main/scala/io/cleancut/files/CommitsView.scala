@@ -1,0 +1,155 @@
+package io.cleancut.files
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.Try
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FSDataInputStream, Path}
+import org.apache.hadoop.fs.{PathFilter, PositionedReadable, Seekable}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+import io.cleancut.cuts.CutArchive
+
+/** Commits epochs of the query whose commit log this is. */
+trait Gate {
+
+  /**
+   * Remembers the run of the calling thread, if that is a query's own, before code of the user has
+   * run in it.
+   */
+  def enter(): Unit
+
+  /** @param entry Spark's entry of the commit log */
+  def commit(epoch: Long, entry: String): Unit
+}
+
+/**
+ * Spark's commit log of a query whose epochs are committed by cuts: an entry is there as soon as
+ * its cut is, because it lies in it. Entries from before the first cut are files of their own.
+ *
+ * Deleting an entry that lies in a cut does nothing: how long cuts are kept is for the coordinator
+ * to decide, by the same count of epochs that Spark goes by.
+ */
+final private[cleancut] class CommitsView(
+    directory: Path,
+    files: CheckpointFileManager,
+    archive: CutArchive,
+    gate: Gate
+) extends CheckpointFileManager {
+  // What Spark has just written, or asked for, it asks for again.
+  @volatile private var latest = Option.empty[(Long, String)]
+  @volatile private var plain = Option.empty[Set[Long]]
+
+  override def createAtomic(
+      path: Path,
+      overwriteIfPossible: Boolean
+  ): CheckpointFileManager.CancellableFSDataOutputStream = epochOf(path) match {
+    case None        => files.createAtomic(path, overwriteIfPossible)
+    case Some(epoch) =>
+      new Entry(bytes => {
+        val entry = new String(bytes, UTF_8)
+        if (latest.exists(_._1 >= epoch)) throw new FileAlreadyExistsException(s"$path exists")
+        gate.commit(epoch, entry)
+        latest = Some(epoch -> entry)
+      })
+  }
+
+  override def open(path: Path): FSDataInputStream =
+    epochOf(path).flatMap(entry).fold(files.open(path)) { text =>
+      new FSDataInputStream(new EntryInput(text.getBytes(UTF_8)))
+    }
+
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
+    gate.enter()
+    if (path != directory) files.list(path, filter)
+    else {
+      val others = files.list(path, (_: Path) => true)
+      val names = others.map(_.getPath.getName).toSet
+      plain = Some(names.flatMap(name => Try(name.toLong).toOption))
+      val committed = archive.epochs().filterNot(epoch => names(epoch.toString)).map { epoch =>
+        new FileStatus(0L, false, 1, 0L, 0L, new Path(directory, epoch.toString))
+      }
+      (others ++ committed).filter(status => filter.accept(status.getPath))
+    }
+  }
+
+  override def exists(path: Path): Boolean = epochOf(path) match {
+    case None        => files.exists(path)
+    case Some(epoch) =>
+      // Whoever commits finds out by the commit itself whether another did.
+      latest.exists(_._1 == epoch) ||
+      (latest.forall(_._1 > epoch) && (entry(epoch).isDefined || isPlain(epoch, path)))
+  }
+
+  override def delete(path: Path): Unit =
+    if (epochOf(path).forall(isPlain(_, path))) files.delete(path)
+
+  override def mkdirs(path: Path): Unit = files.mkdirs(path)
+
+  override def isLocal: Boolean = files.isLocal
+
+  override def createCheckpointDirectory(): Path = files.createCheckpointDirectory()
+
+  override def close(): Unit = files.close()
+
+  private def entry(epoch: Long): Option[String] =
+    latest.collect { case (`epoch`, text) => text }.orElse {
+      val found = if (plain.exists(_(epoch))) None else archive.read(epoch).map(_.commit)
+      found.filter(_ => latest.forall(_._1 < epoch)).foreach(text => latest = Some(epoch -> text))
+      found
+    }
+
+  private def isPlain(epoch: Long, path: Path): Boolean =
+    plain.fold(files.exists(path))(_(epoch))
+
+  private def epochOf(path: Path): Option[Long] =
+    if (path.getParent == directory) Try(path.getName.toLong).toOption else None
+}
+
+/** What is written is handed on when the stream is closed. */
+final private class Entry(commit: Array[Byte] => Unit, bytes: ByteArrayOutputStream)
+    extends CheckpointFileManager.CancellableFSDataOutputStream(bytes) {
+  private var isDone = false
+
+  def this(commit: Array[Byte] => Unit) = this(commit, new ByteArrayOutputStream)
+
+  override def close(): Unit = if (!isDone) {
+    isDone = true
+    commit(bytes.toByteArray)
+  }
+
+  override def cancel(): Unit = isDone = true
+}
+
+/** Hadoop wants streams that can seek. */
+final private class EntryInput(bytes: Array[Byte])
+    extends ByteArrayInputStream(bytes)
+    with Seekable
+    with PositionedReadable {
+
+  override def seek(to: Long): Unit = pos = Math.toIntExact(to)
+
+  override def getPos: Long = pos.toLong
+
+  override def seekToNewSource(target: Long): Boolean = false
+
+  override def read(position: Long, buffer: Array[Byte], offset: Int, length: Int): Int = {
+    val before = pos
+    seek(position)
+    try read(buffer, offset, length)
+    finally pos = before
+  }
+
+  override def readFully(
+      position: Long,
+      buffer: Array[Byte],
+      offset: Int,
+      length: Int
+  ): Unit =
+    if (read(position, buffer, offset, length) < length) throw new java.io.EOFException
+
+  override def readFully(position: Long, buffer: Array[Byte]): Unit =
+    readFully(position, buffer, 0, buffer.length)
+}

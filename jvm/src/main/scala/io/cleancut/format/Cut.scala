@@ -1,0 +1,203 @@
+package io.cleancut.format
+
+import java.util.zip.CRC32
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.github.luben.zstd.Zstd
+
+import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.error.Errors
+
+/** Whose a cut, a segment or an owner's note is. */
+final case class RunId(queryId: Option[String], runId: String, generation: Long)
+
+/**
+ * One store in a cut: the frames that make its version, oldest first. They begin with a base unless
+ * they begin with the delta of version 1.
+ */
+final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, FramePlace)]) {
+  require(frames.nonEmpty, s"no frames of $store")
+  def version: StateVersion = frames.last._2
+}
+
+/**
+ * The manifest of one epoch. See `docs/FORMAT.md`, "Cut".
+ *
+ * @param token
+ *   tells this body from that of another writer of the same epoch
+ * @param commit
+ *   Spark's own entry of the commit log, verbatim
+ * @param offsets
+ *   Spark's own entry of the offset log, verbatim
+ * @param timings
+ *   milliseconds by phase
+ */
+final case class Cut(
+    epoch: Long,
+    run: RunId,
+    token: String,
+    writtenMs: Long,
+    commit: String,
+    offsets: String,
+    stores: Seq[StoreCut],
+    timings: Map[String, Long]
+) {
+
+  /** The names of the segments that it needs, below the root. */
+  lazy val segments: Seq[String] = stores.flatMap(_.frames.map(_._3.segment)).distinct
+
+  private lazy val byStore: Map[StoreId, StoreCut] = stores.map(s => s.store -> s).toMap
+
+  def of(store: StoreId): Option[StoreCut] = byStore.get(store)
+
+  def toBytes: Array[Byte] = Cut.encode(this)
+}
+
+object Cut {
+  private val Magic = 0x31434343 // "CCC1", little-endian
+  private val FormatVersion: Short = 1
+  private val CodecZstd: Byte = 1
+  private val HeaderBytes = 20
+  private val CheckedBytes = 16
+  private val MaxRawBytes = 1 << 30
+  private val CompressionLevel = 3
+  private val FrameFields = 7
+  private val Mode = "aligned"
+  private val mapper = new ObjectMapper
+
+  /**
+   * @param path
+   *   for messages
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
+   */
+  def parse(path: String, bytes: Array[Byte]): Cut = {
+    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    if (bytes.length < HeaderBytes) damaged(s"it has only ${bytes.length} bytes")
+    val head = FrameLayout.wrap(bytes)
+    if (head.getInt != Magic) damaged("it does not begin with the magic of a cut")
+    val version = head.getShort
+    if (version != FormatVersion) throw Errors.formatUnknown(path, s"$version", s"$FormatVersion")
+    val codec = head.get
+    head.get
+    val raw = head.getInt
+    val stored = head.getInt
+    val expected = head.getInt
+    if (stored != bytes.length - HeaderBytes || raw < 0 || raw > MaxRawBytes) {
+      damaged(s"its ${bytes.length} bytes do not fit its header")
+    }
+    if (crcOf(bytes) != expected) damaged("its checksum is wrong")
+    if (codec != CodecZstd) damaged(s"unknown codec $codec")
+    try read(mapper.readTree(decompress(bytes, raw)))
+    catch { case NonFatal(e) => damaged(s"its body cannot be read: ${e.getMessage}") }
+  }
+
+  private def encode(cut: Cut): Array[Byte] = {
+    val body = mapper.writeValueAsBytes(write(cut))
+    val stored = Zstd.compress(body, CompressionLevel)
+    val out = FrameLayout.buffer(HeaderBytes + stored.length)
+    out.putInt(Magic).putShort(FormatVersion).put(CodecZstd).put(0.toByte)
+    out.putInt(body.length).putInt(stored.length).putInt(0).put(stored)
+    out.putInt(CheckedBytes, crcOf(out.array)).array
+  }
+
+  private def crcOf(bytes: Array[Byte]): Int = {
+    val crc = new CRC32
+    crc.update(bytes, 0, CheckedBytes)
+    crc.update(bytes, HeaderBytes, bytes.length - HeaderBytes)
+    crc.getValue.toInt
+  }
+
+  private def decompress(bytes: Array[Byte], raw: Int): Array[Byte] = {
+    val body = new Array[Byte](raw)
+    val length = bytes.length - HeaderBytes
+    val got = Zstd.decompressByteArray(body, 0, raw, bytes, HeaderBytes, length)
+    require(got == raw, s"$got bytes and not $raw")
+    body
+  }
+
+  private def write(cut: Cut): JsonNode = {
+    val node = mapper.createObjectNode()
+    node.put("epoch", cut.epoch)
+    node.put("queryId", cut.run.queryId.orNull)
+    node.put("runId", cut.run.runId)
+    node.put("generation", cut.run.generation)
+    node.put("token", cut.token)
+    node.put("writtenMs", cut.writtenMs)
+    node.put("mode", Mode)
+    node.put("commit", cut.commit)
+    node.put("offsets", cut.offsets)
+    val names = node.putArray("segments")
+    cut.segments.foreach(names.add)
+    val indexOf = cut.segments.zipWithIndex.toMap
+    val stores = node.putArray("stores")
+    cut.stores.foreach { part =>
+      val store = stores.addObject()
+      store.put("operator", part.store.operator)
+      store.put("partition", part.store.partition)
+      store.put("store", part.store.name)
+      store.put("id", part.version.id)
+      val frames = store.putArray("frames")
+      part.frames.foreach { case (kind, version, place) =>
+        val frame = frames.addArray()
+        frame.add(indexOf(place.segment)).add(kind.extension).add(version.number).add(version.id)
+        frame.add(place.offset).add(place.length).add(Integer.toUnsignedLong(place.crc))
+      }
+    }
+    val timings = node.putObject("timings")
+    cut.timings.toSeq.sorted.foreach { case (phase, ms) => timings.put(phase, ms) }
+    node
+  }
+
+  private def read(node: JsonNode): Cut = {
+    val segments = elements(node, "segments").map(_.asText)
+    val stores = elements(node, "stores").map { part =>
+      val store = StoreId(
+        required(part, "operator").asLong,
+        required(part, "partition").asInt,
+        required(part, "store").asText
+      )
+      StoreCut(store, elements(part, "frames").map(readFrame(_, segments)))
+    }
+    val timings = required(node, "timings").properties.asScala.map(e => e.getKey -> e.getValue)
+    Cut(
+      required(node, "epoch").asLong,
+      RunId(
+        Option(node.get("queryId")).filter(_.isTextual).map(_.asText),
+        required(node, "runId").asText,
+        required(node, "generation").asLong
+      ),
+      required(node, "token").asText,
+      required(node, "writtenMs").asLong,
+      required(node, "commit").asText,
+      required(node, "offsets").asText,
+      stores,
+      timings.map { case (phase, ms) => phase -> ms.asLong }.toMap
+    )
+  }
+
+  private def readFrame(
+      node: JsonNode,
+      segments: Seq[String]
+  ): (FrameKind, StateVersion, FramePlace) = {
+    require(node.size == FrameFields, s"a frame of ${node.size} fields")
+    val kind = FrameKind.named(node.get(1).asText)
+    val version = StateVersion(node.get(2).asLong, node.get(3).asText)
+    val segment = segments(node.get(0).asInt)
+    val place =
+      FramePlace(segment, node.get(4).asLong, node.get(5).asLong, node.get(6).asLong.toInt)
+    (kind, version, place)
+  }
+
+  private def elements(node: JsonNode, field: String): Seq[JsonNode] =
+    required(node, field).elements.asScala.toSeq
+
+  private def required(node: JsonNode, field: String): JsonNode = {
+    val value = node.get(field)
+    require(value != null, s"no field $field")
+    value
+  }
+}

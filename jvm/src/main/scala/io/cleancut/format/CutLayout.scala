@@ -1,0 +1,53 @@
+package io.cleancut.format
+
+import io.cleancut.StateVersion
+
+/** The only place that builds and parses the names of cuts, segments and owners below the root. */
+object CutLayout {
+  private val EpochDigits = 20
+  private val CutName = """(\d{20})\.cut""".r
+  private val SegmentName = """segments/(\d{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg""".r
+  private val OwnerName = """(\d{20})\.json""".r
+
+  val Cuts: String = "cuts/"
+  val Segments: String = "segments/"
+  val Owners: String = "owners/"
+
+  def cut(epoch: Long): String = s"$Cuts${padded(epoch)}.cut"
+
+  /** The epoch of a name below [[Cuts]]; None for foreign objects. */
+  def parseCut(name: String): Option[Long] = name match {
+    case CutName(epoch) => epoch.toLongOption
+    case _              => None
+  }
+
+  /**
+   * @param writer
+   *   `driver` or an executor's id
+   */
+  def segment(epoch: Long, writer: String, id: String): String = {
+    require(StateVersion.isId(id), s"not an id: $id")
+    val plain = writer.filter(c => c < 128 && (c.isLetterOrDigit || c == '_' || c == '-'))
+    s"$Segments${padded(epoch)}/${if (plain.isEmpty) "executor" else plain}-$id.seg"
+  }
+
+  def segmentsOf(epoch: Long): String = s"$Segments${padded(epoch)}/"
+
+  /** The epoch of a segment by its name below the root. */
+  def parseSegment(name: String): Option[Long] = name match {
+    case SegmentName(epoch, _, _) => epoch.toLongOption
+    case _                        => None
+  }
+
+  def owner(generation: Long): String = s"$Owners${padded(generation)}.json"
+
+  def parseOwner(name: String): Option[Long] = name match {
+    case OwnerName(generation) => generation.toLongOption
+    case _                     => None
+  }
+
+  private def padded(number: Long): String = {
+    val digits = number.toString
+    "0" * (EpochDigits - digits.length) + digits
+  }
+}

@@ -1,0 +1,196 @@
+package io.cleancut.format
+
+import java.util.zip.CRC32
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.github.luben.zstd.Zstd
+
+import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.error.Errors
+
+/** Who wrote a segment, and in which epoch it was first wanted. */
+final case class SegmentIdentity(epoch: Long, writer: String, runId: String, generation: Long)
+
+/** A sealed frame that has no place yet. */
+final case class SealedFrame(name: FrameName, attempt: Long, bytes: Array[Byte])
+
+/**
+ * One object of many frames: a header, the frames one behind the other, then a table of them. See
+ * `docs/FORMAT.md`, "Segment".
+ *
+ * @param name
+ *   of the object, below the root
+ */
+final class Segment(val name: String, identity: SegmentIdentity) {
+  import Segment._
+
+  private val headerCrc = new CRC32
+  val header: Array[Byte] = encodeHeader()
+
+  /** The whole object, and where each frame lies in it. */
+  def pack(frames: Seq[SealedFrame]): (Array[Byte], Seq[PlacedFrame]) = {
+    var at = header.length.toLong
+    val placed = frames.map { frame =>
+      val crc = new CRC32
+      crc.update(frame.bytes)
+      val place = FramePlace(name, at, frame.bytes.length.toLong, crc.getValue.toInt)
+      at += frame.bytes.length
+      PlacedFrame(frame.name, place, frame.attempt)
+    }
+    val end = footer(placed)
+    val out = FrameLayout.buffer(Math.toIntExact(at) + end.length).put(header)
+    frames.foreach(frame => out.put(frame.bytes))
+    (out.put(end).array, placed)
+  }
+
+  /** What follows the last of these frames, which lie one behind the other. */
+  def footer(frames: Seq[PlacedFrame]): Array[Byte] = {
+    val table = mapper.writeValueAsBytes(tableOf(frames))
+    val stored = Zstd.compress(table, CompressionLevel)
+    val end = header.length + frames.map(_.place.length).sum
+    val out = FrameLayout.buffer(stored.length + TrailerBytes).put(stored)
+    out.putInt(stored.length).putInt(table.length).putLong(end + out.capacity)
+    out.putInt(footerCrc(headerCrc.getValue.toInt, out.array, stored.length))
+    out.putInt(0).putInt(TrailerMagic).array
+  }
+
+  private def encodeHeader(): Array[Byte] = {
+    val node = mapper.createObjectNode()
+    node.put("epoch", identity.epoch).put("writer", identity.writer)
+    node.put("generation", identity.generation).put("runId", identity.runId)
+    val json = mapper.writeValueAsBytes(node)
+    val out = FrameLayout.buffer(HeaderBytes + json.length)
+    out.putInt(HeaderMagic).putShort(FormatVersion).putShort(0).putInt(json.length)
+    headerCrc.update(out.array, 0, HeaderCheckedBytes)
+    headerCrc.update(json)
+    out.putInt(headerCrc.getValue.toInt).put(json).array
+  }
+}
+
+object Segment {
+  private val HeaderMagic = 0x31534343 // "CCS1", little-endian
+  private val TrailerMagic = 0x45534343 // "CCSE"
+  private val FormatVersion: Short = 1
+  private val HeaderBytes = 16
+  private val HeaderCheckedBytes = 12
+  private val TrailerCheckedBytes = 16
+  private val MaxTableBytes = 1 << 30
+  private val CompressionLevel = 3
+  private val mapper = new ObjectMapper
+
+  val TrailerBytes: Int = 28
+
+  /** How many bytes before the end of the object the table begins, as its trailer says. */
+  def footerBytes(path: String, trailer: Array[Byte], objectBytes: Long): Int = {
+    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    if (trailer.length < TrailerBytes) damaged(s"it has only $objectBytes bytes")
+    val fields = FrameLayout.wrap(trailer.takeRight(TrailerBytes))
+    val stored = fields.getInt
+    fields.getInt
+    val total = fields.getLong
+    fields.getLong
+    if (fields.getInt != TrailerMagic) damaged("it does not end with the magic of a segment")
+    if (total != objectBytes || stored <= 0 || stored.toLong + TrailerBytes > objectBytes) {
+      damaged("its trailer does not fit its length")
+    }
+    stored + TrailerBytes
+  }
+
+  /**
+   * Whose segment it is and what is in it.
+   *
+   * @param head
+   *   the first bytes of the object, at least the header
+   * @param footer
+   *   the last [[footerBytes]] bytes
+   */
+  def parse(
+      name: String,
+      head: Array[Byte],
+      footer: Array[Byte]
+  ): (SegmentIdentity, Seq[PlacedFrame]) = {
+    def damaged(detail: String) = throw Errors.cutDamaged(name, detail)
+    val fields = FrameLayout.wrap(head)
+    if (head.length < HeaderBytes || fields.getInt != HeaderMagic) {
+      damaged("it does not begin with the magic of a segment")
+    }
+    val version = fields.getShort
+    if (version != FormatVersion) throw Errors.formatUnknown(name, s"$version", s"$FormatVersion")
+    fields.getShort
+    val length = fields.getInt
+    val headerCrc = fields.getInt
+    if (length < 0 || length > head.length - HeaderBytes) damaged("its header is cut short")
+    val crc = new CRC32
+    crc.update(head, 0, HeaderCheckedBytes)
+    crc.update(head, HeaderBytes, length)
+    if (crc.getValue.toInt != headerCrc) damaged("the checksum of its header is wrong")
+    val stored = footer.length - TrailerBytes
+    val trailer = FrameLayout.wrap(footer.takeRight(TrailerBytes))
+    trailer.getInt
+    val raw = trailer.getInt
+    trailer.getLong
+    if (footerCrc(headerCrc, footer, stored) != trailer.getInt) {
+      damaged("the checksum of its table is wrong")
+    }
+    try {
+      require(raw >= 0 && raw <= MaxTableBytes, s"a table of $raw bytes")
+      val table = new Array[Byte](raw)
+      val got = Zstd.decompressByteArray(table, 0, raw, footer, 0, stored)
+      require(got == raw, s"$got bytes and not $raw")
+      val identity = readIdentity(mapper.readTree(head, HeaderBytes, length))
+      (identity, mapper.readTree(table).elements.asScala.map(readFrame(name, _)).toSeq)
+    } catch { case NonFatal(e) => damaged(s"its table cannot be read: ${e.getMessage}") }
+  }
+
+  private def footerCrc(headerCrc: Int, footer: Array[Byte], stored: Int): Int = {
+    val crc = new CRC32
+    crc.update(FrameLayout.buffer(4).putInt(headerCrc).array)
+    crc.update(footer, 0, stored)
+    crc.update(footer, stored, TrailerCheckedBytes)
+    crc.getValue.toInt
+  }
+
+  private def tableOf(frames: Seq[PlacedFrame]): JsonNode = {
+    val table = mapper.createArrayNode()
+    frames.foreach { case PlacedFrame(name, place, attempt) =>
+      val node = table.addObject()
+      node.put("operator", name.store.operator).put("partition", name.store.partition)
+      node.put("store", name.store.name).put("version", name.version.number)
+      node.put("id", name.version.id).put("kind", name.kind.extension).put("attempt", attempt)
+      node.put("offset", place.offset).put("length", place.length)
+      node.put("crc", Integer.toUnsignedLong(place.crc))
+    }
+    table
+  }
+
+  private def readIdentity(node: JsonNode): SegmentIdentity = SegmentIdentity(
+    node.path("epoch").asLong(-1L),
+    node.path("writer").asText,
+    node.path("runId").asText,
+    node.path("generation").asLong
+  )
+
+  private def readFrame(segment: String, node: JsonNode): PlacedFrame = {
+    def field(name: String) = {
+      require(node.has(name), s"no field $name")
+      node.get(name)
+    }
+    val store = StoreId(
+      field("operator").asLong,
+      field("partition").asInt,
+      field("store").asText
+    )
+    val version = StateVersion(field("version").asLong, field("id").asText)
+    val place = FramePlace(
+      segment,
+      field("offset").asLong,
+      field("length").asLong,
+      field("crc").asLong.toInt
+    )
+    val name = FrameName(store, version, FrameKind.named(field("kind").asText))
+    PlacedFrame(name, place, field("attempt").asLong)
+  }
+}

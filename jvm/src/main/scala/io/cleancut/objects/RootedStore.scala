@@ -1,0 +1,45 @@
+package io.cleancut.objects
+
+/**
+ * A store seen from a prefix, so that the users of one connection need not know where they lie.
+ * Closing it does nothing: the connection belongs to another.
+ *
+ * @param prefix
+ *   empty, or a name that ends with `/`
+ */
+final class RootedStore(under: ObjectStore, prefix: String) extends ObjectStore {
+
+  override def location: String = s"${under.location}/$prefix".stripSuffix("/")
+
+  override def put(key: ObjectKey, body: Array[Byte]): Unit = under.put(full(key), body)
+
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
+    under.create(full(key), body, token)
+
+  override def get(key: ObjectKey): Option[Array[Byte]] = under.get(full(key))
+
+  override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult =
+    under.getRange(full(key), offset, length)
+
+  override def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece] =
+    under.getPiece(full(key), offset, maxLength)
+
+  override def head(key: ObjectKey): Option[ObjectInfo] = under.head(full(key)).map(relative)
+
+  override def list(below: ObjectPrefix): Iterator[ObjectInfo] =
+    under.list(ObjectPrefix(prefix + below.name)).map(relative)
+
+  override def delete(keys: Seq[ObjectKey]): Unit = under.delete(keys.map(full))
+
+  override def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload =
+    under.upload(full(key), partBytes, token)
+
+  override def counts: RequestCounts = under.counts
+
+  override def close(): Unit = ()
+
+  private def full(key: ObjectKey): ObjectKey = ObjectKey(prefix + key.name)
+
+  private def relative(info: ObjectInfo): ObjectInfo =
+    info.copy(key = ObjectKey(info.key.name.stripPrefix(prefix)))
+}

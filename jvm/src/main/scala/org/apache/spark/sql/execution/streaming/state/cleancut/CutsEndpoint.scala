@@ -1,0 +1,97 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import java.util.concurrent.{ConcurrentHashMap, Executors}
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.internal.Logging
+import org.apache.spark.rpc.{RpcCallContext, RpcEndpoint, RpcEnv}
+
+import io.cleancut.cuts.QueryCuts
+import io.cleancut.format.SealedFrame
+
+/** Where executors reach the coordinators of a driver's queries. */
+final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoint with Logging {
+  // Requests of one run may wait for the store; they must not hold up the dispatcher.
+  private val threads = Executors.newCachedThreadPool { body =>
+    val thread = new Thread(body, "cleancut-coordinator")
+    thread.setDaemon(true)
+    thread
+  }
+
+  override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
+    case bytes: Array[Byte] =>
+      threads.execute { () =>
+        try answer(CutsMessages.decode[CutsMessage](bytes), reply(context))
+        catch {
+          case NonFatal(e) =>
+            logWarning("A task could not be answered", e)
+            context.sendFailure(e)
+        }
+      }
+  }
+
+  override def onStop(): Unit = threads.shutdown()
+
+  private def reply(context: RpcCallContext)(answer: CutsReply): Unit =
+    context.reply(CutsMessages.encode(answer))
+
+  private def answer(message: CutsMessage, reply: CutsReply => Unit): Unit =
+    DriverCuts.of(message.location).fold(reply(NoQuery))(answer(message, _, reply))
+
+  private def answer(message: CutsMessage, cuts: QueryCuts, reply: CutsReply => Unit): Unit =
+    message match {
+      case Open(_, runId, attempt, store, version) =>
+        reply(
+          cuts
+            .open(runId, attempt, store, version)
+            .fold(Declined, opened => OpenReply(opened.accepted, opened.needsBase))
+        )
+      case Accepted(_, store, version) =>
+        reply(OpenReply(cuts.accepted(store, version), needsBase = false))
+      case Failed(_, runId, attempt) =>
+        cuts.fail(runId, attempt)
+        reply(Noted)
+      case Report(_, runId, frame) => reply(AckReply(cuts.ack(runId, frame)))
+      case Writer(_, runId)        =>
+        reply(cuts.writer(runId).fold(Declined, run => WriterReply(run.generation)))
+      case Submit(_, runId, frame, attempt, bytes) =>
+        cuts.submit(runId, SealedFrame(frame, attempt, bytes)) match {
+          case None       => reply(Full)
+          case Some(done) =>
+            done.whenComplete { (ack, error) =>
+              reply(if (error == null) AckReply(ack) else Declined(error.toString))
+            }
+            ()
+        }
+    }
+}
+
+private object CutsEndpoint {
+  val Name = "CleancutCoordinator"
+}
+
+/** The coordinators of this driver's queries, by checkpoint location. */
+private[cleancut] object DriverCuts extends Logging {
+  private val queries = new ConcurrentHashMap[String, QueryCuts]
+  private var served = Option.empty[RpcEnv]
+
+  /** The query's coordinator, where it runs on this driver. */
+  def of(location: String): Option[QueryCuts] = Option(queries.get(location))
+
+  /** Makes a coordinator for a location, if this is a driver and has none for it. */
+  def serve(location: String)(make: => QueryCuts): Unit = {
+    val env = SparkEnv.get
+    if (env != null && env.executorId == "driver") {
+      synchronized {
+        if (!served.exists(_ eq env.rpcEnv)) {
+          env.rpcEnv.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env.rpcEnv))
+          served = Some(env.rpcEnv)
+        }
+      }
+      queries.computeIfAbsent(location, _ => make)
+      ()
+    }
+  }
+}

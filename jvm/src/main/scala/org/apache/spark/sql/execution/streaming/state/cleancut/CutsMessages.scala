@@ -1,0 +1,90 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import java.io._
+
+import scala.util.Using
+
+import io.cleancut.StoreId
+import io.cleancut.cuts.Ack
+import io.cleancut.format.{FrameName, PlacedFrame}
+
+/**
+ * What executors ask the coordinator. A message travels as bytes, since Spark reads what arrives
+ * with a class loader that may not know the user's jars.
+ *
+ * `location` is the query's checkpoint location, `runId` Spark's id of its run.
+ */
+sealed private[cleancut] trait CutsMessage extends Serializable {
+  def location: String
+}
+
+/** A task attempt opens a store for writing. Answered by [[OpenReply]]. */
+final private[cleancut] case class Open(
+    location: String,
+    runId: String,
+    attempt: Long,
+    store: StoreId,
+    version: Long
+) extends CutsMessage
+
+/** Which id of a version counts, for reading. Answered by [[OpenReply]]. */
+final private[cleancut] case class Accepted(location: String, store: StoreId, version: Long)
+    extends CutsMessage
+
+/** A task attempt has failed. Answered by [[Noted]]. */
+final private[cleancut] case class Failed(location: String, runId: String, attempt: Long)
+    extends CutsMessage
+
+/** A frame to be made durable. Answered by [[AckReply]] when it is, or by [[Full]]. */
+final private[cleancut] case class Submit(
+    location: String,
+    runId: String,
+    frame: FrameName,
+    attempt: Long,
+    bytes: Array[Byte]
+) extends CutsMessage
+
+/** A frame is durable. Answered by [[AckReply]]. */
+final private[cleancut] case class Report(location: String, runId: String, frame: PlacedFrame)
+    extends CutsMessage
+
+/** As whom to write segments. Answered by [[WriterReply]]. */
+final private[cleancut] case class Writer(location: String, runId: String) extends CutsMessage
+
+sealed private[cleancut] trait CutsReply extends Serializable
+
+private[cleancut] case object Noted extends CutsReply
+
+/** No such query runs on this driver. */
+private[cleancut] case object NoQuery extends CutsReply
+
+/** The driver has no room; the executor writes the frame itself. */
+private[cleancut] case object Full extends CutsReply
+
+final private[cleancut] case class OpenReply(accepted: Option[String], needsBase: Boolean)
+    extends CutsReply
+
+final private[cleancut] case class AckReply(ack: Ack) extends CutsReply
+
+final private[cleancut] case class WriterReply(generation: Long) extends CutsReply
+
+/** The answer to what this run of the query may not do. */
+final private[cleancut] case class Declined(why: String) extends CutsReply
+
+private[cleancut] object CutsMessages {
+
+  def encode(message: Serializable): Array[Byte] = {
+    val bytes = new ByteArrayOutputStream
+    Using.resource(new ObjectOutputStream(bytes))(_.writeObject(message))
+    bytes.toByteArray
+  }
+
+  def decode[A](bytes: Array[Byte]): A =
+    Using.resource(new OwnClasses(new ByteArrayInputStream(bytes)))(_.readObject().asInstanceOf[A])
+
+  private class OwnClasses(in: InputStream) extends ObjectInputStream(in) {
+    override def resolveClass(description: ObjectStreamClass): Class[_] =
+      try Class.forName(description.getName, false, getClass.getClassLoader)
+      catch { case _: ClassNotFoundException => super.resolveClass(description) }
+  }
+}

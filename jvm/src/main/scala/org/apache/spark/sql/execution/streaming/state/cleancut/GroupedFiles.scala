@@ -1,0 +1,170 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import java.io.{ByteArrayInputStream, FileNotFoundException, InputStream}
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, Executors}
+
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger}
+import io.cleancut.error.Errors
+import io.cleancut.files.RangeInput
+import io.cleancut.format._
+import io.cleancut.objects.{ObjectKey, ObjectStore}
+import io.cleancut.protocol.StoreListing
+
+/**
+ * The frames of one store in the segments of its query, where the cuts say that they are. Versions
+ * from before the first cut lie in files of the store's own, and are read there.
+ *
+ * @param checkpoint
+ *   the query's checkpoint location, as its driver knows it
+ * @param root
+ *   what all names are below, `<checkpointLocation>/cleancut`
+ */
+final private[cleancut] class GroupedFiles(
+    store: StoreId,
+    checkpoint: String,
+    root: ObjectStore,
+    before: StoreFiles,
+    hadoopConf: Configuration,
+    clock: Clock
+) extends FrameFiles {
+  import GroupedFiles._
+
+  private val archive = new CutArchive(root, clock)
+  private val runId = hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
+  private val places = new ConcurrentHashMap[(StateVersion, FrameKind), FramePlace]
+  private val fetched = new ConcurrentHashMap[(StateVersion, FrameKind), Fetching]
+
+  override def location: String = s"${root.location}/${CutLayout.Segments}"
+
+  override def path(version: StateVersion, kind: FrameKind): String =
+    Option(places.get((version, kind)))
+      .fold(s"${root.location}/${CutLayout.segmentsOf(version.number - 1)}")(place =>
+        s"${root.location}/${place.segment} at ${place.offset}"
+      )
+
+  override def open(version: Long, id: Option[String]): Opened = {
+    val attempt = Option(TaskContext.get()).fold(QueryLedger.Maintenance)(_.taskAttemptId())
+    CutsClient.ask(Open(checkpoint, runId, attempt, store, version), clock) match {
+      case OpenReply(accepted, needsBase) =>
+        Option(TaskContext.get()).foreach { task =>
+          task.addTaskFailureListener((_, _) => CutsClient.tell(Failed(checkpoint, runId, attempt)))
+        }
+        Opened(id.orElse(accepted), needsBase)
+      case other => throw unreachable(s"$store $version", other)
+    }
+  }
+
+  override def accepted(version: Long, id: Option[String]): Option[String] = id.orElse {
+    if (version == 0L) None
+    else
+      CutsClient.ask(Accepted(checkpoint, store, version), clock) match {
+        case OpenReply(accepted, _) => accepted
+        case _                      => None
+      }
+  }
+
+  override def list(first: Long, last: Long): StoreListing = {
+    val cuts = (Math.max(first, 1L) to last).flatMap(v => CutCache.read(archive, v - 1))
+    if (cuts.isEmpty) before.list(first, last)
+    else {
+      val found = cuts.flatMap(_.of(store)).flatMap(_.frames)
+      found.foreach { case (kind, version, place) => places.put((version, kind), place) }
+      fetchAhead(cuts.last.of(store).toSeq.flatMap(_.frames))
+      def of(kind: FrameKind) = found.collect { case (`kind`, version, _) => version }.toSet
+      val own = StoreListing(of(FrameKind.Base), of(FrameKind.Delta))
+      if (cuts.size == last - Math.max(first, 1L) + 1) own
+      else own.and(before.list(first, last))
+    }
+  }
+
+  override def create(version: StateVersion, kind: FrameKind): PendingFrame = {
+    val attempt = Option(TaskContext.get()).fold(QueryLedger.Maintenance)(_.taskAttemptId())
+    new GroupedFrame(FrameName(store, version, kind), attempt, checkpoint, runId, root, clock)
+  }
+
+  override def read[A](version: StateVersion, kind: FrameKind)(
+      read: (FrameReader, BlockScratch) => A
+  ): A = {
+    val place = places.get((version, kind))
+    if (place == null) before.read(version, kind)(read)
+    else {
+      val request = FrameRequest(path(version, kind), store, version, kind)
+      val scratch = BlockScratch.borrow()
+      try
+        Using.resource(input(version, kind, place))(in =>
+          read(new FrameReader(request, in, scratch), scratch)
+        )
+      catch { case e: FileNotFoundException => throw missing(version, e) }
+      finally scratch.giveBack()
+    }
+  }
+
+  /** The driver sweeps the segments. */
+  override def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean = true
+
+  override def markRoot(): Unit = ()
+
+  override def checkRoot(): Unit = ()
+
+  private def input(version: StateVersion, kind: FrameKind, place: FramePlace): InputStream =
+    Option(fetched.remove((version, kind))).fold(direct(place)) { ahead =>
+      try new ByteArrayInputStream(ahead.get())
+      catch { case e: ExecutionException => throw e.getCause }
+    }
+
+  private def direct(place: FramePlace): InputStream =
+    new RangeInput(root, ObjectKey(place.segment), place.offset, place.length, PieceBytes)
+
+  /** Begins to read the small frames of a chain, several at once; large ones are read when due. */
+  private def fetchAhead(chain: Seq[(FrameKind, StateVersion, FramePlace)]): Unit = {
+    fetched.clear()
+    if (chain.size > 1) {
+      chain.filter(_._3.length <= MaxAheadBytes).foreach { case (kind, version, place) =>
+        val ahead = CompletableFuture
+          .supplyAsync[Array[Byte]](() => Using.resource(direct(place))(_.readAllBytes()), threads)
+        fetched.put((version, kind), ahead)
+      }
+    }
+  }
+
+  private def missing(version: StateVersion, cause: FileNotFoundException) = Errors.frameMissing(
+    location,
+    store.operator,
+    store.partition,
+    store.name,
+    version.number,
+    cause.getMessage
+  )
+
+  private def unreachable(what: String, reply: CutsReply) = Errors.coordinatorUnreachable(
+    checkpoint,
+    what,
+    GroupedFrame.explain(reply)
+  )
+}
+
+private[cleancut] object GroupedFiles {
+  private type Fetching = CompletableFuture[Array[Byte]]
+
+  private val PieceBytes = 8 << 20
+  private val MaxAheadBytes = 1L << 20
+
+  /** Reads at once in one process, while stores are loaded. */
+  private val Readers = 8
+  private val threads = Executors.newFixedThreadPool(
+    Readers,
+    body => {
+      val thread = new Thread(body, "cleancut-restore")
+      thread.setDaemon(true)
+      thread
+    }
+  )
+}
