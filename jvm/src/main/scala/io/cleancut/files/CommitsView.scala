@@ -76,7 +76,8 @@ final private[cleancut] class CommitsView(
   }
 
   override def exists(path: Path): Boolean = epochOf(path) match {
-    case None        => files.exists(path)
+    // Spark takes a log without a directory for an empty one.
+    case None        => path == directory || files.exists(path)
     case Some(epoch) =>
       // Whoever commits finds out by the commit itself whether another did.
       latest.exists(_._1 == epoch) ||

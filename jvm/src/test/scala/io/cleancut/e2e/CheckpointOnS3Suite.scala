@@ -4,7 +4,7 @@ import java.nio.file.{Files, Path}
 import java.sql.Timestamp
 
 import scala.collection.mutable
-import scala.util.Random
+import scala.util.{Random, Try}
 
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
@@ -13,7 +13,9 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.functions.{count, max, sum}
 import org.apache.spark.sql.streaming.Trigger
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
+import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider, Clock}
+import io.cleancut.cuts.CutArchive
+import io.cleancut.format.FrameKind
 import io.cleancut.objects.{ObjectPrefix, S3TestStore}
 import io.cleancut.testkit.S3ProxyServer
 
@@ -32,7 +34,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
 
   override protected def afterAll(): Unit = server.close()
 
-  private def session(): SparkSession = SparkSession
+  private def session(format: Int = 1): SparkSession = SparkSession
     .builder()
     .master("local-cluster[2,1,1024]")
     .config("spark.driver.host", "127.0.0.1")
@@ -49,6 +51,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     .config(s"$State.cleancut.endpoint", server.endpoint)
     .config(s"$State.cleancut.region", "us-east-1")
     .config(s"$State.cleancut.pathStyle", "true")
+    .config(s"$State.checkpointFormatVersion", format.toString)
     .getOrCreate()
 
   /** One run, which begins with what the bucket holds and ends when all files are taken. */
@@ -98,8 +101,73 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     } finally spark.stop()
     val objects = list("queries/totals/")
     info(s"${objects.size} objects, epochs to ${last.last}")
-    assert(objects.exists(_.startsWith("commits/")))
-    assert(objects.exists(name => name.startsWith("cleancut/stores/") && name.endsWith(".base")))
+    assert(!objects.exists(name => name.startsWith("commits/")), "an entry beside its cut")
+    assert(!objects.exists(_.startsWith("cleancut/stores/")), "a frame of its own")
+    val cuts = archive("queries/totals").epochs()
+    assert(cuts == (0L to last.last))
+    val cut = archive("queries/totals").read(cuts.last).get
+    assert(cut.stores.map(_.store.partition).sorted == Seq(0, 1, 2))
+    assert(cut.stores.exists(_.frames.head._1 == FrameKind.Base))
+    assert(cut.run.generation == 3 && cut.commit.startsWith("v") && cut.offsets.startsWith("v"))
+    assert(cut.segments.forall(name => objects.contains(s"cleancut/$name")))
+  }
+
+  private def archive(query: String): CutArchive = {
+    val store = S3TestStore.open(server.endpoint, s"s3://${S3ProxyServer.Bucket}/$query/cleancut")
+    new CutArchive(store, Clock.System)
+  }
+
+  test("a sink that skips an epoch that it has seen, after a death between it and the cut") {
+    val location = s"s3://${S3ProxyServer.Bucket}/queries/skipped"
+    val input = Files.createDirectory(home.resolve("skipped"))
+    val totals = mutable.Map.empty[String, String]
+    val seen = mutable.Set.empty[Long]
+    val skipped = mutable.Buffer.empty[Long]
+    val cuts = archive("queries/skipped")
+
+    /** The driver loses its ownership behind the sink, so that it dies before the cut. */
+    def runUntil(fatal: Option[Long]): Option[Throwable] = {
+      def sink(batch: DataFrame, epoch: Long): Unit =
+        if (seen(epoch)) skipped += epoch
+        else {
+          batch.collect().foreach(row => totals(row.get(0).toString) = row.toString)
+          seen += epoch
+          fatal.filter(_ == epoch).foreach(_ => cuts.own(None, "the next", "elsewhere"))
+        }
+      val spark = session()
+      // Spark's own check would refuse a function of foreachBatch that skips.
+      spark.conf.set(s"$State.commitValidation.enabled", "false")
+      try {
+        val running = spark.readStream
+          .schema(Schema)
+          .option("maxFilesPerTrigger", 1)
+          .json(input.toString)
+          .groupBy("key")
+          .agg(count("*"), sum("value"))
+          .writeStream
+          .outputMode("update")
+          .option("checkpointLocation", location)
+          .foreachBatch(sink(_: DataFrame, _: Long))
+          .trigger(Trigger.AvailableNow())
+          .start()
+        Try(running.awaitTermination()).failed.toOption
+      } finally spark.stop()
+    }
+
+    (0 until 4).foreach(write(input, _))
+    val death = runUntil(fatal = Some(2L))
+    assert(death.exists(_.getMessage.contains("CLEANCUT_FENCED")), death)
+    assert(cuts.epochs() == Seq(0L, 1L) && seen == Set(0L, 1L, 2L))
+    (4 until 6).foreach(write(input, _))
+    assert(runUntil(fatal = None).isEmpty)
+    assert(skipped == Seq(2L))
+    assert(cuts.epochs() == (0L to 5L))
+    val spark = session()
+    try {
+      val expected =
+        spark.read.schema(Schema).json(input.toString).groupBy("key").agg(count("*"), sum("value"))
+      assert(totals.values.toSeq.sorted == expected.collect().map(_.toString).toSeq.sorted)
+    } finally spark.stop()
   }
 
   test("old entries of the logs are deleted") {

@@ -1,0 +1,195 @@
+package io.cleancut.cuts
+
+import java.nio.file.{Files, Path => NioPath}
+import java.util.concurrent.TimeUnit
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.BeforeAndAfterEach
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.error.CleancutException
+import io.cleancut.format._
+import io.cleancut.objects.{HadoopStore, ObjectKey, ObjectStore}
+import io.cleancut.testkit.TestDirectory
+
+/** The coordinator of a query, on the local disk. */
+class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
+  private var directory: NioPath = _
+  private var store: ObjectStore = _
+
+  override protected def beforeEach(): Unit = {
+    directory = Files.createTempDirectory("cuts")
+    store = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
+  }
+
+  override protected def afterEach(): Unit = TestDirectory.delete(directory)
+
+  private class Logs(plain: Option[Long], keep: Int) extends SparkLogs {
+    override def queryId(): Option[String] = Some("query")
+    override def offsets(epoch: Long): String = s"offsets of $epoch"
+    override def lastPlainCommit(): Option[Long] = plain
+    override def epochsToKeep: Int = keep
+  }
+
+  private def archive = new CutArchive(store, Clock.System)
+
+  private def driver(plain: Option[Long] = None, keep: Int = 100): QueryCuts =
+    new QueryCuts(archive, new Logs(plain, keep), "host", Clock.System)
+
+  private def part(partition: Int, name: String = "default") = StoreId(0L, partition, name)
+
+  private def frame(
+      store: StoreId,
+      version: Long,
+      attempt: Long,
+      kind: FrameKind = FrameKind.Delta
+  ): SealedFrame = {
+    val name = FrameName(store, StateVersion(version, StateVersion.newId(Clock.System)), kind)
+    SealedFrame(name, attempt, s"$store $version".getBytes)
+  }
+
+  private def submit(driver: QueryCuts, run: String, frame: SealedFrame): Ack =
+    driver.submit(run, frame).get.get(20, TimeUnit.SECONDS)
+
+  /** An epoch of two partitions. */
+  private def epoch(driver: QueryCuts, run: String, epoch: Long): Unit = {
+    for (p <- 0 to 1) {
+      assert(driver.open(run, epoch * 10 + p, part(p), epoch).isRight)
+      assert(submit(driver, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
+    }
+    driver.commit(run, epoch, s"v1\n{\"e\":$epoch}")
+  }
+
+  private def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)
+
+  test("an epoch is a cut that names what its tasks wrote") {
+    val first = driver()
+    for (e <- 0L to 2L) epoch(first, "r1", e)
+    val cut = archive.read(2).get
+    assert(cut.commit == "v1\n{\"e\":2}" && cut.offsets == "offsets of 2")
+    assert(cut.run == RunId(Some("query"), "r1", 1))
+    assert(cut.stores.map(_.frames.map(_._2.number)) == Seq(Seq(1L, 2L, 3L), Seq(1L, 2L, 3L)))
+    for (stores <- cut.stores; (_, version, place) <- stores.frames) {
+      val object_ = store.get(ObjectKey(place.segment)).get
+      val found = object_.slice(place.offset.toInt, (place.offset + place.length).toInt)
+      assert(new String(found) == s"${stores.store} ${version.number}")
+    }
+    assert(store.get(ObjectKey("format.json")).isDefined)
+  }
+
+  test("what a task attempt reports twice counts once, and what comes late is not believed") {
+    val cuts = driver()
+    epoch(cuts, "r1", 0)
+    val again = archive.segmentsOf(0).flatMap(_._2).head
+    assert(cuts.ack("r1", again).isInstanceOf[Ack.Unknown])
+    val open = frame(part(0), 2, 77)
+    assert(submit(cuts, "r1", open) == Ack.Accepted)
+    val placed = archive.segmentsOf(1).flatMap(_._2).head
+    assert(cuts.ack("r1", placed) == Ack.Duplicate)
+    assert(cuts.open("r1", 78, part(0), 5).isLeft)
+  }
+
+  test("an epoch that lacks a store is not committed, and the error names it") {
+    val cuts = driver()
+    epoch(cuts, "r1", 0)
+    cuts.open("r1", 5, part(0), 1)
+    submit(cuts, "r1", frame(part(0), 2, 5))
+    val error = errorOf(cuts.commit("r1", 1, "v1\n{}"))
+    assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+    assert(error.getMessage.contains(part(1).toString))
+    assert(archive.epochs() == Seq(0L))
+  }
+
+  test("of two drivers the one that came first is fenced") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    val second = driver()
+    epoch(second, "r2", 1)
+    val error = errorOf(epoch(first, "r1", 1))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
+    epoch(second, "r2", 2)
+    assert(archive.epochs().map(archive.read(_).get.run.runId) == Seq("r1", "r2", "r2"))
+  }
+
+  test("of two drivers that commit one epoch, who finds a cut there stops") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    val other = Cut(1, RunId(None, "r0", 1), "t0", 0, "v1", "", Nil, Map.empty)
+    archive.create(other)
+    assert(errorOf(epoch(first, "r1", 1)).getErrorId == "CLEANCUT_FENCED")
+    assert(archive.read(1).contains(other))
+  }
+
+  test("a run that was followed on the same driver is not believed any more") {
+    val cuts = driver()
+    epoch(cuts, "r1", 0)
+    epoch(cuts, "r2", 1)
+    assert(cuts.open("r1", 1, part(0), 2).isLeft)
+    assert(submit(cuts, "r1", frame(part(0), 3, 1)).isInstanceOf[Ack.Unknown])
+    assert(errorOf(cuts.commit("r1", 2, "v1")).getErrorId == "CLEANCUT_FENCED")
+  }
+
+  test("an epoch whose sink skips it is made of the frames of its earlier run") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
+    // The driver dies between the sink's commit and the cut; the sink skips the epoch then.
+    val second = driver()
+    second.commit("r2", 1, "v1\n{}")
+    val cut = archive.read(1).get
+    assert(cut.run.runId == "r2" && cut.stores.map(_.version.number) == Seq(2L, 2L))
+    epoch(second, "r2", 2)
+  }
+
+  test("half of the frames of an earlier run are no epoch") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    submit(first, "r1", frame(part(0), 2, 20L))
+    val error = errorOf(driver().commit("r2", 1, "v1\n{}"))
+    assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+  }
+
+  test("a query without state is committed by cuts too") {
+    val cuts = driver()
+    for (e <- 0L to 2L) cuts.commit("r1", e, s"v1\n{\"e\":$e}")
+    assert(archive.epochs() == Seq(0L, 1L, 2L))
+  }
+
+  test("a checkpoint that was written without cuts goes on with a base of each store") {
+    val cuts = driver(plain = Some(6))
+    assert(cuts.open("r1", 1, part(0), 6).isLeft)
+    assert(cuts.open("r1", 1, part(0), 7) == Right(Opened(None, needsBase = true)))
+    submit(cuts, "r1", frame(part(0), 8, 1))
+    assert(errorOf(cuts.commit("r1", 7, "v1")).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+    submit(cuts, "r1", frame(part(0), 8, 1, FrameKind.Base))
+    submit(cuts, "r1", frame(part(0), 8, 2, FrameKind.Base))
+    cuts.commit("r1", 7, "v1")
+    assert(archive.read(7).get.stores.map(_.frames.map(_._1)) == Seq(Seq(FrameKind.Base)))
+    assert(cuts.open("r1", 3, part(0), 8).exists(o => o.accepted.isDefined && !o.needsBase))
+  }
+
+  test("a base takes the place of what it holds, and the sweep leaves what kept cuts name") {
+    val cuts = driver()
+    for (e <- 0L until 60L) {
+      epoch(cuts, "r1", e)
+      if (e % 7 == 3) {
+        val ids = archive.read(e).get.stores.map(s => s.store -> s.version)
+        for ((store, version) <- ids) {
+          val name = FrameName(store, version, FrameKind.Base)
+          val base = SealedFrame(name, QueryLedger.Maintenance, s"base $version".getBytes)
+          assert(submit(cuts, "r1", base) == Ack.Accepted)
+        }
+      }
+    }
+    val last = archive.read(59).get
+    assert(last.stores.forall(s => s.frames.head._1 == FrameKind.Base && s.frames.size <= 8))
+    val before = archive.segments().size
+    val swept = new CutSweep(archive).run(oldest = 56)
+    assert(archive.epochs() == (56L to 59L))
+    assert(swept.segments > 20 && archive.segments().size == before - swept.segments)
+    for (e <- archive.epochs(); name <- archive.read(e).get.segments)
+      assert(store.head(ObjectKey(name)).isDefined, s"$name of cut $e is gone")
+  }
+}

@@ -1,0 +1,108 @@
+package io.cleancut.format
+
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.error.CleancutException
+
+class CutSuite extends AnyFunSuite {
+  private val random = new Random(41)
+
+  private def id(): String = Seq.fill(32)("0123456789abcdef" (random.nextInt(16))).mkString
+
+  private def place(segment: Int): FramePlace = FramePlace(
+    CutLayout.segment(segment.toLong, "driver", f"$segment%032x"),
+    random.nextInt(1 << 20).toLong,
+    random.nextInt(1 << 20).toLong,
+    random.nextInt()
+  )
+
+  private val cut = Cut(
+    epoch = 41,
+    RunId(Some("q-1"), "run-1", 3),
+    token = id(),
+    writtenMs = 1700000000000L,
+    commit = "v1\n{\"nextBatchWatermarkMs\":7}",
+    offsets = "v1\n{\"batchWatermarkMs\":7}\n{\"0\":\"ü\"}",
+    for (partition <- 0 until 20; name <- Seq("default", "left-keyToNumValues"))
+      yield StoreCut(
+        StoreId(0, partition, name),
+        (FrameKind.Base, StateVersion(39, id()), place(partition % 3)) +:
+          Seq(40L, 41L, 42L).map(v => (FrameKind.Delta, StateVersion(v, id()), place(v.toInt)))
+      ),
+    Map("collectMs" -> 3L)
+  )
+
+  test("a cut is read as it was written") {
+    assert(Cut.parse("a", cut.toBytes) == cut)
+    assert(cut.segments.size == 6)
+    assert(cut.of(StoreId(0, 7, "default")).map(_.version.number).contains(42L))
+    assert(cut.of(StoreId(1, 7, "default")).isEmpty)
+  }
+
+  test("every byte of a cut counts, and its length") {
+    val bytes = cut.toBytes
+    for (at <- bytes.indices) {
+      val flipped = bytes.clone()
+      flipped(at) = (flipped(at) ^ (1 << random.nextInt(8))).toByte
+      val error = intercept[CleancutException](Cut.parse("s3://b/q/cleancut/cuts/41.cut", flipped))
+      assert(
+        Set("CLEANCUT_CUT_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN")(error.getErrorId),
+        s"byte $at"
+      )
+      assert(error.getMessage.contains("cuts/41.cut"))
+    }
+    for (length <- Seq(0, 1, 19, 20, bytes.length / 2, bytes.length - 1)) {
+      val error = intercept[CleancutException](Cut.parse("a", bytes.take(length)))
+      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+    }
+    intercept[CleancutException](Cut.parse("a", bytes :+ 0.toByte))
+  }
+
+  private val identity = SegmentIdentity(41, "driver", "run-1", 3)
+  private val segment = new Segment(CutLayout.segment(41, "driver", id()), identity)
+  private val frames = for (partition <- 0 until 30) yield {
+    val name = FrameName(StoreId(0, partition, "default"), StateVersion(42, id()), FrameKind.Delta)
+    SealedFrame(name, attempt = 100L + partition, random.nextBytes(1 + random.nextInt(3000)))
+  }
+
+  private def parsed(bytes: Array[Byte]): (SegmentIdentity, Seq[PlacedFrame]) = {
+    val footer = bytes.takeRight(Segment.footerBytes("a", bytes, bytes.length.toLong))
+    Segment.parse(segment.name, bytes.take(1000), footer)
+  }
+
+  test("the table of a segment says where each frame lies") {
+    val (bytes, placed) = segment.pack(frames)
+    assert(parsed(bytes) == ((identity, placed)))
+    for ((frame, found) <- frames.zip(placed)) {
+      assert(found.name == frame.name && found.attempt == frame.attempt)
+      val from = found.place.offset.toInt
+      assert(bytes.slice(from, from + found.place.length.toInt).sameElements(frame.bytes))
+    }
+  }
+
+  test("a segment whose header, table or trailer is damaged is found out") {
+    val (bytes, placed) = segment.pack(frames)
+    val end = placed.map(f => f.place.offset + f.place.length).max.toInt
+    val unused = bytes.length - 8 until bytes.length - 4
+    for (at <- (0 until segment.header.length) ++ (end until bytes.length).diff(unused)) {
+      val flipped = bytes.clone()
+      flipped(at) = (flipped(at) ^ (1 << random.nextInt(8))).toByte
+      intercept[CleancutException](parsed(flipped))
+    }
+    for (length <- Seq(0, 27, bytes.length - 1))
+      intercept[CleancutException](parsed(bytes.take(length)))
+  }
+
+  test("names") {
+    val writer = CutLayout.segment(7, "exec/../1", "0" * 32)
+    assert(writer == s"segments/00000000000000000007/exec1-${"0" * 32}.seg")
+    assert(CutLayout.parseSegment(writer).contains(7L))
+    assert(CutLayout.parseSegment("segments/7/x.seg").isEmpty)
+    assert(CutLayout.parseCut(CutLayout.cut(9).stripPrefix(CutLayout.Cuts)).contains(9L))
+    assert(CutLayout.parseOwner(CutLayout.owner(9).stripPrefix(CutLayout.Owners)).contains(9L))
+    assert(CutLayout.parseCut("9.cut").isEmpty)
+  }
+}
