@@ -1,12 +1,13 @@
 """What the readers of a checkpoint return: values that show themselves as tables."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cleancut import display
+from cleancut._cut import Chain
 from cleancut._frame import Codec, Frame
-from cleancut._layout import Kind
+from cleancut._layout import Kind, StoreId
 from cleancut._listing import Listing
 from cleancut._state import State
 
@@ -28,7 +29,7 @@ class StoreInfo:
         store: Spark's name of the store.
         versions: the versions that have a frame, ascending.
         latest_version: the last of them.
-        bytes: the size of all its frames.
+        bytes: the size of all its frames that a version needs.
     """
 
     operator: int
@@ -77,7 +78,7 @@ class FrameInfo:
         keys: the number of live keys of the store at this version.
         raw_bytes: the size of the records.
         stored_bytes: the size of the records as they are stored.
-        file_bytes: the size of the whole object.
+        file_bytes: the size of the whole frame.
     """
 
     operator: int
@@ -117,16 +118,19 @@ class InfoList(list[Info]):
         return names, [[getattr(info, name) for name in names] for info in self]
 
 
-def store_info(listing: Listing) -> StoreInfo:
-    """Describes a store by its listing."""
-    store = listing.store
+def store_info(store: StoreId, listing: Listing | None, chains: Mapping[int, Chain]) -> StoreInfo:
+    """Describes a store by what level 0 has of it and by its chains in the cuts."""
+    listed = () if listing is None else listing.versions
+    sizes = () if listing is None else listing.sizes.values()
+    versions = tuple(sorted({*listed, *chains}))
+    placed = {frame for chain in chains.values() for frame in chain}
     return StoreInfo(
         operator=store.operator,
         partition=store.partition,
         store=store.store,
-        versions=listing.versions,
-        latest_version=listing.versions[-1],
-        bytes=sum(listing.sizes.values()),
+        versions=versions,
+        latest_version=versions[-1],
+        bytes=sum(sizes) + sum(frame.length for frame in placed),
     )
 
 
