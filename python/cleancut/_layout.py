@@ -95,6 +95,11 @@ def parse_segment_name(name: str) -> SegmentName | None:
     return None if found is None or epoch is None else SegmentName(epoch, found[2], found[3])
 
 
+def writer_of(executor: str) -> str:
+    """Who wrote a segment, as it stands in the segment's name."""
+    return _OUTSIDE_PLAIN.sub(b"", executor.encode()).decode("ascii") or "executor"
+
+
 def parse_frame_name(name: str) -> FrameName | None:
     """The frame that a file name stands for; None for the names of foreign files."""
     found = _FRAME.fullmatch(name)

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from cleancut._cut import PlacedFrame, cut_damaged, placed_frame
 from cleancut._fields import typed
-from cleancut._layout import SegmentName, StoreId
+from cleancut._layout import SegmentName, StoreId, writer_of
 from cleancut._zstd_json import parse_zstd_json
 from cleancut.errors import error_of
 
@@ -107,7 +107,7 @@ def _check_identity(head: bytes, path: str, name: SegmentName) -> None:
         epoch, writer = typed(identity, "epoch", int), typed(identity, "writer", str)
     except ValueError as error:
         raise cut_damaged(path, f"its identity cannot be read: {error}") from error
-    if (epoch, writer) != (name.epoch, name.writer):
+    if (epoch, writer_of(writer)) != (name.epoch, name.writer):
         raise cut_damaged(path, f"it is a segment of epoch {epoch} by {writer}")
 
 

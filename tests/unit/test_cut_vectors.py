@@ -14,6 +14,7 @@ from cleancut._layout import (
     cut_name,
     parse_cut_name,
     parse_segment_name,
+    writer_of,
 )
 from cleancut._placed import CutReader
 from cleancut._root import Root
@@ -176,6 +177,11 @@ def test_the_name_of_a_segment_is_built_and_parsed(vector: dict[str, Any]) -> No
     name = SegmentName(vector["epoch"], vector["writer"], vector["id"])
     assert str(name) == vector["name"]
     assert parse_segment_name(vector["name"]) == name
+
+
+@pytest.mark.parametrize("vector", LAYOUT["writers"], ids=lambda vector: vector["writer"])
+def test_a_writer_is_named_by_what_a_name_can_hold(vector: dict[str, Any]) -> None:
+    assert writer_of(vector["executor"]) == vector["writer"]
 
 
 @pytest.mark.parametrize("name", LAYOUT["foreignObjects"])

@@ -102,8 +102,10 @@ def _sound_segments() -> Iterator[ObjectCase]:
     cases = [
         ("driver", "Deltas of two partitions.", "driver", FRAMES, False),
         ("executor", "A base before deltas, all compressed.", "17", many, True),
+        ("writer-of-odd-name", "An executor's id that no name can hold.", "h/1.é", FRAMES, False),
         ("without-frames", "No frame at all.", "driver", [], False),
     ]
+    plain = {"driver": "driver", "17": "17", "h/1.é": "h1"}
     for name, doc, writer, frames, compress in cases:
         identity = segment_identity(EPOCH, writer)
         parts = encode_segment(identity, frames, compress=compress)
@@ -111,7 +113,7 @@ def _sound_segments() -> Iterator[ObjectCase]:
         data = parts.joined()
         size = {"bytes": len(data), "compressed": compress}
         content = size | {"identity": identity, "table": table_of(first, frames)}
-        yield ObjectCase(name, doc, segment_name(EPOCH, writer), data, content)
+        yield ObjectCase(name, doc, segment_name(EPOCH, plain[writer]), data, content)
 
 
 def _flipped_segments() -> Iterator[ObjectCase]:
