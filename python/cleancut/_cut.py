@@ -21,7 +21,7 @@ _KINDS: dict[str, Kind] = {"delta": "delta", "base": "base"}
 _MAX_CRC = 2**32 - 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlacedFrame:
     """A frame in a segment.
 

@@ -15,6 +15,10 @@ from cleancut._store import StoreReader
 from cleancut.display import ranges
 from cleancut.errors import CleancutError, error_of
 
+# A cut of many partitions takes some memory, and so does a state.
+_CUTS_AT_ONCE = 4
+STORES_AT_ONCE = 4
+
 
 class StoredVersion(Protocol):
     """One version of one operator's stores of one name."""
@@ -64,10 +68,33 @@ class ListedVersion:
         return sorted(self.readers)
 
     def load(self, partitions: Iterable[int]) -> Iterator[LoadedState]:
-        for partition in partitions:
-            reader = self.readers[partition]
-            state = reader.load(self.version)
-            yield LoadedState(reader.listing.store, reader.directory, state)
+        # A chain is found frame by frame, so only different stores can be read at once.
+        return mapped(self._loaded, partitions, ahead=STORES_AT_ONCE)
+
+    def _loaded(self, partition: int) -> LoadedState:
+        reader = self.readers[partition]
+        return LoadedState(reader.listing.store, reader.directory, reader.load(self.version))
+
+
+@dataclass(frozen=True)
+class StoreHistory:
+    """What there is of one store.
+
+    Attributes:
+        store: the store.
+        files: reads what level 0 has of it; None where it has nothing.
+        chains: its chains in the cuts, by version.
+    """
+
+    store: StoreId
+    files: StoreReader | None
+    chains: Mapping[int, Chain]
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The versions that have a frame, ascending."""
+        listed = () if self.files is None else self.files.listing.versions
+        return tuple(sorted({*listed, *self.chains}))
 
 
 class History:
@@ -88,44 +115,51 @@ class History:
         before = {store: listing.before(first) for store, listing in listings.items()}
         return {store: listing for store, listing in before.items() if listing.sizes}
 
-    @cached_property
-    def cuts(self) -> Sequence[Cut]:
-        """All cuts, by their epochs.
+    def cuts(self) -> Iterator[Cut]:
+        """All cuts, by their epochs, each read when its turn comes.
 
         Raises:
             DamagedError: one is damaged.
         """
-        return [cut for cut in mapped(self._cut_or_none, self.epochs) if cut is not None]
+        found = mapped(self._cut_or_none, self.epochs, ahead=_CUTS_AT_ONCE)
+        return (cut for cut in found if cut is not None)
 
-    @cached_property
-    def chains(self) -> Mapping[StoreId, Mapping[int, Chain]]:
-        """For each store its chains by version, over all cuts."""
-        chains: dict[StoreId, dict[int, Chain]] = {}
-        for cut in self.cuts:
-            for store, chain in cut.chains.items():
-                chains.setdefault(store, {})[cut.version] = chain
-        return dict(sorted(chains.items()))
+    def stores(self) -> Sequence[StoreHistory]:
+        """All stores, in their order.
 
-    def stores(self) -> Sequence[StoreId]:
-        """All stores, in their order."""
-        return sorted({*self.listings, *self.chains})
+        Raises:
+            DamagedError: a cut is damaged.
+        """
+        chains = self._chains(None)
+        stores = sorted({*self.listings, *chains})
+        return [self._history(store, chains.get(store, {})) for store in stores]
 
-    def versions(self, store: StoreId) -> tuple[int, ...]:
-        """The versions of a store that have a frame, ascending.
+    def store(self, store: StoreId) -> StoreHistory:
+        """One store.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: a cut is damaged.
         """
-        if store not in self.listings and store not in self.chains:
-            available = "; ".join(map(str, self.stores())) or "no state yet"
+        chains = self._chains(store)
+        if store not in self.listings and store not in chains:
+            available = "; ".join(str(found.store) for found in self.stores()) or "no state yet"
             raise self.not_found(f"state store {store}", available)
-        listed = self.listings[store].versions if store in self.listings else ()
-        return tuple(sorted({*listed, *self.chains.get(store, ())}))
+        return self._history(store, chains.get(store, {}))
 
-    def reader_of(self, store: StoreId) -> StoreReader | None:
-        """Reads what level 0 has of a store; None where it has nothing."""
+    def _chains(self, only: StoreId | None) -> Mapping[StoreId, Mapping[int, Chain]]:
+        """For each store, or for one, its chains by version, over all cuts."""
+        chains: dict[StoreId, dict[int, Chain]] = {}
+        for cut in self.cuts():
+            for store, chain in cut.chains.items():
+                if only in (None, store):
+                    chains.setdefault(store, {})[cut.version] = chain
+        return chains
+
+    def _history(self, store: StoreId, chains: Mapping[int, Chain]) -> StoreHistory:
         listing = self.listings.get(store)
-        return None if listing is None else StoreReader(self._root.objects, listing)
+        files = None if listing is None else StoreReader(self._root.objects, listing)
+        return StoreHistory(store, files, chains)
 
     def cut(self, epoch: int | None) -> Cut:
         """The cut of an epoch; None is the last.

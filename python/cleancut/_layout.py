@@ -42,7 +42,7 @@ class StoreId:
         return f"{STORES}/{self.operator}/{self.partition}/{escape(self.store)}"
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, slots=True)
 class FrameName:
     """The name of a frame within its store's directory.
 

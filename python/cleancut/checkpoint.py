@@ -77,7 +77,7 @@ class Checkpoint:
         Raises:
             DamagedError: a cut is damaged.
         """
-        return InfoList(map(cut_info, History(self._root).cuts))
+        return InfoList(map(cut_info, History(self._root).cuts()))
 
     def cut(self, epoch: int | None = None) -> CutDetails:
         """All that the cut of an epoch says: stores, chains, offsets, watermark, commit entry.
@@ -99,11 +99,7 @@ class Checkpoint:
         Raises:
             DamagedError: a cut is damaged.
         """
-        history = History(self._root)
-        return InfoList(
-            store_info(store, history.listings.get(store), history.chains.get(store, {}))
-            for store in history.stores()
-        )
+        return InfoList(map(store_info, History(self._root).stores()))
 
     def versions(self, operator: int, partition: int, store: str = "default") -> tuple[int, ...]:
         """The versions of one store that have a frame, ascending.
@@ -112,7 +108,7 @@ class Checkpoint:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
             DamagedError: a cut is damaged.
         """
-        return History(self._root).versions(StoreId(operator, partition, store))
+        return History(self._root).store(StoreId(operator, partition, store)).versions
 
     def frames(
         self,
@@ -135,8 +131,11 @@ class Checkpoint:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
             DamagedError: a frame or a cut is damaged or misplaced.
         """
-        found = frames_of(History(self._root), StoreId(operator, partition, store), version)
-        return InfoList(map(frame_info, found))
+        history = History(self._root)
+        found = history.store(StoreId(operator, partition, store))
+        if version is not None:
+            history.require(found.versions, version, "version", str(found.store))
+        return InfoList(map(frame_info, frames_of(found, history.reader, version)))
 
     def state(
         self,
@@ -212,7 +211,7 @@ class Checkpoint:
         Checked are the checksums of cuts, segments and frames, that each frame that a cut names is
         there, the identity of each frame against its name, the chain from each version to its base,
         the counts in the trailers, and each base against the deltas that lead to it. Damage is
-        collected in the report, never raised. The state of one partition at a time is held in
+        collected in the report, never raised. The states of a few partitions at a time are held in
         memory, beside 256 MiB of what was read ahead.
         """
         return _verify.verify(self._root)

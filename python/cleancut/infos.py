@@ -1,14 +1,13 @@
 """What the readers of a checkpoint return: values that show themselves as tables."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cleancut import display
-from cleancut._cut import Chain
 from cleancut._frame import Codec, Frame
-from cleancut._layout import Kind, StoreId
-from cleancut._listing import Listing
+from cleancut._history import StoreHistory
+from cleancut._layout import Kind
 from cleancut._state import State
 
 if TYPE_CHECKING:
@@ -118,18 +117,16 @@ class InfoList(list[Info]):
         return names, [[getattr(info, name) for name in names] for info in self]
 
 
-def store_info(store: StoreId, listing: Listing | None, chains: Mapping[int, Chain]) -> StoreInfo:
+def store_info(history: StoreHistory) -> StoreInfo:
     """Describes a store by what level 0 has of it and by its chains in the cuts."""
-    listed = () if listing is None else listing.versions
-    sizes = () if listing is None else listing.sizes.values()
-    versions = tuple(sorted({*listed, *chains}))
-    placed = {frame for chain in chains.values() for frame in chain}
+    sizes = () if history.files is None else history.files.listing.sizes.values()
+    placed = {frame for chain in history.chains.values() for frame in chain}
     return StoreInfo(
-        operator=store.operator,
-        partition=store.partition,
-        store=store.store,
-        versions=versions,
-        latest_version=versions[-1],
+        operator=history.store.operator,
+        partition=history.store.partition,
+        store=history.store.store,
+        versions=history.versions,
+        latest_version=history.versions[-1],
         bytes=sum(sizes) + sum(frame.length for frame in placed),
     )
 

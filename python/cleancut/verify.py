@@ -7,6 +7,8 @@ from typing import Any
 from cleancut import display
 from cleancut._cut_check import CutCheck
 from cleancut._findings import Finding
+from cleancut._history import STORES_AT_ONCE
+from cleancut._parallel import mapped
 from cleancut._root import Root
 from cleancut._store import StoreReader
 from cleancut._store_check import StoreCheck
@@ -100,8 +102,8 @@ def verify(root: Root) -> VerifyReport:
     epochs = root.epochs()
     listings = root.listings()
     checks = [StoreCheck(StoreReader(root.objects, listing)) for listing in listings.values()]
-    for check in checks:
-        check.run()
+    for _ in mapped(StoreCheck.run, checks, ahead=STORES_AT_ONCE):
+        pass
     of_cuts = CutCheck(root, epochs)
     of_cuts.run()
     files = [finding for check in checks for finding in check.findings.values()]
