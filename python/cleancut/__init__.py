@@ -7,6 +7,7 @@ checkpoint of a query without a JVM.
 from cleancut._jar import jar_path
 from cleancut._version import __version__
 from cleancut.checkpoint import Checkpoint
+from cleancut.cuts import ChainInfo, CutDetails, CutInfo, PlacedFrameInfo, StoreCutInfo
 from cleancut.errors import (
     CleancutError,
     DamagedError,
@@ -20,17 +21,22 @@ from cleancut.session import configure
 from cleancut.verify import Problem, VerifyReport
 
 __all__ = [
+    "ChainInfo",
     "Checkpoint",
     "CleancutError",
+    "CutDetails",
+    "CutInfo",
     "DamagedError",
     "FamilyInfo",
     "FencedError",
     "FrameInfo",
     "InfoList",
     "InternalError",
+    "PlacedFrameInfo",
     "Problem",
     "RequestError",
     "RetryableError",
+    "StoreCutInfo",
     "StoreInfo",
     "VerifyReport",
     "__version__",

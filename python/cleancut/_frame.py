@@ -30,11 +30,19 @@ _CODECS: dict[int, Codec] = {0: "none", 1: "zstd"}
 
 @dataclass(frozen=True)
 class FrameRequest:
-    """Which frame a reader asks for, and where it expects it."""
+    """Which frame a reader asks for, and where it expects it.
+
+    Attributes:
+        path: full path of the object.
+        store: whose frame it is.
+        name: which of that store's frames.
+        offset: where in the object it begins; None where it is the whole object.
+    """
 
     path: str
     store: StoreId
     name: FrameName
+    offset: int | None = None
 
     def damaged(self, detail: str) -> CleancutError:
         """The error for a frame whose bytes are not what was written."""
@@ -46,7 +54,22 @@ class FrameRequest:
             partition=self.store.partition,
             store=self.store.store,
             version=self.name.version,
+            **self._place(),
         )
+
+    def misplaced(self, found: Identity) -> CleancutError:
+        """The error for a sound frame that is another."""
+        return error_of(
+            "CLEANCUT_FRAME_MISPLACED",
+            path=self.path,
+            expected=self,
+            found=found,
+            version=self.name.version,
+            **self._place(),
+        )
+
+    def _place(self) -> dict[str, int]:
+        return {} if self.offset is None else {"offset": self.offset}
 
     def __str__(self) -> str:
         return str(Identity(self.store, self.name, None, None, ()))
@@ -132,13 +155,7 @@ def _read_header(data: bytes, request: FrameRequest) -> tuple[Identity, Codec, i
     except ValueError as error:
         raise request.damaged(f"the identity cannot be read: {error}") from error
     if (identity.store, identity.name) != (request.store, request.name):
-        raise error_of(
-            "CLEANCUT_FRAME_MISPLACED",
-            path=request.path,
-            expected=request,
-            found=identity,
-            version=request.name.version,
-        )
+        raise request.misplaced(identity)
     return identity, _CODECS[codec], crc, _HEADER.size + length
 
 

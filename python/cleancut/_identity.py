@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cleancut._fields import typed
 from cleancut._layout import FrameName, Kind, StoreId
 
 UNSAFE_ROW = "unsaferow"
@@ -66,17 +67,17 @@ def parse_identity(raw: bytes, kind: Kind) -> Identity:
     fields = json.loads(raw.decode())
     if not isinstance(fields, dict):
         raise ValueError("it is not a JSON object")
-    version = _typed(fields, "version", int)
-    families = tuple(_family(family) for family in _typed(fields, "families", list, default=[]))
+    version = typed(fields, "version", int)
+    families = tuple(_family(family) for family in typed(fields, "families", list, default=[]))
     identity = Identity(
         StoreId(
-            _typed(fields, "operator", int),
-            _typed(fields, "partition", int),
-            _typed(fields, "store", str),
+            typed(fields, "operator", int),
+            typed(fields, "partition", int),
+            typed(fields, "store", str),
         ),
-        FrameName(version, _typed(fields, "id", str), kind),
-        _typed(fields, "parentVersion", int, default=None),
-        _typed(fields, "parentId", str, default=None),
+        FrameName(version, typed(fields, "id", str), kind),
+        typed(fields, "parentVersion", int, default=None),
+        typed(fields, "parentId", str, default=None),
         families,
     )
     _check_parent(identity)
@@ -100,24 +101,11 @@ def _family(fields: Any) -> Family:
     if not isinstance(fields, dict):
         raise ValueError("a family is not a JSON object")
     return Family(
-        _typed(fields, "id", int),
-        _typed(fields, "name", str),
-        _typed(fields, "keySchema", dict),
-        _typed(fields, "valueSchema", dict),
+        typed(fields, "id", int),
+        typed(fields, "name", str),
+        typed(fields, "keySchema", dict),
+        typed(fields, "valueSchema", dict),
         fields.get("multiValued") is True,
         fields.get("internal") is True,
-        _typed(fields, "encoding", str, default=UNSAFE_ROW),
+        typed(fields, "encoding", str, default=UNSAFE_ROW),
     )
-
-
-_REQUIRED: Any = object()
-
-
-def _typed(fields: dict[str, Any], name: str, kind: type, default: Any = _REQUIRED) -> Any:
-    value = fields.get(name, default)
-    if value is _REQUIRED:
-        raise ValueError(f"{name} is missing")
-    # bool is a subclass of int.
-    if name in fields and (not isinstance(value, kind) or isinstance(value, bool)):
-        raise ValueError(f"{name} is not of type {kind.__name__}")
-    return value

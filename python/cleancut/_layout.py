@@ -10,11 +10,15 @@ from typing import Literal
 ROOT = "cleancut"
 FORMAT_OBJECT = "format.json"
 STORES = "stores"
+CUTS = "cuts"
+SEGMENTS = "segments"
 
 Kind = Literal["delta", "base"]
 
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _FRAME = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.(delta|base)")
+_CUT = re.compile(r"cuts/([0-9]{20})\.cut")
+_SEGMENT = re.compile(r"segments/([0-9]{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg")
 _ESCAPED = re.compile(r"%([0-9A-F]{2})")
 _OUTSIDE_PLAIN = re.compile(rb"[^A-Za-z0-9_-]")
 _MAX_LONG = 2**63 - 1
@@ -38,7 +42,7 @@ class StoreId:
         return f"{STORES}/{self.operator}/{self.partition}/{escape(self.store)}"
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, slots=True)
 class FrameName:
     """The name of a frame within its store's directory.
 
@@ -54,6 +58,46 @@ class FrameName:
 
     def __str__(self) -> str:
         return f"{self.version:020d}-{self.version_id}.{self.kind}"
+
+
+@dataclass(frozen=True, order=True)
+class SegmentName:
+    """The name of a segment.
+
+    Attributes:
+        epoch: the epoch that its frames are of.
+        writer: `driver`, or an executor's id without what a name cannot hold.
+        segment_id: 32 lower-case hexadecimal digits.
+    """
+
+    epoch: int
+    writer: str
+    segment_id: str
+
+    def __str__(self) -> str:
+        return f"{SEGMENTS}/{self.epoch:020d}/{self.writer}-{self.segment_id}.seg"
+
+
+def cut_name(epoch: int) -> str:
+    """The name of a cut below the root."""
+    return f"{CUTS}/{epoch:020d}.cut"
+
+
+def parse_cut_name(name: str) -> int | None:
+    """The epoch of a cut by its name below the root; None for foreign objects."""
+    return _number(_CUT.fullmatch(name))
+
+
+def parse_segment_name(name: str) -> SegmentName | None:
+    """The segment that a name below the root stands for; None for foreign objects."""
+    found = _SEGMENT.fullmatch(name)
+    epoch = _number(found)
+    return None if found is None or epoch is None else SegmentName(epoch, found[2], found[3])
+
+
+def writer_of(executor: str) -> str:
+    """Who wrote a segment, as it stands in the segment's name."""
+    return _OUTSIDE_PLAIN.sub(b"", executor.encode()).decode("ascii") or "executor"
 
 
 def parse_frame_name(name: str) -> FrameName | None:
@@ -90,6 +134,10 @@ def unescape(directory: str) -> str | None:
     except UnicodeError:
         return None
     return store if store and escape(store) == directory else None
+
+
+def _number(found: re.Match[str] | None) -> int | None:
+    return None if found is None or int(found[1]) > _MAX_LONG else int(found[1])
 
 
 def _decimal(text: str) -> int | None:

@@ -13,12 +13,10 @@ class Listing:
 
     Attributes:
         store: whose frames they are.
-        directory: full path of the directory that was listed.
         sizes: the size in bytes of each frame.
     """
 
     store: StoreId
-    directory: str
     sizes: Mapping[FrameName, int]
 
     @cached_property
@@ -42,6 +40,11 @@ class Listing:
         delta = FrameName(version, version_id, "delta")
         return next((name for name in (base, delta) if name in self.sizes), None)
 
-    def path(self, name: FrameName) -> str:
-        """Full path of a frame."""
-        return f"{self.directory}/{name}"
+    def object_name(self, name: FrameName) -> str:
+        """The name of a frame's object below the root."""
+        return f"{self.store.directory}/{name}"
+
+    def before(self, version: int) -> "Listing":
+        """The same without a version and those after it."""
+        sizes = {name: size for name, size in self.sizes.items() if name.version < version}
+        return Listing(self.store, sizes)

@@ -1,22 +1,30 @@
-"""Finds and lists the objects of one checkpoint, on any file system that pyarrow knows."""
+"""Finds and lists the objects of one checkpoint, wherever it lies."""
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.fs
 
+from cleancut._directory import Directory
 from cleancut._layout import (
+    CUTS,
     FORMAT_OBJECT,
     ROOT,
+    SEGMENTS,
     STORES,
     FrameName,
     StoreId,
+    parse_cut_name,
     parse_frame_name,
+    parse_segment_name,
     parse_store_directory,
 )
 from cleancut._listing import Listing
+from cleancut._objects import Objects
+from cleancut._s3 import SCHEMES, open_s3
 from cleancut.errors import CleancutError, error_of
 
 _SUPPORTED = "format cleancut, formatVersion 1"
@@ -28,59 +36,74 @@ class Root:
 
     Attributes:
         location: the checkpoint location as it was given.
-        filesystem: where it lies.
-        path: path of the directory on that file system.
+        objects: what lies in the directory.
     """
 
     location: str
-    filesystem: pyarrow.fs.FileSystem
-    path: str
+    objects: Objects
+
+    def epochs(self) -> list[int]:
+        """The epochs that have a cut, ascending; one listing."""
+        found = (parse_cut_name(name) for name in self.objects.list(CUTS))
+        return sorted(epoch for epoch in found if epoch is not None)
+
+    def segments(self) -> Mapping[str, int]:
+        """The size in bytes of every segment, by its name below the root; one listing."""
+        listed = self.objects.list(SEGMENTS).items()
+        return {name: size for name, size in listed if parse_segment_name(name) is not None}
 
     def listings(self) -> dict[StoreId, Listing]:
-        """All stores in their order, each with its frames; one recursive listing."""
-        selector = pyarrow.fs.FileSelector(
-            f"{self.path}/{STORES}", recursive=True, allow_not_found=True
-        )
+        """All stores of level 0 in their order, each with its frames; one recursive listing."""
         sizes: dict[StoreId, dict[FrameName, int]] = {}
-        for info in self.filesystem.get_file_info(selector):
-            directory, _, base_name = info.path.rpartition("/")
-            store = parse_store_directory(directory.removeprefix(f"{self.path}/"))
+        for path, size in self.objects.list(STORES).items():
+            directory, _, base_name = path.rpartition("/")
+            store = parse_store_directory(directory)
             name = parse_frame_name(base_name)
-            if store is not None and name is not None and info.is_file:
-                sizes.setdefault(store, {})[name] = info.size
-        return {
-            store: Listing(store, f"{self.path}/{store.directory}", found)
-            for store, found in sorted(sizes.items())
-        }
+            if store is not None and name is not None:
+                sizes.setdefault(store, {})[name] = size
+        return {store: Listing(store, found) for store, found in sorted(sizes.items())}
 
 
-def open_root(location: str | os.PathLike[str]) -> Root:
+def open_root(
+    location: str | os.PathLike[str], endpoint: str | None = None, region: str | None = None
+) -> Root:
     """Finds the root of a checkpoint and checks that this release can read it.
 
+    Args:
+        location: the checkpoint location.
+        endpoint: for an object store, its URL; None is that of the environment.
+        region: likewise.
+
     Raises:
-        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
+        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN, or that the object
+            store cannot be asked.
     """
     text = os.fspath(location)
     try:
-        filesystem, path = _resolve(text)
+        objects = _objects_at(text, endpoint, region)
     except pa.ArrowInvalid as error:
         raise _not_found(text, str(error)) from error
-    root = Root(text, filesystem, f"{path.rstrip('/')}/{ROOT}")
-    note = f"{root.path}/{FORMAT_OBJECT}"
+    note = objects.path(FORMAT_OBJECT)
     try:
-        with filesystem.open_input_file(note) as file:
-            _check_format(file.readall(), note)
+        _check_format(objects.read(FORMAT_OBJECT), note)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _not_found(text, f"{note} does not exist") from error
-    return root
+    return Root(text, objects)
 
 
-def _resolve(location: str) -> tuple[pyarrow.fs.FileSystem, str]:
+def _objects_at(location: str, endpoint: str | None, region: str | None) -> Objects:
+    if location.startswith(SCHEMES):
+        return open_s3(location, ROOT, endpoint, region)
+    if endpoint is not None or region is not None:
+        detail = "an endpoint or a region goes with s3:// alone"
+        raise error_of("CLEANCUT_OBJECT_LOCATION_INVALID", location=location, detail=detail)
     # Hadoop writes local URIs with one slash, and a colon alone may be part of a path.
     if "://" in location or location.startswith("file:/"):
         filesystem, path = pyarrow.fs.FileSystem.from_uri(location)
-        return filesystem, path
-    return pyarrow.fs.LocalFileSystem(), os.path.abspath(location)  # noqa: PTH100  # keep links
+    else:
+        filesystem = pyarrow.fs.LocalFileSystem()
+        path = os.path.abspath(location)  # noqa: PTH100  # keep links
+    return Directory(filesystem, f"{path.rstrip('/')}/{ROOT}")
 
 
 def _check_format(raw: bytes, path: str) -> None:

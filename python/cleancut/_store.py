@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-import pyarrow.fs
-
 from cleancut._frame import Frame, FrameRequest, read_frame
 from cleancut._layout import FrameName
 from cleancut._listing import Listing
+from cleancut._objects import Objects
 from cleancut._state import State
 from cleancut.errors import CleancutError, error_of
 
@@ -15,7 +14,7 @@ from cleancut.errors import CleancutError, error_of
 class StoreReader:
     """Reads from one listing, so that all its answers belong to one point in time."""
 
-    filesystem: pyarrow.fs.FileSystem
+    objects: Objects
     listing: Listing
 
     def frame(self, name: FrameName) -> Frame:
@@ -25,13 +24,20 @@ class StoreReader:
             DamagedError: the frame is damaged, misplaced, or gone since the listing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        path = self.listing.path(name)
         try:
-            with self.filesystem.open_input_file(path) as file:
-                data = file.readall()
+            data = self.objects.read(self.listing.object_name(name))
         except FileNotFoundError as error:
             raise self.missing(name.version, f"{name} was listed and is gone") from error
-        return read_frame(data, FrameRequest(path, self.listing.store, name))
+        return read_frame(data, FrameRequest(self.path(name), self.listing.store, name))
+
+    @property
+    def directory(self) -> str:
+        """Full path of the store's directory."""
+        return self.objects.path(self.listing.store.directory)
+
+    def path(self, name: FrameName) -> str:
+        """Full path of a frame."""
+        return self.objects.path(self.listing.object_name(name))
 
     def load(self, version: int, version_id: str | None = None) -> State:
         """All rows at a version; see docs/FORMAT.md, "Reading a version".
@@ -75,7 +81,7 @@ class StoreReader:
         store = self.listing.store
         return error_of(
             "CLEANCUT_FRAME_MISSING",
-            directory=self.listing.directory,
+            directory=self.directory,
             detail=detail,
             operator=store.operator,
             partition=store.partition,

@@ -2,30 +2,12 @@
 
 from dataclasses import dataclass, field
 
+from cleancut._findings import Finding
 from cleancut._frame import Frame
 from cleancut._layout import FrameName
 from cleancut._state import State
 from cleancut._store import StoreReader
 from cleancut.errors import CleancutError
-
-
-@dataclass
-class Finding:
-    """A frame that is damaged, misplaced or missing.
-
-    Attributes:
-        path: full path of the frame.
-        error: what reading it raises.
-        affects: the versions that cannot be loaded because of it, ascending.
-    """
-
-    path: str
-    error: CleancutError
-    affects: list[int] = field(default_factory=list)
-
-    @property
-    def is_missing(self) -> bool:
-        return self.error.error_id == "CLEANCUT_FRAME_MISSING"
 
 
 @dataclass
@@ -59,8 +41,8 @@ class StoreCheck:
             for version_id in ids:
                 cause = self._check(version, version_id)
                 self._causes[version, version_id] = cause
-                if cause is not None and version not in cause.affects:
-                    cause.affects.append(version)
+                if cause is not None:
+                    cause.add(version)
             if self._causes[version, ids[-1]] is None:
                 self.loadable.append(version)
         self._retire()
@@ -105,7 +87,7 @@ class StoreCheck:
             # Either kind of frame would do; the name of the delta stands for both.
             name = FrameName(parent_version, parent_id, "delta")
             error = self.reader.missing(delta.identity.name.version, f"{name} is missing")
-            return self._found(self.reader.listing.path(name), error)
+            return self._found(self.reader.path(name), error)
         elif (cause := self._causes[parent_version, parent_id]) is not None:
             return cause
         elif state is None:
@@ -134,7 +116,7 @@ class StoreCheck:
         try:
             frame = self.reader.frame(name)
         except CleancutError as error:
-            return self._found(self.reader.listing.path(name), error)
+            return self._found(self.reader.path(name), error)
         self.frames += 1
         self.bytes += frame.size_bytes
         return frame

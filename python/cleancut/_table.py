@@ -6,16 +6,15 @@ import pyarrow as pa
 
 from cleancut._cells import MisfitError
 from cleancut._identity import UNSAFE_ROW, Family
-from cleancut._listing import Listing
+from cleancut._placed import LoadedState
 from cleancut._schema import struct_of
-from cleancut._state import State
 from cleancut.errors import error_of
 
 # Bounds the memory of decoding, and keeps a column of one batch below Arrow's limit of 2 GiB.
 _BATCH_ROWS = 16_384
 
 
-def table_of(state: State, family: Family, listing: Listing) -> pa.Table:
+def table_of(loaded: LoadedState, family: Family) -> pa.Table:
     """Decodes one column family of a state.
 
     Returns:
@@ -41,6 +40,7 @@ def table_of(state: State, family: Family, listing: Listing) -> pa.Table:
             pa.field("partition", pa.int32()),
         ]
     )
+    store, place, state = loaded
     keys = state.rows[family.family_id].items()
     rows = ((row_key, row_value) for row_key, values in keys for row_value in values)
     batches = []
@@ -49,14 +49,13 @@ def table_of(state: State, family: Family, listing: Listing) -> pa.Table:
             columns = [
                 key.decode_rows([row_key for row_key, _ in chunk]),
                 value.decode_rows([row_value for _, row_value in chunk]),
-                pa.repeat(pa.scalar(listing.store.partition, pa.int32()), len(chunk)),
+                pa.repeat(pa.scalar(store.partition, pa.int32()), len(chunk)),
             ]
             batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
     except MisfitError as error:
-        store = listing.store
         raise error_of(
             "CLEANCUT_ROW_DAMAGED",
-            directory=listing.directory,
+            directory=place,
             version=state.version,
             detail=error,
             operator=store.operator,

@@ -2,18 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterable
 
 import pyarrow as pa
 
 from cleancut import verify as _verify
+from cleancut._history import History
 from cleancut._layout import StoreId
-from cleancut._listing import Listing
+from cleancut._placed import LoadedState
 from cleancut._root import Root, open_root
-from cleancut._store import StoreReader
+from cleancut._store_frames import frames_of
 from cleancut._table import table_of
-from cleancut.display import ranges
-from cleancut.errors import CleancutError, error_of
+from cleancut.cuts import CutDetails, CutInfo, cut_details, cut_info
+from cleancut.errors import error_of
 from cleancut.infos import (
     FamilyInfo,
     FrameInfo,
@@ -29,41 +29,86 @@ class Checkpoint:
     """The state of one query, as its checkpoint holds it now.
 
     Every call lists the checkpoint anew, so that a running query can be watched. State is read at a
-    version: epoch *e* turns version *e* into version *e+1*. A version whose frames are there need
-    not be one that Spark has committed: the highest may belong to an epoch that still runs.
+    version: epoch *e* turns version *e* into version *e+1*. A version that has a cut is committed.
+    Where the checkpoint has no cuts (level 0), a version whose frames are there need not be one
+    that Spark has committed: the highest may belong to an epoch that still runs. Versions below
+    the first cut, of a checkpoint that came from level 0, are read as there.
 
-    Files that are damaged, missing or exchanged raise DamagedError, which names the file and the
-    version; nothing is skipped. Errors of the file system itself are OSError.
+    What is damaged, missing or exchanged raises DamagedError, which names the object and the
+    version; nothing is skipped. Errors of a file system are OSError, those of an object store
+    RequestError or RetryableError.
     """
 
-    def __init__(self, location: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+    ) -> None:
         """Finds the checkpoint.
 
         Args:
-            location: a query's `checkpointLocation`: a local path or a URI that
-                `pyarrow.fs.FileSystem.from_uri` takes.
+            location: a query's `checkpointLocation`: a local path, `s3://bucket/prefix` (which
+                takes the extra `cleancut[s3]`), or another URI that
+                `pyarrow.fs.FileSystem.from_uri` takes. Credentials for `s3://` are found as boto3
+                finds them: in the environment, in `~/.aws`, or by the role of the machine.
+            endpoint: the URL of an S3-compatible store; None is AWS_ENDPOINT_URL_S3 or
+                AWS_ENDPOINT_URL of the environment, or AWS.
+            region: what requests are signed for; None is that of the environment, or what the
+                store takes.
 
         Raises:
-            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
+            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN; for `s3://`
+                also CLEANCUT_OBJECT_LOCATION_INVALID, CLEANCUT_OBJECT_STORE_REFUSED and
+                CLEANCUT_DEPENDENCY_MISSING.
+            RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
         """
-        self._root: Root = open_root(location)
+        self._root: Root = open_root(location, endpoint, region)
 
     @property
     def location(self) -> str:
         """The checkpoint location as it was given."""
         return self._root.location
 
+    def cuts(self) -> InfoList[CutInfo]:
+        """All cuts, by their epochs; none in a checkpoint of level 0.
+
+        Raises:
+            DamagedError: a cut is damaged.
+        """
+        return InfoList(map(cut_info, History(self._root).cuts()))
+
+    def cut(self, epoch: int | None = None) -> CutDetails:
+        """All that the cut of an epoch says: stores, chains, offsets, watermark, commit entry.
+
+        Args:
+            epoch: Spark's batch id; None is the last that has a cut.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: the cut is damaged.
+        """
+        history = History(self._root)
+        cut = history.cut(epoch)
+        return cut_details(cut, history.reader.path(cut.epoch))
+
     def stores(self) -> InfoList[StoreInfo]:
-        """All state stores that have at least one frame, by operator, partition and name."""
-        return InfoList(store_info(listing) for listing in self._root.listings().values())
+        """All state stores that have at least one frame, by operator, partition and name.
+
+        Raises:
+            DamagedError: a cut is damaged.
+        """
+        return InfoList(map(store_info, History(self._root).stores()))
 
     def versions(self, operator: int, partition: int, store: str = "default") -> tuple[int, ...]:
         """The versions of one store that have a frame, ascending.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: a cut is damaged.
         """
-        return self._listing(StoreId(operator, partition, store)).versions
+        return History(self._root).store(StoreId(operator, partition, store)).versions
 
     def frames(
         self,
@@ -80,18 +125,17 @@ class Checkpoint:
             partition: Spark's partition id.
             store: Spark's name of the store.
             version: only the frames of this version, which may be several: a base beside the delta,
-                and those of attempts that were run again.
+                and at level 0 those of attempts that were run again.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
-            DamagedError: a frame is damaged or misplaced.
+            DamagedError: a frame or a cut is damaged or misplaced.
         """
-        listing = self._listing(StoreId(operator, partition, store))
+        history = History(self._root)
+        found = history.store(StoreId(operator, partition, store))
         if version is not None:
-            self._require(listing.versions, version, "version", str(listing.store))
-        reader = StoreReader(self._root.filesystem, listing)
-        names = sorted(name for name in listing.sizes if version in (None, name.version))
-        return InfoList(frame_info(reader.frame(name)) for name in names)
+            history.require(found.versions, version, "version", str(found.store))
+        return InfoList(map(frame_info, frames_of(found, history.reader, version)))
 
     def state(
         self,
@@ -99,6 +143,7 @@ class Checkpoint:
         *,
         store: str = "default",
         version: int | None = None,
+        epoch: int | None = None,
         partition: int | None = None,
         family: str = "default",
     ) -> pa.Table:
@@ -107,8 +152,10 @@ class Checkpoint:
         Args:
             operator: Spark's operator id.
             store: Spark's name of the store; a stream-stream join has several.
-            version: the state version; None is the greatest that all partitions have, also where
-                only one partition is read, so that partitions read one by one fit together.
+            version: the state version; None is that of the last cut. Without cuts it is the
+                greatest that all partitions have, also where only one partition is read, so that
+                partitions read one by one fit together.
+            epoch: the epoch whose result is wanted, in place of the version after it.
             partition: only this partition; None is all.
             family: the column family; `families` lists them.
 
@@ -122,18 +169,23 @@ class Checkpoint:
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE,
                 CLEANCUT_FORMAT_UNKNOWN or, on a big-endian machine, CLEANCUT_PLATFORM_UNSUPPORTED.
-            DamagedError: a frame that the version needs is damaged, misplaced or missing.
+            DamagedError: a cut or a frame that the version needs is damaged, misplaced or missing.
+            TypeError: both version and epoch are given.
         """
         if sys.byteorder != "little":
             raise error_of("CLEANCUT_PLATFORM_UNSUPPORTED", detail="it is big-endian")
-        listings = self._partitions(operator, store)
+        if version is not None and epoch is not None:
+            raise TypeError("state takes a version or an epoch, not both")
+        history = History(self._root)
+        wanted = version if epoch is None else epoch + 1
+        stored = history.at(operator, store, wanted)
         if partition is not None:
-            self._require(listings, partition, "partition", f"operator={operator} store={store}")
-        version = self._common_version(listings, version)
-        chosen = listings if partition is None else {partition: listings[partition]}
-        tables = [self._table(listing, version, family) for listing in chosen.values()]
+            where = f"operator={operator} store={store}"
+            history.require(stored.partitions, partition, "partition", where)
+        chosen = stored.partitions if partition is None else [partition]
+        tables = [self._table(history, loaded, family) for loaded in stored.load(chosen)]
         metadata = {"cleancut.operator": str(operator), "cleancut.store": store}
-        metadata["cleancut.version"] = str(version)
+        metadata["cleancut.version"] = str(stored.version)
         return pa.concat_tables(tables).replace_schema_metadata(metadata)
 
     def families(
@@ -144,24 +196,23 @@ class Checkpoint:
         Args:
             operator: Spark's operator id.
             store: Spark's name of the store.
-            version: the state version; None is the greatest that all partitions have.
+            version: the state version; None is as in `state`.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
             DamagedError: a frame that the version needs is damaged, misplaced or missing.
         """
-        listings = self._partitions(operator, store)
-        version = self._common_version(listings, version)
-        readers = (StoreReader(self._root.filesystem, found) for found in listings.values())
-        return InfoList(family_infos(reader.load(version) for reader in readers))
+        stored = History(self._root).at(operator, store, version)
+        return InfoList(family_infos(loaded.state for loaded in stored.load(stored.partitions)))
 
     def verify(self) -> _verify.VerifyReport:
-        """Reads every frame, and puts every version together that can be loaded.
+        """Reads every byte, and puts every version together that can be loaded.
 
-        Checked are the checksums, the identity of each frame against its name, the chain from each
-        version to its base, the counts in the trailers, and each base against the deltas that lead
-        to it. Damage is collected in the report, never raised. The state of one partition at a time
-        is held in memory.
+        Checked are the checksums of cuts, segments and frames, that each frame that a cut names is
+        there, the identity of each frame against its name, the chain from each version to its base,
+        the counts in the trailers, and each base against the deltas that lead to it. Damage is
+        collected in the report, never raised. The states of a few partitions at a time are held in
+        memory, beside 256 MiB of what was read ahead.
         """
         return _verify.verify(self._root)
 
@@ -169,55 +220,12 @@ class Checkpoint:
         return f"Checkpoint({self.location!r})"
 
     def _repr_html_(self) -> str:
-        return self.stores()._repr_html_()
+        return (self.cuts() or self.stores())._repr_html_()
 
-    def _listing(self, store: StoreId) -> Listing:
-        listings = self._root.listings()
-        if store not in listings:
-            available = "; ".join(str(found) for found in listings) or "no state yet"
-            raise self._not_found(f"state store {store}", available)
-        return listings[store]
-
-    def _partitions(self, operator: int, store: str) -> dict[int, Listing]:
-        """The listings of one operator's stores of one name, by partition."""
-        listings = self._root.listings()
-        found = {
-            store_id.partition: listing
-            for store_id, listing in listings.items()
-            if (store_id.operator, store_id.store) == (operator, store)
-        }
-        if not found:
-            stores = sorted({(store_id.operator, store_id.store) for store_id in listings})
-            available = "; ".join(f"operator={number} store={name}" for number, name in stores)
-            wanted = f"state store operator={operator} store={store}"
-            raise self._not_found(wanted, available or "no state yet")
-        return found
-
-    def _common_version(self, listings: dict[int, Listing], version: int | None) -> int:
-        if version is not None:
-            for listing in listings.values():
-                self._require(listing.versions, version, "version", str(listing.store))
-            return version
-        common = set.intersection(*(set(listing.versions) for listing in listings.values()))
-        if not common:
-            available = (f"{found.store} {ranges(found.versions)}" for found in listings.values())
-            raise self._not_found("version that all partitions have", "; ".join(available))
-        return max(common)
-
-    def _require(self, available: Iterable[int], wanted: int, what: str, where: str) -> None:
-        numbers = sorted(available)
-        if wanted not in numbers:
-            raise self._not_found(f"{what} {wanted} of {where}", f"{what} {ranges(numbers)}")
-
-    def _not_found(self, wanted: str, available: str) -> CleancutError:
-        return error_of(
-            "CLEANCUT_STATE_NOT_FOUND", location=self.location, wanted=wanted, available=available
-        )
-
-    def _table(self, listing: Listing, version: int, family: str) -> pa.Table:
-        state = StoreReader(self._root.filesystem, listing).load(version)
-        for found in state.families.values():
+    def _table(self, history: History, loaded: LoadedState, family: str) -> pa.Table:
+        for found in loaded.state.families.values():
             if found.name == family:
-                return table_of(state, found, listing)
-        names = ", ".join(sorted(found.name for found in state.families.values()))
-        raise self._not_found(f"column family {family} in {listing.store}", f"families {names}")
+                return table_of(loaded, found)
+        names = ", ".join(sorted(found.name for found in loaded.state.families.values()))
+        wanted = f"column family {family} in {loaded.store}"
+        raise history.not_found(wanted, f"families {names}")

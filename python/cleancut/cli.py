@@ -13,6 +13,7 @@ from cleancut._jar import jar_path
 from cleancut._version import __version__
 from cleancut.checkpoint import Checkpoint
 from cleancut.errors import CleancutError, DamagedError, error_of
+from cleancut.infos import InfoList
 from cleancut.settings import NOT_GIVEN, Settings
 
 OK = 0
@@ -54,21 +55,27 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cleancut {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_conf(commands)
-    listing = _add_reader(commands, "ls", "list the state stores of a checkpoint")
+    listing = _add_reader(commands, "ls", "list the cuts of a checkpoint; without any, its stores")
+    listing.add_argument("--stores", action="store_true", help="list the state stores")
     listing.set_defaults(run=_ls)
+    show = _add_reader(commands, "show", "show one cut: stores, offsets, watermark, commit entry")
+    show.add_argument("--epoch", type=int, help="default: the last that has a cut")
+    show.set_defaults(run=_show)
     state = _add_reader(commands, "state", "show the rows of one operator's state")
     state.add_argument("--operator", type=int, required=True, help="Spark's operator id")
     state.add_argument("--store", default="default", help="Spark's name of the store")
     state.add_argument("--family", default="default", help="the column family, as `families` says")
     state.add_argument("--partition", type=int, help="only this partition")
-    state.add_argument("--version", type=int, help="default: the last that all partitions have")
+    when = state.add_mutually_exclusive_group()
+    when.add_argument("--version", type=int, help="default: of the last cut, or of all partitions")
+    when.add_argument("--epoch", type=int, help="the epoch whose result is shown")
     state.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
     state.set_defaults(run=_state)
     families = _add_reader(commands, "families", "list the column families of a state store")
     families.add_argument("--operator", type=int, required=True, help="Spark's operator id")
     families.add_argument("--store", default="default", help="Spark's name of the store")
     families.set_defaults(run=_families)
-    verify = _add_reader(commands, "verify", "check every frame; exit with 1 on damage")
+    verify = _add_reader(commands, "verify", "check every byte; exit with 1 on damage")
     verify.set_defaults(run=_verify)
     return parser
 
@@ -94,7 +101,13 @@ def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
     parser.add_argument("location", metavar="LOCATION", help="a query's checkpointLocation")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--endpoint", help="for s3://: the URL of the store")
+    parser.add_argument("--region", help="for s3://: what requests are signed for")
     return parser
+
+
+def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
+    return Checkpoint(parsed.location, endpoint=parsed.endpoint, region=parsed.region)
 
 
 def _conf(parsed: argparse.Namespace) -> int:
@@ -119,19 +132,31 @@ def _conf(parsed: argparse.Namespace) -> int:
 
 
 def _ls(parsed: argparse.Namespace) -> int:
-    stores = Checkpoint(parsed.location).stores()
+    checkpoint = _checkpoint(parsed)
+    found: InfoList[Any] = InfoList() if parsed.stores else checkpoint.cuts()
+    found = found or checkpoint.stores()
     if parsed.json:
-        _print_json(stores.to_dicts())
+        _print_json(found.to_dicts())
     else:
-        print(stores)
+        print(found)
+    return OK
+
+
+def _show(parsed: argparse.Namespace) -> int:
+    cut = _checkpoint(parsed).cut(parsed.epoch)
+    if parsed.json:
+        _print_json(cut.to_dict())
+    else:
+        print(cut)
     return OK
 
 
 def _state(parsed: argparse.Namespace) -> int:
-    table = Checkpoint(parsed.location).state(
+    table = _checkpoint(parsed).state(
         parsed.operator,
         store=parsed.store,
         version=parsed.version,
+        epoch=parsed.epoch,
         partition=parsed.partition,
         family=parsed.family,
     )
@@ -146,7 +171,7 @@ def _state(parsed: argparse.Namespace) -> int:
 
 
 def _families(parsed: argparse.Namespace) -> int:
-    families = Checkpoint(parsed.location).families(parsed.operator, store=parsed.store)
+    families = _checkpoint(parsed).families(parsed.operator, store=parsed.store)
     if parsed.json:
         _print_json(families.to_dicts())
     else:
@@ -155,7 +180,7 @@ def _families(parsed: argparse.Namespace) -> int:
 
 
 def _verify(parsed: argparse.Namespace) -> int:
-    report = Checkpoint(parsed.location).verify()
+    report = _checkpoint(parsed).verify()
     if parsed.json:
         _print_json(report.to_dict())
     else:

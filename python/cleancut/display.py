@@ -23,6 +23,14 @@ def text_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
+def text_facts(facts: Sequence[tuple[str, object]]) -> str:
+    """A line for each fact, none of them shortened."""
+    width = max((len(name) for name, _ in facts), default=0)
+    return "\n".join(
+        f"{name.ljust(width)}  {'' if value is None else value}".rstrip() for name, value in facts
+    )
+
+
 def html_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """The same as HTML; all text is escaped."""
     if not rows:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cleancut import display
 from cleancut._frame import Codec, Frame
+from cleancut._history import StoreHistory
 from cleancut._layout import Kind
-from cleancut._listing import Listing
 from cleancut._state import State
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class StoreInfo:
         store: Spark's name of the store.
         versions: the versions that have a frame, ascending.
         latest_version: the last of them.
-        bytes: the size of all its frames.
+        bytes: the size of all its frames that a version needs.
     """
 
     operator: int
@@ -77,7 +77,7 @@ class FrameInfo:
         keys: the number of live keys of the store at this version.
         raw_bytes: the size of the records.
         stored_bytes: the size of the records as they are stored.
-        file_bytes: the size of the whole object.
+        file_bytes: the size of the whole frame.
     """
 
     operator: int
@@ -117,16 +117,17 @@ class InfoList(list[Info]):
         return names, [[getattr(info, name) for name in names] for info in self]
 
 
-def store_info(listing: Listing) -> StoreInfo:
-    """Describes a store by its listing."""
-    store = listing.store
+def store_info(history: StoreHistory) -> StoreInfo:
+    """Describes a store by what level 0 has of it and by its chains in the cuts."""
+    sizes = () if history.files is None else history.files.listing.sizes.values()
+    placed = {frame for chain in history.chains.values() for frame in chain}
     return StoreInfo(
-        operator=store.operator,
-        partition=store.partition,
-        store=store.store,
-        versions=listing.versions,
-        latest_version=listing.versions[-1],
-        bytes=sum(listing.sizes.values()),
+        operator=history.store.operator,
+        partition=history.store.partition,
+        store=history.store.store,
+        versions=history.versions,
+        latest_version=history.versions[-1],
+        bytes=sum(sizes) + sum(frame.length for frame in placed),
     )
 
 

@@ -1,9 +1,14 @@
-"""Checks every frame of a checkpoint and every version that can be loaded."""
+"""Checks every byte of a checkpoint's state and every version that can be loaded."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from cleancut import display
+from cleancut._cut_check import CutCheck
+from cleancut._findings import Finding
+from cleancut._history import STORES_AT_ONCE
+from cleancut._parallel import mapped
 from cleancut._root import Root
 from cleancut._store import StoreReader
 from cleancut._store_check import StoreCheck
@@ -11,12 +16,13 @@ from cleancut._store_check import StoreCheck
 
 @dataclass(frozen=True)
 class Problem:
-    """One frame that is damaged, misplaced or missing.
+    """One cut, segment or frame that is damaged, misplaced or missing.
 
     Attributes:
-        object: full path of the frame.
-        affects: the versions of its store that cannot be loaded because of it, ascending; none
-            where a sound base spares the reader a damaged delta.
+        object: full path of the object that it is, or lies in.
+        affects: the versions that cannot be loaded because of it, ascending: of the frame's store,
+            or of all stores for a cut or a missing segment. None where a sound base spares the
+            reader a damaged delta, or no cut needs what is damaged.
         error_id: the id of the error that reading it raises.
         message: that error's whole text.
     """
@@ -33,6 +39,10 @@ class VerifyReport:
 
     Attributes:
         location: the checkpoint location as it was given.
+        cuts: the number of sound cuts; a checkpoint of level 0 has none.
+        segments: the number of segments whose header, table and trailer are sound.
+        unnamed: the number of segments that no cut names: those of an epoch that is not committed
+            yet, or what a crash has left.
         stores: the number of state stores.
         frames: the number of sound frames.
         bytes: their size.
@@ -40,10 +50,14 @@ class VerifyReport:
         retired: the number of versions that have a frame but no longer all that they build on, and
             are older than the oldest version of their store that can be loaded. Retention leaves
             such frames behind; they are no damage.
-        problems: everything that is wrong, in the order of stores and versions.
+        problems: everything that is wrong: files of level 0, cuts, segments, frames in segments,
+            each in the order of stores and versions.
     """
 
     location: str
+    cuts: int
+    segments: int
+    unnamed: int
     stores: int
     frames: int
     bytes: int
@@ -75,30 +89,43 @@ class VerifyReport:
 
     def _summary(self) -> str:
         verdict = "sound" if self.ok else f"{len(self.problems)} problem(s)"
+        cuts = f"{self.cuts} cuts, {self.segments} segments ({self.unnamed} that no cut names), "
         return (
-            f"{self.location}: {verdict}; {self.stores} state stores, {self.frames} sound frames "
-            f"of {self.bytes} bytes, {self.loadable} versions loadable, {self.retired} retired"
+            f"{self.location}: {verdict}; {cuts if self.cuts or self.segments else ''}"
+            f"{self.stores} state stores, {self.frames} sound frames of {self.bytes} bytes, "
+            f"{self.loadable} versions loadable, {self.retired} retired"
         )
 
 
 def verify(root: Root) -> VerifyReport:
     """Reads everything once; damage is collected, never raised."""
-    checks = [
-        StoreCheck(StoreReader(root.filesystem, listing)) for listing in root.listings().values()
-    ]
-    for check in checks:
-        check.run()
-    problems = [
-        Problem(finding.path, tuple(finding.affects), finding.error.error_id, str(finding.error))
-        for check in checks
-        for finding in check.findings.values()
-    ]
+    epochs = root.epochs()
+    listings = root.listings()
+    checks = [StoreCheck(StoreReader(root.objects, listing)) for listing in listings.values()]
+    for _ in mapped(StoreCheck.run, checks, ahead=STORES_AT_ONCE):
+        pass
+    of_cuts = CutCheck(root, epochs)
+    of_cuts.run()
+    files = [finding for check in checks for finding in check.findings.values()]
     return VerifyReport(
         location=root.location,
-        stores=len(checks),
-        frames=sum(check.frames for check in checks),
-        bytes=sum(check.bytes for check in checks),
-        loadable=sum(len(check.loadable) for check in checks),
+        cuts=of_cuts.cuts,
+        segments=of_cuts.segments,
+        unnamed=of_cuts.unnamed,
+        stores=len(listings.keys() | of_cuts.stores),
+        frames=sum(check.frames for check in checks) + of_cuts.frames,
+        bytes=sum(check.bytes for check in checks) + of_cuts.bytes,
+        loadable=sum(_loadable(check, epochs) for check in checks) + of_cuts.loadable,
         retired=sum(len(check.retired) for check in checks),
-        problems=tuple(problems),
+        problems=tuple(map(_problem, [*files, *of_cuts.findings.values()])),
     )
+
+
+def _loadable(check: StoreCheck, epochs: Sequence[int]) -> int:
+    """The versions that are read from the files of level 0; later ones have cuts."""
+    return sum(not epochs or version <= epochs[0] for version in check.loadable)
+
+
+def _problem(finding: Finding) -> Problem:
+    error = finding.error
+    return Problem(finding.path, tuple(finding.affects), error.error_id, str(error))

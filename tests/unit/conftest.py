@@ -6,6 +6,7 @@ import pytest
 
 from demo.job import Job
 from tests.unit.checkpoint_files import CheckpointFiles
+from tests.unit.cut_files import CutFiles
 from tests.vectors.frame_cases import put, remove
 
 
@@ -30,3 +31,17 @@ def two_partitions(files: CheckpointFiles) -> CheckpointFiles:
 def job(tmp_path: Path) -> Job:
     """A small demo whose work directory is not there yet."""
     return Job(tmp_path / "demo", rows=1000, provider="hdfs", master="local[1]", kills=0, seed=0)
+
+
+@pytest.fixture
+def four_cuts(files: CheckpointFiles) -> CutFiles:
+    """Epochs 0 to 3 of two partitions; partition 0 has a base of version 3."""
+    cuts = CutFiles(files)
+    ada, grace = put(1, "ada", 3, 1.5), put(2, "grace", 1, 0.5)
+    more, lin, emmy = put(1, "ada", 4, 2.5), put(3, "lin", 1, 0.25), put(4, "emmy", 2, 8.0)
+    cuts.commit(([ada, grace], 2), ([], 0))
+    cuts.commit(([more, remove(2, "grace")], 1), ([emmy], 1))
+    cuts.commit(([lin], 2), ([], 1))
+    cuts.base(0, [more, lin])
+    cuts.commit(([grace], 3), ([], 1))
+    return cuts

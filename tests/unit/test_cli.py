@@ -180,7 +180,7 @@ def test_a_file_system_that_fails_is_told(
     two_partitions: CheckpointFiles,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(location: str) -> None:
+    def fail(location: str, **_: object) -> None:
         raise PermissionError(13, "Permission denied", location)
 
     monkeypatch.setattr(cli, "Checkpoint", fail)

@@ -7,7 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.vectors import damage_cases, frame_cases, layout_cases, store_cases
+from tests.vectors import (
+    checkpoint_cases,
+    cut_cases,
+    damage_cases,
+    frame_cases,
+    layout_cases,
+    store_cases,
+)
 
 HERE = Path(__file__).resolve().parent
 _HEX_WIDTH = 64
@@ -23,6 +30,12 @@ def contents() -> dict[str, str]:
         hexes[f"frames/{frame.name}.hex"] = frame.data
     for store in store_cases.stores():
         files[f"stores/{store.name}.json"] = store.expectation()
+    for folder, objects in (("segments", cut_cases.segments()), ("cuts", cut_cases.cuts())):
+        for case in objects:
+            files[f"{folder}/{case.name}.json"] = case.expectation()
+            hexes[f"{folder}/{case.name}.hex"] = case.data
+    for checkpoint in checkpoint_cases.checkpoints():
+        files[f"checkpoints/{checkpoint.name}.json"] = checkpoint.expectation()
     texts = {
         path: json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         for path, value in files.items()

@@ -1,0 +1,30 @@
+"""What a check of a checkpoint finds wrong."""
+
+from dataclasses import dataclass, field
+
+from cleancut.errors import CleancutError
+
+
+@dataclass
+class Finding:
+    """An object, or a part of one, that is damaged, misplaced or missing.
+
+    Attributes:
+        path: full path of the object.
+        error: what reading it raises.
+        affects: the versions that cannot be loaded because of it, ascending.
+    """
+
+    path: str
+    error: CleancutError
+    affects: list[int] = field(default_factory=list)
+
+    @property
+    def is_missing(self) -> bool:
+        return self.error.error_id == "CLEANCUT_FRAME_MISSING"
+
+    def add(self, version: int) -> None:
+        """Notes a version that it affects."""
+        if version not in self.affects:
+            self.affects.append(version)
+            self.affects.sort()

@@ -1,0 +1,41 @@
+"""Spark's entries of the offset and commit logs, as cuts keep them."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_NONE = "-"
+
+
+def offsets_of(entry: str) -> Mapping[str, str | None]:
+    """The offset of each source: by its number from 0 on, or by its name where Spark knows one.
+
+    None stands for a source that has not begun.
+    """
+    version, *lines = entry.split("\n")
+    if version == "v1":
+        named = [(str(number), line) for number, line in enumerate(lines[1:])]
+    else:
+        named = [(line.partition(":")[0], line.partition(":")[2]) for line in lines[1:]]
+    return {name: None if offset == _NONE else offset for name, offset in named}
+
+
+def watermark_of(offsets: str) -> int | None:
+    """The watermark of the epoch in milliseconds since 1970, by its entry of the offset log."""
+    return _number(offsets, "batchWatermarkMs")
+
+
+def next_watermark_of(commit: str) -> int | None:
+    """The watermark of the next epoch likewise, by the entry of the commit log."""
+    return _number(commit, "nextBatchWatermarkMs")
+
+
+def _number(entry: str, field: str) -> int | None:
+    """A number in the JSON of the second line; None where Spark wrote none."""
+    lines = entry.split("\n")
+    try:
+        metadata: Any = json.loads(lines[1]) if len(lines) > 1 else None
+    except ValueError:
+        return None
+    value = metadata.get(field) if isinstance(metadata, dict) else None
+    return value if isinstance(value, int) else None

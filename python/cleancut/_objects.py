@@ -1,0 +1,27 @@
+"""The objects of one checkpoint, wherever they lie: what a reader asks of a store, and no more."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class Objects(Protocol):
+    """Reads objects by their names below one root, with `/` between the parts of a name.
+
+    Threads may share it. An object that is not there is a FileNotFoundError; what else fails in a
+    file system is another OSError, in an object store a CleancutError.
+    """
+
+    def path(self, name: str) -> str:
+        """Full path of an object, for messages."""
+
+    def list(self, below: str) -> Mapping[str, int]:
+        """The size in bytes of every object below a directory, at any depth, by name.
+
+        A directory that does not exist has none.
+        """
+
+    def read(self, name: str) -> bytes:
+        """A whole object."""
+
+    def read_range(self, name: str, offset: int, length: int) -> bytes:
+        """A part of an object; shorter than `length` where the object ends."""

@@ -1,0 +1,24 @@
+"""JSON that is stored as zstd, with its length told beside it."""
+
+import json
+from typing import Any
+
+import zstandard
+
+
+def parse_zstd_json(stored: bytes, raw_size: int) -> Any:
+    """What the JSON says.
+
+    Raises:
+        ValueError: it is no zstd, of another length, or no JSON.
+    """
+    # The length is told beside it; a size in zstd's own header must not allocate anything else.
+    try:
+        if zstandard.frame_content_size(stored) not in (-1, raw_size):
+            raise ValueError(f"zstd's own header does not say {raw_size} bytes")
+        raw = zstandard.ZstdDecompressor().decompress(stored, max_output_size=raw_size)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+    if len(raw) != raw_size:
+        raise ValueError(f"it has {len(raw)} bytes and not {raw_size}")
+    return json.loads(raw.decode())

@@ -1,0 +1,221 @@
+"""What a checkpoint tells about its cuts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from cleancut import display
+from cleancut._cut import Chain, Cut
+from cleancut._layout import Kind
+from cleancut._log_entries import next_watermark_of, offsets_of, watermark_of
+from cleancut._placed import chain_bytes
+from cleancut.infos import InfoList
+
+
+@dataclass(frozen=True)
+class CutInfo:
+    """One cut: a committed epoch, and all that makes up the state after it.
+
+    Attributes:
+        epoch: Spark's batch id.
+        version: the state version of all stores, `epoch + 1`.
+        generation: of the driver that wrote it; each start of the query has a higher one.
+        run_id: Spark's id of the run.
+        written: when it was written, in UTC.
+        mode: how the epoch was cut; "aligned" is the one that there is.
+        stores: the number of state stores.
+        frames: the number of frames that make up their state.
+        segments: the number of objects that these lie in.
+        bytes: the size of these frames.
+    """
+
+    epoch: int
+    version: int
+    generation: int
+    run_id: str
+    written: datetime
+    mode: str
+    stores: int
+    frames: int
+    segments: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PlacedFrameInfo:
+    """A frame that a cut names.
+
+    Attributes:
+        kind: "delta" (what one epoch changed) or "base" (all live rows).
+        version: the state version after the frame.
+        id: the id of that version of the store.
+        segment: the object that it lies in, by its name below the root.
+        offset: where it begins there, in bytes.
+        length: its length in bytes.
+        crc: CRC-32 of its bytes.
+    """
+
+    kind: Kind
+    version: int
+    id: str
+    segment: str
+    offset: int
+    length: int
+    crc: int
+
+
+class ChainInfo(tuple[PlacedFrameInfo, ...]):
+    """The frames that make up one version of a store, oldest first."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        bases = [frame.version for frame in self if frame.kind == "base"]
+        deltas = [frame.version for frame in self if frame.kind == "delta"]
+        parts = [f"base {version}" for version in bases]
+        return ", ".join([*parts, *([f"deltas {display.ranges(deltas)}"] if deltas else [])])
+
+
+@dataclass(frozen=True)
+class StoreCutInfo:
+    """One state store in a cut.
+
+    Attributes:
+        operator: Spark's operator id.
+        partition: Spark's partition id.
+        store: Spark's name of the store.
+        id: the id of the version.
+        chain: the frames that make it up.
+        bytes: the size of these frames.
+    """
+
+    operator: int
+    partition: int
+    store: str
+    id: str
+    chain: ChainInfo
+    bytes: int
+
+
+@dataclass(frozen=True)
+class CutDetails:
+    """All that a cut says.
+
+    Attributes:
+        path: full path of the object.
+        info: what `Checkpoint.cuts` tells of it.
+        query_id: Spark's id of the query, where it is known.
+        token: tells it from a cut that another driver made of the same epoch.
+        watermark_ms: the watermark of the epoch, in milliseconds since 1970; None without one.
+        next_watermark_ms: the watermark of the epoch after it, likewise.
+        offsets: where each source stood at the end of the epoch: by its number, or its name where
+            Spark knows one; None where it has not begun.
+        offsets_entry: Spark's entry of the offset log.
+        commit_entry: Spark's entry of the commit log.
+        timings: milliseconds by phase of the commit.
+        segments: the objects that the frames lie in, by their names below the root.
+        stores: the state stores, by operator, partition and name.
+    """
+
+    path: str
+    info: CutInfo
+    query_id: str | None
+    token: str
+    watermark_ms: int | None
+    next_watermark_ms: int | None
+    offsets: Mapping[str, str | None]
+    offsets_entry: str
+    commit_entry: str
+    timings: Mapping[str, int]
+    segments: Sequence[str]
+    stores: InfoList[StoreCutInfo]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a plain dictionary."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{display.text_facts(self._facts())}\n\n{self.stores}"
+
+    def _repr_html_(self) -> str:
+        return display.html_table(("", ""), self._facts()) + self.stores._repr_html_()
+
+    def _facts(self) -> list[tuple[str, object]]:
+        info = self.info
+        facts: list[tuple[str, object]] = [("cut", self.path), ("epoch", str(info.epoch))]
+        facts += [("version", str(info.version)), ("written", info.written), ("mode", info.mode)]
+        facts += [("query", self.query_id), ("run", info.run_id)]
+        facts += [("generation", str(info.generation))]
+        facts += [("watermark", _instant(self.watermark_ms))]
+        facts += [("next watermark", _instant(self.next_watermark_ms))]
+        facts += [(f"offset of source {name}", text) for name, text in self.offsets.items()]
+        facts += [(f"{phase} took", f"{ms} ms") for phase, ms in self.timings.items()]
+        size = f"{info.bytes} bytes, {info.frames} frames, {info.segments} segments"
+        return [*facts, ("size", size)]
+
+
+def cut_info(cut: Cut) -> CutInfo:
+    """Describes a cut in a line."""
+    return CutInfo(
+        epoch=cut.epoch,
+        version=cut.version,
+        generation=cut.generation,
+        run_id=cut.run_id,
+        written=_moment(cut.written_ms),
+        mode=cut.mode,
+        stores=len(cut.chains),
+        frames=sum(map(len, cut.chains.values())),
+        segments=len(cut.segments),
+        bytes=sum(map(chain_bytes, cut.chains.values())),
+    )
+
+
+def cut_details(cut: Cut, path: str) -> CutDetails:
+    """Describes a cut whole."""
+    return CutDetails(
+        path=path,
+        info=cut_info(cut),
+        query_id=cut.query_id,
+        token=cut.token,
+        watermark_ms=watermark_of(cut.offsets),
+        next_watermark_ms=next_watermark_of(cut.commit),
+        offsets=offsets_of(cut.offsets),
+        offsets_entry=cut.offsets,
+        commit_entry=cut.commit,
+        timings=cut.timings,
+        segments=cut.segments,
+        stores=InfoList(map(_store_cut_info, cut.chains.values())),
+    )
+
+
+def _store_cut_info(chain: Chain) -> StoreCutInfo:
+    store, last = chain[0].store, chain[-1].name
+    frames = ChainInfo(
+        PlacedFrameInfo(
+            kind=frame.name.kind,
+            version=frame.name.version,
+            id=frame.name.version_id,
+            segment=frame.segment,
+            offset=frame.offset,
+            length=frame.length,
+            crc=frame.crc,
+        )
+        for frame in chain
+    )
+    return StoreCutInfo(
+        operator=store.operator,
+        partition=store.partition,
+        store=store.store,
+        id=last.version_id,
+        chain=frames,
+        bytes=chain_bytes(chain),
+    )
+
+
+def _moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _instant(ms: int | None) -> str | None:
+    return None if ms is None else f"{_moment(ms)} ({ms})"

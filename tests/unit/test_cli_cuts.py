@@ -1,0 +1,97 @@
+"""The command `cleancut` on checkpoints that have cuts."""
+
+import json
+
+import pytest
+
+from cleancut import cli
+from tests.unit.checkpoint_files import CheckpointFiles
+from tests.unit.cut_files import CutFiles
+from tests.unit.test_cli import run
+
+
+def test_ls_lists_the_cuts(capsys: pytest.CaptureFixture[str], four_cuts: CutFiles) -> None:
+    location = str(four_cuts.location)
+    status, out, _ = run(capsys, "ls", location)
+    assert status == cli.OK
+    assert out.split()[:3] == ["epoch", "version", "generation"]
+    assert len(out.splitlines()) == 6
+    _, out, _ = run(capsys, "ls", location, "--json")
+    assert [(cut["epoch"], cut["stores"]) for cut in json.loads(out)] == [
+        (0, 2),
+        (1, 2),
+        (2, 2),
+        (3, 2),
+    ]
+
+
+def test_ls_lists_the_stores_on_request(
+    capsys: pytest.CaptureFixture[str], four_cuts: CutFiles
+) -> None:
+    _, out, _ = run(capsys, "ls", str(four_cuts.location), "--stores", "--json")
+    assert [store["versions"] for store in json.loads(out)] == [[1, 2, 3, 4], [1, 2, 3, 4]]
+
+
+def test_show_tells_all_of_a_cut(capsys: pytest.CaptureFixture[str], four_cuts: CutFiles) -> None:
+    location = str(four_cuts.location)
+    status, out, _ = run(capsys, "show", location)
+    assert status == cli.OK
+    assert str(four_cuts.cut_path(3)) in out
+    assert "base 3, deltas 4" in out
+    _, out, _ = run(capsys, "show", location, "--epoch", "1", "--json")
+    cut = json.loads(out)
+    assert (cut["info"]["epoch"], cut["offsets"]) == (1, {"0": '{"logOffset":1}', "1": None})
+    assert [frame["version"] for frame in cut["stores"][0]["chain"]] == [1, 2]
+
+
+@pytest.mark.parametrize("arguments", [["--epoch", "7"], ["--epoch", "-1"]])
+def test_show_refuses_an_epoch_without_a_cut(
+    capsys: pytest.CaptureFixture[str], four_cuts: CutFiles, arguments: list[str]
+) -> None:
+    status, out, err = run(capsys, "show", str(four_cuts.location), *arguments)
+    assert (status, out) == (cli.REFUSED, "")
+    assert "it has cuts of epochs 0-3" in err
+
+
+def test_show_refuses_a_checkpoint_of_level_0(
+    capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
+) -> None:
+    status, _, err = run(capsys, "show", str(two_partitions.location))
+    assert status == cli.REFUSED
+    assert "it has no cuts" in err
+
+
+def test_state_is_shown_by_epoch(capsys: pytest.CaptureFixture[str], four_cuts: CutFiles) -> None:
+    location = str(four_cuts.location)
+    _, out, _ = run(capsys, "state", location, "--operator", "0", "--epoch", "0")
+    assert out.splitlines()[-1] == "2 of 2 rows of version 1"
+    _, out, _ = run(capsys, "state", location, "--operator", "0", "--json")
+    assert json.loads(out)["version"] == 4
+    with pytest.raises(SystemExit):
+        run(capsys, "state", location, "--operator", "0", "--epoch", "0", "--version", "1")
+
+
+def test_verify_tells_damage_by_its_status(
+    capsys: pytest.CaptureFixture[str], four_cuts: CutFiles
+) -> None:
+    location = str(four_cuts.location)
+    status, out, _ = run(capsys, "verify", location)
+    assert status == cli.OK
+    assert "4 cuts, 5 segments" in out
+    path = four_cuts.cut_path(2)
+    four_cuts.change(path, lambda data: data[:-1])
+    status, out, _ = run(capsys, "verify", location, "--json")
+    assert status == cli.DAMAGED
+    report = json.loads(out)
+    assert [problem["object"] for problem in report["problems"]] == [str(path)]
+    status, _, err = run(capsys, "ls", location)
+    assert status == cli.DAMAGED
+    assert err.startswith("[CLEANCUT_CUT_DAMAGED]")
+
+
+def test_an_endpoint_goes_with_an_object_store_alone(
+    capsys: pytest.CaptureFixture[str], four_cuts: CutFiles
+) -> None:
+    status, _, err = run(capsys, "ls", str(four_cuts.location), "--endpoint", "http://x")
+    assert status == cli.REFUSED
+    assert err.startswith("[CLEANCUT_OBJECT_LOCATION_INVALID]")

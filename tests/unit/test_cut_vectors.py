@@ -1,0 +1,190 @@
+"""Cuts, segments and whole roots against the test vectors that the Scala suite reads too."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs
+import pytest
+
+from cleancut._cut import Cut, PlacedFrame, read_cut
+from cleancut._directory import Directory
+from cleancut._history import History
+from cleancut._layout import (
+    SegmentName,
+    cut_name,
+    parse_cut_name,
+    parse_segment_name,
+    writer_of,
+)
+from cleancut._placed import CutReader
+from cleancut._root import Root
+from cleancut._segment_check import check_segments
+from cleancut.errors import CleancutError
+from tests.unit.test_vectors import LAYOUT, VECTORS, load, rows_of
+
+CUTS = sorted(VECTORS.glob("cuts/*.json"))
+SEGMENTS = sorted(VECTORS.glob("segments/*.json"))
+CHECKPOINTS = sorted(VECTORS.glob("checkpoints/*.json"))
+
+
+def data_of(path: Path) -> bytes:
+    return bytes.fromhex(path.with_suffix(".hex").read_text(encoding="utf-8"))
+
+
+def root_at(directory: Path, objects: dict[str, bytes]) -> Root:
+    for name, data in objects.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(data)
+    return Root(str(directory), Directory(pyarrow.fs.LocalFileSystem(), str(directory)))
+
+
+def read(path: Path) -> Cut:
+    epoch = parse_cut_name(load(path)["request"]["name"])
+    assert epoch is not None
+    return read_cut(data_of(path), "dir/object", epoch)
+
+
+def test_there_are_vectors_of_every_kind() -> None:
+    for vectors in (CUTS, SEGMENTS):
+        assert {"content", "error"} <= {key for path in vectors for key in load(path)}
+    assert {load(path).get("layer") for path in SEGMENTS} == {None, "segment", "frame"}
+    assert len(CHECKPOINTS) > 10
+
+
+@pytest.mark.parametrize("path", CUTS, ids=lambda path: path.stem)
+def test_a_cut_decodes_to_what_its_vector_says(path: Path) -> None:
+    vector = load(path)
+    if "error" in vector:
+        with pytest.raises(CleancutError) as raised:
+            read(path)
+        assert raised.value.error_id == vector["error"]
+        assert raised.value.params["path"] == "dir/object"
+        return
+    cut, body = read(path), vector["content"]["body"]
+    assert described(cut).items() <= body.items()
+    assert len(data_of(path)) == vector["content"]["bytes"]
+
+
+def described(cut: Cut) -> dict[str, Any]:
+    """A cut in the shape of the vectors."""
+    stores = [
+        {
+            "operator": store.operator,
+            "partition": store.partition,
+            "store": store.store,
+            "id": chain[-1].name.version_id,
+            "frames": [
+                [
+                    cut.segments.index(frame.segment),
+                    frame.name.kind,
+                    frame.name.version,
+                    frame.name.version_id,
+                    *(frame.offset, frame.length, frame.crc),
+                ]
+                for frame in chain
+            ],
+        }
+        for store, chain in cut.chains.items()
+    ]
+    return {
+        "epoch": cut.epoch,
+        "queryId": cut.query_id,
+        "runId": cut.run_id,
+        "generation": cut.generation,
+        "token": cut.token,
+        "writtenMs": cut.written_ms,
+        "mode": cut.mode,
+        "commit": cut.commit,
+        "offsets": cut.offsets,
+        "segments": list(cut.segments),
+        "stores": stores,
+        "timings": cut.timings,
+    }
+
+
+@pytest.mark.parametrize("path", SEGMENTS, ids=lambda path: path.stem)
+def test_a_segment_reads_as_its_vector_says(path: Path, tmp_path: Path) -> None:
+    vector = load(path)
+    name = vector["request"]["name"]
+    root = root_at(tmp_path, {name: data_of(path)})
+    ((found_name, found),) = check_segments(root.objects, root.segments())
+    assert found_name == name
+    if vector.get("layer") == "segment":
+        assert not isinstance(found, list)
+        assert found.error.error_id == vector["error"]
+        assert name in str(found.error)
+        return
+    assert isinstance(found, list)
+    reader = CutReader(root.objects)
+    parts = reader.read(found)
+    if "error" in vector:
+        with pytest.raises(CleancutError) as raised:
+            [reader.frame(placed, parts, None) for placed in found]
+        assert raised.value.error_id == vector["error"]
+        assert raised.value.params["offset"] in {str(placed.offset) for placed in found}
+        return
+    expected = [{k: v for k, v in e.items() if k != "attempt"} for e in vector["content"]["table"]]
+    assert [element(placed) for placed in found] == expected
+    assert [reader.frame(placed, parts, None).size_bytes for placed in found] == [
+        element["length"] for element in expected
+    ]
+
+
+def element(placed: PlacedFrame) -> dict[str, Any]:
+    """A frame in the shape of a segment's table."""
+    return {
+        "operator": placed.store.operator,
+        "partition": placed.store.partition,
+        "store": placed.store.store,
+        "version": placed.name.version,
+        "id": placed.name.version_id,
+        "kind": placed.name.kind,
+        "offset": placed.offset,
+        "length": placed.length,
+        "crc": placed.crc,
+    }
+
+
+@pytest.mark.parametrize("path", CHECKPOINTS, ids=lambda path: path.stem)
+def test_a_root_reads_as_its_vector_says(path: Path, tmp_path: Path) -> None:
+    vector = load(path)
+    objects = {name: bytes.fromhex(data) for name, data in vector["objects"].items()}
+    root = root_at(tmp_path, objects)
+    store = vector["store"]
+    for asked in vector["reads"]:
+
+        def loaded(version: int) -> Any:
+            stored = History(root).at(store["operator"], store["store"], version)
+            return next(stored.load([store["partition"]])).state
+
+        if "error" in asked:
+            with pytest.raises(CleancutError) as raised:
+                loaded(asked["version"])
+            assert raised.value.error_id == asked["error"]
+            assert str(tmp_path) in str(raised.value)
+        else:
+            assert rows_of(loaded(asked["version"])) == asked["rows"]
+
+
+@pytest.mark.parametrize("vector", LAYOUT["cuts"], ids=lambda vector: vector["name"])
+def test_the_name_of_a_cut_is_built_and_parsed(vector: dict[str, Any]) -> None:
+    assert cut_name(vector["epoch"]) == vector["name"]
+    assert parse_cut_name(vector["name"]) == vector["epoch"]
+
+
+@pytest.mark.parametrize("vector", LAYOUT["segments"], ids=lambda vector: vector["name"])
+def test_the_name_of_a_segment_is_built_and_parsed(vector: dict[str, Any]) -> None:
+    name = SegmentName(vector["epoch"], vector["writer"], vector["id"])
+    assert str(name) == vector["name"]
+    assert parse_segment_name(vector["name"]) == name
+
+
+@pytest.mark.parametrize("vector", LAYOUT["writers"], ids=lambda vector: vector["writer"])
+def test_a_writer_is_named_by_what_a_name_can_hold(vector: dict[str, Any]) -> None:
+    assert writer_of(vector["executor"]) == vector["writer"]
+
+
+@pytest.mark.parametrize("name", LAYOUT["foreignObjects"])
+def test_a_foreign_object_is_passed_over(name: str) -> None:
+    assert parse_cut_name(name) is None
+    assert parse_segment_name(name) is None

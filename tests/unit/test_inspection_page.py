@@ -1,0 +1,96 @@
+"""What docs/inspection.md tells a user to type, typed as it stands there."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cleancut import cli
+from tests.unit.cut_files import CutFiles
+from tests.unit.s3_server import S3Server, s3_server
+from tests.unit.test_cli import run
+
+PAGE = (Path(__file__).parents[2] / "docs/inspection.md").read_text(encoding="utf-8")
+LOCATION = "checkpoints/delays"
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced code blocks of a language, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def commands(block: str) -> list[list[str]]:
+    return [
+        shlex.split(os.path.expandvars(line), comments=True)
+        for line in block.splitlines()
+        if line.strip()
+    ]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    with s3_server() as running:
+        running.client.create_bucket(Bucket="bucket")
+        monkeypatch.setenv("ENDPOINT", running.endpoint)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", running.endpoint)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        yield running
+
+
+@pytest.fixture
+def delays(four_cuts: CutFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CutFiles:
+    """The checkpoint that the page speaks of, below the working directory."""
+    (tmp_path / LOCATION).parent.mkdir()
+    four_cuts.location.rename(tmp_path / LOCATION)
+    four_cuts.location = tmp_path / LOCATION
+    monkeypatch.chdir(tmp_path)
+    return four_cuts
+
+
+def test_every_command_on_a_directory_runs(
+    delays: CutFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = commands(blocks("sh")[0])
+    assert {command[1] for command in there} == {"ls", "show", "state", "families", "verify"}
+    for name, *arguments in there:
+        assert name == "cleancut"
+        for form in ([], ["--json"]):
+            status, out, err = run(capsys, *arguments, *form)
+            assert (status, err) == (cli.OK, "")
+            assert out
+
+
+def test_every_command_on_a_bucket_runs(
+    delays: CutFiles, server: S3Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, data in delays.objects().items():
+        server.client.put_object(Bucket="bucket", Key=f"delays/{name}", Body=data)
+    there = commands(blocks("sh")[1])
+    assert [command[1] for command in there] == ["ls", "show", "state", "verify"]
+    for _, *arguments in there:
+        status, out, err = run(capsys, *arguments)
+        assert (status, err) == (cli.OK, "")
+        assert out
+
+
+def test_the_python_code_runs(delays: CutFiles, server: S3Server) -> None:
+    for name, data in delays.objects().items():
+        server.client.put_object(Bucket="bucket", Key=f"delays/{name}", Body=data)
+    directory, bucket = blocks("python")
+    names: dict[str, object] = {}
+    exec(directory, names)
+    assert getattr(names["report"], "ok", False)
+    assert getattr(names["rows"], "num_rows", 0) == 3
+    exec(bucket, names)
+
+
+def test_the_page_and_the_command_name_the_same_commands() -> None:
+    named = {command[1] for block in blocks("sh") for command in commands(block)}
+    choices = cli._parser()._subparsers
+    assert choices is not None
+    (action,) = choices._group_actions
+    assert named | {"conf"} == set(action.choices or ())

@@ -1,0 +1,314 @@
+"""Checkpoints in a bucket: what a directory gives, a bucket gives."""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from moto.s3.models import s3_backends
+
+from cleancut import Checkpoint, DamagedError, RequestError, RetryableError, cli
+from cleancut._s3 import S3Objects, open_s3
+from tests.unit.checkpoint_files import CheckpointFiles
+from tests.unit.cut_files import CutFiles
+from tests.unit.s3_server import BUCKET, S3Server, s3_server
+from tests.unit.test_checkpoint import rows
+from tests.unit.test_cli import run
+from tests.unit.test_cuts import LAST
+from tests.vectors.cut_writer import segment_name
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with s3_server() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch, server: S3Server) -> None:
+    """Credentials and endpoint as a user's environment has them, and no configuration files."""
+    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+
+
+def test_cuts_in_a_bucket_are_those_of_the_directory(server: S3Server, four_cuts: CutFiles) -> None:
+    location = server.put("q/cuts", four_cuts.objects())
+    there, here = Checkpoint(location), Checkpoint(four_cuts.location)
+    assert there.cuts() == here.cuts()
+    assert there.stores() == here.stores()
+    assert there.frames(0, 0) == here.frames(0, 0)
+    assert there.cut(2).stores == here.cut(2).stores
+    assert there.cut(2).path == f"{location}/cleancut/cuts/{2:020d}.cut"
+    assert rows(there.state(0)) == LAST
+    report, expected = there.verify().to_dict(), here.verify().to_dict()
+    assert report == expected | {"location": location}
+    assert report["ok"]
+
+
+def test_level_0_in_a_bucket_is_that_of_the_directory(
+    server: S3Server, two_partitions: CheckpointFiles
+) -> None:
+    odd = two_partitions.delta(1, [], 0, operator=3, store="a b").parent
+    odd.rename(odd.with_name("a%20b"))
+    objects = CutFiles(two_partitions).objects()
+    location = server.put("q/level-0", objects)
+    there, here = Checkpoint(location), Checkpoint(two_partitions.location)
+    assert there.stores() == here.stores()
+    assert there.frames(0, 0) == here.frames(0, 0)
+    assert there.state(0) == here.state(0)
+    assert there.verify().to_dict() == here.verify().to_dict() | {"location": location}
+
+
+def test_a_checkpoint_may_lie_at_the_root_of_a_bucket(
+    server: S3Server, four_cuts: CutFiles
+) -> None:
+    server.client.create_bucket(Bucket="whole-bucket")
+    for name, data in four_cuts.objects().items():
+        server.client.put_object(Bucket="whole-bucket", Key=name, Body=data)
+    for location in ("s3://whole-bucket", "s3://whole-bucket/", "s3a://whole-bucket/"):
+        assert len(Checkpoint(location).cuts()) == 4
+
+
+def test_the_endpoint_and_region_may_be_given(
+    server: S3Server, four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = server.put("q/given", four_cuts.objects())
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    checkpoint = Checkpoint(location, endpoint=server.endpoint, region="eu-west-3")
+    assert len(checkpoint.cuts()) == 4
+    objects = checkpoint._root.objects
+    assert isinstance(objects, S3Objects)
+    assert objects.client.meta.region_name == "eu-west-3"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "region", "style"),
+    [
+        (None, "us-east-1", "auto"),
+        ("https://s3.eu-central-1.amazonaws.com", "us-east-1", "auto"),
+        ("https://abc.r2.cloudflarestorage.com", "auto", "path"),
+        ("http://127.0.0.1:9000", "us-east-1", "path"),
+    ],
+)
+def test_what_is_left_open_follows_from_the_endpoint(
+    endpoint: str | None, region: str, style: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    meta = open_s3("s3://bucket/q", "cleancut", endpoint, None).client.meta
+    assert meta.region_name == region
+    assert meta.config.s3["addressing_style"] == style
+
+
+def test_a_region_of_the_environment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
+    meta = open_s3("s3://bucket/q", "cleancut", None, None).client.meta
+    assert meta.region_name == "eu-north-1"
+
+
+def test_listings_of_many_pages_are_whole() -> None:
+    # Straight into the server: two thousand requests would take seconds.
+    backend = s3_backends["123456789012"]["aws"]
+    for number in range(2003):
+        backend.put_object(BUCKET, f"many/cleancut/cuts/{number:020d}.cut", b"")
+    assert len(open_s3(f"s3://{BUCKET}/many", "cleancut", None, None).list("cuts")) == 2003
+
+
+def test_parts_of_objects_end_where_the_object_ends(server: S3Server) -> None:
+    server.put("parts", {"cleancut/x": b"0123456789"})
+    objects = open_s3(f"s3://{BUCKET}/parts", "cleancut", None, None)
+    assert objects.read_range("x", 2, 3) == b"234"
+    assert objects.read_range("x", 8, 9) == b"89"
+    assert objects.read_range("x", 10, 9) == b""
+    with pytest.raises(FileNotFoundError):
+        objects.read_range("y", 0, 1)
+
+
+def test_damage_in_a_bucket_is_named_with_its_object(server: S3Server, four_cuts: CutFiles) -> None:
+    location = server.put("q/damaged", four_cuts.objects())
+    name = f"cleancut/{segment_name(1)}"
+    server.change(location, name, None)
+    with pytest.raises(DamagedError, match=f"{location}/{name} is missing"):
+        Checkpoint(location).state(0, epoch=1)
+    report = Checkpoint(location).verify()
+    assert [(p.object, p.affects) for p in report.problems] == [(f"{location}/{name}", (2, 3, 4))]
+
+
+def test_the_command_reads_a_bucket(
+    server: S3Server,
+    four_cuts: CutFiles,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    location = server.put("q/command", four_cuts.objects())
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    reach = ["--endpoint", server.endpoint, "--region", "us-east-1"]
+    for command in (["ls"], ["show"], ["state", "--operator", "0"], ["verify"]):
+        status, out, err = run(capsys, *command, location, *reach, "--json")
+        assert status == cli.OK, err
+        assert json.loads(out)
+
+
+@pytest.mark.parametrize("location", ["s3://", "s3:///q", "s3://b/q", "s3://bucket/a//b"])
+def test_a_location_that_names_no_place_is_refused(location: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        Checkpoint(location)
+    assert raised.value.error_id == "CLEANCUT_OBJECT_LOCATION_INVALID"
+    assert raised.value.params["location"] == location
+
+
+def test_a_bucket_without_a_checkpoint_is_told(server: S3Server) -> None:
+    with pytest.raises(RequestError) as raised:
+        Checkpoint(f"s3://{BUCKET}/nothing")
+    assert raised.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
+    assert f"s3://{BUCKET}/nothing/cleancut/format.json does not exist" in str(raised.value)
+
+
+def test_a_bucket_that_is_not_there_is_told() -> None:
+    with pytest.raises(RequestError) as raised:
+        Checkpoint("s3://no-such-bucket/q")
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_REFUSED"
+    assert "NoSuchBucket" in str(raised.value)
+
+
+def test_missing_credentials_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(RequestError) as raised:
+        Checkpoint(f"s3://{BUCKET}/q")
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_REFUSED"
+    assert "Unable to locate credentials" in str(raised.value)
+
+
+def test_a_missing_boto3_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with pytest.raises(RequestError) as raised:
+        Checkpoint("s3://bucket/q")
+    assert raised.value.error_id == "CLEANCUT_DEPENDENCY_MISSING"
+    assert "pip install 'cleancut[s3]'" in str(raised.value)
+
+
+def test_a_wrong_endpoint_is_told() -> None:
+    with pytest.raises(RequestError) as raised:
+        Checkpoint("s3://bucket/q", endpoint="nonsense")
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_REFUSED"
+
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], list[str]]]:
+    """A server that answers each request as a test says, and notes their paths."""
+    servers: list[Any] = []
+    # boto3 waits up to 20 s between repetitions.
+    monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda *_: 0)
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", no_delay)
+
+    def start(answer: Answer) -> list[str]:
+        paths: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                paths.append(self.path)
+                answer(self)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        servers.append(running)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{running.server_port}")
+        return paths
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def no_delay(*_: object) -> float:
+    return 0
+
+
+def refusing(status: int, code: str) -> Answer:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        body = f"<Error><Code>{code}</Code><Message>Told so.</Message></Error>".encode()
+        request.send_response(status)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(500, "InternalError"), (503, "SlowDown"), (429, "TooManyRequests")]
+)
+def test_a_store_that_cannot_answer_is_asked_again_and_then_told(
+    answering: Callable[[Answer], list[str]], status: int, code: str
+) -> None:
+    paths = answering(refusing(status, code))
+    with pytest.raises(RetryableError) as raised:
+        Checkpoint("s3://bucket/q")
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
+    assert raised.value.params["target"] == "s3://bucket/q/cleancut/format.json"
+    assert f"Told so. ({status} {code})" in str(raised.value)
+    assert raised.value.params["attempts"] == str(len(paths)) == "5"
+
+
+def test_a_store_that_refuses_is_not_asked_again(
+    answering: Callable[[Answer], list[str]],
+) -> None:
+    paths = answering(refusing(403, "AccessDenied"))
+    with pytest.raises(RequestError) as raised:
+        Checkpoint("s3://bucket/q")
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_REFUSED"
+    assert "Told so. (403 AccessDenied)" in str(raised.value)
+    assert paths == ["/bucket/q/cleancut/format.json"]
+
+
+def cut_short(times: int, body: bytes) -> Answer:
+    """A connection that breaks within the body, some times."""
+    left = [times]
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        left[0] -= 1
+        request.wfile.write(body[:5] if left[0] >= 0 else body)
+
+    return answer
+
+
+def test_a_body_that_breaks_off_is_read_again(answering: Callable[[Answer], list[str]]) -> None:
+    note = json.dumps({"format": "cleancut", "formatVersion": 1}).encode()
+    paths = answering(cut_short(2, note))
+    assert Checkpoint("s3://bucket/q").location == "s3://bucket/q"
+    assert len(paths) == 3
+
+
+def test_a_body_that_never_comes_whole_is_told(
+    answering: Callable[[Answer], list[str]],
+) -> None:
+    answering(cut_short(99, b"0123456789"))
+    with pytest.raises(RetryableError) as raised:
+        Checkpoint("s3://bucket/q")
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
+
+
+def test_a_store_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", no_delay)
+    with pytest.raises(RetryableError, match="Could not connect") as raised:
+        Checkpoint("s3://bucket/q", endpoint="http://127.0.0.1:1")
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_UNAVAILABLE"

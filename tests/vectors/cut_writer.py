@@ -1,0 +1,90 @@
+"""Segments and cuts that fit together, for vectors and for tests that need whole checkpoints."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.vectors.cut_encoder import Placed, SegmentParts, encode_segment, table_of
+from tests.vectors.frame_cases import version_id
+
+RUN_ID = "6e1f2a0c-8d3b-4b52-9a61-0c1f5e7d9b42"
+QUERY_ID = "b3a7c9d2-51f0-4c8e-8f7a-2d9e4b6c1a05"
+WRITTEN_MS = 1_790_000_000_000
+WATERMARK_MS = 1_700_000_000_000
+ADVANCE_MS = 60_000
+
+StoreKey = tuple[int, int, str]
+
+
+def cut_name(epoch: int) -> str:
+    return f"cuts/{epoch:020d}.cut"
+
+
+def segment_name(epoch: int, writer: str = "driver", number: int = 1) -> str:
+    return f"segments/{epoch:020d}/{writer}-{version_id(0x1000 * number + epoch)}.seg"
+
+
+def segment_identity(epoch: int, writer: str = "driver") -> dict[str, Any]:
+    return {"epoch": epoch, "writer": writer, "generation": 1, "runId": RUN_ID}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A frame in a segment: its element of the table, and the name of the segment."""
+
+    segment: str
+    entry: Mapping[str, Any]
+
+    @property
+    def store(self) -> StoreKey:
+        return self.entry["operator"], self.entry["partition"], self.entry["store"]
+
+
+def write_segment(
+    epoch: int, frames: Sequence[Placed], *, writer: str = "driver", number: int = 1
+) -> tuple[str, SegmentParts, list[Stored]]:
+    """A segment: its name, its parts, and its frames as a cut may name them."""
+    name = segment_name(epoch, writer, number)
+    parts = encode_segment(segment_identity(epoch, writer), frames)
+    entries = table_of(len(parts.header) + len(parts.identity), frames)
+    return name, parts, [Stored(name, entry) for entry in entries]
+
+
+def commit_entry(epoch: int) -> str:
+    return f'v1\n{{"nextBatchWatermarkMs":{WATERMARK_MS + ADVANCE_MS * (epoch + 1)}}}'
+
+
+def offsets_entry(epoch: int) -> str:
+    watermark = WATERMARK_MS + ADVANCE_MS * epoch
+    metadata = f'{{"batchWatermarkMs":{watermark},"batchTimestampMs":{WRITTEN_MS},"conf":{{}}}}'
+    return f'v1\n{metadata}\n{{"logOffset":{epoch}}}\n-'
+
+
+def cut_body(epoch: int, chains: Sequence[Sequence[Stored]], **fields: Any) -> dict[str, Any]:
+    """The body of a cut of these chains, each of one store."""
+    segments = sorted({frame.segment for chain in chains for frame in chain})
+    body = {
+        "epoch": epoch,
+        "queryId": QUERY_ID,
+        "runId": RUN_ID,
+        "generation": 1,
+        "token": version_id(0xF000 + epoch),
+        "writtenMs": WRITTEN_MS + 1000 * epoch,
+        "mode": "aligned",
+        "commit": commit_entry(epoch),
+        "offsets": offsets_entry(epoch),
+        "segments": segments,
+        "stores": [_store(chain, segments) for chain in chains],
+        "timings": {"gateMs": 12, "cutMs": 3},
+    }
+    return body | fields
+
+
+def _store(chain: Sequence[Stored], segments: Sequence[str]) -> dict[str, Any]:
+    names = ("kind", "version", "id", "offset", "length", "crc")
+    frames = [
+        [segments.index(frame.segment), *(frame.entry[name] for name in names)] for frame in chain
+    ]
+    last = chain[-1].entry
+    store = {name: last[name] for name in ("operator", "partition", "store", "id")}
+    return store | {"frames": frames}
