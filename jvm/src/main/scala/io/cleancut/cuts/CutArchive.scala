@@ -29,7 +29,7 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   def read(epoch: Long): Option[Cut] = {
     val name = CutLayout.cut(epoch)
-    root.get(ObjectKey(name)).map(bytes => Cut.parse(s"${root.location}/$name", bytes))
+    root.get(ObjectKey(name)).map(bytes => Cut.parse(s"${root.location}/$name", epoch, bytes))
   }
 
   /** Writes a cut if its epoch has none; whatever is there then is returned. */

@@ -71,10 +71,12 @@ object Cut {
   /**
    * @param path
    *   for messages
+   * @param epoch
+   *   that the object's name says
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
    */
-  def parse(path: String, bytes: Array[Byte]): Cut = {
+  def parse(path: String, epoch: Long, bytes: Array[Byte]): Cut = {
     def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
     if (bytes.length < HeaderBytes) damaged(s"it has only ${bytes.length} bytes")
     val head = FrameLayout.wrap(bytes)
@@ -82,7 +84,7 @@ object Cut {
     val version = head.getShort
     if (version != FormatVersion) throw Errors.formatUnknown(path, s"$version", s"$FormatVersion")
     val codec = head.get
-    head.get
+    val reserved = head.get
     val raw = head.getInt
     val stored = head.getInt
     val expected = head.getInt
@@ -90,9 +92,25 @@ object Cut {
       damaged(s"its ${bytes.length} bytes do not fit its header")
     }
     if (crcOf(bytes) != expected) damaged("its checksum is wrong")
-    if (codec != CodecZstd) damaged(s"unknown codec $codec")
-    try read(mapper.readTree(decompress(bytes, raw)))
-    catch { case NonFatal(e) => damaged(s"its body cannot be read: ${e.getMessage}") }
+    if (codec != CodecZstd || reserved != 0) damaged(s"unknown codec $codec")
+    try {
+      val cut = read(mapper.readTree(decompress(bytes, raw)))
+      require(cut.epoch == epoch, s"it is the cut of epoch ${cut.epoch}")
+      val stores = cut.stores.map(_.store)
+      require(stores.distinct.size == stores.size, "it names a store twice")
+      cut.stores.foreach(checkChain(epoch, _))
+      cut
+    } catch { case NonFatal(e) => damaged(s"its body cannot be read: ${e.getMessage}") }
+  }
+
+  private def checkChain(epoch: Long, store: StoreCut): Unit = {
+    val numbers = store.frames.map(_._2.number)
+    require(numbers.last == epoch + 1, s"the frames of ${store.store} end with ${numbers.last}")
+    val isWhole = numbers.zip(numbers.tail).forall { case (a, b) => b == a + 1 }
+    require(isWhole, s"the versions of ${store.store} are ${numbers.mkString(", ")}")
+    val kinds = store.frames.map(_._1)
+    require(!kinds.tail.contains(FrameKind.Base), s"a base of ${store.store} follows a frame")
+    require(kinds.head == FrameKind.Base || numbers.head == 1, s"no base of ${store.store}")
   }
 
   private def encode(cut: Cut): Array[Byte] = {
@@ -160,7 +178,10 @@ object Cut {
         required(part, "partition").asInt,
         required(part, "store").asText
       )
-      StoreCut(store, elements(part, "frames").map(readFrame(_, segments)))
+      val found = StoreCut(store, elements(part, "frames").map(readFrame(_, segments)))
+      val id = required(part, "id").asText
+      require(id == found.version.id, s"$store has the id $id and frames to ${found.version}")
+      found
     }
     val timings = required(node, "timings").properties.asScala.map(e => e.getKey -> e.getValue)
     Cut(

@@ -27,8 +27,14 @@ object CutLayout {
    */
   def segment(epoch: Long, writer: String, id: String): String = {
     require(StateVersion.isId(id), s"not an id: $id")
-    val plain = writer.filter(c => c < 128 && (c.isLetterOrDigit || c == '_' || c == '-'))
-    s"$Segments${padded(epoch)}/${if (plain.isEmpty) "executor" else plain}-$id.seg"
+    s"$Segments${padded(epoch)}/${plain(writer)}-$id.seg"
+  }
+
+  /** Whether a segment of this identity may have the name. */
+  def isSegmentOf(name: String, identity: SegmentIdentity): Boolean = name match {
+    case SegmentName(epoch, writer, _) =>
+      epoch.toLongOption.contains(identity.epoch) && writer == plain(identity.writer)
+    case _ => false
   }
 
   def segmentsOf(epoch: Long): String = s"$Segments${padded(epoch)}/"
@@ -44,6 +50,11 @@ object CutLayout {
   def parseOwner(name: String): Option[Long] = name match {
     case OwnerName(generation) => generation.toLongOption
     case _                     => None
+  }
+
+  private def plain(writer: String): String = {
+    val kept = writer.filter(c => c < 128 && (c.isLetterOrDigit || c == '_' || c == '-'))
+    if (kept.isEmpty) "executor" else kept
   }
 
   private def padded(number: Long): String = {

@@ -131,8 +131,8 @@ object Segment {
     val trailer = FrameLayout.wrap(footer.takeRight(TrailerBytes))
     trailer.getInt
     val raw = trailer.getInt
-    trailer.getLong
-    if (footerCrc(headerCrc, footer, stored) != trailer.getInt) {
+    val end = trailer.getLong - footer.length
+    if (footerCrc(headerCrc, footer, stored) != trailer.getInt || trailer.getInt != 0) {
       damaged("the checksum of its table is wrong")
     }
     try {
@@ -141,7 +141,16 @@ object Segment {
       val got = Zstd.decompressByteArray(table, 0, raw, footer, 0, stored)
       require(got == raw, s"$got bytes and not $raw")
       val identity = readIdentity(mapper.readTree(head, HeaderBytes, length))
-      (identity, mapper.readTree(table).elements.asScala.map(readFrame(name, _)).toSeq)
+      require(CutLayout.isSegmentOf(name, identity), s"it is a segment of $identity")
+      val entries = mapper.readTree(table)
+      require(entries.isArray, "the table is no array")
+      val frames = entries.elements.asScala.map(readFrame(name, _)).toSeq
+      val frameEnd = frames.foldLeft(HeaderBytes.toLong + length) { (at, frame) =>
+        require(frame.place.offset == at, s"${frame.name} lies at ${frame.place.offset}, not $at")
+        at + frame.place.length
+      }
+      require(frameEnd == end, s"the frames end at $frameEnd and the table begins at $end")
+      (identity, frames)
     } catch { case NonFatal(e) => damaged(s"its table cannot be read: ${e.getMessage}") }
   }
 
@@ -167,17 +176,14 @@ object Segment {
   }
 
   private def readIdentity(node: JsonNode): SegmentIdentity = SegmentIdentity(
-    node.path("epoch").asLong(-1L),
-    node.path("writer").asText,
-    node.path("runId").asText,
-    node.path("generation").asLong
+    required(node, "epoch").asLong,
+    required(node, "writer").asText,
+    required(node, "runId").asText,
+    required(node, "generation").asLong
   )
 
   private def readFrame(segment: String, node: JsonNode): PlacedFrame = {
-    def field(name: String) = {
-      require(node.has(name), s"no field $name")
-      node.get(name)
-    }
+    def field(name: String) = required(node, name)
     val store = StoreId(
       field("operator").asLong,
       field("partition").asInt,
@@ -192,5 +198,11 @@ object Segment {
     )
     val name = FrameName(store, version, FrameKind.named(field("kind").asText))
     PlacedFrame(name, place, field("attempt").asLong)
+  }
+
+  private def required(node: JsonNode, field: String): JsonNode = {
+    val value = node.get(field)
+    require(value != null, s"no field $field")
+    value
   }
 }

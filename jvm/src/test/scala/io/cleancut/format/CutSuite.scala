@@ -36,7 +36,7 @@ class CutSuite extends AnyFunSuite {
   )
 
   test("a cut is read as it was written") {
-    assert(Cut.parse("a", cut.toBytes) == cut)
+    assert(Cut.parse("a", 41, cut.toBytes) == cut)
     assert(cut.segments.size == 6)
     assert(cut.of(StoreId(0, 7, "default")).map(_.version.number).contains(42L))
     assert(cut.of(StoreId(1, 7, "default")).isEmpty)
@@ -47,7 +47,8 @@ class CutSuite extends AnyFunSuite {
     for (at <- bytes.indices) {
       val flipped = bytes.clone()
       flipped(at) = (flipped(at) ^ (1 << random.nextInt(8))).toByte
-      val error = intercept[CleancutException](Cut.parse("s3://b/q/cleancut/cuts/41.cut", flipped))
+      val error =
+        intercept[CleancutException](Cut.parse("s3://b/q/cleancut/cuts/41.cut", 41, flipped))
       assert(
         Set("CLEANCUT_CUT_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN")(error.getErrorId),
         s"byte $at"
@@ -55,10 +56,10 @@ class CutSuite extends AnyFunSuite {
       assert(error.getMessage.contains("cuts/41.cut"))
     }
     for (length <- Seq(0, 1, 19, 20, bytes.length / 2, bytes.length - 1)) {
-      val error = intercept[CleancutException](Cut.parse("a", bytes.take(length)))
+      val error = intercept[CleancutException](Cut.parse("a", 41, bytes.take(length)))
       assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
     }
-    intercept[CleancutException](Cut.parse("a", bytes :+ 0.toByte))
+    intercept[CleancutException](Cut.parse("a", 41, bytes :+ 0.toByte))
   }
 
   private val identity = SegmentIdentity(41, "driver", "run-1", 3)

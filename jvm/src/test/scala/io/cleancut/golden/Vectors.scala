@@ -26,6 +26,10 @@ object Vectors {
 
   def stores: Seq[Vector] = in("stores")
 
+  def segments: Seq[Vector] = in("segments")
+
+  def cuts: Seq[Vector] = in("cuts")
+
   def store(json: JsonNode): StoreId =
     StoreId(json.get("operator").asLong, json.get("partition").asInt, json.get("store").asText)
 

@@ -1,0 +1,121 @@
+package io.cleancut.golden
+
+import java.io.ByteArrayInputStream
+import java.util.zip.CRC32
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.scalatest.Assertion
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.format._
+
+/** Cuts and segments that an encoder of its own wrote, read as the vectors say they must be. */
+class CutVectorsSuite extends AnyFunSuite {
+
+  for (vector <- Vectors.cuts)
+    if (vector.json.has("content")) test(s"the cut ${vector.name} is read")(readCut(vector))
+    else test(s"the cut ${vector.name} is refused")(refuse(vector)(parseCut(vector)))
+
+  for (vector <- Vectors.segments)
+    if (vector.json.has("content")) test(s"the segment ${vector.name} is read")(readSegment(vector))
+    else test(s"the segment ${vector.name} is refused")(refuse(vector)(readFrames(vector)))
+
+  test("there are vectors of sound and of damaged cuts and segments") {
+    val (sound, damaged) = (Vectors.cuts ++ Vectors.segments).partition(_.json.has("content"))
+    assert(sound.size >= 6 && damaged.size >= 50)
+  }
+
+  private def parseCut(vector: Vectors.Vector): Cut = {
+    val name = nameOf(vector)
+    val epoch = CutLayout.parseCut(name.stripPrefix(CutLayout.Cuts)).get
+    assert(CutLayout.cut(epoch) == name)
+    Cut.parse(name, epoch, vector.bytes)
+  }
+
+  private def readCut(vector: Vectors.Vector): Assertion = {
+    val body = vector.json.get("content").get("body")
+    val cut = parseCut(vector)
+    assert(cut.run.runId == body.get("runId").asText)
+    assert(cut.run.generation == body.get("generation").asLong)
+    assert(cut.run.queryId == Option(body.get("queryId")).filter(_.isTextual).map(_.asText))
+    assert(cut.commit == body.get("commit").asText && cut.offsets == body.get("offsets").asText)
+    val segments = Vectors.elements(body.get("segments")).map(_.asText)
+    val expected = Vectors.elements(body.get("stores")).map { store =>
+      val frames = Vectors.elements(store.get("frames")).map(Vectors.elements).map { f =>
+        s"${segments(f.head.asInt)} ${f.tail.map(_.asText).mkString(" ")}"
+      }
+      Vectors.store(store) -> frames
+    }
+    val found = cut.stores.map { store =>
+      store.store -> store.frames.map { case (kind, version, place) =>
+        s"${place.segment} ${kind.extension} ${version.number} ${version.id} ${place.offset} " +
+          s"${place.length} ${Integer.toUnsignedLong(place.crc)}"
+      }
+    }
+    assert(found == expected)
+    assert(Cut.parse("again", cut.epoch, cut.toBytes) == cut)
+  }
+
+  private def parseSegment(vector: Vectors.Vector): (SegmentIdentity, Seq[PlacedFrame]) = {
+    val bytes = vector.bytes
+    val footer = Segment.footerBytes(nameOf(vector), bytes, bytes.length.toLong)
+    Segment.parse(nameOf(vector), bytes, bytes.takeRight(footer))
+  }
+
+  private def readFrames(vector: Vectors.Vector): Unit =
+    for (frame <- parseSegment(vector)._2) {
+      val from = frame.place.offset.toInt
+      val bytes = vector.bytes.slice(from, from + frame.place.length.toInt)
+      val FrameName(store, version, kind) = frame.name
+      val crc = new CRC32
+      crc.update(bytes)
+      if (crc.getValue.toInt != frame.place.crc)
+        throw Errors.frameDamaged(nameOf(vector), 0, 0, "", 1, "not what the table says")
+      val scratch = BlockScratch.borrow()
+      try {
+        val request = FrameRequest(nameOf(vector), store, version, kind)
+        val reader = new FrameReader(request, new ByteArrayInputStream(bytes), scratch)
+        while (reader.nextBlock() > 0) {}
+      } finally scratch.giveBack()
+    }
+
+  private def readSegment(vector: Vectors.Vector): Assertion = {
+    val content = vector.json.get("content")
+    val (identity, table) = parseSegment(vector)
+    readFrames(vector)
+    val expected = content.get("identity")
+    assert(
+      identity == SegmentIdentity(
+        expected.get("epoch").asLong,
+        expected.get("writer").asText,
+        expected.get("runId").asText,
+        expected.get("generation").asLong
+      )
+    )
+    assert(table.map(describe) == Vectors.elements(content.get("table")).map(describe))
+    val again = new Segment(nameOf(vector), identity).footer(table)
+    val header = new Segment(nameOf(vector), identity).header
+    assert(Segment.parse(nameOf(vector), header, again) == ((identity, table)))
+  }
+
+  private def describe(json: JsonNode): String =
+    Seq("kind", "version", "id", "attempt", "offset", "length", "crc")
+      .map(json.get(_).asText)
+      .mkString(s"${Vectors.store(json)} ", " ", "")
+
+  private def describe(frame: PlacedFrame): String = {
+    val PlacedFrame(FrameName(store, version, kind), place, attempt) = frame
+    s"$store ${kind.extension} ${version.number} ${version.id} $attempt ${place.offset} " +
+      s"${place.length} ${Integer.toUnsignedLong(place.crc)}"
+  }
+
+  private def refuse(vector: Vectors.Vector)(read: => Any): Assertion = {
+    val thrown = intercept[CleancutException](read)
+    assert(thrown.getErrorId == vector.json.get("error").asText)
+    assert(thrown.getMessage.contains(nameOf(vector)))
+  }
+
+  private def nameOf(vector: Vectors.Vector): String =
+    vector.json.get("request").get("name").asText
+}
