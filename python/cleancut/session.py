@@ -151,7 +151,10 @@ def _jar_problems(conf: UserConf, jar: str) -> Iterator[str]:
     for other in _jars(conf):
         name = PurePosixPath(other).name
         if name.startswith(JAR_PREFIX) and name != PurePosixPath(jar).name:
-            yield f"{_JARS_KEY} has {other}, which is not the jar of this release: remove it."
+            yield (
+                f"{_JARS_KEY} has {other}, which is not the jar of this release for this Spark: "
+                f"remove it."
+            )
     submitted = conf.sources.get(SUBMIT_ARGS, {}).get(_JARS_KEY)
     if submitted is not None and not _contains(submitted.split(","), jar):
         # spark-submit lets its own arguments win over what the builder says.

@@ -164,8 +164,10 @@ def test_extensions_of_defaults_and_submit_args_are_kept(
     assert options(made)[EXTENSIONS] == f"com.example.B,{EXTENSION}"
 
 
-def test_the_jar_of_another_release_is_refused() -> None:
-    other = "/opt/cleancut-spark-4.3_2.13-0.0.9.jar"
+@pytest.mark.parametrize(
+    "other", ["cleancut-spark-4.3_2.13-0.0.9.jar", "cleancut-spark-4.2_2.13-0.1.0.jar"]
+)
+def test_the_jar_of_another_release_or_line_is_refused(other: str) -> None:
     text = refused(builder(**{"spark.jars": other}), "CLEANCUT_CONF_INVALID")
     assert f"spark.jars has {other}" in text
 
