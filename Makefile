@@ -19,13 +19,16 @@ PYTEST := $(PYTHON) -m pytest
 BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.properties)
 JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 
+# What 'test' asks of Spark 4.2; 'spark42' asks more.
+SBT_OLDER := 'older/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite \
+  *.TransformWithStateSuite *.SparkLineSuite'
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll scalafmtSbtCheck Test/compile bench/compile
-SBT_UNIT := core/test
+SBT_UNIT := core/test $(SBT_OLDER)
 SBT_JARS := core/assembly older/assembly
 
 help:  ## list the tasks
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: java $(INSTALLED)  ## create .venv with all that development needs
 
@@ -106,7 +109,8 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 	  '.[demo,test,s3]' 'pyspark==4.2.*'
 	@touch $@
 
-spark42: $(JAR) $(OLDER_INSTALLED)  ## the Python tests that use Spark, on Spark 4.2
+spark42: $(JAR) $(OLDER_INSTALLED)  ## the tests that use Spark, both languages, on Spark 4.2
+	$(SBT) older/test
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
 
 # npm and Node come as a Python package, so that no machine needs them beforehand.

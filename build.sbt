@@ -30,7 +30,9 @@ lazy val common = Seq(
 def sourcesFor(line: String) = Seq(
   moduleName := s"cleancut-spark-$line",
   Compile / unmanagedSourceDirectories +=
-    (LocalProject("core") / baseDirectory).value / "src" / "main" / s"scala-$line"
+    (LocalProject("core") / baseDirectory).value / "src" / "main" / s"scala-$line",
+  Test / unmanagedSourceDirectories +=
+    (LocalProject("core") / baseDirectory).value / "src" / "test" / s"scala-$line"
 )
 
 lazy val root = (project in file("."))
@@ -42,21 +44,18 @@ lazy val core = (project in file("jvm"))
   .settings(sourcesFor("4.3"))
   .settings(
     name := "cleancut",
-    libraryDependencies ++= Seq(
-      "org.scalatest" %% "scalatest" % Versions.ScalaTest % Test,
-      "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck % Test,
-      "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test,
-      // HDFS in the tests' own JVM; what it needs beyond Spark's jars lies inside it.
-      ("org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop % Test).intransitive()
-    ),
-    libraryDependencies ++= AwsSdk.modules,
+    // HDFS in the tests' own JVM; what it needs beyond Spark's jars lies inside it.
+    libraryDependencies +=
+      ("org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop % Test).intransitive(),
+    libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
     ivyConfigurations ++= ChildJvm.configurations,
     libraryDependencies ++= ChildJvm.modules
   )
   .settings(testSettings)
+  .settings(childJvmSettings)
   .settings(assemblySettings)
 
-// The same for Spark 4.2.
+// The same for Spark 4.2, and of the tests those that meet Spark.
 lazy val older = (project in file("jvm/older"))
   .settings(sourcesFor("4.2"))
   .settings(
@@ -64,9 +63,12 @@ lazy val older = (project in file("jvm/older"))
     Compile / unmanagedSourceDirectories += (core / Compile / scalaSource).value,
     Compile / unmanagedResourceDirectories += (core / Compile / resourceDirectory).value,
     libraryDependencies += "org.apache.spark" %% "spark-sql" % Versions.OlderSpark % Provided,
-    libraryDependencies ++= AwsSdk.modules,
+    libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
+    Test / unmanagedSources ++= OlderTests.sources((core / Test / scalaSource).value),
+    Test / unmanagedResourceDirectories += (core / Test / resourceDirectory).value,
     scalafmtOnCompile := false
   )
+  .settings(testSettings)
   .settings(assemblySettings)
 
 lazy val bench = (project in file("jvm/bench"))
@@ -106,6 +108,11 @@ lazy val testSettings = Seq(
   Test / baseDirectory := (LocalRootProject / baseDirectory).value,
   Test / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
   Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),
+  // F: full stack traces. W: no colour.
+  Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oWF")
+)
+
+lazy val childJvmSettings = Seq(
   Test / javaOptions ++= Seq(
     "-Daws.accessKeyId=access",
     "-Daws.secretAccessKey=secret",
@@ -122,9 +129,7 @@ lazy val testSettings = Seq(
   // It needs Node and 360 MB of packages, which `make stores` fetches.
   Test / testOptions += Tests.Filter { name =>
     !name.endsWith("R2SimulatorSuite") || sys.env.contains("CLEANCUT_R2_SIMULATOR")
-  },
-  // F: full stack traces. W: no colour.
-  Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oWF")
+  }
 )
 
 lazy val assemblySettings = Seq(

@@ -1,6 +1,7 @@
 """Configures a Spark session for Cleancut's state store provider."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -18,9 +19,11 @@ from cleancut.settings import (
     NOT_GIVEN,
     PROVIDER_CLASS,
     PROVIDER_KEY,
+    REAL_TIME_KEY,
     NotGiven,
     Settings,
     conf_problems,
+    is_on,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +65,8 @@ def configure(
             files. "auto", half of the executor's heap, unless given.
         real_time_mode: whether the session may run queries in real-time mode. It then asks for
             Cleancut by a key of its own, for all its queries, because Spark lets a session that
-            names a provider run none of them; False unless given.
+            names a provider run none of them; what the configuration says, else False, unless
+            given.
         dialect: whose rules an S3-compatible store follows: "aws", "r2" or "generic". "auto",
             which goes by the endpoint, unless given.
         endpoint: the URL of that store. "auto", which is that of the environment or AWS, unless
@@ -114,6 +118,7 @@ def _confs(builder: "SparkSession.Builder", settings: Settings) -> dict[str, str
     check_platform(java)
     check_not_running(jvm)
     conf, jar = user_conf(options, has_jvm=jvm is not None), jar_path()
+    settings = _as_asked(settings, conf)
     problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
@@ -121,6 +126,18 @@ def _confs(builder: "SparkSession.Builder", settings: Settings) -> dict[str, str
         _JARS_KEY: ",".join(_jars_with(conf, jar)),
         EXTENSIONS_KEY: ",".join(_extensions_with(conf)),
     }
+
+
+def _as_asked(settings: Settings, conf: UserConf) -> Settings:
+    """The settings with real-time mode as its key asks for it, unless the option was given.
+
+    The key alone would have no effect: the provider's name, which is set without the option, makes
+    Spark refuse real-time mode.
+    """
+    asked = conf.get(REAL_TIME_KEY)
+    if settings.real_time_mode is not NOT_GIVEN or asked is None or not is_on(asked[0]):
+        return settings
+    return replace(settings, real_time_mode=True)
 
 
 def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:
@@ -151,7 +168,10 @@ def _jar_problems(conf: UserConf, jar: str) -> Iterator[str]:
     for other in _jars(conf):
         name = PurePosixPath(other).name
         if name.startswith(JAR_PREFIX) and name != PurePosixPath(jar).name:
-            yield f"{_JARS_KEY} has {other}, which is not the jar of this release: remove it."
+            yield (
+                f"{_JARS_KEY} has {other}, which is not the jar of this release for this Spark: "
+                f"remove it."
+            )
     submitted = conf.sources.get(SUBMIT_ARGS, {}).get(_JARS_KEY)
     if submitted is not None and not _contains(submitted.split(","), jar):
         # spark-submit lets its own arguments win over what the builder says.

@@ -14,6 +14,7 @@ EXTENSIONS_KEY = "spark.sql.extensions"
 FILE_MANAGER_CLASS = "io.cleancut.CleancutCheckpointFileManager"
 FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
+REAL_TIME_KEY = f"{PREFIX}realTimeMode"
 
 _DURATION = re.compile(r"([0-9]{1,12})\s*(h|m|s|ms)")
 _UNIT_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
@@ -111,6 +112,11 @@ def _is_switch(text: str) -> bool:
     return text.lower() in ("true", "false")
 
 
+def is_on(text: str) -> bool:
+    """Whether the text of a switch says true, as the JVM side reads it."""
+    return text.strip().lower() == "true"
+
+
 OPTIONS = (
     Option(
         "acquire_timeout",
@@ -156,7 +162,7 @@ OPTIONS = (
     ),
     Option(
         "real_time_mode",
-        f"{PREFIX}realTimeMode",
+        REAL_TIME_KEY,
         "true or false",
         _switch,
         _is_switch,

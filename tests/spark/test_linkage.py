@@ -1,29 +1,67 @@
-"""The jar for the installed Spark refers to nothing that this Spark does not have.
+"""The jar for the installed Spark fits this Spark, and the jar for another line does not.
 
-Spark's private interfaces change between its releases, also within a line. A reference that is
-gone would show only when a query comes by.
+Spark's private interfaces change between its releases, also within a line. What does not fit would
+show only when a query comes by.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 import cleancut
-from cleancut._installed import spark_home
-from tests.support.classfiles import Library, read_classes
+from cleancut._installed import SPARK, spark_home, spark_line
+from tests.support.classfiles import ClassFile, Library, Reference, read_classes
 
 _SPARK = "org/apache/spark/"
 # Classes of Spark inherit from Scala's.
 _JARS = ("spark-*.jar", "scala-library-*.jar")
+_STORE = f"{_SPARK}sql/execution/streaming/state/cleancut/LogStateStore"
+_COMMIT = Reference(f"{_SPARK}sql/execution/streaming/state/StateStore", ("commit", "()J"))
 
 
-def test_every_reference_to_spark_resolves() -> None:
-    jar = Path(cleancut.jar_path())
-    ours = [*read_classes(jar, "io/cleancut/"), *read_classes(jar, _SPARK)]
-    library = Library([jar, *(j for name in _JARS for j in (spark_home() / "jars").glob(name))])
-    looked_up = [
-        (found.name, reference)
-        for found in ours
-        for reference in found.references
-        if reference.owner.startswith(_SPARK)
-    ]
-    assert len(looked_up) > 1000
-    assert [wanted for wanted in looked_up if library.lacks(wanted[1])] == []
+class _OnThisSpark:
+    """A jar of ours beside the jars of the installed Spark."""
+
+    def __init__(self, line: str) -> None:
+        jar = Path(cleancut.jar_path())
+        jar = jar.with_name(jar.name.replace(f"-{spark_line()}_", f"-{line}_"))
+        spark = [found for name in _JARS for found in (spark_home() / "jars").glob(name)]
+        self._library = Library([jar, *spark])
+        self.classes = {one.name: one for one in read_classes(jar, without="io/cleancut/shaded/")}
+        self.references = [
+            reference
+            for one in self.classes.values()
+            for reference in one.references
+            if reference.owner.startswith(_SPARK)
+        ]
+
+    def missing(self) -> set[Reference]:
+        """What the jar refers to and this Spark does not have."""
+        return {reference for reference in self.references if self._library.lacks(reference)}
+
+    def unimplemented(self, classes: list[ClassFile]) -> set[Reference]:
+        """What this Spark may call on objects of these classes, and they do not have."""
+        return set().union(*(self._library.unimplemented(one) for one in classes))
+
+
+def test_the_jar_for_this_spark_fits() -> None:
+    jar = _OnThisSpark(spark_line())
+    assert len(jar.references) > 1000
+    assert jar.missing() == set()
+    assert jar.unimplemented(list(jar.classes.values())) == set()
+
+
+def test_a_method_that_spark_calls_and_we_lack_is_found() -> None:
+    jar = _OnThisSpark(spark_line())
+    store = jar.classes[_STORE]
+    members = {of: access for of, access in store.members.items() if of != _COMMIT.member}
+    assert jar.unimplemented([replace(store, members=members)]) == {_COMMIT}
+
+
+@pytest.mark.parametrize("other", [line for line in SPARK if line != spark_line()])
+def test_the_jar_for_another_line_does_not_fit(other: str) -> None:
+    """Else one jar would do. It also shows that what does not fit is found."""
+    missing = _OnThisSpark(other).missing()
+    size_metric = f"{_SPARK}sql/execution/streaming/state/StateStoreCustomSizeMetric"
+    assert size_metric in {reference.owner for reference in missing}

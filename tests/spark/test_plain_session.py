@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import cleancut
-from cleancut.settings import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._installed import SPARK, spark_line
+from cleancut.settings import EXTENSION_CLASS, EXTENSIONS_KEY, PROVIDER_CLASS, PROVIDER_KEY
 
 pytestmark = pytest.mark.spark
 
@@ -34,22 +36,26 @@ print("STATE", json.dumps(state))
 
 def run(home: Path, **settings: str) -> dict[str, int]:
     """The state after one more run in a process of its own."""
+    ended = attempt(home, **settings)
+    assert ended.returncode == 0, ended.stderr
+    (line,) = (line for line in ended.stdout.splitlines() if line.startswith("STATE "))
+    counts: dict[str, int] = json.loads(line.removeprefix("STATE "))
+    return counts
+
+
+def attempt(home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
     plain = {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "3",
     }
-    ended = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps(plain | settings), str(home)],
         env={k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
     )
-    assert ended.returncode == 0, ended.stderr
-    (line,) = (line for line in ended.stdout.splitlines() if line.startswith("STATE "))
-    counts: dict[str, int] = json.loads(line.removeprefix("STATE "))
-    return counts
 
 
 def write(home: Path, name: str, keys: list[int]) -> None:
@@ -66,3 +72,19 @@ def test_class_name_and_jar_are_all_that_a_query_needs(tmp_path: Path) -> None:
     write(tmp_path, "b.json", [2, 3])
     assert run(tmp_path, **jar) == {"1": 2, "2": 2, "3": 1}
     assert cleancut.Checkpoint(tmp_path / "checkpoint").state(0, version=2).num_rows == 3
+
+
+@pytest.mark.parametrize("how", [{PROVIDER_KEY: PROVIDER_CLASS}, {EXTENSIONS_KEY: EXTENSION_CLASS}])
+@pytest.mark.parametrize("other", [line for line in SPARK if line != spark_line()])
+def test_the_jar_for_another_spark_is_refused(
+    other: str, how: dict[str, str], tmp_path: Path
+) -> None:
+    write(tmp_path, "a.json", [1])
+    jar = cleancut.jar_path().replace(f"spark-{spark_line()}_", f"spark-{other}_")
+    ended = attempt(tmp_path, **{"spark.jars": jar}, **how)
+    assert ended.returncode != 0
+    refusal = (
+        rf"\[CLEANCUT_VERSION_UNSUPPORTED\] .*This jar is cleancut-spark-{other}, and Spark is"
+    )
+    assert re.search(refusal, ended.stderr)
+    assert f"Take cleancut-spark-{spark_line()}." in ended.stderr

@@ -5,7 +5,7 @@ Source of the format: The Java Virtual Machine Specification, Java SE 17, chapte
 
 import struct
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,27 +15,42 @@ _UTF8, _CLASS, _FIELD, _METHOD, _INTERFACE_METHOD, _NAME_AND_TYPE = 1, 7, 9, 10,
 _SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4}
 _SIZES |= {18: 4, 19: 2, 20: 2}
 _WIDE = {5, 6}
+_STATIC, _INTERFACE, _ABSTRACT = 0x0008, 0x0200, 0x0400
 _WITHOUT_MEMBERS = {"java/lang/Object", "java/io/Serializable", "java/lang/Cloneable"}
 _OF_EVERY_OBJECT = {
     "clone", "equals", "getClass", "hashCode", "notify", "notifyAll", "toString", "wait",
 }  # fmt: skip
 
 
+Member = tuple[str, str]
+"""Name and type of a field or a method."""
+
+
 class Reference(NamedTuple):
     """A class, or a field or method of a class, that a class file names."""
 
     owner: str
-    member: tuple[str, str] | None = None
+    member: Member | None = None
 
 
 @dataclass(frozen=True)
 class ClassFile:
-    """One class: its name, the classes it extends, its own members and all that it refers to."""
+    """One class: its name, the classes it extends, its own members and all that it refers to.
+
+    Attributes:
+        members: with their access flags.
+    """
 
     name: str
+    flags: int
     parents: tuple[str, ...]
-    members: frozenset[tuple[str, str]]
+    members: Mapping[Member, int]
     references: frozenset[Reference]
+
+    @property
+    def is_abstract(self) -> bool:
+        """Whether it cannot be constructed, so that it may leave methods to others."""
+        return bool(self.flags & (_ABSTRACT | _INTERFACE))
 
 
 def read_class(data: bytes) -> ClassFile:
@@ -55,7 +70,7 @@ def read_class(data: bytes) -> ClassFile:
     def class_name(index: int) -> str:
         return text(numbers(index)[0])
 
-    _, this, parent, count = struct.unpack_from(">HHHH", data, at)
+    flags, this, parent, count = struct.unpack_from(">HHHH", data, at)
     interfaces = struct.unpack_from(f">{count}H", data, at + 8)
     parents = [class_name(i) for i in (parent, *interfaces) if i]
     members = _members(data, at + 8 + 2 * count)
@@ -70,17 +85,18 @@ def read_class(data: bytes) -> ClassFile:
             references.add(Reference(owner_name, (text(name), text(kind))))
     return ClassFile(
         class_name(this),
+        flags,
         tuple(parents),
-        frozenset((text(name), text(kind)) for name, kind in members),
+        {(text(name), text(kind)): access for access, name, kind in members},
         frozenset(references),
     )
 
 
-def read_classes(jar: Path, prefix: str) -> Iterator[ClassFile]:
-    """All classes of a jar whose names begin with `prefix`."""
+def read_classes(jar: Path, *, without: str) -> Iterator[ClassFile]:
+    """All classes of a jar but for those whose names begin with `without`."""
     with zipfile.ZipFile(jar) as archive:
         for name in archive.namelist():
-            if name.endswith(".class") and name.startswith(prefix):
+            if name.endswith(".class") and not name.startswith(without):
                 yield read_class(archive.read(name))
 
 
@@ -103,14 +119,14 @@ def _constants(data: bytes) -> tuple[dict[int, tuple[int, bytes | tuple[int, ...
     return pool, at
 
 
-def _members(data: bytes, at: int) -> list[tuple[int, int]]:
+def _members(data: bytes, at: int) -> list[tuple[int, int, int]]:
     found = []
     for _ in ("fields", "methods"):
         (count,) = struct.unpack_from(">H", data, at)
         at += 2
         for _ in range(count):
-            _, name, kind, attributes = struct.unpack_from(">HHHH", data, at)
-            found.append((name, kind))
+            access, name, kind, attributes = struct.unpack_from(">HHHH", data, at)
+            found.append((access, name, kind))
             at += 8
             for _ in range(attributes):
                 (length,) = struct.unpack_from(">I", data, at + 2)
@@ -136,7 +152,31 @@ class Library:
             return True
         return reference.member is not None and not self._has(reference.owner, reference.member)
 
-    def _has(self, owner: str, member: tuple[str, str]) -> bool:
+    def unimplemented(self, found: ClassFile) -> set[Reference]:
+        """Methods that a class would have to have to be called by those who know its parents."""
+        if found.is_abstract:
+            return set()
+        family = [found, *self._ancestors(found)]
+        has = {
+            member
+            for one in family
+            for member, access in one.members.items()
+            if not access & (_ABSTRACT | _STATIC)
+        }
+        return {
+            Reference(one.name, member)
+            for one in family
+            for member, access in one.members.items()
+            if access & _ABSTRACT and member not in has and member[0] not in _OF_EVERY_OBJECT
+        }
+
+    def _ancestors(self, found: ClassFile) -> Iterator[ClassFile]:
+        for parent in found.parents:
+            if parent in self._archives:
+                yield self._class(parent)
+                yield from self._ancestors(self._class(parent))
+
+    def _has(self, owner: str, member: Member) -> bool:
         if owner not in self._archives:
             # What a class inherits from outside of the jars is not known here.
             return owner not in _WITHOUT_MEMBERS or member[0] in _OF_EVERY_OBJECT

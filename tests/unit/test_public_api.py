@@ -10,6 +10,8 @@ import pytest
 
 import cleancut
 from cleancut import RequestError, _jar
+from cleancut._installed import SPARK
+from tests.unit.installations import install
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,14 +29,16 @@ def test_the_release_is_that_of_the_project_and_of_the_jar() -> None:
     assert project["scripts"]["cleancut"] == "cleancut.cli:main"
 
 
-def test_the_jar_is_found_where_the_build_puts_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("line", SPARK)
+def test_the_jar_for_the_installed_spark_is_found_where_the_build_puts_it(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    install(tmp_path, monkeypatch).spark(version=f"{line}.0")
     monkeypatch.setattr(_jar, "_JARS", tmp_path)
     with pytest.raises(RequestError) as raised:
         cleancut.jar_path()
     assert raised.value.error_id == "CLEANCUT_JAR_MISSING"
-    jar = tmp_path / f"cleancut-spark-4.3_2.13-{cleancut.__version__}.jar"
+    jar = tmp_path / f"cleancut-spark-{line}_2.13-{cleancut.__version__}.jar"
     jar.touch()
     assert cleancut.jar_path() == str(jar)
 

@@ -74,6 +74,23 @@ def test_real_time_mode_takes_the_place_of_the_provider() -> None:
     }
 
 
+def test_the_key_of_real_time_mode_takes_the_place_of_the_provider(
+    installation: Installation,
+) -> None:
+    key = f"{PREFIX}realTimeMode"
+    expected = {"spark.jars": JAR, **ALWAYS, key: "true"}
+    assert options(cleancut.configure(builder(**{key: "TRUE"}))) == expected
+    installation.defaults(f"{key} true")
+    assert options(cleancut.configure(builder())) == expected
+    without = cleancut.configure(builder(), real_time_mode=False)
+    assert options(without) == expected | {PROVIDER_KEY: PROVIDER, key: "false"}
+
+
+def test_a_wrong_key_of_real_time_mode_is_refused() -> None:
+    text = refused(builder(**{f"{PREFIX}realTimeMode": "yes"}), "CLEANCUT_CONF_INVALID")
+    assert f"{PREFIX}realTimeMode must be true or false, not 'yes'" in text
+
+
 def test_real_time_mode_is_refused_where_a_provider_is_named(installation: Installation) -> None:
     text = refused(cleancut.configure(builder()), "CLEANCUT_CONF_INVALID", real_time_mode=True)
     assert f"{PROVIDER_KEY} is set in the builder" in text
@@ -164,8 +181,10 @@ def test_extensions_of_defaults_and_submit_args_are_kept(
     assert options(made)[EXTENSIONS] == f"com.example.B,{EXTENSION}"
 
 
-def test_the_jar_of_another_release_is_refused() -> None:
-    other = "/opt/cleancut-spark-4.3_2.13-0.0.9.jar"
+@pytest.mark.parametrize(
+    "other", ["cleancut-spark-4.3_2.13-0.0.9.jar", "cleancut-spark-4.2_2.13-0.1.0.jar"]
+)
+def test_the_jar_of_another_release_or_line_is_refused(other: str) -> None:
     text = refused(builder(**{"spark.jars": other}), "CLEANCUT_CONF_INVALID")
     assert f"spark.jars has {other}" in text
 

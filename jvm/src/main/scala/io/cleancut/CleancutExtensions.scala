@@ -3,6 +3,7 @@ package io.cleancut
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.streaming.state.cleancut.{
   SessionProvider,
+  SparkLine,
   TransformWithStateRule
 }
 
@@ -14,6 +15,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.{
  */
 class CleancutExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    SparkLine.check()
     extensions.injectColumnar(_ => TransformWithStateRule.injection)
     extensions.injectCheckRule(SessionProvider.check)
   }

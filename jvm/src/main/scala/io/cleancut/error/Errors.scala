@@ -105,6 +105,18 @@ object Errors {
   def platformUnsupported(detail: String): CleancutException =
     make("CLEANCUT_PLATFORM_UNSUPPORTED")("detail" -> detail)
 
+  /**
+   * @param problems sentences, with what to do about each
+   * @param spark the lines of Spark that work
+   */
+  def versionUnsupported(problems: String, spark: String): CleancutException =
+    make("CLEANCUT_VERSION_UNSUPPORTED")(
+      "problems" -> problems,
+      "spark" -> spark,
+      "scala" -> "2.13",
+      "java" -> "17 or later"
+    )
+
   def offHeapExhausted(requestedBytes: Long, usedBytes: Long): CleancutException =
     make("CLEANCUT_OFF_HEAP_EXHAUSTED")(
       "requestedBytes" -> requestedBytes,

@@ -29,7 +29,8 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.storeBusy(0L, 3, "default", 7L, "task 12", 120000L),
     Errors.storeClosed("default", "put"),
     Errors.storeTooLarge("default", 1L << 40),
-    Errors.unsupportedFeature("column families", "this release has one family a store")
+    Errors.unsupportedFeature("column families", "this release has one family a store"),
+    Errors.versionUnsupported("Spark is 5.0.0.", "4.2.x or 4.3.x")
   )
 
   private def factories: Set[String] =

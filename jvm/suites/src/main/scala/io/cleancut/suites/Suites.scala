@@ -64,11 +64,23 @@ object Suites {
     classOf[TransformWithValueStateTTLSuite],
     classOf[StateDataSourceTransformWithStateSuite],
     classOf[StateDataSourceChangeDataReaderSuite],
+    classOf[ValueStateSuite],
+    classOf[ListStateSuite],
+    classOf[MapStateSuite],
+    classOf[TimerSuite],
+    classOf[StatefulProcessorHandleSuite],
+    classOf[SymmetricHashJoinStateManagerSuite],
+    classOf[SymmetricHashJoinStateManagerEventTimeInKeySuite],
+    classOf[SymmetricHashJoinStateManagerEventTimeInValueSuite],
     classOf[StreamingAggregationCheckpointFormat2Suite],
     classOf[StreamingDeduplicationCheckpointFormat2Suite],
     classOf[FlatMapGroupsWithStateCheckpointFormat2Suite],
     classOf[StreamingSessionWindowCheckpointFormat2Suite],
-    classOf[MultiStatefulOperatorsCheckpointFormat2Suite]
+    classOf[MultiStatefulOperatorsCheckpointFormat2Suite],
+    classOf[StreamingInnerJoinV4CheckpointFormat2Suite],
+    classOf[TransformWithStateUnsafeRowCheckpointFormat2Suite],
+    classOf[StateDataSourceReadCheckpointFormat2Suite],
+    classOf[StateDataSourceChangeDataReaderCheckpointFormat2Suite]
   )
 }
 
@@ -222,6 +234,30 @@ class StateDataSourceChangeDataReaderSuite
     new CleancutStateStoreProvider
 }
 
+class ValueStateSuite extends execution.state.ValueStateSuite with StateVariables
+
+class ListStateSuite extends execution.state.ListStateSuite with StateVariables
+
+class MapStateSuite extends execution.state.MapStateSuite with StateVariables
+
+class TimerSuite extends execution.state.TimerSuite with StateVariables
+
+class StatefulProcessorHandleSuite
+    extends execution.state.StatefulProcessorHandleSuite
+    with StateVariables
+
+class SymmetricHashJoinStateManagerSuite
+    extends execution.state.SymmetricHashJoinStateManagerSuite
+    with OnCleancut
+
+class SymmetricHashJoinStateManagerEventTimeInKeySuite
+    extends execution.state.SymmetricHashJoinStateManagerEventTimeInKeySuite
+    with OnCleancut
+
+class SymmetricHashJoinStateManagerEventTimeInValueSuite
+    extends execution.state.SymmetricHashJoinStateManagerEventTimeInValueSuite
+    with OnCleancut
+
 class StreamingAggregationCheckpointFormat2Suite
     extends StreamingAggregationSuite
     with CheckpointFormat2
@@ -240,4 +276,20 @@ class StreamingSessionWindowCheckpointFormat2Suite
 
 class MultiStatefulOperatorsCheckpointFormat2Suite
     extends MultiStatefulOperatorsSuite
+    with CheckpointFormat2
+
+class StreamingInnerJoinV4CheckpointFormat2Suite
+    extends StreamingInnerJoinV4Suite
+    with CheckpointFormat2
+
+class TransformWithStateUnsafeRowCheckpointFormat2Suite
+    extends TransformWithStateUnsafeRowSuite
+    with CheckpointFormat2
+
+class StateDataSourceReadCheckpointFormat2Suite
+    extends StateDataSourceReadSuite
+    with CheckpointFormat2
+
+class StateDataSourceChangeDataReaderCheckpointFormat2Suite
+    extends StateDataSourceChangeDataReaderSuite
     with CheckpointFormat2

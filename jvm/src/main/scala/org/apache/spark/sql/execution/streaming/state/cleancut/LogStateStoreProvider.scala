@@ -26,6 +26,8 @@ import io.cleancut.protocol.BasePlan
  * once, possibly while a handle is still open, which then keeps its memory until it is done.
  */
 class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLine {
+  SparkLine.check()
+
   @volatile private var context: StoreContext = _
   @volatile private var versions: StoreVersions = _
   @volatile private var cleanedTo = 0L

@@ -145,12 +145,13 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
       if (family.isRanged) {
         val prefix = family.prefix(random).get
         same(stores) { s =>
-          val found = s.asInstanceOf[SupportsReusableIterator].reusableIterator(name)
-          val all = inOrder(family, found)
-          found.refreshAndSeekToPrefix(prefix)
-          val rest = inOrder(family, found)
-          found.close()
-          (all, rest)
+          TestLine.reusableIterator(s, name).map { found =>
+            val all = inOrder(family, found)
+            found.restartFrom(prefix)
+            val rest = inOrder(family, found)
+            found.close()
+            (all, rest)
+          }
         }
       }
     }

@@ -178,8 +178,7 @@ class ProviderContractSuite extends AnyFunSuite {
     val provider = setup.open()
     for (v <- 0L until 30L) {
       commit(provider, v, (v % 5) -> v, (100 + v) -> v)
-      provider.doSnapshotMaintenance()
-      provider.doCleanupMaintenance()
+      TestLine.maintain(provider)
     }
     provider.close()
     assert(setup.frames.exists(_.toString.endsWith(".base")))

@@ -22,7 +22,7 @@ object Tasks {
       new Properties,
       null,
       TaskMetrics.empty,
-      BigDecimal(1),
+      TestLine.TaskCpus,
       Map.empty
     )
 

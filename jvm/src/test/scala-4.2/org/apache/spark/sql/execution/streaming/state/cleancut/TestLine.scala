@@ -1,0 +1,16 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import scala.annotation.unused
+
+import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
+
+/** What tests ask of Spark 4.2 otherwise than of 4.3. */
+object TestLine {
+  val TaskCpus: Int = 1
+
+  def maintain(provider: StateStoreProvider): Unit = provider.doMaintenance()
+
+  /** Stores of this line have none. */
+  def reusableIterator(@unused store: StateStore, @unused family: String): Option[RestartableScan] =
+    None
+}

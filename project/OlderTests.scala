@@ -1,0 +1,12 @@
+import sbt._
+
+/** Which tests run on the older line of Spark too: those whose code meets Spark. */
+object OlderTests {
+  private val packages = Seq("org", "io/cleancut/e2e", "io/cleancut/golden", "io/cleancut/testkit")
+
+  /** It needs an S3 server, and executors of another Spark. */
+  private val without = Set("CheckpointOnS3Suite.scala")
+
+  def sources(root: File): Seq[File] =
+    packages.flatMap(name => (root / name ** "*.scala").get).filterNot(f => without(f.getName))
+}

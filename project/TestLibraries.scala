@@ -1,0 +1,10 @@
+import sbt._
+
+/** What the tests of the JVM code are written with. */
+object TestLibraries {
+  val modules: Seq[ModuleID] = Seq(
+    "org.scalatest" %% "scalatest" % Versions.ScalaTest % Test,
+    "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck % Test,
+    "org.scalacheck" %% "scalacheck" % Versions.ScalaCheck % Test
+  )
+}
