@@ -7,6 +7,7 @@ checkpoint of a query without a JVM.
 from cleancut._jar import jar_path
 from cleancut._version import __version__
 from cleancut.checkpoint import Checkpoint
+from cleancut.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut.cuts import ChainInfo, CutDetails, CutInfo, PlacedFrameInfo, StoreCutInfo
 from cleancut.errors import (
     CleancutError,
@@ -24,6 +25,8 @@ __all__ = [
     "ChainInfo",
     "Checkpoint",
     "CleancutError",
+    "Coordinator",
+    "CoordinatorStatus",
     "CutDetails",
     "CutInfo",
     "DamagedError",
@@ -41,5 +44,6 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "configure",
+    "coordinator",
     "jar_path",
 ]

@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import com.fasterxml.jackson.databind.ObjectMapper
 
 import io.cleancut.Clock
+import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.objects._
 
@@ -41,6 +42,45 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
           throw new IllegalStateException(s"the cut of epoch ${cut.epoch} was deleted meanwhile")
         )
     }
+
+  /**
+   * Keeps the cut of an epoch under a name, which no other may have.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_SAVEPOINT_INVALID
+   */
+  def pin(name: String, epoch: Long): Unit = {
+    def invalid(detail: String) = throw Errors.savepointInvalid(name, location, detail)
+    if (!CutLayout.isSavepoint(name))
+      invalid("a name has 1 to 64 letters, digits, dashes and underscores")
+    val bytes = root.get(ObjectKey(CutLayout.cut(epoch)))
+    val key = ObjectKey(CutLayout.savepoint(name))
+    bytes match {
+      case None        => invalid(s"there is no cut of epoch $epoch")
+      case Some(bytes) =>
+        val result = root.create(key, bytes, WriterToken.fresh(clock))
+        if (result != CreateResult.Created) invalid("a savepoint has this name already")
+    }
+  }
+
+  /** Gives a savepoint up; whether there was one. */
+  def unpin(name: String): Boolean = CutLayout.isSavepoint(name) && {
+    val key = ObjectKey(CutLayout.savepoint(name))
+    val isThere = root.head(key).isDefined
+    if (isThere) root.delete(Seq(key))
+    isThere
+  }
+
+  /** The cuts that are kept under a name, by name. */
+  def pinned(): Map[String, Cut] = names(CutLayout.Savepoints)
+    .flatMap(CutLayout.parseSavepoint)
+    .flatMap { name =>
+      val object_ = CutLayout.savepoint(name)
+      root.get(ObjectKey(object_)).map { bytes =>
+        name -> Cut.parse(s"${root.location}/$object_", bytes)
+      }
+    }
+    .toMap
 
   /** Says at the root what lies there, unless it says so already. */
   def mark(queryId: Option[String]): Unit = {

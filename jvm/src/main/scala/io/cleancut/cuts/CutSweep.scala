@@ -9,7 +9,7 @@ import io.cleancut.objects.ObjectKey
  * A frame is named by the cuts from the one that adopts it until a base takes its place, without a
  * gap, and a base is adopted at most [[QueryLedger.BaseMargin]] epochs after that of its segment.
  * So a segment that lies as far as that behind the oldest kept cut, and is not named there, will be
- * named by none that is kept: one cut and one listing decide.
+ * named by none that is kept: one cut and one listing decide. Savepoints keep what they name.
  */
 final class CutSweep(archive: CutArchive) {
 
@@ -19,7 +19,7 @@ final class CutSweep(archive: CutArchive) {
     val cuts = epochs.filter(_ < oldest)
     val anchor = epochs.find(_ >= oldest).flatMap(archive.read)
     val garbage = anchor.toSeq.flatMap { cut =>
-      val kept = cut.segments.toSet
+      val kept = cut.segments.toSet ++ archive.pinned().values.flatMap(_.segments)
       val newest = Math.min(oldest, cut.epoch) - QueryLedger.BaseMargin
       archive.segments().collect {
         case (epoch, key) if epoch < newest && !kept(key.name) => key

@@ -78,6 +78,17 @@ final class EpochLedger(val epoch: Long, previous: Option[Cut]) {
     previous.toSet[Cut].flatMap(_.stores.map(_.store)) ++ opened.values.flatten ++
       frames.values.flatMap(_.keys)
 
+  def progress: EpochProgress = EpochProgress(
+    epoch,
+    opened.size,
+    opened.count { case (attempt, stores) =>
+      frames.get(attempt).exists(reported => stores.forall(reported.contains))
+    },
+    failed.size,
+    expected.size,
+    frames.values.flatMap(_.keys).toSet.size
+  )
+
   /**
    * The state of every store after this epoch, or the stores that lack it.
    *
@@ -112,3 +123,24 @@ final class EpochLedger(val epoch: Long, previous: Option[Cut]) {
     } else before.map(b => StoreCut(store, b.frames :+ last))
   }
 }
+
+/**
+ * How far an epoch is.
+ *
+ * @param attempts
+ *   of tasks, that have opened a store
+ * @param complete
+ *   those of them that have reported every store that they opened
+ * @param stores
+ *   that the epoch must have, as far as is known
+ * @param reported
+ *   those of them that have a frame
+ */
+final case class EpochProgress(
+    epoch: Long,
+    attempts: Int,
+    complete: Int,
+    failed: Int,
+    stores: Int,
+    reported: Int
+)

@@ -11,6 +11,7 @@ import org.slf4j.LoggerFactory
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.error.Errors
 import io.cleancut.format._
+import io.cleancut.objects.RequestCounts
 
 /** What the coordinator has to know of a query beside its cuts; Spark keeps it. */
 trait SparkLogs {
@@ -44,6 +45,8 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
   private val sweep = new CutSweep(archive)
   private var current = Option.empty[Run]
   private var past = Set.empty[String]
+  // A cut must not be swept while it is being pinned.
+  private val sweeping = new Object
 
   /** A task attempt opens a store for writing at a version. */
   def open(runId: String, attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
@@ -120,6 +123,21 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
         s"${msSince(start)} ms"
     )
     if ((epoch + 1) % SweepEpochs == 0) sweepInBackground(epoch)
+  }
+
+  /** Keeps the cut of an epoch under a name; see [[CutArchive.pin]]. */
+  def pin(name: String, epoch: Long): Unit = sweeping.synchronized(archive.pin(name, epoch))
+
+  def unpin(name: String): Boolean = archive.unpin(name)
+
+  def status: CutsStatus = synchronized {
+    CutsStatus(
+      archive.location,
+      current.map(_.id),
+      current.map(_.ledger.lastCommitted).filter(_ >= 0),
+      current.map(_.ledger.epoch.progress),
+      archive.store.counts
+    )
   }
 
   override def close(): Unit = packer.close()
@@ -209,7 +227,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
     if (oldest > 0) {
       CompletableFuture.runAsync { () =>
         try {
-          val swept = sweep.run(oldest)
+          val swept = sweeping.synchronized(sweep.run(oldest))
           logger.info(s"Swept ${swept.cuts} cuts and ${swept.segments} segments")
         } catch {
           case NonFatal(e) => logger.warn(s"The sweep of ${archive.location} is put off", e)
@@ -235,6 +253,24 @@ object QueryCuts {
 
   final private class Run(val id: RunId, val ledger: QueryLedger)
 }
+
+/**
+ * Where a query stands.
+ *
+ * @param run
+ *   the one that is believed, once it has been heard of
+ * @param committed
+ *   the last epoch that has been
+ * @param counts
+ *   the requests of this process to the store of the query's bucket
+ */
+final case class CutsStatus(
+    location: String,
+    run: Option[RunId],
+    committed: Option[Long],
+    epoch: Option[EpochProgress],
+    counts: RequestCounts
+)
 
 /** Spark's entry of the commit log. */
 private object CommitEntry {

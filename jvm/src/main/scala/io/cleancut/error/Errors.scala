@@ -106,8 +106,10 @@ object Errors {
     make("CLEANCUT_PLATFORM_UNSUPPORTED")("detail" -> detail)
 
   /**
-   * @param problems sentences, with what to do about each
-   * @param spark the lines of Spark that work
+   * @param problems
+   *   sentences, with what to do about each
+   * @param spark
+   *   the lines of Spark that work
    */
   def versionUnsupported(problems: String, spark: String): CleancutException =
     make("CLEANCUT_VERSION_UNSUPPORTED")(
@@ -183,6 +185,12 @@ object Errors {
       "frame" -> frame,
       "detail" -> detail
     )
+
+  def coordinatorMissing(location: String): CleancutException =
+    make("CLEANCUT_COORDINATOR_MISSING")("location" -> location)
+
+  def savepointInvalid(name: String, location: String, detail: String): CleancutException =
+    make("CLEANCUT_SAVEPOINT_INVALID")("name" -> name, "location" -> location, "detail" -> detail)
 
   private def make(
       id: String,

@@ -69,14 +69,21 @@ object Cut {
   private val mapper = new ObjectMapper
 
   /**
+   * The cut that must be of this epoch.
+   *
    * @param path
    *   for messages
-   * @param epoch
-   *   that the object's name says
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
    */
   def parse(path: String, epoch: Long, bytes: Array[Byte]): Cut = {
+    val cut = parse(path, bytes)
+    if (cut.epoch != epoch) throw Errors.cutDamaged(path, s"it is the cut of epoch ${cut.epoch}")
+    cut
+  }
+
+  /** Of whatever epoch, as of a savepoint. */
+  def parse(path: String, bytes: Array[Byte]): Cut = {
     def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
     if (bytes.length < HeaderBytes) damaged(s"it has only ${bytes.length} bytes")
     val head = FrameLayout.wrap(bytes)
@@ -95,10 +102,9 @@ object Cut {
     if (codec != CodecZstd || reserved != 0) damaged(s"unknown codec $codec")
     try {
       val cut = read(mapper.readTree(decompress(bytes, raw)))
-      require(cut.epoch == epoch, s"it is the cut of epoch ${cut.epoch}")
       val stores = cut.stores.map(_.store)
       require(stores.distinct.size == stores.size, "it names a store twice")
-      cut.stores.foreach(checkChain(epoch, _))
+      cut.stores.foreach(checkChain(cut.epoch, _))
       cut
     } catch { case NonFatal(e) => damaged(s"its body cannot be read: ${e.getMessage}") }
   }

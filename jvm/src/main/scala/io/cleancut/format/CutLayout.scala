@@ -7,11 +7,13 @@ object CutLayout {
   private val EpochDigits = 20
   private val CutName = """(\d{20})\.cut""".r
   private val SegmentName = """segments/(\d{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg""".r
+  private val SavepointName = """([A-Za-z0-9_-]{1,64})\.cut""".r
   private val OwnerName = """(\d{20})\.json""".r
 
   val Cuts: String = "cuts/"
   val Segments: String = "segments/"
   val Owners: String = "owners/"
+  val Savepoints: String = "savepoints/"
 
   def cut(epoch: Long): String = s"$Cuts${padded(epoch)}.cut"
 
@@ -19,6 +21,23 @@ object CutLayout {
   def parseCut(name: String): Option[Long] = name match {
     case CutName(epoch) => epoch.toLongOption
     case _              => None
+  }
+
+  def isSavepoint(name: String): Boolean = SavepointName.matches(s"$name.cut")
+
+  /**
+   * @param name
+   *   1 to 64 letters, digits, `_` and `-`
+   */
+  def savepoint(name: String): String = {
+    require(isSavepoint(name), s"not the name of a savepoint: '$name'")
+    s"$Savepoints$name.cut"
+  }
+
+  /** The name of a savepoint by its object's name below [[Savepoints]]. */
+  def parseSavepoint(name: String): Option[String] = name match {
+    case SavepointName(plain) => Some(plain)
+    case _                    => None
   }
 
   /**

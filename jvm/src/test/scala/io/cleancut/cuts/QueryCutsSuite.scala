@@ -192,4 +192,39 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     for (e <- archive.epochs(); name <- archive.read(e).get.segments)
       assert(store.head(ObjectKey(name)).isDefined, s"$name of cut $e is gone")
   }
+
+  test("what a savepoint names outlives the sweep, until it is given up") {
+    val cuts = driver()
+    for (e <- 0L until 60L) epoch(cuts, "r1", e)
+    cuts.pin("before-upgrade", 5)
+    assert(errorOf(cuts.pin("before-upgrade", 6)).getErrorId == "CLEANCUT_SAVEPOINT_INVALID")
+    assert(errorOf(cuts.pin("../x", 6)).getErrorId == "CLEANCUT_SAVEPOINT_INVALID")
+    assert(errorOf(cuts.pin("later", 77)).getErrorId == "CLEANCUT_SAVEPOINT_INVALID")
+    // Without bases every cut names all that came before, so that a base has to make garbage.
+    for (store <- archive.read(59).get.stores) {
+      val name = FrameName(store.store, store.version, FrameKind.Base)
+      submit(cuts, "r1", SealedFrame(name, QueryLedger.Maintenance, "base".getBytes))
+    }
+    for (e <- 60L until 90L) epoch(cuts, "r1", e)
+    assert(new CutSweep(archive).run(oldest = 88).segments > 40)
+    val pinned = archive.pinned()("before-upgrade")
+    assert(pinned.epoch == 5 && pinned.segments.nonEmpty)
+    assert(pinned.segments.forall(name => store.head(ObjectKey(name)).isDefined))
+    assert(cuts.unpin("before-upgrade") && !cuts.unpin("before-upgrade"))
+    assert(new CutSweep(archive).run(oldest = 88).segments == pinned.segments.size)
+  }
+
+  test("the status tells the run, the last epoch and how far the next one is") {
+    val cuts = driver()
+    assert(cuts.status.run.isEmpty && cuts.status.committed.isEmpty)
+    epoch(cuts, "r1", 0)
+    cuts.open("r1", 5, part(0), 1)
+    cuts.open("r1", 6, part(1), 1)
+    submit(cuts, "r1", frame(part(1), 2, 6))
+    cuts.fail("r1", 5)
+    val status = cuts.status
+    assert(status.run.exists(_.generation == 1) && status.committed.contains(0L))
+    assert(status.epoch.contains(EpochProgress(1, 2, 1, failed = 1, stores = 2, reported = 1)))
+    assert(status.counts.requests > 0)
+  }
 }

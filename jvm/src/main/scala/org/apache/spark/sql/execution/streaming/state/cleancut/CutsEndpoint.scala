@@ -73,7 +73,7 @@ private object CutsEndpoint {
 }
 
 /** The coordinators of this driver's queries, by checkpoint location. */
-private[cleancut] object DriverCuts extends Logging {
+object DriverCuts extends Logging {
   private val queries = new ConcurrentHashMap[String, QueryCuts]
   private var served = Option.empty[RpcEnv]
 

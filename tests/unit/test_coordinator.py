@@ -1,0 +1,92 @@
+"""The Python side of the coordinator, over a JVM that answers as the Scala side does."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cleancut.coordinator import Coordinator, EpochProgress, RequestCount
+from cleancut.errors import RequestError
+
+LOCATION = "s3://bucket/q"
+
+
+class Facade:
+    """Answers `io.cleancut.CleancutCoordinator`'s calls and writes them down."""
+
+    def __init__(self, *committed: int | None) -> None:
+        self.committed = list(committed)
+        self.calls: list[tuple[Any, ...]] = []
+
+    def status(self, location: str) -> str:
+        committed = self.committed.pop(0) if len(self.committed) > 1 else self.committed[0]
+        found: dict[str, Any] = {
+            "location": f"{location}/cleancut",
+            "requests": {"put": {"requests": 7, "retries": 2, "failures": 1}},
+            "bytesSent": 11,
+            "bytesReceived": 13,
+        }
+        if committed is not None:
+            found |= {"runId": "r", "generation": 3, "committed": committed}
+            found["epoch"] = {
+                "epoch": committed + 1,
+                "attempts": 5,
+                "complete": 4,
+                "failed": 1,
+                "stores": 9,
+                "reported": 8,
+            }
+        return json.dumps(found)
+
+    def pin(self, *arguments: Any) -> None:
+        self.calls.append(arguments)
+
+    def unpin(self, *arguments: Any) -> bool:
+        self.calls.append(arguments)
+        return True
+
+
+def coordinator(facade: Facade) -> Coordinator:
+    jvm = SimpleNamespace(
+        io=SimpleNamespace(cleancut=SimpleNamespace(CleancutCoordinator=facade)),
+    )
+    return Coordinator(jvm, LOCATION, {})
+
+
+def test_status_before_the_first_task() -> None:
+    status = coordinator(Facade(None)).status()
+    assert status.run_id is None
+    assert status.committed is None
+    assert status.epoch is None
+    assert status.requests == {"put": RequestCount(requests=7, retries=2, failures=1)}
+
+
+def test_status_of_an_epoch_under_way() -> None:
+    status = coordinator(Facade(41)).status()
+    assert (status.generation, status.committed) == (3, 41)
+    assert status.epoch == EpochProgress(42, 5, 4, 1, 9, 8)
+    assert (status.bytes_sent, status.bytes_received) == (11, 13)
+
+
+def test_wait_for_an_epoch() -> None:
+    assert coordinator(Facade(None, 1, 2, 3)).wait_for(3, timeout=20)
+    assert not coordinator(Facade(2)).wait_for(3, timeout=0.2)
+
+
+def test_a_pin_takes_the_last_epoch_unless_told() -> None:
+    facade = Facade(41)
+    assert coordinator(facade).pin("before-upgrade") == 41
+    assert coordinator(facade).pin("older", 40) == 40
+    assert coordinator(facade).unpin("older")
+    assert facade.calls == [
+        (LOCATION, "before-upgrade", 41),
+        (LOCATION, "older", 40),
+        (LOCATION, "older"),
+    ]
+
+
+def test_nothing_to_pin_yet() -> None:
+    with pytest.raises(RequestError) as found:
+        coordinator(Facade(None)).pin("early")
+    assert found.value.error_id == "CLEANCUT_SAVEPOINT_INVALID"
