@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cleancut._cut import Chain, Cut, PlacedFrame
-from cleancut._findings import Finding
+from cleancut._findings import Finding, finding_of
 from cleancut._frame import Frame
 from cleancut._layout import FrameName, StoreId
 from cleancut._parallel import mapped, windows
@@ -66,7 +66,9 @@ class CutCheck:
             try:
                 return reader.cut(epoch)
             except CleancutError as error:
-                return Finding(reader.path(epoch), error, [epoch + 1])
+                finding = finding_of(reader.path(epoch), error)
+                finding.add(epoch + 1)
+                return finding
             except FileNotFoundError:
                 return None
 
@@ -244,4 +246,4 @@ class StoreCutCheck:
         return finding
 
     def _found(self, path: str, place: int, error: CleancutError) -> Finding:
-        return self.findings.setdefault((path, place), Finding(path, error))
+        return self.findings.setdefault((path, place), finding_of(path, error))

@@ -213,6 +213,10 @@ class Checkpoint:
         the counts in the trailers, and each base against the deltas that lead to it. Damage is
         collected in the report, never raised. The states of a few partitions at a time are held in
         memory, beside 256 MiB of what was read ahead.
+
+        Raises:
+            RetryableError: the object store cannot answer.
+            RequestError: it refuses to answer.
         """
         return _verify.verify(self._root)
 

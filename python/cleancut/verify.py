@@ -98,7 +98,13 @@ class VerifyReport:
 
 
 def verify(root: Root) -> VerifyReport:
-    """Reads everything once; damage is collected, never raised."""
+    """Reads everything once; damage is collected, never raised.
+
+    Raises:
+        OSError: the file system fails.
+        RequestError: the object store refuses to answer.
+        RetryableError: it cannot answer.
+    """
     epochs = root.epochs()
     listings = root.listings()
     checks = [StoreCheck(StoreReader(root.objects, listing)) for listing in listings.values()]
