@@ -7,7 +7,14 @@ checkpoint of a query without a JVM.
 from cleancut._jar import jar_path
 from cleancut._version import __version__
 from cleancut.checkpoint import Checkpoint
-from cleancut.cuts import ChainInfo, CutDetails, CutInfo, PlacedFrameInfo, StoreCutInfo
+from cleancut.cuts import (
+    ChainInfo,
+    CutDetails,
+    CutInfo,
+    PlacedFrameInfo,
+    SavepointInfo,
+    StoreCutInfo,
+)
 from cleancut.errors import (
     CleancutError,
     DamagedError,
@@ -36,6 +43,7 @@ __all__ = [
     "Problem",
     "RequestError",
     "RetryableError",
+    "SavepointInfo",
     "StoreCutInfo",
     "StoreInfo",
     "VerifyReport",
