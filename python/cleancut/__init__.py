@@ -8,7 +8,14 @@ from cleancut._jar import jar_path
 from cleancut._version import __version__
 from cleancut.checkpoint import Checkpoint
 from cleancut.coordinator import Coordinator, CoordinatorStatus, coordinator
-from cleancut.cuts import ChainInfo, CutDetails, CutInfo, PlacedFrameInfo, StoreCutInfo
+from cleancut.cuts import (
+    ChainInfo,
+    CutDetails,
+    CutInfo,
+    PlacedFrameInfo,
+    SavepointInfo,
+    StoreCutInfo,
+)
 from cleancut.errors import (
     CleancutError,
     DamagedError,
@@ -39,6 +46,7 @@ __all__ = [
     "Problem",
     "RequestError",
     "RetryableError",
+    "SavepointInfo",
     "StoreCutInfo",
     "StoreInfo",
     "VerifyReport",

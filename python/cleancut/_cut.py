@@ -4,7 +4,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from cleancut._fields import typed
@@ -45,11 +45,19 @@ class PlacedFrame:
 Chain = tuple[PlacedFrame, ...]
 
 
+class CutRef(NamedTuple):
+    """Which cut needs a frame: the object's full path, and the state version of its stores."""
+
+    path: str
+    version: int
+
+
 @dataclass(frozen=True)
 class Cut:
     """All that makes up the state after one epoch.
 
     Attributes:
+        path: full path of the object.
         epoch: Spark's batch id.
         query_id: Spark's id of the query, where it is known.
         run_id: Spark's id of the run.
@@ -64,6 +72,7 @@ class Cut:
         timings: milliseconds by phase of the commit.
     """
 
+    path: str
     epoch: int
     query_id: str | None
     run_id: str
@@ -82,19 +91,24 @@ class Cut:
         """The state version of every store."""
         return self.epoch + 1
 
+    @property
+    def ref(self) -> CutRef:
+        """What errors about its frames name."""
+        return CutRef(self.path, self.version)
+
 
 def cut_damaged(path: str, detail: str) -> CleancutError:
     """The error for a cut, or what frames a segment's frames, that is not what was written."""
     return error_of("CLEANCUT_CUT_DAMAGED", path=path, detail=detail)
 
 
-def read_cut(data: bytes, path: str, epoch: int) -> Cut:
-    """Decodes the cut of an epoch and checks all of it.
+def read_cut(data: bytes, path: str, epoch: int | None) -> Cut:
+    """Decodes a cut and checks all of it.
 
     Args:
         data: the whole object.
-        path: for messages.
-        epoch: the one in the object's name.
+        path: full path of the object.
+        epoch: the one in the object's name; None for a savepoint, which is of any.
 
     Raises:
         DamagedError: CLEANCUT_CUT_DAMAGED.
@@ -117,15 +131,15 @@ def read_cut(data: bytes, path: str, epoch: int) -> Cut:
     if codec != _ZSTD or reserved != 0:
         raise cut_damaged(path, f"codec {codec} is not known")
     try:
-        cut = _cut(parse_zstd_json(stored, raw_size))
+        cut = _cut(parse_zstd_json(stored, raw_size), path)
     except ValueError as error:
         raise cut_damaged(path, f"its body cannot be read: {error}") from error
-    if cut.epoch != epoch:
+    if epoch not in (None, cut.epoch):
         raise cut_damaged(path, f"it is the cut of epoch {cut.epoch}")
     return cut
 
 
-def _cut(body: Any) -> Cut:
+def _cut(body: Any, path: str) -> Cut:
     if not isinstance(body, dict):
         raise ValueError("it is not a JSON object")
     segments = tuple(typed(body, "segments", list))
@@ -140,6 +154,7 @@ def _cut(body: Any) -> Cut:
         chains[store_id] = chain
     query_id = body.get("queryId")
     return Cut(
+        path,
         epoch,
         query_id if isinstance(query_id, str) else None,
         typed(body, "runId", str),

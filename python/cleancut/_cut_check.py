@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from cleancut._cut import Chain, Cut, PlacedFrame
-from cleancut._findings import Finding
+from cleancut._cut import Chain, Cut, CutRef, PlacedFrame
+from cleancut._findings import Finding, finding_of
 from cleancut._frame import Frame
 from cleancut._layout import FrameName, StoreId
 from cleancut._parallel import mapped, windows
@@ -26,18 +26,20 @@ class CutCheck:
         root: the checkpoint.
         epochs: those that have a cut.
         cuts: the number of sound cuts.
+        savepoints: the number of sound savepoints.
         segments: the number of segments whose header, table and trailer are sound.
-        unnamed: the number of segments that no sound cut names.
+        unnamed: the number of segments that neither a sound cut nor a sound savepoint names.
         frames: the number of sound frames.
         bytes: their size.
         loadable: the number of versions, over all stores, that can be loaded.
-        stores: all stores of the sound cuts.
+        stores: all stores of the sound cuts and savepoints.
         findings: what is wrong, by object and place in it.
     """
 
     root: Root
     epochs: Sequence[int]
     cuts: int = 0
+    savepoints: int = 0
     segments: int = 0
     unnamed: int = 0
     frames: int = 0
@@ -45,6 +47,7 @@ class CutCheck:
     loadable: int = 0
     stores: set[StoreId] = field(default_factory=set)
     findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
+    _pinned: set[int] = field(default_factory=set)
 
     def run(self) -> None:
         """Reads everything."""
@@ -58,33 +61,42 @@ class CutCheck:
                 check.run(parts)
                 self.frames += check.frames
                 self.bytes += check.bytes
-                self.loadable += check.loadable
+                self.loadable += len(check.loadable)
         self._forget_retired()
 
     def _read_cuts(self, reader: CutReader) -> list[Cut]:
-        def read(epoch: int) -> Cut | Finding | None:
+        def read(name: int | str) -> Cut | Finding | None:
             try:
-                return reader.cut(epoch)
+                return reader.cut(name) if isinstance(name, int) else reader.savepoint(name)
             except CleancutError as error:
-                return Finding(reader.path(epoch), error, [epoch + 1])
+                if isinstance(name, str):
+                    return finding_of(reader.savepoint_path(name), error)
+                finding = finding_of(reader.path(name), error)
+                finding.add(name + 1)
+                return finding
             except FileNotFoundError:
                 return None
 
+        names: list[int | str] = [*self.epochs, *self.root.savepoints()]
         cuts = []
-        for found in mapped(read, self.epochs):
-            if isinstance(found, Cut):
-                cuts.append(found)
-            elif found is not None:
+        for name, found in zip(names, mapped(read, names), strict=True):
+            if isinstance(found, Finding):
                 self.findings[found.path, 0] = found
-        self.cuts = len(cuts)
-        return cuts
+            elif found is not None:
+                cuts.append(found)
+                self.cuts += isinstance(name, int)
+                if isinstance(name, str):
+                    self.savepoints += 1
+                    self._pinned.add(found.version)
+        # Chains are applied in this order, each on top of the one before if it can be.
+        return sorted(cuts, key=lambda cut: cut.epoch)
 
     def _chains(self, cuts: Iterable[Cut], reader: CutReader) -> "dict[StoreId, StoreCutCheck]":
         checks: dict[StoreId, StoreCutCheck] = {}
         for cut in cuts:
             for store, chain in cut.chains.items():
                 check = checks.setdefault(store, StoreCutCheck(reader, store, self.findings))
-                check.chains[cut.epoch] = chain
+                check.chains[cut.ref] = chain
                 check.placed.update(dict.fromkeys(chain))
         return dict(sorted(checks.items()))
 
@@ -108,7 +120,7 @@ class CutCheck:
         missing = {key: found for key, found in self.findings.items() if found.is_missing}
         if not missing:
             return
-        there = {epoch + 1 for epoch in self.root.epochs()}
+        there = {epoch + 1 for epoch in self.root.epochs()} | self._pinned
         for key, finding in missing.items():
             finding.affects = [version for version in finding.affects if version in there]
             if not finding.affects:
@@ -126,21 +138,21 @@ class StoreCutCheck:
         reader: reads frames.
         store: the store.
         findings: where to put what is wrong.
-        chains: the chain of each cut, by epoch.
+        chains: the chain in each cut and savepoint, by version.
         placed: all its frames, by cuts and by tables, in no order that matters.
         frames: the number of sound frames.
         bytes: their size.
-        loadable: the number of versions that can be loaded.
+        loadable: the versions that can be loaded.
     """
 
     reader: CutReader
     store: StoreId
     findings: dict[tuple[str, int], Finding]
-    chains: dict[int, Chain] = field(default_factory=dict)
+    chains: dict[CutRef, Chain] = field(default_factory=dict)
     placed: dict[PlacedFrame, None] = field(default_factory=dict)
     frames: int = 0
     bytes: int = 0
-    loadable: int = 0
+    loadable: set[int] = field(default_factory=set)
     _state: State | None = None
     _applied: Chain = ()
     _bad: dict[PlacedFrame, Finding] = field(default_factory=dict)
@@ -152,17 +164,17 @@ class StoreCutCheck:
 
     def run(self, parts: Parts) -> None:
         """Checks everything, given the bytes of all its frames."""
-        for epoch, chain in self.chains.items():
-            finding = self._check(epoch, chain, parts)
+        for cut, chain in self.chains.items():
+            finding = self._check(cut, chain, parts)
             if finding is None:
-                self.loadable += 1
+                self.loadable.add(cut.version)
             else:
-                finding.add(epoch + 1)
+                finding.add(cut.version)
         for frame in self.placed:
             if frame not in self._sound and frame not in self._bad:
                 self._frame(frame, parts, None)
 
-    def _check(self, epoch: int, chain: Chain, parts: Parts) -> Finding | None:
+    def _check(self, cut: CutRef, chain: Chain, parts: Parts) -> Finding | None:
         """Why the version of a cut cannot be loaded; None where it can."""
         before, applied = self._state, self._applied
         known = next((self._bad[placed] for placed in chain if placed in self._bad), None)
@@ -174,7 +186,7 @@ class StoreCutCheck:
         else:
             state, rest = State(), chain
         for placed in rest:
-            finding = self._apply(state, placed, parts, epoch)
+            finding = self._apply(state, placed, parts, cut)
             if finding is None and before is not None:
                 finding = self._compare(state, chain[0], before, parts)
             if finding is not None:
@@ -182,15 +194,17 @@ class StoreCutCheck:
         self._state, self._applied = state, chain
         return None
 
-    def _apply(self, state: State, placed: PlacedFrame, parts: Parts, epoch: int) -> Finding | None:
-        frame = self._frame(placed, parts, epoch)
+    def _apply(
+        self, state: State, placed: PlacedFrame, parts: Parts, cut: CutRef
+    ) -> Finding | None:
+        frame = self._frame(placed, parts, cut)
         if isinstance(frame, Finding):
             return frame
         try:
-            self.reader.append(state, frame, epoch)
+            self.reader.append(state, frame, cut)
         except CleancutError as error:
             if error.error_id == "CLEANCUT_CUT_DAMAGED":
-                return self._found(self.reader.path(epoch), 0, error)
+                return self._found(cut.path, 0, error)
             return self._found_in(placed, error)
         return None
 
@@ -222,11 +236,11 @@ class StoreCutCheck:
                     self._found_in(placed, error)
                 return
 
-    def _frame(self, placed: PlacedFrame, parts: Parts, epoch: int | None) -> Frame | Finding:
+    def _frame(self, placed: PlacedFrame, parts: Parts, cut: CutRef | None) -> Frame | Finding:
         if placed in self._bad:
             return self._bad[placed]
         try:
-            frame = self.reader.frame(placed, parts, epoch)
+            frame = self.reader.frame(placed, parts, cut)
         except CleancutError as error:
             return self._found_in(placed, error)
         if placed not in self._sound:
@@ -244,4 +258,4 @@ class StoreCutCheck:
         return finding
 
     def _found(self, path: str, place: int, error: CleancutError) -> Finding:
-        return self.findings.setdefault((path, place), Finding(path, error))
+        return self.findings.setdefault((path, place), finding_of(path, error))

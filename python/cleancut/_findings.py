@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from cleancut.errors import CleancutError
+from cleancut.errors import CleancutError, DamagedError
 
 
 @dataclass
@@ -28,3 +28,14 @@ class Finding:
         if version not in self.affects:
             self.affects.append(version)
             self.affects.sort()
+
+
+def finding_of(path: str, error: CleancutError) -> Finding:
+    """The finding for what reading an object has raised.
+
+    Raises:
+        CleancutError: the error itself, where it tells of the store and not of the object.
+    """
+    if isinstance(error, DamagedError) or error.error_id == "CLEANCUT_FORMAT_UNKNOWN":
+        return Finding(path, error)
+    raise error

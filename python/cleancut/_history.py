@@ -1,11 +1,12 @@
 """Which versions a checkpoint has, and where each is read from: a cut, or the files of level 0."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from cleancut._cut import Chain, Cut
+from cleancut._cut import Chain, Cut, CutRef
 from cleancut._layout import StoreId
 from cleancut._listing import Listing
 from cleancut._parallel import mapped
@@ -83,18 +84,18 @@ class StoreHistory:
     Attributes:
         store: the store.
         files: reads what level 0 has of it; None where it has nothing.
-        chains: its chains in the cuts, by version.
+        chains: its chain in each cut.
     """
 
     store: StoreId
     files: StoreReader | None
-    chains: Mapping[int, Chain]
+    chains: Mapping[CutRef, Chain]
 
     @property
     def versions(self) -> tuple[int, ...]:
         """The versions that have a frame, ascending."""
         listed = () if self.files is None else self.files.listing.versions
-        return tuple(sorted({*listed, *self.chains}))
+        return tuple(sorted({*listed, *(cut.version for cut in self.chains)}))
 
 
 class History:
@@ -147,16 +148,16 @@ class History:
             raise self.not_found(f"state store {store}", available)
         return self._history(store, chains.get(store, {}))
 
-    def _chains(self, only: StoreId | None) -> Mapping[StoreId, Mapping[int, Chain]]:
-        """For each store, or for one, its chains by version, over all cuts."""
-        chains: dict[StoreId, dict[int, Chain]] = {}
+    def _chains(self, only: StoreId | None) -> Mapping[StoreId, Mapping[CutRef, Chain]]:
+        """For each store, or for one, its chain in each cut."""
+        chains: dict[StoreId, dict[CutRef, Chain]] = {}
         for cut in self.cuts():
             for store, chain in cut.chains.items():
                 if only in (None, store):
-                    chains.setdefault(store, {})[cut.version] = chain
+                    chains.setdefault(store, {})[cut.ref] = chain
         return chains
 
-    def _history(self, store: StoreId, chains: Mapping[int, Chain]) -> StoreHistory:
+    def _history(self, store: StoreId, chains: Mapping[CutRef, Chain]) -> StoreHistory:
         listing = self.listings.get(store)
         files = None if listing is None else StoreReader(self._root.objects, listing)
         return StoreHistory(store, files, chains)
@@ -176,6 +177,21 @@ class History:
             raise self.not_found(wanted, available)
         return cut
 
+    def savepoint(self, savepoint: str) -> Cut:
+        """The cut that a savepoint keeps.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: it is damaged.
+        """
+        savepoints = self._root.savepoints()
+        if savepoint in savepoints:
+            with suppress(FileNotFoundError):
+                return self.reader.savepoint(savepoint)
+        available = ", ".join(found for found in savepoints if found != savepoint)
+        what = f"the savepoints {available}" if available else "no savepoints"
+        raise self.not_found(f"savepoint {savepoint}", what)
+
     def at(self, operator: int, store: str, version: int | None) -> StoredVersion:
         """A version of one operator's stores of one name.
 
@@ -192,7 +208,14 @@ class History:
         epoch = last if version is None else version - 1
         if epoch is None or epoch not in self.epochs:
             return self._listed(operator, store, version)
-        cut = self.cut(epoch)
+        return self.of(self.cut(epoch), operator, store)
+
+    def of(self, cut: Cut, operator: int, store: str) -> StoredVersion:
+        """The version that a cut stands for of one operator's stores of one name.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+        """
         chains = {
             found.partition: chain
             for found, chain in cut.chains.items()

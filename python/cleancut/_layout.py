@@ -12,12 +12,14 @@ FORMAT_OBJECT = "format.json"
 STORES = "stores"
 CUTS = "cuts"
 SEGMENTS = "segments"
+SAVEPOINTS = "savepoints"
 
 Kind = Literal["delta", "base"]
 
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _FRAME = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.(delta|base)")
 _CUT = re.compile(r"cuts/([0-9]{20})\.cut")
+_SAVEPOINT = re.compile(r"savepoints/([A-Za-z0-9_-]{1,64})\.cut")
 _SEGMENT = re.compile(r"segments/([0-9]{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg")
 _ESCAPED = re.compile(r"%([0-9A-F]{2})")
 _OUTSIDE_PLAIN = re.compile(rb"[^A-Za-z0-9_-]")
@@ -86,6 +88,17 @@ def cut_name(epoch: int) -> str:
 def parse_cut_name(name: str) -> int | None:
     """The epoch of a cut by its name below the root; None for foreign objects."""
     return _number(_CUT.fullmatch(name))
+
+
+def savepoint_name(savepoint: str) -> str:
+    """The name of a savepoint's object below the root."""
+    return f"{SAVEPOINTS}/{savepoint}.cut"
+
+
+def parse_savepoint_name(name: str) -> str | None:
+    """What a savepoint is called by its name below the root; None for foreign objects."""
+    found = _SAVEPOINT.fullmatch(name)
+    return None if found is None else found[1]
 
 
 def parse_segment_name(name: str) -> SegmentName | None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
-from cleancut._cut import Chain, Cut, PlacedFrame, cut_damaged, read_cut
+from cleancut._cut import Chain, Cut, CutRef, PlacedFrame, cut_damaged, read_cut
 from cleancut._frame import Frame, FrameRequest, read_frame
-from cleancut._layout import StoreId, cut_name
+from cleancut._layout import StoreId, cut_name, savepoint_name
 from cleancut._objects import Objects
 from cleancut._parallel import Range, read_ranges, windows
 from cleancut._state import State
@@ -37,6 +37,10 @@ class CutReader:
         """Full path of a cut."""
         return self.objects.path(cut_name(epoch))
 
+    def savepoint_path(self, savepoint: str) -> str:
+        """Full path of a savepoint."""
+        return self.objects.path(savepoint_name(savepoint))
+
     def cut(self, epoch: int) -> Cut:
         """Reads a cut.
 
@@ -46,6 +50,17 @@ class CutReader:
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         return read_cut(self.objects.read(cut_name(epoch)), self.path(epoch), epoch)
+
+    def savepoint(self, savepoint: str) -> Cut:
+        """Reads the cut that a savepoint keeps.
+
+        Raises:
+            FileNotFoundError: there is no such savepoint.
+            DamagedError: CLEANCUT_CUT_DAMAGED.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        data = self.objects.read(savepoint_name(savepoint))
+        return read_cut(data, self.savepoint_path(savepoint), None)
 
     def states(self, cut: Cut, stores: Iterable[StoreId]) -> Iterator[LoadedState]:
         """The states of some stores as of a cut, in their order.
@@ -60,20 +75,20 @@ class CutReader:
             for chain in group:
                 state = State()
                 for placed in chain:
-                    self.append(state, self.frame(placed, parts, cut.epoch), cut.epoch)
-                yield LoadedState(chain[0].store, self.path(cut.epoch), state)
+                    self.append(state, self.frame(placed, parts, cut.ref), cut.ref)
+                yield LoadedState(chain[0].store, cut.path, state)
 
     def read(self, frames: Iterable[PlacedFrame]) -> Parts:
         """The bytes of frames, which `frame` takes."""
         return read_ranges(self.objects, map(range_of, frames))
 
-    def frame(self, placed: PlacedFrame, parts: Parts, epoch: int | None) -> Frame:
+    def frame(self, placed: PlacedFrame, parts: Parts, cut: CutRef | None) -> Frame:
         """Decodes one frame and checks that it is the one that was named.
 
         Args:
             placed: the frame.
             parts: what `read` returned.
-            epoch: the cut that names the frame; None where it was found in a segment's table.
+            cut: the one that names the frame; None where it was found in a segment's table.
 
         Raises:
             DamagedError: the frame is damaged, misplaced or missing.
@@ -81,7 +96,7 @@ class CutReader:
         """
         data = parts[range_of(placed)]
         if data is None:
-            raise self._missing(placed, epoch)
+            raise self._missing(placed, cut)
         request = self.request(placed)
         if len(data) < placed.length:
             end = placed.offset + len(data)
@@ -95,13 +110,13 @@ class CutReader:
         path = self.objects.path(placed.segment)
         return FrameRequest(path, placed.store, placed.name, placed.offset)
 
-    def append(self, state: State, frame: Frame, epoch: int) -> None:
+    def append(self, state: State, frame: Frame, cut: CutRef) -> None:
         """Brings a state to the version of the next frame of a chain.
 
         Args:
             state: starts as version 0.
             frame: the next of the chain.
-            epoch: the cut whose chain it is.
+            cut: the one whose chain it is.
 
         Raises:
             DamagedError: another frame must come next, or it does not fit the state.
@@ -110,19 +125,19 @@ class CutReader:
             store, name = frame.identity.store, frame.identity.name
             detail = f"the frames of {store} do not follow on each other, for {name} applies to "
             detail += f"version {frame.identity.parent_version} and not to {state.version}"
-            raise cut_damaged(self.path(epoch), detail)
+            raise cut_damaged(cut.path, detail)
         state.apply(frame)
 
-    def _missing(self, placed: PlacedFrame, epoch: int | None) -> CleancutError:
+    def _missing(self, placed: PlacedFrame, cut: CutRef | None) -> CleancutError:
         store, segment = placed.store, self.objects.path(placed.segment)
         return error_of(
             "CLEANCUT_FRAME_MISSING",
-            directory=segment if epoch is None else self.path(epoch),
+            directory=segment if cut is None else cut.path,
             detail=f"{segment} is missing",
             operator=store.operator,
             partition=store.partition,
             store=store.store,
-            version=placed.name.version if epoch is None else epoch + 1,
+            version=placed.name.version if cut is None else cut.version,
         )
 
 

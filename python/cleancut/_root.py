@@ -13,12 +13,14 @@ from cleancut._layout import (
     CUTS,
     FORMAT_OBJECT,
     ROOT,
+    SAVEPOINTS,
     SEGMENTS,
     STORES,
     FrameName,
     StoreId,
     parse_cut_name,
     parse_frame_name,
+    parse_savepoint_name,
     parse_segment_name,
     parse_store_directory,
 )
@@ -46,6 +48,11 @@ class Root:
         """The epochs that have a cut, ascending; one listing."""
         found = (parse_cut_name(name) for name in self.objects.list(CUTS))
         return sorted(epoch for epoch in found if epoch is not None)
+
+    def savepoints(self) -> list[str]:
+        """What the savepoints are called, in order; one listing."""
+        found = (parse_savepoint_name(name) for name in self.objects.list(SAVEPOINTS))
+        return sorted(savepoint for savepoint in found if savepoint is not None)
 
     def segments(self) -> Mapping[str, int]:
         """The size in bytes of every segment, by its name below the root; one listing."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from cleancut._cut import PlacedFrame
-from cleancut._findings import Finding
+from cleancut._findings import Finding, finding_of
 from cleancut._layout import parse_segment_name
 from cleancut._objects import Objects
 from cleancut._parallel import Range, mapped
@@ -31,7 +31,7 @@ def check_segments(
         try:
             return _table(objects, name, sizes[name])
         except CleancutError as error:
-            return Finding(objects.path(name), error)
+            return finding_of(objects.path(name), error)
         except FileNotFoundError:
             return None
 

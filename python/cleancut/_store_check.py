@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from cleancut._findings import Finding
+from cleancut._findings import Finding, finding_of
 from cleancut._frame import Frame
 from cleancut._layout import FrameName
 from cleancut._state import State
@@ -129,4 +129,4 @@ class StoreCheck:
         return None
 
     def _found(self, path: str, error: CleancutError) -> Finding:
-        return self.findings.setdefault(path, Finding(path, error))
+        return self.findings.setdefault(path, finding_of(path, error))

@@ -27,8 +27,8 @@ def frames_of(history: StoreHistory, reader: CutReader, version: int | None) -> 
                 yield files.frame(name)
     # The last cut that names a frame is the one that is told where the frame is missing.
     newest = {
-        frame: number - 1
-        for number, chain in history.chains.items()
+        frame: cut
+        for cut, chain in history.chains.items()
         for frame in chain
         if version in (None, frame.name.version)
     }

@@ -12,7 +12,7 @@ from cleancut._placed import LoadedState
 from cleancut._root import Root, open_root
 from cleancut._store_frames import frames_of
 from cleancut._table import table_of
-from cleancut.cuts import CutDetails, CutInfo, cut_details, cut_info
+from cleancut.cuts import CutDetails, CutInfo, SavepointInfo, cut_details, cut_info, savepoint_info
 from cleancut.errors import error_of
 from cleancut.infos import (
     FamilyInfo,
@@ -79,19 +79,33 @@ class Checkpoint:
         """
         return InfoList(map(cut_info, History(self._root).cuts()))
 
-    def cut(self, epoch: int | None = None) -> CutDetails:
+    def savepoints(self) -> InfoList[SavepointInfo]:
+        """All cuts that are kept by a name, by these names.
+
+        Raises:
+            DamagedError: one is damaged.
+        """
+        history = History(self._root)
+        names = self._root.savepoints()
+        return InfoList(savepoint_info(name, history.savepoint(name)) for name in names)
+
+    def cut(self, epoch: int | None = None, *, savepoint: str | None = None) -> CutDetails:
         """All that the cut of an epoch says: stores, chains, offsets, watermark, commit entry.
 
         Args:
             epoch: Spark's batch id; None is the last that has a cut.
+            savepoint: the cut that is kept by this name instead.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
             DamagedError: the cut is damaged.
+            TypeError: both epoch and savepoint are given.
         """
+        _at_most_one("cut", epoch=epoch, savepoint=savepoint)
         history = History(self._root)
-        cut = history.cut(epoch)
-        return cut_details(cut, history.reader.path(cut.epoch))
+        return cut_details(
+            history.cut(epoch) if savepoint is None else history.savepoint(savepoint)
+        )
 
     def stores(self) -> InfoList[StoreInfo]:
         """All state stores that have at least one frame, by operator, partition and name.
@@ -144,6 +158,7 @@ class Checkpoint:
         store: str = "default",
         version: int | None = None,
         epoch: int | None = None,
+        savepoint: str | None = None,
         partition: int | None = None,
         family: str = "default",
     ) -> pa.Table:
@@ -156,6 +171,7 @@ class Checkpoint:
                 greatest that all partitions have, also where only one partition is read, so that
                 partitions read one by one fit together.
             epoch: the epoch whose result is wanted, in place of the version after it.
+            savepoint: the version that is kept by this name instead.
             partition: only this partition; None is all.
             family: the column family; `families` lists them.
 
@@ -170,15 +186,16 @@ class Checkpoint:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE,
                 CLEANCUT_FORMAT_UNKNOWN or, on a big-endian machine, CLEANCUT_PLATFORM_UNSUPPORTED.
             DamagedError: a cut or a frame that the version needs is damaged, misplaced or missing.
-            TypeError: both version and epoch are given.
+            TypeError: more than one of version, epoch and savepoint is given.
         """
         if sys.byteorder != "little":
             raise error_of("CLEANCUT_PLATFORM_UNSUPPORTED", detail="it is big-endian")
-        if version is not None and epoch is not None:
-            raise TypeError("state takes a version or an epoch, not both")
+        _at_most_one("state", version=version, epoch=epoch, savepoint=savepoint)
         history = History(self._root)
-        wanted = version if epoch is None else epoch + 1
-        stored = history.at(operator, store, wanted)
+        if savepoint is not None:
+            stored = history.of(history.savepoint(savepoint), operator, store)
+        else:
+            stored = history.at(operator, store, version if epoch is None else epoch + 1)
         if partition is not None:
             where = f"operator={operator} store={store}"
             history.require(stored.partitions, partition, "partition", where)
@@ -213,6 +230,10 @@ class Checkpoint:
         the counts in the trailers, and each base against the deltas that lead to it. Damage is
         collected in the report, never raised. The states of a few partitions at a time are held in
         memory, beside 256 MiB of what was read ahead.
+
+        Raises:
+            RetryableError: the object store cannot answer.
+            RequestError: it refuses to answer.
         """
         return _verify.verify(self._root)
 
@@ -229,3 +250,9 @@ class Checkpoint:
         names = ", ".join(sorted(found.name for found in loaded.state.families.values()))
         wanted = f"column family {family} in {loaded.store}"
         raise history.not_found(wanted, f"families {names}")
+
+
+def _at_most_one(method: str, **given: object) -> None:
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise TypeError(f"{method} takes only one of {' and '.join(named)}")

@@ -56,10 +56,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_conf(commands)
     listing = _add_reader(commands, "ls", "list the cuts of a checkpoint; without any, its stores")
-    listing.add_argument("--stores", action="store_true", help="list the state stores")
+    what = listing.add_mutually_exclusive_group()
+    what.add_argument("--stores", action="store_true", help="list the state stores")
+    what.add_argument("--savepoints", action="store_true", help="list the savepoints")
     listing.set_defaults(run=_ls)
     show = _add_reader(commands, "show", "show one cut: stores, offsets, watermark, commit entry")
-    show.add_argument("--epoch", type=int, help="default: the last that has a cut")
+    which = show.add_mutually_exclusive_group()
+    which.add_argument("--epoch", type=int, help="default: the last that has a cut")
+    which.add_argument("--savepoint", help="the cut that is kept by this name")
     show.set_defaults(run=_show)
     state = _add_reader(commands, "state", "show the rows of one operator's state")
     state.add_argument("--operator", type=int, required=True, help="Spark's operator id")
@@ -69,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     when = state.add_mutually_exclusive_group()
     when.add_argument("--version", type=int, help="default: of the last cut, or of all partitions")
     when.add_argument("--epoch", type=int, help="the epoch whose result is shown")
+    when.add_argument("--savepoint", help="the savepoint that is shown")
     state.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
     state.set_defaults(run=_state)
     families = _add_reader(commands, "families", "list the column families of a state store")
@@ -133,8 +138,13 @@ def _conf(parsed: argparse.Namespace) -> int:
 
 def _ls(parsed: argparse.Namespace) -> int:
     checkpoint = _checkpoint(parsed)
-    found: InfoList[Any] = InfoList() if parsed.stores else checkpoint.cuts()
-    found = found or checkpoint.stores()
+    found: InfoList[Any]
+    if parsed.savepoints:
+        found = checkpoint.savepoints()
+    elif parsed.stores:
+        found = checkpoint.stores()
+    else:
+        found = checkpoint.cuts() or checkpoint.stores()
     if parsed.json:
         _print_json(found.to_dicts())
     else:
@@ -143,7 +153,7 @@ def _ls(parsed: argparse.Namespace) -> int:
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    cut = _checkpoint(parsed).cut(parsed.epoch)
+    cut = _checkpoint(parsed).cut(parsed.epoch, savepoint=parsed.savepoint)
     if parsed.json:
         _print_json(cut.to_dict())
     else:
@@ -157,6 +167,7 @@ def _state(parsed: argparse.Namespace) -> int:
         store=parsed.store,
         version=parsed.version,
         epoch=parsed.epoch,
+        savepoint=parsed.savepoint,
         partition=parsed.partition,
         family=parsed.family,
     )

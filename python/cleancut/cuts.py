@@ -43,6 +43,25 @@ class CutInfo:
 
 
 @dataclass(frozen=True)
+class SavepointInfo:
+    """A cut that is kept by a name, whatever becomes of the others.
+
+    Attributes:
+        name: what it is called.
+        epoch: Spark's batch id.
+        version: the state version of all stores, `epoch + 1`.
+        written: when the cut was written, in UTC.
+        stores: the number of state stores.
+    """
+
+    name: str
+    epoch: int
+    version: int
+    written: datetime
+    stores: int
+
+
+@dataclass(frozen=True)
 class PlacedFrameInfo:
     """A frame that a cut names.
 
@@ -171,10 +190,15 @@ def cut_info(cut: Cut) -> CutInfo:
     )
 
 
-def cut_details(cut: Cut, path: str) -> CutDetails:
+def savepoint_info(name: str, cut: Cut) -> SavepointInfo:
+    """Describes a savepoint in a line."""
+    return SavepointInfo(name, cut.epoch, cut.version, _moment(cut.written_ms), len(cut.chains))
+
+
+def cut_details(cut: Cut) -> CutDetails:
     """Describes a cut whole."""
     return CutDetails(
-        path=path,
+        path=cut.path,
         info=cut_info(cut),
         query_id=cut.query_id,
         token=cut.token,

@@ -22,7 +22,7 @@ class Problem:
         object: full path of the object that it is, or lies in.
         affects: the versions that cannot be loaded because of it, ascending: of the frame's store,
             or of all stores for a cut or a missing segment. None where a sound base spares the
-            reader a damaged delta, or no cut needs what is damaged.
+            reader a damaged delta, where no cut needs what is damaged, and for a damaged savepoint.
         error_id: the id of the error that reading it raises.
         message: that error's whole text.
     """
@@ -40,9 +40,10 @@ class VerifyReport:
     Attributes:
         location: the checkpoint location as it was given.
         cuts: the number of sound cuts; a checkpoint of level 0 has none.
+        savepoints: the number of sound savepoints.
         segments: the number of segments whose header, table and trailer are sound.
-        unnamed: the number of segments that no cut names: those of an epoch that is not committed
-            yet, or what a crash has left.
+        unnamed: the number of segments that no cut and no savepoint names: those of an epoch that
+            is not committed yet, or what a crash has left.
         stores: the number of state stores.
         frames: the number of sound frames.
         bytes: their size.
@@ -56,6 +57,7 @@ class VerifyReport:
 
     location: str
     cuts: int
+    savepoints: int
     segments: int
     unnamed: int
     stores: int
@@ -89,16 +91,24 @@ class VerifyReport:
 
     def _summary(self) -> str:
         verdict = "sound" if self.ok else f"{len(self.problems)} problem(s)"
-        cuts = f"{self.cuts} cuts, {self.segments} segments ({self.unnamed} that no cut names), "
+        pinned = f"{self.savepoints} savepoints, " if self.savepoints else ""
+        segments = f"{self.segments} segments ({self.unnamed} that no cut names), "
+        cuts = f"{self.cuts} cuts, {pinned}{segments}" if self.cuts or self.segments else ""
         return (
-            f"{self.location}: {verdict}; {cuts if self.cuts or self.segments else ''}"
+            f"{self.location}: {verdict}; {cuts}"
             f"{self.stores} state stores, {self.frames} sound frames of {self.bytes} bytes, "
             f"{self.loadable} versions loadable, {self.retired} retired"
         )
 
 
 def verify(root: Root) -> VerifyReport:
-    """Reads everything once; damage is collected, never raised."""
+    """Reads everything once; damage is collected, never raised.
+
+    Raises:
+        OSError: the file system fails.
+        RequestError: the object store refuses to answer.
+        RetryableError: it cannot answer.
+    """
     epochs = root.epochs()
     listings = root.listings()
     checks = [StoreCheck(StoreReader(root.objects, listing)) for listing in listings.values()]
@@ -110,6 +120,7 @@ def verify(root: Root) -> VerifyReport:
     return VerifyReport(
         location=root.location,
         cuts=of_cuts.cuts,
+        savepoints=of_cuts.savepoints,
         segments=of_cuts.segments,
         unnamed=of_cuts.unnamed,
         stores=len(listings.keys() | of_cuts.stores),

@@ -57,6 +57,11 @@ class CutFiles:
         chains = [self.chains[partition] for partition in sorted(self.chains)]
         self.write(cut_name(epoch), encode_cut(cut_body(epoch, chains, **fields)))
 
+    def savepoint(self, name: str, epoch: int) -> Path:
+        """Keeps the cut of an epoch by a name."""
+        self.write(f"savepoints/{name}.cut", self.cut_path(epoch).read_bytes())
+        return self.root / f"savepoints/{name}.cut"
+
     def write(self, name: str, data: bytes) -> None:
         (self.root / name).parent.mkdir(parents=True, exist_ok=True)
         (self.root / name).write_bytes(data)

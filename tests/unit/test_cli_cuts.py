@@ -61,6 +61,20 @@ def test_show_refuses_a_checkpoint_of_level_0(
     assert "it has no cuts" in err
 
 
+def test_savepoints_are_listed_and_shown(
+    capsys: pytest.CaptureFixture[str], four_cuts: CutFiles
+) -> None:
+    four_cuts.savepoint("before", 1)
+    location = str(four_cuts.location)
+    _, out, _ = run(capsys, "ls", location, "--savepoints", "--json")
+    assert [(found["name"], found["epoch"]) for found in json.loads(out)] == [("before", 1)]
+    _, out, _ = run(capsys, "show", location, "--savepoint", "before", "--json")
+    assert json.loads(out)["info"]["epoch"] == 1
+    arguments = ["--operator", "0", "--savepoint", "before", "--json"]
+    _, out, _ = run(capsys, "state", location, *arguments)
+    assert json.loads(out)["version"] == 2
+
+
 def test_state_is_shown_by_epoch(capsys: pytest.CaptureFixture[str], four_cuts: CutFiles) -> None:
     location = str(four_cuts.location)
     _, out, _ = run(capsys, "state", location, "--operator", "0", "--epoch", "0")

@@ -13,7 +13,9 @@ from cleancut._layout import (
     SegmentName,
     cut_name,
     parse_cut_name,
+    parse_savepoint_name,
     parse_segment_name,
+    savepoint_name,
     writer_of,
 )
 from cleancut._placed import CutReader
@@ -179,6 +181,12 @@ def test_the_name_of_a_segment_is_built_and_parsed(vector: dict[str, Any]) -> No
     assert parse_segment_name(vector["name"]) == name
 
 
+@pytest.mark.parametrize("vector", LAYOUT["savepoints"], ids=lambda vector: vector["name"])
+def test_the_name_of_a_savepoint_is_built_and_parsed(vector: dict[str, Any]) -> None:
+    assert savepoint_name(vector["savepoint"]) == vector["name"]
+    assert parse_savepoint_name(vector["name"]) == vector["savepoint"]
+
+
 @pytest.mark.parametrize("vector", LAYOUT["writers"], ids=lambda vector: vector["writer"])
 def test_a_writer_is_named_by_what_a_name_can_hold(vector: dict[str, Any]) -> None:
     assert writer_of(vector["executor"]) == vector["writer"]
@@ -188,3 +196,4 @@ def test_a_writer_is_named_by_what_a_name_can_hold(vector: dict[str, Any]) -> No
 def test_a_foreign_object_is_passed_over(name: str) -> None:
     assert parse_cut_name(name) is None
     assert parse_segment_name(name) is None
+    assert parse_savepoint_name(name) is None

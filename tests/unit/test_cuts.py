@@ -89,8 +89,40 @@ def test_state_is_read_by_epoch_or_by_version(four_cuts: CutFiles) -> None:
     expected = [(1, "ada", 3, 1.5, 0), (2, "grace", 1, 0.5, 0)]
     assert rows(checkpoint.state(0, epoch=0)) == expected
     assert rows(checkpoint.state(0, version=1)) == expected
-    with pytest.raises(TypeError, match="not both"):
+    with pytest.raises(TypeError, match="version and epoch"):
         checkpoint.state(0, version=1, epoch=0)
+
+
+def test_a_savepoint_outlives_its_cut(four_cuts: CutFiles) -> None:
+    four_cuts.savepoint("before", 1)
+    four_cuts.cut_path(1).unlink()
+    checkpoint = Checkpoint(four_cuts.location)
+    assert [(s.name, s.epoch, s.version, s.stores) for s in checkpoint.savepoints()] == [
+        ("before", 1, 2, 2)
+    ]
+    expected = [(1, "ada", 4, 2.5, 0), (4, "emmy", 2, 8.0, 1)]
+    assert rows(checkpoint.state(0, savepoint="before")) == expected
+    cut = checkpoint.cut(savepoint="before")
+    assert (cut.info.epoch, cut.path) == (1, str(four_cuts.root / "savepoints/before.cut"))
+    with pytest.raises(TypeError, match="epoch and savepoint"):
+        checkpoint.cut(1, savepoint="before")
+
+
+def test_a_savepoint_that_is_not_there_is_told(four_cuts: CutFiles) -> None:
+    checkpoint = Checkpoint(four_cuts.location)
+    with pytest.raises(RequestError, match="no savepoint x; it has no savepoints"):
+        checkpoint.cut(savepoint="x")
+    four_cuts.savepoint("before", 1)
+    with pytest.raises(RequestError, match="no savepoint x; it has the savepoints before"):
+        checkpoint.state(0, savepoint="x")
+
+
+def test_a_missing_segment_of_a_savepoint_is_told_with_it(four_cuts: CutFiles) -> None:
+    path = four_cuts.savepoint("before", 1)
+    (four_cuts.root / segment_name(0)).unlink()
+    with pytest.raises(DamagedError) as raised:
+        Checkpoint(four_cuts.location).state(0, savepoint="before")
+    assert raised.value.params["directory"] == str(path)
 
 
 def test_frames_are_those_that_cuts_name(four_cuts: CutFiles) -> None:

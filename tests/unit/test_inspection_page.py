@@ -44,6 +44,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
 @pytest.fixture
 def delays(four_cuts: CutFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CutFiles:
     """The checkpoint that the page speaks of, below the working directory."""
+    four_cuts.savepoint("before-migration", 1)
     (tmp_path / LOCATION).parent.mkdir()
     four_cuts.location.rename(tmp_path / LOCATION)
     four_cuts.location = tmp_path / LOCATION

@@ -3,9 +3,10 @@
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from moto.s3.models import s3_backends
@@ -264,6 +265,49 @@ def test_a_store_that_cannot_answer_is_asked_again_and_then_told(
     assert raised.value.params["target"] == "s3://bucket/q/cleancut/format.json"
     assert f"Told so. ({status} {code})" in str(raised.value)
     assert raised.value.params["attempts"] == str(len(paths)) == "5"
+
+
+@pytest.mark.parametrize("what", ["cuts", "segments", "stores"])
+def test_verify_takes_a_failing_store_for_no_damage(
+    four_cuts: CutFiles, answering: Callable[[Answer], list[str]], what: str
+) -> None:
+    four_cuts.files.delta(1, [], 0)
+    objects = four_cuts.objects()
+    paths = answering(serving(objects, refusing(503, "SlowDown"), f"/cleancut/{what}/"))
+    with pytest.raises(RetryableError) as raised:
+        Checkpoint("s3://bucket/q").verify()
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
+    assert any(f"/cleancut/{what}/" in path for path in paths)
+
+
+def serving(objects: Mapping[str, bytes], failing: Answer, what: str) -> Answer:
+    """Lists and gives objects of `s3://bucket/q`, but fails for those with a part in their name."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        path, _, query = request.path.partition("?")
+        if what in path:
+            return failing(request)
+        if query:
+            prefix = parse_qs(query)["prefix"][0]
+            found = [name for name in objects if f"q/{name}".startswith(prefix)]
+            contents = "".join(
+                f"<Contents><Key>q/{name}</Key><Size>{len(objects[name])}</Size></Contents>"
+                for name in found
+            )
+            body = f"<ListBucketResult>{contents}</ListBucketResult>".encode()
+        else:
+            body = objects[path.removeprefix("/bucket/q/")]
+            part = request.headers.get("Range")
+            if part is not None:
+                first, last = map(int, part.removeprefix("bytes=").split("-"))
+                body = body[first : last + 1]
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+        return None
+
+    return answer
 
 
 def test_a_store_that_refuses_is_not_asked_again(

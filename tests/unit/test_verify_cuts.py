@@ -160,6 +160,30 @@ def test_frames_that_no_cut_names_are_checked_too(four_cuts: CutFiles) -> None:
     assert found(verify(four_cuts), four_cuts.root) == [(stored.segment, DAMAGED, ())]
 
 
+def test_savepoints_are_verified_as_cuts_are(four_cuts: CutFiles) -> None:
+    path = four_cuts.savepoint("before", 1)
+    four_cuts.savepoint("latest", 3)
+    report = verify(four_cuts)
+    assert report.ok
+    assert (report.cuts, report.savepoints, report.loadable, report.unnamed) == (4, 2, 8, 0)
+    four_cuts.cut_path(1).unlink()
+    assert verify(four_cuts).loadable == 8
+    four_cuts.change(path, lambda data: flipped(data, 50))
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [("savepoints/before.cut", CUT_DAMAGED, ())]
+    assert (report.savepoints, report.loadable) == (1, 6)
+
+
+def test_what_a_savepoint_lacks_is_damage_though_its_cut_is_gone(four_cuts: CutFiles) -> None:
+    four_cuts.savepoint("before", 0)
+    for epoch in range(3):
+        four_cuts.cut_path(epoch).unlink()
+    four_cuts.base(1, [put(4, "emmy", 2, 8.0)])
+    four_cuts.cut(3)
+    (four_cuts.root / segment_name(0)).unlink()
+    assert found(verify(four_cuts), four_cuts.root) == [(segment_name(0), MISSING, (1,))]
+
+
 def test_both_levels_are_verified_in_one_report(files: CheckpointFiles) -> None:
     cuts = after_level_0(files)
     report = verify(files)

@@ -78,6 +78,10 @@ LAYOUT: dict[str, Any] = {
         {"name": f"owners/{1:020d}.json", "generation": 1},
         {"name": f"owners/{2**63 - 1:020d}.json", "generation": 2**63 - 1},
     ],
+    "savepoints": [
+        {"name": "savepoints/before-migration_2.cut", "savepoint": "before-migration_2"},
+        {"name": f"savepoints/{'x' * 64}.cut", "savepoint": "x" * 64},
+    ],
     "writers": [
         {"executor": "driver", "writer": "driver"},
         {"executor": "17", "writer": "17"},
@@ -101,5 +105,10 @@ LAYOUT: dict[str, Any] = {
         f"segments/{7:020d}/x/driver-{_ID}.seg",
         f"owners/{7:020d}.json.tmp",
         "owners/7.json",
+        "savepoints/.cut",
+        "savepoints/a b.cut",
+        f"savepoints/{'x' * 65}.cut",
+        "savepoints/a/b.cut",
+        "savepoints/a.cut.tmp",
     ],
 }
