@@ -106,8 +106,10 @@ object Errors {
     make("CLEANCUT_PLATFORM_UNSUPPORTED")("detail" -> detail)
 
   /**
-   * @param problems sentences, with what to do about each
-   * @param spark the lines of Spark that work
+   * @param problems
+   *   sentences, with what to do about each
+   * @param spark
+   *   the lines of Spark that work
    */
   def versionUnsupported(problems: String, spark: String): CleancutException =
     make("CLEANCUT_VERSION_UNSUPPORTED")(
