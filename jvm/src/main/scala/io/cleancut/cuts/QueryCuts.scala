@@ -36,14 +36,17 @@ trait SparkLogs {
  * @param host
  *   for the owner's note
  */
-final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock: Clock)
+final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtime: CutsRuntime)
     extends AutoCloseable {
   import QueryCuts._
+  import runtime.{clock, packer}
 
-  private val packer = new SegmentPacker(archive.store, "driver", clock)
-  private val sweep = new CutSweep(archive)
+  private val sweep = new CutSweep(archive, runtime.baseMargin)
   private var current = Option.empty[Run]
   private var past = Set.empty[String]
+
+  def this(archive: CutArchive, logs: SparkLogs, host: String, clock: Clock) =
+    this(archive, logs, host, CutsRuntime.onThreads(archive.store, clock))
 
   /** A task attempt opens a store for writing at a version. */
   def open(runId: String, attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
@@ -74,7 +77,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
       case Left(why)  => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
       case Right(run) =>
         val epoch = frame.name.version.number - 1
-        val of = SegmentIdentity(epoch, "driver", run.id.runId, run.id.generation)
+        val of = SegmentIdentity(epoch, CutsRuntime.Driver, run.id.runId, run.id.generation)
         packer.trySubmit(of, frame).map(_.thenApply[Ack](placed => ack(runId, placed)))
     }
 
@@ -119,7 +122,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
       s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
         s"${msSince(start)} ms"
     )
-    if ((epoch + 1) % SweepEpochs == 0) sweepInBackground(epoch)
+    if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(epoch)
   }
 
   override def close(): Unit = packer.close()
@@ -201,13 +204,13 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
     logger.info(
       s"Run $runId owns ${archive.location} as generation $generation, behind epoch $committed"
     )
-    new Run(RunId(queryId, runId, generation), new QueryLedger(committed, cut))
+    new Run(RunId(queryId, runId, generation), new QueryLedger(committed, cut, runtime.baseMargin))
   }
 
   private def sweepInBackground(epoch: Long): Unit = {
     val oldest = epoch - logs.epochsToKeep
     if (oldest > 0) {
-      CompletableFuture.runAsync { () =>
+      runtime.background.execute { () =>
         try {
           val swept = sweep.run(oldest)
           logger.info(s"Swept ${swept.cuts} cuts and ${swept.segments} segments")
@@ -229,9 +232,6 @@ object QueryCuts {
   private val Retries = 3
   private val FirstWaitMs = 100L
   private val Named = 10
-
-  /** Epochs between two sweeps, each of which takes two listings. */
-  private val SweepEpochs = 20L
 
   final private class Run(val id: RunId, val ledger: QueryLedger)
 }

@@ -13,8 +13,14 @@ import io.cleancut.format.{Cut, FrameKind, PlacedFrame, StoreCut}
  *   the last epoch that is committed; -1 before the first
  * @param cut
  *   of that epoch; none where the epochs so far have been written without group commit
+ * @param baseMargin
+ *   how many epochs a base may be behind the one whose cut is the first to name it
  */
-final class QueryLedger(committed: Long, cut: Option[Cut]) {
+final class QueryLedger(
+    committed: Long,
+    cut: Option[Cut],
+    baseMargin: Long = QueryLedger.BaseMargin
+) {
   import QueryLedger._
 
   private var last = committed
@@ -99,7 +105,7 @@ final class QueryLedger(committed: Long, cut: Option[Cut]) {
       }
     }
 
-  private def oldestBase: Long = last + 2 - BaseMargin
+  private def oldestBase: Long = last + 2 - baseMargin
 
   private def notOpen(epoch: Long) = s"epoch $epoch is not open, the last committed is $last"
 }
@@ -109,7 +115,6 @@ object QueryLedger {
   /** The attempt of a frame that no task wrote. */
   val Maintenance: Long = -1L
 
-  /** How many epochs a base may be behind the one whose cut is the first to name it. */
   val BaseMargin: Long = 20L
 }
 
