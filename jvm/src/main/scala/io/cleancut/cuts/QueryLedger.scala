@@ -52,8 +52,8 @@ final class QueryLedger(
 
   def ack(frame: PlacedFrame): Ack = {
     val epoch = frame.name.version.number - 1
-    if (epoch == last + 1) pending.ack(frame)
-    else if (frame.attempt == Maintenance) ackBase(frame, epoch)
+    if (frame.attempt == Maintenance) ackBase(frame, epoch)
+    else if (epoch == last + 1) pending.ack(frame)
     else Ack.Unknown(notOpen(epoch))
   }
 
@@ -87,12 +87,13 @@ final class QueryLedger(
     }
 
   /**
-   * Maintenance writes a base of a version that is committed. One that comes late is refused: what
-   * lies in the segments of old epochs and is named by no old cut is swept.
+   * Maintenance writes a base of a version that a task left in memory; whether that is the one that
+   * counts shows when its epoch closes. One that comes late is refused: what lies in the segments
+   * of old epochs and is named by no old cut is swept.
    */
   private def ackBase(frame: PlacedFrame, epoch: Long): Ack =
-    if (epoch > last) Ack.Unknown(notOpen(epoch))
-    else if (frame.name.kind != FrameKind.Base) Ack.Unknown(s"epoch $epoch is committed")
+    if (epoch > last + 1) Ack.Unknown(notOpen(epoch))
+    else if (frame.name.kind != FrameKind.Base) Ack.Discarded("no task wrote it, and it is no base")
     else if (frame.name.version.number < oldestBase) Ack.Discarded(s"it is of epoch $epoch")
     else {
       val known = bases.get(frame.name.store)
