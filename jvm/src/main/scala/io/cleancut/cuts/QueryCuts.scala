@@ -95,6 +95,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   def commit(runId: String, epoch: Long, entry: String): Unit = {
     val start = clock.monotonicNs()
     val run = runOf(runId).fold(why => throw Errors.fenced(archive.location, epoch, why), identity)
+    checkOpen(run, epoch)
     val stores = collected(run, epoch, entry)
     val collectedMs = msSince(start)
     checkOwner(run, epoch)
@@ -109,14 +110,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
       Map("collectMs" -> collectedMs)
     )
     val written = archive.create(cut)
-    if (written.token != cut.token) {
-      throw Errors.fenced(
-        archive.location,
-        epoch,
-        s"generation ${written.run.generation}, run " +
-          s"${written.run.runId}, has committed the epoch"
-      )
-    }
+    if (written.token != cut.token) throw fencedBy(epoch, Some(written))
     synchronized(run.ledger.advance(cut))
     logger.info(
       s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
@@ -168,6 +162,15 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     attempts.find(_.isRight).orElse(attempts.headOption).getOrElse {
       synchronized(run.ledger.close(epoch, None))
     }
+  }
+
+  /** The run before this one may have committed the epoch after Spark had looked for it. */
+  private def checkOpen(run: Run, epoch: Long): Unit =
+    if (epoch <= synchronized(run.ledger.lastCommitted)) throw fencedBy(epoch, archive.read(epoch))
+
+  private def fencedBy(epoch: Long, cut: Option[Cut]) = {
+    val by = cut.fold("another run")(c => s"generation ${c.run.generation}, run ${c.run.runId},")
+    Errors.fenced(archive.location, epoch, s"$by has committed the epoch")
   }
 
   private def checkOwner(run: Run, epoch: Long): Unit = {
