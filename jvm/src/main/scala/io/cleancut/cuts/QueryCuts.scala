@@ -121,20 +121,38 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
 
   override def close(): Unit = packer.close()
 
+  /**
+   * What the epoch's tasks have reported. Their frames were durable before they were done, and they
+   * were done before the sink was. So what lacks here was made by an earlier run of the epoch,
+   * which the sink has seen, or will never be.
+   */
   private def collected(run: Run, epoch: Long, entry: String): Seq[StoreCut] = {
     val counted = CommitEntry.countedIds(entry)
-    // Frames are durable before their tasks are done, and the tasks before the sink. So what lacks
-    // here was made by an earlier run of the epoch, or will never be.
     def look() = synchronized(run.ledger.close(epoch, counted))
+    val reported = look()
+    // Without a cut before it, only tasks tell which stores there are, and perhaps not all have run.
+    val isSure = reported.isRight && synchronized(run.ledger.lastCut).isDefined
+    val found =
+      if (isSure || counted.isDefined) reported
+      else
+        (reported, earlierRuns(run, epoch)) match {
+          case (Right(own), Right(earlier)) if own.size < earlier.size => Right(earlier)
+          case (Left(_), earlier @ Right(_))                           => earlier
+          case _                                                       => reported
+        }
+    found.getOrElse(waited(epoch, () => look()))
+  }
+
+  private def waited(
+      epoch: Long,
+      look: () => Either[Set[StoreId], Seq[StoreCut]]
+  ): Seq[StoreCut] = {
     var found = look()
-    if (found.isLeft && synchronized(run.ledger.epoch.isUntouched)) found = recovered(run, epoch)
-    else {
-      var retry = 0
-      while (found.isLeft && retry < Retries) {
-        clock.sleep(FirstWaitMs << retry, TimeUnit.MILLISECONDS)
-        retry += 1
-        found = look()
-      }
+    var retry = 0
+    while (found.isLeft && retry < Retries) {
+      clock.sleep(FirstWaitMs << retry, TimeUnit.MILLISECONDS)
+      retry += 1
+      found = look()
     }
     found.fold(
       missing => {
@@ -147,21 +165,9 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     )
   }
 
-  /**
-   * A sink that has seen an epoch may skip it when it runs again; then the frames of the earlier
-   * run are all there is. All of one run, or none.
-   */
-  private def recovered(run: Run, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
+  private def earlierRuns(run: Run, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
     val cut = synchronized(run.ledger.lastCut)
-    val runs = archive.segmentsOf(epoch).groupBy(_._1.runId).values.toSeq
-    val attempts = runs.sortBy(-_.head._1.generation).map { segments =>
-      val ledger = new EpochLedger(epoch, cut)
-      segments.flatMap(_._2).filter(_.attempt >= 0).foreach(ledger.ack)
-      ledger.close(None)
-    }
-    attempts.find(_.isRight).orElse(attempts.headOption).getOrElse {
-      synchronized(run.ledger.close(epoch, None))
-    }
+    new EarlierRuns(epoch, cut, archive.segmentsOf(epoch), run.id.runId).close()
   }
 
   /** The run before this one may have committed the epoch after Spark had looked for it. */
