@@ -7,11 +7,11 @@ import io.cleancut.objects.ObjectKey
  * Deletes cuts beyond retention, and segments that no kept cut needs.
  *
  * A frame is named by the cuts from the one that adopts it until a base takes its place, without a
- * gap, and a base is adopted at most [[QueryLedger.BaseMargin]] epochs after that of its segment.
- * So a segment that lies as far as that behind the oldest kept cut, and is not named there, will be
- * named by none that is kept: one cut and one listing decide. Savepoints keep what they name.
+ * gap, and a base is adopted at most `baseMargin` epochs after that of its segment. So a segment
+ * that lies as far as that behind the oldest kept cut, and is not named there, will be named by
+ * none that is kept: one cut and one listing decide. Savepoints keep what they name.
  */
-final class CutSweep(archive: CutArchive) {
+final class CutSweep(archive: CutArchive, baseMargin: Long) {
 
   /** Keeps the cuts from `oldest` on. */
   def run(oldest: Long): CutSweep.Swept = {
@@ -20,7 +20,7 @@ final class CutSweep(archive: CutArchive) {
     val anchor = epochs.find(_ >= oldest).flatMap(archive.read)
     val garbage = anchor.toSeq.flatMap { cut =>
       val kept = cut.segments.toSet ++ archive.pinned().values.flatMap(_.segments)
-      val newest = Math.min(oldest, cut.epoch) - QueryLedger.BaseMargin
+      val newest = Math.min(oldest, cut.epoch) - baseMargin
       archive.segments().collect {
         case (epoch, key) if epoch < newest && !kept(key.name) => key
       }

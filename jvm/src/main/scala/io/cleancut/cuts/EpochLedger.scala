@@ -32,16 +32,20 @@ object Ack {
  *
  * @param previous
  *   the cut before this epoch
+ * @param further
+ *   stores that it must have beside those of `previous` and those that tasks open
  */
-final class EpochLedger(val epoch: Long, previous: Option[Cut]) {
+final class EpochLedger(
+    val epoch: Long,
+    previous: Option[Cut],
+    further: Set[StoreId] = Set.empty
+) {
   private val opened = mutable.LinkedHashMap.empty[Long, mutable.Set[StoreId]]
   private val frames = mutable.LinkedHashMap.empty[Long, mutable.Map[StoreId, PlacedFrame]]
   private val failed = mutable.Set.empty[Long]
   // Later attempts count before earlier ones; an attempt's turn is that of its last frame.
   private var turn = 0L
   private val turns = mutable.Map.empty[Long, Long]
-
-  def isUntouched: Boolean = opened.isEmpty && frames.isEmpty
 
   def open(attempt: Long, store: StoreId): Unit = {
     opened.getOrElseUpdate(attempt, mutable.Set.empty) += store
@@ -75,7 +79,7 @@ final class EpochLedger(val epoch: Long, previous: Option[Cut]) {
 
   /** The stores that this epoch must have. */
   def expected: Set[StoreId] =
-    previous.toSet[Cut].flatMap(_.stores.map(_.store)) ++ opened.values.flatten ++
+    further ++ previous.toSet[Cut].flatMap(_.stores.map(_.store)) ++ opened.values.flatten ++
       frames.values.flatMap(_.keys)
 
   def progress: EpochProgress = EpochProgress(
@@ -106,10 +110,17 @@ final class EpochLedger(val epoch: Long, previous: Option[Cut]) {
 
   private def latestComplete: Map[StoreId, PlacedFrame] =
     frames.keys.toSeq
-      .filter(a => !failed(a) && opened.get(a).forall(_.forall(frames(a).contains)))
+      .filter(a => !failed(a) && isComplete(a))
       .sortBy(turns)
       .flatMap(frames(_))
       .toMap
+
+  /** Where a base is due, its delta comes before it. */
+  private def isComplete(attempt: Long): Boolean = {
+    val own = frames(attempt)
+    opened.get(attempt).forall(_.forall(own.contains)) &&
+    own.forall { case (store, frame) => chain(store, frame).isDefined }
+  }
 
   private def byIds(ids: Set[String]): Map[StoreId, PlacedFrame] =
     frames.values.flatten.filter { case (_, frame) => ids(frame.name.version.id) }.toMap

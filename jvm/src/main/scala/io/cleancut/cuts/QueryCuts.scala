@@ -37,16 +37,19 @@ trait SparkLogs {
  * @param host
  *   for the owner's note
  */
-final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock: Clock)
+final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtime: CutsRuntime)
     extends AutoCloseable {
   import QueryCuts._
+  import runtime.{clock, packer}
 
-  private val packer = new SegmentPacker(archive.store, "driver", clock)
-  private val sweep = new CutSweep(archive)
+  private val sweep = new CutSweep(archive, runtime.baseMargin)
   private var current = Option.empty[Run]
   private var past = Set.empty[String]
   // A cut must not be swept while it is being pinned.
   private val sweeping = new Object
+
+  def this(archive: CutArchive, logs: SparkLogs, host: String, clock: Clock) =
+    this(archive, logs, host, CutsRuntime.onThreads(archive.store, clock))
 
   /** A task attempt opens a store for writing at a version. */
   def open(runId: String, attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
@@ -77,7 +80,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
       case Left(why)  => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
       case Right(run) =>
         val epoch = frame.name.version.number - 1
-        val of = SegmentIdentity(epoch, "driver", run.id.runId, run.id.generation)
+        val of = SegmentIdentity(epoch, CutsRuntime.Driver, run.id.runId, run.id.generation)
         packer.trySubmit(of, frame).map(_.thenApply[Ack](placed => ack(runId, placed)))
     }
 
@@ -95,6 +98,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
   def commit(runId: String, epoch: Long, entry: String): Unit = {
     val start = clock.monotonicNs()
     val run = runOf(runId).fold(why => throw Errors.fenced(archive.location, epoch, why), identity)
+    checkOpen(run, epoch)
     val stores = collected(run, epoch, entry)
     val collectedMs = msSince(start)
     checkOwner(run, epoch)
@@ -109,20 +113,13 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
       Map("collectMs" -> collectedMs)
     )
     val written = archive.create(cut)
-    if (written.token != cut.token) {
-      throw Errors.fenced(
-        archive.location,
-        epoch,
-        s"generation ${written.run.generation}, run " +
-          s"${written.run.runId}, has committed the epoch"
-      )
-    }
+    if (written.token != cut.token) throw fencedBy(epoch, Some(written))
     synchronized(run.ledger.advance(cut))
     logger.info(
       s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
         s"${msSince(start)} ms"
     )
-    if ((epoch + 1) % SweepEpochs == 0) sweepInBackground(epoch)
+    if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(epoch)
   }
 
   /** Keeps the cut of an epoch under a name; see [[CutArchive.pin]]. */
@@ -142,20 +139,38 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
 
   override def close(): Unit = packer.close()
 
+  /**
+   * What the epoch's tasks have reported. Their frames were durable before they were done, and they
+   * were done before the sink was. So what lacks here was made by an earlier run of the epoch,
+   * which the sink has seen, or will never be.
+   */
   private def collected(run: Run, epoch: Long, entry: String): Seq[StoreCut] = {
     val counted = CommitEntry.countedIds(entry)
-    // Frames are durable before their tasks are done, and the tasks before the sink. So what lacks
-    // here was made by an earlier run of the epoch, or will never be.
     def look() = synchronized(run.ledger.close(epoch, counted))
+    val reported = look()
+    // Without a cut before it, only tasks tell which stores there are, and perhaps not all have run.
+    val isSure = reported.isRight && synchronized(run.ledger.lastCut).isDefined
+    val found =
+      if (isSure || counted.isDefined) reported
+      else
+        (reported, earlierRuns(run, epoch)) match {
+          case (Right(own), Right(earlier)) if own.size < earlier.size => Right(earlier)
+          case (Left(_), earlier @ Right(_))                           => earlier
+          case _                                                       => reported
+        }
+    found.getOrElse(waited(epoch, () => look()))
+  }
+
+  private def waited(
+      epoch: Long,
+      look: () => Either[Set[StoreId], Seq[StoreCut]]
+  ): Seq[StoreCut] = {
     var found = look()
-    if (found.isLeft && synchronized(run.ledger.epoch.isUntouched)) found = recovered(run, epoch)
-    else {
-      var retry = 0
-      while (found.isLeft && retry < Retries) {
-        clock.sleep(FirstWaitMs << retry, TimeUnit.MILLISECONDS)
-        retry += 1
-        found = look()
-      }
+    var retry = 0
+    while (found.isLeft && retry < Retries) {
+      clock.sleep(FirstWaitMs << retry, TimeUnit.MILLISECONDS)
+      retry += 1
+      found = look()
     }
     found.fold(
       missing => {
@@ -168,21 +183,18 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
     )
   }
 
-  /**
-   * A sink that has seen an epoch may skip it when it runs again; then the frames of the earlier
-   * run are all there is. All of one run, or none.
-   */
-  private def recovered(run: Run, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
+  private def earlierRuns(run: Run, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
     val cut = synchronized(run.ledger.lastCut)
-    val runs = archive.segmentsOf(epoch).groupBy(_._1.runId).values.toSeq
-    val attempts = runs.sortBy(-_.head._1.generation).map { segments =>
-      val ledger = new EpochLedger(epoch, cut)
-      segments.flatMap(_._2).filter(_.attempt >= 0).foreach(ledger.ack)
-      ledger.close(None)
-    }
-    attempts.find(_.isRight).orElse(attempts.headOption).getOrElse {
-      synchronized(run.ledger.close(epoch, None))
-    }
+    new EarlierRuns(epoch, cut, archive.segmentsOf(epoch), run.id.runId).close()
+  }
+
+  /** The run before this one may have committed the epoch after Spark had looked for it. */
+  private def checkOpen(run: Run, epoch: Long): Unit =
+    if (epoch <= synchronized(run.ledger.lastCommitted)) throw fencedBy(epoch, archive.read(epoch))
+
+  private def fencedBy(epoch: Long, cut: Option[Cut]) = {
+    val by = cut.fold("another run")(c => s"generation ${c.run.generation}, run ${c.run.runId},")
+    Errors.fenced(archive.location, epoch, s"$by has committed the epoch")
   }
 
   private def checkOwner(run: Run, epoch: Long): Unit = {
@@ -219,13 +231,13 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, clock:
     logger.info(
       s"Run $runId owns ${archive.location} as generation $generation, behind epoch $committed"
     )
-    new Run(RunId(queryId, runId, generation), new QueryLedger(committed, cut))
+    new Run(RunId(queryId, runId, generation), new QueryLedger(committed, cut, runtime.baseMargin))
   }
 
   private def sweepInBackground(epoch: Long): Unit = {
     val oldest = epoch - logs.epochsToKeep
     if (oldest > 0) {
-      CompletableFuture.runAsync { () =>
+      runtime.background.execute { () =>
         try {
           val swept = sweeping.synchronized(sweep.run(oldest))
           logger.info(s"Swept ${swept.cuts} cuts and ${swept.segments} segments")
@@ -247,9 +259,6 @@ object QueryCuts {
   private val Retries = 3
   private val FirstWaitMs = 100L
   private val Named = 10
-
-  /** Epochs between two sweeps, each of which takes two listings. */
-  private val SweepEpochs = 20L
 
   final private class Run(val id: RunId, val ledger: QueryLedger)
 }

@@ -13,8 +13,14 @@ import io.cleancut.format.{Cut, FrameKind, PlacedFrame, StoreCut}
  *   the last epoch that is committed; -1 before the first
  * @param cut
  *   of that epoch; none where the epochs so far have been written without group commit
+ * @param baseMargin
+ *   how many epochs a base may be behind the one whose cut is the first to name it
  */
-final class QueryLedger(committed: Long, cut: Option[Cut]) {
+final class QueryLedger(
+    committed: Long,
+    cut: Option[Cut],
+    baseMargin: Long = QueryLedger.BaseMargin
+) {
   import QueryLedger._
 
   private var last = committed
@@ -46,8 +52,8 @@ final class QueryLedger(committed: Long, cut: Option[Cut]) {
 
   def ack(frame: PlacedFrame): Ack = {
     val epoch = frame.name.version.number - 1
-    if (epoch == last + 1) pending.ack(frame)
-    else if (frame.attempt == Maintenance) ackBase(frame, epoch)
+    if (frame.attempt == Maintenance) ackBase(frame, epoch)
+    else if (epoch == last + 1) pending.ack(frame)
     else Ack.Unknown(notOpen(epoch))
   }
 
@@ -81,12 +87,13 @@ final class QueryLedger(committed: Long, cut: Option[Cut]) {
     }
 
   /**
-   * Maintenance writes a base of a version that is committed. One that comes late is refused: what
-   * lies in the segments of old epochs and is named by no old cut is swept.
+   * Maintenance writes a base of a version that a task left in memory; whether that is the one that
+   * counts shows when its epoch closes. One that comes late is refused: what lies in the segments
+   * of old epochs and is named by no old cut is swept.
    */
   private def ackBase(frame: PlacedFrame, epoch: Long): Ack =
-    if (epoch > last) Ack.Unknown(notOpen(epoch))
-    else if (frame.name.kind != FrameKind.Base) Ack.Unknown(s"epoch $epoch is committed")
+    if (epoch > last + 1) Ack.Unknown(notOpen(epoch))
+    else if (frame.name.kind != FrameKind.Base) Ack.Discarded("no task wrote it, and it is no base")
     else if (frame.name.version.number < oldestBase) Ack.Discarded(s"it is of epoch $epoch")
     else {
       val known = bases.get(frame.name.store)
@@ -99,7 +106,7 @@ final class QueryLedger(committed: Long, cut: Option[Cut]) {
       }
     }
 
-  private def oldestBase: Long = last + 2 - BaseMargin
+  private def oldestBase: Long = last + 2 - baseMargin
 
   private def notOpen(epoch: Long) = s"epoch $epoch is not open, the last committed is $last"
 }
@@ -109,7 +116,6 @@ object QueryLedger {
   /** The attempt of a frame that no task wrote. */
   val Maintenance: Long = -1L
 
-  /** How many epochs a base may be behind the one whose cut is the first to name it. */
   val BaseMargin: Long = 20L
 }
 

@@ -22,7 +22,7 @@ import io.cleancut.objects.{ObjectKey, ObjectStore}
  *
  * The bytes that wait are bounded: [[submit]] blocks at the bound, [[trySubmit]] declines.
  */
-final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) extends AutoCloseable {
+final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) extends FramePacker {
   import SegmentPacker._
 
   private val room = new Semaphore(MaxWaitingBytes)
@@ -48,8 +48,7 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
     enqueue(new Waiting(run, frame, permits))
   }
 
-  /** None if there is no room now. */
-  def trySubmit(
+  override def trySubmit(
       run: SegmentIdentity,
       frame: SealedFrame
   ): Option[CompletableFuture[PlacedFrame]] = {
@@ -99,11 +98,7 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
 
   private def write(run: SegmentIdentity, frames: Seq[Waiting]): Unit =
     try {
-      val id = StateVersion.newId(clock)
-      val segment = new Segment(CutLayout.segment(run.epoch, writer, id), run)
-      val (bytes, placed) = segment.pack(frames.map(_.frame))
-      // Nobody else has this name, so that a plain write, which may be repeated, is enough.
-      store.put(ObjectKey(segment.name), bytes)
+      val placed = writeSegment(store, writer, clock)(run, frames.map(_.frame))
       frames.zip(placed).foreach { case (waiting, place) =>
         room.release(waiting.permits)
         waiting.done.complete(place)
@@ -134,6 +129,19 @@ object SegmentPacker {
   private val MaxWaitingBytes = 128 << 20
   private val MaxUploads = 4
   private val IdleSeconds = 60L
+
+  /** Writes one object; returns when it is durable. */
+  def writeSegment(store: ObjectStore, writer: String, clock: Clock)(
+      run: SegmentIdentity,
+      frames: Seq[SealedFrame]
+  ): Seq[PlacedFrame] = {
+    val id = StateVersion.newId(clock)
+    val segment = new Segment(CutLayout.segment(run.epoch, writer, id), run)
+    val (bytes, placed) = segment.pack(frames)
+    // Nobody else has this name, so that a plain write, which may be repeated, is enough.
+    store.put(ObjectKey(segment.name), bytes)
+    placed
+  }
 
   final private class Waiting(
       val run: SegmentIdentity,

@@ -41,6 +41,7 @@ final private[cleancut] class CommitsView(
   // What Spark has just written, or asked for, it asks for again.
   @volatile private var latest = Option.empty[(Long, String)]
   @volatile private var plain = Option.empty[Set[Long]]
+  @volatile private var listed = Option.empty[Long]
 
   override def createAtomic(
       path: Path,
@@ -71,7 +72,9 @@ final private[cleancut] class CommitsView(
       val committed = archive.epochs().filterNot(epoch => names(epoch.toString)).map { epoch =>
         new FileStatus(0L, false, 1, 0L, 0L, new Path(directory, epoch.toString))
       }
-      (others ++ committed).filter(status => filter.accept(status.getPath))
+      val all = others ++ committed
+      listed = Some(all.flatMap(_.getPath.getName.toLongOption).maxOption.getOrElse(-1L))
+      all.filter(status => filter.accept(status.getPath))
     }
   }
 
@@ -79,9 +82,9 @@ final private[cleancut] class CommitsView(
     // Spark takes a log without a directory for an empty one.
     case None        => path == directory || files.exists(path)
     case Some(epoch) =>
-      // Whoever commits finds out by the commit itself whether another did.
+      // Whoever commits finds out by the commit itself whether another did, and which.
       latest.exists(_._1 == epoch) ||
-      (latest.forall(_._1 > epoch) && (entry(epoch).isDefined || isPlain(epoch, path)))
+      ((latest.map(_._1) ++ listed).maxOption.forall(_ >= epoch) && (entry(epoch).isDefined || isPlain(epoch, path)))
   }
 
   override def delete(path: Path): Unit =

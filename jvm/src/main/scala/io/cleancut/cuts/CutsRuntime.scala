@@ -1,0 +1,52 @@
+package io.cleancut.cuts
+
+import java.util.concurrent.{CompletableFuture, Executor}
+
+import io.cleancut.Clock
+import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
+import io.cleancut.objects.ObjectStore
+
+/** Makes frames durable, many in one object. */
+trait FramePacker extends AutoCloseable {
+
+  /** None if there is no room now. */
+  def trySubmit(
+      run: SegmentIdentity,
+      frame: SealedFrame
+  ): Option[CompletableFuture[PlacedFrame]]
+}
+
+/**
+ * What a coordinator runs on: its time and threads, and how often and how late it tidies up. A
+ * simulation puts in its own.
+ *
+ * @param background
+ *   runs what no query waits for
+ * @param sweepEpochs
+ *   epochs between two sweeps, each of which takes two listings
+ * @param baseMargin
+ *   how many epochs a base may be behind the one whose cut is the first to name it
+ */
+final case class CutsRuntime(
+    clock: Clock,
+    packer: FramePacker,
+    background: Executor,
+    sweepEpochs: Long,
+    baseMargin: Long
+)
+
+object CutsRuntime {
+
+  /** The writer of the segments that a driver packs. */
+  val Driver = "driver"
+
+  private val SweepEpochs = 20L
+
+  def onThreads(store: ObjectStore, clock: Clock): CutsRuntime = CutsRuntime(
+    clock,
+    new SegmentPacker(store, Driver, clock),
+    new CompletableFuture[Unit]().defaultExecutor(),
+    SweepEpochs,
+    QueryLedger.BaseMargin
+  )
+}

@@ -1,0 +1,62 @@
+package io.cleancut.cuts
+
+import scala.collection.mutable
+
+import io.cleancut.StoreId
+import io.cleancut.format.{Cut, PlacedFrame, SegmentIdentity, StoreCut}
+
+/**
+ * What runs of an epoch made durable before they were cut off. A sink that has seen the epoch may
+ * skip it when it runs again; then one of them is all there is. Pure, as [[EpochLedger]] is.
+ *
+ * Which stores an attempt had opened is not on record. But all attempts at a task open the same, so
+ * one that wrote fewer than others did not finish.
+ *
+ * @param previous
+ *   the cut before this epoch
+ * @param segments
+ *   all of the epoch
+ * @param current
+ *   the run that asks, whose frames do not count
+ */
+final class EarlierRuns(
+    epoch: Long,
+    previous: Option[Cut],
+    segments: Seq[(SegmentIdentity, Seq[PlacedFrame])],
+    current: String
+) {
+  private val runs: Seq[(SegmentIdentity, Seq[PlacedFrame])] = segments
+    .groupMap(_._1.runId)(identity)
+    .values
+    .map(of => of.head._1 -> of.flatMap(_._2).filter(_.attempt != QueryLedger.Maintenance))
+    .toSeq
+
+  private val tasks: collection.Map[StoreId, Set[StoreId]] = {
+    val taskOf = mutable.Map.empty[StoreId, Set[StoreId]]
+    for ((_, frames) <- runs; (_, of) <- frames.groupBy(_.attempt)) {
+      val stores = of.map(_.name.store).toSet
+      val task = stores ++ stores.flatMap(taskOf.getOrElse(_, Set.empty))
+      task.foreach(taskOf(_) = task)
+    }
+    taskOf
+  }
+
+  /**
+   * The state of every store after the epoch, as the latest run that was complete left it; or the
+   * stores that the latest lacks.
+   */
+  def close(): Either[Set[StoreId], Seq[StoreCut]] = {
+    val earlier = runs.filter(_._1.runId != current).sortBy(-_._1.generation)
+    val found = earlier.map { case (_, frames) => closed(frames) }
+    found.find(_.isRight).orElse(found.headOption).getOrElse(closed(Nil))
+  }
+
+  private def closed(frames: Seq[PlacedFrame]): Either[Set[StoreId], Seq[StoreCut]] = {
+    val ledger = new EpochLedger(epoch, previous, tasks.keySet.toSet)
+    frames.foreach { frame =>
+      tasks(frame.name.store).foreach(ledger.open(frame.attempt, _))
+      ledger.ack(frame)
+    }
+    ledger.close(None)
+  }
+}
