@@ -25,15 +25,23 @@ private[cleancut] object FileManagers {
    */
   def open(path: Path, hadoopConf: Configuration): CheckpointFileManager =
     if (path.toUri.getScheme == BucketPath.Scheme) {
-      val settings = Settings.from(settingsIn(hadoopConf)).objectStore
+      val settings = settingsIn(hadoopConf)
       val bucket = BucketPath.parse(path.toString).bucket
       val store = SharedStores.ofBucket(bucket, settings)
-      new ObjectFileManager(path, store, () => probe(path, settings), Clock.System)
+      new ObjectFileManager(path, store, () => prepare(path, settings), Clock.System)
     } else sparks(path, hadoopConf)
 
-  private def probe(path: Path, settings: ObjectStoreSettings): Unit =
+  /** @throws io.cleancut.error.CleancutException CLEANCUT_CONF_INVALID */
+  def settingsIn(hadoopConf: Configuration): ObjectStoreSettings = {
+    val ours = hadoopConf.getPropsWithPrefix(Keys.Prefix).asScala.toMap
+    Settings.from(ours.map { case (name, value) => (Keys.Prefix + name) -> value }).objectStore
+  }
+
+  private def prepare(path: Path, settings: ObjectStoreSettings): Unit =
     Using.resource(ObjectStores.open(path.toString, settings, new Configuration, Clock.System)) {
-      new WriteProbe(_, Clock.System).run()
+      store =>
+        new WriteProbe(store, Clock.System).run()
+        new Sweep(store, Clock.System).run()
     }
 
   /** What Spark takes by itself, in the order in which it tries. */
@@ -42,10 +50,5 @@ private[cleancut] object FileManagers {
     catch {
       case _: UnsupportedFileSystemException =>
         new FileSystemBasedCheckpointFileManager(path, hadoopConf)
-    }
-
-  private def settingsIn(hadoopConf: Configuration): Map[String, String] =
-    hadoopConf.getPropsWithPrefix(Keys.Prefix).asScala.toMap.map { case (name, value) =>
-      (Keys.Prefix + name) -> value
     }
 }

@@ -1,0 +1,31 @@
+package io.cleancut.files
+
+import io.cleancut.format.StoreLayout
+import io.cleancut.objects.{Listed, ObjectPrefix, ObjectStore}
+
+/**
+ * The directories of a query's state partitions, `state/<operator>/<partition>`, which Spark's
+ * reader of state takes for all partitions there are. Spark's own providers keep files in each. Our
+ * files lie elsewhere, and a bucket has no empty directories, so these are derived.
+ */
+private[files] object StatePartitions {
+  private val OperatorDirectory = "((?:.*/)?)state/(\\d{1,18})/".r
+
+  /** The names of partition directories to show below a prefix; none where it is no operator's. */
+  def below(store: ObjectStore, prefix: ObjectPrefix): Set[String] = prefix.name match {
+    case OperatorDirectory(checkpoint, operator) =>
+      partitions(store, checkpoint, operator.toLong).map(_.toString)
+    case _ => Set.empty
+  }
+
+  /** @param checkpoint the checkpoint location in the bucket, empty or with `/` at its end */
+  private def partitions(store: ObjectStore, checkpoint: String, operator: Long): Set[Int] = {
+    val stores = StoreLayout.operatorDirectory(operator)
+    val prefix = ObjectPrefix(s"$checkpoint${StoreLayout.RootName}/$stores/")
+    store
+      .listLevel(prefix)
+      .collect { case Listed.Below(below) => below.lastSegment.toIntOption }
+      .flatten
+      .toSet
+  }
+}
