@@ -58,6 +58,9 @@ object Errors {
   def formatUnknown(path: String, found: String, supported: String): CleancutException =
     make("CLEANCUT_FORMAT_UNKNOWN")("path" -> path, "found" -> found, "supported" -> supported)
 
+  def fileSystemReadOnly(operation: String, path: String): CleancutException =
+    make("CLEANCUT_FILE_SYSTEM_READ_ONLY")("operation" -> operation, "path" -> path)
+
   def storeBusy(
       operator: Long,
       partition: Int,

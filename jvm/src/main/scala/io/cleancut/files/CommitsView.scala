@@ -84,7 +84,8 @@ final private[cleancut] class CommitsView(
     case Some(epoch) =>
       // Whoever commits finds out by the commit itself whether another did, and which.
       latest.exists(_._1 == epoch) ||
-      ((latest.map(_._1) ++ listed).maxOption.forall(_ >= epoch) && (entry(epoch).isDefined || isPlain(epoch, path)))
+      ((latest.map(_._1) ++ listed).maxOption
+        .forall(_ >= epoch) && (entry(epoch).isDefined || isPlain(epoch, path)))
   }
 
   override def delete(path: Path): Unit =

@@ -35,7 +35,7 @@ private[cleancut] object FileManagers {
 
   /** A checkpoint location, one of the logs in it, or anything else that Spark keeps there. */
   private def ofBucket(path: Path, hadoopConf: Configuration): CheckpointFileManager = {
-    val settings = Settings.from(settingsIn(hadoopConf)).objectStore
+    val settings = settingsIn(hadoopConf)
     val store = SharedStores.ofBucket(BucketPath.parse(path.toString).bucket, settings)
     def keep = hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep)
     path.getName match {
@@ -54,7 +54,7 @@ private[cleancut] object FileManagers {
         new CommitsView(path, files, archive, gate)
       case _ =>
         def start(): Unit = {
-          probe(path, settings)
+          prepare(path, settings)
           val (archive, logs) = cutsOf(path, store, settings, keep)
           SparkGate.serve(path.toString, archive, logs)
         }
@@ -73,9 +73,17 @@ private[cleancut] object FileManagers {
     (new CutArchive(root, Clock.System), new CheckpointLogs(checkpoint.toString, below, keep))
   }
 
-  private def probe(path: Path, settings: ObjectStoreSettings): Unit =
+  /** @throws io.cleancut.error.CleancutException CLEANCUT_CONF_INVALID */
+  def settingsIn(hadoopConf: Configuration): ObjectStoreSettings = {
+    val ours = hadoopConf.getPropsWithPrefix(Keys.Prefix).asScala.toMap
+    Settings.from(ours.map { case (name, value) => (Keys.Prefix + name) -> value }).objectStore
+  }
+
+  private def prepare(path: Path, settings: ObjectStoreSettings): Unit =
     Using.resource(ObjectStores.open(path.toString, settings, new Configuration, Clock.System)) {
-      new WriteProbe(_, Clock.System).run()
+      store =>
+        new WriteProbe(store, Clock.System).run()
+        new Sweep(store, Clock.System).run()
     }
 
   /** What Spark takes by itself, in the order in which it tries. */
@@ -84,10 +92,5 @@ private[cleancut] object FileManagers {
     catch {
       case _: UnsupportedFileSystemException =>
         new FileSystemBasedCheckpointFileManager(path, hadoopConf)
-    }
-
-  private def settingsIn(hadoopConf: Configuration): Map[String, String] =
-    hadoopConf.getPropsWithPrefix(Keys.Prefix).asScala.toMap.map { case (name, value) =>
-      (Keys.Prefix + name) -> value
     }
 }

@@ -7,7 +7,6 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import io.cleancut.Clock
-import io.cleancut.error.Errors
 import io.cleancut.objects._
 
 /**
@@ -19,85 +18,61 @@ import io.cleancut.objects._
  *
  * @param root
  *   what this manager was made for, in the bucket of `store`
- * @param probe
- *   refuses a store that would not keep what it was given
+ * @param prepare
+ *   what a query's start does once on the driver, before it writes anything
  */
 private[cleancut] class ObjectFileManager(
     root: Path,
     store: ObjectStore,
-    probe: () => Unit,
+    prepare: () => Unit,
     clock: Clock
 ) extends CheckpointFileManager {
+  private val paths = new ObjectPaths(root)
 
   override def createAtomic(
       path: Path,
       overwriteIfPossible: Boolean
   ): CheckpointFileManager.CancellableFSDataOutputStream =
     new ObjectFile(
-      new ObjectOutput(store, key(path), overwriteIfPossible, path, clock, written(path, _))
+      new ObjectOutput(store, paths.key(path), overwriteIfPossible, path, clock, written(path, _))
     )
 
   /** Called when a file that is small enough for one request has appeared. */
   protected def written(path: Path, bytes: Array[Byte]): Unit = ()
 
   override def open(path: Path): FSDataInputStream =
-    new FSDataInputStream(ObjectInput.open(store, key(path)).getOrElse {
+    new FSDataInputStream(ObjectInput.open(store, paths.key(path)).getOrElse {
       throw new FileNotFoundException(s"$path does not exist")
     })
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
-    val prefix = prefixOf(path)
-    val (deep, flat) = store
-      .list(prefix)
-      .map(info => info.key.name.substring(prefix.name.length) -> info)
-      .partition(_._1.contains('/'))
-    val files = flat.map { case (name, info) => file(new Path(path, name), info) }
-    val directories = deep.map(_._1.takeWhile(_ != '/')).toSet.map { (name: String) =>
-      new FileStatus(0L, true, 0, 0L, 0L, new Path(path, name))
+    val found = store.listLevel(paths.prefix(path)).collect {
+      case Listed.Here(info)   => ObjectPaths.file(new Path(path, info.key.lastSegment), info)
+      case below: Listed.Below => ObjectPaths.directory(new Path(path, below.prefix.lastSegment))
     }
-    (files ++ directories).filter(status => filter.accept(status.getPath)).toArray
+    found.filter(status => filter.accept(status.getPath)).toArray
   }
 
   override def mkdirs(path: Path): Unit = ()
 
   override def exists(path: Path): Boolean =
-    store.head(key(path)).isDefined || store.list(prefixOf(path)).hasNext
+    store.head(paths.key(path)).isDefined || store.list(paths.prefix(path)).hasNext
 
   /**
    * Deletes an object; of directories only the one that this manager was made for, with all that is
    * below it. Spark deletes no others, and to look for them would cost more than to delete.
    */
   override def delete(path: Path): Unit = {
-    val below = if (path == root) store.list(prefixOf(path)).map(_.key).toSeq else Nil
-    store.delete(key(path) +: below)
+    val below = if (path == root) store.list(paths.prefix(path)).map(_.key).toSeq else Nil
+    store.delete(paths.key(path) +: below)
   }
 
   override def isLocal: Boolean = false
 
-  /** Also finds out, once for each start of a query, whether the store will do. */
+  /** Spark calls it once for each start of a query. */
   override def createCheckpointDirectory(): Path = {
-    probe()
+    prepare()
     root
-  }
-
-  private def file(path: Path, info: ObjectInfo) =
-    new FileStatus(info.sizeBytes, false, 1, info.sizeBytes, info.modifiedMs, path)
-
-  private def key(path: Path): ObjectKey = {
-    val name = nameOf(path)
-    if (!ObjectKey.isKey(name))
-      throw Errors.objectLocationInvalid(path.toString, s"'$name' cannot be the name of an object")
-    ObjectKey(name)
-  }
-
-  private def prefixOf(path: Path): ObjectPrefix = ObjectPrefix(s"${key(path).name}/")
-
-  private def nameOf(path: Path): String = {
-    val uri = path.toUri
-    // Spark asks with the path that it got, or with one relative to nothing.
-    val isHere = uri.getScheme == null || uri.getAuthority == root.toUri.getAuthority
-    if (!isHere) throw Errors.objectLocationInvalid(path.toString, s"it is not in $root's bucket")
-    uri.getPath.stripPrefix("/")
   }
 }
 

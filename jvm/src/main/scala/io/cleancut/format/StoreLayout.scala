@@ -16,9 +16,12 @@ object StoreLayout {
   private val Temporary = """\.(\d{20})-[0-9a-f]{32}\.(?:delta|base)\..*tmp""".r
   private val Name = """(\d{20})-([0-9a-f]{32})\.(delta|base)""".r
 
+  /** `stores/<operator>`, which has a directory for each partition. */
+  def operatorDirectory(operator: Long): String = s"stores/$operator"
+
   /** `stores/<operator>/<partition>/<store>`. */
   def storeDirectory(store: StoreId): String =
-    s"stores/${store.operator}/${store.partition}/${escape(store.name)}"
+    s"${operatorDirectory(store.operator)}/${store.partition}/${escape(store.name)}"
 
   def objectName(version: StateVersion, kind: FrameKind): String =
     s"${padded(version.number)}-${version.id}.${kind.extension}"

@@ -17,6 +17,10 @@ final case class BucketPath(bucket: String, prefix: String) {
   def keyOf(fullName: String): Option[ObjectKey] =
     Some(fullName.stripPrefix(prefix)).filter(ObjectKey.isKey).map(ObjectKey(_))
 
+  /** The same for a prefix, which ends with `/`. */
+  def prefixOf(fullName: String): Option[ObjectPrefix] =
+    Some(fullName.stripPrefix(prefix)).filter(ObjectPrefix.isPrefix).map(ObjectPrefix(_))
+
   override def toString: String = s"s3://$bucket/$prefix".stripSuffix("/")
 }
 

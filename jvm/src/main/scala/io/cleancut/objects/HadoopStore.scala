@@ -130,19 +130,31 @@ final class HadoopStore private (
     below(prefix.name.stripSuffix("/"))
 
   /** One directory is a page. */
-  private def below(directory: String): Iterator[ObjectInfo] = {
+  private def below(directory: String): Iterator[ObjectInfo] =
+    children(directory).flatMap { case (name, status) =>
+      if (!ObjectKey.isKey(name)) Iterator.empty
+      else if (status.isDirectory) below(name)
+      else Iterator.single(info(ObjectKey(name), status))
+    }
+
+  override def listLevel(prefix: ObjectPrefix): Iterator[Listed] =
+    children(prefix.name.stripSuffix("/")).flatMap {
+      case (name, status) if ObjectKey.isKey(name) =>
+        if (status.isDirectory) Some(Listed.Below(ObjectPrefix(s"$name/")))
+        else Some(Listed.Here(info(ObjectKey(name), status)))
+      case (_, status) if status.getPath.getName.startsWith(".") => None
+      case (name, _)                                             => Some(Listed.Foreign(name))
+    }
+
+  /** With their names below the root. */
+  private def children(directory: String): Iterator[(String, FileStatus)] = {
     val found = request(RequestKind.ListPage, s"$directory/") {
       try files.listStatus(if (directory.isEmpty) root else new Path(root, directory))
       catch { case _: FileNotFoundException => Array.empty[FileStatus] }
     }
-    found.iterator.flatMap { status =>
-      val name =
-        if (directory.isEmpty) status.getPath.getName
-        else
-          s"$directory/${status.getPath.getName}"
-      if (!ObjectKey.isKey(name)) Iterator.empty
-      else if (status.isDirectory) below(name)
-      else Iterator.single(info(ObjectKey(name), status))
+    found.iterator.map { status =>
+      val name = status.getPath.getName
+      (if (directory.isEmpty) name else s"$directory/$name") -> status
     }
   }
 
@@ -160,6 +172,18 @@ final class HadoopStore private (
       val pending = pendingPath(key)
       new HadoopUpload(this, key, HadoopUpload.Pending(pending, createPending(pending)), sizes)
     }
+  }
+
+  override def dropUnfinished(beforeMs: Long): Int = {
+    val pending = request(RequestKind.ListUploads, HadoopStore.PendingName) {
+      try files.listStatus(pendingDirectory)
+      catch { case _: FileNotFoundException => Array.empty[FileStatus] }
+    }
+    val old = pending.filter(_.getModificationTime < beforeMs)
+    old.foreach { status =>
+      request(RequestKind.UploadAbort, status.getPath.getName)(deletePending(status.getPath))
+    }
+    old.length
   }
 
   /** Hadoop shares its file systems, so there is nothing of ours to close. */

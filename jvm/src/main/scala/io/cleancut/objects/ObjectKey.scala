@@ -7,6 +7,9 @@ package io.cleancut.objects
  */
 final case class ObjectKey(name: String) {
   require(ObjectKey.isKey(name), s"not the name of an object: '$name'")
+
+  def lastSegment: String = name.split('/').last
+
   override def toString: String = name
 }
 
@@ -23,6 +26,10 @@ object ObjectKey {
 /** Where a listing begins: all of the store, or what lies below a name that ends with `/`. */
 final case class ObjectPrefix(name: String) {
   require(ObjectPrefix.isPrefix(name), s"not a prefix that ends with '/': '$name'")
+
+  /** Empty for all of the store. */
+  def lastSegment: String = name.split('/').last
+
   override def toString: String = name
 }
 

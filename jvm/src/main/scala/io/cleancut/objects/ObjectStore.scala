@@ -66,6 +66,12 @@ trait ObjectStore extends AutoCloseable {
    */
   def list(prefix: ObjectPrefix): Iterator[ObjectInfo]
 
+  /**
+   * What lies directly below a prefix. It costs the pages that so much takes, however much lies
+   * deeper. Fetched and as sure as that of [[list]].
+   */
+  def listLevel(prefix: ObjectPrefix): Iterator[Listed]
+
   /** Deletes what exists of these. */
   def delete(keys: Seq[ObjectKey]): Unit
 
@@ -78,6 +84,19 @@ trait ObjectStore extends AutoCloseable {
    *   the size of every part but the last, at least [[MultipartUpload.MinPartBytes]]
    */
   def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload
+
+  /**
+   * Drops what writers have begun and neither finished nor dropped: uploads, and whatever else the
+   * store keeps of an object that never appeared. It cannot tell who is dead from who is slow;
+   * `beforeMs` has to.
+   *
+   * @param beforeMs
+   *   only what was begun before this time, by the store's clock, in milliseconds since 1970-01-01
+   *   UTC
+   * @return
+   *   how many objects that never appeared were dropped
+   */
+  def dropUnfinished(beforeMs: Long): Int
 
   /** The requests of this store since it was opened. */
   def counts: RequestCounts

@@ -31,6 +31,7 @@ object RequestKind {
   case object UploadPart extends RequestKind("uploadPart", Billing.ClassA)
   case object UploadComplete extends RequestKind("uploadComplete", Billing.ClassA)
   case object UploadAbort extends RequestKind("uploadAbort", Billing.Free)
+  case object ListUploads extends RequestKind("listUploads", Billing.ClassA)
 
   val values: Seq[RequestKind] = Seq(
     Put,
@@ -43,6 +44,7 @@ object RequestKind {
     UploadStart,
     UploadPart,
     UploadComplete,
-    UploadAbort
+    UploadAbort,
+    ListUploads
   )
 }

@@ -29,6 +29,16 @@ final class RootedStore(under: ObjectStore, prefix: String) extends ObjectStore 
   override def list(below: ObjectPrefix): Iterator[ObjectInfo] =
     under.list(ObjectPrefix(prefix + below.name)).map(relative)
 
+  override def listLevel(below: ObjectPrefix): Iterator[Listed] =
+    under.listLevel(ObjectPrefix(prefix + below.name)).map {
+      case Listed.Here(info)    => Listed.Here(relative(info))
+      case Listed.Below(deeper) => Listed.Below(ObjectPrefix(deeper.name.stripPrefix(prefix)))
+      case Listed.Foreign(name) => Listed.Foreign(name.stripPrefix(prefix))
+    }
+
+  /** Of the whole store: what was begun where is not known. */
+  override def dropUnfinished(beforeMs: Long): Int = under.dropUnfinished(beforeMs)
+
   override def delete(keys: Seq[ObjectKey]): Unit = under.delete(keys.map(full))
 
   override def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload =

@@ -15,6 +15,7 @@ private[objects] object S3Failures {
   val NotFound = 404
   val PreconditionFailed = 412
   val RangeNotSatisfiable = 416
+  private val NotImplemented = 501
 
   /**
    * Codes with a status of the client's fault that pass nonetheless: a race that the store could
@@ -49,7 +50,8 @@ private[objects] object S3Failures {
   private def judgeAnswer(e: AwsServiceException): Verdict = {
     val code = Option(e.awsErrorDetails).flatMap(details => Option(details.errorCode)).getOrElse("")
     // 200: S3 answers a completion early, and may have to put an error into the body.
-    val passes = e.statusCode >= 500 || e.statusCode == 200 ||
+    val isServers = e.statusCode >= 500 && e.statusCode != NotImplemented
+    val passes = isServers || e.statusCode == 200 ||
       PassingStatuses(e.statusCode) || PassingCodes(code)
     if (passes) Verdict.Retry(retryAfterMs(e))
     else Verdict.Refuse(s"$code (${e.statusCode}): ${message(e)}")

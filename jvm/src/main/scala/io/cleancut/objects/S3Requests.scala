@@ -60,16 +60,24 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
       .overrideConfiguration(until(attempt))
       .build()
 
-  def list(
-      prefix: ObjectPrefix,
-      continuation: Option[String],
-      attempt: Attempt
-  ): ListObjectsV2Request =
+  def list(page: ListPage, attempt: Attempt): ListObjectsV2Request =
     ListObjectsV2Request
       .builder()
       .bucket(where.bucket)
-      .prefix(where.fullName(prefix))
-      .continuationToken(continuation.orNull)
+      .prefix(where.fullName(page.prefix))
+      .delimiter(if (page.isOneLevel) "/" else null)
+      .continuationToken(page.continuation.orNull)
+      .overrideConfiguration(until(attempt))
+      .build()
+
+  /** @param from where the page before it ended: a name in the bucket and the id of an upload */
+  def listUploads(from: Option[(String, String)], attempt: Attempt): ListMultipartUploadsRequest =
+    ListMultipartUploadsRequest
+      .builder()
+      .bucket(where.bucket)
+      .prefix(where.prefix)
+      .keyMarker(from.map(_._1).orNull)
+      .uploadIdMarker(from.map(_._2).orNull)
       .overrideConfiguration(until(attempt))
       .build()
 
@@ -132,17 +140,28 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
       .overrideConfiguration(until(attempt))
       .build()
 
-  def uploadAbort(id: S3Upload.Id, attempt: Attempt): AbortMultipartUploadRequest =
+  def uploadAbort(
+      key: ObjectKey,
+      uploadId: String,
+      attempt: Attempt
+  ): AbortMultipartUploadRequest =
     AbortMultipartUploadRequest
       .builder()
       .bucket(where.bucket)
-      .key(where.fullName(id.key))
-      .uploadId(id.uploadId)
+      .key(where.fullName(key))
+      .uploadId(uploadId)
       .overrideConfiguration(until(attempt))
       .build()
 }
 
 private[objects] object S3Requests {
+
+  /** @param continuation where the page before it ended */
+  final case class ListPage(
+      prefix: ObjectPrefix,
+      isOneLevel: Boolean,
+      continuation: Option[String] = None
+  )
 
   /** The name of the user metadata that holds a [[WriterToken]]. */
   val TokenName = "cleancut-writer"

@@ -11,9 +11,11 @@ import software.amazon.awssdk.services.s3.S3Client
 import software.amazon.awssdk.services.s3.model.{
   GetObjectResponse,
   HeadObjectResponse,
+  ListMultipartUploadsResponse,
   ListObjectsV2Response,
   NoSuchKeyException,
-  S3Exception
+  S3Exception,
+  S3Object
 }
 
 import io.cleancut.Clock
@@ -127,25 +129,40 @@ final class S3Store(
     }
 
   override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] =
-    Iterator
-      .unfold(Option(Option.empty[String])) {
-        _.map { continuation =>
-          val page = listPage(prefix, continuation)
-          val isLast = !page.isTruncated
-          (page.contents.asScala, if (isLast) None else Some(Some(page.nextContinuationToken)))
-        }
-      }
-      .flatten
+    pages(S3Requests.ListPage(prefix, isOneLevel = false))
+      .flatMap(_.contents.asScala)
       // What has no key of ours was put there by others, and is none of our business.
-      .flatMap { found =>
+      .flatMap(found => where.keyOf(found.key).map(info(_, found)))
+
+  override def listLevel(prefix: ObjectPrefix): Iterator[Listed] =
+    pages(S3Requests.ListPage(prefix, isOneLevel = true)).flatMap { page =>
+      // Consoles make an object of the prefix itself to show a directory that is empty.
+      val objects = page.contents.asScala.filter(_.key != where.fullName(prefix)).map { found =>
         where
           .keyOf(found.key)
-          .map(ObjectInfo(_, found.size, found.lastModified.toEpochMilli))
+          .fold[Listed](foreign(found.key))(key => Listed.Here(info(key, found)))
       }
+      val prefixes = page.commonPrefixes.asScala.map { found =>
+        where.prefixOf(found.prefix).fold[Listed](foreign(found.prefix))(Listed.Below(_))
+      }
+      objects ++ prefixes
+    }
 
-  private def listPage(prefix: ObjectPrefix, continuation: Option[String]): ListObjectsV2Response =
-    loop(RequestKind.ListPage, s"$location/$prefix") { attempt =>
-      client.listObjectsV2(requests.list(prefix, continuation, attempt))
+  private def info(key: ObjectKey, found: S3Object): ObjectInfo =
+    ObjectInfo(key, found.size, found.lastModified.toEpochMilli)
+
+  private def foreign(fullName: String): Listed = Listed.Foreign(fullName.stripPrefix(where.prefix))
+
+  private def pages(first: S3Requests.ListPage): Iterator[ListObjectsV2Response] =
+    Iterator.unfold(Option(first)) {
+      _.map { page =>
+        val found = loop(RequestKind.ListPage, s"$location/${page.prefix}") { attempt =>
+          client.listObjectsV2(requests.list(page, attempt))
+        }
+        val isLast = !found.isTruncated
+        found -> (if (isLast) None
+                  else Some(page.copy(continuation = Some(found.nextContinuationToken))))
+      }
     }
 
   override def delete(keys: Seq[ObjectKey]): Unit =
@@ -163,6 +180,40 @@ final class S3Store(
     }
     new S3Upload(this, client, loop, counter, requests, S3Upload.Id(key, id, token), sizes)
   }
+
+  private[objects] def abort(key: ObjectKey, uploadId: String): Unit =
+    loop(RequestKind.UploadAbort, target(key)) { attempt =>
+      try {
+        client.abortMultipartUpload(requests.uploadAbort(key, uploadId, attempt))
+        ()
+      } catch {
+        // It was complete, or somebody else has aborted it.
+        case e: S3Exception if e.statusCode == S3Failures.NotFound => ()
+      }
+    }
+
+  override def dropUnfinished(beforeMs: Long): Int = {
+    val old = for {
+      page <- uploadPages
+      upload <- page.uploads.asScala
+      // Whatever the store made of the prefix that it was asked for.
+      if upload.key.startsWith(where.prefix) && upload.initiated.toEpochMilli < beforeMs
+      key <- where.keyOf(upload.key)
+    } yield key -> upload.uploadId
+    old.map { case (key, uploadId) => abort(key, uploadId) }.size
+  }
+
+  private def uploadPages: Iterator[ListMultipartUploadsResponse] =
+    Iterator.unfold(Option(Option.empty[(String, String)])) {
+      _.map { from =>
+        val found = loop(RequestKind.ListUploads, location) { attempt =>
+          client.listMultipartUploads(requests.listUploads(from, attempt))
+        }
+        val isLast = !found.isTruncated
+        found -> (if (isLast) None
+                  else Some(Some(found.nextKeyMarker -> found.nextUploadIdMarker)))
+      }
+    }
 
   override def close(): Unit = if (isClosed.compareAndSet(false, true)) client.close()
 

@@ -62,15 +62,7 @@ final private[objects] class S3Upload(
       id.token.text == found.metadata.get(S3Requests.TokenName)
     }
 
-  override def abort(): Unit = if (!synchronized(isComplete))
-    loop(RequestKind.UploadAbort, target) { attempt =>
-      try {
-        client.abortMultipartUpload(requests.uploadAbort(id, attempt))
-        ()
-      } catch {
-        case e: S3Exception if e.statusCode == S3Failures.NotFound => ()
-      }
-    }
+  override def abort(): Unit = if (!synchronized(isComplete)) store.abort(id.key, id.uploadId)
 }
 
 private[objects] object S3Upload {

@@ -14,10 +14,11 @@ import io.cleancut.error.Errors
  * that keeps the framing of an upload as content, one that ignores the condition of a create or the
  * range of a read, a listing that lags.
  *
- * It costs eleven requests, and leaves nothing behind unless the store fails in the middle.
+ * It costs eleven requests, and leaves nothing behind unless the store or its own process fails in
+ * the middle.
  */
 final class WriteProbe(store: ObjectStore, clock: Clock) {
-  private val directory = s"probe-${WriterToken.fresh(clock)}"
+  private val directory = s"${WriteProbe.Directory}${WriterToken.fresh(clock)}"
   private val plain = ObjectKey(s"$directory/plain")
   private val exclusive = ObjectKey(s"$directory/exclusive")
 
@@ -101,8 +102,26 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
     s"Use a store with strong consistency; ${Keys.Endpoint.name} says which store is asked."
 }
 
-private object WriteProbe {
+object WriteProbe {
+  private val Directory = "probe-"
 
   /** More than one chunk of an SDK that frames uploads. */
   private val BodyBytes = 150000
+
+  /**
+   * Deletes what probes that came to no end have left in a store.
+   *
+   * @param beforeMs
+   *   only what is older, by the store's clock, in milliseconds since 1970-01-01 UTC
+   * @return
+   *   how many objects
+   */
+  def dropLeftBehind(store: ObjectStore, beforeMs: Long): Int = {
+    val left = store.listLevel(ObjectPrefix.All).collect {
+      case Listed.Below(prefix) if prefix.name.startsWith(Directory) => store.list(prefix)
+    }
+    val old = left.flatten.filter(_.modifiedMs < beforeMs).map(_.key).toSeq
+    if (old.nonEmpty) store.delete(old)
+    old.size
+  }
 }

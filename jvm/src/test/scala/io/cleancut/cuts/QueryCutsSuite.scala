@@ -186,7 +186,7 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     val last = archive.read(59).get
     assert(last.stores.forall(s => s.frames.head._1 == FrameKind.Base && s.frames.size <= 8))
     val before = archive.segments().size
-    val swept = new CutSweep(archive).run(oldest = 56)
+    val swept = new CutSweep(archive, QueryLedger.BaseMargin).run(oldest = 56)
     assert(archive.epochs() == (56L to 59L))
     assert(swept.segments > 20 && archive.segments().size == before - swept.segments)
     for (e <- archive.epochs(); name <- archive.read(e).get.segments)
@@ -206,12 +206,16 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
       submit(cuts, "r1", SealedFrame(name, QueryLedger.Maintenance, "base".getBytes))
     }
     for (e <- 60L until 90L) epoch(cuts, "r1", e)
-    assert(new CutSweep(archive).run(oldest = 88).segments > 40)
+    assert(new CutSweep(archive, QueryLedger.BaseMargin).run(oldest = 88).segments > 40)
     val pinned = archive.pinned()("before-upgrade")
     assert(pinned.epoch == 5 && pinned.segments.nonEmpty)
     assert(pinned.segments.forall(name => store.head(ObjectKey(name)).isDefined))
     assert(cuts.unpin("before-upgrade") && !cuts.unpin("before-upgrade"))
-    assert(new CutSweep(archive).run(oldest = 88).segments == pinned.segments.size)
+    assert(
+      new CutSweep(archive, QueryLedger.BaseMargin)
+        .run(oldest = 88)
+        .segments == pinned.segments.size
+    )
   }
 
   test("the status tells the run, the last epoch and how far the next one is") {

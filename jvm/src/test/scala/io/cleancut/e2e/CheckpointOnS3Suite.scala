@@ -6,14 +6,20 @@ import java.sql.Timestamp
 import scala.collection.mutable
 import scala.util.{Random, Try}
 
+import org.apache.hadoop.fs.RawLocalFileSystem
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.functions.{count, max, sum}
 import org.apache.spark.sql.streaming.Trigger
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider, Clock}
+import io.cleancut.{
+  CleancutCheckpointFileManager,
+  CleancutExtensions,
+  CleancutStateStoreProvider,
+  Clock
+}
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.FrameKind
 import io.cleancut.objects.{ObjectPrefix, S3TestStore}
@@ -34,7 +40,11 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
 
   override protected def afterAll(): Unit = server.close()
 
-  private def session(format: Int = 1): SparkSession = SparkSession
+  private def session(
+      change: SparkSession.Builder => SparkSession.Builder = identity
+  ): SparkSession = change(builder).getOrCreate()
+
+  private def builder: SparkSession.Builder = SparkSession
     .builder()
     .master("local-cluster[2,1,1024]")
     .config("spark.driver.host", "127.0.0.1")
@@ -45,21 +55,21 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     .config("spark.sql.session.timeZone", "UTC")
     .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
     .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
+    .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
     .config(s"$State.minDeltasForSnapshot", "2")
     .config(s"$State.maintenanceInterval", "500ms")
     .config("spark.sql.streaming.minBatchesToRetain", "3")
     .config(s"$State.cleancut.endpoint", server.endpoint)
     .config(s"$State.cleancut.region", "us-east-1")
     .config(s"$State.cleancut.pathStyle", "true")
-    .config(s"$State.checkpointFormatVersion", format.toString)
-    .getOrCreate()
 
   /** One run, which begins with what the bucket holds and ends when all files are taken. */
   private def run(
       location: String,
       found: mutable.Map[String, String]
   )(query: DataFrame => DataFrame): Long = {
-    val spark = session()
+    // With checkpoint ids, which Spark's entry of the commit log names.
+    val spark = session(_.config(s"$State.checkpointFormatVersion", "2"))
     try {
       val input = spark.readStream
         .schema(Schema)
@@ -80,22 +90,15 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   }
 
   test("a query goes on in another cluster with the bucket as the only survivor") {
-    val location = s"s3://${S3ProxyServer.Bucket}/queries/totals"
     val found = mutable.Map.empty[String, String]
     val last = for (files <- Seq(0 until 3, 3 until 4, 4 until 7)) yield {
       files.foreach(write(events, _))
-      run(location, found)(_.groupBy("key").agg(count("*"), sum("value"), max("ts")))
+      run(Location, found)(_.groupBy("key").agg(count("*"), sum("value"), max("ts")))
     }
     assert(last == last.distinct.sorted, "a run began anew")
     val spark = session()
     try {
-      val batch = spark.read.schema(Schema).json(events.toString)
-      val expected = batch
-        .groupBy("key")
-        .agg(count("*"), sum("value"), max("ts"))
-        .collect()
-        .map(row => row.get(0).toString -> row.toString)
-        .toMap
+      val expected = totals(spark).map(row => row.get(0).toString -> row.toString).toMap
       assert(found.toMap == expected)
       assert(expected.size > 20)
     } finally spark.stop()
@@ -170,6 +173,36 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     } finally spark.stop()
   }
 
+  test("Spark's own reader finds the state there, from a session that never ran the query") {
+    val spark = session()
+    try {
+      val stores = spark.read.format("state-metadata").load(Location).collect()
+      assert(stores.map(_.getAs[String]("stateStoreName")).toSeq == Seq("default"))
+      assert(stores.map(_.getAs[Int]("numPartitions")).toSeq == Seq(3))
+      val state = spark.read.format("statestore").load(Location)
+      val rows = state.select("key.key", "value.*", "partition_id").collect()
+      assert(rows.map(_.getAs[Int]("partition_id")).toSet == Set(0, 1, 2))
+      def comparable(row: Row, columns: Int) = row.toSeq.take(columns).map(_.toString)
+      assert(rows.map(comparable(_, 4)).toSet == totals(spark).map(comparable(_, 4)).toSet)
+      info(s"${rows.length} rows of state in ${rows.map(_.getInt(4)).toSet.size} partitions")
+    } finally spark.stop()
+  }
+
+  test("a cluster's own file system for the scheme stays where it is") {
+    val spark = session(_.config("spark.hadoop.fs.s3.impl", classOf[RawLocalFileSystem].getName))
+    try {
+      val conf = spark.sparkContext.hadoopConfiguration
+      assert(conf.get("fs.s3.impl") == classOf[RawLocalFileSystem].getName)
+    } finally spark.stop()
+  }
+
+  private def totals(spark: SparkSession): Array[Row] = spark.read
+    .schema(Schema)
+    .json(events.toString)
+    .groupBy("key")
+    .agg(count("*"), sum("value"), max("ts"))
+    .collect()
+
   test("old entries of the logs are deleted") {
     val kept = list("queries/totals/").filter(_.startsWith("offsets/"))
     assert(kept.nonEmpty && kept.size < 7, kept)
@@ -185,6 +218,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
 object CheckpointOnS3Suite {
   private val State = "spark.sql.streaming.stateStore"
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+  private val Location = s"s3://${S3ProxyServer.Bucket}/queries/totals"
   private val Schema = "key long, ts timestamp, value long"
   private val Credentials =
     s"-Daws.accessKeyId=${S3ProxyServer.AccessKey} -Daws.secretAccessKey=${S3ProxyServer.SecretKey}"

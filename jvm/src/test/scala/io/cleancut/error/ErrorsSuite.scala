@@ -17,6 +17,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.epochIncomplete("s3://b/q", 7L, "0/3/default"),
     Errors.fenced("s3://b/q", 7L, "app-1 on host-2"),
     Errors.confInvalid(Seq("a must be b.", "c is not a key.")),
+    Errors.fileSystemReadOnly("create", "s3://b/q/x"),
     Errors.formatUnknown("file:/ckpt/format.json", "9", "1"),
     Errors.frameDamaged("file:/ckpt/7-ab.delta", 0L, 3, "default", 7L, "trailer missing"),
     Errors.frameMisplaced("file:/ckpt/7-ab.delta", "partition 3", "partition 4"),

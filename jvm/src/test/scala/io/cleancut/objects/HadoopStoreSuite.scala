@@ -60,6 +60,16 @@ class HadoopStoreSuite extends ObjectStoreContract {
     assert(store.list(ObjectPrefix.All).size == 1)
   }
 
+  test("a listing of one level shows no pending files, and says what has no name of ours") {
+    store.put(ObjectKey("a/b"), bytes("x"))
+    Files.writeString(directory.resolve("a/with space"), "x")
+    Files.writeString(directory.resolve("a/.hidden"), "x")
+    def level(prefix: String) = store.listLevel(ObjectPrefix(prefix)).toSet
+    assert(level("") == Set(Listed.Below(ObjectPrefix("a/"))))
+    val found = level("a/")
+    assert(found.size == 2 && found(Listed.Foreign("a/with space")))
+  }
+
   test("an object below an object is refused as such") {
     assert(store.head(ObjectKey("a/b/c")).isEmpty && store.get(ObjectKey("a/b/c")).isEmpty)
     store.put(ObjectKey("a/b"), bytes("x"))

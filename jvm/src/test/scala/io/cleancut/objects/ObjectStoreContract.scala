@@ -23,6 +23,9 @@ abstract class ObjectStoreContract
   /** Whether the store tells whose an object is. */
   protected def keepsTokens: Boolean
 
+  /** Whether the store says which uploads were begun and never completed. */
+  protected def tellsUploads: Boolean = true
+
   protected var store: ObjectStore = _
 
   override protected def beforeEach(): Unit = store = openEmpty()
@@ -176,6 +179,24 @@ abstract class ObjectStoreContract
     assert(info.sizeBytes == 1 && info.modifiedMs > 0)
   }
 
+  private def level(prefix: String): Set[Listed] = store.listLevel(ObjectPrefix(prefix)).toSet
+
+  private def names(found: Set[Listed]): Set[String] = found.map {
+    case Listed.Here(info)    => info.key.name
+    case Listed.Below(prefix) => prefix.name
+    case Listed.Foreign(name) => s"foreign $name"
+  }
+
+  test("a listing of one level has each name that something lies below once") {
+    Seq("a", "b/1", "b/2", "b/c/3", "b/c/d/4", "bb/5").foreach(put(_, "x"))
+    assert(names(level("")) == Set("a", "b/", "bb/"))
+    assert(names(level("b/")) == Set("b/1", "b/2", "b/c/"))
+    assert(names(level("b/c/")) == Set("b/c/3", "b/c/d/"))
+    assert(level("c/").isEmpty)
+    val one = level("bb/").collect { case Listed.Here(info) => info }
+    assert(one.map(_.sizeBytes) == Set(1L) && one.forall(_.modifiedMs > 0))
+  }
+
   test("a name may hold every character that keys allow") {
     val name = "state=0/_meta-data/v1.2_a=B.cut"
     put(name, "x")
@@ -226,6 +247,35 @@ abstract class ObjectStoreContract
     intercept[IllegalArgumentException](upload.complete())
     upload.abort()
     assert(listed("") == Nil)
+  }
+
+  test("what a writer left unfinished is dropped by its age, and nothing else is") {
+    assume(tellsUploads, "this store does not list uploads")
+    val part = new Array[Byte](MultipartUpload.MinPartBytes)
+    val finished = store.upload(ObjectKey("a"), part.length, fresh())
+    finished.part(1, part)
+    finished.complete()
+    val left = Seq("b", "b/c/d").map { name =>
+      val upload = store.upload(ObjectKey(name), part.length, fresh())
+      upload.part(1, part)
+      upload
+    }
+    val nowMs = Clock.System.wallMs()
+    assert(store.dropUnfinished(nowMs - 24 * 3600 * 1000) == 0)
+    assert(store.dropUnfinished(nowMs + 3600 * 1000) == left.size)
+    assert(store.dropUnfinished(nowMs + 3600 * 1000) == 0)
+    assert(listed("") == Seq("a"))
+    left.foreach(upload => intercept[Exception](upload.complete()))
+    assert(listed("") == Seq("a"))
+  }
+
+  test("the objects of a probe that came to no end are dropped by their age") {
+    Seq("a", "probe-0f/plain", "probe-0f/exclusive", "probes/1", "b/probe-1/plain")
+      .foreach(put(_, "x"))
+    val nowMs = Clock.System.wallMs()
+    assert(WriteProbe.dropLeftBehind(store, nowMs - 24 * 3600 * 1000) == 0)
+    assert(WriteProbe.dropLeftBehind(store, nowMs + 3600 * 1000) == 2)
+    assert(listed("") == Seq("a", "b/probe-1/plain", "probes/1"))
   }
 
   test("requests and bytes are counted by kind") {

@@ -9,6 +9,7 @@ import software.amazon.awssdk.services.s3.S3Client
 import software.amazon.awssdk.services.s3.model.PutObjectRequest
 
 import io.cleancut.Clock
+import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{FaultProxy, R2Simulator}
 
 /**
@@ -33,6 +34,9 @@ class R2SimulatorSuite extends ObjectStoreContract {
 
   override protected def keepsTokens: Boolean = true
 
+  // R2 does; its simulator answers 501.
+  override protected def tellsUploads: Boolean = false
+
   override protected def openEmpty(): ObjectStore = {
     proxy.reset()
     S3TestStore.open(endpoint, location(opened.incrementAndGet()), Dialect.R2)
@@ -50,6 +54,12 @@ class R2SimulatorSuite extends ObjectStoreContract {
       assert(!request.header("Content-Encoding").exists(_.contains("aws-chunked")))
       assert(request.header("Expect").isEmpty)
     }
+  }
+
+  test("a listing of uploads, which the simulator has not, is refused at once") {
+    val thrown = intercept[CleancutException](store.dropUnfinished(0L))
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
+    assert(store.counts(RequestKind.ListUploads) == KindCounts(1, 0, 1))
   }
 
   // What the setting guards against: without it the simulator answers 200 and corrupts. A release

@@ -200,6 +200,12 @@ class S3FaultsSuite extends AnyFunSuite with BeforeAndAfterAll with BeforeAndAft
     assert(store.counts(RequestKind.Put) == KindCounts(1, 0, 1))
   }
 
+  test("what a store has not is not asked for again, though it is the server's fault") {
+    val harm = proxy.harm(Fault.Answer(501, "NotImplemented"), times = 5)(_ => true)
+    val thrown = intercept[CleancutException](store.dropUnfinished(0L))
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED" && harm.strikes == 1)
+  }
+
   test("an interrupt ends the wait between attempts") {
     proxy.harm(Fault.Answer(503, "SlowDown"), times = Int.MaxValue)(_ => true)
     val caller = Thread.currentThread()

@@ -1,0 +1,43 @@
+package io.cleancut.files
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+import io.cleancut.error.Errors
+import io.cleancut.objects.{ObjectInfo, ObjectKey, ObjectPrefix}
+
+/**
+ * Hadoop's paths as the names of objects, and objects in Hadoop's words.
+ *
+ * @param root
+ *   a path in the bucket
+ */
+final private[files] class ObjectPaths(root: Path) {
+
+  /** @throws io.cleancut.error.CleancutException CLEANCUT_OBJECT_LOCATION_INVALID */
+  def key(path: Path): ObjectKey = {
+    val name = nameOf(path)
+    if (!ObjectKey.isKey(name))
+      throw Errors.objectLocationInvalid(path.toString, s"'$name' cannot be the name of an object")
+    ObjectKey(name)
+  }
+
+  /** What lies below a path. */
+  def prefix(path: Path): ObjectPrefix =
+    if (nameOf(path).isEmpty) ObjectPrefix.All else ObjectPrefix(s"${key(path).name}/")
+
+  private def nameOf(path: Path): String = {
+    val uri = path.toUri
+    // Spark asks with the path that it got, or with one relative to nothing.
+    val isHere = uri.getScheme == null || uri.getAuthority == root.toUri.getAuthority
+    if (!isHere) throw Errors.objectLocationInvalid(path.toString, s"it is not in $root's bucket")
+    uri.getPath.stripPrefix("/")
+  }
+}
+
+private[files] object ObjectPaths {
+
+  def file(path: Path, info: ObjectInfo): FileStatus =
+    new FileStatus(info.sizeBytes, false, 1, info.sizeBytes, info.modifiedMs, path)
+
+  def directory(path: Path): FileStatus = new FileStatus(0L, true, 0, 0L, 0L, path)
+}

@@ -1,0 +1,86 @@
+package io.cleancut.files
+
+import java.util.concurrent.TimeUnit
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.conf.Keys
+import io.cleancut.objects._
+import io.cleancut.testkit.{Fault, FaultProxy, HttpMessage, S3ProxyServer}
+import io.cleancut.{CleancutCheckpointFileManager, Clock}
+
+/** What is left of processes that were killed goes at a later start of the query. */
+class SweepSuite extends AnyFunSuite with BeforeAndAfterAll {
+  private var server: S3ProxyServer = _
+  private var proxy: FaultProxy = _
+  private var store: ObjectStore = _
+  private val location = s"s3://${S3ProxyServer.Bucket}/swept/q"
+
+  override protected def beforeAll(): Unit = {
+    server = S3ProxyServer.start()
+    proxy = new FaultProxy(server.port)
+    store = S3TestStore.open(proxy.endpoint, location)
+  }
+
+  override protected def afterAll(): Unit = {
+    store.close()
+    proxy.close()
+    server.close()
+  }
+
+  private def begin(name: String): Unit = {
+    val upload =
+      store.upload(ObjectKey(name), MultipartUpload.MinPartBytes, WriterToken.fresh(Clock.System))
+    upload.part(1, Array(1))
+  }
+
+  private def listed: Set[String] = store.list(ObjectPrefix.All).map(_.key.name).toSet
+
+  private def countUnfinished(): Int = store.dropUnfinished(Clock.System.wallMs() + 3600 * 1000)
+
+  private def isUploadList(request: HttpMessage): Boolean =
+    request.method == "GET" && request.target.contains("uploads")
+
+  test("a day later it is gone, and what is complete stays") {
+    Seq("a", "probe-1/plain").foreach(name => store.put(ObjectKey(name), Array(1)))
+    begin("b")
+    new Sweep(store, Clock.System).run()
+    assert(listed == Set("a", "probe-1/plain"))
+    new Sweep(store, Later(Sweep.MinAgeMs + 60000)).run()
+    assert(listed == Set("a") && countUnfinished() == 0)
+  }
+
+  test("what is younger than that may still be written") {
+    store.put(ObjectKey("probe-2/plain"), Array(1))
+    begin("c")
+    new Sweep(store, Later(Sweep.MinAgeMs - 60000)).run()
+    assert(listed("probe-2/plain") && countUnfinished() == 1)
+  }
+
+  test("a query starts although uploads cannot be listed, and is told at once") {
+    proxy.reset()
+    val refusals = Seq(Fault.Answer(403, "AccessDenied"), Fault.Answer(501, "NotImplemented"))
+    for (refusal <- refusals) {
+      val harm = proxy.harm(refusal, times = 10)(isUploadList)
+      val conf = new Configuration
+      conf.set(Keys.Endpoint.name, proxy.endpoint)
+      conf.set(Keys.Region.name, "us-east-1")
+      val path = new Path(location)
+      val manager = new CleancutCheckpointFileManager(path, conf)
+      assert(manager.createCheckpointDirectory() == path)
+      assert(harm.strikes == 1)
+      proxy.reset()
+    }
+  }
+}
+
+/** The system's clock in some time. */
+final private case class Later(byMs: Long) extends Clock {
+  override def wallMs(): Long = Clock.System.wallMs() + byMs
+  override def monotonicNs(): Long = Clock.System.monotonicNs()
+  override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
+  override def sleep(duration: Long, unit: TimeUnit): Unit = Clock.System.sleep(duration, unit)
+}
