@@ -33,6 +33,8 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
     // Spark's default of the two starts processes for each file, where Hadoop has no native code.
     .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
     .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
+    // Seconds. Spark 4.2 stops its stores under a lock that their maintenance may be waiting for.
+    .config("spark.sql.streaming.stateStore.maintenanceShutdownTimeout", "2")
     .getOrCreate()
 
   override protected def afterAll(): Unit = spark.stop()
