@@ -1,0 +1,97 @@
+package io.cleancut.cuts
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.cuts.sim.{Defect, Fault, Outcome, Simulation}
+
+/**
+ * The protocol of cuts under crashes, zombies and a store that loses answers, by simulation; see
+ * [[io.cleancut.cuts.sim.Invariants]] for what must hold after every step.
+ *
+ * `CLEANCUT_SIMULATIONS` is how many runs there are, `CLEANCUT_FIRST_SEED` the seed of the first of
+ * them, and `CLEANCUT_SEED` the seed of the only one.
+ */
+class CutSimulationSuite extends AnyFunSuite {
+  import CutSimulationSuite._
+
+  test("no epoch is lost, doubled or committed by two in spite of all faults") {
+    note(s"seeds ${seeds.head} to ${seeds.last}")
+    val tally = new Tally
+    seeds.foreach(seed => tally += new Simulation(seed).run())
+    tally.lines.foreach(info(_))
+    if (seeds.size == 1) tally.failed.flatMap(_.events).foreach(info(_))
+    val failures = tally.failed.take(MaxNamed).map(described)
+    assert(failures.isEmpty, failures.mkString("\n", "\n", ""))
+    if (seeds.size >= Enough) assert(tally.missing.isEmpty, "are faults that never struck")
+  }
+
+  test("a seed gives the same run each time") {
+    def once() = new Simulation(seeds.head).run()
+    val (first, second) = (once(), once())
+    assert(first.steps == second.steps && first.faults == second.faults)
+    assert(first.violations == second.violations)
+  }
+
+  for (defect <- Defect.all)
+    test(s"a protocol with this defect is found out: $defect") {
+      val signs = Iterator.from(1).take(MaxRunsPerDefect).flatMap { seed =>
+        val violations = new Simulation(seed.toLong, defect).run().violations
+        violations.find(defect.shows).map(sign => s"in run $seed: $sign")
+      }
+      val found = signs.nextOption()
+      assert(found.isDefined, s"in $MaxRunsPerDefect runs")
+      found.foreach(info(_))
+    }
+}
+
+object CutSimulationSuite {
+  private val Enough = 100
+  private val MaxRunsPerDefect = 300
+  private val MaxNamed = 5
+
+  private val seeds: Seq[Long] = {
+    def number(name: String): Option[Long] = sys.env.get(name).map(_.toLong)
+    val first = number("CLEANCUT_FIRST_SEED").getOrElse(1L)
+    val count = number("CLEANCUT_SIMULATIONS").getOrElse(300L)
+    number("CLEANCUT_SEED").map(Seq(_)).getOrElse(first until first + count)
+  }
+
+  private def described(run: Outcome): String =
+    s"seed ${run.seed}: ${run.violations.take(MaxNamed).mkString("\n  ", "\n  ", "")}"
+
+  /** The sums of many runs. */
+  final private class Tally {
+    private var runs = 0
+    private var epochs = 0L
+    private var recovered = 0
+    private var lost = 0
+    private var doubled = 0
+    private var orphans = 0
+    private var steps = 0L
+    private var faults = Map.empty[Fault, Int]
+    var failed = Seq.empty[Outcome]
+
+    def +=(run: Outcome): Unit = {
+      runs += 1
+      epochs += run.epochs
+      recovered += run.recovered
+      lost += run.lost
+      doubled += run.doubled
+      orphans += run.orphans
+      steps += run.steps
+      run.faults.foreach { case (fault, n) =>
+        faults = faults.updated(fault, faults.getOrElse(fault, 0) + n)
+      }
+      if (run.violations.nonEmpty) failed :+= run
+    }
+
+    def missing: Seq[Fault] = Fault.all.filterNot(faults.contains)
+
+    def lines: Seq[String] = Seq(
+      s"runs $runs, epochs $epochs, steps $steps, recovered epochs $recovered",
+      s"lost rows $lost, doubled rows $doubled, orphans after the sweep $orphans, " +
+        s"runs with a violation ${failed.size}",
+      Fault.all.map(f => s"${f.name} ${faults.getOrElse(f, 0)}").mkString("; ")
+    )
+  }
+}

@@ -1,0 +1,29 @@
+package io.cleancut.cuts.sim
+
+/**
+ * What is broken on purpose, to see whether the simulation finds it.
+ *
+ * @param signs
+ *   what violations say that come of it
+ */
+sealed abstract class Defect(signs: String*) extends Product with Serializable {
+  def shows(violation: String): Boolean = signs.exists(violation.contains)
+}
+
+object Defect {
+  case object None extends Defect
+
+  /** The bucket takes conditional writes of cuts as if they had no condition. */
+  case object NoConditions extends Defect("was committed by", "follows that of")
+
+  /** The coordinator hears of one store of an attempt only. */
+  case object NoAttempts extends Defect("has a task of several attempts")
+
+  /** Executors report frames before they are durable. */
+  case object EarlyAck extends Defect("which is not there")
+
+  /** Bases may not be adopted late, as far as the sweep knows. */
+  case object NoMargin extends Defect("which is not there", "was deleted, which")
+
+  val all: Seq[Defect] = Seq(NoConditions, NoAttempts, EarlyAck, NoMargin)
+}

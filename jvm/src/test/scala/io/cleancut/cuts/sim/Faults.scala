@@ -1,0 +1,90 @@
+package io.cleancut.cuts.sim
+
+import scala.collection.mutable
+import scala.util.Random
+
+/** What is injected, and how often it was. */
+sealed abstract class Fault(val name: String) extends Product with Serializable
+
+object Fault {
+  case object Throttled extends Fault("throttled")
+  case object FailedBefore extends Fault("request failed before its effect")
+  case object LostAnswer extends Fault("answer lost after the effect")
+  case object LateWrite extends Fault("write took effect late")
+  case object WriteOfTheDead extends Fault("write of a dead process took effect")
+  case object MessageTwice extends Fault("message delivered twice")
+  case object LostReply extends Fault("reply to a message lost")
+  case object LostFailure extends Fault("report of a failed attempt lost")
+  case object AttemptFailed extends Fault("attempt failed")
+  case object Speculation extends Fault("speculative attempt")
+  case object TaskAgain extends Fault("finished task run again")
+  case object StoppedBeforeCommit extends Fault("query stopped between sink and commit")
+  case object DriverCrash extends Fault("driver crashed")
+  case object ExecutorCrash extends Fault("executor crashed")
+  case object Zombie extends Fault("driver replaced while alive")
+  case object RunAgain extends Fault("query restarted in its driver")
+  case object Maintenance extends Fault("base by maintenance")
+  case object SecondAction extends Fault("second action")
+  case object SkippedSink extends Fault("sink skipped the epoch")
+  case object PartialAction extends Fault("action on some partitions")
+
+  val all: Seq[Fault] = Seq(
+    Throttled,
+    FailedBefore,
+    LostAnswer,
+    LateWrite,
+    WriteOfTheDead,
+    MessageTwice,
+    LostReply,
+    LostFailure,
+    AttemptFailed,
+    Speculation,
+    TaskAgain,
+    StoppedBeforeCommit,
+    DriverCrash,
+    ExecutorCrash,
+    Zombie,
+    RunAgain,
+    Maintenance,
+    SecondAction,
+    SkippedSink,
+    PartialAction
+  )
+}
+
+/**
+ * Draws faults. Each run has rates of its own, zero for some kinds, so that rare combinations are
+ * not drowned in frequent ones; after [[calm]] none comes.
+ */
+final class Faults(random: Random) {
+  import Faults._
+
+  private val rates = mutable.Map.empty[Fault, Double]
+  private val counts = mutable.LinkedHashMap.empty[Fault, Int]
+  private var isCalm = false
+  private var left = MaxFaults
+
+  def calm(): Unit = isCalm = true
+
+  /** Whether it strikes now; `factor` is how much likelier it is than usual. */
+  def strikes(fault: Fault, factor: Double = 1.0): Boolean = {
+    val rate = rates.getOrElseUpdate(fault, Rates(random.nextInt(Rates.size)))
+    val isStruck = !isCalm && left > 0 && random.nextDouble() < rate * factor
+    if (isStruck) {
+      left -= 1
+      count(fault)
+    }
+    isStruck
+  }
+
+  /** Notes what the simulated query did of itself. */
+  def count(fault: Fault): Unit =
+    counts(fault) = counts.getOrElse(fault, 0) + 1
+
+  def struck: Map[Fault, Int] = counts.toMap
+}
+
+private object Faults {
+  private val Rates = IndexedSeq(0.0, 0.0, 0.005, 0.02, 0.1)
+  private val MaxFaults = 60
+}

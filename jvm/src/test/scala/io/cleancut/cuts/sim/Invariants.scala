@@ -1,0 +1,206 @@
+package io.cleancut.cuts.sim
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.zip.CRC32
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import io.cleancut.StoreId
+import io.cleancut.format._
+import io.cleancut.objects.{BucketWatch, SimulatedBucket}
+
+/**
+ * Checks every change of the bucket as it happens, and so the state after every step:
+ *   - A cut names objects that are there, with the bytes that it says. Of every store its chain
+ *     makes the rows of all epochs up to its own, each once, and every delta applies to the version
+ *     before it.
+ *   - The frames of a task in a cut come from one attempt, all of them from one run; where Spark
+ *     named the versions that it counted, from those.
+ *   - Cuts appear one behind the other. No run commits what another has committed, nor behind a
+ *     later generation.
+ *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
+ *     that a cut names.
+ */
+final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
+  import Invariants._
+
+  private val cuts = mutable.TreeMap.empty[Long, Cut]
+  private val ends = mutable.Map.empty[Long, Int]
+  private val committers = mutable.Map.empty[Long, String]
+  private var generation = 0L
+
+  /** The objects to look into. */
+  var bucket: SimulatedBucket = _
+  val violations = mutable.ArrayBuffer.empty[String]
+
+  /** What happened, for whoever looks into a run. */
+  val events = mutable.ArrayBuffer.empty[String]
+  var last: Long = plan.levelZeroEpochs - 1
+  var recovered = 0
+  var lost = 0
+  var doubled = 0
+
+  def violated(what: String): Unit = {
+    violations += what
+    happened(s"VIOLATION $what")
+  }
+
+  def happened(event: String): Unit = {
+    events += event
+    ()
+  }
+
+  /** The end of an epoch's rows, exclusive. */
+  def end(epoch: Long): Int = if (epoch < 0) 0 else ends(epoch)
+
+  def cut(epoch: Long): Option[Cut] = cuts.get(epoch)
+
+  /** A driver was told that its commit succeeded. */
+  def committed(run: String, epoch: Long): Unit = {
+    val other = committers.put(epoch, run).filter(_ != run)
+    other.foreach(o => violated(s"epoch $epoch was committed by $o and by $run"))
+    // A cut that is beyond retention may be gone already.
+    cuts.get(epoch).filter(_.run.runId != run).foreach { cut =>
+      violated(s"$run was told that it has committed epoch $epoch, but ${cut.run.runId} has")
+    }
+    if (epoch > last)
+      violated(s"$run was told that it has committed epoch $epoch, which has no cut")
+  }
+
+  override def written(name: String, body: Array[Byte], replaced: Option[Array[Byte]]): Unit = {
+    if (replaced.exists(old => !java.util.Arrays.equals(old, body))) {
+      violated(s"$name was written again with other bytes")
+    }
+    name match {
+      case OffsetsName(epoch) => ends(epoch.toLong) = endIn(body)
+      case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
+        val parsed = Cut.parse(cut, body)
+        // A cut beyond retention may appear again: a write that was held up for that long finds
+        // its name free. The next sweep takes it.
+        if (parsed.epoch >= oldestKept) appeared(parsed)
+      case _ => ()
+    }
+  }
+
+  override def deleted(name: String): Unit = name match {
+    case CutName(cut) =>
+      CutLayout.parseCut(cut).foreach { epoch =>
+        if (epoch >= oldestKept) violated(s"the cut of epoch $epoch was deleted, the last is $last")
+        cuts -= epoch
+      }
+    case SegmentName(segment) =>
+      cuts.values.filter(_.segments.contains(segment)).foreach { cut =>
+        violated(s"$segment was deleted, which the cut of epoch ${cut.epoch} names")
+      }
+    case other => violated(s"$other was deleted")
+  }
+
+  /** Checks a cut as a reader would, whatever has been found out before. */
+  def check(cut: Cut): Unit = {
+    cut.stores.map(_.store).diff(plan.stores).foreach(s => violated(s"${at(cut)} has $s"))
+    plan.stores.foreach { store =>
+      val (rows, chain) = cut.of(store).fold((Vector.empty[Int], Seq.empty[SimFrame])) { part =>
+        val frames = part.frames.flatMap { case (kind, version, place) =>
+          frame(cut, FrameName(store, version, kind), place)
+        }
+        (frames.flatMap(_.rows).toVector, frames)
+      }
+      checkRows(cut, store, rows)
+      checkChain(cut, store, chain)
+    }
+    plan.stages.flatten.foreach(checkTask(cut, _))
+  }
+
+  /** Segments that lie too far back to be named by a later cut, and are named by none. */
+  def orphans(names: Seq[String]): Seq[String] = {
+    val named = cuts.values.flatMap(_.segments).toSet
+    names.collect { case SegmentName(segment) => segment }.filter { segment =>
+      !named(segment) && CutLayout.parseSegment(segment).exists(_ < oldestKept - plan.baseMargin)
+    }
+  }
+
+  private def oldestKept = last - plan.keep
+
+  private def appeared(cut: Cut): Unit = {
+    if (cut.epoch != last + 1) violated(s"the cut of epoch ${cut.epoch} follows that of $last")
+    if (cut.run.generation < generation) {
+      violated(s"${at(cut)} is of generation ${cut.run.generation}, behind $generation")
+    }
+    happened(s"${at(cut)} of generation ${cut.run.generation} appears")
+    generation = cut.run.generation
+    last = cut.epoch
+    cuts(cut.epoch) = cut
+    check(cut)
+    val runs = lastFrames(cut).map(_.run).distinct
+    if (runs.size > 1) violated(s"${at(cut)} has frames of the runs ${runs.mkString(", ")}")
+    if (runs.exists(_ != cut.run.runId)) recovered += 1
+  }
+
+  private def checkRows(cut: Cut, store: StoreId, rows: Vector[Int]): Unit = {
+    val wanted = plan.rowsOf(store.partition, 0, end(cut.epoch))
+    val (missing, more) = (wanted.diff(rows), rows.diff(wanted))
+    lost += missing.size
+    doubled += more.size
+    if (cut.of(store).isEmpty) violated(s"${at(cut)} lacks $store")
+    if (missing.nonEmpty) violated(s"${at(cut)} has lost rows of $store: $missing")
+    if (more.nonEmpty) violated(s"${at(cut)} has too many rows of $store: $more")
+  }
+
+  private def checkChain(cut: Cut, store: StoreId, chain: Seq[SimFrame]): Unit = {
+    chain.zip(chain.drop(1)).foreach { case (before, after) =>
+      if (!after.parent.contains(before.name.version.id)) {
+        violated(s"${at(cut)}: ${after.name} does not apply to ${before.name}")
+      }
+    }
+    chain.headOption.filter(_.parent.isDefined).foreach { head =>
+      violated(s"${at(cut)}: the chain of $store begins with ${head.name}")
+    }
+    chain.lastOption.filter(_.name.version.number != cut.epoch + 1).foreach { end =>
+      violated(s"${at(cut)}: the chain of $store ends with ${end.name}")
+    }
+  }
+
+  private def checkTask(cut: Cut, task: SimTask): Unit = {
+    val writers = lastFrames(cut).filter(f => task.stores.contains(f.name.store)).map(_.writer)
+    if (writers.distinct.size > 1) {
+      violated(s"${at(cut)} has a task of several attempts: ${writers.mkString(", ")}")
+    }
+    val counted = CommitIds.in(cut.commit)
+    val ids = task.stores.flatMap(cut.of).map(_.version.id)
+    if (plan.isFormat2 && !ids.forall(counted)) {
+      violated(s"${at(cut)} has versions that Spark did not count: $ids instead of $counted")
+    }
+  }
+
+  /** What the epoch itself wrote; maintenance replaces frames of older versions only. */
+  private def lastFrames(cut: Cut): Seq[SimFrame] = cut.stores.flatMap { part =>
+    val (kind, version, place) = part.frames.last
+    frame(cut, FrameName(part.store, version, kind), place)
+  }
+
+  private def frame(cut: Cut, name: FrameName, place: FramePlace): Option[SimFrame] = {
+    val bytes = bucket.get(s"${Names.Root}${place.segment}").map { stored =>
+      stored.body.slice(place.offset.toInt, (place.offset + place.length).toInt)
+    }
+    val crc = new CRC32
+    bytes.foreach(crc.update(_))
+    val found =
+      try bytes.map(SimFrame.parse)
+      catch { case NonFatal(_) => None }
+    if (bytes.isEmpty) violated(s"${at(cut)} names ${place.segment}, which is not there")
+    else if (crc.getValue.toInt != place.crc) violated(s"${at(cut)}: wrong bytes of $name")
+    else if (!found.exists(_.name == name)) violated(s"${at(cut)}: $found instead of $name")
+    found
+  }
+
+  private def at(cut: Cut) = s"the cut of epoch ${cut.epoch} by ${cut.run.runId}"
+}
+
+private object Invariants {
+  private val OffsetsName = s"${Names.Checkpoint}offsets/(\\d+)".r
+  private val CutName = s"${Names.Root}cuts/(.*)".r
+  private val SegmentName = s"${Names.Root}(segments/.*)".r
+
+  def endIn(offsets: Array[Byte]): Int = new String(offsets, UTF_8).linesIterator.toSeq.last.toInt
+}

@@ -1,0 +1,28 @@
+package io.cleancut.cuts.sim
+
+import org.apache.hadoop.fs.Path
+
+/** Where the simulated query keeps its things in the bucket. */
+object Names {
+  val Checkpoint = "q/"
+  val Root = s"${Checkpoint}cleancut/"
+
+  def log(name: String): Path = new Path(s"s3://bucket/$Checkpoint$name")
+
+  def entry(log: String, epoch: Long): Path = new Path(Names.log(log), epoch.toString)
+}
+
+/** Spark's entry of the commit log. */
+object CommitIds {
+  private val Id = "[0-9a-f]{32}".r
+
+  def entry(ids: Iterable[String]): String =
+    if (ids.isEmpty) "v1\n{\"nextBatchWatermarkMs\":0}"
+    else {
+      val quoted = ids.map(id => "[\"" + id + "\"]").mkString(",")
+      s"""v2
+         |{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[$quoted]}}""".stripMargin
+    }
+
+  def in(entry: String): Set[String] = Id.findAllIn(entry).toSet
+}

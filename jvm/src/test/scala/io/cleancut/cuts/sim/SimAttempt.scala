@@ -1,0 +1,105 @@
+package io.cleancut.cuts.sim
+
+import scala.util.control.NonFatal
+
+import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.cuts.Opened
+import io.cleancut.format.{FrameKind, FrameName}
+
+/** What the tasks of an epoch are told. */
+final case class EpochWork(
+    runId: String,
+    epoch: Long,
+    rows: (Int, Int),
+    baseIds: Option[Map[StoreId, String]]
+)
+
+/** One attempt at a task, on one executor. */
+final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, task: SimTask) {
+  import world.{baton, faults}
+
+  private val id = world.nextAttempt()
+  private val writer = s"${work.runId}/$id"
+
+  /** The ids of the versions that it made, or why it failed. */
+  var outcome = Option.empty[Either[Throwable, Map[StoreId, String]]]
+
+  private val actor = {
+    val weight = if (world.random.nextInt(4) == 0) Baton.Slow else Baton.Ordinary
+    baton.spawn(s"attempt $id of ${work.runId}", executor, weight)(run())
+  }
+
+  def isOver: Boolean = outcome.isDefined || actor.isFinished || !executor.isAlive
+
+  /** Spark ends an attempt that it does not need. */
+  def kill(): Unit = if (!isOver) {
+    baton.kill(actor)
+    reportFailure()
+  }
+
+  private def run(): Unit =
+    try {
+      val opened = task.stores.map(store => store -> open(store))
+      val states = opened.map { case (store, open) =>
+        (store, open, executor.load(store, work.epoch, open.accepted))
+      }
+      val ids = states.map { case (store, open, rows) =>
+        mayFail()
+        store -> commit(store, open, rows)
+      }
+      mayFail()
+      outcome = Some(Right(ids.toMap))
+    } catch {
+      case NonFatal(e) =>
+        outcome = Some(Left(e))
+        reportFailure()
+    }
+
+  private def open(store: StoreId): Opened = {
+    val isTold = world.defect != Defect.NoAttempts || store == task.stores.head
+    val opened =
+      if (isTold) {
+        executor.driver.ask(work.runId, "open")(Believed.right[String, Opened]) {
+          _.open(work.runId, id, store, work.epoch)
+        }
+      } else {
+        val known = executor.driver.ask[Option[String]](work.runId, "accepted")(_ => false) {
+          _.accepted(store, work.epoch)
+        }
+        Right(Opened(known, needsBase = work.epoch > 0 && known.isEmpty))
+      }
+    val answer = opened.fold(why => throw new AttemptLost(why), identity)
+    // Spark's own note of the version, which comes first where it has one.
+    val named = work.baseIds.flatMap(_.get(store))
+    if (named.exists(n => answer.accepted.exists(_ != n))) {
+      world.invariants.violated(s"Spark goes on from $named of $store, the cut from $answer")
+    }
+    answer.copy(accepted = named.orElse(answer.accepted))
+  }
+
+  private def commit(store: StoreId, opened: Opened, before: Vector[Int]): String = {
+    val version = StateVersion(work.epoch + 1, StateVersion.newId(world.clock))
+    val news = world.plan.rowsOf(task.partition, work.rows._1, work.rows._2)
+    def frame(kind: FrameKind, parent: Option[String], rows: Vector[Int]) =
+      executor.write(
+        work.runId,
+        id,
+        SimFrame(FrameName(store, version, kind), parent, writer, rows)
+      )
+    frame(FrameKind.Delta, opened.accepted, news)
+    if (opened.needsBase || world.random.nextInt(8) == 0) {
+      frame(FrameKind.Base, None, before ++ news)
+    }
+    executor.keep(store, version, before ++ news, writer)
+    version.id
+  }
+
+  private def mayFail(): Unit = {
+    baton.yieldNow()
+    if (faults.strikes(Fault.AttemptFailed)) throw new AttemptLost("the task's code failed")
+  }
+
+  private def reportFailure(): Unit = if (!faults.strikes(Fault.LostFailure)) {
+    executor.driver.tell(s"failure of $id")(_.fail(work.runId, id))
+  }
+}

@@ -1,0 +1,111 @@
+package io.cleancut.cuts.sim
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.cuts.{Ack, CutArchive, QueryLedger, SegmentPacker}
+import io.cleancut.format._
+import io.cleancut.objects.{ObjectKey, RangeResult, RootedStore}
+
+/** A task attempt fails with it. */
+final class AttemptLost(message: String) extends RuntimeException(message)
+
+/** A process that runs tasks, and keeps the versions of stores that it has seen. */
+final class SimExecutor(world: World, val driver: SimProcess, name: String) {
+  import SimExecutor.Held
+  import world.{baton, faults, plan}
+
+  private val root = new RootedStore(world.store(s"${driver.name}-$name"), Names.Root)
+  private val archive = new CutArchive(root, world.clock)
+  private val states = mutable.LinkedHashMap.empty[(StoreId, StateVersion), Held]
+  var isAlive = true
+
+  def crash(): Unit = {
+    isAlive = false
+    baton.crash(this)
+  }
+
+  /** The rows of a store at a version, from memory or from where the cut says they are. */
+  def load(store: StoreId, version: Long, id: Option[String]): Vector[Int] =
+    (version, id) match {
+      case (0L, _)      => Vector.empty
+      case (_, Some(v)) =>
+        val key = (store, StateVersion(version, v))
+        states.getOrElseUpdate(key, fromCut(store, version, v)).rows
+      case (_, None) if version <= plan.levelZeroEpochs =>
+        plan.rowsOf(store.partition, 0, world.invariants.end(version - 1))
+      case (_, None) => throw new AttemptLost(s"no version $version of $store")
+    }
+
+  def keep(store: StoreId, version: StateVersion, rows: Vector[Int], writer: String): Unit =
+    states((store, version)) = Held(rows, writer)
+
+  /** Makes frames durable and reports them, by way of the driver or by an object of its own. */
+  def write(runId: String, attempt: Long, frame: SimFrame): Unit = {
+    val sealedFrame = SealedFrame(frame.name, attempt, frame.toBytes)
+    val ridden =
+      if (world.random.nextBoolean()) None
+      else driver.ask(runId, "submit")(Believed.submitted)(_.submit(runId, sealedFrame))
+    val ack = ridden match {
+      case None       => report(runId, sealedFrame)
+      case Some(done) =>
+        baton.yieldUntil(done.isDone || !driver.isAlive)
+        if (!done.isDone) throw new Unreachable(s"${driver.name} has crashed")
+        done.get()
+    }
+    if (ack != Ack.Accepted && ack != Ack.Duplicate) throw new AttemptLost(s"$ack")
+  }
+
+  /** Writes a base of something that it has in memory. */
+  def maintain(runId: String): Unit = if (states.nonEmpty) {
+    val ((store, version), held) = states.toSeq(world.random.nextInt(states.size))
+    faults.count(Fault.Maintenance)
+    baton.spawn("maintenance", this) {
+      val name = FrameName(store, version, FrameKind.Base)
+      val base = SimFrame(name, None, held.writer, held.rows)
+      try write(runId, QueryLedger.Maintenance, base)
+      catch { case NonFatal(_) => () }
+    }
+    ()
+  }
+
+  private def report(runId: String, frame: SealedFrame): Ack = {
+    val run = driver
+      .ask(runId, "writer")(Believed.right[String, RunId])(_.writer(runId))
+      .fold(why => throw new AttemptLost(why), run => run)
+    val epoch = frame.name.version.number - 1
+    val identity = SegmentIdentity(epoch, name, runId, run.generation)
+    def ack(frame: PlacedFrame) = driver.ask(runId, "report")(Believed.acked)(_.ack(runId, frame))
+    if (world.defect != Defect.EarlyAck) {
+      ack(SegmentPacker.writeSegment(root, name, world.clock)(identity, Seq(frame)).head)
+    } else {
+      val id = StateVersion.newId(world.clock)
+      val segment = new Segment(CutLayout.segment(epoch, name, id), identity)
+      val (bytes, placed) = segment.pack(Seq(frame))
+      val early = ack(placed.head)
+      root.put(ObjectKey(segment.name), bytes)
+      early
+    }
+  }
+
+  private def fromCut(store: StoreId, version: Long, id: String): Held = {
+    val part = archive.read(version - 1).flatMap(_.of(store)).getOrElse {
+      throw new AttemptLost(s"no cut has version $version of $store")
+    }
+    if (part.version.id != id) throw new AttemptLost(s"${part.version} instead of $id")
+    val frames = part.frames.toVector.map { case (_, _, place) =>
+      root.getRange(ObjectKey(place.segment), place.offset, place.length.toInt) match {
+        case RangeResult.Found(bytes) => SimFrame.parse(bytes)
+        case other                    => throw new AttemptLost(s"${place.segment}: $other")
+      }
+    }
+    Held(frames.flatMap(_.rows), frames.last.writer)
+  }
+}
+
+private object SimExecutor {
+
+  /** A version in memory, and the attempt that made it. */
+  final case class Held(rows: Vector[Int], writer: String)
+}

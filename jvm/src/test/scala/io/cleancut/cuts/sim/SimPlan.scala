@@ -1,0 +1,68 @@
+package io.cleancut.cuts.sim
+
+import scala.util.Random
+
+import io.cleancut.StoreId
+
+/** What a sink does with an epoch that it has seen already. */
+sealed trait SinkKind
+
+object SinkKind {
+
+  /** It writes the epoch again, with the same result. */
+  case object Plain extends SinkKind
+
+  /** It runs two actions on the epoch. */
+  case object Twice extends SinkKind
+
+  /** It looks first, and does nothing. */
+  case object Skipping extends SinkKind
+
+  /** It runs an action on some partitions, looks, and does nothing more. */
+  case object Peeking extends SinkKind
+
+  val all: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice, Skipping, Peeking)
+
+  /** With checkpoint format 2 Spark itself wants every task of an epoch to run. */
+  val ofFormat2: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice)
+}
+
+/** One task of a stage, and the stores that each of its attempts opens. */
+final case class SimTask(stores: Seq[StoreId], partition: Int)
+
+/** The query of one run of the simulation. */
+final class SimPlan(random: Random) {
+  val partitions: Int = 1 + random.nextInt(3)
+  val isFormat2: Boolean = random.nextInt(3) == 0
+
+  val sink: SinkKind = {
+    val kinds = if (isFormat2) SinkKind.ofFormat2 else SinkKind.all
+    kinds(random.nextInt(kinds.size))
+  }
+  val epochs: Long = 3L + random.nextInt(9)
+  val keep: Int = 1 + random.nextInt(3)
+  val sweepEpochs: Long = 1L + random.nextInt(3)
+  val baseMargin: Long = 1L + random.nextInt(6)
+  val pageSize: Int = if (random.nextBoolean()) 3 else 1000
+  val executors: Int = 1 + random.nextInt(3)
+
+  /** Epochs that were committed without cuts, before the first that is simulated. */
+  val levelZeroEpochs: Long = if (random.nextInt(4) == 0) 1L + random.nextInt(2) else 0L
+
+  /** Tasks by stage; those of a stage run at once. */
+  val stages: Seq[Seq[SimTask]] = Seq.tabulate(1 + random.nextInt(2)) { operator =>
+    val names = SimPlan.Names(random.nextInt(SimPlan.Names.size))
+    Seq.tabulate(partitions) { partition =>
+      SimTask(names.map(StoreId(operator.toLong, partition, _)), partition)
+    }
+  }
+
+  val stores: Seq[StoreId] = stages.flatten.flatMap(_.stores)
+
+  def rowsOf(partition: Int, from: Int, until: Int): Vector[Int] =
+    (from until until).filter(_ % partitions == partition).toVector
+}
+
+private object SimPlan {
+  val Names: IndexedSeq[Seq[String]] = IndexedSeq(Seq("default"), Seq("left", "right"))
+}

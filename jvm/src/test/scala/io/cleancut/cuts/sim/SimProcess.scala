@@ -1,0 +1,124 @@
+package io.cleancut.cuts.sim
+
+import scala.collection.mutable
+import scala.util.{Failure, Success, Try}
+import scala.util.control.NonFatal
+
+import io.cleancut.cuts._
+import io.cleancut.files.CheckpointLogs
+import io.cleancut.objects.RootedStore
+
+/** What a task or a query ends with when the other side is gone. */
+final class Unreachable(message: String) extends RuntimeException(message)
+
+/** The driver of one application, with its executors. */
+final class SimProcess(world: World, val name: String) {
+  import world.{baton, faults, plan}
+
+  val store = world.store(name)
+  val root = new RootedStore(store, Names.Root)
+  val archive = new CutArchive(root, world.clock)
+  private val logs = new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), plan.keep)
+
+  val cuts: QueryCuts = new QueryCuts(
+    archive,
+    logs,
+    name,
+    CutsRuntime(
+      world.clock,
+      new SimPacker(world, this, root, CutsRuntime.Driver, cuts),
+      task => {
+        baton.spawn("sweep", this, Baton.Slow)(tidy(task.run()))
+        ()
+      },
+      plan.sweepEpochs,
+      plan.baseMargin
+    )
+  )
+  var executors: Vector[SimExecutor] = Vector.tabulate(plan.executors)(newExecutor)
+  var isAlive = true
+
+  private var isTidying = false
+  private var runs = 0
+  private var seen = Vector.empty[String]
+
+  def newRun(target: Long): SimQuery = {
+    runs += 1
+    new SimQuery(world, this, s"run-$name-$runs", target)
+  }
+
+  def crash(): Unit = {
+    isAlive = false
+    world.invariants.happened(s"$name crashes")
+    baton.crash(this)
+    executors.foreach(_.crash())
+  }
+
+  /** One executor dies; another takes its place. */
+  def crashExecutor(index: Int): Unit = {
+    executors(index).crash()
+    executors = executors.updated(index, newExecutor(index))
+  }
+
+  /** A message to the coordinator, and its answer. What is sent may arrive twice. */
+  def ask[A](runId: String, what: String)(believed: A => Boolean)(body: QueryCuts => A): A = {
+    val answers = mutable.Buffer.empty[Try[A]]
+    def send(weight: Int): Unit = {
+      baton.spawn(s"$what of $runId", this, weight, cuts) {
+        answers += serve(runId, what)(believed)(body)
+      }
+      ()
+    }
+    send(Baton.Ordinary)
+    if (faults.strikes(Fault.MessageTwice)) send(Baton.Slow)
+    if (faults.strikes(Fault.LostReply)) {
+      baton.yieldUntil(answers.nonEmpty || !isAlive)
+      answers.clear()
+      send(Baton.Ordinary)
+    }
+    baton.yieldUntil(answers.nonEmpty || !isAlive)
+    answers.headOption.getOrElse(throw new Unreachable(s"$name has crashed")).get
+  }
+
+  /** A message that nobody waits for. */
+  def tell(what: String)(body: QueryCuts => Unit): Unit = if (isAlive) {
+    baton.spawn(what, this, monitor = cuts)(body(cuts))
+    ()
+  }
+
+  /** Does what the driver's own thread asks for. */
+  def commit(runId: String, epoch: Long, entry: String): Unit = {
+    val done = mutable.Buffer.empty[Try[Unit]]
+    baton.spawn(s"commit of $runId", this, monitor = cuts) {
+      done += serve[Unit](runId, "commit")(_ => true)(_.commit(runId, epoch, entry))
+    }
+    baton.yieldUntil(done.nonEmpty)
+    done.head.get
+  }
+
+  /** A coordinator does one such thing at a time, and waits for its turn at a monitor. */
+  def tidy[A](act: => A): A = {
+    baton.yieldUntil(!isTidying)
+    isTidying = true
+    try act
+    finally isTidying = false
+  }
+
+  private def serve[A](runId: String, what: String)(
+      believed: A => Boolean
+  )(body: QueryCuts => A): Try[A] = {
+    val isFollowed = seen.contains(runId) && seen.last != runId
+    try {
+      val answer = body(cuts)
+      if (believed(answer)) {
+        if (isFollowed) {
+          world.invariants.violated(s"$what of $runId was believed, which ${seen.last} follows")
+        }
+        if (!seen.contains(runId)) seen :+= runId
+      }
+      Success(answer)
+    } catch { case NonFatal(e) => Failure(e) }
+  }
+
+  private def newExecutor(index: Int) = new SimExecutor(world, this, s"$index")
+}

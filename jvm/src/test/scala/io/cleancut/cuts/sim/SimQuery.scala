@@ -1,0 +1,170 @@
+package io.cleancut.cuts.sim
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.Using
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+import io.cleancut.StoreId
+import io.cleancut.error.CleancutException
+import io.cleancut.files.{CommitsView, Gate, ObjectFileManager}
+
+/**
+ * One run of the query, as Spark's stream execution does it: the offsets are written, the sink runs
+ * its actions, the commit is written.
+ *
+ * @param target
+ *   the epoch behind the last one that it runs
+ */
+final class SimQuery(world: World, process: SimProcess, val runId: String, target: Long) {
+  import SimQuery._
+  import world.{baton, faults, invariants, plan}
+
+  private val gate = new Gate {
+    override def enter(): Unit = ()
+    override def commit(epoch: Long, entry: String): Unit = process.commit(runId, epoch, entry)
+  }
+  private val offsets = files("offsets")
+  private val commits =
+    new CommitsView(Names.log("commits"), files("commits"), process.archive, gate)
+  private var ids = Map.empty[StoreId, String]
+
+  var failure = Option.empty[Throwable]
+  private val actor = baton.spawn(runId, process)(run())
+
+  def isOver: Boolean = actor.isFinished || !process.isAlive
+
+  private def run(): Unit =
+    try {
+      var epoch = start()
+      invariants.happened(s"$runId begins with epoch $epoch")
+      while (epoch < target) {
+        runEpoch(epoch)
+        epoch += 1
+      }
+    } catch {
+      case NonFatal(e) =>
+        failure = Some(e)
+        invariants.happened(s"$runId ends with $e")
+        if (!isExpected(e)) invariants.violated(s"$runId failed with ${trace(e)}")
+    }
+
+  /** The epoch to begin with, as Spark derives it from its logs. */
+  private def start(): Long = {
+    val planned = latest(offsets, "offsets")
+    val committed = latest(commits, "commits")
+    committed.foreach { epoch =>
+      val named = CommitIds.in(read(commits, Names.entry("commits", epoch)))
+      val stores = invariants.cut(epoch).toSeq.flatMap(_.stores)
+      ids = stores.collect { case s if named(s.version.id) => s.store -> s.version.id }.toMap
+    }
+    planned match {
+      case None                                     => 0L
+      case Some(epoch) if committed.contains(epoch) => epoch + 1
+      case Some(epoch)                              => epoch
+    }
+  }
+
+  private def runEpoch(epoch: Long): Unit = {
+    val rows = (endOf(epoch - 1), planned(epoch))
+    val work = EpochWork(runId, epoch, rows, if (plan.isFormat2) Some(ids) else None)
+    val job = new SimJob(world, process, work)
+    runSink(job, work)
+    if (faults.strikes(Fault.StoppedBeforeCommit, PerEpoch)) throw new Unreachable("stopped")
+    commit(epoch, CommitIds.entry(if (plan.isFormat2) job.counted.values else Nil))
+    if (plan.isFormat2) ids = job.counted.toMap
+  }
+
+  private def runSink(job: SimJob, work: EpochWork): Unit = {
+    val hasSeen = world.sink.hasSeen(work.epoch)
+    def skipped(): Unit = {
+      faults.count(Fault.SkippedSink)
+      invariants.happened(s"${work.runId} skips epoch ${work.epoch}")
+    }
+    plan.sink match {
+      case SinkKind.Skipping if hasSeen => skipped()
+      case SinkKind.Peeking             =>
+        job.runSome()
+        faults.count(Fault.PartialAction)
+        if (hasSeen) skipped() else job.runAll()
+      case SinkKind.Twice =>
+        job.runAll()
+        faults.count(Fault.SecondAction)
+        job.runAll()
+      case _ => job.runAll()
+    }
+    if (!world.sink.write(work.epoch, work.rows)) {
+      invariants.violated(s"the sink got other rows of epoch ${work.epoch}: ${work.rows}")
+    }
+  }
+
+  /** The end of an epoch's rows: what the offset log says, or what is decided now. */
+  private def planned(epoch: Long): Int = {
+    val path = Names.entry("offsets", epoch)
+    if (offsets.exists(path)) endOf(epoch)
+    else {
+      val end = endOf(epoch - 1) + world.random.nextInt(MaxRows)
+      write(offsets, path, s"v1\n$end")
+      end
+    }
+  }
+
+  private def endOf(epoch: Long): Int =
+    if (epoch < 0) 0
+    else read(offsets, Names.entry("offsets", epoch)).linesIterator.toSeq.last.toInt
+
+  private def commit(epoch: Long, entry: String): Unit =
+    try {
+      val path = Names.entry("commits", epoch)
+      if (commits.exists(path)) throw new FileAlreadyExistsException(path.toString)
+      write(commits, path, entry)
+      invariants.committed(runId, epoch)
+    } catch {
+      case NonFatal(e) if !isOneOf(e, Fenced, Unavailable) =>
+        invariants.violated(s"$runId could not commit epoch $epoch: ${trace(e)}")
+        throw e
+    }
+
+  private def files(log: String) =
+    new ObjectFileManager(Names.log(log), process.store, () => (), world.clock)
+}
+
+private object SimQuery {
+  private val MaxRows = 6
+
+  /** An epoch comes seldom. */
+  private val PerEpoch = 3.0
+  private val Fenced = "CLEANCUT_FENCED"
+  private val Unavailable = "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
+
+  private def latest(files: CheckpointFileManager, log: String): Option[Long] =
+    files.list(Names.log(log)).flatMap(_.getPath.getName.toLongOption).maxOption
+
+  private def read(files: CheckpointFileManager, path: Path): String =
+    Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
+
+  private def write(files: CheckpointFileManager, path: Path, text: String): Unit = {
+    val out = files.createAtomic(path, overwriteIfPossible = false)
+    out.write(text.getBytes(UTF_8))
+    out.close()
+  }
+
+  /** Whether a query may end with it while faults are injected. */
+  private def isExpected(e: Throwable): Boolean = e match {
+    case _: AttemptLost | _: Unreachable | _: FileAlreadyExistsException => true
+    case other => isOneOf(other, Fenced, Unavailable)
+  }
+
+  private def isOneOf(e: Throwable, ids: String*): Boolean = e match {
+    case cleancut: CleancutException => ids.contains(cleancut.getErrorId)
+    case _                           => false
+  }
+
+  private def trace(e: Throwable): String =
+    (e.toString +: e.getStackTrace.toSeq.filter(_.getClassName.startsWith("io.cleancut")).take(6))
+      .mkString("\n      ")
+}

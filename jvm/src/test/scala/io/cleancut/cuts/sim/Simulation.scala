@@ -1,0 +1,161 @@
+package io.cleancut.cuts.sim
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import io.cleancut.cuts.CutSweep
+
+/** What one run of the simulation came to. */
+final case class Outcome(
+    seed: Long,
+    plan: SimPlan,
+    violations: Seq[String],
+    events: Seq[String],
+    faults: Map[Fault, Int],
+    epochs: Long,
+    recovered: Int,
+    lost: Int,
+    doubled: Int,
+    orphans: Int,
+    steps: Long
+)
+
+/**
+ * One run: a query whose driver and executors crash, or are replaced while they live, for as long
+ * as the seed has faults for it, and then a driver that nothing happens to.
+ */
+final class Simulation(seed: Long, defect: Defect = Defect.None) {
+  import Simulation._
+
+  private val world = new World(seed, defect)
+  import world.{baton, faults, invariants, plan}
+
+  private val target = plan.levelZeroEpochs + plan.epochs
+  private val processes = mutable.Buffer.empty[SimProcess]
+  private val runs = mutable.Buffer.empty[SimQuery]
+  private var disturbances = world.random.nextInt(MaxDisturbances)
+  private var orphans = 0
+
+  def run(): Outcome = {
+    world.writeLevelZero()
+    baton.spawn("supervisor", this, weight = SupervisorWeight)(supervise())
+    try baton.runAll()
+    catch {
+      case e: Stuck    => invariants.violated(e.getMessage)
+      case NonFatal(e) => invariants.violated(trace(e))
+    }
+    Outcome(
+      seed,
+      plan,
+      invariants.violations.toSeq,
+      invariants.events.toSeq,
+      faults.struck,
+      invariants.last + 1,
+      invariants.recovered,
+      invariants.lost,
+      invariants.doubled,
+      orphans,
+      baton.steps
+    )
+  }
+
+  private def supervise(): Unit = {
+    startProcess()
+    while (!isTargetReached) {
+      baton.yieldNow()
+      if (!runs.last.isOver) disturb()
+      else if (!isTargetReached) restart()
+      if (runs.size > MaxRuns) throw new Stuck(s"epoch ${invariants.last} after $MaxRuns runs")
+    }
+    faults.calm()
+    // Those that were replaced find out by themselves, or are gone.
+    if (world.random.nextBoolean()) baton.yieldUntil(runs.forall(_.isOver))
+    processes.foreach(_.crash())
+    baton.yieldUntil(!baton.isAnyAlive(SimNetwork.Bucket))
+    finish()
+  }
+
+  private def isTargetReached = runs.last.isOver && invariants.last >= target - 1
+
+  private def startProcess(): Unit = {
+    processes += world.newProcess()
+    runs += processes.last.newRun(target)
+  }
+
+  /** A query has ended: it is started again, where it was or elsewhere. */
+  private def restart(): Unit =
+    if (processes.last.isAlive && world.random.nextBoolean()) runAgain() else startProcess()
+
+  private def runAgain(): Unit = {
+    faults.count(Fault.RunAgain)
+    runs += processes.last.newRun(target)
+  }
+
+  private def disturb(): Unit = {
+    val driver = processes.last
+    def strikes(fault: Fault) = disturbances > 0 && faults.strikes(fault, Rate) && {
+      disturbances -= 1
+      true
+    }
+    if (strikes(Fault.DriverCrash)) driver.crash()
+    else if (strikes(Fault.Zombie)) startProcess()
+    else if (strikes(Fault.RunAgain)) runs += driver.newRun(target)
+    else if (strikes(Fault.ExecutorCrash)) {
+      driver.crashExecutor(world.random.nextInt(plan.executors))
+    } else if (strikes(Fault.Maintenance)) {
+      driver.executors(world.random.nextInt(plan.executors)).maintain(runs.last.runId)
+    } else if (defect == Defect.NoMargin && world.random.nextInt(4) == 0) {
+      baton.spawn("broken sweep", driver) {
+        val sweep = new CutSweep(driver.archive, baseMargin = 0L)
+        try sweep.run(invariants.last - plan.keep)
+        catch { case NonFatal(_) => () }
+        ()
+      }
+      ()
+    }
+  }
+
+  /** Without faults a query goes on to its end, and what no cut needs is swept. */
+  private def finish(): Unit = {
+    val driver = world.newProcess()
+    val more = plan.keep + plan.baseMargin + plan.sweepEpochs + 2
+    val last = driver.newRun(target + more)
+    baton.yieldUntil(last.isOver && !baton.isAnyAlive(driver))
+    last.failure.foreach(e => invariants.violated(s"a run without faults failed: $e"))
+    if (invariants.last != target + more - 1) {
+      invariants.violated(s"epoch ${invariants.last} is the last and not ${target + more - 1}")
+    }
+    new CutSweep(driver.archive, plan.baseMargin).run(invariants.last - plan.keep)
+    val left = invariants.orphans(world.names)
+    orphans = left.size
+    if (left.nonEmpty) invariants.violated(s"the sweep left ${left.mkString(", ")}")
+    reader(driver)
+    driver.crash()
+  }
+
+  /** What a fresh reader finds is what the log of commits shows. */
+  private def reader(driver: SimProcess): Unit = {
+    val epochs = driver.archive.epochs()
+    epochs.flatMap(driver.archive.read).foreach(invariants.check)
+    val wanted = (invariants.last - plan.keep).max(plan.levelZeroEpochs) to invariants.last
+    if (!wanted.forall(epochs.contains(_))) invariants.violated(s"$epochs instead of $wanted")
+    val plain = world.names.filter(_.startsWith(s"${Names.Checkpoint}commits/"))
+    if (plain.size != plan.levelZeroEpochs) invariants.violated(s"commits without cuts: $plain")
+  }
+
+  private def trace(e: Throwable): String =
+    Iterator
+      .iterate(e)(_.getCause)
+      .takeWhile(_ != null)
+      .flatMap(c => c.toString +: c.getStackTrace.toSeq.take(8))
+      .mkString("\n      ")
+}
+
+private object Simulation {
+  val MaxRuns = 60
+  val MaxDisturbances = 10
+  val SupervisorWeight = 4
+
+  /** It acts seldom, so that what it does has to be likelier than what strikes a request. */
+  val Rate = 2.0
+}

@@ -1,0 +1,61 @@
+package io.cleancut.cuts.sim
+
+import scala.util.Random
+
+import io.cleancut.objects._
+
+/** All that the actors of one run of the simulation share. */
+final class World(val seed: Long, val defect: Defect) {
+  val random = new Random(seed)
+  val plan = new SimPlan(random)
+  val baton = new Baton(random, World.MaxSteps)
+  val clock = new SimClock(random, baton)
+  val faults = new Faults(random)
+  val sink = new SimSink
+  val invariants = new Invariants(plan, defect)
+
+  private val bucket = new SimulatedBucket(
+    invariants,
+    name => defect != Defect.NoConditions || !name.startsWith(s"${Names.Root}cuts/")
+  )
+  invariants.bucket = bucket
+  private var attempts = 0L
+  private var processes = 0
+
+  def names: Seq[String] = bucket.names
+
+  def nextAttempt(): Long = {
+    attempts += 1
+    attempts
+  }
+
+  def newProcess(): SimProcess = {
+    processes += 1
+    new SimProcess(this, s"driver-$processes")
+  }
+
+  def processCount: Int = processes
+
+  /** The bucket as a process sees it. */
+  def store(process: String): ObjectStore = new SimulatedStore(
+    process,
+    bucket,
+    new SimNetwork(baton, faults),
+    clock,
+    plan.pageSize
+  )
+
+  /** Entries of Spark's logs from before the first cut. */
+  def writeLevelZero(): Unit = (0L until plan.levelZeroEpochs).foreach { epoch =>
+    def put(log: String, body: String): Unit =
+      bucket.put(s"${Names.Checkpoint}$log/$epoch", body.getBytes, None, clock.wallMs())
+    put("offsets", s"v1\n${(epoch + 1) * 2}")
+    put("commits", CommitIds.entry(Nil))
+  }
+}
+
+private object World {
+
+  /** A run has some thousands. */
+  val MaxSteps = 200_000L
+}
