@@ -46,6 +46,7 @@ def summary(job: Job, run: Run, verdicts: dict[str, Verdict]) -> str:
         "",
         _kills(job, run),
         f"provider {job.provider}, master {job.master}, {run.lives} lives in {run.elapsed_s:.0f} s",
+        *([f"checkpoints in {job.checkpoints}"] if job.checkpoints else []),
     ]
     return "\n".join(lines)
 
@@ -63,10 +64,11 @@ def examples(verdicts: dict[str, Verdict]) -> str:
 def next_steps(job: Job, run: Run) -> str:
     """Says how to look at the checkpoint that the run leaves."""
     query = QUERIES[-1]
-    location = job.checkpoint(query)
+    uri = job.checkpoint(query).uri
+    location = uri.removeprefix("file://")
     # In the end the closing files have emptied the state: a version from the middle shows more.
     version = max(run.positions[query].committed // 2, 1)
-    if job.provider == CLEANCUT:
+    if job.provider == CLEANCUT and job.checkpoints is None:
         program = "cleancut" if shutil.which("cleancut") else f"{sys.executable} -m cleancut"
         commands = [
             f"{program} ls {location}",
@@ -76,6 +78,10 @@ def next_steps(job: Job, run: Run) -> str:
     else:
         reader = f"spark.read.format('statestore').option('batchId', {version - 1})"
         commands = [f"{reader}.load('{location}').show()"]
+    if job.checkpoints is not None:
+        endpoint = f"endpoint={job.endpoint!r}" if job.endpoint else ""
+        session = f"cleancut.configure(SparkSession.builder, {endpoint}).getOrCreate()"
+        commands.insert(0, f"spark = {session.replace(', )', ')')}")
     return "\n".join(["To look at the checkpoint:", *(f"  {command}" for command in commands)])
 
 
@@ -94,7 +100,10 @@ def _kills(job: Job, run: Run) -> str:
     )
     told = ", ".join(f"{count} x {moment}" for moment, count in moments.most_common())
     hits = f"kills: {run.hits} of {job.kills} hit a running query (seed {job.seed})"
-    return f"{hits}\n  each query then was: {told}" if told else hits
+    lines = [hits, *([f"  each query then was: {told}"] if told else [])]
+    if job.executor_kills:
+        lines.append(f"kills of an executor alone: {run.executors_killed} of {job.executor_kills}")
+    return "\n".join(lines)
 
 
 def _most(values: Iterable[int]) -> int:
