@@ -9,12 +9,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from demo.bucket import BucketError
+from cleancut.errors import CleancutError
 from demo.expected import expected_results, read_flights
 from demo.flights import DATA_SET_ROWS, DataSetMissingError
 from demo.job import QUERIES, Job
 from demo.kills import most_kills, plan_kills
-from demo.location import BucketLocation
 from demo.processes import SurvivorError
 from demo.providers import CLEANCUT, PROVIDERS
 from demo.replay import write_input
@@ -23,7 +22,7 @@ from demo.sink import read_results
 from demo.supervisor import DriverError, Run, Supervisor
 from demo.verdict import Verdict, compare
 
-_FAILURES = (BucketError, DataSetMissingError, DriverError, SurvivorError)
+_FAILURES = (CleancutError, DataSetMissingError, DriverError, SurvivorError)
 _FAILED = 1
 _BAD_REQUEST = 2
 _INTERRUPTED = 130
@@ -45,14 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     if not options.keep:
         shutil.rmtree(job.root)
-        _clear_bucket(job)
     return code
-
-
-def _clear_bucket(job: Job) -> None:
-    for location in (job.checkpoint(query) for query in QUERIES):
-        if isinstance(location, BucketLocation):
-            location.bucket.clear(location.prefix)
 
 
 class _RequestError(Exception):
@@ -140,20 +132,18 @@ def _check_places(job: Job) -> None:
         )
     if job.checkpoints is None:
         return
-    bucket, prefix = Job.bucket_and_prefix(job.checkpoints)
-    if not job.checkpoints.startswith("s3://") or not bucket or not prefix:
+    if not job.checkpoints.startswith("s3://"):
         raise _RequestError(f"--checkpoint {job.checkpoints} is not s3://bucket/prefix.")
     if job.provider != CLEANCUT:
         raise _RequestError(
             f"--checkpoint s3:// needs --provider {CLEANCUT}: Spark's own providers would need "
             "hadoop-aws."
         )
-    for query in QUERIES:
-        location = job.checkpoint(query)
+    for location in (job.checkpoint(query) for query in QUERIES):
         try:
             if location.names("offsets"):
                 raise _RequestError(f"{location.uri} is not empty. Name a new prefix.")
-        except BucketError as problem:
+        except CleancutError as problem:
             raise _RequestError(str(problem)) from problem
 
 
@@ -188,7 +178,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--keep",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether the work directory stays when the run is through",
+        help="whether the work directory stays when the run is through; objects stay in any case",
     )
     return parser.parse_args(arguments)
 

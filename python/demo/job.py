@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from demo.bucket import Bucket
 from demo.location import BucketLocation, LocalLocation, Location
 
 HOURLY = "hourly"
@@ -88,15 +87,7 @@ class Job:
         """Checkpoint location of a query."""
         if self.checkpoints is None:
             return LocalLocation(self.root / "checkpoint" / query)
-        bucket, prefix = self.bucket_and_prefix(self.checkpoints)
-        return BucketLocation(Bucket(bucket, self.endpoint), f"{prefix}{query}/")
-
-    @staticmethod
-    def bucket_and_prefix(uri: str) -> tuple[str, str]:
-        """The parts of `s3://bucket/prefix`; the prefix is empty or ends with `/`."""
-        bucket, _, path = uri.removeprefix("s3://").partition("/")
-        path = path.strip("/")
-        return bucket, f"{path}/" if path else ""
+        return BucketLocation(self.checkpoints, query, self.endpoint)
 
     def results(self, query: str) -> Path:
         """Directory with one `epoch=N` for each epoch of a query."""

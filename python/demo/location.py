@@ -4,10 +4,11 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from demo.bucket import Bucket
+from cleancut._s3 import S3Objects, open_s3
 
 
 class Location(Protocol):
@@ -52,24 +53,41 @@ class LocalLocation:
 
 @dataclass(frozen=True)
 class BucketLocation:
-    """The objects of a bucket below a prefix, which ends with `/`."""
+    """Names in a bucket, looked at beside the query that writes them.
 
-    bucket: Bucket
-    prefix: str
+    Methods that ask the store raise CleancutError where it does not answer.
+
+    Attributes:
+        checkpoints: `s3://bucket/prefix`, with a place for each query.
+        query: whose place it is.
+        endpoint: URL of the store; None is AWS, or what the environment says.
+    """
+
+    checkpoints: str
+    query: str
+    endpoint: str | None
 
     @property
     def uri(self) -> str:
         """The option `checkpointLocation` of the query."""
-        return f"s3://{self.bucket.name}/{self.prefix.removesuffix('/')}"
+        return f"{self.checkpoints.rstrip('/')}/{self.query}"
 
     def names(self, directory: str) -> list[str]:
         """The names directly below a directory; none if it is not there."""
-        return self.bucket.names(f"{self.prefix}{directory}/")
+        listed = self._objects().list(directory)
+        return list({name.removeprefix(f"{directory}/").split("/")[0] for name in listed})
 
     def sizes(self, directory: str) -> Iterator[tuple[str, int]]:
         """Name and size in bytes of every file below a directory, at any depth."""
-        for name, size in self.bucket.sizes(f"{self.prefix}{directory}/"):
-            yield name.removeprefix(self.prefix), size
+        yield from self._objects().list(directory).items()
+
+    def _objects(self) -> S3Objects:
+        return _opened(self.checkpoints, self.query, self.endpoint)
+
+
+@cache
+def _opened(checkpoints: str, query: str, endpoint: str | None) -> S3Objects:
+    return open_s3(checkpoints, query, endpoint, None)
 
 
 def spark_uri(path: Path) -> str:

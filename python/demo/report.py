@@ -68,20 +68,17 @@ def next_steps(job: Job, run: Run) -> str:
     location = uri.removeprefix("file://")
     # In the end the closing files have emptied the state: a version from the middle shows more.
     version = max(run.positions[query].committed // 2, 1)
-    if job.provider == CLEANCUT and job.checkpoints is None:
+    if job.provider == CLEANCUT:
         program = "cleancut" if shutil.which("cleancut") else f"{sys.executable} -m cleancut"
+        endpoint = f" --endpoint {job.endpoint}" if job.endpoint else ""
         commands = [
-            f"{program} ls {location}",
-            f"{program} state {location} --operator 0 --version {version}",
-            f"{program} verify {location}",
+            f"{program} ls {location}{endpoint}",
+            f"{program} state {location} --operator 0 --version {version}{endpoint}",
+            f"{program} verify {location}{endpoint}",
         ]
     else:
         reader = f"spark.read.format('statestore').option('batchId', {version - 1})"
         commands = [f"{reader}.load('{location}').show()"]
-    if job.checkpoints is not None:
-        endpoint = f"endpoint={job.endpoint!r}" if job.endpoint else ""
-        session = f"cleancut.configure(SparkSession.builder, {endpoint}).getOrCreate()"
-        commands.insert(0, f"spark = {session.replace(', )', ')')}")
     return "\n".join(["To look at the checkpoint:", *(f"  {command}" for command in commands)])
 
 

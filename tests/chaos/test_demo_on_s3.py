@@ -1,5 +1,6 @@
 """The demo with its checkpoints in a bucket, which is all that a restart finds."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import cleancut
 from demo.__main__ import judge
 from demo.checkpoint import position
-from demo.job import QUERIES, Job
+from demo.job import QUERIES, ROTATIONS, Job
 from tests.support.versitygw import Versitygw
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
@@ -48,6 +50,42 @@ def demo(server: Versitygw, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+READER = """
+import json, sys
+from pyspark.sql import SparkSession
+import cleancut
+endpoint, location, version = sys.argv[1], sys.argv[2], int(sys.argv[3])
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = cleancut.configure(builder, endpoint=endpoint).getOrCreate()
+reader = spark.read.format("statestore").option("batchId", version - 1)
+rows = reader.load(location).selectExpr("key.tailnum", "partition_id")
+print("ROWS", json.dumps(sorted([row.tailnum, row.partition_id] for row in rows.collect())))
+"""
+
+
+def stored(server: Versitygw, location: str, version: int) -> list[list[object]]:
+    """The keys of the state and their partitions, by Spark's reader in a process of its own."""
+    ended = subprocess.run(
+        [sys.executable, "-c", READER, server.endpoint, location, str(version)],
+        env={**os.environ, "PYTHONPATH": str(PYTHON)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    (line,) = (line for line in ended.stdout.splitlines() if line.startswith("ROWS "))
+    rows: list[list[object]] = json.loads(line.removeprefix("ROWS "))
+    return rows
+
+
+def ours(server: Versitygw, location: str, version: int) -> list[list[object]]:
+    """The same by the reader that needs no JVM."""
+    table = cleancut.Checkpoint(location, endpoint=server.endpoint).state(0, version=version)
+    keys, partitions = table["key"].to_pylist(), table["partition"].to_pylist()
+    return sorted([key["tailnum"], at] for key, at in zip(keys, partitions, strict=True))
+
+
 @pytest.mark.usefixtures("environment")
 def test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left(
     server: Versitygw, tmp_path: Path, show: Callable[[str], None]
@@ -72,6 +110,11 @@ def test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left(
     for query in QUERIES:
         assert f"{PREFIX}/{query}/metadata" in names
         assert any(name.startswith(f"{PREFIX}/{query}/cleancut/") for name in names)
+    version = position(job, ROTATIONS).committed // 2
+    found = stored(server, job.checkpoint(ROTATIONS).uri, version)
+    show(f"{len(found)} rows of state in version {version}, by Spark's reader and by ours")
+    assert len(found) > 100
+    assert found == ours(server, job.checkpoint(ROTATIONS).uri, version)
     again = demo(server, "--rows", "4000", "--dir", str(tmp_path / "again"))
     assert again.returncode == 2
     assert "is not empty" in again.stdout
