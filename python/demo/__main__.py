@@ -9,18 +9,20 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cleancut.errors import CleancutError
 from demo.expected import expected_results, read_flights
 from demo.flights import DATA_SET_ROWS, DataSetMissingError
 from demo.job import QUERIES, Job
 from demo.kills import most_kills, plan_kills
 from demo.processes import SurvivorError
-from demo.providers import PROVIDERS
+from demo.providers import CLEANCUT, PROVIDERS
 from demo.replay import write_input
 from demo.report import examples, next_steps, summary
 from demo.sink import read_results
 from demo.supervisor import DriverError, Run, Supervisor
 from demo.verdict import Verdict, compare
 
+_FAILURES = (CleancutError, DataSetMissingError, DriverError, SurvivorError)
 _FAILED = 1
 _BAD_REQUEST = 2
 _INTERRUPTED = 130
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         job = _job(options)
         code = _run(job)
-    except (DataSetMissingError, DriverError, SurvivorError, _RequestError) as problem:
+    except (*_FAILURES, _RequestError) as problem:
         print(problem, file=sys.stderr)
         return _BAD_REQUEST if isinstance(problem, _RequestError) else _FAILED
     except KeyboardInterrupt:
@@ -79,13 +81,20 @@ def _conclude(job: Job, run: Run, verdicts: dict[str, Verdict]) -> int:
         print(examples(verdicts))
         print(f"FAILED: {differences:,} differences from the right answer.")
         return _FAILED
+    if run.executors_killed < job.executor_kills:
+        print(
+            f"FAILED: all rows are right, but only {run.executors_killed} of {job.executor_kills} "
+            "executors were killed. Ask for fewer, or more rows."
+        )
+        return _FAILED
     if run.hits < job.kills:
         print(
             f"FAILED: all rows are right, but only {run.hits} of {job.kills} kills hit a running "
             "query. Ask for fewer kills or more rows."
         )
         return _FAILED
-    print(f"Every row is right: nothing lost, nothing doubled, {run.hits} kills survived.")
+    survived = run.hits + run.executors_killed
+    print(f"Every row is right: nothing lost, nothing doubled, {survived} kills survived.")
     return 0
 
 
@@ -100,7 +109,11 @@ def _job(options: argparse.Namespace) -> Job:
         master=options.master,
         kills=options.kills,
         seed=options.seed,
+        executor_kills=options.executor_kills,
+        checkpoints=options.checkpoint,
+        endpoint=options.endpoint,
     )
+    _check_places(job)
     limit = most_kills(job.epochs * len(QUERIES))
     if job.kills > limit:
         raise _RequestError(
@@ -108,6 +121,30 @@ def _job(options: argparse.Namespace) -> Job:
             f"query, which leaves room for {limit} kills. Ask for fewer kills or more rows."
         )
     return job
+
+
+def _check_places(job: Job) -> None:
+    """Refuses what could only fail later, in a driver's log."""
+    if job.executor_kills and not job.master.startswith("local-cluster"):
+        raise _RequestError(
+            f"--executor-kills wants executors in processes of their own, which --master "
+            f"{job.master} has not. Ask for --master 'local-cluster[2,1,1024]'."
+        )
+    if job.checkpoints is None:
+        return
+    if not job.checkpoints.startswith("s3://"):
+        raise _RequestError(f"--checkpoint {job.checkpoints} is not s3://bucket/prefix.")
+    if job.provider != CLEANCUT:
+        raise _RequestError(
+            f"--checkpoint s3:// needs --provider {CLEANCUT}: Spark's own providers would need "
+            "hadoop-aws."
+        )
+    for location in (job.checkpoint(query) for query in QUERIES):
+        try:
+            if location.names("offsets"):
+                raise _RequestError(f"{location.uri} is not empty. Name a new prefix.")
+        except CleancutError as problem:
+            raise _RequestError(str(problem)) from problem
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -120,6 +157,20 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--rows", type=_at_least(1), default=DATA_SET_ROWS, metavar="N", help="flights to replay")
     add("--provider", choices=PROVIDERS, default=PROVIDERS[0], help="state store provider")
     add("--kills", type=_at_least(0), default=5, metavar="N", help="SIGKILLs of the driver")
+    add(
+        "--executor-kills",
+        type=_at_least(0),
+        default=0,
+        metavar="N",
+        help="SIGKILLs of one executor alone, on a local-cluster",
+    )
+    add(
+        "--checkpoint",
+        metavar="s3://BUCKET/PREFIX",
+        help="keep the checkpoints in a bucket, which is then all that a restart finds; "
+        "credentials come from the environment, as for any tool of AWS",
+    )
+    add("--endpoint", metavar="URL", help="where the store of --checkpoint listens, if not AWS")
     add("--seed", type=int, default=random.randrange(10**6), help="of the moments of the kills")
     add("--dir", metavar="PATH", help="work directory, new or empty; default a temporary one")
     add("--master", default="local[2]", help="Spark's master, e.g. local-cluster[2,1,1024]")
@@ -127,7 +178,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--keep",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether the work directory stays when the run is through",
+        help="whether the work directory stays when the run is through; objects stay in any case",
     )
     return parser.parse_args(arguments)
 

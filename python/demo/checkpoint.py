@@ -1,11 +1,15 @@
 """Where a query stands, read from its checkpoint and its sink; also of one that was killed."""
 
 import enum
+import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from demo.job import Job
+from demo.location import Location
 from demo.sink import is_begun, is_done
+
+_ENTRY = re.compile(r"(\d+)")
+_CUT = re.compile(r"(\d{20})\.cut")
 
 
 class Phase(enum.Enum):
@@ -46,8 +50,10 @@ def position(job: Job, query: str, since_s: float = 0.0) -> Position:
         since_s: when the driver started (Unix time), because an epoch that runs again finds what
             its first run left in the sink.
     """
-    committed = _last_entry(job.checkpoint(query) / "commits")
-    planned = _last_entry(job.checkpoint(query) / "offsets")
+    location = job.checkpoint(query)
+    # In this order, so that an epoch which is committed meanwhile is not taken for an open one.
+    planned = _last(location.names("offsets"), _ENTRY)
+    committed = _committed(location)
     if planned <= committed:
         phase = Phase.BETWEEN
     elif is_done(job.results(query), planned, since_s):
@@ -59,7 +65,12 @@ def position(job: Job, query: str, since_s: float = 0.0) -> Position:
     return Position(planned, committed, phase)
 
 
-def _last_entry(log: Path) -> int:
-    if not log.is_dir():
-        return -1
-    return max((int(path.name) for path in log.iterdir() if path.name.isdigit()), default=-1)
+def _committed(location: Location) -> int:
+    """Last epoch with a commit entry; in a bucket the entry may be a part of the epoch's cut."""
+    entry = _last(location.names("commits"), _ENTRY)
+    return max(entry, _last(location.names("cleancut/cuts"), _CUT))
+
+
+def _last(names: list[str], pattern: re.Pattern[str]) -> int:
+    found = (pattern.fullmatch(name) for name in names)
+    return max((int(match[1]) for match in found if match), default=-1)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from demo.events import EpochLog
-from demo.job import QUERIES, Job, spark_uri
+from demo.job import QUERIES, Job
 from demo.providers import open_session
 from demo.queries import build
 from demo.sink import EpochSink
@@ -44,7 +44,7 @@ def _start(spark: SparkSession, job: Job, query: str) -> StreamingQuery:
         build(spark, job, query)
         .writeStream.queryName(query)
         .outputMode("append")
-        .option("checkpointLocation", spark_uri(job.checkpoint(query)))
+        .option("checkpointLocation", job.checkpoint(query).uri)
         .trigger(availableNow=True)
         .foreachBatch(EpochSink(job.results(query)))
         .start()

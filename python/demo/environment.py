@@ -21,10 +21,18 @@ def driver_environment(job: Job) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, [packages, inherited])),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONUNBUFFERED": "1",
+        **_temporary_files(job.scratch / "tmp"),
     }
     if job.master.startswith("local-cluster"):
-        environment["SPARK_HOME"] = str(_shadow_spark_home(job.root / "spark-home"))
+        environment["SPARK_HOME"] = str(_shadow_spark_home(job.scratch / "spark-home"))
     return environment
+
+
+def _temporary_files(directory: Path) -> dict[str, str]:
+    """Sends them where each life begins with nothing; a killed process cannot delete its own."""
+    directory.mkdir(parents=True, exist_ok=True)
+    java = [os.environ.get("JAVA_TOOL_OPTIONS"), f'"-Djava.io.tmpdir={directory}"']
+    return {"TMPDIR": str(directory), "JAVA_TOOL_OPTIONS": " ".join(filter(None, java))}
 
 
 def _shadow_spark_home(shadow: Path) -> Path:

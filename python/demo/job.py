@@ -4,6 +4,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from demo.location import BucketLocation, LocalLocation, Location
+
 HOURLY = "hourly"
 ROTATIONS = "rotations"
 QUERIES = (HOURLY, ROTATIONS)
@@ -23,8 +25,12 @@ class Job:
         rows: flights to replay.
         provider: "cleancut", "rocksdb" or "hdfs".
         master: Spark's master.
-        kills: how often the driver is killed.
+        kills: how often the driver is killed, its executors with it.
+        executor_kills: how often one executor is killed alone.
         seed: of the moments of the kills.
+        checkpoints: where the checkpoints of both queries lie, `s3://bucket/prefix`; None is a
+            directory below `root`.
+        endpoint: URL of the store of that bucket; None is AWS, or what the environment says.
     """
 
     root: Path
@@ -33,6 +39,9 @@ class Job:
     master: str
     kills: int
     seed: int
+    executor_kills: int = 0
+    checkpoints: str | None = None
+    endpoint: str | None = None
 
     @property
     def files_per_trigger(self) -> int:
@@ -74,9 +83,11 @@ class Job:
         """Directory of the input files."""
         return self.root / "input"
 
-    def checkpoint(self, query: str) -> Path:
+    def checkpoint(self, query: str) -> Location:
         """Checkpoint location of a query."""
-        return self.root / "checkpoint" / query
+        if self.checkpoints is None:
+            return LocalLocation(self.root / "checkpoint" / query)
+        return BucketLocation(self.checkpoints, query, self.endpoint)
 
     def results(self, query: str) -> Path:
         """Directory with one `epoch=N` for each epoch of a query."""
@@ -84,7 +95,7 @@ class Job:
 
     @property
     def scratch(self) -> Path:
-        """Spark's local directories; a killed driver leaves its own behind."""
+        """All that a driver and its executors keep on local disks; no life finds any of it."""
         return self.root / "scratch"
 
     def log(self, life: int) -> Path:
@@ -115,8 +126,3 @@ class Job:
         """Reads what `prepare` wrote."""
         fields = json.loads(path.read_text())
         return Job(**{**fields, "root": Path(fields["root"])})
-
-
-def spark_uri(path: Path) -> str:
-    """Names a local path to Spark, which decodes no escapes; `Path.as_uri` would write some."""
-    return f"file://{path}"

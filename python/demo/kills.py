@@ -42,6 +42,13 @@ def most_kills(epochs: int) -> int:
     return int(epochs * _LAST_PART) // 2
 
 
+def plan_executor_kills(count: int, epochs: int, seed: int) -> list[int]:
+    """Draws after how many epochs of both queries together an executor is killed, in order."""
+    draw = random.Random(f"executors {seed}")
+    strip = epochs * _LAST_PART / max(count, 1)
+    return [int(strip * (number + draw.random())) for number in range(count)]
+
+
 def plan_kills(count: int, epochs: int, seed: int) -> list[Kill]:
     """Draws the kills of a run, spread over its length, in order.
 

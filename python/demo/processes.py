@@ -7,6 +7,7 @@ session, so the session is what is killed.
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 _PROC = Path("/proc")
+_EXECUTOR = b"CoarseGrainedExecutorBackend"
 _GONE_WITHIN_S = 60.0
 _POLL_S = 0.02
 
@@ -76,6 +78,23 @@ class ProcessTree:
             self._child.stdin.close()
         return died_of_it
 
+    def kill_executor(self, draw: random.Random) -> bool:
+        """Kills one executor with SIGKILL, if this command has any in processes of their own.
+
+        Args:
+            draw: chooses which one.
+
+        Returns:
+            Whether one was killed.
+        """
+        executors = sorted(pid for pid in self.members() if _EXECUTOR in _command_line(pid))
+        if not executors:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(draw.choice(executors), signal.SIGKILL)
+            return True
+        return False
+
     def _sweep(self) -> None:
         """Kills what is left of the session, also what its members started meanwhile."""
         deadline = time.monotonic() + _GONE_WITHIN_S
@@ -86,6 +105,13 @@ class ProcessTree:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(_POLL_S)
+
+
+def _command_line(pid: int) -> bytes:
+    """Empty for a process that is gone."""
+    with contextlib.suppress(OSError):
+        return (_PROC / str(pid) / "cmdline").read_bytes()
+    return b""
 
 
 def _session_members(session: int) -> set[int]:

@@ -32,7 +32,11 @@ def open_session(job: Job) -> SparkSession:
         # Not at the top: Spark's own providers must run without a built jar.
         import cleancut
 
-        builder = cleancut.configure(builder)
+        builder = (
+            cleancut.configure(builder)
+            if job.endpoint is None
+            else cleancut.configure(builder, endpoint=job.endpoint)
+        )
     for key, value in {**_common(job), **_BUILT_IN.get(job.provider, {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -46,7 +50,7 @@ def _common(job: Job) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.local.dir": str(job.scratch),
+        "spark.local.dir": str(job.scratch / "local"),
         # Executors run on this machine, whose own name need not resolve.
         "spark.driver.host": "127.0.0.1",
         # Otherwise the tasks of one query wait until the other's are done.

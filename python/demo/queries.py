@@ -4,7 +4,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from demo import rotations
-from demo.job import HOURLY, ROTATIONS, Job, spark_uri
+from demo.job import HOURLY, ROTATIONS, Job
+from demo.location import spark_uri
 
 INPUT_SCHEMA = (
     "seq long, event_time timestamp, arrived_at timestamp, cancelled boolean, origin string, "

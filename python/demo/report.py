@@ -46,6 +46,7 @@ def summary(job: Job, run: Run, verdicts: dict[str, Verdict]) -> str:
         "",
         _kills(job, run),
         f"provider {job.provider}, master {job.master}, {run.lives} lives in {run.elapsed_s:.0f} s",
+        *([f"checkpoints in {job.checkpoints}"] if job.checkpoints else []),
     ]
     return "\n".join(lines)
 
@@ -63,15 +64,17 @@ def examples(verdicts: dict[str, Verdict]) -> str:
 def next_steps(job: Job, run: Run) -> str:
     """Says how to look at the checkpoint that the run leaves."""
     query = QUERIES[-1]
-    location = job.checkpoint(query)
+    uri = job.checkpoint(query).uri
+    location = uri.removeprefix("file://")
     # In the end the closing files have emptied the state: a version from the middle shows more.
     version = max(run.positions[query].committed // 2, 1)
     if job.provider == CLEANCUT:
         program = "cleancut" if shutil.which("cleancut") else f"{sys.executable} -m cleancut"
+        endpoint = f" --endpoint {job.endpoint}" if job.endpoint else ""
         commands = [
-            f"{program} ls {location}",
-            f"{program} state {location} --operator 0 --version {version}",
-            f"{program} verify {location}",
+            f"{program} ls {location}{endpoint}",
+            f"{program} state {location} --operator 0 --version {version}{endpoint}",
+            f"{program} verify {location}{endpoint}",
         ]
     else:
         reader = f"spark.read.format('statestore').option('batchId', {version - 1})"
@@ -94,7 +97,10 @@ def _kills(job: Job, run: Run) -> str:
     )
     told = ", ".join(f"{count} x {moment}" for moment, count in moments.most_common())
     hits = f"kills: {run.hits} of {job.kills} hit a running query (seed {job.seed})"
-    return f"{hits}\n  each query then was: {told}" if told else hits
+    lines = [hits, *([f"  each query then was: {told}"] if told else [])]
+    if job.executor_kills:
+        lines.append(f"kills of an executor alone: {run.executors_killed} of {job.executor_kills}")
+    return "\n".join(lines)
 
 
 def _most(values: Iterable[int]) -> int:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from demo.job import spark_uri
+from demo.location import spark_uri
 
 _EPOCH = re.compile(r"epoch=(\d+)")
 

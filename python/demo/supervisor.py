@@ -1,5 +1,6 @@
 """Starts the driver, kills it as planned, and starts it again until the input is processed."""
 
+import random
 import shutil
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 from demo.checkpoint import Phase, Position, position
 from demo.environment import driver_environment
 from demo.job import QUERIES, Job
-from demo.kills import Kill
+from demo.kills import Kill, plan_executor_kills
 from demo.processes import ProcessTree
 from demo.trigger import Trigger, View
 from demo.written import WrittenBytes
@@ -56,6 +57,7 @@ class Run:
     Attributes:
         strikes: in order.
         lives: drivers that were started.
+        executors_killed: executors that were killed alone.
         positions: of each query at the end.
         written_bytes: of each query, in files of its state stores, in all lives.
         elapsed_s: from the first start to the end.
@@ -63,6 +65,7 @@ class Run:
 
     strikes: list[Strike]
     lives: int
+    executors_killed: int
     positions: dict[str, Position]
     written_bytes: dict[str, int]
     elapsed_s: float
@@ -88,6 +91,10 @@ class Supervisor:
         self._plan = plan
         self._say = say
         self._written = WrittenBytes(job)
+        self._draw = random.Random(f"which executor {job.seed}")
+        self._executor_plan = plan_executor_kills(
+            job.executor_kills, job.epochs * len(QUERIES), job.seed
+        )
         self._strikes: list[Strike] = []
         self._started_s = time.monotonic()
         self._life_began_s = 0.0
@@ -109,6 +116,7 @@ class Supervisor:
         return Run(
             strikes=self._strikes,
             lives=life,
+            executors_killed=self._job.executor_kills - len(self._executor_plan),
             positions=self._positions(),
             written_bytes={query: self._written.total(query) for query in QUERIES},
             elapsed_s=time.monotonic() - self._started_s,
@@ -140,12 +148,14 @@ class Supervisor:
     def _watch(self, driver: ProcessTree, life: int, trigger: Trigger | None) -> bool:
         """Looks on until the driver ends; returns whether it is to be killed first."""
         progressed_s = shown_s = time.monotonic()
-        epochs = -1
+        epochs = began_with = _epochs(self._positions())
         while driver.exit_code() is None:
             positions = self._positions()
             now_s = time.monotonic()
             if _epochs(positions) != epochs:
                 epochs, progressed_s = _epochs(positions), now_s
+            if epochs > began_with:
+                self._strike_executor(driver, epochs)
             if trigger and trigger.is_due(self._view(life, positions)):
                 return True
             if now_s - progressed_s > _STALLED_AFTER_S:
@@ -159,6 +169,14 @@ class Supervisor:
                 self._show(life, positions)
             time.sleep(_CLOSE_POLL_S if trigger and trigger.is_close else _POLL_S)
         return False
+
+    def _strike_executor(self, driver: ProcessTree, epochs: int) -> None:
+        """Kills an executor if one is due. The driver lives, and runs its tasks again elsewhere."""
+        plan = self._executor_plan
+        if plan and epochs >= plan[0] and driver.kill_executor(self._draw):
+            plan.pop(0)
+            done = self._job.executor_kills - len(plan)
+            self._say(f"{self._clock()}  SIGKILL of executor {done}/{self._job.executor_kills}")
 
     def _positions(self) -> dict[str, Position]:
         return {query: position(self._job, query, self._life_began_s) for query in QUERIES}

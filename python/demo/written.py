@@ -1,9 +1,5 @@
 """Counts the bytes that the state stores write, although old files are deleted as the run goes."""
 
-import contextlib
-import os
-from pathlib import Path
-
 from demo.job import QUERIES, Job
 
 # Spark's own for its providers, and Cleancut's.
@@ -19,7 +15,7 @@ class WrittenBytes:
     def __init__(self, job: Job) -> None:
         """Nothing is seen yet."""
         self._job = job
-        self._sizes: dict[str, dict[Path, int]] = {query: {} for query in QUERIES}
+        self._sizes: dict[str, dict[str, int]] = {query: {} for query in QUERIES}
 
     def total(self, query: str) -> int:
         """Bytes of all files of a query seen so far."""
@@ -29,10 +25,5 @@ class WrittenBytes:
         """Takes in what is there now."""
         for query, sizes in self._sizes.items():
             for part in _STATE_DIRECTORIES:
-                for directory, _, names in os.walk(self._job.checkpoint(query) / part):
-                    # A temporary file counts under its final name, once it has been renamed.
-                    files = (Path(directory, name) for name in names if ".tmp" not in name)
-                    for file in files:
-                        # Retention may delete it between the listing and this.
-                        with contextlib.suppress(FileNotFoundError):
-                            sizes[file] = max(file.stat().st_size, sizes.get(file, 0))
+                for name, size in self._job.checkpoint(query).sizes(part):
+                    sizes[name] = max(size, sizes.get(name, 0))

@@ -1,9 +1,7 @@
 """Kills a driver, or one of its executors, at random moments, and counts what it really hit."""
 
-import contextlib
 import os
 import random
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -13,7 +11,6 @@ from pathlib import Path
 from demo.processes import ProcessTree
 
 _POLL_S = 0.05
-_EXECUTOR = b"CoarseGrainedExecutorBackend"
 _LIFE_LIMIT_S = 600.0
 _DELAY_S = 1.5
 
@@ -77,25 +74,10 @@ class Campaign:
                     died_of_it = life.kill()
                     self.drivers_killed += died_of_it
                     return died_of_it
-                if _kill_executor(life, draw):
+                if life.kill_executor(draw):
                     plan.pop(0)
                     self.executors_killed += 1
         return False
-
-
-def _kill_executor(life: ProcessTree, draw: random.Random) -> bool:
-    """Kills one executor of this life; False if it has none yet."""
-    executors = []
-    for pid in life.members():
-        with contextlib.suppress(OSError):
-            if _EXECUTOR in (Path("/proc") / str(pid) / "cmdline").read_bytes():
-                executors.append(pid)
-    if not executors:
-        return False
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(draw.choice(sorted(executors)), signal.SIGKILL)
-        return True
-    return False
 
 
 def environment() -> dict[str, str]:

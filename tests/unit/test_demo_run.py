@@ -15,7 +15,7 @@ from demo.__main__ import main
 from demo.checkpoint import Phase, position
 from demo.events import Epoch, read_epochs
 from demo.job import HOURLY, Job
-from demo.kills import Aim, Kill, most_kills, plan_kills
+from demo.kills import Aim, Kill, most_kills, plan_executor_kills, plan_kills
 from demo.processes import ProcessTree
 from demo.sink import read_results
 from demo.trigger import Trigger, View
@@ -90,6 +90,10 @@ def test_kill_that_comes_too_late_says_so(tmp_path: Path) -> None:
         assert not tree.kill()
 
 
+def directory(job: Job) -> Path:
+    return Path(job.checkpoint(HOURLY).uri.removeprefix("file://"))
+
+
 @pytest.mark.parametrize(
     ("left", "phase"),
     [
@@ -98,10 +102,12 @@ def test_kill_that_comes_too_late_says_so(tmp_path: Path) -> None:
         (["offsets/3", "results/.epoch=3.staged"], Phase.RUNNING),
         (["offsets/3", "results/epoch=3"], Phase.COMMITTING),
         (["offsets/3", "results/epoch=3", "commits/3"], Phase.BETWEEN),
+        (["offsets/3", "results/epoch=3", f"cleancut/cuts/{3:020}.cut"], Phase.BETWEEN),
+        (["offsets/3", "results/epoch=3", f"cleancut/cuts/{2:020}.cut"], Phase.COMMITTING),
     ],
 )
 def test_phase_is_read_from_what_the_driver_left(job: Job, left: list[str], phase: Phase) -> None:
-    checkpoint = job.checkpoint(HOURLY)
+    checkpoint = directory(job)
     for name in ["offsets/2", "commits/2", "commits/.3.crc", *left]:
         inside = name.removeprefix("results/")
         path = (checkpoint if inside == name else job.results(HOURLY)) / inside
@@ -110,7 +116,7 @@ def test_phase_is_read_from_what_the_driver_left(job: Job, left: list[str], phas
 
 
 def test_leftovers_of_an_earlier_life_are_no_phase(job: Job) -> None:
-    (job.checkpoint(HOURLY) / "offsets/3").mkdir(parents=True)
+    (directory(job) / "offsets/3").mkdir(parents=True)
     for name in ("epoch=3", ".epoch=3.staged"):
         (job.results(HOURLY) / name).mkdir(parents=True)
         os.utime(job.results(HOURLY) / name, (1000, 1000))
@@ -150,6 +156,49 @@ def test_more_kills_than_fit_are_refused(
 ) -> None:
     assert main(["--dir", str(tmp_path), "--rows", "100", "--kills", "9"]) == 2
     assert "leaves room for" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--checkpoint", "s3:///q"], "not the name of a bucket"),
+        (["--checkpoint", "s3a://bucket/q"], "is not s3://bucket/prefix"),
+        (["--checkpoint", "s3://bucket/q", "--provider", "rocksdb"], "hadoop-aws"),
+        (["--executor-kills", "1"], "local-cluster[2,1,1024]"),
+    ],
+)
+def test_places_that_cannot_be_are_refused(
+    options: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--dir", str(tmp_path / "demo"), *options]) == 2
+    assert reason in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()
+
+
+def test_a_store_that_cannot_be_reached_is_refused_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    # Port 1 is nobody's.
+    places = ["--checkpoint", "s3://bucket/q", "--endpoint", "http://127.0.0.1:1"]
+    assert main(["--dir", str(tmp_path / "demo"), *places]) == 2
+    assert "CLEANCUT_OBJECT_STORE_UNAVAILABLE" in capsys.readouterr().err
+
+
+def test_a_driver_reads_where_the_checkpoints_are(job: Job) -> None:
+    in_bucket = replace(job, checkpoints="s3://bucket/a/b/", endpoint="http://127.0.0.1:1")
+    in_bucket.prepare()
+    assert Job.load(in_bucket.file) == in_bucket
+    assert in_bucket.checkpoint(HOURLY).uri == f"s3://bucket/a/b/{HOURLY}"
+
+
+def test_executors_are_killed_all_over_the_run() -> None:
+    plan = plan_executor_kills(5, EPOCHS, seed=1)
+    assert plan == sorted(plan) == plan_executor_kills(5, EPOCHS, seed=1)
+    assert 0 <= plan[0] < 20
+    assert 70 <= plan[-1] < 90
+    assert plan_executor_kills(0, EPOCHS, seed=1) == []
 
 
 @pytest.mark.parametrize("rows", ["0", "-5", "many"])

@@ -1,0 +1,120 @@
+"""The demo with its checkpoints in a bucket, which is all that a restart finds."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import cleancut
+from demo.__main__ import judge
+from demo.checkpoint import position
+from demo.job import QUERIES, ROTATIONS, Job
+from tests.support.versitygw import Versitygw
+
+pytestmark = [pytest.mark.spark, pytest.mark.chaos]
+
+PYTHON = Path(__file__).parents[2] / "python"
+CLUSTER = "local-cluster[2,1,1024]"
+TIMEOUT_S = 900
+KILLS = 3
+EXECUTOR_KILLS = 2
+PREFIX = "runs/1"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Versitygw]:
+    with Versitygw(tmp_path_factory.mktemp("versitygw")) as started:
+        yield started
+
+
+@pytest.fixture
+def environment(server: Versitygw, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in server.credentials.items():
+        monkeypatch.setenv(name, value)
+
+
+def demo(server: Versitygw, *options: str) -> subprocess.CompletedProcess[str]:
+    places = ["--checkpoint", f"s3://{server.BUCKET}/{PREFIX}", "--endpoint", server.endpoint]
+    return subprocess.run(
+        [sys.executable, "-m", "demo", *options, *places],
+        env={**os.environ, "PYTHONPATH": str(PYTHON)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+READER = """
+import json, sys
+from pyspark.sql import SparkSession
+import cleancut
+endpoint, location, version = sys.argv[1], sys.argv[2], int(sys.argv[3])
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = cleancut.configure(builder, endpoint=endpoint).getOrCreate()
+reader = spark.read.format("statestore").option("batchId", version - 1)
+rows = reader.load(location).selectExpr("key.tailnum", "partition_id")
+print("ROWS", json.dumps(sorted([row.tailnum, row.partition_id] for row in rows.collect())))
+"""
+
+
+def stored(server: Versitygw, location: str, version: int) -> list[list[object]]:
+    """The keys of the state and their partitions, by Spark's reader in a process of its own."""
+    ended = subprocess.run(
+        [sys.executable, "-c", READER, server.endpoint, location, str(version)],
+        env={**os.environ, "PYTHONPATH": str(PYTHON)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    (line,) = (line for line in ended.stdout.splitlines() if line.startswith("ROWS "))
+    rows: list[list[object]] = json.loads(line.removeprefix("ROWS "))
+    return rows
+
+
+def ours(server: Versitygw, location: str, version: int) -> list[list[object]]:
+    """The same by the reader that needs no JVM."""
+    table = cleancut.Checkpoint(location, endpoint=server.endpoint).state(0, version=version)
+    keys, partitions = table["key"].to_pylist(), table["partition"].to_pylist()
+    return sorted([key["tailnum"], at] for key, at in zip(keys, partitions, strict=True))
+
+
+@pytest.mark.usefixtures("environment")
+def test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left(
+    server: Versitygw, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    root = tmp_path / "demo"
+    kills = ["--kills", str(KILLS), "--executor-kills", str(EXECUTOR_KILLS), "--seed", "5"]
+    ended = demo(server, "--rows", "4000", "--master", CLUSTER, *kills, "--dir", str(root))
+    print(ended.stdout)
+    assert ended.returncode == 0
+    assert f"{KILLS + EXECUTOR_KILLS} kills survived" in ended.stdout
+    job = Job.load(root / "job.json")
+    for query, verdict in judge(job).items():
+        assert verdict.differences == 0, query
+        assert verdict.found > 1000
+        at = position(job, query)
+        show(f"{query}: {verdict.found} rows, {at.committed + 1} epochs")
+        assert at.committed == at.planned >= job.epochs - 1 - KILLS
+    assert len(list(root.glob("lives/*.log"))) == KILLS + 1
+    # Nothing of a checkpoint was ever on local disks, and what else was there is gone.
+    assert {path.name for path in root.iterdir()} == {"input", "job.json", "lives", "results"}
+    names = server.objects()
+    for query in QUERIES:
+        assert f"{PREFIX}/{query}/metadata" in names
+        assert any(name.startswith(f"{PREFIX}/{query}/cleancut/") for name in names)
+    version = position(job, ROTATIONS).committed // 2
+    found = stored(server, job.checkpoint(ROTATIONS).uri, version)
+    show(f"{len(found)} rows of state in version {version}, by Spark's reader and by ours")
+    assert len(found) > 100
+    assert found == ours(server, job.checkpoint(ROTATIONS).uri, version)
+    again = demo(server, "--rows", "4000", "--dir", str(tmp_path / "again"))
+    assert again.returncode == 2
+    assert "is not empty" in again.stdout
