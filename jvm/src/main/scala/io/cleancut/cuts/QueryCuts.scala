@@ -148,7 +148,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     val counted = CommitEntry.countedIds(entry)
     def look() = synchronized(run.ledger.close(epoch, counted))
     val reported = look()
-    // Without a cut before it, only tasks tell which stores there are, and perhaps not all have run.
+    // Without a cut before it, only tasks tell which stores there are, and some may not have run.
     val isSure = reported.isRight && synchronized(run.ledger.lastCut).isDefined
     val found =
       if (isSure || counted.isDefined) reported
