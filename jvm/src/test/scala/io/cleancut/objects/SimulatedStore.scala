@@ -82,6 +82,18 @@ final class SimulatedStore(
       .flatten
       .map { case (name, stored) => info(name, stored) }
 
+  override def listLevel(prefix: ObjectPrefix): Iterator[Listed] = {
+    val (deep, here) =
+      list(prefix).toSeq.partition(_.key.name.indexOf('/', prefix.name.length) >= 0)
+    val below = deep.map(_.key.name).map { name =>
+      ObjectPrefix(name.substring(0, name.indexOf('/', prefix.name.length) + 1))
+    }
+    here.iterator.map(Listed.Here(_)) ++ below.distinct.map(Listed.Below(_))
+  }
+
+  /** Parts are gone with the process that sent them. */
+  override def dropUnfinished(beforeMs: Long): Int = 0
+
   override def delete(keys: Seq[ObjectKey]): Unit =
     request(RequestKind.Delete, s"${keys.size} objects")(keys.foreach(k => bucket.delete(k.name)))
 
