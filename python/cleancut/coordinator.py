@@ -10,6 +10,7 @@ from cleancut.checkpoint import Checkpoint
 from cleancut.cuts import CutInfo
 from cleancut.errors import error_of, from_java
 from cleancut.infos import InfoList
+from cleancut.settings import PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -202,17 +203,23 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
     Raises:
         RequestError: CLEANCUT_COORDINATOR_MISSING for any other checkpoint location.
     """
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
-    session = SparkSession.getActiveSession()
-    assert session is not None, "the session of the query was stopped"
+    context = SparkContext._active_spark_context
+    if context is None or context._jvm is None:
+        raise error_of("CLEANCUT_COORDINATOR_MISSING", location="of a session that was stopped")
+    execution = query._jsq.streamingQuery()
+    conf = execution.sparkSession().conf()
     found = Coordinator(
-        session._jvm,
-        str(query._jsq.streamingQuery().resolvedCheckpointRoot()),
-        {
-            name: session.conf.get(f"spark.sql.streaming.stateStore.cleancut.{name}", None)
-            for name in ("endpoint", "region")
-        },
+        context._jvm,
+        str(execution.resolvedCheckpointRoot()),
+        {name: _set_value(conf, f"{PREFIX}{name}") for name in ("endpoint", "region")},
     )
     found.status()
     return found
+
+
+def _set_value(conf: Any, key: str) -> str | None:
+    option = conf.getOption(key)
+    value = str(option.get()) if option.isDefined() else "auto"
+    return None if value == "auto" else value

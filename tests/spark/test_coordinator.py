@@ -1,0 +1,158 @@
+"""A query whose checkpoint is in a bucket: its coordinator, its history, and what it asks for."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut import Checkpoint, Coordinator, RequestError, coordinator
+from tests.support.versitygw import Versitygw
+
+pytestmark = pytest.mark.spark
+
+KEYS = "spark.sql.streaming.stateStore.cleancut."
+EPOCHS = 6
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Versitygw]:
+    with Versitygw(tmp_path_factory.mktemp("versitygw")) as started:
+        yield started
+
+
+@pytest.fixture
+def session(
+    spark: SparkSession, server: Versitygw, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SparkSession]:
+    for name, value in server.credentials.items():
+        monkeypatch.setenv(name, value)
+    # The JVM runs already; the chain of the SDK looks there too.
+    system = spark._jvm.java.lang.System  # type: ignore[union-attr]
+    properties = {"aws.accessKeyId": "access", "aws.secretAccessKey": "secret"}
+    for name, value in properties.items():
+        system.setProperty(name, value)
+    session = spark.newSession()
+    session.conf.set(f"{KEYS}endpoint", server.endpoint)
+    session.conf.set(f"{KEYS}region", "us-east-1")
+    yield session
+    for name in properties:
+        system.clearProperty(name)
+
+
+class Counting:
+    """A count by key over files of which each is an epoch."""
+
+    def __init__(self, session: SparkSession, directory: Path, location: str) -> None:
+        self.session = session
+        self.source = directory / "source"
+        self.source.mkdir()
+        self.location = location
+        self.files = 0
+
+    def add(self) -> None:
+        rows = "\n".join(f'{{"k": {(self.files * 37 + i) % 200}}}' for i in range(300))
+        (self.source / f"{self.files:04d}.json").write_text(rows, encoding="utf-8")
+        self.files += 1
+
+    def start(self) -> StreamingQuery:
+        reader = self.session.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+        counted: DataFrame = reader.json(str(self.source)).groupBy("k").count()
+        writer = counted.writeStream.format("noop").outputMode("update")
+        return writer.option("checkpointLocation", self.location).start()
+
+
+def billed(found: Coordinator) -> int:
+    """Requests so far, but for removals, which cost nothing."""
+    free = {"delete", "uploadAbort"}
+    return sum(n.requests for kind, n in found.status().requests.items() if kind not in free)
+
+
+def requests_of_an_epoch(counting: Counting) -> float:
+    """Of those behind the first, which meets state schemas and the like."""
+    counting.add()
+    query = counting.start()
+    try:
+        found = coordinator(query)
+        assert found.wait_for(0, timeout=120)
+        query.processAllAvailable()
+        before = billed(found)
+        for epoch in range(1, EPOCHS):
+            counting.add()
+            assert found.wait_for(epoch, timeout=120)
+        query.processAllAvailable()
+        return (billed(found) - before) / (EPOCHS - 1)
+    finally:
+        query.stop()
+
+
+def test_requests_follow_epochs_and_not_partitions(
+    session: SparkSession, server: Versitygw, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    found = {}
+    for partitions in (2, 32):
+        directory = tmp_path / str(partitions)
+        directory.mkdir()
+        session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+        # Bases are written in the background and come when they like.
+        session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
+        location = f"s3://{server.BUCKET}/queries/{partitions}"
+        counting = Counting(session, directory, location)
+        found[partitions] = requests_of_an_epoch(counting)
+        stores = Checkpoint(location, endpoint=server.endpoint).cut().stores
+        assert len(stores) == partitions
+        assert Checkpoint(location, endpoint=server.endpoint).verify().problems == ()
+    show(f"requests of an epoch by partitions: {found}")
+    # Two cores take 32 tasks in waves, of which each may take an object of its own.
+    assert found[32] < found[2] + 16 < 32
+
+
+def test_status_history_and_savepoints(
+    session: SparkSession, server: Versitygw, tmp_path: Path
+) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    location = f"s3://{server.BUCKET}/queries/history"
+    counting = Counting(session, tmp_path, location)
+    counting.add()
+    query = counting.start()
+    try:
+        found = coordinator(query)
+        assert found.wait_for(0, timeout=120)
+        assert not found.wait_for(7, timeout=0.2)
+        counting.add()
+        assert found.wait_for(1, timeout=120)
+        status = found.status()
+        assert status.run_id == str(query.runId)
+        assert (status.generation, status.committed) == (1, 1)
+        assert [cut.epoch for cut in found.history()] == [0, 1]
+        assert found.pin("before-upgrade", 0) == 0
+        assert found.pin("now") == 1
+        with pytest.raises(RequestError) as taken:
+            found.pin("now")
+        assert taken.value.error_id == "CLEANCUT_SAVEPOINT_INVALID"
+        assert found.unpin("now")
+        assert not found.unpin("now")
+    finally:
+        query.stop()
+    query = counting.start()
+    try:
+        counting.add()
+        again = coordinator(query)
+        assert again.wait_for(2, timeout=120)
+        assert again.status().generation == 2
+        assert [cut.generation for cut in again.history()] == [1, 1, 2]
+    finally:
+        query.stop()
+
+
+def test_a_query_on_a_file_system_has_none(spark: SparkSession, tmp_path: Path) -> None:
+    counting = Counting(spark.newSession(), tmp_path, str(tmp_path / "checkpoint"))
+    counting.add()
+    query = counting.start()
+    try:
+        with pytest.raises(RequestError) as found:
+            coordinator(query)
+        assert found.value.error_id == "CLEANCUT_COORDINATOR_MISSING"
+    finally:
+        query.stop()
