@@ -44,6 +44,11 @@ private[cleancut] object CheckpointLogs {
   val Commits = "commits"
   val Offsets = "offsets"
 
+  /** Where each source may keep a log of its own, by its number. */
+  val Sources = "sources"
+
+  val names: Set[String] = Set(Commits, Offsets)
+
   // The last entry of each log that this process wrote, so that it need not be read back.
   private val lastOffsets = new ConcurrentHashMap[String, (Long, String)]
 

@@ -56,7 +56,16 @@ private[cleancut] class ObjectFileManager(
   override def mkdirs(path: Path): Unit = ()
 
   override def exists(path: Path): Boolean =
-    store.head(paths.key(path)).isDefined || store.list(paths.prefix(path)).hasNext
+    store.head(paths.key(path)).isDefined ||
+      (!isEntry(path) && store.list(paths.prefix(path)).hasNext)
+
+  /** Whether a path is that of an entry of one of Spark's logs, which is never a directory. */
+  private def isEntry(path: Path): Boolean = {
+    val log = path.getParent
+    path.getName.forall(_.isDigit) && log != null &&
+    (CheckpointLogs.names(log.getName) ||
+      (log.getParent != null && log.getParent.getName == CheckpointLogs.Sources))
+  }
 
   /**
    * Deletes an object; of directories only the one that this manager was made for, with all that is
