@@ -70,7 +70,7 @@ unit: setup  ## tests without a Spark session, both languages
 	$(SBT) $(SBT_UNIT)
 	$(PYTEST) tests/unit $(ARGS)
 
-spark: $(JAR)  ## Python tests with a Spark session
+spark: $(JAR) $(VERSITYGW)  ## Python tests with a Spark session
 	$(PYTEST) tests/spark $(ARGS)
 
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5

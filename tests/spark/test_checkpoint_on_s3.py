@@ -1,0 +1,102 @@
+"""The reader without a JVM against cuts that a query has written to a bucket."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleancut import Checkpoint
+from tests.support.versitygw import Versitygw
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 300
+
+# In a process of its own, because an endpoint is configured before Spark starts.
+QUERY = """
+import json, sys
+from pyspark.sql import functions as f
+import cleancut
+from tests.support.sessions import builder
+
+endpoint, location, source = sys.argv[1:]
+spark = cleancut.configure(builder("local[2]"), endpoint=endpoint).getOrCreate()
+stream = spark.readStream.schema("k string, v long, at timestamp")
+rows = stream.option("maxFilesPerTrigger", 1).json(source).withWatermark("at", "10 minutes")
+counted = rows.groupBy("k").agg(f.count("*"), f.sum("v"))
+writer = counted.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+query = writer.option("checkpointLocation", location).start()
+query.awaitTermination()
+last = query.lastProgress.batchId
+state = {}
+for epoch in range(last + 1):
+    reader = spark.read.format("statestore").option("batchId", epoch)
+    found = reader.load(location).select("key.*", "value.*", "partition_id").collect()
+    state[epoch] = sorted([list(row) for row in found])
+print(json.dumps(state))
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Versitygw]:
+    with Versitygw(tmp_path_factory.mktemp("versitygw")) as started:
+        yield started
+
+
+def add(source: Path, *numbers: int) -> None:
+    source.mkdir(exist_ok=True)
+    for number in numbers:
+        lines = [
+            json.dumps({"k": f"k{(7 * v + number) % 23}", "v": v, "at": f"2026-01-01 00:{v:02}:00"})
+            for v in range(60)
+        ]
+        (source / f"{number}.json").write_text("\n".join(lines), encoding="utf-8")
+
+
+def run(server: Versitygw, location: str, source: Path) -> dict[int, list[Any]]:
+    """Runs the query and returns what Spark's own state reader finds for each epoch."""
+    paths = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
+    answer = subprocess.run(
+        [sys.executable, "-c", QUERY, server.endpoint, location, str(source)],
+        env={**os.environ, **server.credentials, "PYTHONPATH": paths},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert answer.returncode == 0, answer.stderr
+    state = json.loads(answer.stdout.splitlines()[-1])
+    return {int(epoch): rows for epoch, rows in state.items()}
+
+
+def test_cuts_of_a_query_hold_what_spark_finds_in_them(
+    server: Versitygw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location, source = f"s3://{server.BUCKET}/queries/counted", tmp_path / "source"
+    add(source, 0, 1, 2)
+    first = run(server, location, source)
+    add(source, 3, 4)
+    state = run(server, location, source)
+    for name, value in server.credentials.items():
+        monkeypatch.setenv(name, value)
+    checkpoint = Checkpoint(location, endpoint=server.endpoint)
+    cuts = checkpoint.cuts()
+    assert [cut.epoch for cut in cuts] == sorted(state)
+    assert {cut.generation for cut in cuts} == {1, 2}
+    assert len(state) > len(first) >= 3
+    for epoch, expected in state.items():
+        table = checkpoint.state(0, epoch=epoch)
+        found = sorted(
+            [*row["key"].values(), *row["value"].values(), row["partition"]]
+            for row in table.to_pylist()
+        )
+        assert found == expected
+    report = checkpoint.verify()
+    assert report.ok, report
+    assert report.loadable == 3 * len(state)

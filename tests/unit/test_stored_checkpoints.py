@@ -1,0 +1,48 @@
+"""Checkpoints that a query has really written, kept in the repository, are read as ever."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from cleancut import Checkpoint
+
+# As the file source took them: some of them have the same time.
+FILES = (1, 0, 2, 4, 3, 5, 6, 7)
+LEVEL_1 = Path(__file__).parents[1] / "checkpoints" / "level-1"
+
+
+def counted(epochs: int) -> dict[str, tuple[int, int]]:
+    """Number and sum of the values by key, after some epochs; tests/checkpoints tells of them."""
+    totals: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for file in FILES[:epochs]:
+        for value in range(60):
+            key = f"k{(7 * value + file) % 23}"
+            count, total = totals[key]
+            totals[key] = (count + 1, total + value)
+    return dict(totals)
+
+
+@pytest.mark.parametrize("epoch", range(9))
+def test_every_epoch_of_level_1_has_its_rows(epoch: int) -> None:
+    table = Checkpoint(LEVEL_1).state(0, epoch=epoch)
+    rows = {row["key"]["k"]: tuple(row["value"].values()) for row in table.to_pylist()}
+    assert rows == counted(epoch + 1)
+    assert set(table.column("partition").to_pylist()) == {0, 1, 2}
+
+
+def test_level_1_is_sound() -> None:
+    report = Checkpoint(LEVEL_1).verify()
+    assert report.ok, report
+    assert (report.cuts, report.segments, report.unnamed) == (9, 27, 2)
+    assert (report.stores, report.frames, report.loadable) == (3, 40, 27)
+
+
+def test_the_cuts_of_level_1_tell_their_runs() -> None:
+    cuts = Checkpoint(LEVEL_1).cuts()
+    assert [cut.generation for cut in cuts] == [1] * 5 + [2] * 4
+    assert len({cut.run_id for cut in cuts}) == 2
+    last = Checkpoint(LEVEL_1).cut()
+    assert last.offsets == {"0": '{"logOffset":7}'}
+    assert last.watermark_ms == last.next_watermark_ms == 1_767_225_479_000
+    assert "nextBatchWatermarkMs" in last.commit_entry
