@@ -144,7 +144,7 @@ private object SimQuery {
   private def latest(files: CheckpointFileManager, log: String): Option[Long] =
     files.list(Names.log(log)).flatMap(_.getPath.getName.toLongOption).maxOption
 
-  private def read(files: CheckpointFileManager, path: Path): String =
+  def read(files: CheckpointFileManager, path: Path): String =
     Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
 
   private def write(files: CheckpointFileManager, path: Path, text: String): Unit = {
