@@ -95,7 +95,8 @@ class EpochLedgerSuite extends AnyFunSuite {
   }
 
   test("a store of the cut before must come again") {
-    val before = cut(0, StoreCut(Left, Seq(delta(Left, 1, 1))), StoreCut(Other, Seq(delta(Other, 1, 1))))
+    val before =
+      cut(0, StoreCut(Left, Seq(delta(Left, 1, 1))), StoreCut(Other, Seq(delta(Other, 1, 1))))
     val epoch = new EpochLedger(1L, Some(before))
     epoch.open(2L, Left)
     epoch.ack(frame(Left, 2, 2))

@@ -45,7 +45,9 @@ class QueryLedgerSuite extends AnyFunSuite {
     val first = cut(5L, query.close(5L, None).toSeq.flatten: _*)
     assert(chain(first) == Seq(FrameKind.Base -> 6L))
     query.advance(first)
-    assert(query.open(2L, Left, 6L) == scala.Right(Opened(Some(version(6, 1).id), needsBase = false)))
+    assert(
+      query.open(2L, Left, 6L) == scala.Right(Opened(Some(version(6, 1).id), needsBase = false))
+    )
   }
 
   test("a report for an epoch that is closed, or not begun, is unknown") {

@@ -91,7 +91,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
     }
     name match {
       case SavepointName(savepoint) => savepoints(savepoint) = Cut.parse(savepoint, body)
-      case OffsetsName(epoch) => ends(epoch.toLong) = endIn(body)
+      case OffsetsName(epoch)       => ends(epoch.toLong) = endIn(body)
       case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
         val parsed = Cut.parse(cut, body)
         // A cut beyond retention may appear again: a write that was held up for that long finds
