@@ -30,6 +30,7 @@ class CutSimulationSuite extends AnyFunSuite {
     val failures = tally.failed.take(MaxNamed).map(described)
     assert(failures.isEmpty, failures.mkString("\n", "\n", ""))
     if (seeds.size >= Enough) {
+      assert(tally.fenced > 0, "no driver was fenced")
       assert(tally.recovered > 0, "no epoch was made of an earlier run's frames")
       assert(tally.missing.isEmpty, "are faults that never struck")
     }
@@ -76,6 +77,7 @@ object CutSimulationSuite {
     private var runs = 0
     private var epochs = 0L
     var recovered = 0
+    var fenced = 0
     private var lost = 0
     private var doubled = 0
     private var orphans = 0
@@ -87,6 +89,7 @@ object CutSimulationSuite {
       runs += 1
       epochs += run.epochs
       recovered += run.recovered
+      fenced += run.fenced
       lost += run.lost
       doubled += run.doubled
       orphans += run.orphans
@@ -100,7 +103,7 @@ object CutSimulationSuite {
     def missing: Seq[Fault] = Fault.all.filterNot(faults.contains)
 
     def lines: Seq[String] = Seq(
-      s"runs $runs, epochs $epochs, steps $steps, recovered epochs $recovered",
+      s"runs $runs, epochs $epochs, steps $steps, recovered epochs $recovered, fenced $fenced",
       s"lost rows $lost, doubled rows $doubled, orphans after the sweep $orphans, " +
         s"runs with a violation ${failed.size}",
       Fault.all.map(f => s"${f.name} ${faults.getOrElse(f, 0)}").mkString("; ")

@@ -40,6 +40,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
   val events = mutable.ArrayBuffer.empty[String]
   var last: Long = plan.levelZeroEpochs - 1
   var recovered = 0
+  var fenced = 0
   var lost = 0
   var doubled = 0
 

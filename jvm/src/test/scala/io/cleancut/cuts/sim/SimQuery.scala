@@ -50,6 +50,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       case NonFatal(e) =>
         failure = Some(e)
         invariants.happened(s"$runId ends with $e")
+        if (isOneOf(e, Fenced)) invariants.fenced += 1
         if (!isExpected(e)) invariants.violated(s"$runId failed with ${trace(e)}")
     }
 
