@@ -105,7 +105,7 @@ object CutSimulationSuite {
     def lines: Seq[String] = Seq(
       s"runs $runs, epochs $epochs, steps $steps, recovered epochs $recovered, fenced $fenced",
       s"lost rows $lost, doubled rows $doubled, orphans after the sweep $orphans, " +
-        s"runs with a violation ${failed.size}",
+        s"failed runs ${failed.size}: ${failed.map(_.seed).sorted.mkString(" ")}",
       Fault.all.map(f => s"${f.name} ${faults.getOrElse(f, 0)}").mkString("; ")
     )
   }
