@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark chaos test demo bench spark-suites spark42 stores versitygw wheel docs clean
+.PHONY: help setup jar fmt check unit spark sim chaos test demo bench spark-suites spark42 stores versitygw wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -73,12 +73,21 @@ unit: setup  ## tests without a Spark session, both languages
 spark: $(JAR) $(VERSITYGW)  ## Python tests with a Spark session
 	$(PYTEST) tests/spark $(ARGS)
 
+# A seed that nobody has chosen.
+RANDOM_SEED = $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+
+sim: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
+sim: setup  ## the commit of cuts, simulated; SEED=n replays one run, RUNS=n takes so many
+	$(if $(SEED),CLEANCUT_SEED=$(SEED)) $(if $(RUNS),CLEANCUT_SIMULATIONS=$(RUNS)) \
+	  $(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite"
+
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5
 chaos: export CLEANCUT_QUERIES ?= 1000
+chaos: export CLEANCUT_SIMULATIONS ?= 10000
+chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 chaos: $(JAR) $(VERSITYGW)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos $(ARGS)
-	CLEANCUT_FIRST_SEED="$${CLEANCUT_FIRST_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}" \
-	  $(SBT) "core/testOnly io.cleancut.e2e.DifferentialQueriesSuite"
+	$(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite io.cleancut.e2e.DifferentialQueriesSuite"
 
 # Two lanes, since neither keeps two cores busy.
 test: setup check-python $(VERSITYGW)  ## check and all tests; installs what it needs

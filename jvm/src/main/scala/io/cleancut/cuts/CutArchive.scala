@@ -33,14 +33,11 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     root.get(ObjectKey(name)).map(bytes => Cut.parse(s"${root.location}/$name", epoch, bytes))
   }
 
-  /** Writes a cut if its epoch has none; whatever is there then is returned. */
-  def create(cut: Cut): Cut =
+  /** Writes a cut if its epoch has none; whether this one is the epoch's. */
+  def create(cut: Cut): Boolean =
     root.create(ObjectKey(CutLayout.cut(cut.epoch)), cut.toBytes, WriterToken(cut.token)) match {
-      case CreateResult.Created   => cut
-      case CreateResult.Exists(_) =>
-        read(cut.epoch).getOrElse(
-          throw new IllegalStateException(s"the cut of epoch ${cut.epoch} was deleted meanwhile")
-        )
+      case CreateResult.Created   => true
+      case CreateResult.Exists(_) => read(cut.epoch).exists(_.token == cut.token)
     }
 
   /**
@@ -60,6 +57,11 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
       case Some(bytes) =>
         val result = root.create(key, bytes, WriterToken.fresh(clock))
         if (result != CreateResult.Created) invalid("a savepoint has this name already")
+        // A sweep that has not seen the savepoint had deleted the cut before it looked.
+        if (root.head(ObjectKey(CutLayout.cut(epoch))).isEmpty) {
+          root.delete(Seq(key))
+          invalid(s"the cut of epoch $epoch was swept meanwhile")
+        }
     }
   }
 

@@ -18,6 +18,9 @@ final class CutSweep(archive: CutArchive, baseMargin: Long) {
     val epochs = archive.epochs()
     val cuts = epochs.filter(_ < oldest)
     val anchor = epochs.find(_ >= oldest).flatMap(archive.read)
+    // Cuts go first: a crash in between must not leave one whose segments are gone. Savepoints are
+    // looked up after that: who pins a cut looks afterwards whether it is still there.
+    archive.delete(cuts.map(epoch => ObjectKey(CutLayout.cut(epoch))))
     val garbage = anchor.toSeq.flatMap { cut =>
       val kept = cut.segments.toSet ++ archive.pinned().values.flatMap(_.segments)
       val newest = Math.min(oldest, cut.epoch) - baseMargin
@@ -25,8 +28,6 @@ final class CutSweep(archive: CutArchive, baseMargin: Long) {
         case (epoch, key) if epoch < newest && !kept(key.name) => key
       }
     }
-    // Cuts go first: a crash in between must not leave one whose segments are gone.
-    archive.delete(cuts.map(epoch => ObjectKey(CutLayout.cut(epoch))))
     archive.delete(garbage)
     CutSweep.Swept(cuts.size, garbage.size)
   }

@@ -45,8 +45,6 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   private val sweep = new CutSweep(archive, runtime.baseMargin)
   private var current = Option.empty[Run]
   private var past = Set.empty[String]
-  // A cut must not be swept while it is being pinned.
-  private val sweeping = new Object
 
   def this(archive: CutArchive, logs: SparkLogs, host: String, clock: Clock) =
     this(archive, logs, host, CutsRuntime.onThreads(archive.store, clock))
@@ -112,8 +110,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
       stores,
       Map("collectMs" -> collectedMs)
     )
-    val written = archive.create(cut)
-    if (written.token != cut.token) throw fencedBy(epoch, Some(written))
+    if (!archive.create(cut)) throw fencedBy(epoch, archive.read(epoch))
     synchronized(run.ledger.advance(cut))
     logger.info(
       s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
@@ -123,7 +120,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   }
 
   /** Keeps the cut of an epoch under a name; see [[CutArchive.pin]]. */
-  def pin(name: String, epoch: Long): Unit = sweeping.synchronized(archive.pin(name, epoch))
+  def pin(name: String, epoch: Long): Unit = archive.pin(name, epoch)
 
   def unpin(name: String): Boolean = archive.unpin(name)
 
@@ -239,7 +236,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     if (oldest > 0) {
       runtime.background.execute { () =>
         try {
-          val swept = sweeping.synchronized(sweep.run(oldest))
+          val swept = sweep.run(oldest)
           logger.info(s"Swept ${swept.cuts} cuts and ${swept.segments} segments")
         } catch {
           case NonFatal(e) => logger.warn(s"The sweep of ${archive.location} is put off", e)

@@ -1,7 +1,7 @@
 package io.cleancut.files
 
 import io.cleancut.Clock
-import io.cleancut.cuts.{CutArchive, CutCache}
+import io.cleancut.cuts.CutArchive
 import io.cleancut.format.StoreLayout
 import io.cleancut.objects.{Listed, ObjectPrefix, ObjectStore, RootedStore}
 
@@ -24,7 +24,7 @@ private[files] object StatePartitions {
   private def partitions(store: ObjectStore, checkpoint: String, operator: Long): Set[Int] = {
     val root = s"$checkpoint${StoreLayout.RootName}/"
     val archive = new CutArchive(new RootedStore(store, root), Clock.System)
-    val cut = archive.epochs().lastOption.flatMap(CutCache.read(archive, _))
+    val cut = archive.epochs().lastOption.flatMap(archive.read)
     cut.fold(fromStores(store, s"$root${StoreLayout.operatorDirectory(operator)}/")) { last =>
       last.stores.map(_.store).filter(_.operator == operator).map(_.partition).toSet
     }

@@ -1,5 +1,7 @@
 package io.cleancut.cuts
 
+import java.util.concurrent.Executors
+
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.cuts.sim.{Defect, Fault, Outcome, Simulation}
@@ -17,19 +19,29 @@ class CutSimulationSuite extends AnyFunSuite {
   test("no epoch is lost, doubled or committed by two in spite of all faults") {
     note(s"seeds ${seeds.head} to ${seeds.last}")
     val tally = new Tally
-    seeds.foreach(seed => tally += new Simulation(seed).run())
+    val threads = Executors.newFixedThreadPool(Runtime.getRuntime.availableProcessors)
+    try
+      seeds
+        .map(seed => threads.submit[Unit](() => tally += new Simulation(seed).run()))
+        .foreach(_.get())
+    finally threads.shutdown()
     tally.lines.foreach(info(_))
     if (seeds.size == 1) tally.failed.flatMap(_.events).foreach(info(_))
     val failures = tally.failed.take(MaxNamed).map(described)
     assert(failures.isEmpty, failures.mkString("\n", "\n", ""))
-    if (seeds.size >= Enough) assert(tally.missing.isEmpty, "are faults that never struck")
+    if (seeds.size >= Enough) {
+      assert(tally.fenced > 0, "no driver was fenced")
+      assert(tally.recovered > 0, "no epoch was made of an earlier run's frames")
+      assert(tally.missing.isEmpty, "are faults that never struck")
+    }
   }
 
   test("a seed gives the same run each time") {
-    def once() = new Simulation(seeds.head).run()
-    val (first, second) = (once(), once())
-    assert(first.steps == second.steps && first.faults == second.faults)
-    assert(first.violations == second.violations)
+    for (seed <- seeds.take(MaxReplayed)) {
+      val (first, second) = (new Simulation(seed).run(), new Simulation(seed).run())
+      assert(first.steps == second.steps && first.faults == second.faults, s"seed $seed")
+      assert(first.events == second.events, s"seed $seed")
+    }
   }
 
   for (defect <- Defect.all)
@@ -48,11 +60,12 @@ object CutSimulationSuite {
   private val Enough = 100
   private val MaxRunsPerDefect = 300
   private val MaxNamed = 5
+  private val MaxReplayed = 5
 
   private val seeds: Seq[Long] = {
     def number(name: String): Option[Long] = sys.env.get(name).map(_.toLong)
     val first = number("CLEANCUT_FIRST_SEED").getOrElse(1L)
-    val count = number("CLEANCUT_SIMULATIONS").getOrElse(300L)
+    val count = number("CLEANCUT_SIMULATIONS").getOrElse(200L)
     number("CLEANCUT_SEED").map(Seq(_)).getOrElse(first until first + count)
   }
 
@@ -63,7 +76,8 @@ object CutSimulationSuite {
   final private class Tally {
     private var runs = 0
     private var epochs = 0L
-    private var recovered = 0
+    var recovered = 0
+    var fenced = 0
     private var lost = 0
     private var doubled = 0
     private var orphans = 0
@@ -71,10 +85,11 @@ object CutSimulationSuite {
     private var faults = Map.empty[Fault, Int]
     var failed = Seq.empty[Outcome]
 
-    def +=(run: Outcome): Unit = {
+    def +=(run: Outcome): Unit = synchronized {
       runs += 1
       epochs += run.epochs
       recovered += run.recovered
+      fenced += run.fenced
       lost += run.lost
       doubled += run.doubled
       orphans += run.orphans
@@ -88,9 +103,9 @@ object CutSimulationSuite {
     def missing: Seq[Fault] = Fault.all.filterNot(faults.contains)
 
     def lines: Seq[String] = Seq(
-      s"runs $runs, epochs $epochs, steps $steps, recovered epochs $recovered",
+      s"runs $runs, epochs $epochs, steps $steps, recovered epochs $recovered, fenced $fenced",
       s"lost rows $lost, doubled rows $doubled, orphans after the sweep $orphans, " +
-        s"runs with a violation ${failed.size}",
+        s"failed runs ${failed.size}: ${failed.map(_.seed).sorted.mkString(" ")}",
       Fault.all.map(f => s"${f.name} ${faults.getOrElse(f, 0)}").mkString("; ")
     )
   }

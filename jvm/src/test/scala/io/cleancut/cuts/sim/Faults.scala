@@ -24,6 +24,7 @@ object Fault {
   case object Zombie extends Fault("driver replaced while alive")
   case object RunAgain extends Fault("query restarted in its driver")
   case object Maintenance extends Fault("base by maintenance")
+  case object Pin extends Fault("cut pinned")
   case object SecondAction extends Fault("second action")
   case object SkippedSink extends Fault("sink skipped the epoch")
   case object PartialAction extends Fault("action on some partitions")
@@ -46,6 +47,7 @@ object Fault {
     Zombie,
     RunAgain,
     Maintenance,
+    Pin,
     SecondAction,
     SkippedSink,
     PartialAction

@@ -20,12 +20,14 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
  *   - Cuts appear one behind the other. No run commits what another has committed, nor behind a
  *     later generation.
  *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
- *     that a cut names.
+ *     that a cut or a savepoint names.
  */
 final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
   import Invariants._
 
   private val cuts = mutable.TreeMap.empty[Long, Cut]
+  private val savepoints = mutable.Map.empty[String, Cut]
+  private val pins = mutable.LinkedHashMap.empty[String, Cut]
   private val ends = mutable.Map.empty[Long, Int]
   private val committers = mutable.Map.empty[Long, String]
   private var generation = 0L
@@ -38,6 +40,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
   val events = mutable.ArrayBuffer.empty[String]
   var last: Long = plan.levelZeroEpochs - 1
   var recovered = 0
+  var fenced = 0
   var lost = 0
   var doubled = 0
 
@@ -68,12 +71,28 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
       violated(s"$run was told that it has committed epoch $epoch, which has no cut")
   }
 
+  /** A user was told that a cut is kept under this name from now on. */
+  def pinned(name: String): Unit = savepoints.get(name) match {
+    case Some(cut) =>
+      pins(name) = cut
+      check(cut)
+    case None => violated(s"there is no savepoint $name")
+  }
+
+  def unpinned(name: String): Unit = pins -= name
+
+  def checkPins(found: Map[String, Cut]): Unit = pins.foreach { case (name, cut) =>
+    if (!found.get(name).contains(cut)) violated(s"the savepoint $name is not there")
+    check(cut)
+  }
+
   override def written(name: String, body: Array[Byte], replaced: Option[Array[Byte]]): Unit = {
     if (replaced.exists(old => !java.util.Arrays.equals(old, body))) {
       violated(s"$name was written again with other bytes")
     }
     name match {
-      case OffsetsName(epoch) => ends(epoch.toLong) = endIn(body)
+      case SavepointName(savepoint) => savepoints(savepoint) = Cut.parse(savepoint, body)
+      case OffsetsName(epoch)       => ends(epoch.toLong) = endIn(body)
       case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
         val parsed = Cut.parse(cut, body)
         // A cut beyond retention may appear again: a write that was held up for that long finds
@@ -93,6 +112,11 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
       cuts.values.filter(_.segments.contains(segment)).foreach { cut =>
         violated(s"$segment was deleted, which the cut of epoch ${cut.epoch} names")
       }
+      pins.filter(_._2.segments.contains(segment)).foreach { case (savepoint, _) =>
+        violated(s"$segment was deleted, which the savepoint $savepoint names")
+      }
+    case SavepointName(savepoint) =>
+      if (pins.contains(savepoint)) violated(s"the savepoint $savepoint was deleted")
     case other => violated(s"$other was deleted")
   }
 
@@ -114,7 +138,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
 
   /** Segments that lie too far back to be named by a later cut, and are named by none. */
   def orphans(names: Seq[String]): Seq[String] = {
-    val named = cuts.values.flatMap(_.segments).toSet
+    val named = (cuts.values ++ pins.values).flatMap(_.segments).toSet
     names.collect { case SegmentName(segment) => segment }.filter { segment =>
       !named(segment) && CutLayout.parseSegment(segment).exists(_ < oldestKept - plan.baseMargin)
     }
@@ -200,6 +224,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
 private object Invariants {
   private val OffsetsName = s"${Names.Checkpoint}offsets/(\\d+)".r
   private val CutName = s"${Names.Root}cuts/(.*)".r
+  private val SavepointName = s"${Names.Root}savepoints/(.*)[.]cut".r
   private val SegmentName = s"${Names.Root}(segments/.*)".r
 
   def endIn(offsets: Array[Byte]): Int = new String(offsets, UTF_8).linesIterator.toSeq.last.toInt

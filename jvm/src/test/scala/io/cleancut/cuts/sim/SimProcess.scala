@@ -28,7 +28,7 @@ final class SimProcess(world: World, val name: String) {
       world.clock,
       new SimPacker(world, this, root, CutsRuntime.Driver, cuts),
       task => {
-        baton.spawn("sweep", this, Baton.Slow)(tidy(task.run()))
+        baton.spawn("sweep", this, Baton.Slow)(task.run())
         ()
       },
       plan.sweepEpochs,
@@ -38,7 +38,6 @@ final class SimProcess(world: World, val name: String) {
   var executors: Vector[SimExecutor] = Vector.tabulate(plan.executors)(newExecutor)
   var isAlive = true
 
-  private var isTidying = false
   private var runs = 0
   private var seen = Vector.empty[String]
 
@@ -96,12 +95,20 @@ final class SimProcess(world: World, val name: String) {
     done.head.get
   }
 
-  /** A coordinator does one such thing at a time, and waits for its turn at a monitor. */
-  def tidy[A](act: => A): A = {
-    baton.yieldUntil(!isTidying)
-    isTidying = true
-    try act
-    finally isTidying = false
+  /** A user pins a cut, and perhaps gives it up some time later. */
+  def pin(name: String, epoch: Long): Unit = {
+    baton.spawn(s"pin of $epoch", this) {
+      try {
+        cuts.pin(name, epoch)
+        world.invariants.pinned(name)
+        if (world.random.nextBoolean()) {
+          world.invariants.unpinned(name)
+          cuts.unpin(name)
+          ()
+        }
+      } catch { case NonFatal(_) => () }
+    }
+    ()
   }
 
   private def serve[A](runId: String, what: String)(

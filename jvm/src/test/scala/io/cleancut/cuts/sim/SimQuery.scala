@@ -50,6 +50,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       case NonFatal(e) =>
         failure = Some(e)
         invariants.happened(s"$runId ends with $e")
+        if (isOneOf(e, Fenced)) invariants.fenced += 1
         if (!isExpected(e)) invariants.violated(s"$runId failed with ${trace(e)}")
     }
 
@@ -144,7 +145,7 @@ private object SimQuery {
   private def latest(files: CheckpointFileManager, log: String): Option[Long] =
     files.list(Names.log(log)).flatMap(_.getPath.getName.toLongOption).maxOption
 
-  private def read(files: CheckpointFileManager, path: Path): String =
+  def read(files: CheckpointFileManager, path: Path): String =
     Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
 
   private def write(files: CheckpointFileManager, path: Path, text: String): Unit = {

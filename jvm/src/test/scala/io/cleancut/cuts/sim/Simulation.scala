@@ -4,6 +4,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import io.cleancut.cuts.CutSweep
+import io.cleancut.files.{CommitsView, Gate, ObjectFileManager}
 
 /** What one run of the simulation came to. */
 final case class Outcome(
@@ -14,6 +15,7 @@ final case class Outcome(
     faults: Map[Fault, Int],
     epochs: Long,
     recovered: Int,
+    fenced: Int,
     lost: Int,
     doubled: Int,
     orphans: Int,
@@ -52,6 +54,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
       faults.struck,
       invariants.last + 1,
       invariants.recovered,
+      invariants.fenced,
       invariants.lost,
       invariants.doubled,
       orphans,
@@ -103,16 +106,26 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     else if (strikes(Fault.ExecutorCrash)) {
       driver.crashExecutor(world.random.nextInt(plan.executors))
     } else if (strikes(Fault.Maintenance)) {
-      driver.executors(world.random.nextInt(plan.executors)).maintain(runs.last.runId)
-    } else if (defect == Defect.NoMargin && world.random.nextInt(4) == 0) {
-      baton.spawn("broken sweep", driver) {
-        val sweep = new CutSweep(driver.archive, baseMargin = 0L)
-        try sweep.run(invariants.last - plan.keep)
-        catch { case NonFatal(_) => () }
-        ()
-      }
+      maintain(driver)
+    } else if (strikes(Fault.Pin)) {
+      val age = world.random.nextInt(plan.keep + 2)
+      driver.pin(s"pin-${runs.size}-$disturbances", invariants.last - age)
+    } else if (defect == Defect.NoMargin) {
+      if (world.random.nextBoolean()) maintain(driver) else sweepWithoutMargin(driver)
+    }
+  }
+
+  private def maintain(driver: SimProcess): Unit =
+    driver.executors(world.random.nextInt(plan.executors)).maintain(runs.last.runId)
+
+  private def sweepWithoutMargin(driver: SimProcess): Unit = {
+    baton.spawn("broken sweep", driver) {
+      val sweep = new CutSweep(driver.archive, baseMargin = 0L)
+      try sweep.run(invariants.last - plan.keep)
+      catch { case NonFatal(_) => () }
       ()
     }
+    ()
   }
 
   /** Without faults a query goes on to its end, and what no cut needs is swept. */
@@ -137,8 +150,24 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   private def reader(driver: SimProcess): Unit = {
     val epochs = driver.archive.epochs()
     epochs.flatMap(driver.archive.read).foreach(invariants.check)
+    invariants.checkPins(driver.archive.pinned())
     val wanted = (invariants.last - plan.keep).max(plan.levelZeroEpochs) to invariants.last
     if (!wanted.forall(epochs.contains(_))) invariants.violated(s"$epochs instead of $wanted")
+    val view = new CommitsView(
+      Names.log("commits"),
+      new ObjectFileManager(Names.log("commits"), driver.store, () => (), world.clock),
+      driver.archive,
+      NoGate
+    )
+    val listed = view.list(Names.log("commits")).flatMap(_.getPath.getName.toLongOption).toSeq
+    val shown = (0L until plan.levelZeroEpochs) ++ epochs
+    if (listed.sorted != shown) invariants.violated(s"commits $listed instead of $shown")
+    epochs.foreach { epoch =>
+      val entry = SimQuery.read(view, Names.entry("commits", epoch))
+      if (!invariants.cut(epoch).exists(_.commit == entry)) {
+        invariants.violated(s"commit $epoch is $entry")
+      }
+    }
     val plain = world.names.filter(_.startsWith(s"${Names.Checkpoint}commits/"))
     if (plain.size != plan.levelZeroEpochs) invariants.violated(s"commits without cuts: $plain")
   }
@@ -152,6 +181,13 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
 }
 
 private object Simulation {
+
+  /** For a reader, who commits nothing. */
+  private object NoGate extends Gate {
+    override def enter(): Unit = ()
+    override def commit(epoch: Long, entry: String): Unit = throw new UnsupportedOperationException
+  }
+
   val MaxRuns = 60
   val MaxDisturbances = 10
   val SupervisorWeight = 4

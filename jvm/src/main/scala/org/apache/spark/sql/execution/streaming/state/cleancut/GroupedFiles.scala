@@ -72,7 +72,7 @@ final private[cleancut] class GroupedFiles(
   }
 
   override def list(first: Long, last: Long): StoreListing = {
-    val cuts = (Math.max(first, 1L) to last).flatMap(v => CutCache.read(archive, v - 1))
+    val cuts = (Math.max(first, 1L) to last).flatMap(v => CutCache.read(archive, runId, v - 1))
     if (cuts.isEmpty) before.list(first, last)
     else {
       val found = cuts.flatMap(_.of(store)).flatMap(_.frames)

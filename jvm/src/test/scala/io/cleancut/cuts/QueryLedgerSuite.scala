@@ -1,0 +1,113 @@
+package io.cleancut.cuts
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.cuts.LedgerFrames._
+import io.cleancut.format._
+
+class QueryLedgerSuite extends AnyFunSuite {
+  private val Margin = 3L
+
+  /** Takes the frame of one task for the store's next epoch, and commits it. */
+  private def commit(query: QueryLedger, attempt: Long = 1L): Cut = {
+    val epoch = query.lastCommitted + 1
+    assert(query.open(attempt, Left, epoch).isRight)
+    assert(query.ack(frame(Left, epoch + 1, attempt)) == Ack.Accepted)
+    val stores = query.close(epoch, None).fold(missing => fail(s"lacks $missing"), identity)
+    val done = cut(epoch, stores: _*)
+    query.advance(done)
+    done
+  }
+
+  private def chain(cut: Cut): Seq[(FrameKind, Long)] =
+    cut.of(Left).toSeq.flatMap(_.frames.map { case (kind, version, _) => kind -> version.number })
+
+  private def fresh = new QueryLedger(committed = -1L, cut = None, baseMargin = Margin)
+
+  test("a store is opened at the version of the epoch that is due, and at no other") {
+    val query = fresh
+    assert(query.open(1L, Left, 1L).isLeft)
+    assert(query.open(1L, Left, 0L) == scala.Right(Opened(None, needsBase = false)))
+    commit(query, attempt = 1L)
+    assert(query.open(2L, Left, 0L).isLeft)
+    val next = Opened(Some(version(1, 1).id), needsBase = false)
+    assert(query.open(2L, Left, 1L) == scala.Right(next))
+    assert(query.accepted(Left, 1L).contains(version(1, 1).id))
+    assert(query.accepted(Left, 2L).isEmpty && query.accepted(Other, 1L).isEmpty)
+  }
+
+  test("a store that the cuts do not know has to write all of its state") {
+    val query = new QueryLedger(committed = 4L, cut = None, baseMargin = Margin)
+    assert(query.open(1L, Left, 5L) == scala.Right(Opened(None, needsBase = true)))
+    query.ack(frame(Left, 6, 1))
+    assert(query.close(5L, None) == scala.Left(Set(Left)))
+    assert(query.ack(frame(Left, 6, 1, FrameKind.Base)) == Ack.Accepted)
+    val first = cut(5L, query.close(5L, None).toSeq.flatten: _*)
+    assert(chain(first) == Seq(FrameKind.Base -> 6L))
+    query.advance(first)
+    assert(
+      query.open(2L, Left, 6L) == scala.Right(Opened(Some(version(6, 1).id), needsBase = false))
+    )
+  }
+
+  test("a report for an epoch that is closed, or not begun, is unknown") {
+    val query = fresh
+    commit(query)
+    assert(query.ack(frame(Left, 1, 9)).isInstanceOf[Ack.Unknown])
+    assert(query.ack(frame(Left, 3, 9)).isInstanceOf[Ack.Unknown])
+    assert(query.ack(base(Left, 3, 9)).isInstanceOf[Ack.Unknown])
+    assertThrows[IllegalArgumentException](query.close(0L, None))
+  }
+
+  test("a base takes the place of what it holds from the next cut on") {
+    val query = fresh
+    commit(query)
+    commit(query)
+    assert(query.ack(base(Left, 2, 1)) == Ack.Accepted)
+    assert(query.ack(base(Left, 2, 1)) == Ack.Duplicate)
+    assert(query.ack(base(Left, 1, 1)).isInstanceOf[Ack.Discarded])
+    assert(chain(commit(query)) == Seq(FrameKind.Base -> 2L, FrameKind.Delta -> 3L))
+    assert(chain(commit(query)).map(_._2) == Seq(2L, 3L, 4L))
+  }
+
+  test("a base of a version that does not count is not adopted") {
+    val query = fresh
+    commit(query, attempt = 1L)
+    assert(query.ack(base(Left, 1, 2)) == Ack.Accepted)
+    assert(chain(commit(query)) == Seq(FrameKind.Delta -> 1L, FrameKind.Delta -> 2L))
+  }
+
+  test("a base by maintenance is no attempt at the epoch that is open") {
+    // Before, it hid the attempts of that epoch, whichever of them it came from.
+    val query = fresh
+    for (store <- Seq(Left, Right)) query.open(1L, store, 0L)
+    query.ack(frame(Left, 1, 2))
+    query.fail(2L)
+    for (store <- Seq(Left, Right)) query.ack(frame(store, 1, 1))
+    assert(query.ack(base(Left, 1, 2)) == Ack.Accepted)
+    val closed = query.close(0L, None).toSeq.flatten
+    assert(closed.map(_.frames) == Seq(Left, Right).map(store => Seq(delta(store, 1, 1))))
+    assert(query.ack(base(Right, 1, 1)) == Ack.Accepted)
+    val withBase = query.close(0L, None).toSeq.flatten.map(_.frames.map(_._1))
+    assert(withBase == Seq(Seq(FrameKind.Delta), Seq(FrameKind.Base)))
+  }
+
+  test("a base that comes later than the margin allows is discarded, or given up") {
+    val query = fresh
+    (0 until 5).foreach(_ => commit(query))
+    // The next cut is of epoch 5, so that segments from epoch 2 on are safe from the sweep.
+    assert(query.ack(base(Left, 2, 1)).isInstanceOf[Ack.Discarded])
+    assert(query.ack(base(Left, 3, 1)) == Ack.Accepted)
+    query.advance(cut(5L, StoreCut(Left, (1L to 6L).map(delta(Left, _, 1)))))
+    assert(chain(commit(query)).forall(_._1 == FrameKind.Delta))
+  }
+
+  test("a failed attempt leaves the epoch to the next") {
+    val query = fresh
+    query.open(1L, Left, 0L)
+    query.ack(frame(Left, 1, 1))
+    query.fail(1L)
+    assert(query.close(0L, None) == scala.Left(Set(Left)))
+    assert(commit(query, attempt = 2L).of(Left).exists(_.version == version(1, 2)))
+  }
+}
