@@ -144,8 +144,9 @@ $(R2_SIMULATOR)/.installed: Makefile | setup
 
 stores: export CLEANCUT_R2_SIMULATOR := $(CURDIR)/$(R2_SIMULATOR)
 stores: export CLEANCUT_NODE := $(CURDIR)/$(VENV)/bin/node
-stores: $(R2_SIMULATOR)/.installed  ## the object store client on Cloudflare's simulator of R2
+stores: $(R2_SIMULATOR)/.installed $(JAR) $(VERSITYGW)  ## Cloudflare's simulator of R2: the client, and the demo with kills
 	$(SBT) "core/testOnly io.cleancut.objects.R2SimulatorSuite"
+	$(PYTEST) tests/chaos/test_demo_on_s3.py $(ARGS)
 
 wheel: $(JAR)  ## build dist/*.whl with the jars inside
 	rm -rf dist

@@ -17,6 +17,8 @@ from demo.trigger import Trigger, View
 from demo.written import WrittenBytes
 
 _POLL_S = 0.05
+# A look at a bucket is six requests.
+_BUCKET_POLL_S = 0.25
 _CLOSE_POLL_S = 0.002
 _PROGRESS_EVERY_S = 5.0
 _STALLED_AFTER_S = 180.0
@@ -167,7 +169,8 @@ class Supervisor:
                 shown_s = now_s
                 self._written.look()
                 self._show(life, positions)
-            time.sleep(_CLOSE_POLL_S if trigger and trigger.is_close else _POLL_S)
+            usual_s = _POLL_S if self._job.checkpoints is None else _BUCKET_POLL_S
+            time.sleep(_CLOSE_POLL_S if trigger and trigger.is_close else usual_s)
         return False
 
     def _strike_executor(self, driver: ProcessTree, epochs: int) -> None:
