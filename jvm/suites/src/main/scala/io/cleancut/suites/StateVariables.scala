@@ -20,7 +20,7 @@ trait StateVariables extends StateVariableSuiteBase with OnCleancut {
       conf: Configuration,
       useColumnFamilies: Boolean,
       schemaProvider: Option[StateSchemaProvider]
-  ): RocksDBStateStoreProvider = {
+  ): CleancutStateStoreProvider = {
     val provider = new CleancutStateStoreProvider
     conf.set(StreamExecution.RUN_ID_KEY, UUID.randomUUID().toString)
     provider.init(
