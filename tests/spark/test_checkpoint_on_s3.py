@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cleancut import Checkpoint
-from tests.support.versitygw import Versitygw
+from tests.support.s3_servers import S3Server, versitygw
 
 pytestmark = pytest.mark.spark
 
@@ -44,8 +44,8 @@ print(json.dumps(state))
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Versitygw]:
-    with Versitygw(tmp_path_factory.mktemp("versitygw")) as started:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with versitygw(tmp_path_factory.mktemp("versitygw")) as started:
         yield started
 
 
@@ -59,12 +59,12 @@ def add(source: Path, *numbers: int) -> None:
         (source / f"{number}.json").write_text("\n".join(lines), encoding="utf-8")
 
 
-def run(server: Versitygw, location: str, source: Path) -> dict[int, list[Any]]:
+def run(server: S3Server, location: str, source: Path) -> dict[int, list[Any]]:
     """Runs the query and returns what Spark's own state reader finds for each epoch."""
     paths = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
     answer = subprocess.run(
         [sys.executable, "-c", QUERY, server.endpoint, location, str(source)],
-        env={**os.environ, **server.credentials, "PYTHONPATH": paths},
+        env={**os.environ, **server.environment, "PYTHONPATH": paths},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -76,14 +76,14 @@ def run(server: Versitygw, location: str, source: Path) -> dict[int, list[Any]]:
 
 
 def test_cuts_of_a_query_hold_what_spark_finds_in_them(
-    server: Versitygw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location, source = f"s3://{server.BUCKET}/queries/counted", tmp_path / "source"
     add(source, 0, 1, 2)
     first = run(server, location, source)
     add(source, 3, 4)
     state = run(server, location, source)
-    for name, value in server.credentials.items():
+    for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     checkpoint = Checkpoint(location, endpoint=server.endpoint)
     cuts = checkpoint.cuts()

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import Checkpoint, Coordinator, RequestError, coordinator
-from tests.support.versitygw import Versitygw
+from tests.support.s3_servers import S3Server, versitygw
 
 pytestmark = pytest.mark.spark
 
@@ -19,16 +19,16 @@ FREE = {"delete", "uploadAbort"}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Versitygw]:
-    with Versitygw(tmp_path_factory.mktemp("versitygw")) as started:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with versitygw(tmp_path_factory.mktemp("versitygw")) as started:
         yield started
 
 
 @pytest.fixture
 def session(
-    spark: SparkSession, server: Versitygw, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[SparkSession]:
-    for name, value in server.credentials.items():
+    for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     # The JVM runs already; the chain of the SDK looks there too.
     system = spark._jvm.java.lang.System  # type: ignore[union-attr]
@@ -91,7 +91,7 @@ def requests_of_an_epoch(counting: Counting) -> dict[str, float]:
 
 
 def test_requests_follow_epochs_and_not_partitions(
-    session: SparkSession, server: Versitygw, tmp_path: Path, show: Callable[[str], None]
+    session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     found = {}
     for partitions in (2, 32):
@@ -115,7 +115,7 @@ def test_requests_follow_epochs_and_not_partitions(
 
 
 def test_status_history_and_savepoints(
-    session: SparkSession, server: Versitygw, tmp_path: Path
+    session: SparkSession, server: S3Server, tmp_path: Path
 ) -> None:
     session.conf.set("spark.sql.shuffle.partitions", "3")
     location = f"s3://{server.BUCKET}/queries/history"
