@@ -57,7 +57,7 @@ class CutSimulationSuite extends AnyFunSuite {
 }
 
 object CutSimulationSuite {
-  private val Enough = 100
+  private val Enough = 200
   private val MaxRunsPerDefect = 300
   private val MaxNamed = 5
   private val MaxReplayed = 5

@@ -43,5 +43,5 @@ object SimNetwork {
   object Bucket
 
   /** There are few of them, so that each has to be likelier than another fault. */
-  private val OfTheDead = 10.0
+  private val OfTheDead = 100.0
 }
