@@ -1,5 +1,6 @@
 """A query whose checkpoint is in a bucket: its coordinator, its history, and what it asks for."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,12 +9,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+import cleancut
 from cleancut import Checkpoint, Coordinator, RequestError, coordinator
 from tests.support.s3_servers import S3Server, versitygw
 
 pytestmark = pytest.mark.spark
 
 KEYS = "spark.sql.streaming.stateStore.cleancut."
+DOCUMENTED = Path(__file__).parents[2] / "docs/object-stores.md"
 EPOCHS = 6
 FREE = {"delete", "uploadAbort"}
 
@@ -132,8 +135,13 @@ def test_status_history_and_savepoints(
         assert status.run_id == str(query.runId)
         assert (status.generation, status.committed) == (1, 1)
         assert [cut.epoch for cut in found.history()] == [0, 1]
+        documented = re.findall(r"```python\n(.*?)```", DOCUMENTED.read_text(), flags=re.DOTALL)
+        for _ in range(2):
+            counting.add()
+        exec(documented[1], {"cleancut": cleancut, "query": query})
+        assert found.unpin("before-upgrade")
         assert found.pin("before-upgrade", 0) == 0
-        assert found.pin("now") == 1
+        assert found.pin("now") == 3
         with pytest.raises(RequestError) as taken:
             found.pin("now")
         assert taken.value.error_id == "CLEANCUT_SAVEPOINT_INVALID"
@@ -145,9 +153,9 @@ def test_status_history_and_savepoints(
     try:
         counting.add()
         again = coordinator(query)
-        assert again.wait_for(2, timeout=120)
+        assert again.wait_for(4, timeout=120)
         assert again.status().generation == 2
-        assert [cut.generation for cut in again.history()] == [1, 1, 2]
+        assert [cut.generation for cut in again.history()] == [1, 1, 1, 1, 2]
     finally:
         query.stop()
 
