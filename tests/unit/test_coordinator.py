@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cleancut.coordinator import Coordinator, EpochProgress, RequestCount
+from cleancut.coordinator import coordinator as coordinator_of
 from cleancut.errors import RequestError
 
 LOCATION = "s3://bucket/q"
@@ -52,6 +53,14 @@ def coordinator(facade: Facade) -> Coordinator:
         io=SimpleNamespace(cleancut=SimpleNamespace(CleancutCoordinator=facade)),
     )
     return Coordinator(jvm, LOCATION, {})
+
+
+def test_a_session_that_was_stopped_coordinates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
+    query: Any = SimpleNamespace()
+    with pytest.raises(RequestError, match="a session that was stopped") as raised:
+        coordinator_of(query)
+    assert raised.value.error_id == "CLEANCUT_COORDINATOR_MISSING"
 
 
 def test_status_before_the_first_task() -> None:
