@@ -117,6 +117,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
       }
     case SavepointName(savepoint) =>
       if (pins.contains(savepoint)) violated(s"the savepoint $savepoint was deleted")
+      savepoints -= savepoint
     case other => violated(s"$other was deleted")
   }
 
@@ -136,9 +137,13 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
     plan.stages.flatten.foreach(checkTask(cut, _))
   }
 
-  /** Segments that lie too far back to be named by a later cut, and are named by none. */
+  /**
+   * Segments that lie too far back to be named by a later cut, and are named by none. Those of a
+   * savepoint are not among them, even if its writer got no answer: it shows under its name, and
+   * can be given up.
+   */
   def orphans(names: Seq[String]): Seq[String] = {
-    val named = (cuts.values ++ pins.values).flatMap(_.segments).toSet
+    val named = (cuts.values ++ savepoints.values).flatMap(_.segments).toSet
     names.collect { case SegmentName(segment) => segment }.filter { segment =>
       !named(segment) && CutLayout.parseSegment(segment).exists(_ < oldestKept - plan.baseMargin)
     }
