@@ -35,6 +35,7 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
     .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
     // Seconds. Spark 4.2 stops its stores under a lock that their maintenance may be waiting for.
     .config("spark.sql.streaming.stateStore.maintenanceShutdownTimeout", "2")
+    .config("spark.sql.streaming.stateStore.maintenanceForceShutdownTimeout", "1")
     .getOrCreate()
 
   override protected def afterAll(): Unit = spark.stop()
