@@ -52,7 +52,13 @@ final private[objects] class RetryLoop(
       counter.sent(kind, isRetry = number > 1)
       val outcome =
         try Right(once(Attempt(number, Math.max(1, policy.deadlineMs - elapsedMs))))
-        catch { case NonFatal(e) => Left(e) }
+        catch {
+          // Of a request within this one, which has had its own attempts.
+          case e: CleancutException =>
+            counter.failed(kind)
+            throw e
+          case NonFatal(e) => Left(e)
+        }
       outcome match {
         case Right(result) => result
         case Left(failure) =>

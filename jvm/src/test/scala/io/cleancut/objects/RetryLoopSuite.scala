@@ -54,6 +54,18 @@ class RetryLoopSuite extends AnyFunSuite {
     assert(clock.pausesMs.isEmpty)
   }
 
+  test("what a request within the request ended with is not judged again") {
+    // Before, a store that stayed away while a create looked whose object it was, had "refused".
+    val clock = new SleepingClock
+    val outer = loop(clock, RetryPolicy(1000), Verdict.Refuse("unknown"))
+    val thrown = intercept[CleancutException](
+      outer(RequestKind.Create, "a")(_ =>
+        loop(clock, RetryPolicy(500))(RequestKind.Head, "a")(failing)
+      )
+    )
+    assert(thrown.getErrorId == "CLEANCUT_OBJECT_STORE_UNAVAILABLE")
+  }
+
   test("each attempt is told what is left of the deadline") {
     val clock = new SleepingClock
     val seen = mutable.Buffer.empty[Attempt]
