@@ -25,8 +25,7 @@ final private[cleancut] class FamilyKind(
 }
 
 /**
- * One column family as an opened store uses it. A row that it returns is reused by the next read of
- * the same family.
+ * One column family as an opened store uses it.
  *
  * @param table
  *   null if the version has nothing of this family yet
@@ -56,15 +55,18 @@ final private[cleancut] class FamilyHandle(
   /** What writes this family's changes into the delta; null if nothing does. */
   var cursor: DeltaWriter#Cursor = _
 
-  private val value = new UnsafeRow(valueFields)
-
   /** Address of the key's newest record, or 0. */
   def find(key: UnsafeRow): Long =
     if (table == null) 0L else table.find(pointKey(key), bound)
 
-  /** The value at a record; of a list of values the first one. */
-  def valueAt(newest: Long): UnsafeRow =
-    pointAt(value, if (isMultiValued) table.valuesAt(newest)(0) else newest)
+  /**
+   * The value at a record; of a list of values the first one. Each time in a row of its own: joins
+   * of state format 1 hold on to one value while they read the next.
+   */
+  def valueAt(newest: Long): UnsafeRow = {
+    val address = if (isMultiValued) table.valuesAt(newest)(0) else newest
+    pointAt(new UnsafeRow(valueFields), address)
+  }
 
   /** Addresses of the records of the key's values, oldest first. */
   def valuesAt(newest: Long): Array[Long] =

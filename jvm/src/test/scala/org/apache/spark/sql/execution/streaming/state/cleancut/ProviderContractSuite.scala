@@ -93,6 +93,18 @@ class ProviderContractSuite extends AnyFunSuite {
     store.abort()
   }
 
+  test("a row that was returned stays as it is when others are read") {
+    val provider = Providers.setup().open()
+    commit(provider, 0, 1L -> 10L, 2L -> 20L)
+    val store = provider.getStore(1)
+    val held = Seq(1L, 2L).map(k => store.get(key(k)))
+    assert(held.map(_.getLong(0)) == Seq(10L, 20L))
+    val several = store.multiGet(Array(key(1), key(2)), StateStore.DEFAULT_COL_FAMILY_NAME)
+    assert(several.toSeq.map(_.getLong(0)) == Seq(10L, 20L))
+    store.abort()
+    provider.close()
+  }
+
   test("an iterator survives removal of the rows it stands on") {
     val provider = Providers.setup().open()
     commit(provider, 0, (1L to 500L).map(i => i -> i): _*)
