@@ -12,10 +12,6 @@ class ErrorsSuite extends AnyFunSuite {
   // One of each factory, so that every class that the JVM raises is rendered here.
   private val samples: Seq[CleancutException] = Seq(
     Errors.commitFailed("file:/ckpt/7-ab.delta", 7L, writeFailed),
-    Errors.coordinatorUnreachable("s3://b/q", "7 of 0/3/default", "it does not answer"),
-    Errors.cutDamaged("s3://b/q/7.cut", "trailer missing"),
-    Errors.epochIncomplete("s3://b/q", 7L, "0/3/default"),
-    Errors.fenced("s3://b/q", 7L, "app-1 on host-2"),
     Errors.confInvalid(Seq("a must be b.", "c is not a key.")),
     Errors.fileSystemReadOnly("create", "s3://b/q/x"),
     Errors.formatUnknown("file:/ckpt/format.json", "9", "1"),
