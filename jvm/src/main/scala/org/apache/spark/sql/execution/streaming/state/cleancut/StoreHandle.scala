@@ -10,8 +10,8 @@ import io.cleancut.engine.{Memory, StateLog}
 
 /**
  * The reading half of a store that was opened for a task. A row that [[get]] returns stays as it is
- * until the task ends. Those of a scan are pointed at the next row by its next step, as with Spark's
- * own providers.
+ * until the task ends. Those of a scan are pointed at the next row by its next step, as with
+ * Spark's own providers.
  */
 abstract private[cleancut] class StoreHandle(context: StoreContext, protected val log: StateLog)
     extends StateStore
