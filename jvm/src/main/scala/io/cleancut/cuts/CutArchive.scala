@@ -9,9 +9,6 @@ import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.objects._
 
-/** Whose note an owner's object is, as far as it can be read. */
-final case class Owner(generation: Long, description: String)
-
 /**
  * The cuts, owners and segments of one query on its store.
  *
@@ -99,11 +96,9 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     generation
   }
 
-  /** The owner of a generation, if there is one. */
-  def owner(generation: Long): Option[Owner] =
-    root
-      .get(ObjectKey(CutLayout.owner(generation)))
-      .map(b => Owner(generation, new String(b, UTF_8)))
+  /** The note of a generation's owner, if there is one. */
+  def owner(generation: Long): Option[String] =
+    root.get(ObjectKey(CutLayout.owner(generation))).map(new String(_, UTF_8))
 
   def isOwned(generation: Long): Boolean =
     root.head(ObjectKey(CutLayout.owner(generation))).isDefined

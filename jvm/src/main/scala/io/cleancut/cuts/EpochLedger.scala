@@ -63,11 +63,8 @@ final class EpochLedger(
     val ofAttempt = frames.getOrElseUpdate(frame.attempt, mutable.Map.empty)
     // A snapshot that goes with the commit says all that its delta does, and saves reading it.
     ofAttempt.get(name.store) match {
-      case Some(`frame`)                               => Ack.Duplicate
-      case Some(known) if known.name.kind == name.kind =>
-        if (known.name == name) Ack.Duplicate
-        else Ack.Discarded(s"the attempt has reported ${known.name} already")
-      case Some(known) if known.name.version != name.version =>
+      case Some(known) if known.name == name => Ack.Duplicate
+      case Some(known) if known.name.kind == name.kind || known.name.version != name.version =>
         Ack.Discarded(s"the attempt has reported ${known.name} already")
       case known =>
         if (known.isEmpty || name.kind == FrameKind.Base) ofAttempt(name.store) = frame

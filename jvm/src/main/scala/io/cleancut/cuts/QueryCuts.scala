@@ -197,7 +197,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   private def checkOwner(run: Run, epoch: Long): Unit = {
     val next = run.id.generation + 1
     if (archive.isOwned(next)) {
-      val owner = archive.owner(next).fold(s"generation $next")(_.description)
+      val owner = archive.owner(next).getOrElse(s"generation $next")
       throw Errors.fenced(archive.location, epoch, owner)
     }
   }

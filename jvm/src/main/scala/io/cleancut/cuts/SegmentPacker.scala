@@ -12,7 +12,7 @@ import java.util.concurrent.{
 
 import scala.collection.mutable
 
-import io.cleancut.{Clock, StateVersion}
+import io.cleancut.{Clock, DaemonThreads, StateVersion}
 import io.cleancut.format.{CutLayout, PlacedFrame, SealedFrame, Segment, SegmentIdentity}
 import io.cleancut.objects.{ObjectKey, ObjectStore}
 
@@ -34,11 +34,11 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
     IdleSeconds,
     TimeUnit.SECONDS,
     new SynchronousQueue[Runnable],
-    body => daemon(body, s"cleancut-segment-upload"),
+    DaemonThreads.named("cleancut-segment-upload"),
     (upload, pool) =>
       if (pool.isShutdown) throw new RejectedExecutionException("closed") else upload.run()
   )
-  private val packing = daemon(() => pack(), "cleancut-segment-packer")
+  private val packing = DaemonThreads.named("cleancut-segment-packer").newThread(() => pack())
   @volatile private var isClosed = false
   packing.start()
 
@@ -154,10 +154,4 @@ object SegmentPacker {
   // A frame above the bound takes all of it, and is written alone.
   private def permitsOf(frame: SealedFrame): Int =
     Math.max(1, Math.min(frame.bytes.length, MaxWaitingBytes))
-
-  private def daemon(body: Runnable, name: String): Thread = {
-    val thread = new Thread(body, name)
-    thread.setDaemon(true)
-    thread
-  }
 }

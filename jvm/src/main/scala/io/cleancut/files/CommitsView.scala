@@ -1,12 +1,13 @@
 package io.cleancut.files
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
+import java.io.ByteArrayOutputStream
+import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.util.Try
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FSDataInputStream, Path}
-import org.apache.hadoop.fs.{PathFilter, PositionedReadable, Seekable}
+import org.apache.hadoop.fs.{FSInputStream, PathFilter}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
@@ -129,32 +130,17 @@ final private class Entry(commit: Array[Byte] => Unit, bytes: ByteArrayOutputStr
 }
 
 /** Hadoop wants streams that can seek. */
-final private class EntryInput(bytes: Array[Byte])
-    extends ByteArrayInputStream(bytes)
-    with Seekable
-    with PositionedReadable {
+final private class EntryInput(bytes: Array[Byte]) extends FSInputStream {
+  private val in = ByteBuffer.wrap(bytes)
 
-  override def seek(to: Long): Unit = pos = Math.toIntExact(to)
+  override def read(): Int = if (in.hasRemaining) in.get() & 0xff else -1
 
-  override def getPos: Long = pos.toLong
-
-  override def seekToNewSource(target: Long): Boolean = false
-
-  override def read(position: Long, buffer: Array[Byte], offset: Int, length: Int): Int = {
-    val before = pos
-    seek(position)
-    try read(buffer, offset, length)
-    finally pos = before
+  override def seek(to: Long): Unit = {
+    in.position(Math.toIntExact(to))
+    ()
   }
 
-  override def readFully(
-      position: Long,
-      buffer: Array[Byte],
-      offset: Int,
-      length: Int
-  ): Unit =
-    if (read(position, buffer, offset, length) < length) throw new java.io.EOFException
+  override def getPos: Long = in.position().toLong
 
-  override def readFully(position: Long, buffer: Array[Byte]): Unit =
-    readFully(position, buffer, 0, buffer.length)
+  override def seekToNewSource(target: Long): Boolean = false
 }

@@ -57,6 +57,8 @@ final case class Cut(
 }
 
 object Cut {
+  import Json.required
+
   private val Magic = 0x31434343 // "CCC1", little-endian
   private val FormatVersion: Short = 1
   private val CodecZstd: Byte = 1
@@ -221,10 +223,4 @@ object Cut {
 
   private def elements(node: JsonNode, field: String): Seq[JsonNode] =
     required(node, field).elements.asScala.toSeq
-
-  private def required(node: JsonNode, field: String): JsonNode = {
-    val value = node.get(field)
-    require(value != null, s"no field $field")
-    value
-  }
 }

@@ -71,6 +71,8 @@ final class Segment(val name: String, identity: SegmentIdentity) {
 }
 
 object Segment {
+  import Json.required
+
   private val HeaderMagic = 0x31534343 // "CCS1", little-endian
   private val TrailerMagic = 0x45534343 // "CCSE"
   private val FormatVersion: Short = 1
@@ -183,26 +185,19 @@ object Segment {
   )
 
   private def readFrame(segment: String, node: JsonNode): PlacedFrame = {
-    def field(name: String) = required(node, name)
     val store = StoreId(
-      field("operator").asLong,
-      field("partition").asInt,
-      field("store").asText
+      required(node, "operator").asLong,
+      required(node, "partition").asInt,
+      required(node, "store").asText
     )
-    val version = StateVersion(field("version").asLong, field("id").asText)
+    val version = StateVersion(required(node, "version").asLong, required(node, "id").asText)
     val place = FramePlace(
       segment,
-      field("offset").asLong,
-      field("length").asLong,
-      field("crc").asLong.toInt
+      required(node, "offset").asLong,
+      required(node, "length").asLong,
+      required(node, "crc").asLong.toInt
     )
-    val name = FrameName(store, version, FrameKind.named(field("kind").asText))
-    PlacedFrame(name, place, field("attempt").asLong)
-  }
-
-  private def required(node: JsonNode, field: String): JsonNode = {
-    val value = node.get(field)
-    require(value != null, s"no field $field")
-    value
+    val name = FrameName(store, version, FrameKind.named(required(node, "kind").asText))
+    PlacedFrame(name, place, required(node, "attempt").asLong)
   }
 }

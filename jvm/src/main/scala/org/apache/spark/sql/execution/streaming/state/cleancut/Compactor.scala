@@ -1,11 +1,12 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import java.util.concurrent.{Executors, ThreadFactory}
+import java.util.concurrent.Executors
 
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
+import io.cleancut.DaemonThreads
 import io.cleancut.engine.{Compaction, StateLog}
 
 /**
@@ -14,12 +15,8 @@ import io.cleancut.engine.{Compaction, StateLog}
  * at once or when the task that is in the store leaves it.
  */
 private[cleancut] object Compactor extends Logging {
-  private val threads: ThreadFactory = body => {
-    val thread = new Thread(body, "cleancut-compaction")
-    thread.setDaemon(true)
-    thread
-  }
-  private val queue = Executors.newSingleThreadExecutor(threads)
+  private val queue =
+    Executors.newSingleThreadExecutor(DaemonThreads.named("cleancut-compaction"))
 
   /** Queues the store's log if it has become worth it. Called after each commit. */
   def consider(context: StoreContext, versions: StoreVersions): Unit =

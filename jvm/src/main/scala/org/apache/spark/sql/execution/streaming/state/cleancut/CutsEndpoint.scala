@@ -8,17 +8,14 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpoint, RpcEnv}
 
+import io.cleancut.DaemonThreads
 import io.cleancut.cuts.QueryCuts
 import io.cleancut.format.SealedFrame
 
 /** Where executors reach the coordinators of a driver's queries. */
 final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoint with Logging {
   // Requests of one run may wait for the store; they must not hold up the dispatcher.
-  private val threads = Executors.newCachedThreadPool { body =>
-    val thread = new Thread(body, "cleancut-coordinator")
-    thread.setDaemon(true)
-    thread
-  }
+  private val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-coordinator"))
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case bytes: Array[Byte] =>

@@ -10,7 +10,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
-import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
 import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger}
 import io.cleancut.error.Errors
 import io.cleancut.files.RangeInput
@@ -51,7 +51,7 @@ final private[cleancut] class GroupedFiles(
       )
 
   override def open(version: Long, id: Option[String]): Opened = {
-    val attempt = Option(TaskContext.get()).fold(QueryLedger.Maintenance)(_.taskAttemptId())
+    val attempt = currentAttempt
     CutsClient.ask(Open(checkpoint, runId, attempt, store, version), clock) match {
       case OpenReply(accepted, needsBase) =>
         Option(TaskContext.get()).foreach { task =>
@@ -85,10 +85,15 @@ final private[cleancut] class GroupedFiles(
     }
   }
 
-  override def create(version: StateVersion, kind: FrameKind): PendingFrame = {
-    val attempt = Option(TaskContext.get()).fold(QueryLedger.Maintenance)(_.taskAttemptId())
-    new GroupedFrame(FrameName(store, version, kind), attempt, checkpoint, runId, root, clock)
-  }
+  override def create(version: StateVersion, kind: FrameKind): PendingFrame =
+    new GroupedFrame(
+      FrameName(store, version, kind),
+      currentAttempt,
+      checkpoint,
+      runId,
+      root,
+      clock
+    )
 
   override def read[A](version: StateVersion, kind: FrameKind)(
       read: (FrameReader, BlockScratch) => A
@@ -113,6 +118,10 @@ final private[cleancut] class GroupedFiles(
   override def markRoot(): Unit = ()
 
   override def checkRoot(): Unit = ()
+
+  /** Of the task that this thread runs; maintenance is none. */
+  private def currentAttempt: Long =
+    Option(TaskContext.get()).fold(QueryLedger.Maintenance)(_.taskAttemptId())
 
   private def input(version: StateVersion, kind: FrameKind, place: FramePlace): InputStream =
     Option(fetched.remove((version, kind))).fold(direct(place)) { ahead =>
@@ -159,12 +168,6 @@ private[cleancut] object GroupedFiles {
 
   /** Reads at once in one process, while stores are loaded. */
   private val Readers = 8
-  private val threads = Executors.newFixedThreadPool(
-    Readers,
-    body => {
-      val thread = new Thread(body, "cleancut-restore")
-      thread.setDaemon(true)
-      thread
-    }
-  )
+  private val threads =
+    Executors.newFixedThreadPool(Readers, DaemonThreads.named("cleancut-restore"))
 }

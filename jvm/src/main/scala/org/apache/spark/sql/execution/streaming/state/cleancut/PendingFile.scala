@@ -6,6 +6,8 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
+import io.cleancut.DaemonThreads
+
 /**
  * Output that becomes a file at [[commit]]. The file is created in another thread while the task
  * works, since that alone takes a file system milliseconds to tens of them; what is written before
@@ -64,11 +66,7 @@ final private[cleancut] class PendingFile(
 private[cleancut] object PendingFile {
 
   /** As many as there are files being created, that is, stores being written. */
-  private val threads = Executors.newCachedThreadPool { body =>
-    val thread = new Thread(body, "cleancut-create-file")
-    thread.setDaemon(true)
-    thread
-  }
+  private val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-create-file"))
 
   private val InitialBytes = 4 << 10
 
