@@ -98,6 +98,9 @@ lazy val suites = (project in file("jvm/suites"))
     run / fork := true,
     run / baseDirectory := target.value,
     run / javaOptions ++= PySpark.javaOptions(pySparkHome.value) ++ SparkSuites.javaOptions,
+    run / javaOptions += s"-Dspark.test.home=${target.value}",
+    // What local-cluster needs where there are no directories of a Spark that was built.
+    run / envVars ++= Map("SPARK_TESTING" -> "1", "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value),
     run / outputStrategy := Some(StdoutOutput),
     Compile / mainClass := Some("io.cleancut.suites.RunSuites")
   )

@@ -64,6 +64,10 @@ object Suites {
     classOf[TransformWithValueStateTTLSuite],
     classOf[StateDataSourceTransformWithStateSuite],
     classOf[StateDataSourceChangeDataReaderSuite],
+    classOf[StateStoreContractSuite],
+    classOf[StreamingSessionWindowStateManagerSuite],
+    classOf[StreamingQueryOptimizationCorrectnessSuite],
+    classOf[StreamingQueryHashPartitionVerifySuite],
     classOf[ValueStateSuite],
     classOf[ListStateSuite],
     classOf[MapStateSuite],
@@ -233,6 +237,18 @@ class StateDataSourceChangeDataReaderSuite
   override protected def newStateStoreProvider(): StateStoreProvider =
     new CleancutStateStoreProvider
 }
+
+class StreamingSessionWindowStateManagerSuite
+    extends execution.state.StreamingSessionWindowStateManagerSuite
+    with OnCleancut
+
+class StreamingQueryOptimizationCorrectnessSuite
+    extends streaming.StreamingQueryOptimizationCorrectnessSuite
+    with OnCleancut
+
+class StreamingQueryHashPartitionVerifySuite
+    extends streaming.StreamingQueryHashPartitionVerifySuite
+    with OnCleancut
 
 class ValueStateSuite extends execution.state.ValueStateSuite with StateVariables
 

@@ -210,10 +210,14 @@ final private[cleancut] class LogStateStore(
 
   override def hasCommitted: Boolean = state == Committed
 
-  override def metrics: StateStoreMetrics = {
-    verifyEnded("metrics")
-    val sizes: Map[StateStoreCustomMetric, Long] = StoreMetrics.sizes(log)
-    StateStoreMetrics(log.keys, log.residentBytes, context.metrics.drain() ++ sizes)
+  /** While the store is open, its sizes alone: what is counted is reported once, at the end. */
+  override def metrics: StateStoreMetrics = gate {
+    val counted = state match {
+      case Updating            => Map.empty[StateStoreCustomMetric, Long]
+      case Committed | Aborted => context.metrics.drain()
+      case Committing          => throw outOfOrder("metrics")
+    }
+    StateStoreMetrics(log.keys, log.residentBytes, counted ++ StoreMetrics.sizes(log))
   }
 
   override def getStateStoreCheckpointInfo(): StateStoreCheckpointInfo = {

@@ -138,10 +138,22 @@ class ProviderContractSuite extends AnyFunSuite {
     loaded.abort()
   }
 
+  test(
+    "the metrics of an open store show what it holds, and count nothing that is reported later"
+  ) {
+    val store = Providers.setup().open().getStore(0)
+    store.put(key(1), value(1))
+    val open = store.metrics
+    assert(open.numKeys == 1 && open.memoryUsedBytes > 0)
+    store.commit()
+    def counted(metrics: StateStoreMetrics) =
+      metrics.customMetrics.keySet.exists(_.name == "cleancutCommitBytes")
+    assert(!counted(open) && counted(store.metrics))
+  }
+
   test("operations out of order are refused") {
     val provider = Providers.setup().open()
     val store = provider.getStore(0)
-    intercept[Exception](store.metrics)
     intercept[IllegalStateException](store.get(null))
     intercept[IllegalArgumentException](store.put(key(1), null))
     store.put(key(1), value(1))

@@ -11,12 +11,12 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.SparkIllegalArgumentException
-import org.apache.spark.sql.{Encoders, ForeachWriter, Row}
+import org.apache.spark.sql.{DataFrame, Dataset, Encoders, ForeachWriter, Row}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
+import org.apache.spark.sql.streaming._
 
 import io.cleancut.{CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
@@ -53,19 +53,23 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
   private def start(
       input: LowLatencyMemoryStream[Long],
       root: Path,
-      rows: Seq[Long]
+      rows: Seq[Long],
+      deduplicate: Dataset[Long] => DataFrame
   ): StreamingQuery = {
     input.addData(rows)
-    input
-      .toDF()
-      .dropDuplicates("value")
-      .writeStream
+    deduplicate(input.toDS()).writeStream
       .outputMode("update")
       .option("checkpointLocation", root.toString)
       .foreach(Seen)
       .trigger(Trigger.RealTime("1 second"))
       .start()
   }
+
+  private def onlyNew(rows: Dataset[Long]): DataFrame =
+    rows
+      .groupByKey(identity[Long])(Encoders.scalaLong)
+      .transformWithState(new OnlyNew, TimeMode.None(), OutputMode.Update())(Encoders.scalaLong)
+      .toDF("value")
 
   private def assertSeen(query: StreamingQuery, expected: Range): Assertion = {
     eventually {
@@ -78,14 +82,20 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
   }
 
   /** Two runs of one query, in sessions with these settings; the second finds what was seen. */
-  private def runTwice(first: (String, String)*)(second: (String, String)*): Path = {
+  private def runTwice(first: (String, String)*)(second: (String, String)*): Path =
+    runBoth(session(first: _*), session(second: _*), _.dropDuplicates("value").toDF())
+
+  private def runBoth(
+      before: SparkSession,
+      after: SparkSession,
+      deduplicate: Dataset[Long] => DataFrame
+  ): Path = {
     Seen.rows.clear()
     val root = Files.createTempDirectory("cleancut-real-time")
-    val (before, after) = (session(first: _*), session(second: _*))
-    val query = start(stream(before), root, (0L until 10L) ++ (0L until 5L))
+    val query = start(stream(before), root, (0L until 10L) ++ (0L until 5L), deduplicate)
     assertSeen(query, 0 until 10)
     query.stop()
-    val restarted = start(stream(after), root, (0L until 15L) ++ (5L until 20L))
+    val restarted = start(stream(after), root, (0L until 15L) ++ (5L until 20L), deduplicate)
     assertSeen(restarted, 0 until 20)
     restarted.stop()
     root
@@ -93,6 +103,14 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
 
   test("a query in real-time mode deduplicates on Cleancut through a restart") {
     val root = runTwice(Asking)(Asking)
+    assert(recorded(root).toSet == Set(Cleancut))
+    assert(files(root).exists(_.endsWith(".delta")))
+  }
+
+  test("transformWithState in real-time mode keeps its state on Cleancut through a restart") {
+    // Spark's list of operators that may run in this mode names its own class alone.
+    val confs = Seq(Asking, "spark.sql.streaming.realTimeMode.allowlistCheck" -> "false")
+    val root = runBoth(session(confs: _*), session(confs: _*), onlyNew)
     assert(recorded(root).toSet == Set(Cleancut))
     assert(files(root).exists(_.endsWith(".delta")))
   }
@@ -108,7 +126,9 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
   test("Spark refuses real-time mode in a session that names the provider") {
     val naming = session(ProviderKey -> Cleancut)
     val root = Files.createTempDirectory("cleancut-real-time")
-    val error = intercept[SparkIllegalArgumentException](start(stream(naming), root, Nil))
+    val error = intercept[SparkIllegalArgumentException] {
+      start(stream(naming), root, Nil, _.toDF())
+    }
     assert(error.getCondition == "STREAMING_REAL_TIME_MODE.SQL_CONFIGURATION_NOT_SUPPORTED")
   }
 
@@ -147,6 +167,26 @@ object RealTimeModeSuite {
 
   private def files(root: Path): Seq[String] =
     Files.walk(root.resolve("cleancut")).iterator.asScala.map(_.getFileName.toString).toSeq
+}
+
+/** Lets through the first row of each key. */
+class OnlyNew extends StatefulProcessor[Long, Long, Long] {
+  @transient private var seen: ValueState[Boolean] = _
+
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
+    seen = getHandle.getValueState("seen", Encoders.scalaBoolean, TTLConfig.NONE)
+
+  override def handleInputRows(
+      key: Long,
+      rows: Iterator[Long],
+      timers: TimerValues
+  ): Iterator[Long] = {
+    val isNew = !seen.exists()
+    seen.update(true)
+    // In this mode each row may be handed over by itself.
+    val first = rows.toSeq.headOption
+    if (isNew) first.iterator else Iterator.empty
+  }
 }
 
 /** Keeps the rows of the query in this JVM, where its tasks run. */
