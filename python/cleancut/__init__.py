@@ -4,6 +4,7 @@
 checkpoint of a query without a JVM.
 """
 
+from cleancut import sinks
 from cleancut._jar import jar_path
 from cleancut._version import __version__
 from cleancut.checkpoint import Checkpoint
@@ -25,6 +26,7 @@ from cleancut.errors import (
     RetryableError,
 )
 from cleancut.infos import FamilyInfo, FrameInfo, InfoList, StoreInfo
+from cleancut.sealing import seal
 from cleancut.session import configure
 from cleancut.verify import Problem, VerifyReport
 
@@ -54,4 +56,6 @@ __all__ = [
     "configure",
     "coordinator",
     "jar_path",
+    "seal",
+    "sinks",
 ]

@@ -4,8 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,6 +21,8 @@ KEYS = "spark.sql.streaming.stateStore.cleancut."
 DOCUMENTED = Path(__file__).parents[2] / "docs/object-stores.md"
 EPOCHS = 6
 FREE = {"delete", "uploadAbort"}
+# The entries of the offset log and of the source's own, the cut, and the look at the owners.
+WITHOUT_SEGMENTS = {"create": 3, "head": 1}
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +50,10 @@ def session(
         system.clearProperty(name)
 
 
+def documented() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", DOCUMENTED.read_text(), flags=re.DOTALL)
+
+
 class Counting:
     """A count by key over files of which each is an epoch."""
 
@@ -61,11 +69,18 @@ class Counting:
         (self.source / f"{self.files:04d}.json").write_text(rows, encoding="utf-8")
         self.files += 1
 
-    def start(self) -> StreamingQuery:
+    def counts(self) -> DataFrame:
         reader = self.session.readStream.schema("k long").option("maxFilesPerTrigger", 1)
-        counted: DataFrame = reader.json(str(self.source)).groupBy("k").count()
-        writer = counted.writeStream.format("noop").outputMode("update")
+        return reader.json(str(self.source)).groupBy("k").count()
+
+    def start(self, sink: Callable[[DataFrame, int], None] | None = None) -> StreamingQuery:
+        plain = self.counts().writeStream.outputMode("update")
+        writer = plain.foreachBatch(sink) if sink else plain.format("noop")
         return writer.option("checkpointLocation", self.location).start()
+
+    def batch(self) -> dict[int, int]:
+        rows = self.session.read.schema("k long").json(str(self.source)).groupBy("k").count()
+        return {row["k"]: row["count"] for row in rows.collect()}
 
 
 def billed(found: Coordinator) -> Counter[str]:
@@ -74,10 +89,12 @@ def billed(found: Coordinator) -> Counter[str]:
     return Counter({kind: n.requests for kind, n in kinds.items() if kind not in FREE})
 
 
-def requests_of_an_epoch(counting: Counting) -> dict[str, float]:
+def requests_of_an_epoch(
+    counting: Counting, sink: Callable[[DataFrame, int], None] | None = None
+) -> dict[str, float]:
     """Of those behind the first, which meets state schemas and the like."""
     counting.add()
-    query = counting.start()
+    query = counting.start(sink)
     try:
         found = coordinator(query)
         assert found.wait_for(0, timeout=120)
@@ -114,7 +131,102 @@ def test_requests_follow_epochs_and_not_partitions(
     # Two cores take 32 tasks in 16 waves or more, as they come and go; a wave shares an object.
     assert many.pop("put") < 32
     assert few.pop("put") < 3
-    assert sum(many.values()) < sum(few.values()) + 2 < 16
+    assert few == many == WITHOUT_SEGMENTS
+
+
+class Written:
+    """What a sink wrote, by epoch: writing an epoch again replaces it."""
+
+    def __init__(self) -> None:
+        self.epochs: dict[int, dict[int, int]] = {}
+        self.fails = False
+
+    def sealing(self) -> Callable[[DataFrame, int], None]:
+        @cleancut.sinks.sealing
+        def write(df: DataFrame, epoch: int) -> None:
+            if self.fails:
+                raise OSError("behind the seal")
+            rows = {row["k"]: row["count"] for row in df.collect()}
+            # A second action reads what was kept.
+            assert df.count() == len(rows)
+            self.epochs[epoch] = rows
+
+        return write
+
+    def last(self) -> dict[int, int]:
+        """The newest row of each key."""
+        return {k: n for epoch in sorted(self.epochs) for k, n in self.epochs[epoch].items()}
+
+
+def test_an_epoch_that_is_sealed_takes_one_object(
+    session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    found = {}
+    session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
+    for partitions in (2, 32):
+        directory = tmp_path / str(partitions)
+        directory.mkdir()
+        session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+        location = f"s3://{server.BUCKET}/sealed/{partitions}"
+        counting, written = Counting(session, directory, location), Written()
+        found[partitions] = requests_of_an_epoch(counting, written.sealing())
+        assert written.last() == counting.batch()
+        checkpoint = Checkpoint(location, endpoint=server.endpoint)
+        for epoch in range(EPOCHS):
+            newest = [store.chain[-1] for store in checkpoint.cut(epoch).stores]
+            assert len(newest) == partitions
+            assert len({frame.segment for frame in newest}) == 1
+        assert checkpoint.verify().problems == ()
+    show(f"requests of a sealed epoch by partitions: {found}")
+    few, many = found.values()
+    assert few == many == {**WITHOUT_SEGMENTS, "put": 1}
+
+
+def test_a_sink_that_fails_behind_the_seal_gets_the_same_rows_again(
+    session: SparkSession, server: S3Server, tmp_path: Path
+) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    counting = Counting(session, tmp_path, f"s3://{server.BUCKET}/sealed/failing")
+    written = Written()
+    counting.add()
+    query = counting.start(written.sealing())
+    query.processAllAvailable()
+    written.fails = True
+    counting.add()
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        query.processAllAvailable()
+    assert list(written.epochs) == [0]
+    written.fails = False
+    counting.add()
+    query = counting.start(written.sealing())
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert list(written.epochs) == [0, 1, 2]
+    assert written.last() == counting.batch()
+
+
+def test_the_documented_sink(session: SparkSession, server: S3Server, tmp_path: Path) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    counting = Counting(session, tmp_path, "")
+    counting.add()
+    code = next(block for block in documented() if "sinks.sealing" in block)
+    code = code.replace("/lake", str(tmp_path / "lake")).replace(
+        "s3://bucket", "s3://" + server.BUCKET
+    )
+    names: dict[str, Any] = {"cleancut": cleancut, "counts": counting.counts()}
+    exec(code, names)
+    names["query"].processAllAvailable()
+    names["query"].stop()
+    rows = session.read.parquet(str(tmp_path / "lake/counts")).collect()
+    assert {row["k"]: row["count"] for row in rows} == counting.batch()
+
+
+def test_rows_that_are_of_no_query_cannot_be_sealed(spark: SparkSession) -> None:
+    with pytest.raises(RequestError) as raised:
+        cleancut.seal(spark.range(3), 0)
+    assert raised.value.error_id == "CLEANCUT_SEAL_MISPLACED"
 
 
 def test_status_history_and_savepoints(
@@ -135,10 +247,9 @@ def test_status_history_and_savepoints(
         assert status.run_id == str(query.runId)
         assert (status.generation, status.committed) == (1, 1)
         assert [cut.epoch for cut in found.history()] == [0, 1]
-        documented = re.findall(r"```python\n(.*?)```", DOCUMENTED.read_text(), flags=re.DOTALL)
         for _ in range(2):
             counting.add()
-        exec(documented[1], {"cleancut": cleancut, "query": query})
+        exec(documented()[1], {"cleancut": cleancut, "query": query})
         assert found.unpin("before-upgrade")
         assert found.pin("before-upgrade", 0) == 0
         assert found.pin("now") == 3

@@ -14,6 +14,9 @@ trait FramePacker extends AutoCloseable {
       run: SegmentIdentity,
       frame: SealedFrame
   ): Option[CompletableFuture[PlacedFrame]]
+
+  /** Makes frames durable at once, in as few objects as they fit into; returns when they are. */
+  def write(run: SegmentIdentity, frames: Seq[SealedFrame]): Seq[PlacedFrame]
 }
 
 /**

@@ -75,12 +75,42 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
    */
   def submit(runId: String, frame: SealedFrame): Option[CompletableFuture[Ack]] =
     runOf(runId) match {
-      case Left(why)  => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
+      case Left(why) => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
+      case Right(run) if synchronized(run.holds(frame)) =>
+        Some(CompletableFuture.completedFuture[Ack](Ack.Accepted))
       case Right(run) =>
-        val epoch = frame.name.version.number - 1
-        val of = SegmentIdentity(epoch, CutsRuntime.Driver, run.id.runId, run.id.generation)
+        val of = segmentsOf(run, frame.name.version.number - 1)
         packer.trySubmit(of, frame).map(_.thenApply[Ack](placed => ack(runId, placed)))
     }
+
+  /**
+   * The sink of this epoch makes nothing visible before it calls [[seal]]. Until then a frame that
+   * the driver has is safe enough.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED
+   */
+  def hold(runId: String, epoch: Long): Unit = {
+    val run = believed(runId, epoch)
+    synchronized(if (epoch > run.ledger.lastCommitted) run.hold(epoch))
+  }
+
+  /**
+   * Makes durable what [[hold]] has kept of an epoch, and looks whether another driver owns the
+   * query by now. When it returns, every store that the epoch's tasks have opened is durable, and
+   * the sink may let its output be seen.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; the sink must not write then
+   */
+  def seal(runId: String, epoch: Long): Unit = {
+    val run = believed(runId, epoch)
+    checkOpen(run, epoch)
+    flush(run, epoch)
+    waited(epoch, () => synchronized(run.ledger.close(epoch, None)))
+    checkOwner(run, epoch)
+    synchronized(run.seal(epoch))
+  }
 
   /** The identity under which an executor writes the segments of this run. */
   def writer(runId: String): Either[String, RunId] = runOf(runId).map(_.id)
@@ -95,11 +125,13 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
    */
   def commit(runId: String, epoch: Long, entry: String): Unit = {
     val start = clock.monotonicNs()
-    val run = runOf(runId).fold(why => throw Errors.fenced(archive.location, epoch, why), identity)
+    val run = believed(runId, epoch)
     checkOpen(run, epoch)
+    // A sink may return without having sealed.
+    flush(run, epoch)
     val stores = collected(run, epoch, entry)
     val collectedMs = msSince(start)
-    checkOwner(run, epoch)
+    if (!synchronized(run.isSealed(epoch))) checkOwner(run, epoch)
     val cut = Cut(
       epoch,
       run.id,
@@ -135,6 +167,14 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   }
 
   override def close(): Unit = packer.close()
+
+  private def flush(run: Run, epoch: Long): Unit = {
+    val held = synchronized(run.release(epoch))
+    if (held.nonEmpty) packer.write(segmentsOf(run, epoch), held).foreach(ack(run.id.runId, _))
+  }
+
+  private def segmentsOf(run: Run, epoch: Long) =
+    SegmentIdentity(epoch, CutsRuntime.Driver, run.id.runId, run.id.generation)
 
   /**
    * What the epoch's tasks have reported. Their frames were durable before they were done, and they
@@ -205,6 +245,9 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   private def within[A](runId: String)(act: QueryLedger => A): Either[String, A] =
     runOf(runId).map(run => synchronized(act(run.ledger)))
 
+  private def believed(runId: String, epoch: Long): Run =
+    runOf(runId).fold(why => throw Errors.fenced(archive.location, epoch, why), identity)
+
   /** The run, which begins here if nothing of it has been seen; or why it is not believed. */
   private def runOf(runId: String): Either[String, Run] = synchronized {
     current match {
@@ -256,8 +299,26 @@ object QueryCuts {
   private val Retries = 3
   private val FirstWaitMs = 100L
   private val Named = 10
+  private val MaxHeldBytes = 64L << 20
 
-  final private class Run(val id: RunId, val ledger: QueryLedger)
+  /** Guarded by the coordinator. */
+  final private class Run(val id: RunId, val ledger: QueryLedger) {
+    private var held = Option.empty[HeldFrames]
+    private var lastSealed = -1L
+
+    def seal(epoch: Long): Unit = lastSealed = epoch
+
+    def isSealed(epoch: Long): Boolean = lastSealed == epoch
+
+    def hold(epoch: Long): Unit =
+      if (!held.exists(_.epoch == epoch)) held = Some(new HeldFrames(epoch, MaxHeldBytes))
+
+    def holds(frame: SealedFrame): Boolean =
+      held.exists(h => h.epoch == frame.name.version.number - 1 && h.offer(frame))
+
+    def release(epoch: Long): Seq[SealedFrame] =
+      held.filter(_.epoch == epoch).fold(Seq.empty[SealedFrame])(_.close())
+  }
 }
 
 /**

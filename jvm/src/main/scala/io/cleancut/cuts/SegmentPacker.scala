@@ -56,6 +56,9 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
     if (room.tryAcquire(permits)) Some(enqueue(new Waiting(run, frame, permits))) else None
   }
 
+  override def write(run: SegmentIdentity, frames: Seq[SealedFrame]): Seq[PlacedFrame] =
+    objectsOf(frames).flatMap(writeSegment(store, writer, clock)(run, _))
+
   override def close(): Unit = {
     isClosed = true
     packing.interrupt()
@@ -141,6 +144,21 @@ object SegmentPacker {
     // Nobody else has this name, so that a plain write, which may be repeated, is enough.
     store.put(ObjectKey(segment.name), bytes)
     placed
+  }
+
+  /** Which frames share an object, in their order. */
+  private def objectsOf(frames: Seq[SealedFrame]): Seq[Seq[SealedFrame]] = {
+    val objects = mutable.Buffer.empty[mutable.Buffer[SealedFrame]]
+    var bytes = FullBytes
+    frames.foreach { frame =>
+      if (bytes >= FullBytes) {
+        objects += mutable.Buffer.empty
+        bytes = 0L
+      }
+      objects.last += frame
+      bytes += frame.bytes.length
+    }
+    objects.map(_.toSeq).toSeq
   }
 
   final private class Waiting(

@@ -192,6 +192,9 @@ object Errors {
   def coordinatorMissing(location: String): CleancutException =
     make("CLEANCUT_COORDINATOR_MISSING")("location" -> location)
 
+  def sealMisplaced(epoch: Long): CleancutException =
+    make("CLEANCUT_SEAL_MISPLACED")("epoch" -> epoch.toString)
+
   def savepointInvalid(name: String, location: String, detail: String): CleancutException =
     make("CLEANCUT_SAVEPOINT_INVALID")("name" -> name, "location" -> location, "detail" -> detail)
 

@@ -1,13 +1,11 @@
 package io.cleancut.files
 
 import java.io.ByteArrayOutputStream
-import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.util.Try
 
-import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FSDataInputStream, Path}
-import org.apache.hadoop.fs.{FSInputStream, PathFilter}
+import org.apache.hadoop.fs._
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
@@ -60,7 +58,7 @@ final private[cleancut] class CommitsView(
 
   override def open(path: Path): FSDataInputStream =
     epochOf(path).flatMap(entry).fold(files.open(path)) { text =>
-      new FSDataInputStream(new EntryInput(text.getBytes(UTF_8)))
+      new FSDataInputStream(new BytesInput(text.getBytes(UTF_8)))
     }
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
@@ -127,20 +125,4 @@ final private class Entry(commit: Array[Byte] => Unit, bytes: ByteArrayOutputStr
   }
 
   override def cancel(): Unit = isDone = true
-}
-
-/** Hadoop wants streams that can seek. */
-final private class EntryInput(bytes: Array[Byte]) extends FSInputStream {
-  private val in = ByteBuffer.wrap(bytes)
-
-  override def read(): Int = if (in.hasRemaining) in.get() & 0xff else -1
-
-  override def seek(to: Long): Unit = {
-    in.position(Math.toIntExact(to))
-    ()
-  }
-
-  override def getPos: Long = in.position().toLong
-
-  override def seekToNewSource(target: Long): Boolean = false
 }

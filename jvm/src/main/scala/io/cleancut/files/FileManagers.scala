@@ -1,9 +1,7 @@
 package io.cleancut.files
 
-import java.nio.charset.StandardCharsets.UTF_8
-
 import scala.jdk.CollectionConverters._
-import scala.util.{Try, Using}
+import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path, UnsupportedFileSystemException}
@@ -41,12 +39,8 @@ private[cleancut] object FileManagers {
     path.getName match {
       case CheckpointLogs.Offsets =>
         val location = path.getParent.toString
-        new ObjectFileManager(path, store, () => (), Clock.System) {
-          override protected def written(file: Path, bytes: Array[Byte]): Unit =
-            Try(file.getName.toLong).foreach { epoch =>
-              CheckpointLogs.wroteOffsets(location, epoch, new String(bytes, UTF_8))
-            }
-        }
+        new ObjectLog(path, store, Clock.System, CheckpointLogs.wroteOffsets(location, _, _))
+      case _ if isSourceLog(path) => new ObjectLog(path, store, Clock.System, (_, _) => ())
       case CheckpointLogs.Commits =>
         val files = new ObjectFileManager(path, store, () => (), Clock.System)
         val (archive, logs) = cutsOf(path.getParent, store, settings, keep)
@@ -61,6 +55,9 @@ private[cleancut] object FileManagers {
         new ObjectFileManager(path, store, () => start(), Clock.System)
     }
   }
+
+  private def isSourceLog(path: Path): Boolean =
+    path.getName.toLongOption.isDefined && path.getParent.getName == CheckpointLogs.Sources
 
   private def cutsOf(
       checkpoint: Path,

@@ -102,6 +102,73 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(archive.epochs() == Seq(0L))
   }
 
+  private def segments(epoch: Long) = archive.segmentsOf(epoch)
+
+  /** An epoch of two partitions, whose tasks run while its frames are held. */
+  private def held(cuts: QueryCuts, run: String, epoch: Long): Unit = {
+    cuts.hold(run, epoch)
+    for (p <- 0 to 1) {
+      assert(cuts.open(run, epoch * 10 + p, part(p), epoch).isRight)
+      assert(submit(cuts, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
+    }
+  }
+
+  test("the frames of an epoch that is sealed are durable with the seal, in one object") {
+    val cuts = driver()
+    held(cuts, "r1", 0)
+    assert(segments(0).isEmpty)
+    cuts.seal("r1", 0)
+    assert(segments(0).size == 1)
+    // A second action on the batch runs tasks again.
+    val late = frame(part(1), 1, 9)
+    assert(cuts.open("r1", 9, part(1), 0).isRight && submit(cuts, "r1", late) == Ack.Accepted)
+    assert(segments(0).size == 2)
+    cuts.commit("r1", 0, "v1\n{}")
+    assert(archive.read(0).get.of(part(1)).exists(_.version == late.name.version))
+    epoch(cuts, "r1", 1)
+  }
+
+  test("an epoch whose sink does not seal after all is durable before it is committed") {
+    val cuts = driver()
+    held(cuts, "r1", 0)
+    cuts.commit("r1", 0, "v1\n{}")
+    assert(segments(0).size == 1 && archive.read(0).get.stores.size == 2)
+  }
+
+  test("a frame that is sent twice while it is held is written once") {
+    val cuts = driver()
+    cuts.hold("r1", 0)
+    val sent = frame(part(0), 1, 5)
+    cuts.open("r1", 5, part(0), 0)
+    for (_ <- 1 to 2) assert(submit(cuts, "r1", sent) == Ack.Accepted)
+    cuts.seal("r1", 0)
+    assert(archive.segmentsOf(0).flatMap(_._2).map(_.name) == Seq(sent.name))
+  }
+
+  test("an epoch that lacks a store is not sealed, and so never seen") {
+    val cuts = driver()
+    held(cuts, "r1", 0)
+    cuts.open("r1", 7, part(2), 0)
+    assert(errorOf(cuts.seal("r1", 0)).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+  }
+
+  test("a driver that another has followed cannot seal") {
+    val first = driver()
+    held(first, "r1", 0)
+    epoch(driver(), "r2", 0)
+    assert(errorOf(first.seal("r1", 0)).getErrorId == "CLEANCUT_FENCED")
+  }
+
+  test("a driver that dies before the seal has shown nothing, and the epoch runs again") {
+    val first = driver()
+    held(first, "r1", 0)
+    val second = driver()
+    held(second, "r2", 0)
+    second.seal("r2", 0)
+    second.commit("r2", 0, "v1\n{}")
+    assert(archive.read(0).get.stores.size == 2)
+  }
+
   test("of two drivers the one that came first is fenced") {
     val first = driver()
     epoch(first, "r1", 0)

@@ -20,6 +20,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.frameMissing("file:/ckpt/0/3/default", 0L, 3, "default", 7L, "no base"),
     Errors.checkpointNotFound("file:/ckpt", "file:/ckpt/cleancut/format.json does not exist"),
     Errors.coordinatorMissing("s3://b/q"),
+    Errors.sealMisplaced(7),
     Errors.coordinatorUnreachable("s3://b/q", "operator=0 7", "the run has been followed"),
     Errors.cutDamaged("s3://b/q/cleancut/cuts/7.cut", "its checksum is wrong"),
     Errors.epochIncomplete("s3://b/q", 7L, "operator=0 partition=3 store=default"),

@@ -25,5 +25,8 @@ object Defect {
   /** Bases may not be adopted late, as far as the sweep knows. */
   case object NoMargin extends Defect("which is not there", "was deleted, which")
 
-  val all: Seq[Defect] = Seq(NoConditions, NoAttempts, EarlyAck, NoMargin)
+  /** A sink writes without having sealed what it had the coordinator hold. */
+  case object NeverSealed extends Defect("could not commit epoch")
+
+  val all: Seq[Defect] = Seq(NoConditions, NoAttempts, EarlyAck, NoMargin, NeverSealed)
 }

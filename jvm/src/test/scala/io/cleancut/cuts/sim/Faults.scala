@@ -28,6 +28,7 @@ object Fault {
   case object SecondAction extends Fault("second action")
   case object SkippedSink extends Fault("sink skipped the epoch")
   case object PartialAction extends Fault("action on some partitions")
+  case object Seal extends Fault("epoch sealed")
 
   val all: Seq[Fault] = Seq(
     Throttled,
@@ -50,7 +51,8 @@ object Fault {
     Pin,
     SecondAction,
     SkippedSink,
-    PartialAction
+    PartialAction,
+    Seal
   )
 }
 

@@ -34,6 +34,11 @@ final class SimPacker(
       Some(done)
     }
 
+  override def write(run: SegmentIdentity, frames: Seq[SealedFrame]): Seq[PlacedFrame] =
+    frames.grouped(1 + world.random.nextInt(4)).toSeq.flatMap {
+      SegmentPacker.writeSegment(store, writer, world.clock)(run, _)
+    }
+
   override def close(): Unit = ()
 
   private def pack(): Unit = if (waiting.nonEmpty) {

@@ -21,10 +21,17 @@ object SinkKind {
   /** It runs an action on some partitions, looks, and does nothing more. */
   case object Peeking extends SinkKind
 
-  val all: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice, Skipping, Peeking)
+  /** It seals the epoch before it writes. */
+  case object Sealing extends SinkKind
+
+  /** It looks first, and does nothing; else it seals the epoch before it writes. */
+  case object SealingOnce extends SinkKind
+
+  val all: IndexedSeq[SinkKind] =
+    IndexedSeq(Plain, Twice, Skipping, Peeking, Sealing, SealingOnce)
 
   /** With checkpoint format 2 Spark itself wants every task of an epoch to run. */
-  val ofFormat2: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice)
+  val ofFormat2: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice, Sealing)
 }
 
 /** One task of a stage, and the stores that each of its attempts opens. */

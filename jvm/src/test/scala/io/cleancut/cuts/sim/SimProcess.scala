@@ -86,10 +86,10 @@ final class SimProcess(world: World, val name: String) {
   }
 
   /** Does what the driver's own thread asks for. */
-  def commit(runId: String, epoch: Long, entry: String): Unit = {
+  def call(runId: String, what: String)(body: QueryCuts => Unit): Unit = {
     val done = mutable.Buffer.empty[Try[Unit]]
-    baton.spawn(s"commit of $runId", this, monitor = cuts) {
-      done += serve[Unit](runId, "commit")(_ => true)(_.commit(runId, epoch, entry))
+    baton.spawn(s"$what of $runId", this, monitor = cuts) {
+      done += serve[Unit](runId, what)(_ => true)(body)
     }
     baton.yieldUntil(done.nonEmpty)
     done.head.get

@@ -26,7 +26,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   private val gate = new Gate {
     override def enter(): Unit = ()
-    override def commit(epoch: Long, entry: String): Unit = process.commit(runId, epoch, entry)
+    override def commit(epoch: Long, entry: String): Unit =
+      process.call(runId, "commit")(_.commit(runId, epoch, entry))
   }
   private val offsets = files("offsets")
   private val commits =
@@ -87,8 +88,15 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       invariants.happened(s"${work.runId} skips epoch ${work.epoch}")
     }
     plan.sink match {
-      case SinkKind.Skipping if hasSeen => skipped()
-      case SinkKind.Peeking             =>
+      case SinkKind.Skipping | SinkKind.SealingOnce if hasSeen => skipped()
+      case SinkKind.Sealing | SinkKind.SealingOnce             =>
+        process.call(runId, "hold")(_.hold(runId, work.epoch))
+        job.runAll()
+        faults.count(Fault.Seal)
+        if (world.defect != Defect.NeverSealed) {
+          process.call(runId, "seal")(_.seal(runId, work.epoch))
+        }
+      case SinkKind.Peeking =>
         job.runSome()
         faults.count(Fault.PartialAction)
         if (hasSeen) skipped() else job.runAll()

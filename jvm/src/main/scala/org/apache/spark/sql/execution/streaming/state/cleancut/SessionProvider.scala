@@ -42,13 +42,16 @@ object SessionProvider {
     }
 
   // Protected in Scala and public in the class file; looked up before any query depends on it.
-  private val sessionOf = classOf[StreamExecution].getMethod("sparkSessionForStream")
+  private val ownSession = classOf[StreamExecution].getMethod("sparkSessionForStream")
+
+  /** The session in which a query runs. */
+  private[cleancut] def sessionOf(query: StreamExecution): SparkSession =
+    ownSession.invoke(query).asInstanceOf[SparkSession]
 
   /** Spark calls `onQueryStarted` in the query's own thread before it does anything else there. */
   private class SetOnStart(session: SparkSession) extends StreamingQueryListener with Logging {
     override def onQueryStarted(event: QueryStartedEvent): Unit = {
-      val query = session.sharedState.activeStreamingQueries.get(event.id)
-      val own = sessionOf.invoke(query).asInstanceOf[SparkSession].conf
+      val own = sessionOf(session.sharedState.activeStreamingQueries.get(event.id)).conf
       if (isAsked(session) && !own.contains(ProviderKey)) {
         own.set(ProviderKey, classOf[CleancutStateStoreProvider].getName)
       }

@@ -1,0 +1,57 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.Dataset
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+import io.cleancut.cuts.QueryCuts
+import io.cleancut.error.Errors
+
+/** One epoch of a query, for a sink that seals it. */
+final private[cleancut] class EpochSeal(cuts: QueryCuts, runId: String, epoch: Long) {
+  def hold(): Unit = cuts.hold(runId, epoch)
+  def seal(): Unit = cuts.seal(runId, epoch)
+}
+
+/** The epochs of the queries that run on this driver. */
+object EpochSeal {
+
+  /**
+   * Runs the tasks of an epoch, keeps the rows of its batch, and seals it.
+   *
+   * @param batch
+   *   what Spark hands to `foreachBatch`
+   */
+  def run(batch: Dataset[_], epoch: Long): Unit = {
+    val query = queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
+    val seal = of(query, epoch)
+    seal.foreach(_.hold())
+    batch.persist()
+    try {
+      // Spark caches whole rows, also where a count reads none of their columns.
+      batch.count()
+      seal.foreach(_.seal())
+    } catch {
+      case e: Throwable =>
+        batch.unpersist()
+        throw e
+    }
+  }
+
+  /** None where each commit of a store is durable when it returns. */
+  private def of(query: StreamExecution, epoch: Long): Option[EpochSeal] =
+    DriverCuts
+      .of(query.resolvedCheckpointRoot)
+      .map(new EpochSeal(_, query.runId.toString, epoch))
+
+  /** A query runs in a session of its own, in which its batches are made. */
+  private def queryOf(batch: Dataset[_]): Option[StreamExecution] = batch.sparkSession match {
+    case session: SparkSession =>
+      session.sharedState.activeStreamingQueries.values.asScala.find { query =>
+        SessionProvider.sessionOf(query) eq session
+      }
+    case _ => None
+  }
+}

@@ -1,0 +1,33 @@
+package io.cleancut.cuts
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.format.{FrameKind, FrameName, SealedFrame}
+
+class HeldFramesSuite extends AnyFunSuite {
+  private val version = StateVersion(4, StateVersion.newId(Clock.System))
+
+  private def frame(partition: Int, attempt: Long, bytes: Int): SealedFrame = {
+    val name = FrameName(StoreId(0, partition, "default"), version, FrameKind.Delta)
+    SealedFrame(name, attempt, new Array[Byte](bytes))
+  }
+
+  test("frames are kept in their order up to the bound, each once") {
+    val held = new HeldFrames(3, maxBytes = 100)
+    val frames = Seq(frame(0, 1, 40), frame(1, 2, 40), frame(0, 3, 20))
+    assert(frames.forall(held.offer))
+    assert(held.offer(frames.head))
+    assert(!held.offer(frame(2, 4, 1)))
+    assert(held.close() == frames)
+  }
+
+  test("after the close nothing is kept, also not what was before") {
+    val held = new HeldFrames(3, maxBytes = 100)
+    val one = frame(0, 1, 40)
+    assert(held.offer(one))
+    held.close()
+    assert(!held.offer(one))
+    assert(held.close().isEmpty)
+  }
+}

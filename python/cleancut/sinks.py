@@ -1,0 +1,38 @@
+"""What makes functions for `foreachBatch` exactly-once."""
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cleancut.sealing import seal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def sealing(
+    function: Callable[["DataFrame", int], None],
+) -> Callable[["DataFrame", int], None]:
+    """Seals each epoch before the function sees it.
+
+    The function gets a batch whose rows are computed and kept, and whose state is durable. However
+    often it reads the batch, the query's tasks have run once. It must still be able to write an
+    epoch a second time: a driver that dies before the epoch is committed runs it again, and calls
+    the function again with the same rows and the same epoch.
+
+    Args:
+        function: as `foreachBatch` takes it, called with the batch and the epoch.
+
+    Returns:
+        What to give to `foreachBatch`.
+    """
+
+    @functools.wraps(function)
+    def sealed(df: "DataFrame", epoch: int) -> None:
+        seal(df, epoch)
+        try:
+            function(df, epoch)
+        finally:
+            df.unpersist()
+
+    return sealed
