@@ -93,15 +93,16 @@ chaos: $(JAR) $(VERSITYGW)  ## kills and damage at random; SEED=n replays, CLEAN
 test: setup check-python $(VERSITYGW)  ## check and all tests; installs what it needs
 	$(SBT) $(SBT_CHECK) $(SBT_JARS)
 	@touch $(JAR)
-	$(MAKE) --jobs=2 test-jvm test-python
+	$(MAKE) --jobs=2 test-scala-and-kills test-python
 
-.PHONY: test-jvm test-python
-test-jvm:
+.PHONY: test-scala-and-kills test-python
+test-scala-and-kills:
 	$(SBT) $(SBT_UNIT)
+	$(PYTEST) tests/chaos $(ARGS)
 
 test-python:
 	$(PYTEST) tests/unit $(ARGS)
-	$(PYTEST) tests/spark tests/chaos $(ARGS)
+	$(PYTEST) tests/spark $(ARGS)
 
 demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'
 	$(PYTHON) -m demo $(ARGS)

@@ -100,7 +100,10 @@ lazy val suites = (project in file("jvm/suites"))
     run / javaOptions ++= PySpark.javaOptions(pySparkHome.value) ++ SparkSuites.javaOptions,
     run / javaOptions += s"-Dspark.test.home=${target.value}",
     // What local-cluster needs where there are no directories of a Spark that was built.
-    run / envVars ++= Map("SPARK_TESTING" -> "1", "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value),
+    run / envVars ++= Map(
+      "SPARK_TESTING" -> "1",
+      "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
+    ),
     run / outputStrategy := Some(StdoutOutput),
     Compile / mainClass := Some("io.cleancut.suites.RunSuites")
   )
@@ -111,6 +114,8 @@ lazy val testSettings = Seq(
   Test / baseDirectory := (LocalRootProject / baseDirectory).value,
   Test / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
   Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),
+  Test / testGrouping :=
+    TestGroups.byKind((Test / definedTests).value, (Test / forkOptions).value),
   // F: full stack traces. W: no colour.
   Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oWF")
 )

@@ -1,5 +1,6 @@
 """What every tier shares: the session with the jar, and the figures shown after the run."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,9 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# The JVMs of these tests are short-lived, and spend more on the second compiler than it saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 _FIGURES = pytest.StashKey[list[str]]()
 

@@ -9,7 +9,8 @@ import io.cleancut.CleancutStateStoreProvider
 /** A suite of Spark's with this provider in place of any other that its tests ask for. */
 trait OnCleancut extends SharedSparkSession {
 
-  private val providerClass =
+  // Some suites ask for their conf while they are made.
+  private def providerClass =
     STATE_STORE_PROVIDER_CLASS.key -> classOf[CleancutStateStoreProvider].getName
 
   abstract override protected def sparkConf: SparkConf =

@@ -67,7 +67,6 @@ object Suites {
     classOf[StateStoreContractSuite],
     classOf[StreamingSessionWindowStateManagerSuite],
     classOf[StreamingQueryOptimizationCorrectnessSuite],
-    classOf[StreamingQueryHashPartitionVerifySuite],
     classOf[ValueStateSuite],
     classOf[ListStateSuite],
     classOf[MapStateSuite],
@@ -244,10 +243,6 @@ class StreamingSessionWindowStateManagerSuite
 
 class StreamingQueryOptimizationCorrectnessSuite
     extends streaming.StreamingQueryOptimizationCorrectnessSuite
-    with OnCleancut
-
-class StreamingQueryHashPartitionVerifySuite
-    extends streaming.StreamingQueryHashPartitionVerifySuite
     with OnCleancut
 
 class ValueStateSuite extends execution.state.ValueStateSuite with StateVariables

@@ -3,13 +3,14 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
 import io.cleancut.Clock
-import io.cleancut.error.Errors
+import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.protocol.BasePlan
 
 /**
@@ -203,8 +204,21 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
     if (version < 0) throw QueryExecutionErrors.unexpectedStateStoreVersion(version)
     try body
     catch {
+      case e: CleancutException if isMissing(version, e) =>
+        // What Spark's own providers throw; the cause says what lacks where.
+        throw QueryExecutionErrors.failedToReadStreamingStateFileError(
+          new Path(context.files.location),
+          e
+        )
       case NonFatal(e) => throw StateStoreErrors.cannotLoadStore(e)
     }
+  }
+
+  /** Whether the version itself is not there, rather than one that it is built on. */
+  private def isMissing(version: Long, e: CleancutException): Boolean = e.errorId match {
+    case "CLEANCUT_CHECKPOINT_NOT_FOUND" => true
+    case "CLEANCUT_FRAME_MISSING"        => e.params.contains("version" -> version.toString)
+    case _                               => false
   }
 
   // After an exception out of maintenance Spark closes the provider and loads it again. What
