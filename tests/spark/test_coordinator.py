@@ -176,6 +176,8 @@ def test_an_epoch_that_is_sealed_takes_one_object(
             newest = [store.chain[-1] for store in checkpoint.cut(epoch).stores]
             assert len(newest) == partitions
             assert len({frame.segment for frame in newest}) == 1
+        wrote = [(cost.segments, cost.frames) for cost in checkpoint.history()[:EPOCHS]]
+        assert wrote == [(1, partitions)] * EPOCHS
         assert checkpoint.verify().problems == ()
     show(f"requests of a sealed epoch by partitions: {found}")
     few, many = found.values()
