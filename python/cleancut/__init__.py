@@ -9,6 +9,7 @@ from cleancut._jar import jar_path
 from cleancut._version import __version__
 from cleancut.checkpoint import Checkpoint
 from cleancut.coordinator import Coordinator, CoordinatorStatus, coordinator
+from cleancut.costs import Costs, EpochInfo, RequestCount, RequestsByKind, StoreTime, Usage
 from cleancut.cuts import (
     ChainInfo,
     CutDetails,
@@ -26,6 +27,7 @@ from cleancut.errors import (
     RetryableError,
 )
 from cleancut.infos import FamilyInfo, FrameInfo, InfoList, StoreInfo
+from cleancut.prices import DailyCost, DailyCosts, PriceList
 from cleancut.sealing import seal
 from cleancut.session import configure
 from cleancut.verify import Problem, VerifyReport
@@ -36,21 +38,30 @@ __all__ = [
     "CleancutError",
     "Coordinator",
     "CoordinatorStatus",
+    "Costs",
     "CutDetails",
     "CutInfo",
+    "DailyCost",
+    "DailyCosts",
     "DamagedError",
+    "EpochInfo",
     "FamilyInfo",
     "FencedError",
     "FrameInfo",
     "InfoList",
     "InternalError",
     "PlacedFrameInfo",
+    "PriceList",
     "Problem",
+    "RequestCount",
     "RequestError",
+    "RequestsByKind",
     "RetryableError",
     "SavepointInfo",
     "StoreCutInfo",
     "StoreInfo",
+    "StoreTime",
+    "Usage",
     "VerifyReport",
     "__version__",
     "configure",

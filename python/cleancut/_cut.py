@@ -7,9 +7,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from cleancut._costs import costs_of
 from cleancut._fields import typed
 from cleancut._layout import FrameName, Kind, StoreId, parse_segment_name
 from cleancut._zstd_json import parse_zstd_json
+from cleancut.costs import Costs
 from cleancut.errors import CleancutError, error_of
 
 _HEADER = struct.Struct("<4sHBBIII")
@@ -70,6 +72,7 @@ class Cut:
         segments: the names of the segments that it needs, below the root.
         chains: for each store the frames that make up its version, oldest first.
         timings: milliseconds by phase of the commit.
+        costs: what the epoch asked of the store; None where the cut does not tell.
     """
 
     path: str
@@ -85,6 +88,7 @@ class Cut:
     segments: tuple[str, ...]
     chains: Mapping[StoreId, Chain]
     timings: Mapping[str, int]
+    costs: Costs | None
 
     @property
     def version(self) -> int:
@@ -167,6 +171,7 @@ def _cut(body: Any, path: str) -> Cut:
         segments,
         dict(sorted(chains.items())),
         typed(body, "timings", dict),
+        costs_of(body["costs"]) if "costs" in body else None,
     )
 
 

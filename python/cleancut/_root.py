@@ -59,6 +59,11 @@ class Root:
         listed = self.objects.list(SEGMENTS).items()
         return {name: size for name, size in listed if parse_segment_name(name) is not None}
 
+    def stored_bytes(self) -> int:
+        """The size of all cuts, savepoints, segments and files of level 0; four listings."""
+        kinds = (CUTS, SAVEPOINTS, SEGMENTS, STORES)
+        return sum(sum(self.objects.list(kind).values()) for kind in kinds)
+
     def listings(self) -> dict[StoreId, Listing]:
         """All stores of level 0 in their order, each with its frames; one recursive listing."""
         sizes: dict[StoreId, dict[FrameName, int]] = {}

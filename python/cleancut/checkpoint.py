@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -12,7 +13,17 @@ from cleancut._placed import LoadedState
 from cleancut._root import Root, open_root
 from cleancut._store_frames import frames_of
 from cleancut._table import table_of
-from cleancut.cuts import CutDetails, CutInfo, SavepointInfo, cut_details, cut_info, savepoint_info
+from cleancut.costs import EpochInfo
+from cleancut.cuts import (
+    CutDetails,
+    CutInfo,
+    SavepointInfo,
+    cut_details,
+    cut_info,
+    epoch_infos,
+    savepoint_info,
+)
+from cleancut.display import ranges
 from cleancut.errors import error_of
 from cleancut.infos import (
     FamilyInfo,
@@ -23,6 +34,7 @@ from cleancut.infos import (
     frame_info,
     store_info,
 )
+from cleancut.prices import PRICES, DailyCosts, PriceList, daily_costs
 
 
 class Checkpoint:
@@ -78,6 +90,35 @@ class Checkpoint:
             DamagedError: a cut is damaged.
         """
         return InfoList(map(cut_info, History(self._root).cuts()))
+
+    def history(self) -> InfoList[EpochInfo]:
+        """What each epoch cost whose cut is kept, by their epochs; none at level 0.
+
+        Raises:
+            DamagedError: a cut is damaged.
+        """
+        return InfoList(epoch_infos(History(self._root).cuts()))
+
+    def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
+        """Estimates what the query costs in a day, from the epochs whose cuts are kept.
+
+        Counted are the requests that these epochs made, by kind, at their pace all day, and the
+        bytes that are stored now; `cleancut.prices` says which kinds stores bill as what.
+
+        Args:
+            prices: the price lists to take, in place of those that were published.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND, where no two cuts of one run follow each other
+                and tell their costs.
+            DamagedError: a cut is damaged.
+        """
+        history = History(self._root)
+        found = daily_costs(epoch_infos(history.cuts()), self._root.stored_bytes(), prices)
+        if found is None:
+            available = f"cuts of epochs {ranges(history.epochs)}" if history.epochs else "no cuts"
+            raise history.not_found("two cuts of one run that tell their costs", available)
+        return found
 
     def savepoints(self) -> InfoList[SavepointInfo]:
         """All cuts that are kept by a name, by these names.

@@ -65,6 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--epoch", type=int, help="default: the last that has a cut")
     which.add_argument("--savepoint", help="the cut that is kept by this name")
     show.set_defaults(run=_show)
+    history = _add_reader(commands, "history", "list what each epoch cost: time, requests, bytes")
+    history.set_defaults(run=_history)
+    costs = _add_reader(commands, "costs", "estimate what the query costs in a day, on S3 and R2")
+    costs.set_defaults(run=_costs)
     state = _add_reader(commands, "state", "show the rows of one operator's state")
     state.add_argument("--operator", type=int, required=True, help="Spark's operator id")
     state.add_argument("--store", default="default", help="Spark's name of the store")
@@ -145,11 +149,7 @@ def _ls(parsed: argparse.Namespace) -> int:
         found = checkpoint.stores()
     else:
         found = checkpoint.cuts() or checkpoint.stores()
-    if parsed.json:
-        _print_json(found.to_dicts())
-    else:
-        print(found)
-    return OK
+    return _print_list(found, parsed)
 
 
 def _show(parsed: argparse.Namespace) -> int:
@@ -159,6 +159,14 @@ def _show(parsed: argparse.Namespace) -> int:
     else:
         print(cut)
     return OK
+
+
+def _history(parsed: argparse.Namespace) -> int:
+    return _print_list(_checkpoint(parsed).history(), parsed)
+
+
+def _costs(parsed: argparse.Namespace) -> int:
+    return _print_list(_checkpoint(parsed).cost_per_day(), parsed)
 
 
 def _state(parsed: argparse.Namespace) -> int:
@@ -182,12 +190,7 @@ def _state(parsed: argparse.Namespace) -> int:
 
 
 def _families(parsed: argparse.Namespace) -> int:
-    families = _checkpoint(parsed).families(parsed.operator, store=parsed.store)
-    if parsed.json:
-        _print_json(families.to_dicts())
-    else:
-        print(families)
-    return OK
+    return _print_list(_checkpoint(parsed).families(parsed.operator, store=parsed.store), parsed)
 
 
 def _verify(parsed: argparse.Namespace) -> int:
@@ -197,6 +200,14 @@ def _verify(parsed: argparse.Namespace) -> int:
     else:
         print(report)
     return OK if report.ok else DAMAGED
+
+
+def _print_list(found: InfoList[Any], parsed: argparse.Namespace) -> int:
+    if parsed.json:
+        _print_json(found.to_dicts())
+    else:
+        print(found)
+    return OK
 
 
 def _plain(value: object) -> object:

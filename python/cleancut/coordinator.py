@@ -2,14 +2,18 @@
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from cleancut import display
+from cleancut._costs import costs_of, store_times_of, usage_of
 from cleancut.checkpoint import Checkpoint
-from cleancut.cuts import CutInfo
+from cleancut.costs import EpochInfo, RequestsByKind, StoreTimes, Usage, epoch_info
+from cleancut.cuts import moment
 from cleancut.errors import error_of, from_java
 from cleancut.infos import InfoList
+from cleancut.prices import PRICES, DailyCosts, PriceList
 from cleancut.settings import PREFIX
 
 if TYPE_CHECKING:
@@ -40,21 +44,6 @@ class EpochProgress:
 
 
 @dataclass(frozen=True)
-class RequestCount:
-    """Requests of one kind to the object store, by the driver's process since it began.
-
-    Attributes:
-        requests: as sent, repetitions included: what the store bills.
-        retries: those that repeat one that failed.
-        failures: calls that ended with an error.
-    """
-
-    requests: int
-    retries: int
-    failures: int
-
-
-@dataclass(frozen=True)
 class CoordinatorStatus:
     """Where a query stands.
 
@@ -64,9 +53,12 @@ class CoordinatorStatus:
         generation: how many runs have owned it, this one included; None likewise.
         committed: the last epoch that is committed; None before the first.
         epoch: the one under way; None before the first task.
-        requests: by kind, the driver's to the bucket, whatever query they were for.
-        bytes_sent: in bodies of requests.
-        bytes_received: in bodies of answers.
+        slowest: the stores that have taken longest of those that are durable in that epoch.
+        last: what the last epoch cost that this driver has committed; None before it.
+        driver: what the driver has asked of the store for this query since it began, tasks that
+            run in its process included.
+        executors: what all executors together have, each since it began, as far as they have told.
+        executor_count: how many executors have told anything.
     """
 
     location: str
@@ -74,9 +66,41 @@ class CoordinatorStatus:
     generation: int | None
     committed: int | None
     epoch: EpochProgress | None
-    requests: Mapping[str, RequestCount]
-    bytes_sent: int
-    bytes_received: int
+    slowest: StoreTimes
+    last: EpochInfo | None
+    driver: Usage
+    executors: Usage
+    executor_count: int
+
+    @property
+    def requests(self) -> RequestsByKind:
+        """Requests of the driver and the executors for this query so far, by kind."""
+        return self.driver.requests + self.executors.requests
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a plain dictionary."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return display.text_facts(self._facts())
+
+    def _repr_html_(self) -> str:
+        return display.html_table(("", ""), self._facts())
+
+    def _facts(self) -> list[tuple[str, object]]:
+        facts: list[tuple[str, object]] = [("cuts", self.location), ("run", self.run_id)]
+        facts += [("generation", _text(self.generation)), ("committed", _text(self.committed))]
+        if self.last is not None:
+            last = self.last
+            facts += [("it took", f"{last.duration_ms} ms, {last.gate_ms} ms of them in the gate")]
+            facts += [("its cut took", f"{last.cut_ms} ms"), ("its requests", str(last.requests))]
+            facts += [("its slowest store", str(slow)) for slow in (last.slowest or ())[:1]]
+        if self.epoch is not None:
+            at = self.epoch
+            facts += [("under way", f"{at.epoch}: {at.reported} of {at.stores} stores")]
+        facts += [("slow store", str(slow)) for slow in self.slowest]
+        facts += [("requests of the driver", str(self.driver))]
+        return [*facts, (f"of {self.executor_count} executors", str(self.executors))]
 
 
 class Coordinator:
@@ -109,23 +133,34 @@ class Coordinator:
             generation=found.get("generation"),
             committed=found.get("committed"),
             epoch=EpochProgress(**epoch) if epoch else None,
-            requests={kind: RequestCount(**count) for kind, count in found["requests"].items()},
-            bytes_sent=found["bytesSent"],
-            bytes_received=found["bytesReceived"],
+            slowest=store_times_of(found["slowest"]),
+            last=_last_of(found["last"]) if "last" in found else None,
+            driver=usage_of(found["driver"]),
+            executors=usage_of(found["executors"]),
+            executor_count=found["executorCount"],
         )
 
-    def history(self) -> InfoList[CutInfo]:
-        """All cuts that the store holds, by their epochs: it outlives the driver.
+    def history(self) -> InfoList[EpochInfo]:
+        """What each epoch cost whose cut the store holds: it outlives the driver.
 
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND before the first epoch, and as Checkpoint.
             DamagedError: a cut is damaged.
         """
-        return Checkpoint(
-            self._location,
-            endpoint=self._access.get("endpoint"),
-            region=self._access.get("region"),
-        ).cuts()
+        return self._checkpoint().history()
+
+    def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
+        """Estimates what the query costs in a day, from the epochs whose cuts are kept.
+
+        Args:
+            prices: the price lists to take, in place of those that were published.
+
+        Raises:
+            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND before the first epoch,
+                CLEANCUT_STATE_NOT_FOUND before the second, and as Checkpoint.
+            DamagedError: a cut is damaged.
+        """
+        return self._checkpoint().cost_per_day(prices)
 
     def wait_for(self, epoch: int, timeout: float | None = None) -> bool:
         """Waits until an epoch is committed.
@@ -181,6 +216,13 @@ class Coordinator:
         """
         return bool(self._call("unpin", name))
 
+    def _checkpoint(self) -> Checkpoint:
+        return Checkpoint(
+            self._location,
+            endpoint=self._access.get("endpoint"),
+            region=self._access.get("region"),
+        )
+
     def _call(self, method: str, *arguments: Any) -> Any:
         from py4j.protocol import Py4JJavaError
 
@@ -217,6 +259,23 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
     )
     found.status()
     return found
+
+
+def _last_of(found: dict[str, Any]) -> EpochInfo:
+    return epoch_info(
+        epoch=found["epoch"],
+        generation=found["generation"],
+        written=moment(found["writtenMs"]),
+        stores=found["stores"],
+        timings=found["timings"],
+        costs=costs_of(found["costs"]) if "costs" in found else None,
+        cut_ms=found["cutMs"],
+    )
+
+
+def _text(number: int | None) -> str | None:
+    """As text, so that no table takes it for a column of numbers."""
+    return None if number is None else str(number)
 
 
 def _set_value(conf: Any, key: str) -> str | None:

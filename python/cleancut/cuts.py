@@ -1,6 +1,6 @@
 """What a checkpoint tells about its cuts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +10,7 @@ from cleancut._cut import Chain, Cut
 from cleancut._layout import Kind
 from cleancut._log_entries import next_watermark_of, offsets_of, watermark_of
 from cleancut._placed import chain_bytes
+from cleancut.costs import Costs, EpochInfo, epoch_info
 from cleancut.infos import InfoList
 
 
@@ -133,6 +134,7 @@ class CutDetails:
         offsets_entry: Spark's entry of the offset log.
         commit_entry: Spark's entry of the commit log.
         timings: milliseconds by phase of the commit.
+        costs: what the epoch cost; None where an older release wrote the cut.
         segments: the objects that the frames lie in, by their names below the root.
         stores: the state stores, by operator, partition and name.
     """
@@ -147,6 +149,7 @@ class CutDetails:
     offsets_entry: str
     commit_entry: str
     timings: Mapping[str, int]
+    costs: Costs | None
     segments: Sequence[str]
     stores: InfoList[StoreCutInfo]
 
@@ -171,7 +174,15 @@ class CutDetails:
         facts += [(f"offset of source {name}", text) for name, text in self.offsets.items()]
         facts += [(f"{phase} took", f"{ms} ms") for phase, ms in self.timings.items()]
         size = f"{info.bytes} bytes, {info.frames} frames, {info.segments} segments"
-        return [*facts, ("size", size)]
+        facts += [("size", size)]
+        if self.costs is not None:
+            used = self.costs.all
+            written = f"{used.segment_bytes} bytes, {used.frames} frames, {used.segments} segments"
+            facts += [("written in the epoch", written)]
+            facts += [("requests of the driver", str(self.costs.driver))]
+            facts += [("requests of executors", str(self.costs.executors))]
+            facts += [("slowest store", str(slow)) for slow in self.costs.slowest]
+        return facts
 
 
 def cut_info(cut: Cut) -> CutInfo:
@@ -181,7 +192,7 @@ def cut_info(cut: Cut) -> CutInfo:
         version=cut.version,
         generation=cut.generation,
         run_id=cut.run_id,
-        written=_moment(cut.written_ms),
+        written=moment(cut.written_ms),
         mode=cut.mode,
         stores=len(cut.chains),
         frames=sum(map(len, cut.chains.values())),
@@ -190,9 +201,36 @@ def cut_info(cut: Cut) -> CutInfo:
     )
 
 
+def epoch_infos(cuts: Iterable[Cut]) -> Iterator[EpochInfo]:
+    """What epochs cost, given their cuts in order."""
+    before = None
+    for cut in cuts:
+        if before is not None:
+            yield _epoch_info(before, cut)
+        before = cut
+    if before is not None:
+        yield _epoch_info(before, None)
+
+
+def _epoch_info(cut: Cut, following: Cut | None) -> EpochInfo:
+    is_next = following is not None and (cut.epoch + 1, cut.generation) == (
+        following.epoch,
+        following.generation,
+    )
+    return epoch_info(
+        epoch=cut.epoch,
+        generation=cut.generation,
+        written=moment(cut.written_ms),
+        stores=len(cut.chains),
+        timings=cut.timings,
+        costs=cut.costs,
+        cut_ms=following.timings.get("previousCutMs") if following and is_next else None,
+    )
+
+
 def savepoint_info(name: str, cut: Cut) -> SavepointInfo:
     """Describes a savepoint in a line."""
-    return SavepointInfo(name, cut.epoch, cut.version, _moment(cut.written_ms), len(cut.chains))
+    return SavepointInfo(name, cut.epoch, cut.version, moment(cut.written_ms), len(cut.chains))
 
 
 def cut_details(cut: Cut) -> CutDetails:
@@ -208,6 +246,7 @@ def cut_details(cut: Cut) -> CutDetails:
         offsets_entry=cut.offsets,
         commit_entry=cut.commit,
         timings=cut.timings,
+        costs=cut.costs,
         segments=cut.segments,
         stores=InfoList(map(_store_cut_info, cut.chains.values())),
     )
@@ -237,9 +276,10 @@ def _store_cut_info(chain: Chain) -> StoreCutInfo:
     )
 
 
-def _moment(ms: int) -> datetime:
+def moment(ms: int) -> datetime:
+    """A time in milliseconds since 1970, as a date in UTC."""
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _instant(ms: int | None) -> str | None:
-    return None if ms is None else f"{_moment(ms)} ({ms})"
+    return None if ms is None else f"{moment(ms)} ({ms})"

@@ -54,7 +54,7 @@ def cell(value: object) -> str:
         return ""
     if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
         return ranges(value)
-    text = str(value)
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _MAX_CELL else text[: _MAX_CELL - 1] + "…"
 
 

@@ -113,7 +113,7 @@ class InfoList(list[Info]):
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
         if not self:
             return (), ()
-        names = [field.name for field in fields(self[0])]
+        names = [found.name for found in fields(self[0]) if found.metadata.get("column", True)]
         return names, [[getattr(info, name) for name in names] for info in self]
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
-from cleancut import Checkpoint, Coordinator, RequestError, coordinator
+from cleancut import Checkpoint, Coordinator, EpochInfo, RequestError, coordinator
 from tests.support.s3_servers import S3Server, versitygw
 
 pytestmark = pytest.mark.spark
@@ -176,6 +176,8 @@ def test_an_epoch_that_is_sealed_takes_one_object(
             newest = [store.chain[-1] for store in checkpoint.cut(epoch).stores]
             assert len(newest) == partitions
             assert len({frame.segment for frame in newest}) == 1
+        wrote = [(cost.segments, cost.frames) for cost in checkpoint.history()[:EPOCHS]]
+        assert wrote == [(1, partitions)] * EPOCHS
         assert checkpoint.verify().problems == ()
     show(f"requests of a sealed epoch by partitions: {found}")
     few, many = found.values()
@@ -269,6 +271,141 @@ def test_status_history_and_savepoints(
         assert [cut.generation for cut in again.history()] == [1, 1, 1, 1, 2]
     finally:
         query.stop()
+
+
+# What the server calls the kinds of requests; two kinds may be one operation.
+OPERATIONS = {
+    "PutObject": {"put", "create"},
+    "GetObject": {"get", "getRange"},
+    "HeadObject": {"head"},
+    "ListObjectsV2": {"list"},
+}
+
+
+def operations(server: S3Server, location: str) -> list[tuple[str, str]]:
+    """What a query's clients asked the server for, in order: the operation, and its target."""
+    assert server.access_log is not None
+    name = re.escape(location.removeprefix(f"s3://{server.BUCKET}/")).replace("/", "(?:/|%2F)")
+    request = re.compile(rf" s3_(\w+) \S+ (\S*{name}(?:/|%2F)\S*) .*aws-sdk-java")
+    return [(found[1], found[2]) for found in request.finditer(server.access_log.read_text())]
+
+
+def between_cuts(done: list[tuple[str, str]], first: int, last: int) -> Counter[str]:
+    """Operations from the write of a cut, that included, to the write of another."""
+
+    def write_of(epoch: int) -> int:
+        name = f"/cleancut/cuts/{epoch:020d}.cut"
+        (place,) = (
+            place
+            for place, (operation, target) in enumerate(done)
+            if operation == "PutObject" and target.endswith(name)
+        )
+        return place
+
+    return Counter(operation for operation, _ in done[write_of(first) : write_of(last)])
+
+
+def told(history: Sequence[EpochInfo]) -> Counter[str]:
+    """Operations by the cuts' own account."""
+    counted: Counter[str] = Counter()
+    for cost in history:
+        assert cost.requests is not None
+        for operation, kinds in OPERATIONS.items():
+            counted[operation] += sum(n.requests for k, n in cost.requests.items() if k in kinds)
+    return +counted
+
+
+def test_cuts_tell_what_the_server_was_asked_for(
+    session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    """Two queries of one process at once, each of which tells its own requests and no others."""
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
+    counted = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        counted.append(Counting(session, tmp_path / name, f"s3://{server.BUCKET}/costs/{name}"))
+        counted[-1].add()
+    queries = [counting.start() for counting in counted]
+    try:
+        found = [coordinator(query) for query in queries]
+        for epoch in range(EPOCHS):
+            for counting, one in zip(counted, found, strict=True):
+                assert one.wait_for(epoch, timeout=120)
+                counting.add()
+        for query in queries:
+            query.processAllAvailable()
+        status = found[0].status()
+        assert status.last is not None
+        assert status.last.requests is not None
+        assert status.last.cut_ms is not None
+        assert status.last.slowest
+        assert "it took" in str(status)
+    finally:
+        for query in queries:
+            query.stop()
+    for counting, one in zip(counted, found, strict=True):
+        history = one.history()
+        assert [cost.epoch for cost in history[:EPOCHS]] == [*range(EPOCHS)]
+        # Of the first epoch only a part is told: it began before the run owned the query.
+        asked = between_cuts(operations(server, counting.location), 0, EPOCHS - 1)
+        assert told(history[1:EPOCHS]) == asked
+        show(f"{counting.location}: {dict(asked)} in {EPOCHS - 1} epochs")
+        assert sum(asked.values()) >= 5 * (EPOCHS - 1)
+        for cost in history[:EPOCHS]:
+            assert cost.duration_ms is not None
+            assert cost.gate_ms is not None
+            assert cost.duration_ms >= cost.gate_ms
+            assert cost.slowest is not None
+            assert [slow.executor for slow in cost.slowest] == ["driver"] * 3
+            assert cost.duration_ms >= cost.slowest[0].ms
+            assert (cost.retries, cost.failures) == (0, 0)
+        lists = Checkpoint(counting.location, endpoint=server.endpoint)._root.objects
+        sizes = lists.list("segments").values()
+        assert sum(cost.segment_bytes or 0 for cost in history) == sum(sizes)
+        assert sum(cost.segments or 0 for cost in history) == len(sizes)
+        s3, r2 = one.cost_per_day()
+        assert 0 < r2.requests_usd < s3.requests_usd
+        a_day = s3.epochs_per_day / (len(history) - 1)
+        writes = told(history[1:])["PutObject"] + told(history[1:])["ListObjectsV2"]
+        assert s3.class_a_per_day == pytest.approx(writes * a_day)
+        assert s3.stored_bytes > sum(sizes)
+
+
+def test_metrics_tell_what_a_restart_loads(
+    session: SparkSession, server: S3Server, tmp_path: Path
+) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
+    location = f"s3://{server.BUCKET}/queries/restore"
+    counting = Counting(session, tmp_path, location)
+    for _ in range(2):
+        counting.add()
+    query = counting.start()
+    query.processAllAvailable()
+    query.stop()
+    checkpoint = Checkpoint(location, endpoint=server.endpoint)
+    before = checkpoint.cut()
+    size = checkpoint._root.objects.list("cuts")[f"cuts/{before.info.epoch:020d}.cut"]
+    counting.add()
+    query = counting.start()
+    try:
+        query.processAllAvailable()
+        (progress,) = [p for p in query.recentProgress if p.numInputRows > 0]
+    finally:
+        query.stop()
+    found = progress.stateOperators[0].customMetrics
+    assert found["cleancutLoads"] == 3
+    assert found["cleancutLoadedFrames"] == before.info.frames == 6
+    assert found["cleancutLoadedBytes"] == before.info.bytes
+    # All stores of a process read one cut, once.
+    assert found["cleancutFindBytes"] == size
+    assert found["cleancutDecodedBytes"] > 200 * 32
+    assert found["cleancutIndexedBytes"] > 200 * 32
+    phases = [found[f"cleancut{phase}Ms"] for phase in ("Find", "Download", "Decode", "Index")]
+    # Each store reports whole milliseconds of each.
+    assert sum(phases) <= found["cleancutLoadMs"] <= sum(phases) + 4 * 3
+    assert found["cleancutFindMs"] > 0
 
 
 def test_a_query_on_a_file_system_has_none(spark: SparkSession, tmp_path: Path) -> None:

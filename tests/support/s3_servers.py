@@ -25,6 +25,8 @@ class S3Server:
         BUCKET: the bucket's name.
         endpoint: where it listens.
         environment: what whoever speaks to it needs in its environment.
+        access_log: where it writes a line for each request, in the form of S3's own access logs;
+            None where it keeps none.
     """
 
     BUCKET = "bucket"
@@ -38,6 +40,7 @@ class S3Server:
         path: str = "",
         region: str = "us-east-1",
         variables: Mapping[str, str] | None = None,
+        access_log: Path | None = None,
     ) -> None:
         self.endpoint = f"http://127.0.0.1:{port}{path}"
         self.environment = {
@@ -47,6 +50,7 @@ class S3Server:
             "AWS_DEFAULT_REGION": region,
         }
         self._port, self._log = port, log
+        self.access_log = access_log
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
@@ -81,11 +85,13 @@ def versitygw(directory: Path) -> S3Server:
     """
     data, port = directory / "data", _free_port()
     (data / S3Server.BUCKET).mkdir(parents=True)
+    access_log = directory / "access.log"
     command = [str(_versitygw_program()), "--port", f"127.0.0.1:{port}", "--keep-alive", "--quiet"]
     return S3Server(
-        [*command, "posix", str(data)],
+        [*command, "--access-log", str(access_log), "posix", str(data)],
         port=port,
         log=directory / "log",
+        access_log=access_log,
         variables={"ROOT_ACCESS_KEY": _ACCESS, "ROOT_SECRET_KEY": _SECRET},
     )
 

@@ -7,6 +7,7 @@ import pytest
 from demo.job import Job
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
+from tests.vectors.cut_writer import costs
 from tests.vectors.frame_cases import put, remove
 
 
@@ -35,13 +36,16 @@ def job(tmp_path: Path) -> Job:
 
 @pytest.fixture
 def four_cuts(files: CheckpointFiles) -> CutFiles:
-    """Epochs 0 to 3 of two partitions; partition 0 has a base of version 3."""
+    """Epochs 0 to 3 of two partitions; partition 0 has a base of version 3.
+
+    Only the last two cuts tell their costs, as those of older releases do not.
+    """
     cuts = CutFiles(files)
     ada, grace = put(1, "ada", 3, 1.5), put(2, "grace", 1, 0.5)
     more, lin, emmy = put(1, "ada", 4, 2.5), put(3, "lin", 1, 0.25), put(4, "emmy", 2, 8.0)
     cuts.commit(([ada, grace], 2), ([], 0))
     cuts.commit(([more, remove(2, "grace")], 1), ([emmy], 1))
-    cuts.commit(([lin], 2), ([], 1))
+    cuts.commit(([lin], 2), ([], 1), costs=costs())
     cuts.base(0, [more, lin])
-    cuts.commit(([grace], 3), ([], 1))
+    cuts.commit(([grace], 3), ([], 1), costs=costs())
     return cuts

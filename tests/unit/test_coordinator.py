@@ -1,14 +1,17 @@
 """The Python side of the coordinator, over a JVM that answers as the Scala side does."""
 
 import json
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from cleancut.coordinator import Coordinator, EpochProgress, RequestCount
+from cleancut.coordinator import Coordinator, EpochProgress
 from cleancut.coordinator import coordinator as coordinator_of
+from cleancut.costs import RequestCount
 from cleancut.errors import RequestError
+from tests.vectors.cut_writer import WRITTEN_MS, costs, share
 
 LOCATION = "s3://bucket/q"
 
@@ -24,9 +27,10 @@ class Facade:
         committed = self.committed.pop(0) if len(self.committed) > 1 else self.committed[0]
         found: dict[str, Any] = {
             "location": f"{location}/cleancut",
-            "requests": {"put": {"requests": 7, "retries": 2, "failures": 1}},
-            "bytesSent": 11,
-            "bytesReceived": 13,
+            "slowest": [],
+            "driver": share({"put": (7, 2, 1)}, bytesSent=11, bytesReceived=13),
+            "executors": share({"put": (4, 0, 0), "getRange": (3, 1, 0)}, segments=4),
+            "executorCount": 2,
         }
         if committed is not None:
             found |= {"runId": "r", "generation": 3, "committed": committed}
@@ -37,6 +41,16 @@ class Facade:
                 "failed": 1,
                 "stores": 9,
                 "reported": 8,
+            }
+            found["slowest"] = costs()["slowest"]
+            found["last"] = {
+                "epoch": committed,
+                "generation": 3,
+                "writtenMs": WRITTEN_MS,
+                "stores": 9,
+                "timings": {"epochMs": 800, "gateMs": 50},
+                "costs": costs(),
+                "cutMs": 21,
             }
         return json.dumps(found)
 
@@ -68,14 +82,42 @@ def test_status_before_the_first_task() -> None:
     assert status.run_id is None
     assert status.committed is None
     assert status.epoch is None
-    assert status.requests == {"put": RequestCount(requests=7, retries=2, failures=1)}
+    assert status.driver.requests == {"put": RequestCount(requests=7, retries=2, failures=1)}
+    assert status.requests["put"] == RequestCount(requests=11, retries=2, failures=1)
+    assert status.last is None
+    assert "committed" in str(status)
 
 
 def test_status_of_an_epoch_under_way() -> None:
     status = coordinator(Facade(41)).status()
     assert (status.generation, status.committed) == (3, 41)
     assert status.epoch == EpochProgress(42, 5, 4, 1, 9, 8)
-    assert (status.bytes_sent, status.bytes_received) == (11, 13)
+    assert (status.driver.bytes_sent, status.driver.bytes_received) == (11, 13)
+    assert (status.executors.segments, status.executor_count) == (4, 2)
+    assert [time.ms for time in status.slowest] == [412, 9]
+
+
+def test_status_tells_what_the_last_epoch_cost() -> None:
+    last = coordinator(Facade(41)).status().last
+    assert last is not None
+    assert (last.epoch, last.stores) == (41, 9)
+    assert (last.duration_ms, last.gate_ms, last.cut_ms) == (800, 50, 21)
+    assert last.requests is not None
+    assert last.requests["put"] == RequestCount(requests=3, retries=1, failures=0)
+    assert (last.retries, last.failures, last.segment_bytes) == (1, 1, 40_750)
+
+
+def test_status_shows_itself_and_is_json() -> None:
+    status = coordinator(Facade(41)).status()
+    text = str(status)
+    assert re.search(r"under way +42: 8 of 9 stores\n", text)
+    assert "0/3 default 412 ms on 1 at host-1" in text
+    assert re.search(r"of 2 executors +getRange 3, put 4$", text)
+    assert "<td>412" not in status._repr_html_()
+    assert "0/3 default 412 ms on 1 at host-1</td>" in status._repr_html_()
+    told = json.loads(json.dumps(status.to_dict(), default=str))
+    assert told["last"]["costs"]["executors"]["requests"]["getRange"]["failures"] == 1
+    assert told["executors"]["requests"]["put"]["requests"] == 4
 
 
 def test_wait_for_an_epoch() -> None:

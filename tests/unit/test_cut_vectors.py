@@ -1,5 +1,6 @@
 """Cuts, segments and whole roots against the test vectors that the Scala suite reads too."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,14 @@ from cleancut._layout import (
 from cleancut._placed import CutReader
 from cleancut._root import Root
 from cleancut._segment_check import check_segments
+from cleancut.costs import Usage
 from cleancut.errors import CleancutError
 from tests.unit.test_vectors import LAYOUT, VECTORS, load, rows_of
 
 CUTS = sorted(VECTORS.glob("cuts/*.json"))
 SEGMENTS = sorted(VECTORS.glob("segments/*.json"))
 CHECKPOINTS = sorted(VECTORS.glob("checkpoints/*.json"))
+NUMBERS = ("bytesSent", "bytesReceived", "frames", "frameBytes", "segments", "segmentBytes")
 
 
 def data_of(path: Path) -> bytes:
@@ -64,6 +67,15 @@ def test_a_cut_decodes_to_what_its_vector_says(path: Path) -> None:
         return
     cut, body = read(path), vector["content"]["body"]
     assert described(cut).items() <= body.items()
+    assert (cut.costs is None) == ("costs" not in body)
+    if cut.costs is not None:
+        told = body["costs"]
+        assert side(cut.costs.driver) == whole(told["driver"])
+        assert side(cut.costs.executors) == whole(told["executors"])
+        assert cut.costs.executor_count == told["executors"].get("count", 0)
+        assert [asdict(time) for time in cut.costs.slowest] == [
+            {"executor": "", "host": ""} | time for time in told["slowest"]
+        ]
     assert len(data_of(path)) == vector["content"]["bytes"]
 
 
@@ -102,6 +114,19 @@ def described(cut: Cut) -> dict[str, Any]:
         "stores": stores,
         "timings": cut.timings,
     }
+
+
+def side(usage: Usage) -> dict[str, Any]:
+    """What one side used, in the shape of the vectors."""
+    requests = {kind: asdict(counts) for kind, counts in usage.requests.items()}
+    numbers = (usage.bytes_sent, usage.bytes_received, usage.frames, usage.frame_bytes)
+    segments = (usage.segments, usage.segment_bytes)
+    return {"requests": requests} | dict(zip(NUMBERS, (*numbers, *segments), strict=True))
+
+
+def whole(told: dict[str, Any]) -> dict[str, Any]:
+    """A number that is not told is 0."""
+    return {name: told.get(name, 0) for name in ("requests", *NUMBERS)}
 
 
 @pytest.mark.parametrize("path", SEGMENTS, ids=lambda path: path.stem)

@@ -56,7 +56,15 @@ def test_every_command_on_a_directory_runs(
     delays: CutFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
     there = commands(blocks("sh")[0])
-    assert {command[1] for command in there} == {"ls", "show", "state", "families", "verify"}
+    assert {command[1] for command in there} == {
+        "ls",
+        "show",
+        "history",
+        "costs",
+        "state",
+        "families",
+        "verify",
+    }
     for name, *arguments in there:
         assert name == "cleancut"
         for form in ([], ["--json"]):
@@ -81,11 +89,12 @@ def test_every_command_on_a_bucket_runs(
 def test_the_python_code_runs(delays: CutFiles, server: S3Server) -> None:
     for name, data in delays.objects().items():
         server.client.put_object(Bucket="bucket", Key=f"delays/{name}", Body=data)
-    directory, bucket = blocks("python")
+    directory, prices, bucket = blocks("python")
     names: dict[str, object] = {}
     exec(directory, names)
     assert getattr(names["report"], "ok", False)
     assert getattr(names["rows"], "num_rows", 0) == 3
+    exec(prices, names)
     exec(bucket, names)
 
 

@@ -15,10 +15,12 @@ from tests.vectors.cut_encoder import (
 )
 from tests.vectors.cut_writer import (
     Stored,
+    costs,
     cut_body,
     cut_name,
     segment_identity,
     segment_name,
+    share,
     write_segment,
 )
 from tests.vectors.damage_cases import DAMAGED, MISPLACED, UNKNOWN
@@ -266,11 +268,20 @@ def cuts() -> list[ObjectCase]:
 
 def _sound_cuts() -> Iterator[ObjectCase]:
     first = cut_body(0, [write_segment(0, [delta_of(1, [], 0)])[2]], queryId=None)
+    sides = {"driver": share({"copy": [1, 0, 0]}), "executors": share({}), "tape": {}}
+    later = costs(**sides, slowest=[])
     cases = [
         ("several-stores", "Chains over several segments.", BODY, False),
         ("compressed", "The same, compressed.", BODY, True),
         ("first-epoch", "Version 1 of one store; the query's id is not known.", first, False),
         ("unknown-field", "A field of a later release.", BODY | {"channels": []}, False),
+        ("costs", "What the epoch cost.", BODY | {"costs": costs()}, False),
+        (
+            "costs-of-later",
+            "A kind and a field of a later release.",
+            BODY | {"costs": later},
+            False,
+        ),
     ]
     for name, doc, body, compress in cases:
         data = encode_cut(body, compress=compress)
@@ -336,4 +347,16 @@ def _crafted_cuts() -> Iterator[ObjectCase]:
     yield made("base-within-a-chain", "A base after another.", with_chain([base, inner, last]))
     other = BODY | {"stores": [stores[0] | {"id": version_id(9)}]}
     yield made("store-of-another-id", "The last frame has another id.", other)
+    for name, doc, wrong in _wrong_costs():
+        yield made(name, doc, BODY | {"costs": wrong})
     yield made("frame-of-six-fields", "A frame without checksum.", with_chain([base[:6], last]))
+
+
+def _wrong_costs() -> Iterator[tuple[str, str, Any]]:
+    yield "costs-not-an-object", "Costs that are an array.", []
+    without = {name: value for name, value in costs().items() if name != "driver"}
+    yield "costs-without-driver", "Costs that lack the driver's.", without
+    text = share({"put": [1, 0, 0]}, bytesSent=1) | {"frames": "1"}
+    yield "costs-not-a-number", "A number of frames that is text.", costs(driver=text)
+    slow = [{"operator": 0, "partition": 3, "ms": 4}]
+    yield "costs-time-without-store", "A time that lacks its store.", costs(slowest=slow)

@@ -80,6 +80,38 @@ def cut_body(epoch: int, chains: Sequence[Sequence[Stored]], **fields: Any) -> d
     return body | fields
 
 
+def share(requests: Mapping[str, Sequence[int]], **numbers: int) -> dict[str, Any]:
+    """What one side used; requests, retries and failures by kind."""
+    names = ("requests", "retries", "failures")
+    kinds = {kind: dict(zip(names, counts, strict=True)) for kind, counts in requests.items()}
+    return {"requests": kinds} | numbers
+
+
+def costs(**fields: Any) -> dict[str, Any]:
+    """The costs of an epoch of which one store rode to the driver and one did not."""
+    slow = {"operator": 0, "partition": 3, "store": "default", "ms": 412}
+    driver = {"bytesSent": 900, "bytesReceived": 70, "frames": 1, "frameBytes": 200}
+    return {
+        "driver": share(
+            {"create": [1, 0, 0], "head": [1, 0, 0], "put": [2, 1, 0]},
+            **driver,
+            segments=1,
+            segmentBytes=450,
+        ),
+        "executors": share(
+            {"getRange": [4, 0, 1], "put": [1, 0, 0]},
+            bytesSent=40_300,
+            bytesReceived=3_000_000_000,
+            frames=1,
+            frameBytes=40_000,
+            segments=1,
+            segmentBytes=40_300,
+        )
+        | {"count": 2},
+        "slowest": [slow | {"executor": "1", "host": "host-1"}, slow | {"partition": 4, "ms": 9}],
+    } | fields
+
+
 def _store(chain: Sequence[Stored], segments: Sequence[str]) -> dict[str, Any]:
     names = ("kind", "version", "id", "offset", "length", "crc")
     frames = [

@@ -1,11 +1,13 @@
 package io.cleancut
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.DriverCuts
 
-import io.cleancut.cuts.QueryCuts
+import io.cleancut.cuts.{CommittedEpoch, QueryCuts}
 import io.cleancut.error.Errors
+import io.cleancut.format.CostsJson
 
 /**
  * The coordinators of this driver's queries, for callers outside of the JVM: locations are text,
@@ -32,15 +34,11 @@ object CleancutCoordinator {
       open.put("attempts", epoch.attempts).put("complete", epoch.complete)
       open.put("failed", epoch.failed).put("stores", epoch.stores).put("reported", epoch.reported)
     }
-    val requests = node.putObject("requests")
-    status.counts.byKind.foreach { case (kind, counts) =>
-      if (counts.requests > 0) {
-        val of = requests.putObject(kind.name).put("requests", counts.requests)
-        of.put("retries", counts.retries).put("failures", counts.failures)
-      }
-    }
-    node.put("bytesSent", status.counts.bytesSent)
-    node.put("bytesReceived", status.counts.bytesReceived)
+    CostsJson.write(status.slowest, node.putArray("slowest"))
+    CostsJson.write(status.usage.driver.toShare, node.putObject("driver"))
+    CostsJson.write(status.usage.executors.toShare, node.putObject("executors"))
+    node.put("executorCount", status.usage.executorCount)
+    status.last.foreach(write(_, node.putObject("last")))
     mapper.writeValueAsString(node)
   }
 
@@ -54,6 +52,18 @@ object CleancutCoordinator {
 
   /** Whether there was a savepoint of this name. */
   def unpin(location: String, name: String): Boolean = of(location).unpin(name)
+
+  /** As the cut tells it, with what the write of the cut took. */
+  private def write(last: CommittedEpoch, node: ObjectNode): Unit = {
+    val cut = last.cut
+    node.put("epoch", cut.epoch).put("generation", cut.run.generation)
+    node.put("writtenMs", cut.writtenMs).put("stores", cut.stores.size)
+    val timings = node.putObject("timings")
+    cut.timings.foreach { case (phase, ms) => timings.put(phase, ms) }
+    cut.costs.foreach(CostsJson.write(_, node.putObject("costs")))
+    node.put("cutMs", last.writeMs)
+    ()
+  }
 
   private def of(location: String): QueryCuts =
     DriverCuts.of(location).getOrElse(throw Errors.coordinatorMissing(location))

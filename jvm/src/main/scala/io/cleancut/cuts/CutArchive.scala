@@ -1,6 +1,7 @@
 package io.cleancut.cuts
 
 import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.atomic.LongAdder
 
 import com.fasterxml.jackson.databind.ObjectMapper
 
@@ -18,6 +19,8 @@ import io.cleancut.objects._
 final class CutArchive(root: ObjectStore, clock: Clock) {
   import CutArchive._
 
+  private val cutBytes = new LongAdder
+
   def location: String = root.location
 
   def store: ObjectStore = root
@@ -27,8 +30,14 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   def read(epoch: Long): Option[Cut] = {
     val name = CutLayout.cut(epoch)
-    root.get(ObjectKey(name)).map(bytes => Cut.parse(s"${root.location}/$name", epoch, bytes))
+    root.get(ObjectKey(name)).map { bytes =>
+      cutBytes.add(bytes.length.toLong)
+      Cut.parse(s"${root.location}/$name", epoch, bytes)
+    }
   }
+
+  /** The size of all cuts that were read by their epoch, in bytes. */
+  def cutBytesRead: Long = cutBytes.sum
 
   /** Writes a cut if its epoch has none; whether this one is the epoch's. */
   def create(cut: Cut): Boolean =

@@ -17,6 +17,9 @@ trait FramePacker extends AutoCloseable {
 
   /** Makes frames durable at once, in as few objects as they fit into; returns when they are. */
   def write(run: SegmentIdentity, frames: Seq[SealedFrame]): Seq[PlacedFrame]
+
+  /** What it has made durable so far. */
+  def written: WriteCounts
 }
 
 /**

@@ -11,7 +11,6 @@ import org.slf4j.LoggerFactory
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.error.Errors
 import io.cleancut.format._
-import io.cleancut.objects.RequestCounts
 
 /** What the coordinator has to know of a query beside its cuts; Spark keeps it. */
 trait SparkLogs {
@@ -45,13 +44,19 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   private val sweep = new CutSweep(archive, runtime.baseMargin)
   private var current = Option.empty[Run]
   private var past = Set.empty[String]
+  private val book = new UsageBook
+  private var last = Option.empty[CommittedEpoch]
 
   def this(archive: CutArchive, logs: SparkLogs, host: String, clock: Clock) =
     this(archive, logs, host, CutsRuntime.onThreads(archive.store, clock))
 
   /** A task attempt opens a store for writing at a version. */
   def open(runId: String, attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
-    within(runId)(_.open(attempt, store, version)).flatten
+    within(runId) { run =>
+      val opened = run.ledger.open(attempt, store, version)
+      if (opened.isRight) run.meter.opened(attempt, store, clock.monotonicNs())
+      opened
+    }.flatten
 
   /** The id of a version that counts; None where the cuts do not know the store. */
   def accepted(store: StoreId, version: Long): Option[String] = synchronized {
@@ -63,9 +68,19 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     current.filter(_.id.runId == runId).foreach(_.ledger.fail(attempt))
   }
 
+  /** Who is about to report for a task attempt; for the costs alone. */
+  def heard(runId: String, attempt: Long, from: Sender): Unit = synchronized {
+    book.heard(from)
+    current.filter(_.id.runId == runId).foreach(_.meter.heard(attempt, from))
+  }
+
   /** An executor made a frame durable. */
   def ack(runId: String, frame: PlacedFrame): Ack =
-    within(runId)(_.ack(frame)).fold(Ack.Unknown, identity)
+    within(runId) { run =>
+      val ack = run.ledger.ack(frame)
+      if (ack == Ack.Accepted) run.meter.durable(frame, clock.monotonicNs())
+      ack
+    }.fold(Ack.Unknown, identity)
 
   /**
    * Makes a small frame durable together with others.
@@ -130,20 +145,33 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     // A sink may return without having sealed.
     flush(run, epoch)
     val stores = collected(run, epoch, entry)
-    val collectedMs = msSince(start)
+    val collectedNs = clock.monotonicNs()
     if (!synchronized(run.isSealed(epoch))) checkOwner(run, epoch)
+    val ownedNs = clock.monotonicNs()
+    val offsets = logs.offsets(epoch)
+    val readyNs = clock.monotonicNs()
+    val used = usage()
+    val parts = Seq("collectMs" -> collectedNs, "ownerMs" -> ownedNs, "offsetsMs" -> readyNs)
+    val (timings, costs) =
+      synchronized((run.meter.timings(start, parts), run.meter.costs(used)))
     val cut = Cut(
       epoch,
       run.id,
       StateVersion.newId(clock),
       clock.wallMs(),
       entry,
-      logs.offsets(epoch),
+      offsets,
       stores,
-      Map("collectMs" -> collectedMs)
+      timings,
+      Some(costs)
     )
     if (!archive.create(cut)) throw fencedBy(epoch, archive.read(epoch))
-    synchronized(run.ledger.advance(cut))
+    val writeNs = clock.monotonicNs() - readyNs
+    synchronized {
+      run.ledger.advance(cut)
+      run.meter.advance(used, writeNs)
+      last = Some(CommittedEpoch(cut, TimeUnit.NANOSECONDS.toMillis(writeNs)))
+    }
     logger.info(
       s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
         s"${msSince(start)} ms"
@@ -162,7 +190,9 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
       current.map(_.id),
       current.map(_.ledger.lastCommitted).filter(_ >= 0),
       current.map(_.ledger.epoch.progress),
-      archive.store.counts
+      current.toSeq.flatMap(_.meter.slowest),
+      last,
+      usage()
     )
   }
 
@@ -242,8 +272,12 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     }
   }
 
-  private def within[A](runId: String)(act: QueryLedger => A): Either[String, A] =
-    runOf(runId).map(run => synchronized(act(run.ledger)))
+  private def within[A](runId: String)(act: Run => A): Either[String, A] =
+    runOf(runId).map(run => synchronized(act(run)))
+
+  private def usage(): UsageBook.Shares = synchronized {
+    book.now(Usage(archive.store.counts, packer.written))
+  }
 
   private def believed(runId: String, epoch: Long): Run =
     runOf(runId).fold(why => throw Errors.fenced(archive.location, epoch, why), identity)
@@ -263,6 +297,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   }
 
   private def begin(runId: String): Run = {
+    val begun = usage()
     val queryId = logs.queryId()
     val generation = archive.own(queryId, runId, host)
     val cut = archive.epochs().lastOption.flatMap(archive.read)
@@ -271,7 +306,11 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     logger.info(
       s"Run $runId owns ${archive.location} as generation $generation, behind epoch $committed"
     )
-    new Run(RunId(queryId, runId, generation), new QueryLedger(committed, cut, runtime.baseMargin))
+    new Run(
+      RunId(queryId, runId, generation),
+      new QueryLedger(committed, cut, runtime.baseMargin),
+      new EpochMeter(begun)
+    )
   }
 
   private def sweepInBackground(epoch: Long): Unit = {
@@ -302,7 +341,7 @@ object QueryCuts {
   private val MaxHeldBytes = 64L << 20
 
   /** Guarded by the coordinator. */
-  final private class Run(val id: RunId, val ledger: QueryLedger) {
+  final private class Run(val id: RunId, val ledger: QueryLedger, val meter: EpochMeter) {
     private var held = Option.empty[HeldFrames]
     private var lastSealed = -1L
 
@@ -328,16 +367,30 @@ object QueryCuts {
  *   the one that is believed, once it has been heard of
  * @param committed
  *   the last epoch that has been
- * @param counts
- *   the requests of this process to the store of the query's bucket
+ * @param slowest
+ *   stores of the epoch that is under way, among those that are durable
+ * @param last
+ *   the last epoch that this driver has committed
+ * @param usage
+ *   of all processes for this query, since each of them began
  */
 final case class CutsStatus(
     location: String,
     run: Option[RunId],
     committed: Option[Long],
     epoch: Option[EpochProgress],
-    counts: RequestCounts
+    slowest: Seq[StoreTime],
+    last: Option[CommittedEpoch],
+    usage: UsageBook.Shares
 )
+
+/**
+ * An epoch that was committed.
+ *
+ * @param writeMs
+ *   what the write of its cut took, which the cut cannot tell itself
+ */
+final case class CommittedEpoch(cut: Cut, writeMs: Long)
 
 /** Spark's entry of the commit log. */
 private object CommitEntry {

@@ -25,6 +25,7 @@ import io.cleancut.objects.{ObjectKey, ObjectStore}
 final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) extends FramePacker {
   import SegmentPacker._
 
+  private val counter = new WriteCounter
   private val room = new Semaphore(MaxWaitingBytes)
   private val queue = new LinkedBlockingQueue[Waiting]
   // As many requests at once as there are objects to write, up to the bound; then the packer waits.
@@ -57,7 +58,13 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
   }
 
   override def write(run: SegmentIdentity, frames: Seq[SealedFrame]): Seq[PlacedFrame] =
-    objectsOf(frames).flatMap(writeSegment(store, writer, clock)(run, _))
+    objectsOf(frames).flatMap(writeSegment(store, writer, clock, counter)(run, _))
+
+  override def written: WriteCounts = counter.now
+
+  /** Another than this wrote a segment of this process. */
+  def wrote(frame: PlacedFrame, segmentBytes: Long): Unit =
+    counter.wrote(1, frame.place.length, segmentBytes)
 
   override def close(): Unit = {
     isClosed = true
@@ -101,7 +108,7 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
 
   private def write(run: SegmentIdentity, frames: Seq[Waiting]): Unit =
     try {
-      val placed = writeSegment(store, writer, clock)(run, frames.map(_.frame))
+      val placed = writeSegment(store, writer, clock, counter)(run, frames.map(_.frame))
       frames.zip(placed).foreach { case (waiting, place) =>
         room.release(waiting.permits)
         waiting.done.complete(place)
@@ -134,7 +141,12 @@ object SegmentPacker {
   private val IdleSeconds = 60L
 
   /** Writes one object; returns when it is durable. */
-  def writeSegment(store: ObjectStore, writer: String, clock: Clock)(
+  def writeSegment(
+      store: ObjectStore,
+      writer: String,
+      clock: Clock,
+      counter: WriteCounter = new WriteCounter
+  )(
       run: SegmentIdentity,
       frames: Seq[SealedFrame]
   ): Seq[PlacedFrame] = {
@@ -143,6 +155,7 @@ object SegmentPacker {
     val (bytes, placed) = segment.pack(frames)
     // Nobody else has this name, so that a plain write, which may be repeated, is enough.
     store.put(ObjectKey(segment.name), bytes)
+    counter.wrote(frames.size, frames.map(_.bytes.length.toLong).sum, bytes.length.toLong)
     placed
   }
 

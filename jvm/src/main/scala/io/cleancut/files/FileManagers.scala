@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.SparkGate
 import io.cleancut.Clock
 import io.cleancut.conf.{Keys, ObjectStoreSettings, Settings}
 import io.cleancut.cuts.CutArchive
-import io.cleancut.objects.{BucketPath, ObjectStore, ObjectStores, RootedStore, WriteProbe}
+import io.cleancut.objects.{BucketPath, ObjectStores, RootedStore, WriteProbe}
 
 /** Chooses how the files at a path are reached. */
 private[cleancut] object FileManagers {
@@ -34,7 +34,7 @@ private[cleancut] object FileManagers {
   /** A checkpoint location, one of the logs in it, or anything else that Spark keeps there. */
   private def ofBucket(path: Path, hadoopConf: Configuration): CheckpointFileManager = {
     val settings = settingsIn(hadoopConf)
-    val store = SharedStores.ofBucket(BucketPath.parse(path.toString).bucket, settings)
+    val store = SharedStores.around(BucketPath.parse(path.toString), settings)
     def keep = hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep)
     path.getName match {
       case CheckpointLogs.Offsets =>
@@ -43,13 +43,13 @@ private[cleancut] object FileManagers {
       case _ if isSourceLog(path) => new ObjectLog(path, store, Clock.System, (_, _) => ())
       case CheckpointLogs.Commits =>
         val files = new ObjectFileManager(path, store, () => (), Clock.System)
-        val (archive, logs) = cutsOf(path.getParent, store, settings, keep)
+        val (archive, logs) = cutsOf(path.getParent, settings, keep)
         val gate = new SparkGate(path.getParent.toString, archive, logs)
         new CommitsView(path, files, archive, gate)
       case _ =>
         def start(): Unit = {
           prepare(path, settings)
-          val (archive, logs) = cutsOf(path, store, settings, keep)
+          val (archive, logs) = cutsOf(path, settings, keep)
           SparkGate.serve(path.toString, archive, logs)
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)
@@ -61,11 +61,11 @@ private[cleancut] object FileManagers {
 
   private def cutsOf(
       checkpoint: Path,
-      store: ObjectStore,
       settings: ObjectStoreSettings,
       keep: Int
   ): (CutArchive, CheckpointLogs) = {
-    val below = new RootedStore(store, BucketPath.parse(checkpoint.toString).prefix)
+    val path = BucketPath.parse(checkpoint.toString)
+    val below = new RootedStore(SharedStores.ofCheckpoint(path, settings), path.prefix)
     val root = SharedStores.rootOf(checkpoint, settings).get
     (new CutArchive(root, Clock.System), new CheckpointLogs(checkpoint.toString, below, keep))
   }

@@ -2,6 +2,8 @@ package io.cleancut.files
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
@@ -19,6 +21,9 @@ object SharedStores {
 
   private val open = new ConcurrentHashMap[Way, ObjectStore]
 
+  // By the way and the prefix of a checkpoint: the same stores, each with counts of its own.
+  private val checkpoints = new ConcurrentHashMap[(Way, String), ObjectStore]
+
   /** The store of all objects in a bucket. Nobody closes it. */
   def ofBucket(bucket: String, settings: ObjectStoreSettings): ObjectStore =
     open.computeIfAbsent(
@@ -32,12 +37,30 @@ object SharedStores {
         )
     )
 
+  /** The same, with the counts of one checkpoint alone. */
+  def ofCheckpoint(path: BucketPath, settings: ObjectStoreSettings): ObjectStore =
+    checkpoints.computeIfAbsent(
+      (Way(path.bucket, settings), path.prefix),
+      _ => ofBucket(path.bucket, settings).counted
+    )
+
+  /** The same, with the counts of the checkpoint that a path lies in, if this process has one. */
+  def around(path: BucketPath, settings: ObjectStoreSettings): ObjectStore = {
+    val way = Way(path.bucket, settings)
+    val above = checkpoints.asScala.collect {
+      case ((`way`, prefix), store) if path.prefix.startsWith(prefix) => prefix -> store
+    }
+    above
+      .maxByOption { case (prefix, _) => prefix.length }
+      .fold(ofBucket(path.bucket, settings)) { case (_, store) => store }
+  }
+
   /** What lies below a query's own directory, where its checkpoint location is in a bucket. */
   def rootOf(checkpoint: Path, settings: ObjectStoreSettings): Option[ObjectStore] =
     if (checkpoint.toUri.getScheme != BucketPath.Scheme) None
     else {
       val path = BucketPath.parse(checkpoint.toString)
       val prefix = s"${path.prefix}${StoreLayout.RootName}/"
-      Some(new RootedStore(ofBucket(path.bucket, settings), prefix))
+      Some(new RootedStore(ofCheckpoint(path, settings), prefix))
     }
 }

@@ -34,6 +34,8 @@ final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, 
  *   Spark's own entry of the offset log, verbatim
  * @param timings
  *   milliseconds by phase
+ * @param costs
+ *   what the epoch asked of the store; None in a cut of a release that did not count it
  */
 final case class Cut(
     epoch: Long,
@@ -43,7 +45,8 @@ final case class Cut(
     commit: String,
     offsets: String,
     stores: Seq[StoreCut],
-    timings: Map[String, Long]
+    timings: Map[String, Long],
+    costs: Option[EpochCosts] = None
 ) {
 
   /** The names of the segments that it needs, below the root. */
@@ -175,6 +178,7 @@ object Cut {
     }
     val timings = node.putObject("timings")
     cut.timings.toSeq.sorted.foreach { case (phase, ms) => timings.put(phase, ms) }
+    cut.costs.foreach(CostsJson.write(_, node.putObject("costs")))
     node
   }
 
@@ -204,7 +208,8 @@ object Cut {
       required(node, "commit").asText,
       required(node, "offsets").asText,
       stores,
-      timings.map { case (phase, ms) => phase -> ms.asLong }.toMap
+      timings.map { case (phase, ms) => phase -> ms.asLong }.toMap,
+      Option(node.get("costs")).map(CostsJson.read)
     )
   }
 

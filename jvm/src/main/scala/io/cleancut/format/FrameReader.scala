@@ -20,7 +20,12 @@ final case class FrameTrailer(blocks: Int, records: Long, keys: Long)
  * it returns has been compared with its checksum, and the identity with the request; anything else
  * is an error that names the object. It does not close the stream.
  */
-final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockScratch) {
+final class FrameReader(
+    request: FrameRequest,
+    in: InputStream,
+    scratch: BlockScratch,
+    watch: LoadWatch = LoadWatch.Off
+) {
   import FrameLayout._
 
   private val crc = new CRC32
@@ -31,13 +36,13 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
   private var headerCrc = 0
   private var codec: Byte = CodecNone
 
-  val identity: FrameIdentity = readHeader()
+  val identity: FrameIdentity = decoding(readHeader())
 
   /**
    * Decodes the next block into the scratch's raw buffer and returns its number of records; 0 means
    * that the frame has ended, properly. [[rawLength]] tells how much of the buffer is filled.
    */
-  def nextBlock(): Int = {
+  def nextBlock(): Int = decoding {
     val head = read(4, "a block header")
     val raw = wrap(head).getInt
     if (raw == 0) {
@@ -124,6 +129,7 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
     crc.update(scratch.stored, 0, stored)
     if (crc.getValue.toInt != expected) throw damaged(s"the checksum of block $blocks is wrong")
     decode(raw, stored)
+    watch.decoded(raw.toLong)
     rawLength = raw
     blocks += 1
     records += count
@@ -171,13 +177,24 @@ final class FrameReader(request: FrameRequest, in: InputStream, scratch: BlockSc
 
   // Takes memory as bytes arrive, however many a damaged length promises.
   private def read(length: Int, what: String): Array[Byte] = {
-    val bytes = in.readNBytes(length)
+    val bytes = downloading(in.readNBytes(length))
     advance(bytes.length, length, what)
     bytes
   }
 
   private def readInto(bytes: Array[Byte], length: Int, what: String): Unit =
-    advance(in.readNBytes(bytes, 0, length), length, what)
+    advance(downloading(in.readNBytes(bytes, 0, length)), length, what)
+
+  private def decoding[A](body: => A): A = during(LoadPhase.Decode)(body)
+
+  private def downloading[A](body: => A): A = during(LoadPhase.Download)(body)
+
+  private def during[A](phase: LoadPhase)(body: => A): A = {
+    val before = watch.enter(phase)
+    val result = body
+    watch.enter(before)
+    result
+  }
 
   private def advance(got: Int, length: Int, what: String): Unit = {
     position += got

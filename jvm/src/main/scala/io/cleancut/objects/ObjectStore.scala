@@ -101,6 +101,12 @@ trait ObjectStore extends AutoCloseable {
   /** The requests of this store since it was opened. */
   def counts: RequestCounts
 
+  /**
+   * The same store with counts of its own from now on, for one of several users; what it asks for
+   * counts here too. A store that is opened anew for each user is its own.
+   */
+  def counted: ObjectStore = this
+
   /** Frees connections and threads. Closing twice does nothing. */
   override def close(): Unit
 }

@@ -15,6 +15,16 @@ import java.util.concurrent.atomic.LongAdder
 final case class KindCounts(requests: Long, retries: Long, failures: Long) {
   def -(other: KindCounts): KindCounts =
     KindCounts(requests - other.requests, retries - other.retries, failures - other.failures)
+
+  def +(other: KindCounts): KindCounts =
+    KindCounts(requests + other.requests, retries + other.retries, failures + other.failures)
+
+  /** The later of two counts of one counter, which only ever grow. */
+  def max(other: KindCounts): KindCounts = KindCounts(
+    Math.max(requests, other.requests),
+    Math.max(retries, other.retries),
+    Math.max(failures, other.failures)
+  )
 }
 
 /** What a store has been asked for since it was opened, and the bytes of bodies both ways. */
@@ -40,10 +50,33 @@ final case class RequestCounts(
     bytesSent - earlier.bytesSent,
     bytesReceived - earlier.bytesReceived
   )
+
+  def +(other: RequestCounts): RequestCounts = RequestCounts(
+    byKind.map { case (kind, counts) => kind -> (counts + other(kind)) },
+    bytesSent + other.bytesSent,
+    bytesReceived + other.bytesReceived
+  )
+
+  /** The later of two counts of one counter, whichever that is in which of its numbers. */
+  def max(other: RequestCounts): RequestCounts = RequestCounts(
+    byKind.map { case (kind, counts) => kind -> counts.max(other(kind)) },
+    Math.max(bytesSent, other.bytesSent),
+    Math.max(bytesReceived, other.bytesReceived)
+  )
 }
 
-/** Counts for a store that many threads use. */
-final private[objects] class RequestCounter {
+object RequestCounts {
+  val Zero: RequestCounts =
+    RequestCounts(RequestKind.values.map(_ -> KindCounts(0L, 0L, 0L)).toMap, 0L, 0L)
+}
+
+/**
+ * Counts for a store that many threads use.
+ *
+ * @param whole
+ *   counts all that this one does, and more
+ */
+final private[objects] class RequestCounter(whole: Option[RequestCounter] = None) {
   import RequestCounter.Adders
 
   private val adders = RequestKind.values.map(_ -> new Adders).toMap
@@ -53,13 +86,23 @@ final private[objects] class RequestCounter {
   def sent(kind: RequestKind, isRetry: Boolean): Unit = {
     adders(kind).requests.increment()
     if (isRetry) adders(kind).retries.increment()
+    whole.foreach(_.sent(kind, isRetry))
   }
 
-  def failed(kind: RequestKind): Unit = adders(kind).failures.increment()
+  def failed(kind: RequestKind): Unit = {
+    adders(kind).failures.increment()
+    whole.foreach(_.failed(kind))
+  }
 
-  def sentBytes(count: Long): Unit = bytesSent.add(count)
+  def sentBytes(count: Long): Unit = {
+    bytesSent.add(count)
+    whole.foreach(_.sentBytes(count))
+  }
 
-  def receivedBytes(count: Long): Unit = bytesReceived.add(count)
+  def receivedBytes(count: Long): Unit = {
+    bytesReceived.add(count)
+    whole.foreach(_.receivedBytes(count))
+  }
 
   def now: RequestCounts = RequestCounts(
     adders.map { case (kind, adder) => kind -> adder.now },

@@ -46,6 +46,8 @@ final class RootedStore(under: ObjectStore, prefix: String) extends ObjectStore 
 
   override def counts: RequestCounts = under.counts
 
+  override def counted: ObjectStore = new RootedStore(under.counted, prefix)
+
   override def close(): Unit = ()
 
   private def full(key: ObjectKey): ObjectKey = ObjectKey(prefix + key.name)

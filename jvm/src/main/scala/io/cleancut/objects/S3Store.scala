@@ -27,21 +27,28 @@ import io.cleancut.Clock
  * under a race. Neither compare-and-set nor a conditional completion is used: some stores let
  * several writers win, others ignore the condition.
  */
-final class S3Store(
+final class S3Store private (
     where: BucketPath,
     connection: S3Connection,
     policy: RetryPolicy,
-    clock: Clock
+    clock: Clock,
+    client: S3Client,
+    counter: RequestCounter
 ) extends ObjectStore {
-  private val client: S3Client = connection.client()
-  private val counter = new RequestCounter
   private val loop = new RetryLoop(policy, clock, counter, S3Failures.judge)
   private val requests = new S3Requests(where, connection.dialect)
   private val isClosed = new AtomicBoolean
 
+  def this(where: BucketPath, connection: S3Connection, policy: RetryPolicy, clock: Clock) =
+    this(where, connection, policy, clock, connection.client(), new RequestCounter)
+
   override def location: String = where.toString
 
   override def counts: RequestCounts = counter.now
+
+  /** It shares the connections: whichever is closed first closes both. */
+  override def counted: ObjectStore =
+    new S3Store(where, connection, policy, clock, client, new RequestCounter(Some(counter)))
 
   override def put(key: ObjectKey, body: Array[Byte]): Unit =
     loop(RequestKind.Put, target(key)) { attempt =>

@@ -11,7 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
-import io.cleancut.objects.{HadoopStore, ObjectKey, ObjectStore}
+import io.cleancut.objects.{HadoopStore, ObjectKey, ObjectStore, RequestKind}
 import io.cleancut.testkit.TestDirectory
 
 /** The coordinator of a query, on the local disk. */
@@ -285,6 +285,53 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     )
   }
 
+  test("a cut tells what its epoch cost, and all cuts together what the run did") {
+    val cuts = driver()
+    val before = store.counts
+    for (e <- 0L to 3L) epoch(cuts, "r1", e)
+    val told = archive.epochs().map(archive.read(_).get.costs.get)
+    // Not the write of the last cut, which the next would tell, nor what this test asks for.
+    val kinds = Seq(RequestKind.Put, RequestKind.Create)
+    val puts = told.map(c => kinds.flatMap(k => c.driver.requests.get(k.name)).map(_.requests).sum)
+    val sent = archive.store.counts - before
+    assert(puts.sum == kinds.map(sent(_).requests).sum - 1)
+    // An object for each frame or for both, and the cut before; first the owner and the format.
+    assert(puts.head <= 4 && puts.tail.forall(n => n == 2 || n == 3), puts)
+    val segments = archive.segments().map(_._2)
+    assert(told.map(_.driver.segments).sum == segments.size)
+    assert(told.map(_.driver.segmentBytes).sum == segments.map(store.head(_).get.sizeBytes).sum)
+    val frames = archive.read(3).get.stores.flatMap(_.frames.map(_._3.length))
+    assert(told.map(_.driver.frames).sum == frames.size)
+    assert(told.map(_.driver.frameBytes).sum == frames.sum)
+    assert(told.forall(_.executorCount == 0))
+  }
+
+  test("a cut tells how long its epoch took, and which of its stores took longest, where") {
+    val cuts = driver()
+    for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 0)
+    Clock.System.sleep(30, TimeUnit.MILLISECONDS)
+    val usage = Usage.Zero.copy(written = WriteCounts(5, 500, 1, 600))
+    cuts.heard("r1", 11, Sender("7", "host-7", usage))
+    for (p <- 0 to 1) submit(cuts, "r1", frame(part(p), 1, 10L + p))
+    cuts.commit("r1", 0, "v1")
+    val cut = archive.read(0).get
+    assert(cut.timings("epochMs") >= 30 && cut.timings("epochMs") >= cut.timings("gateMs"))
+    val parts = Seq("collectMs", "ownerMs", "offsetsMs").map(cut.timings)
+    assert((0L to 2L).contains(cut.timings("gateMs") - parts.sum))
+    val costs = cut.costs.get
+    assert(costs.executorCount == 1 && costs.executors.segmentBytes == 600)
+    assert(costs.slowest.map(_.store).toSet == Set(part(0), part(1)))
+    assert(costs.slowest.forall(_.ms >= 30))
+    val second = costs.slowest.find(_.store == part(1)).get
+    assert((second.executor, second.host) == (("7", "host-7")))
+    val last = cuts.status.last.get
+    assert(last.cut == cut)
+    epoch(cuts, "r1", 1)
+    val next = archive.read(1).get
+    assert(next.timings("previousCutMs") == last.writeMs)
+    assert(next.costs.get.executors.segmentBytes == 0, "it was told once")
+  }
+
   test("the status tells the run, the last epoch and how far the next one is") {
     val cuts = driver()
     assert(cuts.status.run.isEmpty && cuts.status.committed.isEmpty)
@@ -296,6 +343,6 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     val status = cuts.status
     assert(status.run.exists(_.generation == 1) && status.committed.contains(0L))
     assert(status.epoch.contains(EpochProgress(1, 2, 1, failed = 1, stores = 2, reported = 1)))
-    assert(status.counts.requests > 0)
+    assert(status.usage.driver.requests.requests > 0)
   }
 }

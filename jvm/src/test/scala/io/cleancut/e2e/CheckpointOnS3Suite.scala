@@ -21,7 +21,7 @@ import io.cleancut.{
   Clock
 }
 import io.cleancut.cuts.CutArchive
-import io.cleancut.format.FrameKind
+import io.cleancut.format.{Cut, FrameKind}
 import io.cleancut.objects.{ObjectPrefix, S3TestStore}
 import io.cleancut.testkit.S3ProxyServer
 
@@ -113,6 +113,23 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     assert(cut.stores.exists(_.frames.head._1 == FrameKind.Base))
     assert(cut.run.generation == 3 && cut.commit.startsWith("v") && cut.offsets.startsWith("v"))
     assert(cut.segments.forall(name => objects.contains(s"cleancut/$name")))
+    checkCosts(cuts.map(archive("queries/totals").read(_).get))
+  }
+
+  /** Executors are processes of their own here, which have to load the state when a run begins. */
+  private def checkCosts(cuts: Seq[Cut]): Unit = {
+    val costs = cuts.map(_.costs.get)
+    val reads = costs.map(_.executors.requests.get("getRange").fold(0L)(_.requests))
+    val begins = cuts.zip(cuts.tail).zipWithIndex.collect {
+      case ((before, after), i) if before.run.generation != after.run.generation => i + 1
+    }
+    assert(begins.size == 2 && begins.forall(reads(_) > 0), s"$reads, $begins")
+    assert(costs.forall(c => c.executorCount > 0 && c.driver.requests("create").requests > 0))
+    assert(costs.forall(_.driver.frames > 0), "small frames ride to the driver")
+    val slowest = costs.flatMap(_.slowest)
+    assert(slowest.size == 3 * cuts.size && slowest.forall(_.executor.forall(_.isDigit)))
+    assert(slowest.forall(_.host.nonEmpty))
+    cuts.foreach(c => assert(c.timings("epochMs") >= c.timings("gateMs"), s"${c.timings}"))
   }
 
   private def archive(query: String): CutArchive = {

@@ -32,7 +32,15 @@ class CutSuite extends AnyFunSuite {
         (FrameKind.Base, StateVersion(39, id()), place(partition % 3)) +:
           Seq(40L, 41L, 42L).map(v => (FrameKind.Delta, StateVersion(v, id()), place(v.toInt)))
       ),
-    Map("collectMs" -> 3L)
+    Map("collectMs" -> 3L),
+    Some(
+      EpochCosts(
+        ShareCosts(Map("put" -> KindCosts(7, 2, 1)), 11, 12, 13, 14, 15, 16),
+        ShareCosts(Map.empty, 21, 22, 23, 24, 25, 26),
+        executorCount = 31,
+        Seq(StoreTime(StoreId(0, 7, "default"), "3", "host", 412))
+      )
+    )
   )
 
   test("a cut is read as it was written") {
@@ -40,6 +48,11 @@ class CutSuite extends AnyFunSuite {
     assert(cut.segments.size == 6)
     assert(cut.of(StoreId(0, 7, "default")).map(_.version.number).contains(42L))
     assert(cut.of(StoreId(1, 7, "default")).isEmpty)
+  }
+
+  test("a cut of a release that counted nothing is read as one") {
+    val old = cut.copy(costs = None)
+    assert(Cut.parse("a", 41, old.toBytes) == old)
   }
 
   test("every byte of a cut counts, and its length") {

@@ -3,6 +3,8 @@ package io.cleancut.golden
 import java.io.ByteArrayInputStream
 import java.util.zip.CRC32
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.JsonNode
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
@@ -54,7 +56,38 @@ class CutVectorsSuite extends AnyFunSuite {
       }
     }
     assert(found == expected)
+    assert(cut.costs.isDefined == body.has("costs"))
+    cut.costs.foreach(readCosts(_, body.get("costs")))
     assert(Cut.parse("again", cut.epoch, cut.toBytes) == cut)
+  }
+
+  private def readCosts(costs: EpochCosts, body: JsonNode): Assertion = {
+    assert(costs.executorCount == body.get("executors").path("count").asInt)
+    for ((share, side) <- Seq(costs.driver -> "driver", costs.executors -> "executors")) {
+      val told = body.get(side)
+      val kinds = told.get("requests").properties.asScala.map { kind =>
+        val of = kind.getValue
+        kind.getKey ->
+          KindCosts(of.get("requests").asLong, of.get("retries").asLong, of.get("failures").asLong)
+      }
+      def number(name: String) = told.path(name).asLong
+      assert(
+        share == ShareCosts(
+          kinds.toMap,
+          number("bytesSent"),
+          number("bytesReceived"),
+          number("frames"),
+          number("frameBytes"),
+          number("segments"),
+          number("segmentBytes")
+        )
+      )
+    }
+    val slowest = Vectors.elements(body.get("slowest")).map { time =>
+      val (executor, host) = (time.path("executor").asText, time.path("host").asText)
+      StoreTime(Vectors.store(time), executor, host, time.get("ms").asLong)
+    }
+    assert(costs.slowest == slowest)
   }
 
   private def parseSegment(vector: Vectors.Vector): (SegmentIdentity, Seq[PlacedFrame]) = {

@@ -45,6 +45,19 @@ abstract class S3ProxyContract(dialect: Dialect) extends ObjectStoreContract {
     assert(store.list(ObjectPrefix.All).isEmpty)
   }
 
+  test("what one user asks for is counted apart, and for the store too") {
+    val (one, other) = (store.counted, store.counted)
+    val before = store.counts
+    one.put(ObjectKey("a"), bytes("123"))
+    one.get(ObjectKey("a"))
+    other.get(ObjectKey("a"))
+    assert(one.counts(RequestKind.Put) == KindCounts(1, 0, 0))
+    assert((one.counts.requests, other.counts.requests) == ((2, 1)))
+    assert((one.counts.bytesSent, one.counts.bytesReceived) == ((3, 3)))
+    val both = store.counts - before
+    assert(both.requests == 3 && both.bytesSent == 3 && both.bytesReceived == 6)
+  }
+
   test("objects of others beside ours are not listed") {
     val bucket = S3TestStore.open(server.endpoint, s"s3://${S3ProxyServer.Bucket}", dialect)
     try {

@@ -5,7 +5,7 @@ import java.util.concurrent.CompletableFuture
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.cleancut.cuts.{FramePacker, SegmentPacker}
+import io.cleancut.cuts.{FramePacker, SegmentPacker, WriteCounter, WriteCounts}
 import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
 import io.cleancut.objects.ObjectStore
 
@@ -21,6 +21,7 @@ final class SimPacker(
 ) extends FramePacker {
   private type Waiting = (SegmentIdentity, SealedFrame, CompletableFuture[PlacedFrame])
   private val waiting = mutable.Queue.empty[Waiting]
+  private val counter = new WriteCounter
 
   override def trySubmit(
       run: SegmentIdentity,
@@ -36,8 +37,10 @@ final class SimPacker(
 
   override def write(run: SegmentIdentity, frames: Seq[SealedFrame]): Seq[PlacedFrame] =
     frames.grouped(1 + world.random.nextInt(4)).toSeq.flatMap {
-      SegmentPacker.writeSegment(store, writer, world.clock)(run, _)
+      SegmentPacker.writeSegment(store, writer, world.clock, counter)(run, _)
     }
+
+  override def written: WriteCounts = counter.now
 
   override def close(): Unit = ()
 
@@ -45,7 +48,7 @@ final class SimPacker(
     val run = waiting.head._1
     val batch = waiting.dequeueAll(_._1 == run).toSeq
     try {
-      val write = SegmentPacker.writeSegment(store, writer, world.clock) _
+      val write = SegmentPacker.writeSegment(store, writer, world.clock, counter) _
       val placed = write(run, batch.map(_._2))
       batch.zip(placed).foreach { case ((_, _, done), place) => done.complete(place) }
     } catch { case NonFatal(e) => batch.foreach(_._3.completeExceptionally(e)) }

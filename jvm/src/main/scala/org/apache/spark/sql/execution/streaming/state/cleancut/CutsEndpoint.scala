@@ -50,10 +50,13 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
       case Failed(_, runId, attempt) =>
         cuts.fail(runId, attempt)
         reply(Noted)
-      case Report(_, runId, frame) => reply(AckReply(cuts.ack(runId, frame)))
-      case Writer(_, runId)        =>
+      case Report(_, runId, frame, from) =>
+        cuts.heard(runId, frame.attempt, from.toSender)
+        reply(AckReply(cuts.ack(runId, frame)))
+      case Writer(_, runId) =>
         reply(cuts.writer(runId).fold(Declined, run => WriterReply(run.generation)))
-      case Submit(_, runId, frame, attempt, bytes) =>
+      case Submit(_, runId, frame, attempt, bytes, from) =>
+        cuts.heard(runId, attempt, from.toSender)
         cuts.submit(runId, SealedFrame(frame, attempt, bytes)) match {
           case None       => reply(Full)
           case Some(done) =>

@@ -5,7 +5,7 @@ import java.io._
 import scala.util.Using
 
 import io.cleancut.StoreId
-import io.cleancut.cuts.Ack
+import io.cleancut.cuts.{Ack, Sender, Usage}
 import io.cleancut.format.{FrameName, PlacedFrame}
 
 /**
@@ -41,15 +41,33 @@ final private[cleancut] case class Submit(
     runId: String,
     frame: FrameName,
     attempt: Long,
-    bytes: Array[Byte]
+    bytes: Array[Byte],
+    from: SentBy
 ) extends CutsMessage
 
 /** A frame is durable. Answered by [[AckReply]]. */
-final private[cleancut] case class Report(location: String, runId: String, frame: PlacedFrame)
-    extends CutsMessage
+final private[cleancut] case class Report(
+    location: String,
+    runId: String,
+    frame: PlacedFrame,
+    from: SentBy
+) extends CutsMessage
 
 /** As whom to write segments. Answered by [[WriterReply]]. */
 final private[cleancut] case class Writer(location: String, runId: String) extends CutsMessage
+
+/**
+ * Who reports, and as bytes what its process has used for the query so far: some forty bytes, where
+ * an object of so many numbers would take a kilobyte.
+ */
+final private[cleancut] case class SentBy(executor: String, host: String, usage: Array[Byte]) {
+  def toSender: Sender = Sender(executor, host, Usage.parse(usage))
+}
+
+private[cleancut] object SentBy {
+  def apply(sender: Sender): SentBy =
+    SentBy(sender.executor, sender.host, sender.usage.toBytes)
+}
 
 sealed private[cleancut] trait CutsReply extends Serializable
 

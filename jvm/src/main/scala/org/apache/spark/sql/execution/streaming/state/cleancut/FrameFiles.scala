@@ -4,7 +4,7 @@ import java.io.OutputStream
 
 import io.cleancut.StateVersion
 import io.cleancut.cuts.Opened
-import io.cleancut.format.{BlockScratch, FrameKind, FrameReader}
+import io.cleancut.format.{BlockScratch, FrameKind, FrameReader, LoadWatch}
 import io.cleancut.protocol.StoreListing
 
 /** A frame that is being written. It counts from [[commit]] on, and leaves nothing if cancelled. */
@@ -29,12 +29,14 @@ private[cleancut] trait FrameFiles {
   def accepted(version: Long, id: Option[String]): Option[String]
 
   /** All frames that the versions from `first` to `last` are made of, and possibly more. */
-  def list(first: Long, last: Long): StoreListing
+  def list(first: Long, last: Long, watch: LoadWatch = LoadWatch.Off): StoreListing
 
   def create(version: StateVersion, kind: FrameKind): PendingFrame
 
   /** Runs `read` on a frame that was checked against its identity. */
-  def read[A](version: StateVersion, kind: FrameKind)(read: (FrameReader, BlockScratch) => A): A
+  def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch = LoadWatch.Off)(
+      read: (FrameReader, BlockScratch) => A
+  ): A
 
   /** Deletes what no version from `keepFrom` on needs; whether that is all of it. */
   def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean

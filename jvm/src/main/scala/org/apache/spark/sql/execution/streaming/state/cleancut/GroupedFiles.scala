@@ -71,8 +71,10 @@ final private[cleancut] class GroupedFiles(
       }
   }
 
-  override def list(first: Long, last: Long): StoreListing = {
+  override def list(first: Long, last: Long, watch: LoadWatch): StoreListing = {
+    val known = archive.cutBytesRead
     val cuts = (Math.max(first, 1L) to last).flatMap(v => CutCache.read(archive, runId, v - 1))
+    watch.found(archive.cutBytesRead - known)
     if (cuts.isEmpty) before.list(first, last)
     else {
       val found = cuts.flatMap(_.of(store)).flatMap(_.frames)
@@ -95,17 +97,17 @@ final private[cleancut] class GroupedFiles(
       clock
     )
 
-  override def read[A](version: StateVersion, kind: FrameKind)(
+  override def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch)(
       read: (FrameReader, BlockScratch) => A
   ): A = {
     val place = places.get((version, kind))
-    if (place == null) before.read(version, kind)(read)
+    if (place == null) before.read(version, kind, watch)(read)
     else {
       val request = FrameRequest(path(version, kind), store, version, kind)
       val scratch = BlockScratch.borrow()
       try
-        Using.resource(input(version, kind, place))(in =>
-          read(new FrameReader(request, in, scratch), scratch)
+        Using.resource(input(version, kind, place, watch))(in =>
+          read(new FrameReader(request, in, scratch, watch), scratch)
         )
       catch { case e: FileNotFoundException => throw missing(version, e) }
       finally scratch.giveBack()
@@ -123,10 +125,20 @@ final private[cleancut] class GroupedFiles(
   private def currentAttempt: Long =
     Option(TaskContext.get()).fold(QueryLedger.Maintenance)(_.taskAttemptId())
 
-  private def input(version: StateVersion, kind: FrameKind, place: FramePlace): InputStream =
+  private def input(
+      version: StateVersion,
+      kind: FrameKind,
+      place: FramePlace,
+      watch: LoadWatch
+  ): InputStream =
     Option(fetched.remove((version, kind))).fold(direct(place)) { ahead =>
+      val phase = watch.enter(LoadPhase.Download)
       try new ByteArrayInputStream(ahead.get())
       catch { case e: ExecutionException => throw e.getCause }
+      finally {
+        watch.enter(phase)
+        ()
+      }
     }
 
   private def direct(place: FramePlace): InputStream =

@@ -5,12 +5,13 @@ import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
 import java.util.zip.CRC32
 
 import org.apache.spark.SparkEnv
+import org.apache.spark.util.Utils
 
 import io.cleancut.{Clock, StateVersion}
-import io.cleancut.cuts.{Ack, SegmentPacker}
+import io.cleancut.cuts.{Ack, CutsRuntime, SegmentPacker, Sender, Usage, WriteCounts}
 import io.cleancut.error.Errors
 import io.cleancut.format._
-import io.cleancut.objects.{MultipartUpload, ObjectKey, ObjectStore, WriterToken}
+import io.cleancut.objects.{MultipartUpload, ObjectKey, ObjectStore, RequestCounts, WriterToken}
 
 /**
  * A frame on its way into a segment. By its size when it is complete it rides to the driver, goes
@@ -64,7 +65,7 @@ final private[cleancut] class GroupedFrame(
   override def cancel(): Unit = own.foreach(_.abort())
 
   private def ride(): Ack = {
-    val message = Submit(checkpoint, runId, name, attempt, buffer.toByteArray)
+    val message = Submit(checkpoint, runId, name, attempt, buffer.toByteArray, sentBy())
     CutsClient.ask(message, clock) match {
       case AckReply(ack) => ack
       case Full          => report(pack())
@@ -79,10 +80,18 @@ final private[cleancut] class GroupedFrame(
   }
 
   private def report(frame: PlacedFrame): Ack =
-    CutsClient.ask(Report(checkpoint, runId, frame), clock) match {
+    CutsClient.ask(Report(checkpoint, runId, frame, sentBy()), clock) match {
       case AckReply(ack) => ack
       case other         => throw refused(explain(other))
     }
+
+  private def sentBy(): SentBy = {
+    // The coordinator sees by itself what its own process asks for.
+    val isDriver = writerName == CutsRuntime.Driver
+    val requests = if (isDriver) RequestCounts.Zero else root.counts
+    val written = Option(packers.get(root.location)).fold(WriteCounts.Zero)(_.written)
+    SentBy(Sender(writerName, Utils.localHostName(), Usage(requests, written)))
+  }
 
   private def identity(): SegmentIdentity =
     CutsClient.ask(Writer(checkpoint, runId), clock) match {
@@ -122,8 +131,10 @@ final private[cleancut] class GroupedFrame(
       length += bytes.length
       val place = FramePlace(segment.name, segment.header.length.toLong, length, crc.getValue.toInt)
       val frame = PlacedFrame(name, place, attempt)
-      send(rest ++ bytes ++ segment.footer(Seq(frame)), isLast = true)
+      val footer = segment.footer(Seq(frame))
+      send(rest ++ bytes ++ footer, isLast = true)
       upload.complete()
+      packerOf(root, clock).wrote(frame, segment.header.length + length + footer.length)
       frame
     }
 

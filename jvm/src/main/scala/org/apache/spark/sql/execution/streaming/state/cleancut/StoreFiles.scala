@@ -41,7 +41,7 @@ final private[cleancut] class StoreFiles(
   override def accepted(version: Long, id: Option[String]): Option[String] = id
 
   /** One listing of the store's directory; empty if there is no directory yet. */
-  override def list(first: Long, last: Long): StoreListing = list()
+  override def list(first: Long, last: Long, watch: LoadWatch): StoreListing = list()
 
   private def list(): StoreListing = {
     val statuses =
@@ -57,14 +57,16 @@ final private[cleancut] class StoreFiles(
       manager.createAtomic(frame(version, kind), overwriteIfPossible = false)
     })
 
-  override def read[A](version: StateVersion, kind: FrameKind)(
+  override def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch)(
       read: (FrameReader, BlockScratch) => A
   ): A = {
     val request = FrameRequest(path(version, kind), store, version, kind)
     val scratch = BlockScratch.borrow()
     try {
+      val before = watch.enter(LoadPhase.Download)
       val in = open(frame(version, kind), version)
-      try read(new FrameReader(request, in, scratch), scratch)
+      watch.enter(before)
+      try read(new FrameReader(request, in, scratch, watch), scratch)
       catch {
         // The file system found the damage before our own checksum could.
         case e: ChecksumException => throw damaged(request.path, version, e.getMessage)

@@ -10,6 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.{
 }
 
 import io.cleancut.engine.StateLog
+import io.cleancut.format.{LoadPhase, LoadWatch}
 
 /**
  * What a provider counts. Spark sums each metric over the partitions of an operator and shows it in
@@ -23,14 +24,40 @@ final private[cleancut] class StoreMetrics {
   val commitBytes = new AtomicLong
   val baseBytes = new AtomicLong
   val basesWritten = new AtomicLong
-  val loads = new AtomicLong
-  val loadNs = new AtomicLong
+  private val loads = new AtomicLong
+  private val loadNs = new AtomicLong
+  private val findNs = new AtomicLong
+  private val findBytes = new AtomicLong
+  private val downloadNs = new AtomicLong
+  private val decodeNs = new AtomicLong
+  private val decodedBytes = new AtomicLong
+  private val indexNs = new AtomicLong
+  private val indexedBytes = new AtomicLong
   val loadedFrames = new AtomicLong
   val loadedBytes = new AtomicLong
   val memoryHits = new AtomicLong
   val waitNs = new AtomicLong
   private val compactions = new AtomicLong
   private val compactionNs = new AtomicLong
+
+  /** A version was loaded into this log. */
+  def loaded(watch: LoadWatch.Running, log: StateLog): Unit = {
+    val phases = Seq[(LoadPhase, AtomicLong)](
+      LoadPhase.Find -> findNs,
+      LoadPhase.Download -> downloadNs,
+      LoadPhase.Decode -> decodeNs,
+      LoadPhase.Index -> indexNs
+    )
+    phases.foreach { case (phase, counter) =>
+      counter.addAndGet(watch.spent(phase))
+      loadNs.addAndGet(watch.spent(phase))
+    }
+    loads.incrementAndGet()
+    findBytes.addAndGet(watch.foundBytes)
+    decodedBytes.addAndGet(watch.decodedBytes)
+    indexedBytes.addAndGet(log.liveBytes + log.deadBytes)
+    ()
+  }
 
   def compacted(ns: Long): Unit = {
     compactions.incrementAndGet()
@@ -46,6 +73,13 @@ final private[cleancut] class StoreMetrics {
     BasesWritten -> basesWritten.getAndSet(0L),
     Loads -> loads.getAndSet(0L),
     LoadTime -> drainMs(loadNs),
+    FindTime -> drainMs(findNs),
+    FindBytes -> findBytes.getAndSet(0L),
+    DownloadTime -> drainMs(downloadNs),
+    DecodeTime -> drainMs(decodeNs),
+    DecodedBytes -> decodedBytes.getAndSet(0L),
+    IndexTime -> drainMs(indexNs),
+    IndexedBytes -> indexedBytes.getAndSet(0L),
     LoadedFrames -> loadedFrames.getAndSet(0L),
     LoadedBytes -> loadedBytes.getAndSet(0L),
     MemoryHits -> memoryHits.getAndSet(0L),
@@ -92,6 +126,24 @@ private[cleancut] object StoreMetrics {
   private val Loads =
     StateStoreCustomSumMetric("cleancutLoads", "versions loaded from the checkpoint")
   private val LoadTime = StateStoreCustomTimingMetric("cleancutLoadMs", "time to load versions")
+  private val FindTime = StateStoreCustomTimingMetric(
+    "cleancutFindMs",
+    "time to find the frames of versions to load"
+  )
+  private val FindBytes =
+    StateStoreCustomSizeMetric("cleancutFindBytes", "bytes of cuts read to find frames")
+  private val DownloadTime = StateStoreCustomTimingMetric(
+    "cleancutDownloadMs",
+    "time that loads waited for bytes of frames"
+  )
+  private val DecodeTime =
+    StateStoreCustomTimingMetric("cleancutDecodeMs", "time to check and decompress loaded frames")
+  private val DecodedBytes =
+    StateStoreCustomSizeMetric("cleancutDecodedBytes", "bytes of records in loaded frames")
+  private val IndexTime =
+    StateStoreCustomTimingMetric("cleancutIndexMs", "time to put loaded records in their place")
+  private val IndexedBytes =
+    StateStoreCustomSizeMetric("cleancutIndexedBytes", "bytes of loaded rows in memory")
   private val LoadedFrames = StateStoreCustomSumMetric("cleancutLoadedFrames", "frames loaded")
   private val LoadedBytes =
     StateStoreCustomSizeMetric("cleancutLoadedBytes", "bytes of frames loaded")
@@ -115,6 +167,13 @@ private[cleancut] object StoreMetrics {
     BasesWritten,
     Loads,
     LoadTime,
+    FindTime,
+    FindBytes,
+    DownloadTime,
+    DecodeTime,
+    DecodedBytes,
+    IndexTime,
+    IndexedBytes,
     LoadedFrames,
     LoadedBytes,
     MemoryHits,

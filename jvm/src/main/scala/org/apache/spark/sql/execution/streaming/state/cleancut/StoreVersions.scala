@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 import io.cleancut.StateVersion
 import io.cleancut.engine.{Compaction, StateLog}
 import io.cleancut.error.Errors
-import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameReader, Parent}
+import io.cleancut.format._
 import io.cleancut.protocol.{BasePlan, Chain}
 
 /**
@@ -60,10 +60,11 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       id: Option[String]
   ): StateLog = {
     val log = context.newLog()
+    val watch = new LoadWatch.Running(context.clock)
     releasing(log) {
       context.files.checkRoot()
-      val listing = context.files.list(base, number)
-      loadInto(log, number, Chain.from(listing, base, baseId, number, id, parentOf))
+      val listing = context.files.list(base, number, watch)
+      loadInto(log, number, Chain.from(listing, base, baseId, number, id, parentOf), watch)
     }
     become(log)
   }
@@ -210,11 +211,12 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 
   private def load(number: Long, id: Option[String]): StateLog = {
     val log = context.newLog()
+    val watch = new LoadWatch.Running(context.clock)
     releasing(log) {
       if (number > 0) {
         context.files.checkRoot()
-        val listing = context.files.list(number, number)
-        loadInto(log, number, Chain.to(listing, number, id, parentOf))
+        val listing = context.files.list(number, number, watch)
+        loadInto(log, number, Chain.to(listing, number, id, parentOf), watch)
       }
     }
     become(log)
@@ -232,24 +234,25 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private def loadInto(
       log: StateLog,
       number: Long,
-      found: Either[Chain.Broken, Chain]
+      found: Either[Chain.Broken, Chain],
+      watch: LoadWatch.Running
   ): Unit = {
-    val start = context.clock.monotonicNs()
     val chain = orMissing(number, found)
+    watch.enter(LoadPhase.Index)
     synchronized {
       baseVersion = 0L
       baseSizeBytes = 0L
       deltaSizeBytes = 0L
     }
-    chain.base.foreach(version => loadFrame(log, version, FrameKind.Base, None))
+    chain.base.foreach(version => loadFrame(log, version, FrameKind.Base, None, watch))
     chain.deltas.foldLeft(chain.base) { (before, version) =>
-      loadFrame(log, version, FrameKind.Delta, Some(before))
+      loadFrame(log, version, FrameKind.Delta, Some(before), watch)
       Some(version)
     }
     log.seal(chain.target, keep = 1)
     context.validateLoaded(log)
-    context.metrics.loads.incrementAndGet()
-    context.metrics.loadNs.addAndGet(context.clock.monotonicNs() - start)
+    watch.enter(LoadPhase.Find)
+    context.metrics.loaded(watch, log)
     chain.base.foreach(version => context.reportBase(version.number))
   }
 
@@ -258,9 +261,10 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       log: StateLog,
       version: StateVersion,
       kind: FrameKind,
-      before: Option[Option[StateVersion]]
+      before: Option[Option[StateVersion]],
+      watch: LoadWatch
   ): Unit =
-    context.files.read(version, kind) { (reader, scratch) =>
+    context.files.read(version, kind, watch) { (reader, scratch) =>
       before.foreach(checkParent(reader, version, _))
       log.load(reader, scratch)
       context.metrics.loadedFrames.incrementAndGet()

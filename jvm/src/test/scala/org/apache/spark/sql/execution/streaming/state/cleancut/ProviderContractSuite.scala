@@ -1,5 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
+import java.nio.file.Files
 import java.util.concurrent.{Callable, Executors, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
@@ -25,6 +26,34 @@ class ProviderContractSuite extends AnyFunSuite {
     assert(rowsAt(setup, 0).isEmpty)
     assert(rowsAt(setup, 1) == Map(1L -> 10L, 2L -> 20L))
     assert(rowsAt(setup, 2) == Map(1L -> 10L, 2L -> 21L, 3L -> 30L))
+  }
+
+  test("metrics tell how long each phase of a load took, and how much there was of it") {
+    val setup = Providers.setup()
+    val provider = setup.open()
+    commit(provider, 0, (0L until 3000L).map(id => id -> id): _*)
+    commit(provider, 1, 7L -> 70L)
+    provider.close()
+    val fresh = setup.open()
+    def committed(version: Long) = {
+      val store = fresh.getStore(version)
+      store.put(key(1), value(1))
+      store.commit()
+      store.metrics.customMetrics.map { case (metric, value) => metric.name -> value }
+    }
+    val found = committed(2)
+    val phases = Seq("Find", "Download", "Decode", "Index").map(p => found(s"cleancut${p}Ms"))
+    assert(phases.forall(_ >= 0) && found("cleancutLoads") == 1)
+    assert((0L to phases.size.toLong).contains(found("cleancutLoadMs") - phases.sum))
+    assert(found("cleancutLoadMs") > 0)
+    // Rows of two columns of eight bytes and their nulls, keys a little longer.
+    assert(found("cleancutDecodedBytes") > 3000 * 48)
+    assert(found("cleancutIndexedBytes") > 3000 * 48)
+    assert(found("cleancutLoadedBytes") == setup.frames.take(2).map(Files.size(_)).sum)
+    assert(found("cleancutFindBytes") == 0, "there are no cuts")
+    val later = committed(3)
+    assert(Seq("Loads", "LoadMs", "DecodedBytes").map(m => later(s"cleancut$m")) == Seq(0, 0, 0))
+    fresh.close()
   }
 
   test("an aborted store leaves the version as it was") {

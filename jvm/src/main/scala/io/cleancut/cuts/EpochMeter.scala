@@ -1,0 +1,111 @@
+package io.cleancut.cuts
+
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
+import scala.collection.mutable
+
+import io.cleancut.StoreId
+import io.cleancut.format.{EpochCosts, PlacedFrame, StoreTime}
+
+/**
+ * How long the epochs of one run take, and what they use. Pure, as [[EpochLedger]] is: all times
+ * come from the caller, in nanoseconds of one monotonic clock.
+ *
+ * What is used counts for the epoch in which it happened to be used: from the moment at which the
+ * cut before it was put together to that of its own. So the write of a cut counts for the next, and
+ * over several epochs nothing is left out or counted twice.
+ *
+ * @param begun
+ *   what had been used when the run began
+ */
+final class EpochMeter(begun: UsageBook.Shares) {
+  import EpochMeter._
+
+  private var before = begun
+  private var cutNs = Option.empty[Long]
+  private var firstOpenNs = Option.empty[Long]
+  private val openedNs = mutable.Map.empty[(Long, StoreId), Long]
+  private val tookNs = mutable.Map.empty[(Long, StoreId), Long]
+  private val places = mutable.Map.empty[Long, (String, String)]
+
+  def opened(attempt: Long, store: StoreId, nowNs: Long): Unit = {
+    firstOpenNs = firstOpenNs.orElse(Some(nowNs))
+    openedNs.getOrElseUpdate((attempt, store), nowNs)
+    ()
+  }
+
+  /** An attempt's executor, which reports before the frame is taken for durable. */
+  def heard(attempt: Long, from: Sender): Unit =
+    if (attempt != QueryLedger.Maintenance) places(attempt) = (from.executor, from.host)
+
+  /** The frame was accepted. */
+  def durable(frame: PlacedFrame, nowNs: Long): Unit = {
+    val key = (frame.attempt, frame.name.store)
+    openedNs.get(key).foreach(start => tookNs(key) = nowNs - start)
+  }
+
+  /** What took longest: a store may be there once for each attempt at it. */
+  def slowest: Seq[StoreTime] = {
+    // Tens of thousands of stores cost one pass, since the query waits at the gate meanwhile.
+    val kept = mutable.PriorityQueue.empty[((Long, StoreId), Long)](Ordering.by(-_._2))
+    tookNs.foreach { took =>
+      if (kept.size < Slowest) kept.enqueue(took)
+      else if (took._2 > kept.head._2) {
+        kept.dequeue()
+        kept.enqueue(took)
+      }
+    }
+    kept.toSeq.sortBy(-_._2).map { case ((attempt, store), ns) =>
+      val (executor, host) = places.getOrElse(attempt, ("", ""))
+      StoreTime(store, executor, host, NANOSECONDS.toMillis(ns))
+    }
+  }
+
+  /** What the epoch has taken so far. */
+  def costs(now: UsageBook.Shares): EpochCosts = EpochCosts(
+    (now.driver - before.driver).toShare,
+    (now.executors - before.executors).toShare,
+    now.executorCount,
+    slowest
+  )
+
+  /**
+   * Milliseconds by phase, for the cut that is about to be written.
+   *
+   * @param gateNs
+   *   when the query came to the gate
+   * @param parts
+   *   what it did there since, one behind the other, each with the time of its end
+   */
+  def timings(gateNs: Long, parts: Seq[(String, Long)]): Map[String, Long] = {
+    val ends = parts.map(_._2)
+    val phases = parts.map(_._1).zip((gateNs +: ends).zip(ends).map { case (a, b) => b - a })
+    val endNs = ends.last
+    (phases.toMap + ("gateMs" -> (endNs - gateNs)) ++
+      firstOpenNs.map(start => "epochMs" -> (endNs - start)) ++
+      cutNs.map("previousCutMs" -> _)).map { case (phase, ns) => phase -> NANOSECONDS.toMillis(ns) }
+  }
+
+  /**
+   * The epoch is committed.
+   *
+   * @param used
+   *   what [[costs]] was told
+   * @param writeNs
+   *   what the write of the cut took
+   */
+  def advance(used: UsageBook.Shares, writeNs: Long): Unit = {
+    before = used
+    cutNs = Some(writeNs)
+    firstOpenNs = None
+    openedNs.clear()
+    tookNs.clear()
+    places.clear()
+  }
+}
+
+object EpochMeter {
+
+  /** How many of the slowest stores a cut names. */
+  val Slowest: Int = 5
+}

@@ -1,0 +1,234 @@
+"""What the epochs of a query cost: requests, bytes and time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class RequestCount:
+    """Requests of one kind to the object store.
+
+    Attributes:
+        requests: as sent, repetitions included: what the store bills.
+        retries: those that repeat one that failed.
+        failures: calls that ended with an error.
+    """
+
+    requests: int
+    retries: int
+    failures: int
+
+
+class RequestsByKind(dict[str, RequestCount]):
+    """Requests by the name of their kind, without the kinds that there were none of."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{kind} {count.requests}" for kind, count in sorted(self.items()))
+
+    @property
+    def total(self) -> RequestCount:
+        """Of all kinds."""
+        counts = self.values()
+        return RequestCount(
+            requests=sum(count.requests for count in counts),
+            retries=sum(count.retries for count in counts),
+            failures=sum(count.failures for count in counts),
+        )
+
+    def __add__(self, other: Mapping[str, RequestCount]) -> "RequestsByKind":
+        none = RequestCount(0, 0, 0)
+        pairs = {kind: (self.get(kind, none), other.get(kind, none)) for kind in {*self, *other}}
+        return RequestsByKind(
+            {
+                kind: RequestCount(
+                    one.requests + two.requests,
+                    one.retries + two.retries,
+                    one.failures + two.failures,
+                )
+                for kind, (one, two) in sorted(pairs.items())
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one side, the driver or all executors together, asked of the store and wrote there.
+
+    Attributes:
+        requests: by kind.
+        bytes_sent: in bodies of requests.
+        bytes_received: in bodies of answers.
+        frames: frames that were made durable, whether they count or not.
+        frame_bytes: their size.
+        segments: objects that these frames were put into.
+        segment_bytes: the size of these objects.
+    """
+
+    requests: RequestsByKind
+    bytes_sent: int
+    bytes_received: int
+    frames: int
+    frame_bytes: int
+    segments: int
+    segment_bytes: int
+
+    def __str__(self) -> str:
+        return str(self.requests) or "nothing"
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            requests=self.requests + other.requests,
+            bytes_sent=self.bytes_sent + other.bytes_sent,
+            bytes_received=self.bytes_received + other.bytes_received,
+            frames=self.frames + other.frames,
+            frame_bytes=self.frame_bytes + other.frame_bytes,
+            segments=self.segments + other.segments,
+            segment_bytes=self.segment_bytes + other.segment_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class StoreTime:
+    """How long a store took in one epoch, by the driver's clock.
+
+    Attributes:
+        operator: Spark's operator id.
+        partition: Spark's partition id.
+        store: Spark's name of the store.
+        executor: Spark's id of the executor; "driver" where tasks run in the driver's process.
+        host: its host.
+        ms: milliseconds from when a task opened the store until its frame was durable and accepted.
+    """
+
+    operator: int
+    partition: int
+    store: str
+    executor: str
+    host: str
+    ms: int
+
+    def __str__(self) -> str:
+        where = f" on {self.executor} at {self.host}" if self.executor else ""
+        return f"{self.operator}/{self.partition} {self.store} {self.ms} ms{where}"
+
+
+class StoreTimes(tuple[StoreTime, ...]):
+    """The stores that took longest, the slowest first."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What an epoch cost.
+
+    Requests and bytes are those from when the cut before was put together until this one was; so
+    the write of a cut counts for the epoch after it. The first cut of a run counts from when that
+    run took the query over.
+
+    Attributes:
+        driver: what the driver asked for and wrote.
+        executors: what all executors together did, as far as they had told by then.
+        executor_count: how many executors had told anything since the driver began.
+        slowest: the stores that took longest.
+    """
+
+    driver: Usage
+    executors: Usage
+    executor_count: int
+    slowest: StoreTimes
+
+    @property
+    def all(self) -> Usage:
+        """What both did."""
+        return self.driver + self.executors
+
+
+@dataclass(frozen=True)
+class EpochInfo:
+    """What one committed epoch cost. What its cut does not tell is None: an older release wrote it.
+
+    Attributes:
+        epoch: Spark's batch id.
+        generation: of the driver that committed it; each start of the query has a higher one.
+        written: when its cut was put together, in UTC.
+        duration_ms: milliseconds from when the first task opened a store until then, by the
+            driver's clock; None too where no task did.
+        gate_ms: milliseconds of these between the end of the sink and then; `timings` has its
+            parts.
+        cut_ms: milliseconds that writing the cut took afterwards, which the next cut of the same
+            run tells; None until there is one.
+        stores: the number of state stores.
+        frames: frames that were made durable, whether they count or not.
+        frame_bytes: their size.
+        segments: objects that these frames were put into.
+        segment_bytes: the size of these objects.
+        requests: by kind, of the driver and the executors, repetitions included; see `Costs`.
+        retries: those that repeat one that failed.
+        failures: calls that ended with an error.
+        bytes_sent: in bodies of requests.
+        bytes_received: in bodies of answers.
+        slowest: the stores that took longest.
+        timings: milliseconds by phase, as docs/FORMAT.md names them.
+        costs: the same figures for the driver and the executors apart.
+    """
+
+    epoch: int
+    generation: int
+    written: datetime
+    duration_ms: int | None
+    gate_ms: int | None
+    cut_ms: int | None
+    stores: int
+    frames: int | None
+    frame_bytes: int | None
+    segments: int | None
+    segment_bytes: int | None
+    requests: RequestsByKind | None
+    retries: int | None
+    failures: int | None
+    bytes_sent: int | None
+    bytes_received: int | None
+    slowest: StoreTimes | None
+    timings: Mapping[str, int] = field(metadata={"column": False})
+    costs: Costs | None = field(metadata={"column": False})
+
+
+def epoch_info(
+    *,
+    epoch: int,
+    generation: int,
+    written: datetime,
+    stores: int,
+    timings: Mapping[str, int],
+    costs: Costs | None,
+    cut_ms: int | None,
+) -> EpochInfo:
+    """Draws together what a cut tells of its epoch."""
+    used = None if costs is None else costs.all
+    total = None if used is None else used.requests.total
+    return EpochInfo(
+        epoch=epoch,
+        generation=generation,
+        written=written,
+        duration_ms=timings.get("epochMs"),
+        gate_ms=timings.get("gateMs"),
+        cut_ms=cut_ms,
+        stores=stores,
+        frames=None if used is None else used.frames,
+        frame_bytes=None if used is None else used.frame_bytes,
+        segments=None if used is None else used.segments,
+        segment_bytes=None if used is None else used.segment_bytes,
+        requests=None if used is None else used.requests,
+        retries=None if total is None else total.retries,
+        failures=None if total is None else total.failures,
+        bytes_sent=None if used is None else used.bytes_sent,
+        bytes_received=None if used is None else used.bytes_received,
+        slowest=None if costs is None else costs.slowest,
+        timings=timings,
+        costs=costs,
+    )

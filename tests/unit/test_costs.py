@@ -1,0 +1,174 @@
+"""What epochs cost, by their cuts, and what that makes in a day."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleancut import Checkpoint, EpochInfo, PriceList, RequestError, cli
+from cleancut.costs import RequestCount
+from cleancut.prices import CLASSES, PRICES, daily_costs
+from tests.unit.checkpoint_files import CheckpointFiles
+from tests.unit.cut_files import CutFiles
+from tests.unit.test_cli import run
+from tests.vectors.cut_writer import WRITTEN_MS, costs, share
+
+ROOT = Path(__file__).parents[2]
+MS_A_DAY = 86_400_000
+
+
+def commit(cuts: CutFiles, epoch: int, **fields: Any) -> None:
+    timings = {"epochMs": 700 + epoch, "gateMs": 30, "previousCutMs": 20 + epoch}
+    cuts.commit(([], 0), ([], 0), **{"timings": timings, "costs": costs()} | fields)
+
+
+@pytest.fixture
+def cuts(files: CheckpointFiles) -> CutFiles:
+    """Epoch 0 of a release that counted nothing, 1 to 3 of one run, 4 and 5 of the next."""
+    found = CutFiles(files)
+    found.commit(([], 0), ([], 0))
+    for epoch in range(1, 4):
+        commit(found, epoch)
+    for epoch in range(4, 6):
+        # The query stood still for a day.
+        commit(found, epoch, generation=2, writtenMs=WRITTEN_MS + MS_A_DAY + 3000 * epoch)
+    return found
+
+
+def history(cuts: CutFiles) -> list[EpochInfo]:
+    return Checkpoint(cuts.location).history()
+
+
+def test_a_cut_without_costs_is_read_as_before(cuts: CutFiles) -> None:
+    first = history(cuts)[0]
+    assert (first.epoch, first.stores, first.gate_ms) == (0, 2, 12)
+    nothing = (first.duration_ms, first.requests, first.frames, first.slowest, first.costs)
+    assert nothing == (None,) * 5
+    assert Checkpoint(cuts.location).cut(0).costs is None
+
+
+def test_the_history_tells_time_and_requests_of_each_epoch(cuts: CutFiles) -> None:
+    epoch = history(cuts)[2]
+    assert (epoch.duration_ms, epoch.gate_ms) == (702, 30)
+    assert epoch.requests == {
+        "create": RequestCount(1, 0, 0),
+        "getRange": RequestCount(4, 0, 1),
+        "head": RequestCount(1, 0, 0),
+        "put": RequestCount(3, 1, 0),
+    }
+    assert (epoch.retries, epoch.failures) == (1, 1)
+    assert (epoch.frames, epoch.frame_bytes) == (2, 40_200)
+    assert (epoch.segments, epoch.segment_bytes) == (2, 40_750)
+    assert (epoch.bytes_sent, epoch.bytes_received) == (41_200, 3_000_000_070)
+    assert epoch.slowest is not None
+    assert [(time.partition, time.executor, time.ms) for time in epoch.slowest] == [
+        (3, "1", 412),
+        (4, "", 9),
+    ]
+
+
+def test_the_next_cut_of_a_run_tells_how_long_a_cut_took(cuts: CutFiles) -> None:
+    # Epoch 4 is another run's, whose first cut knows nothing of the one before.
+    assert [epoch.cut_ms for epoch in history(cuts)] == [21, 22, 23, None, 25, None]
+
+
+def test_a_cut_shows_its_costs(cuts: CutFiles) -> None:
+    text = str(Checkpoint(cuts.location).cut())
+    assert re.search(r"requests of executors +getRange 4, put 1\n", text)
+    assert re.search(r"slowest store +0/3 default 412 ms on 1 at host-1\n", text)
+    assert re.search(r"written in the epoch +40750 bytes, 2 frames, 2 segments\n", text)
+
+
+def test_the_history_shows_itself_as_a_table(cuts: CutFiles) -> None:
+    found = Checkpoint(cuts.location).history()
+    head = str(found).split("\n", maxsplit=1)[0].split()
+    assert head[:4] == ["epoch", "generation", "written", "duration_ms"]
+    assert "costs" not in head
+    assert "create 1, getRange 4, head 1, put 3" in str(found)
+    assert "<td>create 1, getRange 4, head 1, put 3</td>" in found._repr_html_()
+
+
+def test_the_history_is_json(cuts: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "history", str(cuts.location), "--json")
+    assert status == cli.OK
+    told = json.loads(out)
+    assert [epoch["epoch"] for epoch in told] == [0, 1, 2, 3, 4, 5]
+    assert told[0]["requests"] is None
+    assert told[5]["requests"]["put"] == {"requests": 3, "retries": 1, "failures": 0}
+    assert told[5]["costs"]["executors"]["segment_bytes"] == 40_300
+    assert told[5]["slowest"][0]["host"] == "host-1"
+
+
+def test_a_day_costs_what_the_epochs_asked_for_at_their_pace(cuts: CutFiles) -> None:
+    """Epochs 1 to 3 took a second each, epoch 5 three; 0 and 4 are the first of their runs."""
+    s3, r2 = Checkpoint(cuts.location).cost_per_day()
+    epochs = 4 / 6 * 86_400
+    assert s3.epochs_per_day == pytest.approx(epochs)
+    # put 3 + create 1, and getRange 4 + head 1, each time.
+    assert (s3.class_a_per_day, s3.class_b_per_day) == pytest.approx((4 * epochs, 5 * epochs))
+    assert s3.free_per_day == 0
+    stored = sum(path.stat().st_size for path in cuts.root.glob("*/**/*") if path.is_file())
+    assert s3.stored_bytes == stored > 1000
+    assert s3.requests_usd == pytest.approx(epochs * (4 * 0.005 + 5 * 0.0004) / 1000)
+    assert r2.requests_usd == pytest.approx(epochs * (4 * 4.50 + 5 * 0.36) / 1e6)
+    assert s3.storage_usd == pytest.approx(stored / 1e9 * 0.023 / 30)
+    assert r2.storage_usd == pytest.approx(stored / 1e9 * 0.015 / 30)
+    assert s3.usd == s3.requests_usd + s3.storage_usd
+
+
+def test_prices_may_be_others(cuts: CutFiles) -> None:
+    mine = PriceList("mine", date(2030, 1, 1), 0.0, 1_000_000.0, 0.0)
+    (found,) = Checkpoint(cuts.location).cost_per_day([mine])
+    assert (found.store, found.as_of) == ("mine", date(2030, 1, 1))
+    assert found.usd == pytest.approx(found.class_b_per_day)
+
+
+def test_the_estimate_says_that_it_is_one(
+    cuts: CutFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Checkpoint(cuts.location).cost_per_day()
+    for text in (str(found), found._repr_html_()):
+        assert "This is an estimate" in text
+        assert "Class B: get, getRange, head. Free: delete, uploadAbort." in text
+    status, out, _ = run(capsys, "costs", str(cuts.location), "--json")
+    assert status == cli.OK
+    assert [one["store"] for one in json.loads(out)] == [prices.name for prices in PRICES]
+    assert json.loads(out)[0]["as_of"] == PRICES[0].as_of.isoformat()
+
+
+def test_without_two_cuts_of_one_run_there_is_no_estimate(files: CheckpointFiles) -> None:
+    cuts = CutFiles(files)
+    cuts.commit(([], 0))
+    cuts.commit(([], 0))
+    with pytest.raises(RequestError, match="no two cuts of one run that tell their costs") as found:
+        Checkpoint(files.location).cost_per_day()
+    assert found.value.error_id == "CLEANCUT_STATE_NOT_FOUND"
+
+
+def test_a_kind_that_nobody_knows_is_billed_as_the_dearest(cuts: CutFiles) -> None:
+    one, two = history(cuts)[1:3]
+    assert two.requests is not None
+    requests = type(two.requests)({"copy": RequestCount(10, 0, 0)})
+    found = daily_costs([one, replace(two, requests=requests)], 0, PRICES)
+    assert found is not None
+    assert (found[0].class_a_per_day, found[0].class_b_per_day) == (864_000, 0)
+
+
+def test_requests_are_billed_as_the_client_has_them() -> None:
+    source = ROOT / "jvm/src/main/scala/io/cleancut/objects/RequestKind.scala"
+    declared = re.findall(
+        r'extends RequestKind\("(\w+)", Billing\.(\w+)\)', source.read_text(encoding="utf-8")
+    )
+    words = {"ClassA": "A", "ClassB": "B", "Free": "free"}
+    assert {kind: words[billing] for kind, billing in declared} == CLASSES
+
+
+def test_a_side_that_did_nothing_is_told_as_such(files: CheckpointFiles) -> None:
+    cuts = CutFiles(files)
+    commit(cuts, 0, costs=costs(executors=share({}), slowest=[]))
+    cut = Checkpoint(files.location).cut()
+    assert re.search(r"requests of executors +nothing\n", str(cut))
