@@ -103,6 +103,8 @@ def _add_conf(commands: Any) -> None:
     conf.add_argument("--memory-bound", default=NOT_GIVEN, help="a size such as 2g, or auto")
     real_time = "for a session that may run queries in real-time mode"
     conf.add_argument("--real-time-mode", action="store_true", default=NOT_GIVEN, help=real_time)
+    cuts = "commit epochs by cuts, wherever a checkpoint lies"
+    conf.add_argument("--cuts", action="store_true", default=NOT_GIVEN, help=cuts)
     conf.set_defaults(run=_conf)
 
 
@@ -125,6 +127,7 @@ def _conf(parsed: argparse.Namespace) -> int:
         acquire_timeout=parsed.acquire_timeout,
         memory_bound=parsed.memory_bound,
         real_time_mode=parsed.real_time_mode,
+        cuts=parsed.cuts,
     )
     problems = settings.problems()
     if problems:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut import display
 from cleancut._costs import costs_of, store_times_of, usage_of
+from cleancut._s3 import SCHEMES
 from cleancut.checkpoint import Checkpoint
 from cleancut.costs import EpochInfo, RequestsByKind, StoreTimes, Usage, epoch_info
 from cleancut.cuts import moment
@@ -104,7 +105,7 @@ class CoordinatorStatus:
 
 
 class Coordinator:
-    """What commits the epochs of one query whose checkpoint location is on `s3://`."""
+    """What commits the epochs of one query by cuts."""
 
     def __init__(self, jvm: Any, location: str, access: Mapping[str, str | None]) -> None:
         self._jvm = jvm
@@ -240,10 +241,11 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
     """The coordinator of a query that was started in this session.
 
     Args:
-        query: as `writeStream.start()` returned it, with its checkpoint location on `s3://`.
+        query: as `writeStream.start()` returned it, with its checkpoint location on `s3://`, or
+            elsewhere with cuts.
 
     Raises:
-        RequestError: CLEANCUT_COORDINATOR_MISSING for any other checkpoint location.
+        RequestError: CLEANCUT_COORDINATOR_MISSING for a query without cuts.
     """
     from pyspark import SparkContext
 
@@ -252,11 +254,10 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
         raise error_of("CLEANCUT_COORDINATOR_MISSING", location="of a session that was stopped")
     execution = query._jsq.streamingQuery()
     conf = execution.sparkSession().conf()
-    found = Coordinator(
-        context._jvm,
-        str(execution.resolvedCheckpointRoot()),
-        {name: _set_value(conf, f"{PREFIX}{name}") for name in ("endpoint", "region")},
-    )
+    location = str(execution.resolvedCheckpointRoot())
+    ways = ("endpoint", "region") if location.startswith(SCHEMES) else ()
+    access = {name: _set_value(conf, f"{PREFIX}{name}") for name in ways}
+    found = Coordinator(context._jvm, location, access)
     found.status()
     return found
 

@@ -40,6 +40,7 @@ def configure(
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN,
     memory_bound: str | NotGiven = NOT_GIVEN,
     real_time_mode: bool | NotGiven = NOT_GIVEN,
+    cuts: bool | str | NotGiven = NOT_GIVEN,
     dialect: str | NotGiven = NOT_GIVEN,
     endpoint: str | NotGiven = NOT_GIVEN,
     path_style: bool | str | NotGiven = NOT_GIVEN,
@@ -67,6 +68,10 @@ def configure(
             Cleancut by a key of its own, for all its queries, because Spark lets a session that
             names a provider run none of them; what the configuration says, else False, unless
             given.
+        cuts: whether cuts commit the epochs of queries whose checkpoint location is on a file
+            system of Hadoop. True begins with them in any checkpoint, and there is no way back;
+            False refuses a checkpoint that has cuts. "auto", which goes on with cuts where there
+            are some, unless given. On `s3://` it is always so.
         dialect: whose rules an S3-compatible store follows: "aws", "r2" or "generic". "auto",
             which goes by the endpoint, unless given.
         endpoint: the URL of that store. "auto", which is that of the environment or AWS, unless
@@ -88,17 +93,9 @@ def configure(
             CLEANCUT_SESSION_RUNNING, CLEANCUT_JAR_MISSING, or CLEANCUT_CONF_INVALID with every
             problem that the options and the configuration have.
     """
-    settings = Settings(
-        compression_level=compression_level,
-        acquire_timeout=acquire_timeout,
-        memory_bound=memory_bound,
-        real_time_mode=real_time_mode,
-        dialect=dialect,
-        endpoint=endpoint,
-        path_style=path_style,
-        region=region,
-        request_timeout=request_timeout,
-    )
+    # Each option of Settings has its name here, and nothing else is defined yet.
+    options = {name: value for name, value in locals().items() if name != "builder"}
+    settings = Settings(**options)
     for key, value in _confs(builder, settings).items():
         builder.config(key, value)
     return builder

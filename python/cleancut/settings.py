@@ -133,6 +133,13 @@ OPTIONS = (
         _is_level,
     ),
     Option(
+        "cuts",
+        f"{PREFIX}cuts",
+        "auto, true or false",
+        _switch_or_auto,
+        _is_switch_or_auto,
+    ),
+    Option(
         "dialect",
         f"{PREFIX}dialect",
         "auto, aws, r2 or generic",
@@ -192,6 +199,7 @@ class Settings:
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN
     memory_bound: str | NotGiven = NOT_GIVEN
     real_time_mode: bool | NotGiven = NOT_GIVEN
+    cuts: bool | str | NotGiven = NOT_GIVEN
     dialect: str | NotGiven = NOT_GIVEN
     endpoint: str | NotGiven = NOT_GIVEN
     path_style: bool | str | NotGiven = NOT_GIVEN

@@ -74,6 +74,12 @@ def test_conf_for_real_time_mode_names_no_provider(
     }
 
 
+def test_conf_for_cuts_names_their_key(capsys: pytest.CaptureFixture[str], jar: str) -> None:
+    _, out, _ = run(capsys, "conf", "--cuts", "--format", "json")
+    assert json.loads(out)["spark.sql.streaming.stateStore.cleancut.cuts"] == "true"
+    assert json.loads(out)[MANAGER] == "io.cleancut.CleancutCheckpointFileManager"
+
+
 def test_conf_refuses_wrong_options_all_at_once(
     capsys: pytest.CaptureFixture[str], jar: str
 ) -> None:

@@ -65,6 +65,18 @@ def test_options_become_keys() -> None:
     assert options(made)[f"{PREFIX}acquireTimeout"] == "10s"
 
 
+def test_cuts_are_a_key_beside_the_file_manager_that_is_always_set() -> None:
+    made = cleancut.configure(builder(), cuts=True)
+    assert options(made) == {
+        "spark.jars": JAR,
+        PROVIDER_KEY: PROVIDER,
+        **ALWAYS,
+        f"{PREFIX}cuts": "true",
+    }
+    text = refused(builder(), "CLEANCUT_CONF_INVALID", cuts="sometimes")
+    assert "cuts must be auto, true or false, not 'sometimes'" in text
+
+
 def test_real_time_mode_takes_the_place_of_the_provider() -> None:
     made = cleancut.configure(builder(), real_time_mode=True)
     assert options(made) == {

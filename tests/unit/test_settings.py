@@ -48,6 +48,8 @@ def test_what_is_not_given_is_not_set() -> None:
         ({"memory_bound": "auto"}, "auto"),
         ({"memory_bound": " 2 g "}, "2 g"),
         ({"memory_bound": "1024k"}, "1024k"),
+        ({"cuts": True}, "true"),
+        ({"cuts": "auto"}, "auto"),
         ({"dialect": "r2"}, "r2"),
         ({"endpoint": "http://127.0.0.1:9000/s3"}, "http://127.0.0.1:9000/s3"),
         ({"endpoint": "auto"}, "auto"),

@@ -40,7 +40,7 @@ class CleancutFileSystem extends FileSystem {
     super.initialize(name, conf)
     val bucket = BucketPath.parse(s"$getScheme://${Option(name.getAuthority).mkString}").bucket
     uri = URI.create(s"$getScheme://$bucket")
-    val store = SharedStores.ofBucket(bucket, FileManagers.settingsIn(conf))
+    val store = SharedStores.ofBucket(bucket, FileManagers.settingsIn(conf).objectStore)
     tree = new ObjectTree(getWorkingDirectory, store)
   }
 

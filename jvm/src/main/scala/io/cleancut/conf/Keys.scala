@@ -52,6 +52,19 @@ object Keys {
     since = "0.1.0"
   )
 
+  val Cuts: Key[Option[String]] = Key(
+    "cuts",
+    doc = "Whether cuts commit the epochs of a query whose checkpoint location is on a file " +
+      "system of Hadoop: tasks that commit at about the same time share a file, a second driver " +
+      "is fenced, and cuts can be listed and kept. It needs the file manager " +
+      "io.cleancut.CleancutCheckpointFileManager. auto goes on as the checkpoint is: with cuts " +
+      "if it has any. true begins with cuts, in a checkpoint that has none yet too; there is no " +
+      "way back. false refuses a checkpoint that has cuts. A location on s3:// always has them.",
+    default = None,
+    KeyType.wordOrAuto("switch", Seq("true", "false")),
+    since = "0.1.0"
+  )
+
   val Dialect: Key[Option[String]] = Key(
     "dialect",
     doc = "Which rules the S3-compatible store of an s3:// location follows. auto goes by the " +
@@ -107,6 +120,7 @@ object Keys {
   val all: Seq[Key[_]] = Seq(
     AcquireTimeout,
     CompressionLevel,
+    Cuts,
     Dialect,
     Endpoint,
     MemoryBound,

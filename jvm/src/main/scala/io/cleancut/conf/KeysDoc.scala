@@ -29,7 +29,7 @@ object KeysDoc {
           |
           |## Keys of Spark
           |
-          |A session keeps its state in Cleancut with the jar and these two, which
+          |A session keeps its state in Cleancut with the jar and these, which
           |`cleancut.configure` sets and `python -m cleancut conf` prints:
           |
           |- `spark.sql.streaming.stateStore.providerClass` =
@@ -39,6 +39,9 @@ object KeysDoc {
           |  others. Without it Spark refuses `transformWithState` on this provider, by
           |  `UNSUPPORTED_FEATURE.STORE_BACKEND_NOT_SUPPORTED_FOR_TWS`; all else runs. It is read
           |  when the session is made, and leaves alone what runs on another provider.
+          |- `spark.sql.streaming.checkpointFileManagerClass` =
+          |  `io.cleancut.CleancutCheckpointFileManager`. Without it there are no checkpoint
+          |  locations on `s3://`, and no cuts.
           |
           |## Keys of Cleancut
           |

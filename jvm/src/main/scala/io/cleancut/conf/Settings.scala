@@ -2,12 +2,18 @@ package io.cleancut.conf
 
 import io.cleancut.error.Errors
 
-/** The checked configuration of one state store provider; see [[Keys]] for what each value does. */
+/**
+ * The checked configuration of one state store provider; see [[Keys]] for what each value does.
+ *
+ * @param cuts
+ *   for checkpoint locations on a file system of Hadoop; None leaves it to the checkpoint
+ */
 final case class Settings(
     compressionLevel: Int,
     acquireTimeoutMs: Long,
     memoryBound: Long,
     realTimeMode: Boolean,
+    cuts: Option[Boolean],
     objectStore: ObjectStoreSettings
 ) {
 
@@ -40,6 +46,7 @@ object Settings {
     acquireTimeoutMs <- Keys.AcquireTimeout.read(confs)
     memoryBound <- Keys.MemoryBound.read(confs)
     realTimeMode <- Keys.RealTimeMode.read(confs)
+    cuts <- Keys.Cuts.read(confs)
     dialect <- Keys.Dialect.read(confs)
     endpoint <- Keys.Endpoint.read(confs)
     pathStyle <- Keys.PathStyle.read(confs)
@@ -50,6 +57,7 @@ object Settings {
     acquireTimeoutMs,
     memoryBound,
     realTimeMode,
+    cuts.map(_.toBoolean),
     ObjectStoreSettings(dialect, endpoint, pathStyle.map(_.toBoolean), region, requestTimeoutMs)
   )
 

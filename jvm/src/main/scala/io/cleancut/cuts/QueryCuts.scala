@@ -19,7 +19,7 @@ trait SparkLogs {
   /** The offset log's entry, verbatim. */
   def offsets(epoch: Long): String
 
-  /** The last epoch of the commit log that was written without a cut. */
+  /** The last epoch whose entry of the commit log is a file of its own. */
   def lastPlainCommit(): Option[Long]
 
   /** How many epochs can be gone back to. */
@@ -135,16 +135,23 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
    *
    * @param entry
    *   Spark's own entry for the commit log
+   * @param plan
+   *   the epoch's tasks, if they can be run here; asked for only where some have not run
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; nothing of the epoch counts then
    */
-  def commit(runId: String, epoch: Long, entry: String): Unit = {
+  def commit(
+      runId: String,
+      epoch: Long,
+      entry: String,
+      plan: => Option[EpochPlan] = None
+  ): Unit = {
     val start = clock.monotonicNs()
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
     // A sink may return without having sealed.
     flush(run, epoch)
-    val stores = collected(run, epoch, entry)
+    val stores = collected(run, epoch, entry, plan)
     val collectedNs = clock.monotonicNs()
     if (!synchronized(run.isSealed(epoch))) checkOwner(run, epoch)
     val ownedNs = clock.monotonicNs()
@@ -209,9 +216,14 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   /**
    * What the epoch's tasks have reported. Their frames were durable before they were done, and they
    * were done before the sink was. So what lacks here was made by an earlier run of the epoch,
-   * which the sink has seen, or will never be.
+   * which the sink has seen; or, if nothing is left of that, it can only be made again.
    */
-  private def collected(run: Run, epoch: Long, entry: String): Seq[StoreCut] = {
+  private def collected(
+      run: Run,
+      epoch: Long,
+      entry: String,
+      plan: => Option[EpochPlan]
+  ): Seq[StoreCut] = {
     val counted = CommitEntry.countedIds(entry)
     def look() = synchronized(run.ledger.close(epoch, counted))
     val reported = look()
@@ -219,13 +231,33 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     val isSure = reported.isRight && synchronized(run.ledger.lastCut).isDefined
     val found =
       if (isSure || counted.isDefined) reported
-      else
-        (reported, earlierRuns(run, epoch)) match {
-          case (Right(own), Right(earlier)) if own.size < earlier.size => Right(earlier)
-          case (Left(_), earlier @ Right(_))                           => earlier
-          case _                                                       => reported
+      else {
+        val known = plan
+        chosen(reported, earlierRuns(run, epoch), known).toRight(Set.empty).orElse {
+          known.foreach { tasks =>
+            logger.info(s"Runs epoch $epoch of ${archive.location}, as its sink has skipped it")
+            tasks.run()
+          }
+          look()
         }
+      }
     found.getOrElse(waited(epoch, () => look()))
+  }
+
+  /** Of this run and an earlier one, that which has all of the epoch. */
+  private def chosen(
+      reported: Either[Set[StoreId], Seq[StoreCut]],
+      earlier: Either[Set[StoreId], Seq[StoreCut]],
+      plan: Option[EpochPlan]
+  ): Option[Seq[StoreCut]] = {
+    def whole(found: Either[Set[StoreId], Seq[StoreCut]]) =
+      found.toOption.filter(stores => plan.forall(_.isWhole(stores)))
+    // Nothing at all is no evidence where this run has seen a task.
+    val before = whole(earlier).filter(stores => stores.nonEmpty || reported.isRight)
+    (whole(reported), before) match {
+      case (Some(own), Some(other)) if own.size < other.size => before
+      case (own, _)                                          => own.orElse(before)
+    }
   }
 
   private def waited(
@@ -300,9 +332,13 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     val begun = usage()
     val queryId = logs.queryId()
     val generation = archive.own(queryId, runId, host)
+    // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
+    val plain = logs.lastPlainCommit()
     val cut = archive.epochs().lastOption.flatMap(archive.read)
     if (cut.isEmpty) archive.mark(queryId)
-    val committed = (cut.map(_.epoch) ++ logs.lastPlainCommit()).maxOption.getOrElse(-1L)
+    for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
+      throw Errors.cutsOvertaken(archive.location, last, done.epoch)
+    val committed = (cut.map(_.epoch) ++ plain).maxOption.getOrElse(-1L)
     logger.info(
       s"Run $runId owns ${archive.location} as generation $generation, behind epoch $committed"
     )

@@ -170,6 +170,32 @@ object Errors {
   def cutDamaged(path: String, detail: String): CleancutException =
     make("CLEANCUT_CUT_DAMAGED")("path" -> path, "detail" -> detail)
 
+  /**
+   * @param reason
+   *   why there have to be cuts
+   * @param finding
+   *   why there would be none
+   */
+  def cutsRequired(location: String, reason: String, finding: String): CleancutException =
+    make("CLEANCUT_CUTS_REQUIRED")(
+      "location" -> location,
+      "reason" -> reason,
+      "finding" -> finding
+    )
+
+  /**
+   * @param committed
+   *   the last epoch of Spark's commit log
+   * @param epoch
+   *   the last that has a cut
+   */
+  def cutsOvertaken(location: String, committed: Long, epoch: Long): CleancutException =
+    make("CLEANCUT_CUTS_OVERTAKEN")(
+      "location" -> location,
+      "committed" -> committed,
+      "epoch" -> epoch
+    )
+
   /** @param owner as its note says */
   def fenced(location: String, epoch: Long, owner: String): CleancutException =
     make("CLEANCUT_FENCED")("location" -> location, "epoch" -> epoch, "owner" -> owner)

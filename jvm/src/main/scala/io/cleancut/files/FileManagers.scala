@@ -4,13 +4,9 @@ import scala.jdk.CollectionConverters._
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{Path, UnsupportedFileSystemException}
+import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.execution.streaming.checkpointing.{
-  CheckpointFileManager,
-  FileContextBasedCheckpointFileManager,
-  FileSystemBasedCheckpointFileManager
-}
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.SparkGate
 
 import io.cleancut.Clock
@@ -28,14 +24,14 @@ private[cleancut] object FileManagers {
    *   CLEANCUT_CONF_INVALID, CLEANCUT_OBJECT_LOCATION_INVALID
    */
   def open(path: Path, hadoopConf: Configuration): CheckpointFileManager =
-    if (path.toUri.getScheme == BucketPath.Scheme) ofBucket(path, hadoopConf)
-    else sparks(path, hadoopConf)
+    if (SharedStores.isInBucket(path)) ofBucket(path, hadoopConf)
+    else FileCheckpoint.open(path, hadoopConf)
 
   /** A checkpoint location, one of the logs in it, or anything else that Spark keeps there. */
   private def ofBucket(path: Path, hadoopConf: Configuration): CheckpointFileManager = {
-    val settings = settingsIn(hadoopConf)
+    val settings = settingsIn(hadoopConf).objectStore
     val store = SharedStores.around(BucketPath.parse(path.toString), settings)
-    def keep = hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep)
+    def keep = epochsToKeep(hadoopConf)
     path.getName match {
       case CheckpointLogs.Offsets =>
         val location = path.getParent.toString
@@ -66,28 +62,23 @@ private[cleancut] object FileManagers {
   ): (CutArchive, CheckpointLogs) = {
     val path = BucketPath.parse(checkpoint.toString)
     val below = new RootedStore(SharedStores.ofCheckpoint(path, settings), path.prefix)
-    val root = SharedStores.rootOf(checkpoint, settings).get
+    val root = SharedStores.rootInBucket(checkpoint, settings).get
     (new CutArchive(root, Clock.System), new CheckpointLogs(checkpoint.toString, below, keep))
   }
 
   /** @throws io.cleancut.error.CleancutException CLEANCUT_CONF_INVALID */
-  def settingsIn(hadoopConf: Configuration): ObjectStoreSettings = {
+  def settingsIn(hadoopConf: Configuration): Settings = {
     val ours = hadoopConf.getPropsWithPrefix(Keys.Prefix).asScala.toMap
-    Settings.from(ours.map { case (name, value) => (Keys.Prefix + name) -> value }).objectStore
+    Settings.from(ours.map { case (name, value) => (Keys.Prefix + name) -> value })
   }
+
+  def epochsToKeep(hadoopConf: Configuration): Int =
+    hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep)
 
   private def prepare(path: Path, settings: ObjectStoreSettings): Unit =
     Using.resource(ObjectStores.open(path.toString, settings, new Configuration, Clock.System)) {
       store =>
         new WriteProbe(store, Clock.System).run()
         new Sweep(store, Clock.System).run()
-    }
-
-  /** What Spark takes by itself, in the order in which it tries. */
-  private def sparks(path: Path, hadoopConf: Configuration): CheckpointFileManager =
-    try new FileContextBasedCheckpointFileManager(path, hadoopConf)
-    catch {
-      case _: UnsupportedFileSystemException =>
-        new FileSystemBasedCheckpointFileManager(path, hadoopConf)
     }
 }

@@ -10,23 +10,27 @@ import org.apache.hadoop.fs.Path
 import io.cleancut.Clock
 import io.cleancut.conf.ObjectStoreSettings
 import io.cleancut.format.StoreLayout
-import io.cleancut.objects.{BucketPath, ObjectStore, ObjectStores, RootedStore}
+import io.cleancut.objects.{BucketPath, HadoopStore, ObjectStore, ObjectStores, RootedStore}
 
 /**
- * The stores of this JVM, one for each bucket and way to reach it. Spark makes a file manager for
- * every log and every state store, and closes none of them; connections are worth more than that.
+ * The stores of this JVM, one for each bucket and way to reach it or directory. Spark makes a file
+ * manager for every log and every state store, and closes none of them; connections are worth more
+ * than that.
  */
 object SharedStores {
   final private case class Way(bucket: String, settings: ObjectStoreSettings)
 
-  private val open = new ConcurrentHashMap[Way, ObjectStore]
+  private val buckets = new ConcurrentHashMap[Way, ObjectStore]
+
+  // Whatever the rest of the configuration is: Hadoop keeps its own file systems like that too.
+  private val directories = new ConcurrentHashMap[Path, ObjectStore]
 
   // By the way and the prefix of a checkpoint: the same stores, each with counts of its own.
   private val checkpoints = new ConcurrentHashMap[(Way, String), ObjectStore]
 
   /** The store of all objects in a bucket. Nobody closes it. */
   def ofBucket(bucket: String, settings: ObjectStoreSettings): ObjectStore =
-    open.computeIfAbsent(
+    buckets.computeIfAbsent(
       Way(bucket, settings),
       way =>
         ObjectStores.open(
@@ -55,12 +59,22 @@ object SharedStores {
       .fold(ofBucket(path.bucket, settings)) { case (_, store) => store }
   }
 
+  def isInBucket(path: Path): Boolean = path.toUri.getScheme == BucketPath.Scheme
+
   /** What lies below a query's own directory, where its checkpoint location is in a bucket. */
-  def rootOf(checkpoint: Path, settings: ObjectStoreSettings): Option[ObjectStore] =
-    if (checkpoint.toUri.getScheme != BucketPath.Scheme) None
+  def rootInBucket(checkpoint: Path, settings: ObjectStoreSettings): Option[ObjectStore] =
+    if (!isInBucket(checkpoint)) None
     else {
       val path = BucketPath.parse(checkpoint.toString)
       val prefix = s"${path.prefix}${StoreLayout.RootName}/"
       Some(new RootedStore(ofCheckpoint(path, settings), prefix))
     }
+
+  /** What lies below a directory of a Hadoop file system, given with its scheme. */
+  def onFiles(directory: Path, hadoopConf: Configuration): ObjectStore =
+    directories.computeIfAbsent(directory, HadoopStore.open(_, hadoopConf, Clock.System))
+
+  /** What lies below a query's own directory there. */
+  def rootOnFiles(checkpoint: Path, hadoopConf: Configuration): ObjectStore =
+    onFiles(new Path(checkpoint, StoreLayout.RootName), hadoopConf)
 }

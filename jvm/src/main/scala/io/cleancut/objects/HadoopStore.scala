@@ -52,6 +52,10 @@ final class HadoopStore private (
       catch {
         // The answer was lost, not the rename: nobody else takes the pending file away.
         case _: IOException if !files.exists(pending) && files.exists(path(key)) => true
+        // Some refuse to rename onto a file by an error that says no more than that.
+        case _: IOException if files.exists(pending) && files.exists(path(key)) =>
+          deletePending(pending)
+          false
       }
     if (isCreated) CreateResult.Created else CreateResult.Exists(writer = None)
   }
@@ -74,9 +78,26 @@ final class HadoopStore private (
     ()
   }
 
-  private def publish[A](key: ObjectKey, pending: Path)(step: (Path, Path) => A): A = {
-    files.mkdirs(path(key).getParent)
-    step(pending, path(key))
+  @annotation.tailrec
+  private def publish[A](key: ObjectKey, pending: Path, attempt: Int = 1)(
+      step: (Path, Path) => A
+  ): A = {
+    val parent = path(key).getParent
+    val done =
+      try {
+        files.mkdirs(parent)
+        Some(step(pending, path(key)))
+      } catch {
+        // Whoever deletes the last file of a directory takes it away, perhaps just now.
+        case _: IOException
+            if attempt < HadoopStore.Attempts && files.exists(pending) &&
+              !files.exists(path(key)) =>
+          None
+      }
+    done match {
+      case Some(result) => result
+      case None         => publish(key, pending, attempt + 1)(step)
+    }
   }
 
   override def get(key: ObjectKey): Option[Array[Byte]] =
@@ -158,13 +179,20 @@ final class HadoopStore private (
     }
   }
 
-  override def delete(keys: Seq[ObjectKey]): Unit =
+  /** Takes away directories that are empty then: a listing would look into each of them. */
+  override def delete(keys: Seq[ObjectKey]): Unit = {
     keys.foreach { key =>
       request(RequestKind.Delete, key.name) {
         files.delete(path(key), false)
         ()
       }
     }
+    keys.map(path(_).getParent).distinct.foreach(removeEmpty)
+  }
+
+  @annotation.tailrec
+  private def removeEmpty(directory: Path): Unit =
+    if (directory != root && publication.removeIfEmpty(directory)) removeEmpty(directory.getParent)
 
   override def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload = {
     val sizes = PartSizes.of(partBytes)
@@ -220,6 +248,9 @@ final class HadoopStore private (
 
 object HadoopStore {
   private val PendingName = ".cleancut-pending"
+
+  /** At making a directory and a file in it, while others take the directory away. */
+  private val Attempts = 5
 
   /**
    * Schemes whose rename copies and deletes, with a look before it: two drivers could both win. Our

@@ -1,5 +1,6 @@
 package io.cleancut.objects
 
+import java.io.IOException
 import java.nio.file.{Files, StandardCopyOption, FileAlreadyExistsException => NioExists}
 
 import org.apache.hadoop.conf.Configuration
@@ -18,6 +19,12 @@ private[objects] trait Publication {
 
   /** Gives the name to the pending file, whatever had it. */
   def replaceFrom(pending: Path, target: Path): Unit
+
+  /**
+   * Removes a directory that is empty and leaves any other, also one that a file gets meanwhile.
+   * Whether it is gone.
+   */
+  def removeIfEmpty(directory: Path): Boolean
 }
 
 private[objects] object Publication {
@@ -28,7 +35,7 @@ private[objects] object Publication {
    */
   def of(files: FileSystem, conf: Configuration): Publication = files match {
     case local: RawLocalFileSystem => new LinkPublication(local)
-    case _ => new RenamePublication(FileContext.getFileContext(files.getUri, conf))
+    case _ => new RenamePublication(FileContext.getFileContext(files.getUri, conf), files)
   }
 }
 
@@ -54,6 +61,11 @@ final private class LinkPublication(files: RawLocalFileSystem) extends Publicati
     ()
   }
 
+  /** Hadoop's own looks first and deletes then, with what has appeared in between. */
+  override def removeIfEmpty(directory: Path): Boolean =
+    try Files.deleteIfExists(nio(directory))
+    catch { case _: IOException => false }
+
   private def nio(path: Path) = files.pathToFile(path).toPath
 }
 
@@ -61,7 +73,7 @@ final private class LinkPublication(files: RawLocalFileSystem) extends Publicati
  * On HDFS and whatever renames as it does: the name node refuses or replaces in one step. If the
  * answer is lost, Hadoop's client repeats the call and the name node recognises it.
  */
-final private class RenamePublication(context: FileContext) extends Publication {
+final private class RenamePublication(context: FileContext, files: FileSystem) extends Publication {
 
   override def createFrom(pending: Path, target: Path): Boolean =
     try {
@@ -75,4 +87,8 @@ final private class RenamePublication(context: FileContext) extends Publication 
 
   override def replaceFrom(pending: Path, target: Path): Unit =
     context.rename(pending, target, Options.Rename.OVERWRITE)
+
+  override def removeIfEmpty(directory: Path): Boolean =
+    try files.delete(directory, false)
+    catch { case _: IOException => false }
 }

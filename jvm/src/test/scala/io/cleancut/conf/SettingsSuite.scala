@@ -15,7 +15,8 @@ class SettingsSuite extends AnyFunSuite {
 
   test("no configuration at all gives the defaults") {
     val objects = ObjectStoreSettings(None, None, None, None, 120000L)
-    assert(Settings.Default == Settings(-2, 120000L, KeyType.Auto, realTimeMode = false, objects))
+    val expected = Settings(-2, 120000L, KeyType.Auto, realTimeMode = false, cuts = None, objects)
+    assert(Settings.Default == expected)
   }
 
   test("values are read with their units") {

@@ -23,6 +23,8 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.sealMisplaced(7),
     Errors.coordinatorUnreachable("s3://b/q", "operator=0 7", "the run has been followed"),
     Errors.cutDamaged("s3://b/q/cleancut/cuts/7.cut", "its checksum is wrong"),
+    Errors.cutsOvertaken("file:/ckpt", 9L, 7L),
+    Errors.cutsRequired("file:/ckpt", "it has the cut of epoch 7", "the key is false"),
     Errors.epochIncomplete("s3://b/q", 7L, "operator=0 partition=3 store=default"),
     Errors.fenced("s3://b/q", 7L, "generation 4"),
     Errors.objectLocationInvalid("s3:///q", "it names no bucket"),

@@ -28,10 +28,10 @@ class SharedStoresSuite extends AnyFunSuite {
   }
 
   test("a query's own directory is counted with its checkpoint") {
-    val root = SharedStores.rootOf(new Path("s3://shared/mine"), settings).get
+    val root = SharedStores.rootInBucket(new Path("s3://shared/mine"), settings).get
     assert(root.location == "s3://shared/mine/cleancut")
     assert((root.counted ne root) && root.counted.location == root.location)
     assert(around("s3://shared/mine/offsets") ne SharedStores.ofBucket("shared", settings))
-    assert(SharedStores.rootOf(new Path("file:/mine"), settings).isEmpty)
+    assert(SharedStores.rootInBucket(new Path("file:/mine"), settings).isEmpty)
   }
 }

@@ -2,43 +2,30 @@ package io.cleancut.objects
 
 import java.nio.file.{Files, Path => NioPath}
 
-import scala.jdk.CollectionConverters._
-import scala.util.Using
-
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileSystem, Path}
 
 import io.cleancut.Clock
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.TestDirectory
 
 /** The Hadoop implementation on a local disk. */
-class HadoopStoreSuite extends ObjectStoreContract {
+class HadoopStoreSuite extends HadoopContract {
   private val conf = new Configuration
   private var directory: NioPath = _
 
-  override protected def keepsTokens: Boolean = false
+  override protected def files: FileSystem = FileSystem.getLocal(conf)
+
+  override protected def root: Path = new Path(directory.toUri)
 
   override protected def openEmpty(): ObjectStore = {
     directory = Files.createTempDirectory("objects")
-    HadoopStore.open(new Path(directory.toUri), conf, Clock.System)
+    HadoopStore.open(root, conf, Clock.System)
   }
 
   override protected def afterEach(): Unit = {
     super.afterEach()
     TestDirectory.delete(directory)
-  }
-
-  private def leftPending: Seq[NioPath] = {
-    val place = directory.resolve(".cleancut-pending")
-    if (Files.exists(place)) Using.resource(Files.list(place))(_.iterator.asScala.toSeq) else Nil
-  }
-
-  test("nothing stays pending, whoever wins") {
-    val key = ObjectKey("a")
-    for (_ <- 1 to 3) store.create(key, bytes("one"), WriterToken.fresh(Clock.System))
-    store.put(key, bytes("two"))
-    assert(leftPending == Nil)
   }
 
   test("what a crash before the publication has left is neither listed nor in the way") {

@@ -4,14 +4,14 @@ import java.nio.file.{Files, Path => NioPath}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.hadoop.hdfs.MiniDFSCluster
 
 import io.cleancut.Clock
 import io.cleancut.testkit.TestDirectory
 
 /** The Hadoop implementation on HDFS, whose name node decides who gets a name. */
-class HdfsStoreSuite extends ObjectStoreContract {
+class HdfsStoreSuite extends HadoopContract {
   private val conf = new Configuration
   private val opened = new AtomicInteger
   private var directory: NioPath = _
@@ -28,18 +28,13 @@ class HdfsStoreSuite extends ObjectStoreContract {
     TestDirectory.delete(directory)
   }
 
-  override protected def keepsTokens: Boolean = false
+  override protected def files: FileSystem = cluster.getFileSystem
 
-  private def root(run: Int) = new Path(cluster.getFileSystem.getUri.toString, s"/run-$run/q")
+  override protected def root: Path =
+    new Path(cluster.getFileSystem.getUri.toString, s"/run-${opened.get}/q")
 
-  override protected def openEmpty(): ObjectStore =
-    HadoopStore.open(root(opened.incrementAndGet()), conf, Clock.System)
-
-  test("nothing stays pending, whoever wins") {
-    val key = ObjectKey("a")
-    for (_ <- 1 to 3) store.create(key, bytes("one"), WriterToken.fresh(Clock.System))
-    store.put(key, bytes("two"))
-    val pending = new Path(root(opened.get), ".cleancut-pending")
-    assert(cluster.getFileSystem.listStatus(pending).isEmpty)
+  override protected def openEmpty(): ObjectStore = {
+    opened.incrementAndGet()
+    HadoopStore.open(root, conf, Clock.System)
   }
 }

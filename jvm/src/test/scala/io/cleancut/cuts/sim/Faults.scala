@@ -29,6 +29,8 @@ object Fault {
   case object SkippedSink extends Fault("sink skipped the epoch")
   case object PartialAction extends Fault("action on some partitions")
   case object Seal extends Fault("epoch sealed")
+  case object PlanRun extends Fault("epoch run by the gate")
+  case object RolledForward extends Fault("entry written behind its cut by the next run")
 
   val all: Seq[Fault] = Seq(
     Throttled,
@@ -52,7 +54,9 @@ object Fault {
     SecondAction,
     SkippedSink,
     PartialAction,
-    Seal
+    Seal,
+    PlanRun,
+    RolledForward
   )
 }
 

@@ -17,6 +17,7 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
  *     before it.
  *   - The frames of a task in a cut come from one attempt, all of them from one run; where Spark
  *     named the versions that it counted, from those.
+ *   - An entry of Spark's commit log is that of a cut, which was there before.
  *   - Cuts appear one behind the other. No run commits what another has committed, nor behind a
  *     later generation.
  *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
@@ -93,6 +94,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
     name match {
       case SavepointName(savepoint) => savepoints(savepoint) = Cut.parse(savepoint, body)
       case OffsetsName(epoch)       => ends(epoch.toLong) = endIn(body)
+      case CommitsName(epoch)       => entered(epoch.toLong, new String(body, UTF_8))
       case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
         val parsed = Cut.parse(cut, body)
         // A cut beyond retention may appear again: a write that was held up for that long finds
@@ -150,6 +152,16 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
   }
 
   private def oldestKept = last - plan.keep
+
+  /** Spark's entry of an epoch appears as a file. */
+  private def entered(epoch: Long, entry: String): Unit =
+    // One that was held up until its cut is beyond retention is no harm.
+    if (epoch >= plan.levelZeroEpochs && epoch >= oldestKept) {
+      if (!plan.isOnFiles) violated(s"an entry of epoch $epoch appears beside its cut")
+      if (!cuts.get(epoch).exists(_.commit == entry)) {
+        violated(s"an entry of epoch $epoch appears that its cut does not have: $entry")
+      }
+    }
 
   private def appeared(cut: Cut): Unit = {
     if (cut.epoch != last + 1) violated(s"the cut of epoch ${cut.epoch} follows that of $last")
@@ -228,6 +240,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
 
 private object Invariants {
   private val OffsetsName = s"${Names.Checkpoint}offsets/(\\d+)".r
+  private val CommitsName = s"${Names.Checkpoint}commits/(\\d+)".r
   private val CutName = s"${Names.Root}cuts/(.*)".r
   private val SavepointName = s"${Names.Root}savepoints/(.*)[.]cut".r
   private val SegmentName = s"${Names.Root}(segments/.*)".r

@@ -66,6 +66,16 @@ final class SimPlan(random: Random) {
 
   val stores: Seq[StoreId] = stages.flatten.flatMap(_.stores)
 
+  /**
+   * Whether it is on a file system, where Spark's commit log is files of its own behind the cuts.
+   */
+  val isOnFiles: Boolean = random.nextBoolean()
+
+  /**
+   * Whether a driver without cuts died behind the sink, in the epoch that is the first with them.
+   */
+  val isSeenBefore: Boolean = random.nextInt(4) == 0
+
   def rowsOf(partition: Int, from: Int, until: Int): Vector[Int] =
     (from until until).filter(_ % partitions == partition).toVector
 }

@@ -10,8 +10,9 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import io.cleancut.StoreId
+import io.cleancut.cuts.{CutArchive, EpochPlan}
 import io.cleancut.error.CleancutException
-import io.cleancut.files.{CommitsView, Gate, ObjectFileManager}
+import io.cleancut.files.{CommitEntries, CommitsView, Gate, GatedCommits, ObjectFileManager}
 
 /**
  * One run of the query, as Spark's stream execution does it: the offsets are written, the sink runs
@@ -27,11 +28,11 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private val gate = new Gate {
     override def enter(): Unit = ()
     override def commit(epoch: Long, entry: String): Unit =
-      process.call(runId, "commit")(_.commit(runId, epoch, entry))
+      process.call(runId, "commit")(_.commit(runId, epoch, entry, tasks))
   }
   private val offsets = files("offsets")
-  private val commits =
-    new CommitsView(Names.log("commits"), files("commits"), process.archive, gate)
+  private val commits = SimQuery.commits(plan, files("commits"), process.archive, gate)
+  private var work: EpochWork = _
   private var ids = Map.empty[StoreId, String]
 
   var failure = Option.empty[Throwable]
@@ -57,6 +58,14 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   /** The epoch to begin with, as Spark derives it from its logs. */
   private def start(): Long = {
+    if (plan.isOnFiles) {
+      new CommitEntries(Names.log("commits"), files("commits"))
+        .rollForward(process.archive)
+        .foreach { epoch =>
+          faults.count(Fault.RolledForward)
+          invariants.happened(s"$runId rolls forward to epoch $epoch")
+        }
+    }
     val planned = latest(offsets, "offsets")
     val committed = latest(commits, "commits")
     committed.foreach { epoch =>
@@ -73,7 +82,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   private def runEpoch(epoch: Long): Unit = {
     val rows = (endOf(epoch - 1), planned(epoch))
-    val work = EpochWork(runId, epoch, rows, if (plan.isFormat2) Some(ids) else None)
+    work = EpochWork(runId, epoch, rows, if (plan.isFormat2) Some(ids) else None)
     val job = new SimJob(world, process, work)
     runSink(job, work)
     if (faults.strikes(Fault.StoppedBeforeCommit, PerEpoch)) throw new Unreachable("stopped")
@@ -126,17 +135,36 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     if (epoch < 0) 0
     else read(offsets, Names.entry("offsets", epoch)).linesIterator.toSeq.last.toInt
 
-  private def commit(epoch: Long, entry: String): Unit =
+  private def commit(epoch: Long, entry: String): Unit = {
+    val path = Names.entry("commits", epoch)
+    // As a file it may be another driver's, of which Spark stops; a view leaves that to the cut.
+    val isThere = commits.exists(path)
+    if (isThere && plan.isOnFiles) throw new FileAlreadyExistsException(path.toString)
     try {
-      val path = Names.entry("commits", epoch)
-      if (commits.exists(path)) throw new FileAlreadyExistsException(path.toString)
+      if (isThere) throw new FileAlreadyExistsException(path.toString)
       write(commits, path, entry)
       invariants.committed(runId, epoch)
     } catch {
-      case NonFatal(e) if !isOneOf(e, Fenced, Unavailable) =>
+      case NonFatal(e) if e.isInstanceOf[FileAlreadyExistsException] || !isExpected(e) =>
         invariants.violated(s"$runId could not commit epoch $epoch: ${trace(e)}")
         throw e
     }
+  }
+
+  /** With them the gate would make again what a sink has let be lost. */
+  private def tasks: Option[EpochPlan] =
+    Option.unless(world.defect == Defect.NeverSealed)(new Tasks(work))
+
+  /** What the gate runs itself. */
+  private class Tasks(work: EpochWork) extends EpochPlan {
+    override def stores: Set[StoreId] = plan.stores.toSet
+
+    override def run(): Unit = {
+      faults.count(Fault.PlanRun)
+      invariants.happened(s"the gate runs epoch ${work.epoch} of ${work.runId}")
+      new SimJob(world, process, work).runAll()
+    }
+  }
 
   private def files(log: String) =
     new ObjectFileManager(Names.log(log), process.store, () => (), world.clock)
@@ -149,6 +177,18 @@ private object SimQuery {
   private val PerEpoch = 3.0
   private val Fenced = "CLEANCUT_FENCED"
   private val Unavailable = "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
+
+  /** The commit log of a store of this kind. */
+  def commits(
+      plan: SimPlan,
+      files: CheckpointFileManager,
+      archive: CutArchive,
+      gate: Gate
+  ): CheckpointFileManager = {
+    val directory = Names.log("commits")
+    if (plan.isOnFiles) new GatedCommits(directory, files, gate)
+    else new CommitsView(directory, files, archive, gate)
+  }
 
   private def latest(files: CheckpointFileManager, log: String): Option[Long] =
     files.list(Names.log(log)).flatMap(_.getPath.getName.toLongOption).maxOption

@@ -46,11 +46,20 @@ final class World(val seed: Long, val defect: Defect) {
   )
 
   /** Entries of Spark's logs from before the first cut. */
-  def writeLevelZero(): Unit = (0L until plan.levelZeroEpochs).foreach { epoch =>
-    def put(log: String, body: String): Unit =
+  def writeLevelZero(): Unit = {
+    def put(log: String, epoch: Long, body: String): Unit =
       bucket.put(s"${Names.Checkpoint}$log/$epoch", body.getBytes, None, clock.wallMs())
-    put("offsets", s"v1\n${(epoch + 1) * 2}")
-    put("commits", CommitIds.entry(Nil))
+    def end(epoch: Long) = (epoch.toInt + 1) * 2
+    (0L until plan.levelZeroEpochs).foreach { epoch =>
+      put("offsets", epoch, s"v1\n${end(epoch)}")
+      put("commits", epoch, CommitIds.entry(Nil))
+    }
+    if (plan.isSeenBefore) {
+      val first = plan.levelZeroEpochs
+      put("offsets", first, s"v1\n${end(first)}")
+      sink.write(first, (end(first - 1), end(first)))
+    }
+    ()
   }
 }
 

@@ -6,14 +6,16 @@ import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionExce
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
+import io.cleancut.conf.Keys
 import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger}
 import io.cleancut.error.Errors
-import io.cleancut.files.RangeInput
+import io.cleancut.files.{RangeInput, SharedStores}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, ObjectStore}
 import io.cleancut.protocol.StoreListing
@@ -58,6 +60,10 @@ final private[cleancut] class GroupedFiles(
           task.addTaskFailureListener((_, _) => CutsClient.tell(Failed(checkpoint, runId, attempt)))
         }
         Opened(id.orElse(accepted), needsBase)
+      // The driver would commit without a cut, and would not even know that there are some.
+      case NoQuery if !SharedStores.isInBucket(new Path(checkpoint)) =>
+        val reason = s"it has cuts, or ${Keys.Cuts.name} is true"
+        throw Errors.cutsRequired(checkpoint, reason, "Spark's commit log is not kept by Cleancut")
       case other => throw unreachable(s"$store $version", other)
     }
   }
@@ -117,7 +123,8 @@ final private[cleancut] class GroupedFiles(
   /** The driver sweeps the segments. */
   override def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean = true
 
-  override def markRoot(): Unit = ()
+  /** The driver marks the root. */
+  override def markRoot(): Unit = before.makeSparkDirectory()
 
   override def checkRoot(): Unit = ()
 

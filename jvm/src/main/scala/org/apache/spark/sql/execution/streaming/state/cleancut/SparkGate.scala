@@ -22,8 +22,9 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
     SparkGate.serve(location, archive, logs)
     val cuts = DriverCuts.of(location)
     (cuts, run) match {
-      case (Some(coordinator), Some(runId)) => coordinator.commit(runId, epoch, entry)
-      case _                                =>
+      case (Some(coordinator), Some(runId)) =>
+        coordinator.commit(runId, epoch, entry, SparkEpochPlan.of(runId, epoch))
+      case _ =>
         throw Errors.coordinatorUnreachable(location, s"epoch $epoch", "this is no query's driver")
     }
   }

@@ -1,23 +1,27 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
 import java.nio.ByteOrder
-import java.nio.file.{Path, Paths}
+import java.nio.file.{Path => LocalPath, Paths}
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.Utils
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.Settings
+import io.cleancut.cuts.CutsInUse
 import io.cleancut.engine.{KeyOrder, Memory, MemoryAccount, Record, StateLog, Table}
 import io.cleancut.error.Errors
 import io.cleancut.files.SharedStores
 import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
+import io.cleancut.objects.ObjectStore
 
 /** What Spark hands to `StateStoreProvider.init`. */
 final private[cleancut] case class InitRequest(
@@ -44,16 +48,26 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
   val store: StoreId =
     StoreId(request.id.operatorId, request.id.partitionId, request.id.storeName)
 
-  val files: FrameFiles = {
+  /** Found out when it is first asked for: Spark holds a lock of the whole process in `init`. */
+  lazy val files: FrameFiles = {
     val checkpoint = StoreFiles.checkpointOf(request.id.checkpointRootLocation)
     val sparkDirectory = request.id.storeCheckpointLocation()
     val ofStore = new StoreFiles(store, checkpoint, sparkDirectory, request.hadoopConf)
-    SharedStores
-      .rootOf(checkpoint, settings.objectStore)
-      .fold[FrameFiles](ofStore) { root =>
-        new GroupedFiles(store, checkpoint.toString, root, ofStore, request.hadoopConf, clock)
-      }
+    rootOfCuts(checkpoint, ofStore).fold[FrameFiles](ofStore) { root =>
+      new GroupedFiles(store, checkpoint.toString, root, ofStore, request.hadoopConf, clock)
+    }
   }
+
+  /** Where the frames of a query lie whose epochs are committed by cuts. */
+  private def rootOfCuts(checkpoint: Path, ofStore: StoreFiles): Option[ObjectStore] =
+    if (SharedStores.isInBucket(checkpoint)) {
+      SharedStores.rootInBucket(checkpoint, settings.objectStore)
+    } else {
+      val runId = request.hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
+      val isWithCuts = settings.cuts.contains(true) ||
+        CutsInUse.by(checkpoint.toString, runId)(ofStore.hasCuts)
+      Option.when(isWithCuts)(SharedStores.rootOnFiles(checkpoint, request.hadoopConf))
+    }
 
   val metrics = new StoreMetrics
 
@@ -129,7 +143,7 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
 private[cleancut] object StoreContext {
 
   /** One of Spark's directories for what need not survive the process. */
-  private def localDirectory: Path = {
+  private def localDirectory: LocalPath = {
     val conf = Option(SparkEnv.get).fold(new SparkConf)(_.conf)
     Paths.get(Utils.getLocalDir(conf))
   }

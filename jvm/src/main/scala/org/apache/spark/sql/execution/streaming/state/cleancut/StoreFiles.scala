@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.Opened
 import io.cleancut.error.Errors
+import io.cleancut.files.StoredCuts
 import io.cleancut.format._
 import io.cleancut.protocol.{Retention, StoreListing}
 
@@ -80,14 +81,18 @@ final private[cleancut] class StoreFiles(
     garbage.map(_.number).distinct.size < maxVersions
   }
 
+  /** Whether epochs of the query were committed by cuts. */
+  def hasCuts: Boolean = StoredCuts.lastEpoch(checkpoint, manager).isDefined
+
   /**
-   * Writes the note at the root if there is none. Several stores may try at once; one wins.
-   *
-   * It also makes the directory in which Spark would expect the store's files: Spark's own reader
-   * of state (`format("statestore")`) takes the partitions that it finds there for all there are.
+   * Makes the directory in which Spark would expect the store's files: Spark's own reader of state
+   * (`format("statestore")`) takes the partitions that it finds there for all there are.
    */
+  def makeSparkDirectory(): Unit = manager.mkdirs(sparkDirectory)
+
+  /** Writes the note at the root if there is none. Several stores may try at once; one wins. */
   override def markRoot(): Unit = {
-    manager.mkdirs(sparkDirectory)
+    makeSparkDirectory()
     val note = new Path(root, StoreLayout.FormatObject)
     if (!manager.exists(note)) {
       manager.mkdirs(root)

@@ -1,0 +1,30 @@
+package io.cleancut.cuts
+
+import java.util.{LinkedHashMap => JLinkedHashMap, Map => JMap}
+
+/**
+ * Whether the epochs of a query are committed by cuts, as this process found at the first of its
+ * stores in a run. All of a run's stores hold to that, so that none of them writes beside cuts that
+ * another driver begins meanwhile, or looks for them again.
+ */
+object CutsInUse {
+  private val MaxRuns = 64
+
+  private val found = new JLinkedHashMap[(String, String), Boolean](MaxRuns, 0.75f, true) {
+    override def removeEldestEntry(eldest: JMap.Entry[(String, String), Boolean]): Boolean =
+      size > MaxRuns
+  }
+
+  /**
+   * @param runId
+   *   Spark's id of the run; empty for a reader, which is to see what there is now
+   */
+  def by(location: String, runId: String)(look: => Boolean): Boolean =
+    if (runId.isEmpty) look
+    else
+      found.synchronized {
+        val key = (location, runId)
+        if (!found.containsKey(key)) found.put(key, look)
+        found.get(key)
+      }
+}

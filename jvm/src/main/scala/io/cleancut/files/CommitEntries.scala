@@ -1,0 +1,90 @@
+package io.cleancut.files
+
+import java.io.FileNotFoundException
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.Using
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.slf4j.LoggerFactory
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+import io.cleancut.cuts.CutArchive
+import io.cleancut.error.Errors
+
+/**
+ * Spark's commit log as files of its own, of a query whose epochs are committed by cuts. A cut
+ * holds its epoch's entry, which is written behind it, so that all readers of a checkpoint find it.
+ *
+ * @param directory
+ *   `<checkpointLocation>/commits`
+ */
+final private[cleancut] class CommitEntries(directory: Path, files: CheckpointFileManager) {
+  import CommitEntries._
+
+  /** The epoch whose entry a path is. */
+  def epochOf(path: Path): Option[Long] =
+    if (path.getParent == directory) path.getName.toLongOption else None
+
+  /**
+   * Writes an entry whose cut is there. Another may have done so in place of the one whose turn it
+   * was.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, where another entry is there
+   */
+  def write(epoch: Long, entry: String): Unit = {
+    val path = new Path(directory, epoch.toString)
+    try {
+      val out = files.createAtomic(path, overwriteIfPossible = false)
+      try {
+        out.write(entry.getBytes(UTF_8))
+        out.close()
+      } catch {
+        case e: Throwable =>
+          out.cancel()
+          throw e
+      }
+    } catch {
+      case _: FileAlreadyExistsException =>
+        if (read(path) != entry) {
+          val owner = s"a driver without cuts has written $path"
+          throw Errors.fenced(directory.getParent.toString, epoch, owner)
+        }
+    }
+  }
+
+  /**
+   * Writes the entry of the last cut, if the driver that wrote the cut died before it could. To be
+   * called before Spark reads the log. Which epoch's it has written.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CUTS_OVERTAKEN
+   */
+  def rollForward(archive: CutArchive): Option[Long] = {
+    val written = epochs()
+    archive.epochs().lastOption.flatMap(archive.read).flatMap { cut =>
+      written.maxOption.filter(_ > cut.epoch && cut.stores.nonEmpty).foreach { last =>
+        throw Errors.cutsOvertaken(directory.getParent.toString, last, cut.epoch)
+      }
+      Option.unless(written(cut.epoch)) {
+        files.mkdirs(directory)
+        write(cut.epoch, cut.commit)
+        logger.info(s"Epoch ${cut.epoch} was committed by its cut; wrote its entry to $directory")
+        cut.epoch
+      }
+    }
+  }
+
+  private def epochs(): Set[Long] =
+    try files.list(directory).flatMap(_.getPath.getName.toLongOption).toSet
+    catch { case _: FileNotFoundException => Set.empty }
+
+  private def read(path: Path): String =
+    Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
+}
+
+private[cleancut] object CommitEntries {
+  private val logger = LoggerFactory.getLogger(classOf[CommitEntries])
+}

@@ -1,0 +1,171 @@
+package io.cleancut.e2e
+
+import java.nio.file.{Files, Path}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{Path => HadoopPath}
+import org.scalatest.Assertion
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider, Clock}
+import io.cleancut.conf.Keys
+import io.cleancut.cuts.CutArchive
+import io.cleancut.e2e.MortalQuery.Job
+import io.cleancut.format.{CutLayout, FrameKind}
+import io.cleancut.objects.HadoopStore
+import io.cleancut.testkit.{ChildDriver, MortalFileSystem, TestDirectory}
+
+/**
+ * A query whose epochs are committed by cuts on a file system of Hadoop, by drivers that die by
+ * SIGKILL between two of their writes. Executors are processes of their own with the packaged jar.
+ * Rows are compared with what a batch job finds in the same input.
+ */
+class CutsOnFilesSuite extends AnyFunSuite {
+  import CutsOnFilesSuite._
+
+  private def inDirectory(body: (Path, Job) => Assertion): Assertion =
+    TestDirectory.use("cuts-on-files") { home =>
+      def directory(name: String) = Files.createDirectory(home.resolve(name))
+      val checkpoint = directory("q")
+      val location = s"${MortalFileSystem.Scheme}:$checkpoint"
+      body(checkpoint, Job(location, directory("input"), directory("output")))
+    }
+
+  private def run(job: Job, confs: (String, String)*): ChildDriver.End =
+    ChildDriver.run(MortalQuery.getClass.getName.stripSuffix("$"), Always ++ confs, job.args: _*)
+
+  private def archive(checkpoint: Path) = {
+    val root = new HadoopPath(checkpoint.resolve("cleancut").toUri)
+    new CutArchive(HadoopStore.open(root, new Configuration, Clock.System), Clock.System)
+  }
+
+  private def entries(checkpoint: Path): Map[Long, String] = {
+    val files = checkpoint.resolve("commits").toFile.listFiles.toSeq
+    files.flatMap(f => f.getName.toLongOption.map(_ -> Files.readString(f.toPath))).toMap
+  }
+
+  test("a driver that dies between a cut and Spark's entry; the next one goes on behind the cut") {
+    inDirectory { (checkpoint, job) =>
+      (0 until 2).foreach(MortalQuery.write(job, _))
+      val before = run(job, Local)
+      assert(before.exitCode == 0, before.printed)
+      assert(archive(checkpoint).epochs() == Nil, "cuts that nobody asked for")
+
+      (2 until 6).foreach(MortalQuery.write(job, _))
+      val died = run(job, Cluster, CutsOn, fatal("commits/3"))
+      assert(died.exitCode == 137, died.printed)
+      assert(archive(checkpoint).epochs() == Seq(2L, 3L))
+      assert(entries(checkpoint).keySet == Set(0L, 1L, 2L))
+      // The state of level 0 is in the first cut.
+      val first = archive(checkpoint).read(2).get
+      assert(first.stores.map(_.store.partition).sorted == Seq(0, 1, 2))
+      assert(first.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
+
+      for (wrong <- Seq(ManagerKey -> SparksManager, Keys.Cuts.name -> "false")) {
+        val refused = run(job, Local, wrong)
+        val errors = refused.lines(MortalQuery.Error)
+        assert(errors.exists(_.startsWith("[CLEANCUT_CUTS_REQUIRED]")), refused.printed)
+        assert(errors.exists(_.contains(ManagerKey)))
+      }
+      assert(archive(checkpoint).epochs() == Seq(2L, 3L))
+      assert(entries(checkpoint).keySet == Set(0L, 1L, 2L))
+
+      // The key need not be said again: the checkpoint has cuts.
+      val last = run(job, Cluster)
+      assert(last.exitCode == 0, last.printed)
+      val committed = entries(checkpoint)
+      assert(committed.keySet == (0L to 5L).toSet && archive(checkpoint).epochs() == (2L to 5L))
+      (2L to 5L).foreach(e => assert(archive(checkpoint).read(e).get.commit == committed(e)))
+      assert(MortalQuery.calls(job) == (0 to 5).map(_.toString), "an epoch ran again")
+      checkRows(job, files = 6, last)
+    }
+  }
+
+  test("a function that skips what it has seen, when nothing is left of its first run") {
+    inDirectory { (checkpoint, job) =>
+      // Spark's own check would refuse a function of foreachBatch that skips.
+      val confs = Seq(Local, CutsOn, MortalQuery.SkipKey -> "true", ValidationOff)
+      val last = runWithoutFrames(checkpoint, job, confs)(_ => ())
+      assert(MortalQuery.calls(job) == Seq("0", "0 skipped", "1", "2", "2 skipped", "3"))
+      checkRows(job, files = 4, last)
+    }
+  }
+
+  test("Spark's file sink, as it comes, when nothing is left of its first run") {
+    inDirectory { (checkpoint, job) =>
+      val confs = Seq(Local, CutsOn, MortalQuery.FilesKey -> "true")
+      val last = runWithoutFrames(checkpoint, job, confs) { epoch =>
+        assert(Files.exists(MortalQuery.noteOfFiles(job, epoch)), "it has not seen the epoch")
+      }
+      val keys = MortalQuery.expected(job, files = 4).map(_.takeWhile(_ != ' ').toInt).toSeq.sorted
+      assert(last.lines(MortalQuery.FileRows) == Seq(keys.mkString(" ")))
+      val state = last.lines(MortalQuery.StateRows).flatMap("\\[(\\d+)".r.findAllMatchIn(_))
+      assert(state.map(_.group(1).toInt).sorted == keys)
+    }
+  }
+
+  /**
+   * Drivers die between the sink and the cut, and the frames of these epochs are deleted: of the
+   * first, with no cut before it to say which stores there are, and of a later one.
+   */
+  private def runWithoutFrames(checkpoint: Path, job: Job, confs: Seq[(String, String)])(
+      afterDeath: Long => Any
+  ): ChildDriver.End = {
+    (0 until 4).foreach(MortalQuery.write(job, _))
+    for (epoch <- Seq(0L, 2L)) {
+      val cut = CutLayout.cut(epoch).split('/').last
+      val died = run(job, confs :+ fatal(cut): _*)
+      assert(died.exitCode == 137, died.printed)
+      assert(archive(checkpoint).epochs() == (0L until epoch))
+      afterDeath(epoch)
+      val segments = archive(checkpoint).segments().collect { case (`epoch`, key) => key }
+      assert(segments.nonEmpty)
+      archive(checkpoint).delete(segments)
+    }
+    val last = run(job, confs: _*)
+    assert(last.exitCode == 0, last.printed)
+    assert(archive(checkpoint).epochs() == (0L to 3L))
+    last
+  }
+
+  private def checkRows(job: Job, files: Int, last: ChildDriver.End): Assertion = {
+    val expected = MortalQuery.expected(job, files)
+    assert(expected.size > 20)
+    assert(MortalQuery.result(job, (0 until files).map(_.toLong)) == expected)
+    // What Spark's own reader of state finds.
+    val state = "\\[(\\d+),(\\d+),(\\d+)\\]".r
+    val found = last.lines(MortalQuery.StateRows).flatMap(state.findAllMatchIn(_)).map { row =>
+      s"${row.group(1)} ${row.group(2)} ${row.group(3)}"
+    }
+    assert(found.toSet == expected && found.size == expected.size)
+  }
+}
+
+object CutsOnFilesSuite {
+  private val State = "spark.sql.streaming.stateStore"
+  private val ManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+  private val SparksManager =
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+  private val Local = "spark.master" -> "local[2]"
+  private val Cluster = "spark.master" -> "local-cluster[2,1,1024]"
+  private val CutsOn = Keys.Cuts.name -> "true"
+  private val ValidationOff = s"$State.commitValidation.enabled" -> "false"
+
+  private def fatal(name: String) = s"spark.hadoop.${MortalFileSystem.FatalKey}" -> name
+
+  private val classes =
+    classOf[MortalFileSystem].getProtectionDomain.getCodeSource.getLocation.getPath
+
+  private val Always = Map(
+    "spark.app.name" -> "mortal",
+    "spark.driver.host" -> "127.0.0.1",
+    "spark.ui.enabled" -> "false",
+    "spark.jars" -> System.getProperty("cleancut.test.jar"),
+    "spark.executor.extraClassPath" -> classes,
+    s"spark.hadoop.fs.${MortalFileSystem.Scheme}.impl" -> classOf[MortalFileSystem].getName,
+    "spark.sql.shuffle.partitions" -> "3",
+    s"$State.providerClass" -> classOf[CleancutStateStoreProvider].getName,
+    ManagerKey -> classOf[CleancutCheckpointFileManager].getName
+  )
+}

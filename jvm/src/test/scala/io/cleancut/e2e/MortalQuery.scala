@@ -1,0 +1,143 @@
+package io.cleancut.e2e
+
+import java.nio.file.{Files, Path, StandardCopyOption, StandardOpenOption}
+
+import scala.util.Random
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.functions.{count, sum}
+import org.apache.spark.sql.streaming.Trigger
+
+import io.cleancut.error.CleancutException
+
+/**
+ * The main class of a driver that may die: a query that takes what files there are and ends. All
+ * else about its session stands in the system properties.
+ */
+object MortalQuery {
+
+  /** Its arguments, in order: the checkpoint location, and directories. */
+  final case class Job(location: String, input: Path, output: Path) {
+    def args: Seq[String] = Seq(location, input.toString, output.toString)
+  }
+
+  /** Whether the sink returns early for an epoch that it has seen. */
+  val SkipKey = "spark.cleancut.test.skips"
+
+  /** Whether Spark's file sink takes what keys there are, each once, in place of sums. */
+  val FilesKey = "spark.cleancut.test.files"
+
+  val Error = "error id: "
+  val StateRows = "rows of state: "
+  val FileRows = "rows of the files: "
+
+  private val Schema = "key long, value long"
+  private val Keys = 40
+
+  def main(args: Array[String]): Unit = {
+    val job = Job(args(0), Path.of(args(1)), Path.of(args(2)))
+    val spark = SparkSession.builder().getOrCreate()
+    try {
+      run(spark, job)
+      val state = spark.read.format("statestore").load(job.location)
+      println(s"$StateRows${state.selectExpr("key.key", "value.*").collect().mkString(" ")}")
+      if (isTrue(spark, FilesKey)) {
+        val rows = spark.read.json(filesOf(job).toString).select("key").collect()
+        println(s"$FileRows${rows.map(_.getLong(0)).sorted.mkString(" ")}")
+      }
+    } catch {
+      case e: Throwable =>
+        val causes = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).toSeq
+        causes.collect { case c: CleancutException => println(s"$Error${c.getMessage}") }
+        throw e
+    } finally spark.stop()
+  }
+
+  private def isTrue(spark: SparkSession, key: String): Boolean =
+    spark.conf.getOption(key).contains("true")
+
+  private def filesOf(job: Job): Path = job.output.resolve("files")
+
+  /** Where Spark's file sink notes that it has an epoch. */
+  def noteOfFiles(job: Job, epoch: Long): Path =
+    filesOf(job).resolve(s"_spark_metadata/$epoch")
+
+  private def run(spark: SparkSession, job: Job): Unit = {
+    val rows = spark.readStream
+      .schema(Schema)
+      .option("maxFilesPerTrigger", 1)
+      .json(job.input.toString)
+    val writer =
+      if (isTrue(spark, FilesKey)) {
+        val keys = rows.dropDuplicates("key").writeStream.outputMode("append")
+        keys.format("json").option("path", filesOf(job).toString)
+      } else {
+        val skips = isTrue(spark, SkipKey)
+        val sums = rows.groupBy("key").agg(count("*"), sum("value")).writeStream
+        sums.outputMode("update").foreachBatch(sink(job, skips)(_: DataFrame, _: Long))
+      }
+    writer
+      .option("checkpointLocation", job.location)
+      .trigger(Trigger.AvailableNow())
+      .start()
+      .awaitTermination()
+  }
+
+  private def sink(job: Job, skips: Boolean)(batch: DataFrame, epoch: Long): Unit = {
+    val file = job.output.resolve(s"$epoch.txt")
+    val isSeen = skips && Files.exists(file)
+    if (isSeen) note(job, s"$epoch skipped")
+    else {
+      val rows = batch.collect().map(_.toSeq.mkString(" "))
+      val whole = Files.writeString(job.output.resolve(s".$epoch"), rows.mkString("\n"))
+      Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING)
+      note(job, s"$epoch")
+    }
+  }
+
+  private def note(job: Job, call: String): Unit = {
+    Files.writeString(
+      job.output.resolve("calls"),
+      s"$call\n",
+      StandardOpenOption.CREATE,
+      StandardOpenOption.APPEND
+    )
+    ()
+  }
+
+  /** The epochs that the sink has written or skipped. */
+  def calls(job: Job): Seq[String] =
+    Files.readString(job.output.resolve("calls")).linesIterator.toSeq
+
+  /** Adds a file to what there is to read. */
+  def write(job: Job, file: Int): Unit = {
+    val random = new Random(4300L + file)
+    val lines = Seq.fill(100) {
+      s"""{"key":${random.nextInt(Keys)},"value":${random.nextInt(100)}}"""
+    }
+    Files.writeString(job.input.resolve(f"$file%05d.json"), lines.mkString("\n"))
+    ()
+  }
+
+  /** What a batch job finds in all that was written: key, count and sum. */
+  def expected(job: Job, files: Int): Set[String] = {
+    val row = """\{"key":(\d+),"value":(\d+)\}""".r
+    val rows = (0 until files).flatMap { file =>
+      row
+        .findAllMatchIn(Files.readString(job.input.resolve(f"$file%05d.json")))
+        .map(found => found.group(1).toLong -> found.group(2).toLong)
+    }
+    rows
+      .groupMap(_._1)(_._2)
+      .map { case (key, values) => s"$key ${values.size} ${values.sum}" }
+      .toSet
+  }
+
+  /** The last of what the sink got of each key. */
+  def result(job: Job, epochs: Seq[Long]): Set[String] = {
+    val rows = epochs.flatMap { epoch =>
+      Files.readString(job.output.resolve(s"$epoch.txt")).linesIterator.filter(_.nonEmpty)
+    }
+    rows.map(row => row.takeWhile(_ != ' ') -> row).toMap.values.toSet
+  }
+}

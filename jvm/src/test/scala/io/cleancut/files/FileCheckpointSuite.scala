@@ -1,0 +1,232 @@
+package io.cleancut.files
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.hdfs.MiniDFSCluster
+import org.scalatest.{Assertion, BeforeAndAfterAll, BeforeAndAfterEach}
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+import io.cleancut.{CleancutCheckpointFileManager, Clock, StateVersion, StoreId}
+import io.cleancut.conf.Keys
+import io.cleancut.cuts.CutArchive
+import io.cleancut.error.CleancutException
+import io.cleancut.format._
+import io.cleancut.objects.HadoopStore
+import io.cleancut.testkit.TestDirectory
+
+/** A checkpoint location on a file system of Hadoop, as Spark sees it through the file manager. */
+abstract class FileCheckpointContract
+    extends AnyFunSuite
+    with BeforeAndAfterAll
+    with BeforeAndAfterEach {
+  private var count = 0
+
+  /** Where checkpoints are made, with its scheme. */
+  protected def home: Path
+
+  private def checkpoint = new Path(home, s"q$count")
+
+  private def commits = new Path(checkpoint, "commits")
+
+  private def entry(epoch: Long) = new Path(commits, epoch.toString)
+
+  private def fileSystem = FileSystem.get(home.toUri, new Configuration)
+
+  private def archive = {
+    val root = new Path(checkpoint, "cleancut")
+    new CutArchive(HadoopStore.open(root, new Configuration, Clock.System), Clock.System)
+  }
+
+  override protected def beforeEach(): Unit = count += 1
+
+  private def manager(path: Path, cuts: String): CheckpointFileManager = {
+    val conf = new Configuration
+    conf.set(Keys.Cuts.name, cuts)
+    new CleancutCheckpointFileManager(path, conf)
+  }
+
+  /** What Spark does at the start of a query, before it reads anything. */
+  private def start(cuts: String = "auto"): CheckpointFileManager = {
+    assert(manager(checkpoint, cuts).createCheckpointDirectory() == checkpoint)
+    val log = manager(commits, cuts)
+    if (!log.exists(commits)) log.mkdirs(commits)
+    log
+  }
+
+  private def write(log: CheckpointFileManager, epoch: Long, text: String): Unit = {
+    val out = log.createAtomic(entry(epoch), overwriteIfPossible = false)
+    out.write(text.getBytes(UTF_8))
+    out.close()
+  }
+
+  private def read(epoch: Long): Option[String] =
+    if (!fileSystem.exists(entry(epoch))) None
+    else
+      Some(
+        Using.resource(fileSystem.open(entry(epoch)))(in => new String(in.readAllBytes(), UTF_8))
+      )
+
+  private def cut(epoch: Long, text: String = "", withStore: Boolean = true): Assertion = {
+    val place = FramePlace(CutLayout.segment(epoch, "driver", id), 0L, 1L, 0)
+    val version = StateVersion(epoch + 1, id)
+    val store = StoreCut(StoreId(0, 0, "default"), Seq((FrameKind.Base, version, place)))
+    val run = RunId(None, "r", 1)
+    val stores = if (withStore) Seq(store) else Nil
+    assert(archive.create(Cut(epoch, run, id, 0, text, "offsets", stores, Map.empty)))
+  }
+
+  private def id = StateVersion.newId(Clock.System)
+
+  private def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)
+
+  private def listed(log: CheckpointFileManager): Set[String] =
+    log.list(commits).map(_.getPath.getName).filterNot(_.startsWith(".")).toSet
+
+  test("without the key and without cuts it is what Spark has, and nothing of ours is made") {
+    for (cuts <- Seq("auto", "false")) {
+      val log = start(cuts)
+      write(log, 0, "entry 0")
+      assert(read(0).contains("entry 0") && listed(log) == Set("0"))
+      assert(!fileSystem.exists(new Path(checkpoint, "cleancut")))
+      count += 1
+    }
+  }
+
+  test(
+    "the entry of a cut whose driver died before it wrote it is there when Spark reads the log"
+  ) {
+    cut(6, "v1 of 6")
+    cut(7, "v1 of 7")
+    assert(listed(start()) == Set("7") && read(7).contains("v1 of 7"))
+    // Once more, since a driver may die at once.
+    assert(listed(start("true")) == Set("7"))
+  }
+
+  test("an entry that is there already stays, and so do those of before the first cut") {
+    val log = start()
+    (0L to 2L).foreach(epoch => write(log, epoch, s"level 0, $epoch"))
+    cut(3, "v1 of 3")
+    assert(listed(start()) == Set("0", "1", "2", "3"))
+    assert((0L to 2L).forall(epoch => read(epoch).contains(s"level 0, $epoch")))
+  }
+
+  test("a checkpoint with cuts is refused where the key turns them off, and the key is named") {
+    cut(4, "v1 of 4")
+    val error = errorOf(start("false"))
+    assert(error.getErrorId == "CLEANCUT_CUTS_REQUIRED")
+    val named = Seq(checkpoint.toString, "epoch 4", s"${Keys.Cuts.name} is false")
+    assert(named.forall(error.getMessage.contains(_)), error.getMessage)
+    assert(read(4).isEmpty)
+  }
+
+  test("a driver without cuts stops where another has begun to commit by cuts") {
+    val log = start()
+    write(log, 0, "entry 0")
+    cut(1, "v1 of 1")
+    val error = errorOf(write(log, 1, "entry 1"))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && read(1).isEmpty)
+  }
+
+  test("a log of commits that goes on behind the last cut is refused, if there is state") {
+    cut(4)
+    start()
+    fileSystem.create(entry(6)).close()
+    val error = errorOf(start())
+    assert(error.getErrorId == "CLEANCUT_CUTS_OVERTAKEN")
+    assert(error.getMessage.contains("epoch 6") && error.getMessage.contains("epoch 4"))
+    count += 1
+    cut(4, withStore = false)
+    start()
+    fileSystem.create(entry(6)).close()
+    start()
+  }
+
+  test("an entry is written when its epoch is committed, and by whomever, once") {
+    val plain = manager(new Path(checkpoint, "other"), "false")
+    val cutting = new Committing(epoch => cut(epoch, s"v1 of $epoch"))
+    val files = new GatedCommits(commits, plain, cutting)
+    files.mkdirs(commits)
+    write(files, 0, "v1 of 0")
+    assert(read(0).contains("v1 of 0") && archive.epochs() == Seq(0L))
+    // Another driver's roll-forward comes between the cut and its entry.
+    val overtaken = new GatedCommits(
+      commits,
+      plain,
+      new Committing({ epoch =>
+        cut(epoch, s"v1 of $epoch")
+        start()
+      })
+    )
+    write(overtaken, 1, "v1 of 1")
+    assert(read(1).contains("v1 of 1"))
+    val foreign = new GatedCommits(
+      commits,
+      plain,
+      new Committing(epoch => fileSystem.create(entry(epoch)).close())
+    )
+    assert(errorOf(write(foreign, 2, "v1 of 2")).getErrorId == "CLEANCUT_FENCED")
+  }
+
+  test("nothing is written where the epoch is not committed, or what is written is given up") {
+    start("true")
+    val log = manager(commits, "true")
+    // This is no query's driver.
+    val error = errorOf(write(log, 0, "entry 0"))
+    assert(error.getErrorId == "CLEANCUT_COORDINATOR_UNREACHABLE")
+    val out = log.createAtomic(entry(0), overwriteIfPossible = false)
+    out.write("entry 0".getBytes(UTF_8))
+    out.cancel()
+    out.close()
+    assert(read(0).isEmpty && archive.epochs() == Nil)
+  }
+
+  test("the start of a query with cuts leaves nothing of its probe, and asks for the key's sense") {
+    start("true")
+    val left = fileSystem.listStatus(new Path(checkpoint, "cleancut")).map(_.getPath.getName).toSet
+    assert(left == Set(".cleancut-pending"))
+    assert(errorOf(start("perhaps")).getErrorId == "CLEANCUT_CONF_INVALID")
+  }
+
+  private class Committing(act: Long => Any) extends Gate {
+    override def enter(): Unit = ()
+    override def commit(epoch: Long, entry: String): Unit = {
+      act(epoch)
+      ()
+    }
+  }
+}
+
+/** On a local disk. */
+class FileCheckpointSuite extends FileCheckpointContract {
+  private lazy val directory = Files.createTempDirectory("file-checkpoint")
+
+  // Hadoop writes local paths with one slash.
+  override protected lazy val home: Path = new Path(s"file:$directory")
+
+  override protected def afterAll(): Unit = TestDirectory.delete(directory)
+}
+
+/** On HDFS. */
+class HdfsCheckpointSuite extends FileCheckpointContract {
+  private lazy val directory = Files.createTempDirectory("hdfs-checkpoint")
+  private lazy val cluster = {
+    val started =
+      new MiniDFSCluster.Builder(new Configuration, directory.toFile).numDataNodes(1).build()
+    started.waitActive()
+    started
+  }
+
+  override protected lazy val home: Path = new Path(s"${cluster.getURI}/checkpoints")
+
+  override protected def afterAll(): Unit = {
+    cluster.shutdown()
+    TestDirectory.delete(directory)
+  }
+}

@@ -1,0 +1,106 @@
+"""A query on a directory whose epochs are committed by cuts, and the readers that need no JVM."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut import Checkpoint, cli, coordinator
+from cleancut.errors import RequestError, from_java
+
+pytestmark = pytest.mark.spark
+
+CUTS = "spark.sql.streaming.stateStore.cleancut.cuts"
+KEYS = 60
+ROWS = 300
+
+
+class Counting:
+    """A count by key over files of which each is an epoch, in sessions of its own."""
+
+    def __init__(self, spark: SparkSession, directory: Path) -> None:
+        self.spark = spark
+        self.source = directory / "source"
+        self.source.mkdir()
+        self.checkpoint = directory / "checkpoint"
+        self.files = 0
+
+    def add(self, files: int) -> None:
+        for _ in range(files):
+            rows = "\n".join(f'{{"k": {(self.files * 37 + i) % KEYS}}}' for i in range(ROWS))
+            (self.source / f"{self.files:04d}.json").write_text(rows, encoding="utf-8")
+            self.files += 1
+
+    def run(self, cuts: str | None) -> StreamingQuery:
+        session = self.spark.newSession()
+        if cuts is not None:
+            session.conf.set(CUTS, cuts)
+        reader = session.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+        counted: DataFrame = reader.json(str(self.source)).groupBy("k").count()
+        writer = counted.writeStream.format("noop").outputMode("update")
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return query
+
+    def entries(self) -> dict[int, str]:
+        found = (self.checkpoint / "commits").iterdir()
+        return {int(path.name): path.read_text() for path in found if path.name.isdigit()}
+
+
+def counts(checkpoint: Checkpoint) -> dict[int, int]:
+    rows = checkpoint.state(0).to_pylist()
+    return {row["key"]["k"]: row["value"]["count"] for row in rows}
+
+
+def test_a_checkpoint_of_files_goes_on_with_cuts_that_python_reads(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counting = Counting(spark, tmp_path)
+    counting.add(2)
+    with pytest.raises(RequestError) as missing:
+        coordinator(counting.run(None))
+    assert missing.value.error_id == "CLEANCUT_COORDINATOR_MISSING"
+    counting.add(2)
+    counting.run("true")
+    counting.add(2)
+    # The key need not be said again.
+    query = counting.run(None)
+    checkpoint = Checkpoint(counting.checkpoint)
+    assert [cut.epoch for cut in checkpoint.cuts()] == [2, 3, 4, 5]
+    assert [cut.generation for cut in checkpoint.cuts()] == [1, 1, 2, 2]
+    assert counts(checkpoint) == dict.fromkeys(range(KEYS), counting.files * ROWS // KEYS)
+    assert sum(counts(checkpoint).values()) == ROWS * counting.files
+    # A version from before the first cut is read from its files.
+    assert sum(row["value"]["count"] for row in checkpoint.state(0, version=2).to_pylist()) == 600
+    report = checkpoint.verify()
+    assert (report.ok, report.cuts) == (True, 4), str(report)
+    entries = counting.entries()
+    assert sorted(entries) == list(range(6))
+    assert all(
+        entries[cut.epoch] == checkpoint.cut(cut.epoch).commit_entry for cut in checkpoint.cuts()
+    )
+    found = coordinator(query)
+    assert found.status().committed == 5
+    assert [cut.epoch for cut in found.history()] == [2, 3, 4, 5]
+    assert found.pin("kept") == 5
+    assert cli.main(["ls", str(counting.checkpoint), "--json"]) == cli.OK
+    assert "5" in capsys.readouterr().out
+    assert cli.main(["verify", str(counting.checkpoint), "--json"]) == cli.OK
+    assert json.loads(capsys.readouterr().out)["savepoints"] == 1
+
+
+def test_cuts_that_are_turned_off_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    counting = Counting(spark, tmp_path)
+    counting.add(1)
+    counting.run("true")
+    counting.add(1)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # PySpark's class differs by call
+        counting.run("false")
+    error = from_java(raised.value)
+    assert isinstance(error, RequestError)
+    assert error.error_id == "CLEANCUT_CUTS_REQUIRED"
+    assert CUTS in str(error)
+    assert sorted(counting.entries()) == [0]
