@@ -2,7 +2,8 @@ package io.cleancut.objects
 
 import java.security.MessageDigest
 import java.time.Duration
-import java.util.{Base64, Collections}
+import java.util.Base64
+import java.util.zip.CRC32C
 
 import scala.jdk.CollectionConverters._
 
@@ -30,6 +31,7 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
       .builder()
       .bucket(where.bucket)
       .key(where.fullName(key))
+      .metadata(java.util.Map.of(ChecksumName, checksum(body)))
       .overrideConfiguration(until(attempt))
     dialect.bodyCheck match {
       case BodyCheck.ContentMd5 => request.contentMD5(md5(body))
@@ -42,8 +44,10 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
       body: Array[Byte],
       token: WriterToken,
       attempt: Attempt
-  ): PutObjectRequest =
-    put(key, body, attempt).ifNoneMatch("*").metadata(tokenMetadata(token)).build()
+  ): PutObjectRequest = {
+    val metadata = java.util.Map.of(ChecksumName, checksum(body), TokenName, token.text)
+    put(key, body, attempt).ifNoneMatch("*").metadata(metadata).build()
+  }
 
   def get(key: ObjectKey, attempt: Attempt): GetObjectRequest.Builder =
     GetObjectRequest
@@ -100,7 +104,7 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
       .builder()
       .bucket(where.bucket)
       .key(where.fullName(key))
-      .metadata(tokenMetadata(token))
+      .metadata(java.util.Map.of(TokenName, token.text))
       .overrideConfiguration(until(attempt))
     if (dialect.bodyCheck == BodyCheck.Crc32c)
       request.checksumAlgorithm(ChecksumAlgorithm.CRC32_C)
@@ -166,6 +170,22 @@ private[objects] object S3Requests {
   /** The name of the user metadata that holds a [[WriterToken]]. */
   val TokenName = "cleancut-writer"
 
+  /**
+   * The name of the user metadata that holds the CRC-32C of all bytes, as eight hexadecimal digits.
+   * An object that was written in parts has none.
+   */
+  val ChecksumName = "cleancut-crc32c"
+
+  /** Whether these are the bytes that the object was written with, as far as it says. */
+  def isAsWritten(answer: GetObjectResponse, bytes: Array[Byte]): Boolean =
+    Option(answer.metadata.get(ChecksumName)).forall(_ == checksum(bytes))
+
+  private def checksum(bytes: Array[Byte]): String = {
+    val crc = new CRC32C
+    crc.update(bytes)
+    f"${crc.getValue}%08x"
+  }
+
   /** Of S3 and R2, in one request. */
   val MaxDeletes = 1000
 
@@ -177,9 +197,6 @@ private[objects] object S3Requests {
       .builder()
       .apiCallTimeout(Duration.ofMillis(attempt.remainingMs))
       .build()
-
-  private def tokenMetadata(token: WriterToken): java.util.Map[String, String] =
-    Collections.singletonMap(TokenName, token.text)
 
   private def md5(body: Array[Byte]): String =
     Base64.getEncoder.encodeToString(MessageDigest.getInstance("MD5").digest(body))

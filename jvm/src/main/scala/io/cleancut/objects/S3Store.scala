@@ -19,6 +19,7 @@ import software.amazon.awssdk.services.s3.model.{
 }
 
 import io.cleancut.Clock
+import io.cleancut.error.Errors
 
 /**
  * Objects of an S3 bucket, or of a store that speaks S3.
@@ -35,6 +36,8 @@ final class S3Store private (
     client: S3Client,
     counter: RequestCounter
 ) extends ObjectStore {
+  import S3Store._
+
   private val loop = new RetryLoop(policy, clock, counter, S3Failures.judge)
   private val requests = new S3Requests(where, connection.dialect)
   private val isClosed = new AtomicBoolean
@@ -84,8 +87,12 @@ final class S3Store private (
 
   override def get(key: ObjectKey): Option[Array[Byte]] =
     loop(RequestKind.Get, target(key)) { attempt =>
-      try Some(received(client.getObject(requests.get(key, attempt).build(), toBytes)))
-      catch { case _: NoSuchKeyException => None }
+      try {
+        val answer = client.getObject(requests.get(key, attempt).build(), toBytes)
+        val bytes = received(answer)
+        checkWhole(key, answer.response, bytes, attempt)
+        Some(bytes)
+      } catch { case _: NoSuchKeyException => None }
     }
 
   override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
@@ -112,7 +119,10 @@ final class S3Store private (
       try {
         val request = requests.get(key, attempt).range(range).build()
         val answer = client.getObject(request, toBytes)
-        Some(S3Requests.piece(answer.response, received(answer), offset, maxLength))
+        val piece = S3Requests.piece(answer.response, received(answer), offset, maxLength)
+        if (piece.bytes.length == piece.objectBytes)
+          checkWhole(key, answer.response, piece.bytes, attempt)
+        Some(piece)
       } catch {
         case _: NoSuchKeyException => None
         // No range of an empty object can be satisfied, not even the first.
@@ -121,6 +131,19 @@ final class S3Store private (
       }
     }
   }
+
+  /** What differs may have been changed on its way, or in the store for good. */
+  private def checkWhole(
+      key: ObjectKey,
+      answer: GetObjectResponse,
+      bytes: Array[Byte],
+      attempt: Attempt
+  ): Unit =
+    if (!S3Requests.isAsWritten(answer, bytes)) {
+      val detail = "its bytes are not those that it was written with"
+      if (attempt.number < ReadsOfDamaged) throw new IOException(s"${target(key)}: $detail")
+      throw Errors.cutDamaged(target(key), detail)
+    }
 
   private def tooShort(info: ObjectInfo): RangeResult = RangeResult.TooShort(info.sizeBytes)
 
@@ -234,4 +257,10 @@ final class S3Store private (
     counter.receivedBytes(bytes.length.toLong)
     bytes
   }
+}
+
+private object S3Store {
+
+  /** How often an object is read before it is taken for damaged. */
+  val ReadsOfDamaged = 3
 }

@@ -8,31 +8,19 @@ import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
+import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.{BeforeAndAfterAll, BeforeAndAfterEach}
 
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
 import io.cleancut.objects.{ObjectKey, ObjectStore, S3TestStore}
-import io.cleancut.testkit.{FaultProxy, S3ProxyServer}
+import io.cleancut.testkit.{ProxiedServer, S3ProxyServer}
 import io.cleancut.{CleancutFileSystem, Clock}
 
 /** Hadoop's view of a bucket, in the words of Hadoop's own callers. */
-class CleancutFileSystemSuite extends AnyFunSuite with BeforeAndAfterAll with BeforeAndAfterEach {
-  private var server: S3ProxyServer = _
-  private var proxy: FaultProxy = _
+class CleancutFileSystemSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEach {
   private var store: ObjectStore = _
   private val runs = new AtomicInteger
-
-  override protected def beforeAll(): Unit = {
-    server = S3ProxyServer.start()
-    proxy = new FaultProxy(server.port)
-  }
-
-  override protected def afterAll(): Unit = {
-    proxy.close()
-    server.close()
-  }
 
   override protected def beforeEach(): Unit = {
     runs.incrementAndGet()
@@ -47,7 +35,7 @@ class CleancutFileSystemSuite extends AnyFunSuite with BeforeAndAfterAll with Be
     val made = new Configuration
     made.set("fs.s3.impl", classOf[CleancutFileSystem].getName)
     made.set("fs.s3.impl.disable.cache", "true")
-    made.set(Keys.Endpoint.name, proxy.endpoint)
+    made.set(Keys.Endpoint.name, endpoint)
     made.set(Keys.Region.name, "us-east-1")
     made
   }

@@ -4,31 +4,26 @@ import java.util.concurrent.TimeUnit
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
-import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.conf.Keys
 import io.cleancut.objects._
-import io.cleancut.testkit.{Fault, FaultProxy, HttpMessage, S3ProxyServer}
+import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3ProxyServer}
 import io.cleancut.{CleancutCheckpointFileManager, Clock}
 
 /** What is left of processes that were killed goes at a later start of the query. */
-class SweepSuite extends AnyFunSuite with BeforeAndAfterAll {
-  private var server: S3ProxyServer = _
-  private var proxy: FaultProxy = _
+class SweepSuite extends AnyFunSuite with ProxiedServer {
   private var store: ObjectStore = _
   private val location = s"s3://${S3ProxyServer.Bucket}/swept/q"
 
   override protected def beforeAll(): Unit = {
-    server = S3ProxyServer.start()
-    proxy = new FaultProxy(server.port)
-    store = S3TestStore.open(proxy.endpoint, location)
+    super.beforeAll()
+    store = S3TestStore.open(endpoint, location)
   }
 
   override protected def afterAll(): Unit = {
     store.close()
-    proxy.close()
-    server.close()
+    super.afterAll()
   }
 
   private def begin(name: String): Unit = {
@@ -66,7 +61,7 @@ class SweepSuite extends AnyFunSuite with BeforeAndAfterAll {
     for (refusal <- refusals) {
       val harm = proxy.harm(refusal, times = 10)(isUploadList)
       val conf = new Configuration
-      conf.set(Keys.Endpoint.name, proxy.endpoint)
+      conf.set(Keys.Endpoint.name, endpoint)
       conf.set(Keys.Region.name, "us-east-1")
       val path = new Path(location)
       val manager = new CleancutCheckpointFileManager(path, conf)

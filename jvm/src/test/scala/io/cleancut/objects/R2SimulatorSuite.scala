@@ -10,27 +10,17 @@ import software.amazon.awssdk.services.s3.model.PutObjectRequest
 
 import io.cleancut.Clock
 import io.cleancut.error.CleancutException
-import io.cleancut.testkit.{FaultProxy, R2Simulator}
+import io.cleancut.testkit.{ProxiedServer, R2Simulator, S3Server}
 
 /**
  * The S3 client on Cloudflare's simulator of R2, which knows R2's own rules: it checks signatures
  * for the region `auto`, takes parts of one size only, and stores what is not decoded. Requests
  * pass a proxy that harms none, to be looked at.
  */
-class R2SimulatorSuite extends ObjectStoreContract {
-  private var server: R2Simulator = _
-  private var proxy: FaultProxy = _
+class R2SimulatorSuite extends ObjectStoreContract with ProxiedServer {
   private val opened = new AtomicInteger
 
-  override protected def beforeAll(): Unit = {
-    server = R2Simulator.start()
-    proxy = new FaultProxy(server.port)
-  }
-
-  override protected def afterAll(): Unit = {
-    proxy.close()
-    server.close()
-  }
+  override protected def startServer(): S3Server = R2Simulator.start()
 
   override protected def keepsTokens: Boolean = true
 
@@ -41,8 +31,6 @@ class R2SimulatorSuite extends ObjectStoreContract {
     proxy.reset()
     S3TestStore.open(endpoint, location(opened.incrementAndGet()), Dialect.R2)
   }
-
-  private def endpoint = proxy.endpoint + R2Simulator.EndpointPath
 
   private def location(run: Int) = s"s3://${R2Simulator.Bucket}/run-$run/q"
 

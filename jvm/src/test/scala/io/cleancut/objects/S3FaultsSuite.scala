@@ -3,29 +3,17 @@ package io.cleancut.objects
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.atomic.AtomicInteger
 
+import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.{BeforeAndAfterAll, BeforeAndAfterEach}
 
 import io.cleancut.Clock
 import io.cleancut.error.{CleancutException, ErrorKind}
-import io.cleancut.testkit.{Fault, FaultProxy, HttpMessage, S3ProxyServer}
+import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3ProxyServer}
 
 /** A real server behind a proxy that loses, delays and falsifies: what must hold nonetheless. */
-class S3FaultsSuite extends AnyFunSuite with BeforeAndAfterAll with BeforeAndAfterEach {
-  private var server: S3ProxyServer = _
-  private var proxy: FaultProxy = _
+class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEach {
   private var store: S3Store = _
   private val runs = new AtomicInteger
-
-  override protected def beforeAll(): Unit = {
-    server = S3ProxyServer.start()
-    proxy = new FaultProxy(server.port)
-  }
-
-  override protected def afterAll(): Unit = {
-    proxy.close()
-    server.close()
-  }
 
   override protected def beforeEach(): Unit = {
     proxy.reset()
@@ -40,7 +28,7 @@ class S3FaultsSuite extends AnyFunSuite with BeforeAndAfterAll with BeforeAndAft
       stallMs: Long = 20000
   ): S3Store = {
     val location = s"s3://${S3ProxyServer.Bucket}/faults-${runs.get}"
-    S3TestStore.open(proxy.endpoint, location, policy = policy, stallMs = stallMs)
+    S3TestStore.open(endpoint, location, policy = policy, stallMs = stallMs)
   }
 
   private def bytes(text: String) = text.getBytes(UTF_8)
@@ -135,6 +123,25 @@ class S3FaultsSuite extends AnyFunSuite with BeforeAndAfterAll with BeforeAndAft
     val harm = proxy.harm(Fault.CutBody(2))(isGet)
     val RangeResult.Found(found) = store.getRange(key, 3, 4): @unchecked
     assert(harm.strikes == 1 && new String(found, UTF_8) == "3456")
+  }
+
+  test("a body of which a bit was changed on its way is asked for again") {
+    store.put(key, bytes("0123456789"))
+    for (at <- Seq(0.0, 0.5, 1.0)) {
+      val harm = proxy.harm(Fault.FlipBody(at), times = 2)(isGet)
+      assert(textOf(key).contains("0123456789") && harm.strikes == 2)
+      val again = proxy.harm(Fault.FlipBody(at), times = 2)(isGet)
+      val piece = store.getPiece(key, 0L, 100).get
+      assert(new String(piece.bytes, UTF_8) == "0123456789" && again.strikes == 2)
+    }
+  }
+
+  test("an object that is changed in the store is found out, and named") {
+    create("one")
+    val harm = proxy.harm(Fault.FlipBody(0), times = Int.MaxValue)(isGet)
+    val thrown = intercept[CleancutException](store.get(key))
+    assert(thrown.errorId == "CLEANCUT_CUT_DAMAGED" && harm.strikes == 3)
+    assert(thrown.getMessage.contains(s"/$key"))
   }
 
   test("a store that answers a range with all of the object is refused, not believed") {

@@ -1,32 +1,22 @@
 package io.cleancut.objects
 
+import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.{BeforeAndAfterAll, BeforeAndAfterEach}
 
 import io.cleancut.Clock
 import io.cleancut.error.CleancutException
-import io.cleancut.testkit.{Fault, FaultProxy, HttpMessage, S3ProxyServer}
+import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3ProxyServer, S3Server}
 
 /** Stores that must not be trusted, made of a good one by a proxy that falsifies. */
-class WriteProbeSuite extends AnyFunSuite with BeforeAndAfterAll with BeforeAndAfterEach {
-  private var server: S3ProxyServer = _
-  private var proxy: FaultProxy = _
+class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEach {
 
-  override protected def beforeAll(): Unit = {
-    server = S3ProxyServer.start(checkSignatures = false)
-    proxy = new FaultProxy(server.port)
-  }
-
-  override protected def afterAll(): Unit = {
-    proxy.close()
-    server.close()
-  }
+  override protected def startServer(): S3Server = S3ProxyServer.start(checkSignatures = false)
 
   override protected def beforeEach(): Unit = proxy.reset()
 
   private def probed[A](store: S3Store => A): A = {
     val location = s"s3://${S3ProxyServer.Bucket}/probed"
-    val opened = S3TestStore.open(proxy.endpoint, location, policy = RetryPolicy(5000))
+    val opened = S3TestStore.open(endpoint, location, policy = RetryPolicy(5000))
     try store(opened)
     finally opened.close()
   }

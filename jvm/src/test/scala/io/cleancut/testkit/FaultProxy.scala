@@ -3,7 +3,7 @@ package io.cleancut.testkit
 import java.io.{BufferedInputStream, IOException, InputStream}
 import java.net.{InetAddress, ServerSocket, Socket}
 import java.nio.charset.StandardCharsets.ISO_8859_1
-import java.util.concurrent.{CopyOnWriteArrayList, Executors}
+import java.util.concurrent.{ConcurrentLinkedQueue, CopyOnWriteArrayList, Executors}
 
 import scala.jdk.CollectionConverters._
 
@@ -33,6 +33,9 @@ object Fault {
   /** The connection goes silent after so many bytes of the answer's body. */
   final case class StallBody(afterBytes: Int) extends Fault
 
+  /** A bit of the answer's body is another, that far into it: from 0 to 1. */
+  final case class FlipBody(at: Double) extends Fault
+
   /** The server sees another request, and the client another answer. */
   final case class Change(
       request: HttpMessage => HttpMessage = identity,
@@ -45,6 +48,9 @@ final case class HttpMessage(first: String, headers: Seq[(String, String)], body
   def method: String = first.takeWhile(_ != ' ')
   def target: String = first.split(' ')(1)
   def status: Int = target.toInt
+
+  /** Whether this is an answer with what was asked for in it. */
+  def hasFound: Boolean = status / 100 == 2 && body.nonEmpty
 
   def header(name: String): Option[String] =
     headers.collectFirst { case (other, value) if other.equalsIgnoreCase(name) => value }
@@ -73,25 +79,38 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
 
   private val socket = new ServerSocket(0, 100, InetAddress.getLoopbackAddress)
   private val rules = new CopyOnWriteArrayList[Rule]
-  private val seen = new CopyOnWriteArrayList[HttpMessage]
+  private val seen = new ConcurrentLinkedQueue[HttpMessage]
+  private val watchers = new CopyOnWriteArrayList[HttpMessage => Unit]
   private val threads = Executors.newCachedThreadPool()
   threads.execute(() => acceptAll())
 
   def endpoint: String = s"http://127.0.0.1:${socket.getLocalPort}"
 
-  /** The requests that came to the proxy, in their order. */
+  /** The requests that came to the proxy, in their order and without their bodies. */
   def requests: Seq[HttpMessage] = seen.asScala.toSeq
 
-  /** Does this to the next `times` requests that match, after those of earlier rules. */
-  def harm(fault: Fault, times: Int = 1)(matching: HttpMessage => Boolean): Harm = {
-    val rule = new Rule(fault, times, matching)
+  /** Shows each request that comes from now on, whole. */
+  def watch(see: HttpMessage => Unit): Unit = {
+    watchers.add(see)
+    ()
+  }
+
+  /**
+   * Does this to the next `times` requests that match, after those of earlier rules and after
+   * `spared` more. What is done to a body needs an answer with one.
+   */
+  def harm(fault: Fault, times: Int = 1, spared: Int = 0)(
+      matching: HttpMessage => Boolean
+  ): Harm = {
+    val rule = new Rule(fault, times, spared, matching)
     rules.add(rule)
     rule
   }
 
-  /** Forgets rules and requests. */
+  /** Forgets rules, watchers and requests. */
   def reset(): Unit = {
     rules.clear()
+    watchers.clear()
     seen.clear()
   }
 
@@ -112,10 +131,11 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
   }
 
   private def exchange(client: Socket): Unit =
-    readMessage(new BufferedInputStream(client.getInputStream)).foreach { request =>
-      seen.add(request)
-      val fault = rules.asScala.find(_.takes(request)).map(_.fault)
-      fault match {
+    readRequest(client).foreach { request =>
+      seen.add(request.copy(body = Array.emptyByteArray))
+      watchers.forEach(_(request))
+      val rule = rules.asScala.find(_.takes(request))
+      rule.map(_.fault) match {
         case Some(Fault.DropRequest) => ()
         case Some(Fault.DropAnswer)  =>
           forward(request)
@@ -129,21 +149,49 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
           send(client, forward(request))
         case Some(Fault.Change(changed, answered)) =>
           send(client, answered(forward(changed(request))))
-        case Some(Fault.CutBody(afterBytes))   => sendPart(client, forward(request), afterBytes)
-        case Some(Fault.StallBody(afterBytes)) =>
-          sendPart(client, forward(request), afterBytes)
-          // Until the client gives up, or the test ends.
-          client.getInputStream.read()
-          ()
+        case Some(fault @ (_: Fault.CutBody | _: Fault.StallBody | _: Fault.FlipBody)) =>
+          val answer = forward(request)
+          if (answer.hasFound) harmBody(client, answer, fault)
+          else {
+            rule.foreach(_.giveBack())
+            send(client, answer)
+          }
         case None => send(client, forward(request))
       }
     }
+
+  private def harmBody(client: Socket, answer: HttpMessage, fault: Fault): Unit = fault match {
+    case Fault.CutBody(afterBytes)   => sendPart(client, answer, afterBytes)
+    case Fault.StallBody(afterBytes) =>
+      sendPart(client, answer, afterBytes)
+      // Until the client gives up, or the test ends.
+      client.getInputStream.read()
+      ()
+    case Fault.FlipBody(at) =>
+      val body = answer.body.clone()
+      val place = Math.min((at * body.length).toInt, body.length - 1)
+      body(place) = (body(place) ^ 1).toByte
+      send(client, answer.withBody(body))
+    case other => throw new IllegalArgumentException(s"not done to a body: $other")
+  }
+
+  private def readRequest(client: Socket): Option[HttpMessage] =
+    readMessage(
+      new BufferedInputStream(client.getInputStream),
+      beforeBody = head =>
+        if (head.header("Expect").isDefined) {
+          client.getOutputStream.write("HTTP/1.1 100 Continue\r\n\r\n".getBytes(ISO_8859_1))
+          client.getOutputStream.flush()
+        }
+    )
 
   private def forward(request: HttpMessage): HttpMessage = {
     val server = new Socket(InetAddress.getLoopbackAddress, serverPort)
     try {
       val out = server.getOutputStream
-      out.write(request.withHeader("Connection", "close").head ++ request.body)
+      // The client has been told to go on already.
+      val plain = request.without("Expect").withHeader("Connection", "close")
+      out.write(plain.head ++ request.body)
       out.flush()
       val isBodiless = request.method == "HEAD"
       readMessage(new BufferedInputStream(server.getInputStream), isBodiless)
@@ -159,14 +207,27 @@ object FaultProxy {
 
     /** How often it has struck. A test that counts on it asks. */
     def strikes: Int
+
+    /** It strikes no more. */
+    def end(): Unit
   }
 
-  final private class Rule(val fault: Fault, times: Int, matching: HttpMessage => Boolean)
-      extends Harm {
+  final private class Rule(
+      val fault: Fault,
+      times: Int,
+      spared: Int,
+      matching: HttpMessage => Boolean
+  ) extends Harm {
+    private var met = 0
     private var taken = 0
+    private var isOver = false
     override def strikes: Int = synchronized(taken)
+    override def end(): Unit = synchronized { isOver = true }
+    def giveBack(): Unit = synchronized(taken -= 1)
     def takes(request: HttpMessage): Boolean = synchronized {
-      val isTaken = taken < times && matching(request)
+      val isMet = !isOver && taken < times && matching(request)
+      if (isMet) met += 1
+      val isTaken = isMet && met > spared
       if (isTaken) taken += 1
       isTaken
     }
@@ -188,7 +249,11 @@ object FaultProxy {
       .withBody(body.getBytes(ISO_8859_1))
   }
 
-  private def readMessage(in: InputStream, isBodiless: Boolean = false): Option[HttpMessage] =
+  private def readMessage(
+      in: InputStream,
+      isBodiless: Boolean = false,
+      beforeBody: HttpMessage => Unit = _ => ()
+  ): Option[HttpMessage] =
     readLine(in).map { first =>
       val headers = Iterator
         .continually(readLine(in).getOrElse(""))
@@ -197,6 +262,7 @@ object FaultProxy {
         .map(pair => pair(0) -> pair(1).trim)
         .toSeq
       val message = HttpMessage(first, headers, Array.emptyByteArray)
+      beforeBody(message)
       if (isBodiless) message else readBody(in, message)
     }
 

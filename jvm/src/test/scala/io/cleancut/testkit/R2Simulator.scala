@@ -5,8 +5,10 @@ import java.nio.file.{Files, Path, StandardCopyOption}
 import scala.util.Using
 
 /** Cloudflare's simulator of R2, as `make stores` installs it. */
-final class R2Simulator private (server: ServerProcess, directory: Path) extends AutoCloseable {
-  def port: Int = server.port
+final class R2Simulator private (server: ServerProcess, directory: Path) extends S3Server {
+  override def port: Int = server.port
+
+  override def path: String = "/cdn-cgi/local/r2/s3"
 
   override def close(): Unit = {
     server.close()
@@ -15,7 +17,6 @@ final class R2Simulator private (server: ServerProcess, directory: Path) extends
 }
 
 object R2Simulator {
-  val EndpointPath = "/cdn-cgi/local/r2/s3"
   val AccessKey = "access"
   val SecretKey = "secret"
   val Bucket = "bucket"

@@ -5,10 +5,8 @@ import java.nio.file.{Files, Path}
 import scala.jdk.CollectionConverters._
 
 /** s3proxy over a directory: an S3 server whose creations are atomic. */
-final class S3ProxyServer private (server: ServerProcess, directory: Path) extends AutoCloseable {
-  def port: Int = server.port
-
-  def endpoint: String = s"http://127.0.0.1:$port"
+final class S3ProxyServer private (server: ServerProcess, directory: Path) extends S3Server {
+  override def port: Int = server.port
 
   override def close(): Unit = {
     server.close()
