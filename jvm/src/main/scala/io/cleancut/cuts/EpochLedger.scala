@@ -74,10 +74,15 @@ final class EpochLedger(
     }
   }
 
-  /** The stores that this epoch must have. */
-  def expected: Set[StoreId] =
-    further ++ previous.toSet[Cut].flatMap(_.stores.map(_.store)) ++ opened.values.flatten ++
-      frames.values.flatMap(_.keys)
+  /** The stores that this epoch must have; those of the cut before come first, in its order. */
+  def expected: collection.Set[StoreId] = {
+    val all = mutable.LinkedHashSet.empty[StoreId]
+    previous.foreach(cut => all ++= cut.stores.iterator.map(_.store))
+    all ++= further
+    opened.values.foreach(all ++= _)
+    frames.values.foreach(all ++= _.keys)
+    all
+  }
 
   def progress: EpochProgress = EpochProgress(
     epoch,
@@ -105,31 +110,31 @@ final class EpochLedger(
     if (missing.nonEmpty) Left(missing) else Right(chains.flatMap(_._2))
   }
 
-  private def latestComplete: Map[StoreId, PlacedFrame] =
-    frames.keys.toSeq
-      .filter(a => !failed(a) && isComplete(a))
-      .sortBy(turns)
-      .flatMap(frames(_))
-      .toMap
+  private def latestComplete: collection.Map[StoreId, PlacedFrame] = {
+    val attempts = frames.keys.toSeq.filter(a => !failed(a) && isComplete(a)).sortBy(turns)
+    attempts.foldLeft(mutable.HashMap.empty[StoreId, PlacedFrame])(_ ++= frames(_))
+  }
 
   /** Where a base is due, its delta comes before it. */
   private def isComplete(attempt: Long): Boolean = {
     val own = frames(attempt)
     opened.get(attempt).forall(_.forall(own.contains)) &&
-    own.forall { case (store, frame) => chain(store, frame).isDefined }
+    own.forall { case (store, frame) => isWhole(frame) || previous.exists(_.of(store).isDefined) }
   }
 
-  private def byIds(ids: Set[String]): Map[StoreId, PlacedFrame] =
+  private def byIds(ids: Set[String]): collection.Map[StoreId, PlacedFrame] =
     frames.values.flatten.filter { case (_, frame) => ids(frame.name.version.id) }.toMap
 
   /** None if the delta applies to a version that the cut before does not have. */
   private def chain(store: StoreId, frame: PlacedFrame): Option[StoreCut] = {
     val last = (frame.name.kind, frame.name.version, frame.place)
-    val before = previous.flatMap(_.of(store))
-    if (frame.name.kind == FrameKind.Base || frame.name.version.number == 1L) {
-      Some(StoreCut(store, Seq(last)))
-    } else before.map(b => StoreCut(store, b.frames :+ last))
+    if (isWhole(frame)) Some(StoreCut(store, Vector(last)))
+    else previous.flatMap(_.of(store)).map(before => StoreCut(store, before.frames :+ last))
   }
+
+  /** Whether it needs no frame before it. */
+  private def isWhole(frame: PlacedFrame): Boolean =
+    frame.name.kind == FrameKind.Base || frame.name.version.number == 1L
 }
 
 /**

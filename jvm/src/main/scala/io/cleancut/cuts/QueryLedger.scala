@@ -68,10 +68,8 @@ final class QueryLedger(
     last = done.epoch
     current = Some(done)
     pending = new EpochLedger(last + 1, current)
-    val kept = done.stores.flatMap(s => s.frames.map { case (k, v, _) => (s.store, k, v) }).toSet
     bases.filterInPlace { case (store, base) =>
-      !kept((store, FrameKind.Base, base.name.version)) &&
-      base.name.version.number >= oldestBase
+      base.name.version.number >= oldestBase && !done.of(store).exists(isNamed(base, _))
     }
     ()
   }
@@ -105,6 +103,11 @@ final class QueryLedger(
         Ack.Accepted
       }
     }
+
+  private def isNamed(base: PlacedFrame, in: StoreCut): Boolean = {
+    val (kind, version, _) = in.frames.head
+    kind == FrameKind.Base && version == base.name.version
+  }
 
   private def oldestBase: Long = last + 2 - baseMargin
 

@@ -5,7 +5,10 @@ import java.util.zip.CRC32
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.core.JsonGenerator
+import com.fasterxml.jackson.databind.jsontype.TypeSerializer
+import com.fasterxml.jackson.databind.util.RawValue
+import com.fasterxml.jackson.databind.{JsonNode, JsonSerializable, ObjectMapper, SerializerProvider}
 import com.github.luben.zstd.Zstd
 
 import io.cleancut.{StateVersion, StoreId}
@@ -162,20 +165,7 @@ object Cut {
     val names = node.putArray("segments")
     cut.segments.foreach(names.add)
     val indexOf = cut.segments.zipWithIndex.toMap
-    val stores = node.putArray("stores")
-    cut.stores.foreach { part =>
-      val store = stores.addObject()
-      store.put("operator", part.store.operator)
-      store.put("partition", part.store.partition)
-      store.put("store", part.store.name)
-      store.put("id", part.version.id)
-      val frames = store.putArray("frames")
-      part.frames.foreach { case (kind, version, place) =>
-        val frame = frames.addArray()
-        frame.add(indexOf(place.segment)).add(kind.extension).add(version.number).add(version.id)
-        frame.add(place.offset).add(place.length).add(Integer.toUnsignedLong(place.crc))
-      }
-    }
+    node.putRawValue("stores", new RawValue(new StoresJson(cut.stores, indexOf)))
     val timings = node.putObject("timings")
     cut.timings.toSeq.sorted.foreach { case (phase, ms) => timings.put(phase, ms) }
     cut.costs.foreach(CostsJson.write(_, node.putObject("costs")))
@@ -228,4 +218,48 @@ object Cut {
 
   private def elements(node: JsonNode, field: String): Seq[JsonNode] =
     required(node, field).elements.asScala.toSeq
+}
+
+/**
+ * The stores of a cut. Written as they come and not as a tree first, because there may be hundreds
+ * of thousands of frames and the gate waits for them.
+ *
+ * @param indexOf
+ *   of the names of segments
+ */
+final private class StoresJson(stores: Seq[StoreCut], indexOf: Map[String, Int])
+    extends JsonSerializable.Base {
+  override def serialize(json: JsonGenerator, provider: SerializerProvider): Unit = {
+    json.writeStartArray()
+    stores.foreach(write(json, _))
+    json.writeEndArray()
+  }
+
+  private def write(json: JsonGenerator, part: StoreCut): Unit = {
+    json.writeStartObject()
+    json.writeNumberField("operator", part.store.operator)
+    json.writeNumberField("partition", part.store.partition)
+    json.writeStringField("store", part.store.name)
+    json.writeStringField("id", part.version.id)
+    json.writeArrayFieldStart("frames")
+    part.frames.foreach { case (kind, version, place) =>
+      json.writeStartArray()
+      json.writeNumber(indexOf(place.segment))
+      json.writeString(kind.extension)
+      json.writeNumber(version.number)
+      json.writeString(version.id)
+      json.writeNumber(place.offset)
+      json.writeNumber(place.length)
+      json.writeNumber(Integer.toUnsignedLong(place.crc))
+      json.writeEndArray()
+    }
+    json.writeEndArray()
+    json.writeEndObject()
+  }
+
+  override def serializeWithType(
+      json: JsonGenerator,
+      provider: SerializerProvider,
+      types: TypeSerializer
+  ): Unit = serialize(json, provider)
 }
