@@ -1,0 +1,127 @@
+package io.cleancut.faults
+
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.annotation.tailrec
+import scala.jdk.CollectionConverters._
+import scala.util.{Random, Try}
+
+import io.cleancut.testkit.FaultProxy.Harm
+import io.cleancut.testkit.{Fault, FaultProxy}
+
+/**
+ * A fault that is to be injected.
+ *
+ * @param isLasting
+ *   whether it strikes again and again until the query has died of it, if it does
+ */
+final case class Plan(step: Step, kind: FaultKind, isLasting: Boolean)
+
+/**
+ * Takes a query through faults in turns. A turn lets the query die between its sink and its cut,
+ * starts it with one more file, and again as often as it dies.
+ */
+final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
+  import FaultRun._
+
+  private val seen = new ConcurrentLinkedQueue[Either[String, Step]]
+  private var starts = 0
+  private var died = Seq.empty[Throwable]
+
+  proxy.reset()
+  proxy.watch { request =>
+    val found =
+      Try(Step.of(request, query.prefix)).fold(e => Some(Left(e.getMessage)), _.map(Right(_)))
+    found.foreach(seen.add(_): Unit)
+  }
+
+  def deaths: Seq[Throwable] = died
+
+  /**
+   * Injects nothing, and goes on until it has seen all that is looked for.
+   *
+   * @return
+   *   the steps of the first start, and those of all that follow
+   */
+  def enumerate(lookedFor: Set[Step]): (Set[Step], Set[Step]) = {
+    turn()
+    val first = steps()
+    @tailrec def go(left: Int, found: Set[Step]): Set[Step] =
+      if (left == 0 || lookedFor.subsetOf(found)) found
+      else {
+        turn()
+        go(left - 1, found ++ steps())
+      }
+    (first, go(MaxTurns, Set.empty))
+  }
+
+  /** The steps of all requests since it was asked last. */
+  private def steps(): Set[Step] = {
+    val all = seen.asScala.toSeq
+    seen.clear()
+    all.map(_.fold(message => throw new IllegalStateException(message), identity)).toSet
+  }
+
+  /** Injects all of these, each once, and goes on until each has struck; how often each did. */
+  def all(plans: Seq[Plan]): Map[Plan, Int] = {
+    val armed = plans.map(plan => plan -> arm(plan))
+    @tailrec def go(left: Int): Unit = {
+      turn(armed.map(_._2))
+      if (left > 1 && armed.exists(_._2.strikes == 0)) go(left - 1)
+    }
+    go(MaxTurns)
+    armed.map { case (plan, harm) => plan -> harm.strikes }.toMap
+  }
+
+  private def turn(armed: Seq[Harm] = Nil): Unit = {
+    if (starts > 0) dieBeforeCut(armed)
+    query.input.add()
+    settle(armed)
+  }
+
+  private def arm(plan: Plan): Harm = {
+    val times = if (plan.isLasting) Int.MaxValue else 1
+    val isRare = plan.isLasting || KnownSteps.first(plan.step)
+    val spared = if (isRare) 0 else random.nextInt(MaxSpared + 1)
+    proxy.harm(plan.kind.fault(random), times, spared)(Step.is(plan.step, query.prefix))
+  }
+
+  private def dieBeforeCut(armed: Seq[Harm]): Unit = {
+    query.input.add()
+    val refusal = Fault.Answer(403, "AccessDenied")
+    val harm = proxy.harm(refusal, times = Int.MaxValue)(Step.is(CutCreate, query.prefix))
+    @tailrec def go(left: Int): Unit = {
+      start(armed)
+      if (harm.strikes == 0) {
+        if (left == 1) throw new IllegalStateException(s"no cut in $MaxStarts starts")
+        go(left - 1)
+      }
+    }
+    go(MaxStarts)
+    harm.end()
+  }
+
+  @tailrec private def settle(armed: Seq[Harm], left: Int = MaxStarts): Unit =
+    start(armed) match {
+      case None                 => ()
+      case Some(e) if left == 1 => throw new IllegalStateException(s"$MaxStarts starts, and", e)
+      case Some(_)              => settle(armed, left - 1)
+    }
+
+  private def start(armed: Seq[Harm]): Option[Throwable] = {
+    starts += 1
+    val death = query.start()
+    died ++= death
+    if (death.isDefined) armed.filter(_.strikes > 0).foreach(_.end())
+    death
+  }
+}
+
+object FaultRun {
+  private val CutCreate = Step("cuts", "create")
+  private val MaxTurns = 12
+  private val MaxStarts = 60
+
+  /** How many requests of its step may pass before a fault strikes. */
+  private val MaxSpared = 1
+}

@@ -1,0 +1,103 @@
+package io.cleancut.faults
+
+import java.nio.file.{Files, Path}
+import java.util.concurrent.{CompletableFuture, Executors, TimeUnit, TimeoutException}
+
+import scala.util.Try
+
+import org.apache.hadoop.fs.{Path => HadoopPath}
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.execution.streaming.state.cleancut.DriverCuts
+import org.apache.spark.sql.streaming.Trigger
+
+import io.cleancut.cuts._
+import io.cleancut.files.{CheckpointLogs, FileManagers, SharedStores}
+import io.cleancut.objects.{BucketPath, ObjectStore, RootedStore}
+import io.cleancut.testkit.TestDirectory
+import io.cleancut.Clock
+
+/**
+ * A stateful query over numbered rows, one file an epoch, that dies and is started again. Its
+ * coordinator sweeps behind every epoch.
+ *
+ * @param skips
+ *   whether the sink skips an epoch that it has seen
+ */
+final class FaultedQuery(spark: SparkSession, val location: String, skips: Boolean)
+    extends AutoCloseable {
+  import FaultedQuery._
+
+  private val directory: Path = Files.createTempDirectory("cleancut-faults")
+  private val background = Executors.newSingleThreadExecutor()
+  val input = new NumberedInput(directory)
+  val sink = new SinkCheck
+
+  serve()
+
+  /** What its objects' names in the bucket begin with. */
+  def prefix: String = BucketPath.parse(location).prefix
+
+  /** One start, until all files are taken; or what the query died of. */
+  def start(): Option[Throwable] = {
+    // What this process has written itself it would not read, and another process would.
+    CheckpointLogs.wroteOffsets(location, -1L, "")
+    val death = Try(await()).failed.toOption
+    StateStore.stop()
+    CompletableFuture.runAsync(() => (), background).get(PatienceSeconds, TimeUnit.SECONDS)
+    death
+  }
+
+  /** The same rows in one batch. */
+  def batch(): DataFrame =
+    NumberedInput.totals(spark.read.schema(NumberedInput.Schema).json(directory.toString))
+
+  override def close(): Unit = {
+    DriverCuts.of(location).foreach(_.close())
+    background.shutdown()
+    TestDirectory.delete(directory)
+  }
+
+  private def await(): Unit = {
+    val files = spark.readStream.schema(NumberedInput.Schema).option("maxFilesPerTrigger", 1)
+    val running = NumberedInput
+      .totals(files.json(directory.toString))
+      .writeStream
+      .outputMode("update")
+      .option("checkpointLocation", location)
+      .foreachBatch { (batch: DataFrame, epoch: Long) =>
+        if (!skips || !sink.has(epoch)) sink.take(epoch, batch.collect().toSeq)
+      }
+      .trigger(Trigger.AvailableNow())
+      .start()
+    if (!running.awaitTermination(PatienceSeconds * 1000)) {
+      running.stop()
+      throw new TimeoutException(s"the query at $location stands still")
+    }
+  }
+
+  /** A coordinator that tidies up early is there before Spark asks for one. */
+  private def serve(): Unit = {
+    val path = new HadoopPath(location)
+    val settings = FileManagers.settingsIn(spark.sessionState.newHadoopConf())
+    val bucket = SharedStores.ofBucket(BucketPath.parse(location).bucket, settings)
+    val root: ObjectStore = SharedStores.rootOf(path, settings).get
+    val runtime = CutsRuntime
+      .onThreads(root, Clock.System)
+      .copy(background = background, sweepEpochs = 1, baseMargin = BaseMargin)
+    val logs = new CheckpointLogs(location, new RootedStore(bucket, prefix), EpochsToKeep)
+    DriverCuts.serve(location) {
+      new QueryCuts(new CutArchive(root, Clock.System), logs, "host", runtime)
+    }
+  }
+}
+
+object FaultedQuery {
+  private val PatienceSeconds = 120L
+  private val BaseMargin = 4L
+
+  /** As the sessions of these queries are told. */
+  val EpochsToKeep = 2
+}

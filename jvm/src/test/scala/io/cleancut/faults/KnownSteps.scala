@@ -1,0 +1,34 @@
+package io.cleancut.faults
+
+/** The steps of a query over files: all that it ever asks of the store. */
+object KnownSteps {
+
+  /** What only the first start of a query does. */
+  val first: Set[Step] = steps(
+    "commit log" -> "look",
+    "format note" -> "create",
+    "query's metadata" -> "create, list",
+    "state metadata" -> "create"
+  )
+
+  /** What every start does, or some epoch of it, after a death between the sink and the cut. */
+  val later: Set[Step] = steps(
+    "checkpoint" -> "list, list uploads",
+    "commit log" -> "list",
+    "cuts" -> "create, delete, list, read",
+    "offset log" -> "create, delete, list, look, read, read a range",
+    "owners" -> "create, list, look",
+    "query's metadata" -> "look, read, read a range",
+    "savepoints" -> "list",
+    "segments" -> ("begin an upload, send a part, complete an upload, put bases, " +
+      "put frames by the driver, put frames of an executor, list, read a range, delete"),
+    "source log" -> "create, list, look, read a range",
+    "state metadata" -> "list, look, read a range",
+    "write probe" -> "create, delete, list, look, put, read, read a range"
+  )
+
+  val all: Seq[Step] = (first ++ later).toSeq.sortBy(_.toString)
+
+  private def steps(acts: (String, String)*): Set[Step] =
+    acts.flatMap { case (place, all) => all.split(", ").map(Step(place, _)) }.toSet
+}
