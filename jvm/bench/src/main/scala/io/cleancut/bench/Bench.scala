@@ -2,14 +2,16 @@ package io.cleancut.bench
 
 /**
  * All benchmarks, or those that are named: `stores`, `scans`, `growth`, `memory`, `queries`,
- * `latency`.
+ * `latency`, `scale`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileSystemBased,FileContextBased`, `turns=5` (runs of each provider, in turn),
- * `query=join` (only queries with this in their name).
+ * `query=join` (only queries with this in their name). Of `scale`: `partitions=100,1000,10000`,
+ * `delay=0,50` (milliseconds of a request), `chain=20` (deltas between bases), `format=1` (of
+ * Spark's checkpoint).
  */
 object Bench {
-  private val Kinds = Seq("stores", "scans", "growth", "memory", "queries", "latency")
+  private val Kinds = Seq("stores", "scans", "growth", "memory", "queries", "latency", "scale")
 
   def main(args: Array[String]): Unit = {
     val (given, named) = args.toSeq.partition(_.contains("="))
@@ -26,6 +28,15 @@ object Bench {
       case "growth"  => CompareStores.growth(keys("20000"), turns.getOrElse(1))
       case "memory"  => CompareStores.memory(keys("4000000"), turns.getOrElse(1))
       case "latency" => CompareQueries.latency(turns.getOrElse(3))
+      case "scale"   =>
+        def numbers(key: String, default: String) = list(key, default).map(_.toInt)
+        val (chain, format) = (numbers("chain", "20").head, numbers("format", "1").head)
+        CompareScale.run(
+          numbers("partitions", "100,1000,10000"),
+          numbers("delay", "0,50"),
+          chain,
+          format
+        )
       case "queries" => CompareQueries.run(options.get("query").toSeq, turns.getOrElse(5))
     }
   }

@@ -2,7 +2,7 @@ package io.cleancut.bench
 
 import java.sql.Timestamp
 
-import org.apache.spark.sql.{DataFrame, Dataset}
+import org.apache.spark.sql.{DataFrame, Dataset, Encoders, SparkSession}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming._
 
@@ -32,12 +32,32 @@ final case class BenchQuery(
     fill: Int,
     onHdfs: Boolean,
     confs: Map[String, String] = Map.empty
-)(val build: Dataset[Tick] => DataFrame)
+)(val build: Dataset[Tick] => DataFrame) {
+  import BenchQuery._
+
+  /** An epoch for each time that it is asked, as long as it runs. */
+  def input(session: SparkSession): Dataset[Tick] = session.readStream
+    .format("rate-micro-batch")
+    .option("rowsPerBatch", rowsPerEpoch)
+    .option("numPartitions", 2)
+    .load()
+    .select(
+      col("value").as("id"),
+      expr(s"value div $repeat * $Scatter % $keys").as("key"),
+      expr(s"timestamp_millis($StartMs + value * $EpochMs div $rowsPerEpoch)").as("at"),
+      (col("value") % 100).as("amount")
+    )
+    .as(Encoders.product[Tick])
+}
 
 object BenchQuery {
   private val Append = OutputMode.Append()
   private val Update = OutputMode.Update()
   private val Million = 1000000
+  private val StartMs = 1700000000000L
+  private val EpochMs = 10000L
+  // A prime, so that keys that follow each other lie in all partitions.
+  private val Scatter = 7919
 
   // An hour: no key is evicted while the query is timed.
   private val LongDelay = "1 hour"

@@ -3,9 +3,8 @@ package io.cleancut.bench
 import java.nio.file.Files
 import java.util.concurrent.{TimeUnit, TimeoutException}
 
-import org.apache.spark.sql.{Dataset, Encoders, SparkSession}
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{
   StreamingQuery,
   StreamingQueryException,
@@ -21,10 +20,6 @@ import org.apache.spark.sql.streaming.{
  */
 object QueryBench {
   private val PatienceNs = TimeUnit.MINUTES.toNanos(10)
-  private val StartMs = 1700000000000L
-  private val EpochMs = 10000L
-  // A prime, so that keys that follow each other lie in all partitions.
-  private val Scatter = 7919
 
   def main(args: Array[String]): Unit = {
     val query = BenchQuery.named(args(0))
@@ -95,7 +90,7 @@ final class QueryBench(query: BenchQuery, epochs: Int) {
     }
 
     private def start(): StreamingQuery = query
-      .build(ticks(session))
+      .build(query.input(session))
       .writeStream
       .format("noop")
       .outputMode(query.mode)
@@ -104,17 +99,4 @@ final class QueryBench(query: BenchQuery, epochs: Int) {
 
     def close(): Unit = Directories.deleteBelow(directory)
   }
-
-  private def ticks(session: SparkSession): Dataset[Tick] = session.readStream
-    .format("rate-micro-batch")
-    .option("rowsPerBatch", query.rowsPerEpoch)
-    .option("numPartitions", 2)
-    .load()
-    .select(
-      col("value").as("id"),
-      expr(s"value div ${query.repeat} * $Scatter % ${query.keys}").as("key"),
-      expr(s"timestamp_millis($StartMs + value * $EpochMs div ${query.rowsPerEpoch})").as("at"),
-      (col("value") % 100).as("amount")
-    )
-    .as(Encoders.product[Tick])
 }

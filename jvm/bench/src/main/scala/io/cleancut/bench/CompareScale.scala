@@ -1,0 +1,66 @@
+package io.cleancut.bench
+
+/** How the coordinator fares with many stores, as Markdown. */
+object CompareScale {
+
+  /** A query of so many stores, on a store that takes so long for a request. */
+  final private case class Case(
+      executors: Int,
+      partitions: Int,
+      stores: Int,
+      chain: Int,
+      delayMs: Int,
+      format: Int
+  ) {
+    def arguments: Seq[String] =
+      Seq(executors, stores, partitions, chain, delayMs, format).map(_.toString)
+  }
+
+  private val header = Seq(
+    "executors",
+    "partitions",
+    "stores of each",
+    "format",
+    "deltas",
+    "delay",
+    "acks a second",
+    "gate",
+    "segments",
+    "other requests",
+    "cut",
+    "heap",
+    "read of a cut"
+  )
+
+  /** @param partitions the numbers to take, with four stores each */
+  def run(partitions: Seq[Int], delaysMs: Seq[Int], chain: Int, format: Int): Unit = {
+    println("\n### Scale of the coordinator\n")
+    println(Figures.table(header, Nil))
+    val cases = for {
+      delayMs <- delaysMs
+      (count, stores) <- (10, 10) +: partitions.map(_ -> 4)
+    } yield Case(Math.max(count / 10, 10), count, stores, chain, delayMs, format)
+    cases.foreach(one => println(Figures.row(measured(one))))
+  }
+
+  private def measured(one: Case): Seq[String] = {
+    val found = ChildJvm
+      .run("io.cleancut.bench.ScaleBench", one.arguments)
+      .collect { case Array(figure, _, number) => figure -> number.toLong }
+      .groupMap(_._1)(_._2)
+      .map { case (figure, all) => figure -> Figures.median(all) }
+    val parameters = Seq(one.executors, one.partitions, one.stores, one.format, one.chain)
+    parameters.map(_.toString) ++ Seq(
+      s"${one.delayMs} ms",
+      found("acks a second").toString,
+      Figures.time(found("gate, ns")),
+      found("segments").toString,
+      found("other requests").toString,
+      megabytes(found("cut, bytes")),
+      megabytes(found("heap, bytes")),
+      Figures.time(found("read of a cut, ns"))
+    )
+  }
+
+  private def megabytes(bytes: Long): String = f"${bytes / 1e6}%.2f MB"
+}

@@ -1,0 +1,178 @@
+package io.cleancut.bench
+
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
+import java.util.concurrent.{CompletableFuture, Executors}
+
+import io.cleancut.cuts._
+import io.cleancut.format.{CutLayout, FrameKind, FrameName, SealedFrame}
+import io.cleancut.objects.{ObjectKey, RequestKind}
+import io.cleancut.{Clock, StateVersion, StoreId}
+
+/**
+ * Takes one query of many stores through the coordinator of its driver: every task opens its
+ * stores, hands over a small frame of each, one behind the other as Spark's tasks commit, and the
+ * gate writes the cut. As many tasks run at a time as there are executors. Prints one line
+ * `figure<TAB>epoch<TAB>number` for each of the last epochs.
+ *
+ * Arguments: executors, operators × stores of a partition, partitions, deltas between bases,
+ * milliseconds that a request of the last epochs takes, checkpoint format of Spark.
+ */
+object ScaleBench {
+  private val Counted = 5
+
+  def main(args: Array[String]): Unit = {
+    val Array(executors, stores, partitions, chain, delayMs, format) =
+      args.map(_.toInt): @unchecked
+    val store = new MemoryStore(delayMs = 0L)
+    val query = new ScaledQuery(store, executors, stores, partitions, chain, format)
+    val last = chain + Counted
+    for (epoch <- 0 until last) {
+      val isCounted = epoch >= last - Counted
+      if (isCounted) store.delayMs = delayMs.toLong
+      val found = query.epoch(epoch.toLong)
+      if (isCounted) found.foreach { case (figure, number) => println(s"$figure\t$epoch\t$number") }
+    }
+    println(s"heap, bytes\t$last\t${heapBytes()}")
+    store.delayMs = 0L
+    query.restart(last - 1L).foreach { case (figure, number) =>
+      println(s"$figure\t$last\t$number")
+    }
+    System.exit(0)
+  }
+
+  private def heapBytes(): Long = {
+    System.gc()
+    val runtime = Runtime.getRuntime
+    runtime.totalMemory - runtime.freeMemory
+  }
+}
+
+/** A query whose executors and tasks are only the messages that they send. */
+final class ScaledQuery(
+    store: MemoryStore,
+    executors: Int,
+    storesOfPartition: Int,
+    partitions: Int,
+    chain: Int,
+    format: Int
+) {
+  import ScaledQuery._
+
+  private val archive = new CutArchive(store, Clock.System)
+  private val cuts = new QueryCuts(archive, Logs, "host", Clock.System)
+  private val threads = Executors.newFixedThreadPool(Runtime.getRuntime.availableProcessors)
+  private val attempts = new AtomicLong
+  private val versions = Array.fill(partitions * storesOfPartition)(Option.empty[StateVersion])
+
+  /** The figures of one epoch, by name. */
+  def epoch(epoch: Long): Seq[(String, Long)] = {
+    val before = store.counts
+    val start = System.nanoTime()
+    runTasks(epoch)
+    val ran = System.nanoTime()
+    cuts.commit(RunName, epoch, entry(epoch))
+    val committed = System.nanoTime()
+    val found = store.counts - before
+    writeBases(epoch)
+    val acks = partitions.toLong * storesOfPartition
+    Seq(
+      "tasks, ns" -> (ran - start),
+      "acks a second" -> (acks * 1000000000L / (ran - start)),
+      "gate, ns" -> (committed - ran),
+      "segments" -> found(RequestKind.Put).requests,
+      "other requests" -> (found.requests - found(RequestKind.Put).requests),
+      "cut, bytes" -> cutBytes(epoch)
+    )
+  }
+
+  /** What it takes to begin where another driver stopped, and to read a cut in an executor. */
+  def restart(last: Long): Seq[(String, Long)] = {
+    val start = System.nanoTime()
+    archive.read(last)
+    Seq("read of a cut, ns" -> (System.nanoTime() - start))
+  }
+
+  private def runTasks(epoch: Long): Unit = {
+    val next = new AtomicInteger
+    val slots = Seq.fill(executors)(CompletableFuture.runAsync(() => (), threads).thenCompose { _ =>
+      slot(epoch, next)
+    })
+    CompletableFuture.allOf(slots: _*).get()
+    ()
+  }
+
+  /** One task behind the other, until none is left. */
+  private def slot(epoch: Long, next: AtomicInteger): CompletableFuture[Unit] = {
+    val partition = next.getAndIncrement()
+    if (partition >= partitions) Done
+    else {
+      val attempt = attempts.incrementAndGet()
+      val ids = (0 until storesOfPartition).map(id(partition, _))
+      ids.foreach(store => cuts.open(RunName, attempt, store, epoch).fold(sys.error, identity))
+      ids.indices
+        .foldLeft(Done)((done, i) =>
+          done.thenComposeAsync(_ => commit(epoch, attempt, ids(i), i), threads)
+        )
+        .thenComposeAsync(_ => slot(epoch, next), threads)
+    }
+  }
+
+  private def commit(
+      epoch: Long,
+      attempt: Long,
+      store: StoreId,
+      index: Int
+  ): CompletableFuture[Unit] = {
+    val version = StateVersion(epoch + 1, StateVersion.newId(Clock.System))
+    versions(store.partition * storesOfPartition + index) = Some(version)
+    submit(SealedFrame(FrameName(store, version, FrameKind.Delta), attempt, Frame))
+  }
+
+  /** Those of maintenance, each time of the stores whose turn it is. */
+  private def writeBases(epoch: Long): Unit = {
+    val due = for {
+      partition <- 0 until partitions if (partition + epoch) % chain == 0
+      index <- 0 until storesOfPartition
+      version <- versions(partition * storesOfPartition + index)
+    } yield {
+      val name = FrameName(id(partition, index), version, FrameKind.Base)
+      submit(SealedFrame(name, QueryLedger.Maintenance, Frame))
+    }
+    CompletableFuture.allOf(due: _*).get()
+    ()
+  }
+
+  private def submit(frame: SealedFrame): CompletableFuture[Unit] =
+    cuts.submit(RunName, frame).getOrElse(sys.error("the driver has no room")).thenApply {
+      case Ack.Accepted => ()
+      case other        => sys.error(s"$other of ${frame.name}")
+    }
+
+  private def id(partition: Int, index: Int) =
+    StoreId(index.toLong / StoresOfJoin, partition, Names(index % StoresOfJoin))
+
+  /** Spark's entry of the commit log, which names in format 2 the version of every store. */
+  private def entry(epoch: Long): String = {
+    val ids = versions.flatten.map(version => s"""["${version.id}"]""").mkString(",")
+    val named = if (format == 2) s""","stateUniqueIds":{"0":[$ids]}""" else ""
+    s"""v$format\n{"nextBatchWatermarkMs":$epoch$named}"""
+  }
+
+  private def cutBytes(epoch: Long): Long =
+    archive.store.head(ObjectKey(CutLayout.cut(epoch))).fold(0L)(_.sizeBytes)
+}
+
+object ScaledQuery {
+  private val RunName = "run"
+  private val StoresOfJoin = 4
+  private val Names = Seq("default", "left", "right", "other")
+  private val Frame = new Array[Byte](300)
+  private val Done = CompletableFuture.completedFuture(())
+
+  private object Logs extends SparkLogs {
+    override def queryId(): Option[String] = Some("query")
+    override def offsets(epoch: Long): String = s"v1\n{}\n$epoch"
+    override def lastPlainCommit(): Option[Long] = None
+    override def epochsToKeep: Int = 100
+  }
+}
