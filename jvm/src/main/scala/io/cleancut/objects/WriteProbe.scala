@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 
 import io.cleancut.Clock
 import io.cleancut.conf.Keys
-import io.cleancut.error.Errors
+import io.cleancut.error.{CleancutException, ErrorKind, Errors}
 
 /**
  * Asks a store, before a query trusts it, for all that the query will rely on. It finds what would
@@ -42,9 +42,12 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
 
   private def checkPut(): Unit = {
     store.put(plain, body)
-    val found = store.get(plain)
-    if (!found.exists(Arrays.equals(_, body)))
-      unfit(s"of ${body.length} bytes that were put it returns ${described(found)}", Corrupting)
+    val difference =
+      try Some(store.get(plain)).filterNot(_.exists(Arrays.equals(_, body))).map(described)
+      catch { case e: CleancutException if e.kind == ErrorKind.Damaged => Some("others") }
+    difference.foreach { found =>
+      unfit(s"of ${body.length} bytes that were put it returns $found", Corrupting)
+    }
   }
 
   private def checkRange(): Unit = {
