@@ -84,23 +84,6 @@ lazy val bench = (project in file("jvm/bench"))
     assembly / skip := true
   )
 
-// Beside Spark's own state store on Hadoop's S3A. Outside of the root aggregate too: what S3A needs
-// is 690 MB.
-lazy val s3a = (project in file("jvm/s3a"))
-  .dependsOn(bench, core % "compile->test")
-  .settings(common)
-  .settings(
-    name := "cleancut-s3a",
-    publish / skip := true,
-    libraryDependencies += "org.apache.hadoop" % "hadoop-aws" % Versions.Hadoop,
-    run / fork := true,
-    run / baseDirectory := (LocalRootProject / baseDirectory).value,
-    run / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
-    run / javaOptions ++= Seq("-Daws.accessKeyId=access", "-Daws.secretAccessKey=secret"),
-    run / outputStrategy := Some(StdoutOutput),
-    Compile / mainClass := Some("io.cleancut.s3a.CompareCheckpoints")
-  )
-
 // Spark's own tests, on the Spark that they were published with. Outside of the root aggregate, so
 // that no other task downloads them.
 lazy val suites = (project in file("jvm/suites"))

@@ -1,6 +1,5 @@
 package io.cleancut.bench
 
-import java.io.File
 import java.lang.management.ManagementFactory
 import java.nio.file.Path
 
@@ -9,22 +8,12 @@ import scala.jdk.CollectionConverters._
 /** Runs a benchmark in a JVM of its own, with the options and the class path of this one. */
 object ChildJvm {
 
-  /**
-   * The tab separated fields of the lines that it printed.
-   *
-   * @param isOnClassPath
-   *   which entries of this one's class path it gets
-   */
-  def run(
-      main: String,
-      arguments: Seq[String],
-      isOnClassPath: String => Boolean = _ => true
-  ): Seq[Array[String]] = {
+  /** The tab separated fields of the lines that it printed. */
+  def run(main: String, arguments: Seq[String]): Seq[Array[String]] = {
     val jvm = ManagementFactory.getRuntimeMXBean
     val java = Path.of(System.getProperty("java.home"), "bin", "java").toString
-    val classPath = jvm.getClassPath.split(File.pathSeparator).filter(isOnClassPath)
     val command = Seq(java) ++ jvm.getInputArguments.asScala ++
-      Seq("-Xmx6g", "-cp", classPath.mkString(File.pathSeparator), main) ++ arguments
+      Seq("-Xmx6g", "-cp", jvm.getClassPath, main) ++ arguments
     val child =
       new ProcessBuilder(command.asJava).redirectError(ProcessBuilder.Redirect.DISCARD).start()
     val lines = new String(child.getInputStream.readAllBytes()).linesIterator.toSeq
