@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # The JVMs of these tests are short-lived, and spend more on the second compiler than it saves.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# Without it the JVM keeps little room for code, which all queries of a session together fill.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
 
 _FIGURES = pytest.StashKey[list[str]]()
 
