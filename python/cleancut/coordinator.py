@@ -12,7 +12,7 @@ from cleancut._s3 import SCHEMES
 from cleancut.checkpoint import Checkpoint
 from cleancut.costs import EpochInfo, RequestsByKind, StoreTimes, Usage, epoch_info
 from cleancut.cuts import moment
-from cleancut.errors import error_of, from_java
+from cleancut.errors import error_of, translating
 from cleancut.infos import InfoList
 from cleancut.prices import PRICES, DailyCosts, PriceList
 from cleancut.settings import PREFIX
@@ -225,16 +225,9 @@ class Coordinator:
         )
 
     def _call(self, method: str, *arguments: Any) -> Any:
-        from py4j.protocol import Py4JJavaError
-
         facade = self._jvm.io.cleancut.CleancutCoordinator
-        try:
+        with translating():
             return getattr(facade, method)(self._location, *arguments)
-        except Py4JJavaError as failure:
-            found = from_java(failure)
-            if found is None:
-                raise
-            raise found from failure
 
 
 def coordinator(query: "StreamingQuery") -> Coordinator:

@@ -11,6 +11,7 @@ Which class an error belongs to follows from its id alone; `docs/reference/error
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from cleancut._catalog import error_classes
@@ -102,6 +103,20 @@ def from_java(exc: BaseException) -> CleancutError | None:
             error.__cause__ = exc
             return error
     return None
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Raises errors of Cleancut's JVM side as what they are here; any other goes through."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as failure:
+        found = from_java(failure)
+        if found is None:
+            raise
+        raise found from failure
 
 
 def _error_behind(throwable: Any) -> CleancutError | None:

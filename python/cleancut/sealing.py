@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from cleancut.errors import error_of, from_java
+from cleancut.errors import error_of, translating
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,16 +28,9 @@ def seal(df: "DataFrame", epoch: int) -> None:
         RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
         RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
     """
-    from py4j.protocol import Py4JJavaError
-
     batch = getattr(df, "_jdf", None)
     if batch is None:
         raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
     jvm: Any = df.sparkSession._jvm
-    try:
+    with translating():
         jvm.io.cleancut.CleancutSeal.seal(batch, epoch)
-    except Py4JJavaError as failure:
-        found = from_java(failure)
-        if found is None:
-            raise
-        raise found from failure

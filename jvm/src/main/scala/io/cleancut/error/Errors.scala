@@ -219,7 +219,7 @@ object Errors {
     make("CLEANCUT_COORDINATOR_MISSING")("location" -> location)
 
   def sealMisplaced(epoch: Long): CleancutException =
-    make("CLEANCUT_SEAL_MISPLACED")("epoch" -> epoch.toString)
+    make("CLEANCUT_SEAL_MISPLACED")("epoch" -> epoch)
 
   def savepointInvalid(name: String, location: String, detail: String): CleancutException =
     make("CLEANCUT_SAVEPOINT_INVALID")("name" -> name, "location" -> location, "detail" -> detail)

@@ -5,6 +5,8 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.Try
 
+import org.apache.hadoop.fs.Path
+
 import io.cleancut.cuts.SparkLogs
 import io.cleancut.format.FormatNote
 import io.cleancut.objects.{ObjectKey, ObjectPrefix, ObjectStore}
@@ -48,6 +50,10 @@ private[cleancut] object CheckpointLogs {
   val Sources = "sources"
 
   val names: Set[String] = Set(Commits, Offsets)
+
+  /** The number of the entry that a path is, in a log of Spark's. */
+  def entryOf(log: Path, path: Path): Option[Long] =
+    if (path.getParent == log) path.getName.toLongOption else None
 
   // The last entry of each log that this process wrote, so that it need not be read back.
   private val lastOffsets = new ConcurrentHashMap[String, (Long, String)]

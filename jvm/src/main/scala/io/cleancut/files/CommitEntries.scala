@@ -24,8 +24,7 @@ final private[cleancut] class CommitEntries(directory: Path, files: CheckpointFi
   import CommitEntries._
 
   /** The epoch whose entry a path is. */
-  def epochOf(path: Path): Option[Long] =
-    if (path.getParent == directory) path.getName.toLongOption else None
+  def epochOf(path: Path): Option[Long] = CheckpointLogs.entryOf(directory, path)
 
   /**
    * Writes an entry whose cut is there. Another may have done so in place of the one whose turn it

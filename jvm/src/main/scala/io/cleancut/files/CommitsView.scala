@@ -108,8 +108,7 @@ final private[cleancut] class CommitsView(
   private def isPlain(epoch: Long, path: Path): Boolean =
     plain.fold(files.exists(path))(_(epoch))
 
-  private def epochOf(path: Path): Option[Long] =
-    if (path.getParent == directory) Try(path.getName.toLong).toOption else None
+  private def epochOf(path: Path): Option[Long] = CheckpointLogs.entryOf(directory, path)
 }
 
 /** What is written is handed on when the stream is closed. */

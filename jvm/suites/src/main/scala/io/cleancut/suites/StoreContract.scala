@@ -66,8 +66,7 @@ class StateStoreContractSuite extends StateStoreSuiteBase[CleancutStateStoreProv
       version: Int,
       useColumnFamilies: Boolean
   ): Set[((String, Int), Int)] = {
-    val reader = new CleancutStateStoreProvider
-    initialise(reader, provider.stateStoreId, useColumnFamilies = useColumnFamilies)
+    val reader = open(provider.stateStoreId, useColumnFamilies = useColumnFamilies)
     try {
       val store = reader.getReadStore(if (version < 0) provider.latestVersion else version.toLong)
       try rowPairsToDataSet(store.iterator())
@@ -92,19 +91,6 @@ class StateStoreContractSuite extends StateStoreSuiteBase[CleancutStateStoreProv
       hadoopConf: Configuration = new Configuration
   ): CleancutStateStoreProvider = {
     val provider = new CleancutStateStoreProvider
-    initialise(provider, id, keySchema, encoder, useColumnFamilies, sqlConf, hadoopConf)
-    provider
-  }
-
-  private def initialise(
-      provider: CleancutStateStoreProvider,
-      id: StateStoreId,
-      keySchema: StructType = keySchema,
-      encoder: Option[KeyStateEncoderSpec] = None,
-      useColumnFamilies: Boolean,
-      sqlConf: SQLConf = getDefaultSQLConf(minDeltasForSnapshot = 4, versionsInMemory = 2),
-      hadoopConf: Configuration = new Configuration
-  ): Unit = {
     hadoopConf.set(StreamExecution.RUN_ID_KEY, UUID.randomUUID().toString)
     provider.init(
       id,
@@ -115,6 +101,7 @@ class StateStoreContractSuite extends StateStoreSuiteBase[CleancutStateStoreProv
       new StateStoreConf(sqlConf),
       hadoopConf
     )
+    provider
   }
 }
 

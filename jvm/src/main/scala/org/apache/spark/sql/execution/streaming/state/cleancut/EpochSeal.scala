@@ -6,14 +6,7 @@ import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
-import io.cleancut.cuts.QueryCuts
 import io.cleancut.error.Errors
-
-/** One epoch of a query, for a sink that seals it. */
-final private[cleancut] class EpochSeal(cuts: QueryCuts, runId: String, epoch: Long) {
-  def hold(): Unit = cuts.hold(runId, epoch)
-  def seal(): Unit = cuts.seal(runId, epoch)
-}
 
 /** The epochs of the queries that run on this driver. */
 object EpochSeal {
@@ -26,25 +19,21 @@ object EpochSeal {
    */
   def run(batch: Dataset[_], epoch: Long): Unit = {
     val query = queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
-    val seal = of(query, epoch)
-    seal.foreach(_.hold())
+    val runId = query.runId.toString
+    // None where each commit of a store is durable when it returns.
+    val cuts = DriverCuts.of(query.resolvedCheckpointRoot)
+    cuts.foreach(_.hold(runId, epoch))
     batch.persist()
     try {
       // Spark caches whole rows, also where a count reads none of their columns.
       batch.count()
-      seal.foreach(_.seal())
+      cuts.foreach(_.seal(runId, epoch))
     } catch {
       case e: Throwable =>
         batch.unpersist()
         throw e
     }
   }
-
-  /** None where each commit of a store is durable when it returns. */
-  private def of(query: StreamExecution, epoch: Long): Option[EpochSeal] =
-    DriverCuts
-      .of(query.resolvedCheckpointRoot)
-      .map(new EpochSeal(_, query.runId.toString, epoch))
 
   /** A query runs in a session of its own, in which its batches are made. */
   private def queryOf(batch: Dataset[_]): Option[StreamExecution] = batch.sparkSession match {
