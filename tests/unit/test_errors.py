@@ -56,7 +56,7 @@ def test_every_id_has_the_class_of_its_kind(error_class: ErrorClass) -> None:
 
 
 def test_every_id_of_this_package_is_expected_by_a_test() -> None:
-    ids = raised_ids(list(PACKAGE.glob("*.py")))
+    ids = raised_ids(list(PACKAGE.rglob("*.py")))
     assert ids
     assert ids <= error_classes().keys()
     assert ids - raised_ids(list(Path(__file__).parent.glob("test_*.py"))) == set()

@@ -1,4 +1,4 @@
-"""What makes functions for `foreachBatch` exactly-once."""
+"""What makes people's own functions for `foreachBatch` exactly-once."""
 
 import functools
 from collections.abc import Callable

@@ -1,0 +1,203 @@
+"""What an epoch's manifest says, and who owns a sink: JSON, and what follows from it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from cleancut._fields import typed
+from cleancut.errors import error_of
+from cleancut.sinks._batch import Batch
+from cleancut.sinks._names import Attempt
+
+FORMAT_VERSION = 1
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of an epoch.
+
+    Attributes:
+        name: below the sink's path.
+        bytes: its size.
+    """
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """An epoch that is published: once its manifest is there, and not before.
+
+    Attributes:
+        attempt: the one that wrote it.
+        query_id: Spark's id of the query, which its checkpoint keeps.
+        run_id: Spark's id of the run of that query.
+        planned_ms: when Spark chose the input of the epoch, in Unix time. Its offset log keeps
+            that, so a second run of the same input has the same.
+        published_ms: when the manifest was made, in Unix time.
+        rows: of all files together.
+        files: that hold the rows; none if there are no rows.
+        format: Spark's name of their format.
+        partition_by: the columns that are in the directories' names.
+        schema: of the rows, Spark's JSON.
+    """
+
+    attempt: Attempt
+    query_id: str
+    run_id: str
+    planned_ms: int
+    published_ms: int
+    rows: int
+    files: tuple[DataFile, ...]
+    format: str
+    partition_by: tuple[str, ...]
+    schema: str
+
+    @property
+    def epoch(self) -> int:
+        """Spark's batch id."""
+        return self.attempt.epoch
+
+    def encode(self) -> bytes:
+        """The manifest as it is written."""
+        return _encoded(
+            {
+                "epoch": self.epoch,
+                "attempt": self.attempt.token,
+                "queryId": self.query_id,
+                "runId": self.run_id,
+                "plannedMs": self.planned_ms,
+                "publishedMs": self.published_ms,
+                "rows": self.rows,
+                "files": [{"name": file.name, "bytes": file.bytes} for file in self.files],
+                "format": self.format,
+                "partitionBy": list(self.partition_by),
+                "schema": json.loads(self.schema),
+            }
+        )
+
+    @staticmethod
+    def decode(body: bytes, path: str, epoch: int) -> "Manifest":
+        """Reads what `encode` made, from the place of this epoch.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED, naming the path.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
+        """
+
+        def parsed(fields: dict[str, Any]) -> Manifest:
+            if typed(fields, "epoch", int) != epoch:
+                raise ValueError(f"it is that of epoch {fields['epoch']}")
+            return Manifest(
+                attempt=Attempt(epoch, typed(fields, "attempt", str)),
+                query_id=typed(fields, "queryId", str),
+                run_id=typed(fields, "runId", str),
+                planned_ms=typed(fields, "plannedMs", int),
+                published_ms=typed(fields, "publishedMs", int),
+                rows=typed(fields, "rows", int),
+                files=tuple(
+                    DataFile(typed(file, "name", str), typed(file, "bytes", int))
+                    for file in typed(fields, "files", list)
+                ),
+                format=typed(fields, "format", str),
+                partition_by=tuple(typed(fields, "partitionBy", list)),
+                schema=_compact(typed(fields, "schema", dict)),
+            )
+
+        return _decoded(body, path, parsed)
+
+    def check(self, batch: Batch, location: str) -> None:
+        """Whether this is the epoch that a query is about to write.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, another query has published it;
+                CLEANCUT_SINK_EPOCH_TAKEN, the same query has, with other input.
+        """
+        if self.query_id != batch.query_id:
+            raise owned(location, batch, f"{self.query_id}, which published epoch {self.epoch}")
+        if self.planned_ms != batch.planned_ms:
+            raise error_of(
+                "CLEANCUT_SINK_EPOCH_TAKEN",
+                epoch=self.epoch,
+                path=location,
+                query=self.query_id,
+                run=self.run_id,
+                plannedMs=batch.planned_ms,
+                publishedPlannedMs=self.planned_ms,
+            )
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The one query that a sink belongs to.
+
+    Attributes:
+        query_id: Spark's id.
+        checkpoint: where the query's checkpoint lay when it first wrote here.
+    """
+
+    query_id: str
+    checkpoint: str
+
+    def encode(self) -> bytes:
+        """The record as it is written."""
+        return _encoded({"queryId": self.query_id, "checkpoint": self.checkpoint})
+
+    @staticmethod
+    def decode(body: bytes, path: str) -> "Owner":
+        """Reads what `encode` made.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED, naming the path.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
+        """
+
+        def parsed(fields: dict[str, Any]) -> Owner:
+            return Owner(typed(fields, "queryId", str), typed(fields, "checkpoint", str))
+
+        return _decoded(body, path, parsed)
+
+    def check(self, batch: Batch, location: str) -> None:
+        """Whether the query that is about to write is this one.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, naming both.
+        """
+        if self.query_id != batch.query_id:
+            raise owned(location, batch, f"{self.query_id} with the checkpoint {self.checkpoint}")
+
+
+def owned(location: str, batch: Batch, owner: str) -> Exception:
+    """The error for a sink that another query writes to."""
+    return error_of(
+        "CLEANCUT_SINK_OWNED",
+        path=location,
+        owner=owner,
+        query=f"{batch.query_id} with the checkpoint {batch.checkpoint}",
+        epoch=batch.epoch,
+    )
+
+
+def _encoded(fields: dict[str, Any]) -> bytes:
+    return (_compact({"formatVersion": FORMAT_VERSION, **fields}) + "\n").encode()
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
+    try:
+        fields = json.loads(body)
+        if not isinstance(fields, dict):
+            raise ValueError("it is not a JSON object")
+        version = typed(fields, "formatVersion", int)
+        if version == FORMAT_VERSION:
+            return parse(fields)
+    except (ValueError, AttributeError) as problem:
+        raise error_of("CLEANCUT_SINK_DAMAGED", path=path, detail=problem) from problem
+    raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=version, supported=FORMAT_VERSION)

@@ -1,0 +1,66 @@
+"""Builds and parses the names below the path of `EpochFiles`; see docs/sinks.md.
+
+No other module knows what they look like. All of them are hidden from Spark's own readers of files,
+which would take what was never published for results.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+OWNER = "_query.json"
+EPOCHS = "_epochs"
+FILES = "_files"
+# A partition column to Spark, so that files of many attempts can be read at once.
+ATTEMPT_COLUMN = "cleancut_attempt"
+
+_MANIFEST = re.compile(r"([0-9]{20})\.json")
+_ATTEMPT = re.compile(rf"{ATTEMPT_COLUMN}=([0-9]{{20}})-([0-9a-f]{{32}})")
+
+
+@dataclass(frozen=True, order=True)
+class Attempt:
+    """One try to write an epoch, and the directory that is its own.
+
+    Attributes:
+        epoch: Spark's batch id.
+        token: 32 lower-case hexadecimal digits that no other attempt has.
+    """
+
+    epoch: int
+    token: str
+
+    @property
+    def directory(self) -> str:
+        """Its place below the sink's path."""
+        return f"{FILES}/{ATTEMPT_COLUMN}={self.epoch:020d}-{self.token}"
+
+    def pending(self, name: str) -> str:
+        """Where a record is written before it gets its own name; goes with the attempt."""
+        return f"{self.directory}/_pending-{name.rpartition('/')[2]}"
+
+    def holds(self, name: str) -> bool:
+        """Whether this is a name of a data file of the attempt, as Spark's readers see it."""
+        below = name.removeprefix(f"{self.directory}/")
+        return below != name and not any(_is_hidden(part) for part in below.split("/"))
+
+
+def manifest_name(epoch: int) -> str:
+    """The place of an epoch's manifest below the sink's path."""
+    return f"{EPOCHS}/{epoch:020d}.json"
+
+
+def manifest_epochs(names: Iterable[str]) -> list[int]:
+    """The epochs whose manifests are among the names in `EPOCHS`, ascending."""
+    return sorted(int(found[1]) for found in map(_MANIFEST.fullmatch, names) if found)
+
+
+def attempts(names: Iterable[str]) -> Iterator[Attempt]:
+    """The attempts whose directories are among the names in `FILES`."""
+    for found in map(_ATTEMPT.fullmatch, names):
+        if found:
+            yield Attempt(int(found[1]), found[2])
+
+
+def _is_hidden(part: str) -> bool:
+    return part.startswith(".") or (part.startswith("_") and "=" not in part)

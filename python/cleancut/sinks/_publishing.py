@@ -1,0 +1,201 @@
+"""How an epoch is written and made visible, once, and what crashes have left is taken away."""
+
+import logging
+import secrets
+import time
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from cleancut.errors import error_of
+from cleancut.sinks._batch import Batch
+from cleancut.sinks._hadoop import HadoopDirectory
+from cleancut.sinks._manifest import DataFile, Manifest, Owner
+from cleancut.sinks._names import (
+    EPOCHS,
+    FILES,
+    OWNER,
+    Attempt,
+    attempts,
+    manifest_epochs,
+    manifest_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import DataFrame
+
+_LOG = logging.getLogger("cleancut.sinks")
+
+
+@dataclass(frozen=True)
+class Output:
+    """How rows are written.
+
+    Attributes:
+        format: Spark's name of the format.
+        partition_by: the columns that go into the directories' names.
+        options: Spark's, for this format.
+    """
+
+    format: str
+    partition_by: tuple[str, ...]
+    options: "Mapping[str, str]"
+
+
+class Publishing:
+    """The epochs of one run of a query.
+
+    For each epoch `check` comes first, then the seal, then `stage`, `publish` and `sweep`. Nothing
+    of an epoch can be seen before `publish`, and all of it from then on. `stage` and `publish` are
+    left out where `check` has found the epoch.
+    """
+
+    def __init__(self, directory: HadoopDirectory, output: Output) -> None:
+        self._directory = directory
+        self._output = output
+        self._is_claimed = False
+        self._left: list[Attempt] | None = None
+        self._kept: set[int] = set()
+
+    def check(self, batch: Batch) -> Manifest | None:
+        """What is published of the epoch; None if nothing is, so that it is to be written.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        if not self._is_claimed:
+            owner = self._owner()
+            if owner is not None:
+                owner.check(batch, self._directory.location)
+                self._is_claimed = True
+        found = read_manifest(self._directory, batch.epoch)
+        if found is not None:
+            found.check(batch, self._directory.location)
+        return found
+
+    def stage(self, df: "DataFrame", batch: Batch) -> Manifest:
+        """Writes the rows where nobody looks for them; gives what is to be published."""
+        attempt = Attempt(batch.epoch, secrets.token_hex(16))
+        rows = df.count()
+        files: tuple[DataFile, ...] = ()
+        # Spark would write a file without rows, in each epoch that only moves the watermark.
+        if rows:
+            files = self._written(df, attempt)
+        return Manifest(
+            attempt=attempt,
+            query_id=batch.query_id,
+            run_id=batch.run_id,
+            planned_ms=batch.planned_ms,
+            published_ms=time.time_ns() // 1_000_000,
+            rows=rows,
+            files=files,
+            format=self._output.format,
+            partition_by=self._output.partition_by,
+            schema=df.schema.json(),
+        )
+
+    def _written(self, df: "DataFrame", attempt: Attempt) -> tuple[DataFile, ...]:
+        writer = df.write.format(self._output.format).options(**self._output.options)
+        # Nobody has this name, so the mode has nothing to say but that none is replaced.
+        writer.partitionBy(*self._output.partition_by).mode("error").save(
+            self._directory.at(attempt.directory)
+        )
+        found = self._directory.files(attempt.directory)
+        return tuple(DataFile(*file) for file in sorted(found) if attempt.holds(file[0]))
+
+    def publish(self, staged: Manifest, batch: Batch) -> Manifest:
+        """Makes an epoch visible that is sealed, unless another run came first.
+
+        An error does not tell whether it is visible, so what is staged stays where it is.
+
+        Returns:
+            What is published: the very manifest, or that of the run that came first.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
+        """
+        attempt = staged.attempt
+        if not self._is_claimed:
+            self._claim(batch, attempt)
+        name = manifest_name(staged.epoch)
+        found: Manifest | None = staged
+        if not self._directory.create(name, staged.encode(), pending=attempt.pending(name)):
+            found = read_manifest(self._directory, staged.epoch)
+        if found is None:
+            # It was there a moment ago, and nothing of this package ever removes one.
+            raise error_of(
+                "CLEANCUT_SINK_DAMAGED",
+                path=self._directory.at(name),
+                detail="it was removed while the epoch was published",
+            )
+        if found.attempt != attempt:
+            found.check(batch, self._directory.location)
+        if found.attempt != attempt or not staged.files:
+            self._delete(attempt)
+        return found
+
+    def _claim(self, batch: Batch, attempt: Attempt) -> None:
+        mine = Owner(batch.query_id, batch.checkpoint)
+        if not self._directory.create(OWNER, mine.encode(), pending=attempt.pending(OWNER)):
+            (self._owner() or mine).check(batch, self._directory.location)
+        self._is_claimed = True
+
+    def _owner(self) -> Owner | None:
+        body = self._directory.read(OWNER)
+        return None if body is None else Owner.decode(body, self._directory.at(OWNER))
+
+    def sweep(self, published: Manifest) -> None:
+        """Deletes what attempts have left that were never published, up to this epoch.
+
+        They never will be: each epoch up to this one has its manifest, or had to have it before
+        this one was begun. Attempts of later epochs may be those of a run that goes on, and are
+        looked at when their epoch is published. What appears after the first epoch of a run is left
+        to the next run: this one leaves nothing but when it dies.
+        """
+        if self._left is None:
+            # In this order, so that no attempt is seen whose manifest is not.
+            self._left = sorted(attempts(self._directory.names(FILES)))
+            self._kept = set(manifest_epochs(self._directory.names(EPOCHS)))
+        due = [attempt for attempt in self._left if attempt.epoch <= published.epoch]
+        self._left = self._left[len(due) :]
+        for epoch, group in groupby(due, lambda attempt: attempt.epoch):
+            for attempt in self._unpublished(epoch, list(group), published):
+                self._delete(attempt)
+
+    def _unpublished(
+        self, epoch: int, found: list[Attempt], published: Manifest
+    ) -> "Iterable[Attempt]":
+        manifest: Manifest | None = None
+        if epoch == published.epoch:
+            manifest = published
+        elif epoch in self._kept:
+            # One directory beside one manifest is the manifest's, and needs no request.
+            if len(found) == 1:
+                return ()
+            manifest = read_manifest(self._directory, epoch)
+        kept = manifest.attempt if manifest is not None and manifest.files else None
+        return (attempt for attempt in found if attempt != kept)
+
+    def _delete(self, attempt: Attempt) -> None:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            self._directory.delete(attempt.directory)
+        except Py4JJavaError as failure:
+            # The epoch is published; that there is something beside it changes no result.
+            place = self._directory.at(attempt.directory)
+            _LOG.warning("%s is of no use and could not be deleted: %s", place, failure)
+
+
+def read_manifest(directory: HadoopDirectory, epoch: int) -> Manifest | None:
+    """The manifest of an epoch; None if it is not published.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    name = manifest_name(epoch)
+    body = directory.read(name)
+    return None if body is None else Manifest.decode(body, directory.at(name), epoch)

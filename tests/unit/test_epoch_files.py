@@ -1,0 +1,296 @@
+"""Names, manifests and owners of `EpochFiles`: what is written, and what is not believed."""
+
+import dataclasses
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleancut import DamagedError, RequestError
+from cleancut.errors import CleancutError
+from cleancut.sinks._batch import Batch, batch_of
+from cleancut.sinks._hadoop import _linked
+from cleancut.sinks._manifest import DataFile, Manifest, Owner
+from cleancut.sinks._names import Attempt, attempts, manifest_epochs, manifest_name
+from cleancut.sinks._publishing import Output, Publishing
+from cleancut.sinks.files import _manifests
+
+TOKEN = "0123456789abcdef" * 2
+BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_ms=1_700)
+MANIFEST = Manifest(
+    attempt=Attempt(7, TOKEN),
+    query_id="q-1",
+    run_id="r-1",
+    planned_ms=1_700,
+    published_ms=1_800,
+    rows=3,
+    files=(DataFile("_files/x/k=ä/part-0.parquet", 512), DataFile("_files/x/part-1.parquet", 0)),
+    format="parquet",
+    partition_by=("k",),
+    schema='{"type":"struct","fields":[]}',
+)
+
+
+def test_names_of_manifests_are_in_the_order_of_epochs() -> None:
+    draw = random.Random(3)
+    epochs = sorted({draw.randrange(10 ** draw.randrange(1, 19)) for _ in range(200)})
+    names = [manifest_name(epoch).removeprefix("_epochs/") for epoch in epochs]
+    assert names == sorted(names)
+    others = ["7.json", f"{7:020d}.json.tmp", f".{7:020d}.json", "_query.json"]
+    assert manifest_epochs([*reversed(names), *others]) == epochs
+
+
+def test_attempts_are_found_by_their_directories() -> None:
+    attempt = Attempt(7, TOKEN)
+    name = attempt.directory.removeprefix("_files/")
+    assert name == f"cleancut_attempt={7:020d}-{TOKEN}"
+    others = ["cleancut_attempt=7-ab", f"{name}x", f".{name}", "_temporary"]
+    assert list(attempts([*others, name])) == [attempt]
+
+
+@pytest.mark.parametrize(
+    ("below", "is_data"),
+    [
+        ("part-0.parquet", True),
+        ("k=1/part-0.parquet", True),
+        ("_k=1/part-0.parquet", True),
+        ("_SUCCESS", False),
+        (".part-0.parquet.crc", False),
+        ("_temporary/0/part-0.parquet", False),
+        ("_delta_log/0.json", False),
+    ],
+)
+def test_data_files_are_those_that_spark_reads(below: str, is_data: bool) -> None:
+    attempt = Attempt(7, TOKEN)
+    assert attempt.holds(f"{attempt.directory}/{below}") is is_data
+    assert not attempt.holds(f"_files/elsewhere/{below}")
+    assert not attempt.holds(attempt.pending(manifest_name(7)))
+
+
+def test_a_manifest_says_what_was_published() -> None:
+    body = MANIFEST.encode()
+    assert Manifest.decode(body, "p", 7) == MANIFEST
+    fields = json.loads(body)
+    assert (fields["formatVersion"], fields["epoch"], fields["rows"]) == (1, 7, 3)
+    assert fields["files"][0] == {"name": "_files/x/k=ä/part-0.parquet", "bytes": 512}
+    assert fields["schema"] == {"type": "struct", "fields": []}
+    owner = Owner("q-1", "file:/ckpt")
+    assert Owner.decode(owner.encode(), "p") == owner
+
+
+def broken() -> Iterator[tuple[str, bytes]]:
+    whole = json.loads(MANIFEST.encode())
+    for name in whole:
+        yield f"{name} is missing", _body({k: v for k, v in whole.items() if k != name})
+        yield f"{name} is not of type", _body(whole | {name: {} if name != "schema" else 1})
+    yield "name is missing", _body(whole | {"files": [{"bytes": 1}]})
+    yield "no attribute", _body(whole | {"files": ["part"]})
+    yield "it is that of epoch 8", _body(whole | {"epoch": 8})
+    yield "not a JSON object", b"[]"
+    yield "Unterminated", MANIFEST.encode()[:20]
+    yield "decode", b"\xff\xfe\xfd"
+    yield "Expecting value", b""
+
+
+def _body(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields).encode()
+
+
+@pytest.mark.parametrize(("detail", "body"), list(broken()))
+def test_a_manifest_that_is_not_whole_is_damaged(detail: str, body: bytes) -> None:
+    with pytest.raises(DamagedError, match="file:/sink/_epochs/7") as raised:
+        Manifest.decode(body, "file:/sink/_epochs/7", 7)
+    assert raised.value.error_id == "CLEANCUT_SINK_DAMAGED"
+    assert detail in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "decode", [lambda body: Manifest.decode(body, "p", 7), lambda body: Owner.decode(body, "p")]
+)
+def test_a_later_format_is_not_guessed_at(decode: Callable[[bytes], object]) -> None:
+    with pytest.raises(RequestError) as raised:
+        decode(b'{"formatVersion":2,"anything":1}')
+    assert raised.value.error_id == "CLEANCUT_FORMAT_UNKNOWN"
+    assert raised.value.params["found"] == "2"
+
+
+def refusal(check: Callable[[], object]) -> CleancutError:
+    with pytest.raises(RequestError) as raised:
+        check()
+    return raised.value
+
+
+def test_the_same_input_of_the_same_query_is_the_same_epoch() -> None:
+    """In whatever run: a driver that died behind its manifest is followed by another."""
+    MANIFEST.check(BATCH, "file:/sink")
+    Owner("q-1", "file:/moved").check(BATCH, "file:/sink")
+
+
+def test_another_query_is_refused_by_both_names() -> None:
+    other = dataclasses.replace(BATCH, query_id="q-2")
+    for check in (MANIFEST.check, Owner("q-1", "file:/ckpt-1").check):
+        error = refusal(lambda check=check: check(other, "file:/sink"))  # type: ignore[misc]
+        assert error.error_id == "CLEANCUT_SINK_OWNED"
+        assert "q-1" in str(error)
+        assert "q-2 with the checkpoint file:/ckpt" in str(error)
+        assert "file:/sink" in str(error)
+
+
+def test_an_epoch_with_other_input_is_refused_with_its_run() -> None:
+    set_back = dataclasses.replace(BATCH, planned_ms=1_900)
+    error = refusal(lambda: MANIFEST.check(set_back, "file:/sink"))
+    assert error.error_id == "CLEANCUT_SINK_EPOCH_TAKEN"
+    assert all(fact in str(error) for fact in ("Epoch 7", "r-1", "1700", "1900", "file:/sink"))
+
+
+def test_rows_that_no_query_hands_over_are_refused() -> None:
+    rows: Any = object()
+    assert refusal(lambda: batch_of(rows, 3)).error_id == "CLEANCUT_SEAL_MISPLACED"
+
+
+def test_on_a_local_disk_the_first_of_two_gets_the_name(tmp_path: Path) -> None:
+    target = tmp_path / "_epochs" / "7.json"
+    assert _linked(target, b"first", tmp_path / "a" / "_pending")
+    assert not (tmp_path / "a" / "_pending").exists()
+    assert not _linked(target, b"second", tmp_path / "b" / "_pending")
+    assert target.read_bytes() == b"first"
+
+
+class Directory:
+    """What `Publishing` asks of a directory, in memory; `asked` is every file that it read."""
+
+    location = "mem:/sink"
+
+    def __init__(self, *names: str, manifests: tuple[Manifest, ...] = ()) -> None:
+        self.present = dict.fromkeys(names, b"")
+        self.present |= {manifest_name(m.epoch): m.encode() for m in manifests}
+        self.asked: list[str] = []
+
+    def at(self, name: str) -> str:
+        return f"{self.location}/{name}"
+
+    def read(self, name: str) -> bytes | None:
+        self.asked.append(name)
+        return self.present.get(name)
+
+    def create(self, name: str, body: bytes, *, pending: str) -> bool:
+        if name in self.present:
+            return False
+        self.present[name] = body
+        return True
+
+    def names(self, directory: str) -> list[str]:
+        below = (n.removeprefix(f"{directory}/") for n in self.present if n.startswith(directory))
+        return sorted({name.split("/")[0] for name in below})
+
+    def delete(self, directory: str) -> None:
+        self.present = {
+            name: body for name, body in self.present.items() if not name.startswith(directory)
+        }
+
+
+def publishing(directory: Directory) -> Publishing:
+    fake: Any = directory
+    return Publishing(fake, Output("parquet", (), {}))
+
+
+def manifest(epoch: int, token: str, *, files: int = 1) -> Manifest:
+    attempt = Attempt(epoch, token * 32)
+    found = tuple(DataFile(f"{attempt.directory}/{n}", 1) for n in range(files))
+    return dataclasses.replace(MANIFEST, attempt=attempt, files=found)
+
+
+def data(epoch: int, token: str) -> str:
+    return f"{Attempt(epoch, token * 32).directory}/0"
+
+
+def test_what_was_never_published_goes_up_to_the_epoch_and_no_further() -> None:
+    published = {epoch: manifest(epoch, "a") for epoch in (2, 3, 4)}
+    kept = [data(epoch, "a") for epoch in (2, 3, 4)]
+    later = data(6, "e")
+    directory = Directory(
+        *kept,
+        # Of no epoch that is published; beside a published one; of the epoch itself; of later ones.
+        *(data(1, "b"), data(3, "c"), data(4, "d"), data(5, "b"), later),
+        manifests=tuple(published.values()),
+    )
+    run = publishing(directory)
+    run.sweep(published[4])
+    left = [name for name in directory.present if name.startswith("_files")]
+    assert left == [*kept, data(5, "b"), later]
+    assert directory.asked == [manifest_name(3)]
+    run.sweep(manifest(5, "b"))
+    assert later in directory.present
+    run.sweep(manifest(6, "f"))
+    assert later not in directory.present
+    assert directory.asked == [manifest_name(3)]
+
+
+def test_an_epoch_without_rows_keeps_no_directory() -> None:
+    empty = manifest(4, "a", files=0)
+    directory = Directory(data(4, "a"), manifests=(empty,))
+    publishing(directory).sweep(empty)
+    assert not any(name.startswith("_files") for name in directory.present)
+
+
+def test_of_two_runs_that_publish_the_second_follows_the_first() -> None:
+    first, second = manifest(7, "a"), manifest(7, "b")
+    directory = Directory(data(7, "a"), data(7, "b"))
+    assert publishing(directory).publish(first, BATCH) == first
+    assert publishing(directory).publish(second, BATCH) == first
+    assert data(7, "a") in directory.present
+    assert data(7, "b") not in directory.present
+    assert Owner.decode(directory.present["_query.json"], "p") == Owner("q-1", "file:/ckpt")
+
+
+def test_of_two_queries_that_begin_at_once_the_second_is_refused() -> None:
+    directory = Directory()
+    mine, others = publishing(directory), publishing(directory)
+    other = dataclasses.replace(BATCH, query_id="q-2", epoch=9)
+    assert mine.check(BATCH) is None
+    assert others.check(other) is None
+    mine.publish(manifest(7, "a"), BATCH)
+    staged = manifest(9, "b")
+    assert refusal(lambda: others.publish(staged, other)).error_id == "CLEANCUT_SINK_OWNED"
+    assert manifest_name(9) not in directory.present
+
+
+def test_an_answer_that_is_lost_deletes_nothing() -> None:
+    """The manifest may be there, and then the files belong to it."""
+
+    class Losing(Directory):
+        def create(self, name: str, body: bytes, *, pending: str) -> bool:
+            super().create(name, body, pending=pending)
+            raise OSError("the answer was lost")
+
+    directory = Losing(data(7, "a"), "_query.json")
+    directory.present["_query.json"] = Owner("q-1", "file:/ckpt").encode()
+    run = publishing(directory)
+    assert run.check(BATCH) is None
+    with pytest.raises(OSError, match="lost"):
+        run.publish(manifest(7, "a"), BATCH)
+    assert data(7, "a") in directory.present
+    assert run.check(BATCH) == manifest(7, "a")
+
+
+def test_a_manifest_that_vanishes_is_damage_and_no_epoch() -> None:
+    class Vanishing(Directory):
+        def create(self, name: str, body: bytes, *, pending: str) -> bool:
+            return False
+
+    with pytest.raises(DamagedError) as raised:
+        publishing(Vanishing()).publish(manifest(7, "a"), BATCH)
+    assert raised.value.error_id == "CLEANCUT_SINK_DAMAGED"
+
+
+def test_epochs_that_are_not_published_are_named() -> None:
+    published = tuple(manifest(epoch, "a") for epoch in (3, 1, 2))
+    directory: Any = Directory(manifests=published)
+    assert [found.epoch for found in _manifests(directory, None)] == [1, 2, 3]
+    assert [found.epoch for found in _manifests(directory, (3, 1, 3))] == [1, 3]
+    with pytest.raises(RequestError, match=r"mem:/sink: 0, 9\.") as raised:
+        _manifests(directory, [9, 2, 0])
+    assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
