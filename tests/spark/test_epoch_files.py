@@ -1,0 +1,329 @@
+"""`EpochFiles` in queries: epochs that run again, what is refused, and what readers get."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+
+from cleancut import DamagedError, FencedError, RequestError
+from cleancut.errors import error_of
+from cleancut.sinks import EpochFiles, files
+from cleancut.sinks._batch import Batch
+from cleancut.sinks._manifest import Manifest
+from cleancut.sinks._publishing import Publishing
+from tests.support.events import write_closing, write_events
+from tests.support.queries import OPERATORS, Events, Operator
+from tests.support.seeds import fixed
+from tests.support.sessions import start
+
+pytestmark = pytest.mark.spark
+
+SEED = fixed(5)
+EPOCHS = 3
+CUTS = "spark.sql.streaming.stateStore.cleancut.cuts"
+COUNTS = Operator(lambda events: events().groupBy("k").count(), "update")
+DOCUMENTED = Path(__file__).parents[2] / "docs/sinks.md"
+WRITTEN = "_files/cleancut_attempt=*"
+
+
+class Query:
+    """A query over files of which each is an epoch, and the place it writes to."""
+
+    def __init__(self, spark: SparkSession, home: Path, *, cuts: bool = False) -> None:
+        self.spark = spark
+        self.home = home
+        self.root = home / "query"
+        self.sink = EpochFiles(home / "sink")
+        self.settings = {CUTS: "true"} if cuts else {}
+        write_events(home / "events", seed=SEED, files=range(EPOCHS), rows=50)
+
+    def run(
+        self,
+        sink: Callable[[DataFrame, int], None] | None = None,
+        operator: Operator = COUNTS,
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        events = self.home / "events"
+        query = start(
+            self.spark,
+            operator,
+            events=events,
+            root=self.root,
+            sink=sink or self.sink,
+            settings=self.settings | (settings or {}),
+        )
+        query.awaitTermination()
+
+    def add(self, number: int) -> None:
+        write_events(self.home / "events", seed=SEED, files=range(number, number + 1), rows=50)
+
+    def forget(self, epoch: int, *logs: str) -> None:
+        """Takes back Spark's entries of an epoch, as to set a query back is described."""
+        for log in logs:
+            for name in (f"{epoch}", f".{epoch}.crc"):
+                (self.root / "checkpoint" / log / name).unlink(missing_ok=True)
+
+    def batch(self) -> dict[int, int]:
+        rows = self.spark.read.schema("k int").json(str(self.home / "events"))
+        return {row["k"]: row["count"] for row in rows.groupBy("k").count().collect()}
+
+    def last(self) -> dict[int, int]:
+        """The newest row of each key."""
+        rows = self.sink.read(self.spark, epoch_column="e").orderBy("e").collect()
+        return {row["k"]: row["count"] for row in rows}
+
+
+@pytest.fixture
+def query(spark: SparkSession, tmp_path: Path) -> Query:
+    return Query(spark, tmp_path)
+
+
+def failing(sink: EpochFiles, at: int) -> Callable[[DataFrame, int], None]:
+    """The driver that dies behind the sink, as far as Spark can tell."""
+
+    def write(df: DataFrame, epoch: int) -> None:
+        sink(df, epoch)
+        if epoch == at:
+            raise OSError("behind the manifest")
+
+    return write
+
+
+@pytest.mark.parametrize("cuts", [False, True], ids=["files", "cuts"])
+def test_an_epoch_that_is_published_runs_again_and_is_not_written(
+    cuts: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path, cuts=cuts)
+    with pytest.raises(StreamingQueryException, match="behind the manifest"):
+        query.run(failing(query.sink, at=1))
+    before = {info.epoch: info for info in query.sink.epochs(spark)}
+    assert list(before) == [0, 1]
+    # A driver that starts anew knows nothing of what the other wrote.
+    query.sink = EpochFiles(tmp_path / "sink")
+    query.run()
+    after = {info.epoch: info for info in query.sink.epochs(spark)}
+    assert list(after) == list(range(EPOCHS))
+    assert {epoch: after[epoch] for epoch in before} == before
+    assert after[2].run_id != after[1].run_id
+    assert len(list((tmp_path / "sink").glob(WRITTEN))) == EPOCHS
+    # The state of the epoch that was not written again is that of all its rows.
+    assert query.last() == query.batch()
+    assert sum(info.rows for info in after.values()) == query.sink.read(spark).count()
+    # An entry that Spark lost, and whose input it knows, is the same again.
+    if not cuts:
+        query.forget(EPOCHS - 1, "commits")
+        query.run()
+        assert list(query.sink.epochs(spark)) == list(after.values())
+
+
+def test_a_query_that_was_set_back_is_refused(query: Query, spark: SparkSession) -> None:
+    query.run()
+    before = list(query.sink.epochs(spark))
+    query.forget(EPOCHS - 1, "commits", "offsets", "sources/0")
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCH_TAKEN") as raised:
+        query.run()
+    assert f"Epoch {EPOCHS - 1}" in str(raised.value)
+    assert list(query.sink.epochs(spark)) == before
+    # What the error says: with the manifest its epoch is gone, and the query writes it again.
+    (query.home / f"sink/_epochs/{EPOCHS - 1:020d}.json").unlink()
+    assert [info.epoch for info in query.sink.epochs(spark)] == list(range(EPOCHS - 1))
+    query.run()
+    assert len(list((query.home / "sink").glob(WRITTEN))) == EPOCHS
+    assert query.last() == query.batch()
+
+
+def test_another_query_is_refused_before_it_runs_a_task(query: Query, spark: SparkSession) -> None:
+    query.run()
+    before = list(query.sink.epochs(spark))
+    shutil.rmtree(query.root)
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_OWNED") as raised:
+        query.run()
+    assert before[0].query_id in str(raised.value)
+    assert list(query.sink.epochs(spark)) == before
+    assert not list((query.root / "checkpoint/cleancut").glob("stores/**/*.delta"))
+
+
+def test_a_driver_that_is_fenced_shows_nothing(
+    query: Query, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fenced(df: DataFrame, epoch: int) -> None:
+        raise error_of("CLEANCUT_FENCED", location="s3://b/q", owner="another", epoch=epoch)
+
+    failures: list[Exception] = []
+
+    def sink(df: DataFrame, epoch: int) -> None:
+        try:
+            query.sink(df, epoch)
+        except Exception as failure:
+            failures.append(failure)
+            raise
+
+    monkeypatch.setattr(files, "seal", fenced)
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
+        query.run(sink)
+    assert [type(failure) for failure in failures] == [FencedError]
+    assert not (query.home / "sink").exists()
+
+
+def test_rows_of_no_query_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as raised:
+        EpochFiles(tmp_path / "sink")(spark.range(3).toDF("k"), 0)
+    assert raised.value.error_id == "CLEANCUT_SEAL_MISPLACED"
+    assert not (tmp_path / "sink").exists()
+
+
+def test_a_batch_whose_rows_spark_sorts(query: Query, spark: SparkSession) -> None:
+    """Spark cannot read such a batch once it has kept it."""
+    query.run(operator=OPERATORS["aggregation-update"])
+    rows = query.sink.read(spark, epoch_column="e").orderBy("e").collect()
+    found = {row["k"]: (row["n"], row["max(s)"]) for row in rows}
+    events = spark.read.schema("k int, s string").json(str(query.home / "events"))
+    wanted = events.groupBy("k").agg(F.count("*"), F.max("s")).collect()
+    assert found == {row["k"]: tuple(row)[1:] for row in wanted}
+    # Its partitions stayed as they were.
+    assert query.sink.epochs(spark)[0].files == 3
+
+
+def test_epochs_without_rows_are_published_without_files(query: Query, spark: SparkSession) -> None:
+    write_closing(query.home / "events", EPOCHS)
+    query.run(operator=OPERATORS["aggregation-append"])
+    found = query.sink.epochs(spark)
+    empty = [info for info in found if info.rows == 0]
+    assert empty
+    assert len(empty) < len(found)
+    assert {(info.files, info.bytes) for info in empty} == {(0, 0)}
+    assert len(list((query.home / "sink").glob(WRITTEN))) == len(found) - len(empty)
+    columns = query.sink.read(spark).columns
+    only_empty = query.sink.read(spark, [info.epoch for info in empty])
+    assert (only_empty.columns, only_empty.count()) == (columns, 0)
+    assert query.sink.read(spark).count() == sum(info.rows for info in found) > 0
+
+
+def test_partitions_options_and_columns_that_come_later(query: Query, spark: SparkSession) -> None:
+    """Names with every letter that means something in a path, and values that look like numbers."""
+    odd = "concat('0', k % 3, ' {a,b}[c]*?%41 /\\\\:=#')"
+
+    def stateless(*columns: str) -> Operator:
+        return Operator(lambda events: events().selectExpr(*columns), "append")
+
+    sink = EpochFiles(
+        query.home / "a {b}[c]*%41",
+        "csv",
+        partition_by=["p", "v2"],
+        options={"header": "true", "sep": "|"},
+    )
+    old = ("v", f"{odd} as p", "v % 2 as v2", "'x|' as `a.b`")
+    query.run(sink, stateless(*old))
+    query.add(EPOCHS)
+    query.run(sink, stateless(*old[:3], "double(v) / 4 as `new``er`"))
+    rows = sink.read(spark, epoch_column="epoch")
+    assert rows.columns == ["v", "p", "v2", "new`er", "epoch", "a.b"]
+    sources = spark.read.schema("k int, v int").json(str(query.home / "events"))
+    number = F.regexp_extract(F.input_file_name(), "([0-9]+).json", 1).cast("long")
+    wanted = sources.withColumn("epoch", number).selectExpr(
+        *old[:3],
+        f"if(epoch < {EPOCHS}, null, double(v) / 4)",
+        "epoch",
+        f"if(epoch < {EPOCHS}, 'x|', null)",
+    )
+    assert sorted(map(str, map(tuple, rows.collect()))) == sorted(
+        map(str, map(tuple, wanted.collect()))
+    )
+    one = sink.read(spark, [1])
+    assert one.columns == ["v", "p", "v2", "a.b"]
+    assert one.count() == 50
+    assert one.where("p like '01%'").count() == one.where("v2 >= 0 and p like '01%'").count() > 0
+
+
+def test_epochs_that_are_not_there_and_files_that_are_gone(
+    query: Query, spark: SparkSession
+) -> None:
+    with pytest.raises(RequestError) as raised:
+        query.sink.read(spark)
+    assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
+    assert list(query.sink.epochs(spark)) == []
+    query.run()
+    with pytest.raises(RequestError, match="7, 9") as raised:
+        query.sink.read(spark, [9, 0, 7])
+    assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
+    shown = str(query.sink.epochs(spark))
+    assert "parquet" in shown
+    lost = next((query.home / "sink").glob(f"_files/*={0:020d}-*/part-*"))
+    lost.unlink()
+    with pytest.raises(DamagedError) as damaged:
+        query.sink.read(spark)
+    assert damaged.value.error_id == "CLEANCUT_SINK_DAMAGED"
+    assert lost.name in str(damaged.value)
+    assert query.sink.read(spark, [1, 2]).count() > 0
+    # Whoever reads the directory with Spark alone sees nothing, and so nothing twice.
+    with pytest.raises(Exception, match="UNABLE_TO_INFER_SCHEMA"):
+        spark.read.parquet(str(query.home / "sink"))
+
+
+def test_any_file_system_of_hadoop_will_do(
+    query: Query, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that neither this package nor Spark has heard of: only its rename decides."""
+    link = "fs.viewfs.mounttable.epochs.link./lake"
+    session = spark.newSession()
+    session.conf.set(link, f"file://{query.home}")
+    sink = EpochFiles("viewfs://epochs/lake/sink")
+    settings = {link: f"file://{query.home}"}
+    with pytest.raises(StreamingQueryException, match="behind the manifest"):
+        query.run(failing(sink, at=1), settings=settings)
+    query.run(EpochFiles("viewfs://epochs/lake/sink"), settings=settings)
+    assert [info.epoch for info in sink.epochs(session)] == list(range(EPOCHS))
+    assert sink.read(session).count() == sum(info.rows for info in sink.epochs(session))
+    assert query.last() == query.batch()
+    assert len(list((query.home / "sink").glob(WRITTEN))) == EPOCHS
+    assert not list((query.home / "sink").rglob("_pending*"))
+
+
+def test_the_documented_sink(query: Query, spark: SparkSession) -> None:
+    writing, reading = re.findall(r"```python\n(.*?)```", DOCUMENTED.read_text(), flags=re.DOTALL)
+    writing, reading = (
+        code.replace("/lake", f"{query.home}/lake").replace("/checkpoints", f"{query.home}/ckpt")
+        for code in (writing, reading)
+    )
+    events = Events(spark.newSession(), query.home / "events")
+    counts = events().groupBy(F.to_date("ts").alias("day"), "k").count()
+    names: dict[str, Any] = {"counts": counts, "spark": spark, "EpochFiles": EpochFiles}
+    exec(writing, names)
+    try:
+        names["query"].processAllAvailable()
+    finally:
+        names["query"].stop()
+    assert list((query.home / "lake/counts").glob(f"{WRITTEN}/day=1970-01-01/part-*"))
+    exec(reading, names)
+    total = names["sink"].read(spark).where("k is not null")
+    assert total.count() == sum(info.rows for info in names["sink"].epochs(spark)) > 0
+
+
+def test_of_two_runs_of_an_epoch_the_second_follows_the_first(
+    query: Query, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two drivers at once: each has found nothing published, and both have staged."""
+    publish = Publishing.publish
+    batches: list[DataFrame] = []
+
+    def sink(df: DataFrame, epoch: int) -> None:
+        batches.append(df)
+        query.sink(df, epoch)
+
+    def late(self: Publishing, staged: Manifest, batch: Batch) -> Manifest:
+        other = Publishing(self._directory, self._output)
+        first = publish(other, other.stage(batches[-1], batch), batch)
+        assert publish(self, staged, batch) == first != staged
+        return first
+
+    monkeypatch.setattr(Publishing, "publish", late)
+    query.run(sink)
+    assert [info.epoch for info in query.sink.epochs(spark)] == list(range(EPOCHS))
+    assert query.last() == query.batch()
+    assert len(list((query.home / "sink").glob(WRITTEN))) == EPOCHS

@@ -1,0 +1,153 @@
+"""Drivers that die at each step of an epoch of `EpochFiles`, against the batch answer."""
+
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+
+from cleancut.sinks import EpochFiles
+from demo.processes import ProcessTree
+from tests.support.events import SCHEMA, write_events
+from tests.support.kills import environment
+from tests.support.results import Difference
+from tests.support.seeds import chaos_runs, hunting
+from tests.support.sink_victim import (
+    BEFORE_SEAL,
+    PUBLISHED,
+    RETURNED,
+    SEALED,
+    STAGED,
+    STAGING,
+    death_note,
+    sink_path,
+    start_victim,
+)
+from tests.support.taken import taken
+
+pytestmark = [pytest.mark.spark, pytest.mark.chaos]
+
+SEED = hunting(11)
+FILES = 8
+LIFE_LIMIT_S = 120
+# A kill falls into each of these; of two steps in one of them the seed draws one.
+WINDOWS = ([BEFORE_SEAL], [SEALED, STAGING], [STAGED], [PUBLISHED, RETURNED])
+# At or behind these the epoch of the kill is seen.
+VISIBLE = {PUBLISHED, RETURNED}
+
+
+def plan(seed: int) -> list[tuple[int, str]]:
+    """When the drivers die: epochs, ascending, and steps."""
+    draw = random.Random(seed)
+    steps = [draw.choice(window) for window in WINDOWS]
+    draw.shuffle(steps)
+    # A restarted query may take two files in one epoch, so there may be fewer epochs than files.
+    return list(zip(sorted(draw.sample(range(FILES - 2), len(steps))), steps, strict=True))
+
+
+def live(home: Path, root: Path, epoch: int, step: str) -> int:
+    """Runs the victim once; its exit code, negative for a signal."""
+    command = [sys.executable, "-m", "tests.support.sink_victim"]
+    command += [str(home / "events"), str(root), str(epoch), step]
+    log = home / "life.log"
+    deadline = time.monotonic() + LIFE_LIMIT_S
+    with ProcessTree(command, env=environment(), log=log) as victim:
+        while (code := victim.exit_code()) is None:
+            assert time.monotonic() < deadline, "a life takes too long"
+            time.sleep(0.05)
+    assert code in (0, -9), log.read_text(errors="replace")[-4000:]
+    return code
+
+
+def published(spark: SparkSession, root: Path) -> dict[int, list[str]]:
+    """What a reader sees, by epoch."""
+    sink = EpochFiles(sink_path(root))
+    found: dict[int, list[str]] = {info.epoch: [] for info in sink.epochs(spark)}
+    if found:
+        for row in sink.read(spark, epoch_column="epoch").collect():
+            found[row["epoch"]].append(str(tuple(row)[:-1]))
+    return {epoch: sorted(rows) for epoch, rows in found.items()}
+
+
+def expected(checkpoint: Path) -> dict[int, list[str]]:
+    """The totals of each key that an epoch has met, counted here."""
+    totals: dict[int, tuple[int, int, int]] = {}
+    epochs = {}
+    for epoch, (files,) in enumerate(taken(checkpoint)):
+        met = set()
+        for event in (json.loads(line) for file in files for line in file.open()):
+            n, v, most = totals.get(event["k"], (0, 0, 0))
+            totals[event["k"]] = (n + 1, v + event["v"], max(most, event["v"]))
+            met.add(event["k"])
+        epochs[epoch] = sorted(str((k, *totals[k])) for k in met)
+    return epochs
+
+
+def leftovers(root: Path) -> list[str]:
+    """What lies at the sink's path beyond what is published; each file of that is looked at."""
+    path = sink_path(root)
+    named = {"_query.json"}
+    for manifest in path.glob("_epochs/*.json"):
+        named.add(str(manifest.relative_to(path)))
+        for file in json.loads(manifest.read_text())["files"]:
+            assert (path / file["name"]).stat().st_size == file["bytes"] > 0
+            named.add(file["name"])
+    found = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
+    empty = [str(made) for made in path.rglob("*") if made.is_dir() and not any(made.iterdir())]
+    assert named <= found or not path.exists()
+    # Spark's own marker and the checksums of Hadoop's local files stand beside what they belong to.
+    own = {name for name in named if "/" in name}
+    beside = {f"{Path(name).parent}/.{Path(name).name}.crc" for name in own}
+    marks = {
+        f"{Path(name).parent}/{mark}" for name in own for mark in ("_SUCCESS", "._SUCCESS.crc")
+    }
+    return sorted(found - named - beside - marks) + empty
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
+def test_what_is_published_is_the_batch_answer_wherever_drivers_die(
+    seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    root = tmp_path / "query"
+    root.mkdir()
+    write_events(tmp_path / "events", seed=seed, files=range(FILES))
+    hit: list[str] = []
+    left: list[int] = []
+    seen: dict[int, list[str]] = {}
+    for epoch, step in plan(seed):
+        death_note(root).unlink(missing_ok=True)
+        assert live(tmp_path, root, epoch, step) == -9, f"nobody died: {epoch} {step}"
+        assert death_note(root).read_text() == f"{epoch} {step}"
+        hit.append(f"{epoch} {step}")
+        before, seen = seen, published(spark, root)
+        # What was published stays as it was, and the epoch of the kill is there or not there.
+        assert list(seen) == list(range(epoch + (step in VISIBLE)))
+        assert {known: seen[known] for known in before} == before
+        left.append(len(leftovers(root)))
+    # The last life is that of this process, and nobody dies in it.
+    start_victim(spark, tmp_path / "events", root).awaitTermination()
+    found, wanted = published(spark, root), expected(root / "checkpoint")
+    difference = Difference.between(wanted, found)
+    show(f"seed {seed}, killed: {', '.join(hit)}; left behind: {left} files; {difference}")
+    assert len(hit) == len(WINDOWS)
+    assert difference.none
+    assert {known: found[known] for known in seen} == seen
+    assert last_of_each_key(spark, root) == batch_answer(spark, tmp_path / "events")
+    assert any(left), "no kill left anything, so nothing was cleaned"
+    assert leftovers(root) == []
+
+
+def last_of_each_key(spark: SparkSession, root: Path) -> dict[int, tuple[object, ...]]:
+    rows = EpochFiles(sink_path(root)).read(spark, epoch_column="epoch").orderBy("epoch").collect()
+    return {row["k"]: tuple(row)[1:-1] for row in rows}
+
+
+def batch_answer(spark: SparkSession, events: Path) -> dict[int, tuple[object, ...]]:
+    rows = spark.read.schema(SCHEMA).json(str(events))
+    totals = rows.groupBy("k").agg(F.count("*"), F.sum("v"), F.max("v")).collect()
+    return {row["k"]: tuple(row)[1:] for row in totals}

@@ -1,0 +1,135 @@
+"""The process that dies in a sink: a query with `EpochFiles` and a step at which it kills itself.
+
+`python -m tests.support.sink_victim <events> <root> <epoch> <step>` goes on wherever it was left
+and dies by SIGKILL, driver and JVM at once, at that step of that epoch.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut.sealing import seal
+from cleancut.sinks import EpochFiles, files
+from cleancut.sinks._batch import Batch
+from cleancut.sinks._manifest import Manifest
+from cleancut.sinks._publishing import Publishing
+from tests.support.queries import Operator
+from tests.support.sessions import builder, start
+
+OPERATOR = Operator(
+    lambda events: events().groupBy("k").agg(F.count("*"), F.sum("v"), F.max("v")), "update"
+)
+SETTINGS = {"spark.sql.streaming.stateStore.cleancut.cuts": "true"}
+# The steps of an epoch in their order, by what has happened when the driver dies.
+BEFORE_SEAL = "not sealed"
+SEALED = "sealed"
+STAGING = "partly staged"
+STAGED = "staged"
+PUBLISHED = "published"
+RETURNED = "given back to Spark"
+_POLL_S = 0.001
+
+
+def sink_path(root: Path) -> Path:
+    """Where the victim writes."""
+    return root / "sink"
+
+
+def death_note(root: Path) -> Path:
+    """The file in which a victim notes the step at which it is about to die."""
+    return root / "died"
+
+
+@dataclass(frozen=True)
+class Fate:
+    """Kills this process and its JVM at one step of one epoch.
+
+    Attributes:
+        root: of the query's files.
+        epoch: of the death.
+        step: likewise.
+    """
+
+    root: Path
+    epoch: int
+    step: str
+
+    def meets(self, epoch: int, step: str) -> None:
+        """Dies, if this is the moment."""
+        if (epoch, step) == (self.epoch, self.step):
+            death_note(self.root).write_text(f"{epoch} {step}")
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    def watch(self) -> None:
+        """Dies as soon as a part of the epoch's files is there."""
+        # What Spark has of a job's files before they get their names.
+        pattern = f"_files/*={self.epoch:020d}-*/_temporary/0/_temporary/*/*"
+        while not list(sink_path(self.root).glob(pattern)):
+            time.sleep(_POLL_S)
+        self.meets(self.epoch, STAGING)
+
+
+def doom(fate: Fate) -> None:
+    """Puts a fate around the parts that the sink is made of; the sink runs as it is."""
+
+    class Doomed(Publishing):
+        def stage(self, df: DataFrame, batch: Batch) -> Manifest:
+            if (batch.epoch, STAGING) == (fate.epoch, fate.step):
+                threading.Thread(target=fate.watch, daemon=True).start()
+            return super().stage(df, batch)
+
+        def publish(self, staged: Manifest, batch: Batch) -> Manifest:
+            fate.meets(batch.epoch, STAGED)
+            found = super().publish(staged, batch)
+            fate.meets(batch.epoch, PUBLISHED)
+            return found
+
+    def doomed_seal(df: DataFrame, epoch: int) -> None:
+        fate.meets(epoch, BEFORE_SEAL)
+        seal(df, epoch)
+        fate.meets(epoch, SEALED)
+
+    files.Publishing = Doomed  # type: ignore[attr-defined]
+    files.seal = doomed_seal  # type: ignore[attr-defined]
+
+
+def start_victim(
+    spark: SparkSession, events: Path, root: Path, fate: Fate | None = None
+) -> StreamingQuery:
+    """Starts the query, which goes on wherever it was left and ends when all files are read."""
+    sink = EpochFiles(sink_path(root))
+
+    def mortal(df: DataFrame, epoch: int) -> None:
+        sink(df, epoch)
+        if fate is not None:
+            fate.meets(epoch, RETURNED)
+
+    return start(spark, OPERATOR, events=events, root=root, sink=mortal, settings=SETTINGS)
+
+
+def main(events: Path, root: Path, fate: Fate) -> None:
+    """Runs the query until it dies."""
+    doom(fate)
+    spark = builder("local[2]").getOrCreate()
+    start_victim(spark, events, root, fate).awaitTermination()
+    spark.stop()
+
+
+def _die_with_the_test() -> None:
+    """Ends this process once nobody holds the other end of its standard input."""
+    sys.stdin.read()
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_die_with_the_test, daemon=True).start()
+    home = Path(sys.argv[2])
+    main(Path(sys.argv[1]), home, Fate(home, int(sys.argv[3]), sys.argv[4]))
