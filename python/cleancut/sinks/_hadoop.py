@@ -94,7 +94,22 @@ class HadoopDirectory:
             if self._is_missing(failure):
                 return []
             raise
-        return [status.getPath().getName() for status in found]
+        if not len(found):
+            return []
+        # There is a name for each epoch, and calls for each of them would take seconds.
+        paths = self._hadoop.fs.FileUtil.stat2Paths(
+            self._array_of(self._hadoop.fs.FileStatus, found)
+        )
+        java: Any = self._gateway.jvm.java
+        listed = java.util.Arrays.asList(self._array_of(java.lang.Object, paths))
+        lines: str = self._hadoop.util.StringUtils.join("\n", listed)
+        return [line.rpartition("/")[2] for line in lines.split("\n")]
+
+    def _array_of(self, kind: Any, array: Any) -> Any:
+        """The same as an array of a wider type: py4j finds no method by that of its elements."""
+        wide = self._gateway.new_array(kind, len(array))
+        self._gateway.jvm.java.lang.System.arraycopy(array, 0, wide, 0, len(array))
+        return wide
 
     def files(self, directory: str) -> Iterator[tuple[str, int]]:
         """Name and size in bytes of each file below a directory that is there."""
