@@ -85,26 +85,35 @@ chaos: export CLEANCUT_CHAOS_RUNS ?= 5
 chaos: export CLEANCUT_QUERIES ?= 1000
 chaos: export CLEANCUT_SIMULATIONS ?= 10000
 chaos: export CLEANCUT_FAULTS ?= all
+chaos: export CLEANCUT_OPERATORS ?= all
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 chaos: $(JAR) $(VERSITYGW)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
-	$(PYTEST) tests/chaos $(ARGS)
+	$(PYTEST) tests/chaos tests/spark/test_operators.py $(ARGS)
 	$(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
 	  io.cleancut.e2e.DifferentialQueriesSuite"
 
-# Two lanes, since neither keeps two cores busy.
-test: setup check-python $(VERSITYGW)  ## check and all tests; installs what it needs
+# Two at a time, since none keeps two cores busy: first what needs no jar beside its making, then
+# what needs it. The shortest comes last, behind whichever ends first.
+test: setup  ## check and all tests; installs what it needs
+	$(MAKE) --jobs=2 compiled test-without-jar
+	$(MAKE) --jobs=2 test-scala test-spark test-kills
+
+.PHONY: compiled test-without-jar test-scala test-spark test-kills
+compiled:
 	$(SBT) $(SBT_CHECK) $(SBT_JARS)
 	@touch $(JAR)
-	$(MAKE) --jobs=2 test-scala-and-kills test-python
 
-.PHONY: test-scala-and-kills test-python
-test-scala-and-kills:
-	$(SBT) $(SBT_UNIT)
-	$(PYTEST) tests/chaos $(ARGS)
-
-test-python:
+test-without-jar: check-python $(VERSITYGW)
 	$(PYTEST) tests/unit $(ARGS)
+
+test-scala:
+	$(SBT) $(SBT_UNIT)
+
+test-spark:
 	$(PYTEST) tests/spark $(ARGS)
+
+test-kills:
+	$(PYTEST) tests/chaos $(ARGS)
 
 demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'
 	$(PYTHON) -m demo $(ARGS)
@@ -124,6 +133,7 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 	  '.[demo,test,s3]' 'pyspark==4.2.*'
 	@touch $@
 
+spark42: export CLEANCUT_OPERATORS ?= all
 spark42: $(JAR) $(OLDER_INSTALLED) $(VERSITYGW)  ## the tests that use Spark, both languages, on Spark 4.2
 	$(SBT) older/test
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)

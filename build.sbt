@@ -116,8 +116,8 @@ lazy val testSettings = Seq(
   Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),
   Test / testGrouping :=
     TestGroups.byKind((Test / definedTests).value, (Test / forkOptions).value),
-  // F: full stack traces. W: no colour.
-  Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oWF")
+  // D: durations. F: full stack traces. W: no colour.
+  Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDWF")
 )
 
 lazy val childJvmSettings = Seq(

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 PYTHON = Path(__file__).parents[2] / "python"
 TIMEOUT_S = 600
-KILLS = 3
+KILLS = 2
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,16 @@ def blocks(language: str) -> list[str]:
 
 
 def run(command: list[str], home: Path) -> str:
+    # Spark's default is 200 partitions, each of which has a store.
+    (home / "conf").mkdir(exist_ok=True)
+    (home / "conf" / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 5\n")
     answer = subprocess.run(
-        command, cwd=home, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S
+        command,
+        cwd=home,
+        env=environment() | {"SPARK_CONF_DIR": str(home / "conf")},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout

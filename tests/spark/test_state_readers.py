@@ -15,7 +15,7 @@ from tests.support.states import read_state, state
 pytestmark = pytest.mark.spark
 
 SEED = fixed(311)
-EPOCHS = 7
+EPOCHS = 5
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 READ = ["aggregation-update", "join-inner-no-bounds", "aggregation-append-ids"]
 

@@ -32,6 +32,11 @@ def builder(master: str) -> SparkSession.Builder:
         # Maintenance meets the short runs of these tests: bases are written and old files go.
         "spark.sql.streaming.stateStore.maintenanceInterval": "200ms",
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
+        # Compiling costs more than the few rows of an epoch.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # Else the built-in provider writes all of its files in every epoch.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
     for key, value in settings.items():
         made = made.config(key, value)

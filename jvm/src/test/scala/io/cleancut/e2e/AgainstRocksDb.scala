@@ -30,6 +30,9 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
     .config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "3")
     .config("spark.sql.session.timeZone", "UTC")
+    // Compiling costs more than the few rows of an epoch.
+    .config("spark.sql.codegen.wholeStage", "false")
+    .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     // Spark's default of the two starts processes for each file, where Hadoop has no native code.
     .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
     .config("spark.sql.extensions", classOf[CleancutExtensions].getName)

@@ -6,7 +6,8 @@ import java.sql.Timestamp
 import scala.collection.mutable
 import scala.util.{Random, Try}
 
-import org.apache.hadoop.fs.RawLocalFileSystem
+import org.apache.hadoop.fs.{LocalFileSystem, RawLocalFileSystem}
+import org.apache.hadoop.fs.local.LocalFs
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -44,6 +45,9 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
       change: SparkSession.Builder => SparkSession.Builder = identity
   ): SparkSession = change(builder).getOrCreate()
 
+  /** For what a batch finds, which needs no cluster. */
+  private def localSession(): SparkSession = session(_.master("local[2]"))
+
   private def builder: SparkSession.Builder = SparkSession
     .builder()
     .master("local-cluster[2,1,1024]")
@@ -51,6 +55,9 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     .config("spark.ui.enabled", "false")
     .config("spark.jars", System.getProperty("cleancut.test.jar"))
     .config("spark.executor.extraJavaOptions", Credentials)
+    // Executors have no classes of the tests.
+    .config("spark.hadoop.fs.file.impl", classOf[LocalFileSystem].getName)
+    .config("spark.hadoop.fs.AbstractFileSystem.file.impl", classOf[LocalFs].getName)
     .config("spark.sql.shuffle.partitions", "3")
     .config("spark.sql.session.timeZone", "UTC")
     .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
@@ -96,7 +103,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
       run(Location, found)(_.groupBy("key").agg(count("*"), sum("value"), max("ts")))
     }
     assert(last == last.distinct.sorted, "a run began anew")
-    val spark = session()
+    val spark = localSession()
     try {
       val expected = totals(spark).map(row => row.get(0).toString -> row.toString).toMap
       assert(found.toMap == expected)
@@ -182,7 +189,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     assert(runUntil(fatal = None).isEmpty)
     assert(skipped == Seq(2L))
     assert(cuts.epochs() == (0L to 5L))
-    val spark = session()
+    val spark = localSession()
     try {
       val expected =
         spark.read.schema(Schema).json(input.toString).groupBy("key").agg(count("*"), sum("value"))
@@ -206,7 +213,8 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   }
 
   test("a cluster's own file system for the scheme stays where it is") {
-    val spark = session(_.config("spark.hadoop.fs.s3.impl", classOf[RawLocalFileSystem].getName))
+    val theirs = "spark.hadoop.fs.s3.impl" -> classOf[RawLocalFileSystem].getName
+    val spark = session(_.master("local[2]").config(theirs._1, theirs._2))
     try {
       val conf = spark.sparkContext.hadoopConfiguration
       assert(conf.get("fs.s3.impl") == classOf[RawLocalFileSystem].getName)

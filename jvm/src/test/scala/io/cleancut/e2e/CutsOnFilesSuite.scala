@@ -165,6 +165,9 @@ object CutsOnFilesSuite {
     "spark.executor.extraClassPath" -> classes,
     s"spark.hadoop.fs.${MortalFileSystem.Scheme}.impl" -> classOf[MortalFileSystem].getName,
     "spark.sql.shuffle.partitions" -> "3",
+    // Compiling costs more than the few rows of an epoch.
+    "spark.sql.codegen.wholeStage" -> "false",
+    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
     s"$State.providerClass" -> classOf[CleancutStateStoreProvider].getName,
     ManagerKey -> classOf[CleancutCheckpointFileManager].getName
   )

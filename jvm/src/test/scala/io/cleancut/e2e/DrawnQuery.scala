@@ -105,9 +105,6 @@ object DrawnQuery {
   }
 
   private def drawSettings(random: Random): Map[String, String] = Map(
-    // Compiling costs more than the few rows of an epoch.
-    "spark.sql.codegen.wholeStage" -> "false",
-    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
     "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
     "spark.sql.adaptive.enabled" -> "false",
     // Spark's default of the two starts processes for each file, where Hadoop has no native code.

@@ -34,6 +34,9 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
       .config("spark.ui.enabled", "false")
       .config("spark.sql.shuffle.partitions", NumberedInput.Partitions.toString)
       .config("spark.sql.session.timeZone", "UTC")
+      // Compiling costs more than the few rows of an epoch.
+      .config("spark.sql.codegen.wholeStage", "false")
+      .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
       .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
       .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
       .config("spark.sql.extensions", classOf[CleancutExtensions].getName)

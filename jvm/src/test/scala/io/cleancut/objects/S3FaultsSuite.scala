@@ -227,6 +227,8 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
   }
 
   test("an interrupt ends the wait for an answer") {
+    store.close()
+    store = opened(stallMs = 1500)
     proxy.harm(Fault.Delay(20000))(_ => true)
     val caller = Thread.currentThread()
     val interrupter = new Thread(() => {

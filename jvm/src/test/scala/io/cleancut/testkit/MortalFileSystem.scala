@@ -3,7 +3,7 @@ package io.cleancut.testkit
 import java.net.URI
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataOutputStream, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.{FSDataOutputStream, Path}
 import org.apache.hadoop.util.Progressable
 
 /**
@@ -11,7 +11,7 @@ import org.apache.hadoop.util.Progressable
  * that ends as [[MortalFileSystem.FatalKey]] says, the process dies by SIGKILL. It stands for any
  * file system of Hadoop, since nothing but Hadoop's interface tells what it is.
  */
-class MortalFileSystem extends RawLocalFileSystem {
+class MortalFileSystem extends ForklessFiles {
   import MortalFileSystem._
 
   private var fatal = Option.empty[String]

@@ -19,6 +19,15 @@ object S3ProxyServer {
   val SecretKey = "secret"
   val Bucket = "bucket"
 
+  /** Without it every byte of a request is written out. */
+  private val Logging =
+    """<configuration>
+      |  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
+      |    <encoder><pattern>%d %-5level %logger: %msg%n</pattern></encoder>
+      |  </appender>
+      |  <root level="WARN"><appender-ref ref="console"/></root>
+      |</configuration>""".stripMargin
+
   /** @param checkSignatures false for tests that change requests on their way */
   def start(checkSignatures: Boolean = true): S3ProxyServer = {
     val directory = Files.createTempDirectory("s3proxy")
@@ -36,7 +45,8 @@ object S3ProxyServer {
     )
     val file = directory.resolve("s3proxy.conf")
     Files.write(file, conf.map { case (key, value) => s"$key=$value" }.asJava)
-    val classPath = System.getProperty("cleancut.test.s3proxy")
+    Files.writeString(directory.resolve("logback.xml"), Logging)
+    val classPath = s"$directory:${System.getProperty("cleancut.test.s3proxy")}"
     val command = ServerProcess
       .java(classPath, "org.gaul.s3proxy.Main", "--properties", file.toString)
     val log = directory.resolve("log")

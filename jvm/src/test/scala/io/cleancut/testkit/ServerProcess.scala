@@ -69,7 +69,9 @@ object ServerProcess {
 
   /** The command of another JVM like this one, only small. */
   def java(classPath: String, mainClass: String, args: String*): Seq[String] =
-    Seq(javaProgram, "-Xmx256m", "-XX:+UseSerialGC", "-cp", classPath, mainClass) ++ args
+    Seq(javaProgram) ++ Small ++ Seq("-cp", classPath, mainClass) ++ args
+
+  private val Small = Seq("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
   def freePort(): Int = {
     val socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress)
