@@ -45,6 +45,25 @@ class EpochProgress:
 
 
 @dataclass(frozen=True)
+class InFlight:
+    """Rows of one channel that the last cut holds.
+
+    Attributes:
+        operator: Spark's id of the stateful operator that the channel leads to.
+        partition: of its state.
+        channel: the name under which `Checkpoint.state` gives the rows.
+        rows: how many are in flight.
+        of: how many came through the channel in that epoch, these included.
+    """
+
+    operator: int
+    partition: int
+    channel: str
+    rows: int
+    of: int
+
+
+@dataclass(frozen=True)
 class CoordinatorStatus:
     """Where a query stands.
 
@@ -60,6 +79,8 @@ class CoordinatorStatus:
             run in its process included.
         executors: what all executors together have, each since it began, as far as they have told.
         executor_count: how many executors have told anything.
+        in_flight: the channels that hold rows behind the last cut.
+        aligned: why operators cannot be overtaken, by their ids; empty in mode "aligned".
     """
 
     location: str
@@ -72,6 +93,8 @@ class CoordinatorStatus:
     driver: Usage
     executors: Usage
     executor_count: int
+    in_flight: tuple[InFlight, ...]
+    aligned: Mapping[int, str]
 
     @property
     def requests(self) -> RequestsByKind:
@@ -100,6 +123,10 @@ class CoordinatorStatus:
             at = self.epoch
             facts += [("under way", f"{at.epoch}: {at.reported} of {at.stores} stores")]
         facts += [("slow store", str(slow)) for slow in self.slowest]
+        if self.in_flight:
+            rows = sum(channel.rows for channel in self.in_flight)
+            facts += [("in flight", f"{rows} rows in {len(self.in_flight)} channels")]
+        facts += [(f"operator {of} is aligned", why) for of, why in sorted(self.aligned.items())]
         facts += [("requests of the driver", str(self.driver))]
         return [*facts, (f"of {self.executor_count} executors", str(self.executors))]
 
@@ -139,6 +166,8 @@ class Coordinator:
             driver=usage_of(found["driver"]),
             executors=usage_of(found["executors"]),
             executor_count=found["executorCount"],
+            in_flight=tuple(InFlight(**channel) for channel in found["inFlight"]),
+            aligned={int(operator): why for operator, why in found["aligned"].items()},
         )
 
     def history(self) -> InfoList[EpochInfo]:
@@ -184,6 +213,20 @@ class Coordinator:
             if end is not None and time.monotonic() >= end:
                 return False
             time.sleep(_POLL_S)
+
+    def cut_now(self) -> bool:
+        """Cuts the epoch that runs: its tasks hand no more rows on, and what is left is in flight.
+
+        It returns at once; `wait_for` waits for the cut.
+
+        Returns:
+            Whether an epoch runs that may be cut so: in mode "unaligned" or "auto", with a sink
+            that seals, and not the first of its run.
+
+        Raises:
+            RequestError: CLEANCUT_COORDINATOR_MISSING.
+        """
+        return bool(self._call("cutNow"))
 
     def pin(self, name: str, epoch: int | None = None) -> int:
         """Keeps a cut, and all that it needs, under a name until it is given up.

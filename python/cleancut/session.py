@@ -46,6 +46,10 @@ def configure(
     path_style: bool | str | NotGiven = NOT_GIVEN,
     region: str | NotGiven = NOT_GIVEN,
     request_timeout: str | timedelta | NotGiven = NOT_GIVEN,
+    mode: str | NotGiven = NOT_GIVEN,
+    alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN,
+    max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN,
+    max_in_flight_bytes: str | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
@@ -83,6 +87,16 @@ def configure(
         request_timeout: how long a request to the object store is repeated before the task or the
             epoch fails, as a text with a unit (h, m, s, ms) or a timedelta, at most an hour; 2m
             unless given.
+        mode: what becomes of a task that holds its epoch up: "aligned" waits for it, "unaligned"
+            overtakes it and makes its rows part of the cut, "auto" does so after
+            `alignment_timeout`. Overtaking needs cuts and a sink that seals. "aligned" unless
+            given.
+        alignment_timeout: how long "auto" waits for such a task, as a text with a unit (h, m, s,
+            ms) or a timedelta, at most an hour; 1s unless given.
+        max_epoch_duration: after how long an epoch is cut as a whole in the modes that overtake,
+            likewise, at most a day; "0ms", which is no limit, unless given.
+        max_in_flight_bytes: how many bytes of rows one channel of one partition keeps in flight,
+            as a text with a unit (k, m, g, t); beyond it the partition aligns. "64m" unless given.
 
     Returns:
         The same builder.

@@ -22,6 +22,9 @@ _MAX_TIMEOUT_MS = 3_600_000
 _SIZE = re.compile(r"([0-9]{1,6})\s*([kmgt])")
 _UNIT_BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MIN_BOUND_BYTES = 1 << 20
+_MIN_IN_FLIGHT_BYTES = 1 << 10
+_MAX_EPOCH_MS = 86_400_000
+_MODES = ("aligned", "unaligned", "auto")
 
 
 class NotGiven(Enum):
@@ -70,8 +73,16 @@ def _duration(value: object) -> str | None:
 
 
 def _is_timeout(text: str) -> bool:
+    return _is_duration(text, _MAX_TIMEOUT_MS)
+
+
+def _is_epoch_duration(text: str) -> bool:
+    return _is_duration(text, _MAX_EPOCH_MS)
+
+
+def _is_duration(text: str, max_ms: int) -> bool:
     found = _DURATION.fullmatch(text)
-    return found is not None and int(found[1]) * _UNIT_MS[found[2]] <= _MAX_TIMEOUT_MS
+    return found is not None and int(found[1]) * _UNIT_MS[found[2]] <= max_ms
 
 
 def _text(value: object) -> str | None:
@@ -79,9 +90,20 @@ def _text(value: object) -> str | None:
 
 
 def _is_bound(text: str) -> bool:
+    return text == "auto" or _size(text) >= _MIN_BOUND_BYTES
+
+
+def _is_in_flight_bound(text: str) -> bool:
+    return _size(text) >= _MIN_IN_FLIGHT_BYTES
+
+
+def _size(text: str) -> int:
     found = _SIZE.fullmatch(text)
-    size = 0 if found is None else int(found[1]) * _UNIT_BYTES[found[2]]
-    return text == "auto" or size >= _MIN_BOUND_BYTES
+    return 0 if found is None else int(found[1]) * _UNIT_BYTES[found[2]]
+
+
+def _is_mode(text: str) -> bool:
+    return text in _MODES
 
 
 def _switch(value: object) -> str | None:
@@ -126,6 +148,13 @@ OPTIONS = (
         _is_timeout,
     ),
     Option(
+        "alignment_timeout",
+        f"{PREFIX}alignmentTimeout",
+        "a number with a unit (h, m, s, ms) up to 1h",
+        _duration,
+        _is_timeout,
+    ),
+    Option(
         "compression_level",
         f"{PREFIX}compressionLevel",
         "a whole number from -7 to 19",
@@ -154,11 +183,32 @@ OPTIONS = (
         _is_endpoint,
     ),
     Option(
+        "max_epoch_duration",
+        f"{PREFIX}maxEpochDuration",
+        "a number with a unit (h, m, s, ms) up to 24h",
+        _duration,
+        _is_epoch_duration,
+    ),
+    Option(
+        "max_in_flight_bytes",
+        f"{PREFIX}maxInFlightBytes",
+        "a number with a unit (k, m, g, t) from 1k up",
+        _text,
+        _is_in_flight_bound,
+    ),
+    Option(
         "memory_bound",
         f"{PREFIX}memoryBound",
         "auto, or a number with a unit (k, m, g, t) from 1m up",
         _text,
         _is_bound,
+    ),
+    Option(
+        "mode",
+        f"{PREFIX}mode",
+        "aligned, unaligned or auto",
+        _text,
+        _is_mode,
     ),
     Option(
         "path_style",
@@ -205,6 +255,10 @@ class Settings:
     path_style: bool | str | NotGiven = NOT_GIVEN
     region: str | NotGiven = NOT_GIVEN
     request_timeout: str | timedelta | NotGiven = NOT_GIVEN
+    mode: str | NotGiven = NOT_GIVEN
+    alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN
+    max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN
+    max_in_flight_bytes: str | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:
         """One sentence for each option that is wrong."""

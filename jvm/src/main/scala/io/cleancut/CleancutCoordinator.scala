@@ -39,6 +39,14 @@ object CleancutCoordinator {
     CostsJson.write(status.usage.executors.toShare, node.putObject("executors"))
     node.put("executorCount", status.usage.executorCount)
     status.last.foreach(write(_, node.putObject("last")))
+    val inFlight = node.putArray("inFlight")
+    status.channels.filter(_.deferred.rows > 0).foreach { report =>
+      val channel = inFlight.addObject().put("operator", report.channel.operator)
+      channel.put("partition", report.channel.partition).put("channel", report.channel.name)
+      channel.put("rows", report.deferred.rows).put("of", report.input.rows)
+    }
+    val aligned = node.putObject("aligned")
+    status.aligned.foreach { case (operator, why) => aligned.put(operator.toString, why) }
     mapper.writeValueAsString(node)
   }
 
@@ -49,6 +57,14 @@ object CleancutCoordinator {
    *   CLEANCUT_COORDINATOR_MISSING, CLEANCUT_SAVEPOINT_INVALID
    */
   def pin(location: String, name: String, epoch: Long): Unit = of(location).pin(name, epoch)
+
+  /**
+   * Cuts the epoch that runs, whoever holds it up; see [[QueryCuts.cutNow]].
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_COORDINATOR_MISSING
+   */
+  def cutNow(location: String): Boolean = of(location).cutNow()
 
   /** Whether there was a savepoint of this name. */
   def unpin(location: String, name: String): Boolean = of(location).unpin(name)

@@ -2,6 +2,7 @@ package io.cleancut
 
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.streaming.state.cleancut.{
+  ChannelRule,
   CheckpointScheme,
   SessionProvider,
   SparkLine,
@@ -10,15 +11,16 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.{
 
 /**
  * Cleancut's session extension, for `spark.sql.extensions`. It lets `transformWithState` run on
- * [[CleancutStateStoreProvider]], which Spark refuses by its name, and leaves every plan alone that
- * keeps its state elsewhere. It also gives that provider to the queries of a session that asks for
- * it by the key `realTimeMode`, and makes `s3://` readable for Spark's reader of state
- * ([[CleancutFileSystem]]).
+ * [[CleancutStateStoreProvider]], which Spark refuses by its name, puts channels into the plans of
+ * queries whose epochs may be cut unaligned, and leaves every plan alone that keeps its state
+ * elsewhere. It also gives that provider to the queries of a session that asks for it by the key
+ * `realTimeMode`, and makes `s3://` readable for Spark's reader of state ([[CleancutFileSystem]]).
  */
 class CleancutExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     SparkLine.check()
     extensions.injectColumnar(_ => TransformWithStateRule.injection)
+    extensions.injectColumnar(_ => ChannelRule.injection)
     extensions.injectCheckRule(SessionProvider.check)
     CheckpointScheme.register()
   }

@@ -52,6 +52,24 @@ object KeyType {
       bytes => if (bytes == Auto) AutoText else renderBytes(bytes)
     )
 
+  /** A size in bytes. */
+  def bytes(min: Long): KeyType[Long] =
+    new KeyType[Long](
+      "bytes",
+      s"a number with a unit (k, m, g, t) from ${renderBytes(min)} up",
+      text => parseBytes(text).filter(_ >= min),
+      renderBytes
+    )
+
+  /** One of some words. */
+  def word(unit: String, words: Seq[String]): KeyType[String] =
+    new KeyType[String](
+      unit,
+      words.init.mkString(", ") + s" or ${words.last}",
+      text => Some(text).filter(words.contains),
+      identity
+    )
+
   /** One of some words, or nothing, which leaves it to the program. */
   def wordOrAuto(unit: String, words: Seq[String]): KeyType[Option[String]] =
     textOrAuto(unit, words.init.mkString(", ") + s" or ${words.last}", words.contains(_))

@@ -1,5 +1,7 @@
 package io.cleancut.conf
 
+import io.cleancut.channels.CaptureMode
+
 /**
  * Every configuration key of Cleancut. What Spark has a key for already (versions to keep, deltas
  * before a snapshot, maintenance interval) is read from Spark's key and has none here.
@@ -65,6 +67,48 @@ object Keys {
     since = "0.1.0"
   )
 
+  val Mode: Key[String] = Key(
+    "mode",
+    doc = "What becomes of a task that holds its epoch up, as a partition does that is skewed or " +
+      "slow. aligned waits for it. unaligned overtakes it: it stops to hand rows on, and those " +
+      "that are left become part of the cut and come first in the next epoch. auto overtakes it " +
+      "after alignmentTimeout. Overtaking needs cuts, the session extension, and a sink that " +
+      "seals its epochs; operators that cannot be overtaken are aligned, and status() says why.",
+    default = "aligned",
+    KeyType.word("mode", CaptureMode.names),
+    since = "0.1.0"
+  )
+
+  val AlignmentTimeout: Key[Long] = Key(
+    "alignmentTimeout",
+    doc = "How long mode auto waits for a task after it has become a straggler: half of its " +
+      "operator's tasks have read their input, and it has run longer than twice their median, and " +
+      "200 ms longer.",
+    default = 1000L,
+    KeyType.durationMs(maxMs = 3600000L),
+    since = "0.1.0"
+  )
+
+  val MaxEpochDuration: Key[Long] = Key(
+    "maxEpochDuration",
+    doc = "After how long an epoch is cut as a whole in mode unaligned or auto, counted from the " +
+      "first of its tasks that reads a channel: all tasks are overtaken, also those that wait for " +
+      "a slot. 0ms is no limit.",
+    default = 0L,
+    KeyType.durationMs(maxMs = 86400000L),
+    since = "0.1.0"
+  )
+
+  val MaxInFlightBytes: Key[Long] = Key(
+    "maxInFlightBytes",
+    doc = "How many bytes of rows one channel of one partition keeps in flight. Beyond it the " +
+      "partition aligns: its rows are handed on, the epoch waits for them, and so the source " +
+      "slows down.",
+    default = 64L << 20,
+    KeyType.bytes(min = 1L << 10),
+    since = "0.1.0"
+  )
+
   val Dialect: Key[Option[String]] = Key(
     "dialect",
     doc = "Which rules the S3-compatible store of an s3:// location follows. auto goes by the " +
@@ -119,11 +163,15 @@ object Keys {
 
   val all: Seq[Key[_]] = Seq(
     AcquireTimeout,
+    AlignmentTimeout,
     CompressionLevel,
     Cuts,
     Dialect,
     Endpoint,
+    MaxEpochDuration,
+    MaxInFlightBytes,
     MemoryBound,
+    Mode,
     PathStyle,
     RealTimeMode,
     Region,

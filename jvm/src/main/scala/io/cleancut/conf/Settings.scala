@@ -1,5 +1,6 @@
 package io.cleancut.conf
 
+import io.cleancut.channels.CaptureMode
 import io.cleancut.error.Errors
 
 /**
@@ -14,6 +15,7 @@ final case class Settings(
     memoryBound: Long,
     realTimeMode: Boolean,
     cuts: Option[Boolean],
+    channels: ChannelSettings,
     objectStore: ObjectStoreSettings
 ) {
 
@@ -52,12 +54,17 @@ object Settings {
     pathStyle <- Keys.PathStyle.read(confs)
     region <- Keys.Region.read(confs)
     requestTimeoutMs <- Keys.RequestTimeout.read(confs)
+    mode <- Keys.Mode.read(confs)
+    alignmentTimeoutMs <- Keys.AlignmentTimeout.read(confs)
+    maxEpochMs <- Keys.MaxEpochDuration.read(confs)
+    maxInFlightBytes <- Keys.MaxInFlightBytes.read(confs)
   } yield Settings(
     compressionLevel,
     acquireTimeoutMs,
     memoryBound,
     realTimeMode,
     cuts.map(_.toBoolean),
+    ChannelSettings(CaptureMode.named(mode, alignmentTimeoutMs), maxEpochMs, maxInFlightBytes),
     ObjectStoreSettings(dialect, endpoint, pathStyle.map(_.toBoolean), region, requestTimeoutMs)
   )
 

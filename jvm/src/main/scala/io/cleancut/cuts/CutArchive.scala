@@ -25,8 +25,16 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   def store: ObjectStore = root
 
-  def epochs(): Seq[Long] =
-    names(CutLayout.Cuts).flatMap(CutLayout.parseCut).sorted
+  def epochs(): Seq[Long] = listed().epochs
+
+  /** The epochs that have a cut, and those that have a seal, each in order. */
+  def listed(): CutsListed = {
+    val found = names(CutLayout.Cuts)
+    CutsListed(
+      found.flatMap(CutLayout.parseCut).sorted,
+      found.flatMap(CutLayout.parseSeal).sorted
+    )
+  }
 
   def read(epoch: Long): Option[Cut] = {
     val name = CutLayout.cut(epoch)
@@ -45,6 +53,20 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
       case CreateResult.Created   => true
       case CreateResult.Exists(_) => read(cut.epoch).exists(_.token == cut.token)
     }
+
+  /** Writes the seal of an epoch if it has none; whether this one is the epoch's. */
+  def seal(seal: Cut): Boolean = {
+    val key = ObjectKey(CutLayout.seal(seal.epoch))
+    root.create(key, seal.toBytes, WriterToken(seal.token)) match {
+      case CreateResult.Created   => true
+      case CreateResult.Exists(_) => readSeal(seal.epoch).exists(_.token == seal.token)
+    }
+  }
+
+  def readSeal(epoch: Long): Option[Cut] = {
+    val name = CutLayout.seal(epoch)
+    root.get(ObjectKey(name)).map(Cut.parse(s"${root.location}/$name", epoch, _))
+  }
 
   /**
    * Keeps the cut of an epoch under a name, which no other may have.
@@ -167,6 +189,9 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   private def names(prefix: String): Seq[String] =
     root.list(ObjectPrefix(prefix)).map(_.key.name.stripPrefix(prefix)).toSeq
 }
+
+/** What lies beside each other under `cuts/`, by epoch. */
+final case class CutsListed(epochs: Seq[Long], seals: Seq[Long])
 
 object CutArchive {
   private val HeadBytes = 64L << 10

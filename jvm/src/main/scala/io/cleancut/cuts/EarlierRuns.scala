@@ -3,6 +3,7 @@ package io.cleancut.cuts
 import scala.collection.mutable
 
 import io.cleancut.StoreId
+import io.cleancut.channels.Channels
 import io.cleancut.format.{Cut, PlacedFrame, SegmentIdentity, StoreCut}
 
 /**
@@ -34,7 +35,8 @@ final class EarlierRuns(
   private val tasks: collection.Map[StoreId, Set[StoreId]] = {
     val taskOf = mutable.Map.empty[StoreId, Set[StoreId]]
     for ((_, frames) <- runs; (_, of) <- frames.groupBy(_.attempt)) {
-      val stores = of.map(_.name.store).toSet
+      // Channels are written by those attempts alone that leave rows in them.
+      val stores = of.map(_.name.store).filterNot(Channels.isChannel).toSet
       val task = stores ++ stores.flatMap(taskOf.getOrElse(_, Set.empty))
       task.foreach(taskOf(_) = task)
     }
@@ -54,7 +56,7 @@ final class EarlierRuns(
   private def closed(frames: Seq[PlacedFrame]): Either[Set[StoreId], Seq[StoreCut]] = {
     val ledger = new EpochLedger(epoch, previous, tasks.keySet.toSet)
     frames.foreach { frame =>
-      tasks(frame.name.store).foreach(ledger.open(frame.attempt, _))
+      tasks.getOrElse(frame.name.store, Set.empty).foreach(ledger.open(frame.attempt, _))
       ledger.ack(frame)
     }
     ledger.close(None)

@@ -3,7 +3,8 @@ package io.cleancut.cuts
 import scala.collection.mutable
 
 import io.cleancut.StoreId
-import io.cleancut.format.{Cut, FrameKind, PlacedFrame, StoreCut}
+import io.cleancut.channels.{Channels, EpochChannels}
+import io.cleancut.format.{Cut, FrameKind, FrameName, PlacedFrame, StoreCut}
 
 /** What became of a frame that was reported. */
 sealed trait Ack extends Serializable
@@ -38,10 +39,13 @@ object Ack {
 final class EpochLedger(
     val epoch: Long,
     previous: Option[Cut],
-    further: Set[StoreId] = Set.empty
+    further: Set[StoreId] = Set.empty,
+    val channels: EpochChannels = new EpochChannels
 ) {
   private val opened = mutable.LinkedHashMap.empty[Long, mutable.Set[StoreId]]
   private val frames = mutable.LinkedHashMap.empty[Long, mutable.Map[StoreId, PlacedFrame]]
+  // What outlives its executor, though it may not be durable yet.
+  private val kept = mutable.Map.empty[Long, mutable.Map[StoreId, FrameName]]
   private val failed = mutable.Set.empty[Long]
   // Later attempts count before earlier ones; an attempt's turn is that of its last frame.
   private var turn = 0L
@@ -58,7 +62,28 @@ final class EpochLedger(
     ()
   }
 
+  /** The driver holds a frame, which will be made durable and acknowledged before the cut. */
+  def hold(attempt: Long, frame: FrameName): Ack = keep(attempt, frame)
+
+  /** A frame is durable. */
   def ack(frame: PlacedFrame): Ack = {
+    val noted = note(frame)
+    if (noted == Ack.Accepted) keep(frame.attempt, frame.name) else noted
+  }
+
+  /** An attempt that has its last frame decides on its channels, or has to follow a decision. */
+  private def keep(attempt: Long, frame: FrameName): Ack = {
+    val own = kept.getOrElseUpdate(attempt, mutable.Map.empty)
+    own(frame.store) = frame
+    val isDone = opened.get(attempt).exists(_.forall(own.contains)) && channels.isRead(attempt)
+    val conflict = if (isDone) channels.settle(attempt, own) else None
+    conflict.fold[Ack](Ack.Accepted) { why =>
+      failed += attempt
+      Ack.Discarded(why)
+    }
+  }
+
+  private def note(frame: PlacedFrame): Ack = {
     val name = frame.name
     val ofAttempt = frames.getOrElseUpdate(frame.attempt, mutable.Map.empty)
     // A snapshot that goes with the commit says all that its delta does, and saves reading it.
@@ -81,6 +106,8 @@ final class EpochLedger(
     all ++= further
     opened.values.foreach(all ++= _)
     frames.values.foreach(all ++= _.keys)
+    // A channel that has handed on all its rows is not there any more.
+    all.filterInPlace(!Channels.isChannel(_))
     all
   }
 
@@ -104,26 +131,45 @@ final class EpochLedger(
   def close(counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
     val chosen = counted.fold(latestComplete)(byIds)
     val chains = expected.toSeq
-      .sortBy(s => (s.operator, s.partition, s.name))
+      .sortBy(order)
       .map(store => store -> chosen.get(store).flatMap(chain(store, _)))
     val missing = chains.collect { case (store, None) => store }.toSet
-    if (missing.nonEmpty) Left(missing) else Right(chains.flatMap(_._2))
+    if (missing.nonEmpty) Left(missing)
+    else {
+      val inFlight = chosen.keys.toSeq.filter(Channels.isChannel).flatMap(s => chain(s, chosen(s)))
+      Right((chains.flatMap(_._2) ++ inFlight).sortBy(of => order(of.store)))
+    }
   }
+
+  /** Where a frame that is durable lies. */
+  def placed(attempt: Long, store: StoreId): Option[PlacedFrame] =
+    frames.get(attempt).flatMap(_.get(store))
 
   private def latestComplete: collection.Map[StoreId, PlacedFrame] = {
     val attempts = frames.keys.toSeq.filter(a => !failed(a) && isComplete(a)).sortBy(turns)
-    attempts.foldLeft(mutable.HashMap.empty[StoreId, PlacedFrame])(_ ++= frames(_))
+    attempts.foldLeft(mutable.HashMap.empty[StoreId, PlacedFrame]) { (chosen, attempt) =>
+      val own = frames(attempt)
+      // What the attempt has in flight is its own, or nothing.
+      chosen.filterInPlace((known, _) => !own.keys.exists(Channels.feeds(known, _)))
+      chosen ++= own
+    }
   }
 
   /** Where a base is due, its delta comes before it. */
   private def isComplete(attempt: Long): Boolean = {
     val own = frames(attempt)
-    opened.get(attempt).forall(_.forall(own.contains)) &&
+    opened.get(attempt).forall(_.forall(own.contains)) && channels.isRead(attempt) &&
     own.forall { case (store, frame) => isWhole(frame) || previous.exists(_.of(store).isDefined) }
   }
 
+  /** Spark names no channels: those of the attempts that it counted go with them. */
   private def byIds(ids: Set[String]): collection.Map[StoreId, PlacedFrame] =
-    frames.values.flatten.filter { case (_, frame) => ids(frame.name.version.id) }.toMap
+    frames.values.flatMap { own =>
+      val counted = own.filter { case (_, frame) => ids(frame.name.version.id) }
+      counted ++ own.filter { case (store, _) => counted.keys.exists(Channels.feeds(store, _)) }
+    }.toMap
+
+  private def order(store: StoreId) = (store.operator, store.partition, store.name)
 
   /** None if the delta applies to a version that the cut before does not have. */
   private def chain(store: StoreId, frame: PlacedFrame): Option[StoreCut] = {

@@ -29,6 +29,10 @@ final class HeldFrames(val epoch: Long, maxBytes: Long) {
     }
   }
 
+  /** The bytes of a frame that is kept. */
+  def find(attempt: Long, name: FrameName): Option[Array[Byte]] =
+    frames.get((attempt, name)).map(_.bytes)
+
   /** What was kept, in its order; from now on nothing is. */
   def close(): Seq[SealedFrame] = {
     isOpen = false

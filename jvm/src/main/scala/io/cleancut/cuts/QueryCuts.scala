@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.slf4j.LoggerFactory
 
 import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.channels._
 import io.cleancut.error.Errors
 import io.cleancut.format._
 
@@ -42,7 +43,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   import runtime.{clock, packer}
 
   private val sweep = new CutSweep(archive, runtime.baseMargin)
-  private var current = Option.empty[Run]
+  private var current = Option.empty[QueryRun]
   private var past = Set.empty[String]
   private val book = new UsageBook
   private var last = Option.empty[CommittedEpoch]
@@ -65,7 +66,66 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
 
   /** A task attempt failed, whatever it reported. */
   def fail(runId: String, attempt: Long): Unit = synchronized {
-    current.filter(_.id.runId == runId).foreach(_.ledger.fail(attempt))
+    current.filter(_.id.runId == runId).foreach { run =>
+      run.ledger.fail(attempt)
+      run.channels.stragglers.ended(attempt)
+    }
+  }
+
+  /** A task attempt begins to read a channel. */
+  def openChannel(runId: String, task: ChannelTask): Either[String, ChannelOpened] =
+    within(runId)(_.openChannel(task, clock.monotonicNs())).flatten
+
+  /** A task attempt has read a channel to its end, and made durable what it left in flight. */
+  def arrived(runId: String, attempt: Long, report: ChannelReport): Either[String, Unit] =
+    within(runId) { run =>
+      run.channels.report(attempt, report)
+      run.channels.stragglers.arrived(attempt, clock.monotonicNs())
+    }
+
+  /** The channels that hold rows behind the last cut. */
+  def inFlight(runId: String): Either[String, Seq[StoreCut]] = within(runId)(_.ledger.inFlight)
+
+  /** Whether an earlier run has let the sink of this epoch write. */
+  def isSealedBefore(runId: String, epoch: Long): Boolean =
+    within(runId)(_.sealedBefore(epoch).isDefined).getOrElse(false)
+
+  /** Why operators of this run cannot be captured, by their ids. */
+  def alignedBecause(runId: String, reasons: Map[Long, String]): Unit = {
+    within(runId)(_.aligned = reasons)
+    ()
+  }
+
+  /** The attempts on an executor that are overtaken, as soon as there are some that it misses. */
+  def awaitOvertaken(
+      runId: String,
+      executor: String,
+      known: Set[Long]
+  ): CompletableFuture[Set[Long]] = {
+    val answer = within(runId)(_.barrier.await(executor, known, clock.monotonicNs()))
+    tick()
+    answer.getOrElse(CompletableFuture.completedFuture(Set.empty[Long]))
+  }
+
+  /**
+   * Cuts the epoch that runs: every task of it stops to take rows in, and those that have not begun
+   * take none.
+   *
+   * @return
+   *   whether an epoch runs whose rows may stay in flight
+   */
+  def cutNow(): Boolean = {
+    val isCut = synchronized(current.exists(_.cutNow()))
+    tick()
+    isCut
+  }
+
+  /** Looks at the time; to be called often while tasks run that may be overtaken. */
+  def tick(): Unit = {
+    val answers = synchronized {
+      current.toSeq.flatMap(_.tick(clock.monotonicNs()))
+    }
+    answers.foreach(_())
   }
 
   /** Who is about to report for a task attempt; for the costs alone. */
@@ -90,12 +150,12 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
    */
   def submit(runId: String, frame: SealedFrame): Option[CompletableFuture[Ack]] =
     runOf(runId) match {
-      case Left(why) => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
-      case Right(run) if synchronized(run.holds(frame)) =>
-        Some(CompletableFuture.completedFuture[Ack](Ack.Accepted))
+      case Left(why)  => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
       case Right(run) =>
-        val of = segmentsOf(run, frame.name.version.number - 1)
-        packer.trySubmit(of, frame).map(_.thenApply[Ack](placed => ack(runId, placed)))
+        synchronized(run.keep(frame)).map(CompletableFuture.completedFuture[Ack]).orElse {
+          val of = segmentsOf(run, frame.name.version.number - 1)
+          packer.trySubmit(of, frame).map(_.thenApply[Ack](placed => ack(runId, placed)))
+        }
     }
 
   /**
@@ -122,9 +182,29 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
     flush(run, epoch)
-    waited(epoch, () => synchronized(run.ledger.close(epoch, None)))
+    val stores = waited(epoch, () => synchronized(run.ledger.close(epoch, None)))
     checkOwner(run, epoch)
+    writeSeal(run, epoch, stores)
     synchronized(run.seal(epoch))
+  }
+
+  /** An epoch that runs again behind its seal is to be cut where it was; see `docs/PROTOCOL.md`. */
+  private def writeSeal(run: QueryRun, epoch: Long, stores: Seq[StoreCut]): Unit = {
+    val decided = synchronized(run.channels.decisions)
+    if (decided.nonEmpty && synchronized(run.sealedBefore(epoch)).isEmpty) {
+      val seal = Cut(
+        epoch,
+        run.id,
+        StateVersion.newId(clock),
+        clock.wallMs(),
+        commit = "",
+        offsets = "",
+        stores,
+        timings = Map.empty,
+        channels = decided
+      )
+      if (!archive.seal(seal)) throw fencedBy(epoch, archive.readSeal(epoch))
+    }
   }
 
   /** The identity under which an executor writes the segments of this run. */
@@ -159,8 +239,9 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     val readyNs = clock.monotonicNs()
     val used = usage()
     val parts = Seq("collectMs" -> collectedNs, "ownerMs" -> ownedNs, "offsetsMs" -> readyNs)
-    val (timings, costs) =
-      synchronized((run.meter.timings(start, parts), run.meter.costs(used)))
+    val (timings, costs, channels) = synchronized {
+      (run.meter.timings(start, parts), run.meter.costs(used), run.decided(epoch))
+    }
     val cut = Cut(
       epoch,
       run.id,
@@ -170,12 +251,13 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
       offsets,
       stores,
       timings,
-      Some(costs)
+      Some(costs),
+      channels
     )
     if (!archive.create(cut)) throw fencedBy(epoch, archive.read(epoch))
     val writeNs = clock.monotonicNs() - readyNs
     synchronized {
-      run.ledger.advance(cut)
+      run.advance(cut)
       run.meter.advance(used, writeNs)
       last = Some(CommittedEpoch(cut, TimeUnit.NANOSECONDS.toMillis(writeNs)))
     }
@@ -199,18 +281,20 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
       current.map(_.ledger.epoch.progress),
       current.toSeq.flatMap(_.meter.slowest),
       last,
-      usage()
+      usage(),
+      current.toSeq.flatMap(_.ledger.lastCut).flatMap(_.channels),
+      current.fold(Map.empty[Long, String])(_.aligned)
     )
   }
 
   override def close(): Unit = packer.close()
 
-  private def flush(run: Run, epoch: Long): Unit = {
+  private def flush(run: QueryRun, epoch: Long): Unit = {
     val held = synchronized(run.release(epoch))
     if (held.nonEmpty) packer.write(segmentsOf(run, epoch), held).foreach(ack(run.id.runId, _))
   }
 
-  private def segmentsOf(run: Run, epoch: Long) =
+  private def segmentsOf(run: QueryRun, epoch: Long) =
     SegmentIdentity(epoch, CutsRuntime.Driver, run.id.runId, run.id.generation)
 
   /**
@@ -219,7 +303,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
    * which the sink has seen; or, if nothing is left of that, it can only be made again.
    */
   private def collected(
-      run: Run,
+      run: QueryRun,
       epoch: Long,
       entry: String,
       plan: => Option[EpochPlan]
@@ -229,8 +313,11 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     val reported = look()
     // Without a cut before it, only tasks tell which stores there are, and some may not have run.
     val isSure = reported.isRight && synchronized(run.ledger.lastCut).isDefined
+    val sealedStores = synchronized(run.sealedBefore(epoch)).map(_.stores)
     val found =
       if (isSure || counted.isDefined) reported
+      // The sink has seen the epoch, and has made none of its tasks run again.
+      else if (reported.isLeft && sealedStores.isDefined) sealedStores.toRight(Set.empty[StoreId])
       else {
         val known = plan
         chosen(reported, earlierRuns(run, epoch), known).toRight(Set.empty).orElse {
@@ -282,13 +369,13 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     )
   }
 
-  private def earlierRuns(run: Run, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
+  private def earlierRuns(run: QueryRun, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
     val cut = synchronized(run.ledger.lastCut)
     new EarlierRuns(epoch, cut, archive.segmentsOf(epoch), run.id.runId).close()
   }
 
   /** The run before this one may have committed the epoch after Spark had looked for it. */
-  private def checkOpen(run: Run, epoch: Long): Unit =
+  private def checkOpen(run: QueryRun, epoch: Long): Unit =
     if (epoch <= synchronized(run.ledger.lastCommitted)) throw fencedBy(epoch, archive.read(epoch))
 
   private def fencedBy(epoch: Long, cut: Option[Cut]) = {
@@ -296,7 +383,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     Errors.fenced(archive.location, epoch, s"$by has committed the epoch")
   }
 
-  private def checkOwner(run: Run, epoch: Long): Unit = {
+  private def checkOwner(run: QueryRun, epoch: Long): Unit = {
     val next = run.id.generation + 1
     if (archive.isOwned(next)) {
       val owner = archive.owner(next).getOrElse(s"generation $next")
@@ -304,18 +391,18 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     }
   }
 
-  private def within[A](runId: String)(act: Run => A): Either[String, A] =
+  private def within[A](runId: String)(act: QueryRun => A): Either[String, A] =
     runOf(runId).map(run => synchronized(act(run)))
 
   private def usage(): UsageBook.Shares = synchronized {
     book.now(Usage(archive.store.counts, packer.written))
   }
 
-  private def believed(runId: String, epoch: Long): Run =
+  private def believed(runId: String, epoch: Long): QueryRun =
     runOf(runId).fold(why => throw Errors.fenced(archive.location, epoch, why), identity)
 
   /** The run, which begins here if nothing of it has been seen; or why it is not believed. */
-  private def runOf(runId: String): Either[String, Run] = synchronized {
+  private def runOf(runId: String): Either[String, QueryRun] = synchronized {
     current match {
       case Some(run) if run.id.runId == runId => Right(run)
       case _ if past(runId)                   =>
@@ -328,13 +415,14 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     }
   }
 
-  private def begin(runId: String): Run = {
+  private def begin(runId: String): QueryRun = {
     val begun = usage()
     val queryId = logs.queryId()
     val generation = archive.own(queryId, runId, host)
     // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
     val plain = logs.lastPlainCommit()
-    val cut = archive.epochs().lastOption.flatMap(archive.read)
+    val listed = archive.listed()
+    val cut = listed.epochs.lastOption.flatMap(archive.read)
     if (cut.isEmpty) archive.mark(queryId)
     for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
       throw Errors.cutsOvertaken(archive.location, last, done.epoch)
@@ -342,10 +430,13 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     logger.info(
       s"Run $runId owns ${archive.location} as generation $generation, behind epoch $committed"
     )
-    new Run(
+    val seal = listed.seals.find(_ == committed + 1).flatMap(archive.readSeal)
+    seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
+    new QueryRun(
       RunId(queryId, runId, generation),
-      new QueryLedger(committed, cut, runtime.baseMargin),
-      new EpochMeter(begun)
+      new QueryLedger(committed, cut, runtime.baseMargin, seal),
+      new EpochMeter(begun),
+      seal
     )
   }
 
@@ -374,26 +465,6 @@ object QueryCuts {
   private val Retries = 3
   private val FirstWaitMs = 100L
   private val Named = 10
-  private val MaxHeldBytes = 64L << 20
-
-  /** Guarded by the coordinator. */
-  final private class Run(val id: RunId, val ledger: QueryLedger, val meter: EpochMeter) {
-    private var held = Option.empty[HeldFrames]
-    private var lastSealed = -1L
-
-    def seal(epoch: Long): Unit = lastSealed = epoch
-
-    def isSealed(epoch: Long): Boolean = lastSealed == epoch
-
-    def hold(epoch: Long): Unit =
-      if (!held.exists(_.epoch == epoch)) held = Some(new HeldFrames(epoch, MaxHeldBytes))
-
-    def holds(frame: SealedFrame): Boolean =
-      held.exists(h => h.epoch == frame.name.version.number - 1 && h.offer(frame))
-
-    def release(epoch: Long): Seq[SealedFrame] =
-      held.filter(_.epoch == epoch).fold(Seq.empty[SealedFrame])(_.close())
-  }
 }
 
 /**
@@ -409,6 +480,10 @@ object QueryCuts {
  *   the last epoch that this driver has committed
  * @param usage
  *   of all processes for this query, since each of them began
+ * @param channels
+ *   as the last cut has them
+ * @param aligned
+ *   why operators are not captured, by their ids
  */
 final case class CutsStatus(
     location: String,
@@ -417,7 +492,9 @@ final case class CutsStatus(
     epoch: Option[EpochProgress],
     slowest: Seq[StoreTime],
     last: Option[CommittedEpoch],
-    usage: UsageBook.Shares
+    usage: UsageBook.Shares,
+    channels: Seq[ChannelReport],
+    aligned: Map[Long, String]
 )
 
 /**

@@ -3,7 +3,8 @@ package io.cleancut.cuts
 import scala.collection.mutable
 
 import io.cleancut.StoreId
-import io.cleancut.format.{Cut, FrameKind, PlacedFrame, StoreCut}
+import io.cleancut.channels.{ChannelTask, Channels, Decision, EpochChannels}
+import io.cleancut.format.{Cut, FrameKind, PlacedFrame, SealedFrame, StoreCut}
 
 /**
  * What the coordinator of one run knows: the last cut, the epoch behind it, and the bases that have
@@ -15,17 +16,24 @@ import io.cleancut.format.{Cut, FrameKind, PlacedFrame, StoreCut}
  *   of that epoch; none where the epochs so far have been written without group commit
  * @param baseMargin
  *   how many epochs a base may be behind the one whose cut is the first to name it
+ * @param seal
+ *   under which an earlier run may have let the sink of the next epoch write
  */
 final class QueryLedger(
     committed: Long,
     cut: Option[Cut],
-    baseMargin: Long = QueryLedger.BaseMargin
+    baseMargin: Long = QueryLedger.BaseMargin,
+    seal: Option[Cut] = None
 ) {
   import QueryLedger._
 
   private var last = committed
   private var current = cut
-  private var pending = new EpochLedger(last + 1, current)
+  private var pending = new EpochLedger(
+    last + 1,
+    current,
+    channels = new EpochChannels(seal.toSeq.flatMap(Decision.sealedIn))
+  )
   private val bases = mutable.Map.empty[StoreId, PlacedFrame]
 
   def lastCommitted: Long = last
@@ -41,8 +49,24 @@ final class QueryLedger(
     else {
       pending.open(attempt, store)
       val known = current.flatMap(_.of(store))
-      Right(Opened(known.map(_.version.id), needsBase = version > 0 && known.isEmpty))
+      val unread = inFlight.map(_.store).filter { channel =>
+        Channels.feeds(channel, store) && !pending.channels.hasOpened(attempt, channel)
+      }
+      Right(Opened(known.map(_.version.id), needsBase = version > 0 && known.isEmpty, unread))
     }
+
+  /** A task attempt begins to read a channel. */
+  def openChannel(task: ChannelTask, mayDefer: Boolean): Either[String, Option[StoreCut]] =
+    if (task.epoch != last + 1) Left(notOpen(task.epoch))
+    else {
+      val channel = task.channel
+      val follows = pending.channels.decision(channel).isDefined
+      pending.channels.open(task.attempt, channel, mayDefer || follows)
+      Right(current.flatMap(_.of(channel)))
+    }
+
+  /** The channels that held rows when the last epoch was committed. */
+  def inFlight: Seq[StoreCut] = current.toSeq.flatMap(_.inFlight)
 
   /** The id of the version that counts, for one who reads it. */
   def accepted(store: StoreId, version: Long): Option[String] =
@@ -54,6 +78,13 @@ final class QueryLedger(
     val epoch = frame.name.version.number - 1
     if (frame.attempt == Maintenance) ackBase(frame, epoch)
     else if (epoch == last + 1) pending.ack(frame)
+    else Ack.Unknown(notOpen(epoch))
+  }
+
+  /** The driver holds a frame of the epoch that is under way. */
+  def hold(frame: SealedFrame): Ack = {
+    val epoch = frame.name.version.number - 1
+    if (epoch == last + 1) pending.hold(frame.attempt, frame.name)
     else Ack.Unknown(notOpen(epoch))
   }
 
@@ -127,5 +158,11 @@ object QueryLedger {
  *   the id of the version that counts
  * @param needsBase
  *   whether the store's history is unknown to the cuts, so that it must write all of its state
+ * @param unread
+ *   channels that hold rows for the task, and that its plan does not read
  */
-final case class Opened(accepted: Option[String], needsBase: Boolean)
+final case class Opened(
+    accepted: Option[String],
+    needsBase: Boolean,
+    unread: Seq[StoreId] = Nil
+)

@@ -36,6 +36,19 @@ final class RecordBlocks(memory: Memory, frame: FrameWriter, scratch: BlockScrat
     if (length >= RecordBlocks.TargetBytes) flush()
   }
 
+  /** Adds a key and its value, which need not be in the log. */
+  def put(family: Int, key: Bytes, value: Bytes): Unit = {
+    scratch.growRaw(length + RecordBlocks.MaxHeadBytes + key.length + value.length)
+    putByte(RecordOperation.Put)
+    putVarint(family)
+    putVarint(key.length)
+    putVarint(value.length)
+    copy(key.base, key.offset, key.length)
+    copy(value.base, value.offset, value.length)
+    records += 1
+    if (length >= RecordBlocks.TargetBytes) flush()
+  }
+
   /** Adds all records of a key's values, oldest first, given the newest of them. */
   def addAll(family: Int, view: PagedLog.View, newest: Long): Unit =
     if (isAdded(memory, newest)) values(memory, newest)(view.address).foreach(add(family, _))
@@ -48,8 +61,10 @@ final class RecordBlocks(memory: Memory, frame: FrameWriter, scratch: BlockScrat
     records = 0
   }
 
-  private def copy(address: Long, sizeBytes: Int): Unit = {
-    memory.copy(null, address, scratch.raw, Memory.ByteArrayOffset + length, sizeBytes.toLong)
+  private def copy(address: Long, sizeBytes: Int): Unit = copy(null, address, sizeBytes)
+
+  private def copy(base: AnyRef, offset: Long, sizeBytes: Int): Unit = {
+    memory.copy(base, offset, scratch.raw, Memory.ByteArrayOffset + length, sizeBytes.toLong)
     length += sizeBytes
   }
 

@@ -1,5 +1,8 @@
 package io.cleancut.error
 
+import io.cleancut.StoreId
+import io.cleancut.channels.ChannelReport
+
 /**
  * One factory per error class that the JVM side raises. A factory only makes the exception, so that
  * the `throw` stands where the compiler sees it.
@@ -220,6 +223,27 @@ object Errors {
 
   def sealMisplaced(epoch: Long): CleancutException =
     make("CLEANCUT_SEAL_MISPLACED")("epoch" -> epoch)
+
+  def channelUnread(location: String, epoch: Long, channels: Seq[StoreId]): CleancutException =
+    make("CLEANCUT_CHANNEL_UNREAD")(
+      "location" -> location,
+      "epoch" -> epoch,
+      "channels" -> channels.mkString("; ")
+    )
+
+  def channelDiffers(
+      location: String,
+      epoch: Long,
+      decided: ChannelReport,
+      found: ChannelReport
+  ): CleancutException =
+    make("CLEANCUT_CHANNEL_DIFFERS")(
+      "location" -> location,
+      "epoch" -> epoch,
+      "channel" -> decided.channel.toString,
+      "decided" -> decided.input.rows,
+      "found" -> found.input.rows
+    )
 
   def savepointInvalid(name: String, location: String, detail: String): CleancutException =
     make("CLEANCUT_SAVEPOINT_INVALID")("name" -> name, "location" -> location, "detail" -> detail)

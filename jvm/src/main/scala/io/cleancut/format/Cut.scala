@@ -12,6 +12,7 @@ import com.fasterxml.jackson.databind.{JsonNode, JsonSerializable, ObjectMapper,
 import com.github.luben.zstd.Zstd
 
 import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.channels.{ChannelReport, Channels}
 import io.cleancut.error.Errors
 
 /** Whose a cut, a segment or an owner's note is. */
@@ -39,6 +40,8 @@ final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, 
  *   milliseconds by phase
  * @param costs
  *   what the epoch asked of the store; None in a cut of a release that did not count it
+ * @param channels
+ *   what the epoch's tasks made of their channels, where some could be captured
  */
 final case class Cut(
     epoch: Long,
@@ -49,7 +52,8 @@ final case class Cut(
     offsets: String,
     stores: Seq[StoreCut],
     timings: Map[String, Long],
-    costs: Option[EpochCosts] = None
+    costs: Option[EpochCosts] = None,
+    channels: Seq[ChannelReport] = Nil
 ) {
 
   /** The names of the segments that it needs, below the root. */
@@ -58,6 +62,9 @@ final case class Cut(
   private lazy val byStore: Map[StoreId, StoreCut] = stores.map(s => s.store -> s).toMap
 
   def of(store: StoreId): Option[StoreCut] = byStore.get(store)
+
+  /** The channels that hold rows. */
+  def inFlight: Seq[StoreCut] = stores.filter(of => Channels.isChannel(of.store))
 
   def toBytes: Array[Byte] = Cut.encode(this)
 }
@@ -73,7 +80,6 @@ object Cut {
   private val MaxRawBytes = 1 << 30
   private val CompressionLevel = 3
   private val FrameFields = 7
-  private val Mode = "aligned"
   private val mapper = new ObjectMapper
 
   /**
@@ -159,7 +165,7 @@ object Cut {
     node.put("generation", cut.run.generation)
     node.put("token", cut.token)
     node.put("writtenMs", cut.writtenMs)
-    node.put("mode", Mode)
+    node.put("mode", if (cut.inFlight.isEmpty) "aligned" else "unaligned")
     node.put("commit", cut.commit)
     node.put("offsets", cut.offsets)
     val names = node.putArray("segments")
@@ -169,6 +175,10 @@ object Cut {
     val timings = node.putObject("timings")
     cut.timings.toSeq.sorted.foreach { case (phase, ms) => timings.put(phase, ms) }
     cut.costs.foreach(CostsJson.write(_, node.putObject("costs")))
+    if (cut.channels.nonEmpty) {
+      val channels = node.putArray("channels")
+      cut.channels.foreach(ChannelJson.write(_, channels.addObject()))
+    }
     node
   }
 
@@ -199,7 +209,8 @@ object Cut {
       required(node, "offsets").asText,
       stores,
       timings.map { case (phase, ms) => phase -> ms.asLong }.toMap,
-      Option(node.get("costs")).map(CostsJson.read)
+      Option(node.get("costs")).map(CostsJson.read),
+      Option(node.get("channels")).toSeq.flatMap(_.elements.asScala).map(ChannelJson.read)
     )
   }
 

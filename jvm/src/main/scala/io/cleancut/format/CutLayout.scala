@@ -6,6 +6,7 @@ import io.cleancut.StateVersion
 object CutLayout {
   private val EpochDigits = 20
   private val CutName = """(\d{20})\.cut""".r
+  private val SealName = """(\d{20})\.sealed""".r
   private val SegmentName = """segments/(\d{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg""".r
   private val SavepointName = """([A-Za-z0-9_-]{1,64})\.cut""".r
   private val OwnerName = """(\d{20})\.json""".r
@@ -21,6 +22,14 @@ object CutLayout {
   def parseCut(name: String): Option[Long] = name match {
     case CutName(epoch) => epoch.toLongOption
     case _              => None
+  }
+
+  def seal(epoch: Long): String = s"$Cuts${padded(epoch)}.sealed"
+
+  /** The epoch of a seal's name below [[Cuts]]; None for all others. */
+  def parseSeal(name: String): Option[Long] = name match {
+    case SealName(epoch) => epoch.toLongOption
+    case _               => None
   }
 
   def isSavepoint(name: String): Boolean = SavepointName.matches(s"$name.cut")

@@ -2,6 +2,7 @@ package io.cleancut.conf
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.channels.{Capture, CaptureMode}
 import io.cleancut.error.CleancutException
 
 class SettingsSuite extends AnyFunSuite {
@@ -15,7 +16,9 @@ class SettingsSuite extends AnyFunSuite {
 
   test("no configuration at all gives the defaults") {
     val objects = ObjectStoreSettings(None, None, None, None, 120000L)
-    val expected = Settings(-2, 120000L, KeyType.Auto, realTimeMode = false, cuts = None, objects)
+    val channels = ChannelSettings(CaptureMode.Aligned, maxEpochMs = 0L, 64L << 20)
+    val expected =
+      Settings(-2, 120000L, KeyType.Auto, realTimeMode = false, cuts = None, channels, objects)
     assert(Settings.Default == expected)
   }
 
@@ -44,6 +47,19 @@ class SettingsSuite extends AnyFunSuite {
     test(s"the duration '$text' is refused with the allowed units") {
       assert(problems(key("acquireTimeout") -> text).contains("h, m, s, ms"))
     }
+  }
+
+  test("the mode says when a task is overtaken, and aligned captures nothing") {
+    def channels(confs: (String, String)*) =
+      Settings.from(confs.map { case (name, text) => key(name) -> text }.toMap).channels
+    assert(channels("mode" -> "unaligned").mode == CaptureMode.Unaligned)
+    val auto = channels("mode" -> "auto", "alignmentTimeout" -> "3s")
+    assert(auto.mode == CaptureMode.Auto(3000000000L))
+    val limited = channels("mode" -> "unaligned", "maxEpochDuration" -> "2s")
+    assert(limited.capture == Capture(CaptureMode.Unaligned, Some(2000000000L)))
+    assert(channels("maxEpochDuration" -> "2s").capture == Capture.Off)
+    assert(problems(key("mode") -> "fast").contains("aligned, unaligned or auto"))
+    assert(problems(key("maxInFlightBytes") -> "auto").contains("from 1k up"))
   }
 
   Seq("", "-8", "20", "1.0", "fast").foreach { text =>

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import java.util.concurrent.{ConcurrentHashMap, Executors}
+import java.util.concurrent.{ConcurrentHashMap, Executors, TimeUnit}
 
 import scala.util.control.NonFatal
 
@@ -43,16 +43,24 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
         reply(
           cuts
             .open(runId, attempt, store, version)
-            .fold(Declined, opened => OpenReply(opened.accepted, opened.needsBase))
+            .fold(Declined, opened => OpenReply(opened.accepted, opened.needsBase, opened.unread))
         )
       case Accepted(_, store, version) =>
-        reply(OpenReply(cuts.accepted(store, version), needsBase = false))
+        reply(OpenReply(cuts.accepted(store, version), needsBase = false, Nil))
       case Failed(_, runId, attempt) =>
         cuts.fail(runId, attempt)
         reply(Noted)
       case Report(_, runId, frame, from) =>
         cuts.heard(runId, frame.attempt, from.toSender)
         reply(AckReply(cuts.ack(runId, frame)))
+      case OpenChannel(_, runId, task) =>
+        DriverCuts.watch()
+        reply(cuts.openChannel(runId, task).fold(Declined, ChannelReply))
+      case Arrived(_, runId, attempt, report) =>
+        reply(cuts.arrived(runId, attempt, report).fold(Declined, _ => Noted))
+      case AwaitOvertaken(_, runId, executor, known) =>
+        cuts.awaitOvertaken(runId, executor, known).thenAccept(told => reply(OvertakenReply(told)))
+        ()
       case Writer(_, runId) =>
         reply(cuts.writer(runId).fold(Declined, run => WriterReply(run.generation)))
       case Submit(_, runId, frame, attempt, bytes, from) =>
@@ -76,6 +84,26 @@ private object CutsEndpoint {
 object DriverCuts extends Logging {
   private val queries = new ConcurrentHashMap[String, QueryCuts]
   private var served = Option.empty[RpcEnv]
+
+  // Tasks are late by tenths of a second; looking so often costs a driver next to nothing.
+  private val TickMs = 10L
+  private lazy val watching = {
+    val timer =
+      Executors.newSingleThreadScheduledExecutor(DaemonThreads.named("cleancut-barrier"))
+    timer.scheduleWithFixedDelay(() => tick(), TickMs, TickMs, TimeUnit.MILLISECONDS)
+  }
+
+  /** Begins to look for tasks that hold their epochs up. */
+  private[cleancut] def watch(): Unit = {
+    watching
+    ()
+  }
+
+  private def tick(): Unit =
+    queries.values.forEach { cuts =>
+      try cuts.tick()
+      catch { case NonFatal(e) => logWarning("Stragglers could not be looked for", e) }
+    }
 
   /** The query's coordinator, where it runs on this driver. */
   def of(location: String): Option[QueryCuts] = Option(queries.get(location))

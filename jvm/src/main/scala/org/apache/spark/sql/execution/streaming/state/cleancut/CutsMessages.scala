@@ -5,6 +5,7 @@ import java.io._
 import scala.util.Using
 
 import io.cleancut.StoreId
+import io.cleancut.channels.{ChannelOpened, ChannelReport, ChannelTask}
 import io.cleancut.cuts.{Ack, Sender, Usage}
 import io.cleancut.format.{FrameName, PlacedFrame}
 
@@ -56,6 +57,26 @@ final private[cleancut] case class Report(
 /** As whom to write segments. Answered by [[WriterReply]]. */
 final private[cleancut] case class Writer(location: String, runId: String) extends CutsMessage
 
+/** A task attempt begins to read a channel. Answered by [[ChannelReply]]. */
+final private[cleancut] case class OpenChannel(location: String, runId: String, task: ChannelTask)
+    extends CutsMessage
+
+/** A task attempt has read a channel to its end. Answered by [[Noted]]. */
+final private[cleancut] case class Arrived(
+    location: String,
+    runId: String,
+    attempt: Long,
+    report: ChannelReport
+) extends CutsMessage
+
+/** Which attempts of an executor are overtaken, once there are more. See [[OvertakenReply]]. */
+final private[cleancut] case class AwaitOvertaken(
+    location: String,
+    runId: String,
+    executor: String,
+    known: Set[Long]
+) extends CutsMessage
+
 /**
  * Who reports, and as bytes what its process has used for the query so far: some forty bytes, where
  * an object of so many numbers would take a kilobyte.
@@ -79,8 +100,15 @@ private[cleancut] case object NoQuery extends CutsReply
 /** The driver has no room; the executor writes the frame itself. */
 private[cleancut] case object Full extends CutsReply
 
-final private[cleancut] case class OpenReply(accepted: Option[String], needsBase: Boolean)
-    extends CutsReply
+final private[cleancut] case class OpenReply(
+    accepted: Option[String],
+    needsBase: Boolean,
+    unread: Seq[StoreId]
+) extends CutsReply
+
+final private[cleancut] case class ChannelReply(opened: ChannelOpened) extends CutsReply
+
+final private[cleancut] case class OvertakenReply(attempts: Set[Long]) extends CutsReply
 
 final private[cleancut] case class AckReply(ack: Ack) extends CutsReply
 

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
@@ -35,12 +33,8 @@ object EpochSeal {
     }
   }
 
-  /** A query runs in a session of its own, in which its batches are made. */
   private def queryOf(batch: Dataset[_]): Option[StreamExecution] = batch.sparkSession match {
-    case session: SparkSession =>
-      session.sharedState.activeStreamingQueries.values.asScala.find { query =>
-        SessionProvider.sessionOf(query) eq session
-      }
-    case _ => None
+    case session: SparkSession => RunningQueries.bySession(session)
+    case _                     => None
   }
 }

@@ -55,7 +55,9 @@ final private[cleancut] class GroupedFiles(
   override def open(version: Long, id: Option[String]): Opened = {
     val attempt = currentAttempt
     CutsClient.ask(Open(checkpoint, runId, attempt, store, version), clock) match {
-      case OpenReply(accepted, needsBase) =>
+      case OpenReply(_, _, unread) if unread.nonEmpty =>
+        throw Errors.channelUnread(checkpoint, version - 1, unread)
+      case OpenReply(accepted, needsBase, _) =>
         Option(TaskContext.get()).foreach { task =>
           task.addTaskFailureListener((_, _) => CutsClient.tell(Failed(checkpoint, runId, attempt)))
         }
@@ -72,9 +74,15 @@ final private[cleancut] class GroupedFiles(
     if (version == 0L) None
     else
       CutsClient.ask(Accepted(checkpoint, store, version), clock) match {
-        case OpenReply(accepted, _) => accepted
-        case _                      => None
+        case OpenReply(accepted, _, _) => accepted
+        case _                         => None
       }
+  }
+
+  /** Where a frame lies that no cut names yet. */
+  def place(version: StateVersion, kind: FrameKind, at: FramePlace): Unit = {
+    places.put((version, kind), at)
+    ()
   }
 
   override def list(first: Long, last: Long, watch: LoadWatch): StoreListing = {

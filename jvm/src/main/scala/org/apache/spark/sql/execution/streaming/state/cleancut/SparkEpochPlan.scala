@@ -1,8 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import scala.jdk.CollectionConverters._
-
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.streaming.Sink
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
@@ -41,9 +38,7 @@ private[cleancut] object SparkEpochPlan {
    * would write again; and where Spark does not show the plan, or keeps the state elsewhere.
    */
   def of(runId: String, epoch: Long): Option[EpochPlan] = for {
-    session <- SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession)
-    queries = session.sharedState.activeStreamingQueries.values.asScala
-    query <- queries.find(_.runId.toString == runId)
+    query <- RunningQueries.byRun(runId)
     if query.sink.isInstanceOf[Sink]
     execution <- Option(query.lastExecution)
     if execution.currentBatchId == epoch && isOurs(execution)

@@ -1,0 +1,103 @@
+package io.cleancut.channels
+
+import scala.collection.mutable
+
+import io.cleancut.StoreId
+import io.cleancut.format.{Cut, FrameName}
+
+/**
+ * The channels of one epoch that is not committed yet: which attempts read them, and what has been
+ * decided of them. Pure.
+ *
+ * Which rows stay in flight is decided by the first attempt at a task whose frames outlive their
+ * executor, since what that attempt handed on may be cached by then. Later ones are told the
+ * decision and repeat it.
+ *
+ * @param sealedBefore
+ *   decisions under which an earlier run of the epoch let its sink write
+ */
+final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
+  private val opened = mutable.Map.empty[Long, mutable.Set[StoreId]]
+  private val awaited = mutable.Map.empty[Long, mutable.Set[StoreId]]
+  private val reports = mutable.Map.empty[Long, mutable.Map[StoreId, ChannelReport]]
+  private val decided = mutable.LinkedHashMap.from(sealedBefore.map(d => d.report.channel -> d))
+
+  val stragglers = new Stragglers
+
+  /**
+   * An attempt begins to read a channel.
+   *
+   * @param mayDefer
+   *   whether it may leave rows in it; it then reports what it has made of it
+   */
+  def open(attempt: Long, channel: StoreId, mayDefer: Boolean): Unit = {
+    opened.getOrElseUpdate(attempt, mutable.Set.empty) += channel
+    if (mayDefer) awaited.getOrElseUpdate(attempt, mutable.Set.empty) += channel
+    ()
+  }
+
+  def hasOpened(attempt: Long, channel: StoreId): Boolean =
+    opened.get(attempt).exists(_(channel))
+
+  def report(attempt: Long, report: ChannelReport): Unit = {
+    reports.getOrElseUpdate(attempt, mutable.Map.empty)(report.channel) = report
+    ()
+  }
+
+  /** Whether the attempt has reported all that it has to. */
+  def isRead(attempt: Long): Boolean =
+    awaited.get(attempt).forall(_.forall(c => reports.get(attempt).exists(_.contains(c))))
+
+  def decision(channel: StoreId): Option[Decision] = decided.get(channel)
+
+  /**
+   * The attempt is complete: it decides, unless another one has done so.
+   *
+   * @param frames
+   *   what it has written for its channels
+   * @return
+   *   why it cannot count, if it has decided otherwise
+   */
+  def settle(attempt: Long, frames: collection.Map[StoreId, FrameName]): Option[String] = {
+    val own = reports.getOrElse(attempt, Map.empty).values.toSeq
+    val conflict = own.find(report => decided.get(report.channel).exists(_.report != report))
+    if (conflict.isEmpty) {
+      own.foreach { report =>
+        decided
+          .getOrElseUpdate(report.channel, Decision(report, attempt, frames.get(report.channel)))
+      }
+    }
+    conflict.map { report =>
+      val known = decided(report.channel)
+      s"attempt ${known.attempt} left ${known.report.deferred.rows} of " +
+        s"${known.report.input.rows} rows of ${report.channel} in flight, and this one " +
+        s"${report.deferred.rows} of ${report.input.rows}"
+    }
+  }
+
+  /** What has been decided, which a sink that seals the epoch relies on. */
+  def decisions: Seq[ChannelReport] = decided.values.map(_.report).toSeq
+}
+
+/**
+ * Which rows of a channel stay in flight: those in `frame`, if any.
+ *
+ * @param attempt
+ *   whose decision it is
+ */
+final case class Decision(report: ChannelReport, attempt: Long, frame: Option[FrameName])
+
+object Decision {
+
+  /** The attempt of a decision that an earlier run made. */
+  val Earlier: Long = -1L
+
+  /** What a seal says of its epoch. */
+  def sealedIn(seal: Cut): Seq[Decision] = seal.channels.map { report =>
+    val frame = seal.of(report.channel).map { of =>
+      val (kind, version, _) = of.frames.last
+      FrameName(of.store, version, kind)
+    }
+    Decision(report, Earlier, frame)
+  }
+}

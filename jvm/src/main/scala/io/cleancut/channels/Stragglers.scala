@@ -1,0 +1,100 @@
+package io.cleancut.channels
+
+import scala.collection.mutable
+
+/**
+ * Which running tasks of an epoch hold it up. Lateness is judged by task and not by the age of the
+ * epoch: Spark runs tasks in waves, and one that waits for a slot is not late.
+ *
+ * A running task is a straggler once half of its operator's partitions have read all their input,
+ * and it has run longer than twice their median, and 200 ms longer. Pure: it is told the time, in
+ * nanoseconds of any origin.
+ */
+final class Stragglers {
+  import Stragglers._
+
+  private val running = mutable.LinkedHashMap.empty[Long, Running]
+  private val operators = mutable.Map.empty[Long, Operator]
+  private val since = mutable.Map.empty[Long, Long]
+  private val passed = mutable.LinkedHashSet.empty[Long]
+  private var isCutNow = false
+
+  /** A task attempt begins to read a channel; it may read several. */
+  def started(
+      attempt: Long,
+      operator: Long,
+      partition: Int,
+      partitions: Int,
+      nowNs: Long
+  ): Unit = {
+    val task = running.getOrElseUpdate(attempt, new Running(operator, partition, nowNs))
+    task.channels += 1
+    operators.getOrElseUpdate(operator, new Operator(partitions))
+    if (isCutNow) passed += attempt
+    ()
+  }
+
+  /** It has read all of a channel. */
+  def arrived(attempt: Long, nowNs: Long): Unit = running.get(attempt).foreach { task =>
+    task.channels -= 1
+    if (task.channels == 0) {
+      operators(task.operator).durations.getOrElseUpdate(task.partition, nowNs - task.startNs)
+      ended(attempt)
+    }
+  }
+
+  def ended(attempt: Long): Unit = {
+    running -= attempt
+    since -= attempt
+    ()
+  }
+
+  /** Every task is overtaken from now on, also those that have not begun. */
+  def cutNow(): Unit = {
+    isCutNow = true
+    passed ++= running.keys
+    ()
+  }
+
+  /** Looks at the time; whether more attempts than before are overtaken. */
+  def tick(mode: CaptureMode, nowNs: Long): Boolean = {
+    val before = passed.size
+    for ((attempt, task) <- running if !passed(attempt) && isLate(task, nowNs)) {
+      val first = since.getOrElseUpdate(attempt, nowNs)
+      mode match {
+        case CaptureMode.Aligned         => ()
+        case CaptureMode.Unaligned       => passed += attempt
+        case CaptureMode.Auto(timeoutNs) => if (nowNs - first >= timeoutNs) passed += attempt
+      }
+    }
+    passed.size > before
+  }
+
+  /** Attempts that have been overtaken. */
+  def overtaken: collection.Set[Long] = passed
+
+  def isRunning: Boolean = running.nonEmpty
+
+  private def isLate(task: Running, nowNs: Long): Boolean = {
+    val operator = operators(task.operator)
+    operator.limitNs.exists(limit => nowNs - task.startNs > limit)
+  }
+}
+
+object Stragglers {
+  private val MarginNs = 200L * 1000000L
+
+  final private class Running(val operator: Long, val partition: Int, val startNs: Long) {
+    var channels = 0
+  }
+
+  final private class Operator(partitions: Int) {
+    val durations = mutable.Map.empty[Int, Long]
+
+    def limitNs: Option[Long] = Option.when(durations.size * 2 >= partitions) {
+      val sorted = durations.values.toArray.sorted
+      val median = sorted(sorted.length / 2)
+      Math.max(2 * median, median + MarginNs)
+    }
+  }
+}

@@ -1,0 +1,121 @@
+package io.cleancut.cuts
+
+import io.cleancut.StoreId
+import io.cleancut.channels._
+import io.cleancut.format._
+
+/**
+ * A run of a query, as its coordinator knows it, which also guards it.
+ *
+ * @param seal
+ *   of the first epoch, by an earlier run
+ */
+final private class QueryRun(
+    val id: RunId,
+    val ledger: QueryLedger,
+    val meter: EpochMeter,
+    seal: Option[Cut]
+) {
+  val barrier = new Barrier
+  var aligned = Map.empty[Long, String]
+  private var held = Option.empty[HeldFrames]
+  private var lastSealed = -1L
+  private var capture = Capture.Off
+  private var epochStartNs = Option.empty[Long]
+  private val first = ledger.lastCommitted + 1
+
+  /** Of the epoch that runs. */
+  def channels: EpochChannels = ledger.epoch.channels
+
+  def decided(epoch: Long): Seq[ChannelReport] =
+    if (ledger.epoch.epoch == epoch) channels.decisions else Nil
+
+  def sealedBefore(epoch: Long): Option[Cut] = seal.filter(_.epoch == epoch)
+
+  def advance(cut: Cut): Unit = {
+    ledger.advance(cut)
+    barrier.clear()
+    epochStartNs = None
+  }
+
+  /**
+   * Only where the sink seals an epoch has nobody seen it before its rows are decided on. The first
+   * epoch of a run may have run before, and been seen, without capture.
+   */
+  private def mayDefer(task: ChannelTask): Boolean =
+    task.capture != Capture.Off && task.epoch > first && held.exists(_.epoch == task.epoch)
+
+  def openChannel(task: ChannelTask, nowNs: Long): Either[String, ChannelOpened] =
+    ledger.openChannel(task, mayDefer(task)).map { stored =>
+      val decided = channels.decision(task.channel)
+      val mayCapture = mayDefer(task)
+      if (mayCapture) {
+        capture = task.capture
+        epochStartNs = epochStartNs.orElse(Some(nowNs))
+        barrier.runs(task.attempt, task.executor)
+        val StoreId(operator, partition, _) = task.channel
+        channels.stragglers.started(task.attempt, operator, partition, task.partitions, nowNs)
+      }
+      ChannelOpened(
+        stored.map(rowsOf),
+        decided.map(d => (d.report, d.frame.flatMap(rowsOf(d, _)))),
+        mayCapture,
+        mayCapture && channels.stragglers.overtaken(task.attempt)
+      )
+    }
+
+  def cutNow(): Boolean = {
+    val epoch = ledger.epoch.epoch
+    val isCapturing = capture != Capture.Off && epoch > first && held.exists(_.epoch == epoch)
+    if (isCapturing) channels.stragglers.cutNow()
+    isCapturing
+  }
+
+  def tick(nowNs: Long): Seq[() => Unit] = {
+    if (channels.stragglers.isRunning) {
+      for (limit <- capture.maxEpochNs; start <- epochStartNs if nowNs - start >= limit)
+        channels.stragglers.cutNow()
+      channels.stragglers.tick(capture.mode, nowNs)
+    }
+    if (barrier.isAwaited) barrier.due(channels.stragglers.overtaken, nowNs) else Nil
+  }
+
+  private def rowsOf(of: StoreCut): ChannelRows = {
+    val (_, version, place) = of.frames.last
+    ChannelRows.Placed(version, place)
+  }
+
+  private def rowsOf(decision: Decision, frame: FrameName): Option[ChannelRows] = {
+    val earlier = seal.flatMap(_.of(frame.store)).filter(_.version == frame.version).map(rowsOf)
+    earlier
+      .orElse(
+        ledger.epoch
+          .placed(decision.attempt, frame.store)
+          .map(placed => ChannelRows.Placed(frame.version, placed.place))
+      )
+      .orElse(
+        held
+          .flatMap(_.find(decision.attempt, frame))
+          .map(ChannelRows.Held(frame.version, _))
+      )
+  }
+
+  def seal(epoch: Long): Unit = lastSealed = epoch
+
+  def isSealed(epoch: Long): Boolean = lastSealed == epoch
+
+  def hold(epoch: Long): Unit =
+    if (!held.exists(_.epoch == epoch)) held = Some(new HeldFrames(epoch, QueryRun.MaxHeldBytes))
+
+  /** None if the frame is not held, but has to be made durable. */
+  def keep(frame: SealedFrame): Option[Ack] = held
+    .filter(of => of.epoch == frame.name.version.number - 1 && of.offer(frame))
+    .map(_ => ledger.hold(frame))
+
+  def release(epoch: Long): Seq[SealedFrame] =
+    held.filter(_.epoch == epoch).fold(Seq.empty[SealedFrame])(_.close())
+}
+
+private object QueryRun {
+  private val MaxHeldBytes = 64L << 20
+}

@@ -1,0 +1,222 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import java.util.concurrent.atomic.AtomicBoolean
+
+import org.apache.spark.{SparkEnv, TaskContext}
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.{StateStoreConf, StateStoreId}
+import org.apache.spark.sql.types.{StructField, StructType}
+import org.apache.spark.util.SerializableConfiguration
+
+import io.cleancut.StoreId
+import io.cleancut.channels._
+import io.cleancut.conf.{ChannelSettings, Settings}
+import io.cleancut.error.Errors
+
+/**
+ * The channel between an exchange and the stateful operator that asked for it. It hands on the rows
+ * that the last cut holds for it, and then those of the exchange; once its task is overtaken, it
+ * keeps what is left for the next epoch.
+ *
+ * Where the operator wants its input sorted, the channel is above the sort, which reads everything
+ * before it hands on a row. Rows of earlier epochs then come first, in an order of their own.
+ *
+ * @param operator
+ *   whose input it is
+ * @param input
+ *   which of them
+ * @param late
+ *   true for rows that the operator would drop as late in the next epoch
+ * @param hashed
+ *   by which the exchange divides the rows
+ * @param mayCapture
+ *   whether rows may stay in flight in this epoch; those of earlier ones are handed on in any case
+ */
+case class ChannelExec(
+    operator: StatefulOperatorStateInfo,
+    input: Int,
+    late: Option[Expression],
+    hashed: Seq[Expression],
+    mayCapture: Boolean,
+    child: SparkPlan
+) extends UnaryExecNode {
+
+  override def output: Seq[Attribute] = child.output
+
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "rowsReplayed" -> SQLMetrics.createMetric(sparkContext, "rows of earlier epochs"),
+    "rowsInFlight" -> SQLMetrics.createMetric(sparkContext, "rows that stay in flight"),
+    "bytesInFlight" -> SQLMetrics.createSizeMetric(sparkContext, "size of rows in flight"),
+    "tasksOvertaken" -> SQLMetrics.createMetric(sparkContext, "tasks that were overtaken")
+  )
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val conf = session.sessionState.conf
+    val settings = Settings.from(new StateStoreConf(conf).sqlConfs).channels
+    val hadoopConf = new SerializableConfiguration(session.sessionState.newHadoopConf())
+    val task = new ChannelProgram(
+      operator,
+      input,
+      output,
+      late,
+      hashed,
+      if (mayCapture) settings else settings.copy(mode = CaptureMode.Aligned),
+      new StateStoreConf(conf),
+      sparkContext.broadcast(hadoopConf),
+      metrics
+    )
+    child.execute().mapPartitionsWithIndexInternal((partition, rows) => task.run(partition, rows))
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): ChannelExec =
+    copy(child = newChild)
+}
+
+/** What each task of a [[ChannelExec]] does. */
+final private class ChannelProgram(
+    operator: StatefulOperatorStateInfo,
+    input: Int,
+    output: Seq[Attribute],
+    late: Option[Expression],
+    hashed: Seq[Expression],
+    settings: ChannelSettings,
+    conf: StateStoreConf,
+    hadoopConf: Broadcast[SerializableConfiguration],
+    metrics: Map[String, SQLMetric]
+) extends Serializable {
+  private val schema = ChannelProgram.schemaOf(output)
+
+  def run(partition: Int, rows: Iterator[InternalRow]): Iterator[InternalRow] = {
+    val exchanged = rows.asInstanceOf[Iterator[UnsafeRow]]
+    val port = new TaskPort(partition)
+    val opened = port.open()
+    val stored = opened.stored.map(port.frames.read)
+    stored.foreach(of => metrics("rowsReplayed") += of.size)
+    val source = stored.fold(exchanged)(_.iterator ++ exchanged)
+    opened.decided match {
+      case Some((decided, staying)) =>
+        val left = staying.fold(port.newBuffer())(port.frames.read)
+        new FollowingChannel(source, rowSchema, port, decided, left)
+      case None if opened.mayDefer =>
+        new DecidingChannel(source, rowSchema, port, settings.maxInFlightBytes)
+      case None => source
+    }
+  }
+
+  private def rowSchema: ChannelSchema = new ChannelSchema {
+    private val isLate = late.map(e => Predicate.create(e, output))
+    isLate.foreach(_.initialize(0))
+    private val keyOf = ChannelProgram.keyHash(hashed, output)
+
+    override def hash(row: UnsafeRow): Long =
+      XXH64.hashUnsafeBytes(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes, 0L)
+
+    override def keyHash(row: UnsafeRow): Int = keyOf(row)
+
+    override def isDeferrable(row: UnsafeRow): Boolean = !isLate.exists(_.eval(row))
+  }
+
+  /** The coordinator and the frames, for one task. */
+  final private class TaskPort(partition: Int) extends ChannelPort {
+    private val attempt = TaskContext.get().taskAttemptId()
+    private val id = StateStoreId(
+      operator.checkpointLocation,
+      operator.operatorId,
+      partition,
+      Channels.name(input)
+    )
+    val frames: ChannelFrames = {
+      val own = new org.apache.hadoop.conf.Configuration(hadoopConf.value.value)
+      own.set(StreamExecution.RUN_ID_KEY, operator.queryRunId.toString)
+      new ChannelFrames(id, schema, conf, own)
+    }
+    // Registered before the driver hears of the task, so that no news is missed.
+    private val flag: AtomicBoolean =
+      if (settings.capture == Capture.Off) new AtomicBoolean
+      else {
+        TaskContext.get().addTaskCompletionListener[Unit] { _ =>
+          OvertakeWatch.remove(frames.checkpoint, frames.runId, attempt)
+        }
+        OvertakeWatch.register(frames.checkpoint, frames.runId, attempt)
+      }
+
+    override val channel: StoreId = StoreId(operator.operatorId, partition, Channels.name(input))
+
+    override def isOvertaken: Boolean = flag.get
+
+    override def newBuffer(): RowBuffer = RowBuffer.inTask()
+
+    def open(): ChannelOpened = {
+      val task = ChannelTask(
+        attempt,
+        channel,
+        operator.storeVersion,
+        operator.numPartitions,
+        SparkEnv.get.executorId,
+        settings.capture
+      )
+      frames.ask(OpenChannel(frames.checkpoint, frames.runId, task)) match {
+        case ChannelReply(opened) =>
+          if (opened.isOvertaken) flag.set(true)
+          opened
+        case other => throw unreachable(other)
+      }
+    }
+
+    override def write(rows: RowBuffer): Unit = {
+      val keyOf = ChannelProgram.keyHash(hashed, output)
+      frames.write(operator.storeVersion, rows, keyOf)
+      metrics("bytesInFlight") += rows.sizeBytes
+    }
+
+    override def arrived(report: ChannelReport): Unit = {
+      metrics("rowsInFlight") += report.deferred.rows
+      if (flag.get) metrics("tasksOvertaken") += 1
+      frames.ask(Arrived(frames.checkpoint, frames.runId, attempt, report)) match {
+        case Noted => ()
+        case other => throw unreachable(other)
+      }
+    }
+
+    override def differs(decided: ChannelReport, found: ChannelReport): Throwable =
+      Errors.channelDiffers(frames.checkpoint, operator.storeVersion, decided, found)
+
+    private def unreachable(reply: CutsReply) =
+      Errors.coordinatorUnreachable(
+        frames.checkpoint,
+        channel.toString,
+        GroupedFrame.explain(reply)
+      )
+  }
+}
+
+private object ChannelProgram {
+
+  /** The rows of an exchange as a table; partial aggregates may have columns of one name. */
+  def schemaOf(output: Seq[Attribute]): StructType = {
+    val seen = collection.mutable.Map.empty[String, Int]
+    StructType(output.map { attribute =>
+      val count = seen.getOrElse(attribute.name, 0) + 1
+      seen(attribute.name) = count
+      val name = if (count == 1) attribute.name else s"${attribute.name}_$count"
+      StructField(name, attribute.dataType, attribute.nullable)
+    })
+  }
+
+  def keyHash(hashed: Seq[Expression], output: Seq[Attribute]): UnsafeRow => Int =
+    if (hashed.isEmpty) _ => 0
+    else {
+      val projection = UnsafeProjection.create(Seq(new Murmur3Hash(hashed)), output)
+      row => projection(row).getInt(0)
+    }
+}

@@ -1,0 +1,91 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.state.StateSchemaValidationResult
+import org.apache.spark.sql.streaming.StateOperatorProgress
+
+import io.cleancut.channels.ChannelReport
+
+/**
+ * Speaks to Spark for all channels of a plan: asks for another epoch while rows are in flight, and
+ * reports them as the last entry of `stateOperators`. Only a stateful operator can do either, so it
+ * is one, with an id of its own, and without a store. Rows go through it untouched.
+ */
+case class ChannelProgressExec(
+    stateInfo: Option[StatefulOperatorStateInfo],
+    child: SparkPlan
+) extends UnaryExecNode
+    with StateStoreWriter {
+  import ChannelProgressExec._
+
+  override def output: Seq[Attribute] = child.output
+
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  override def shortName: String = ShortName
+
+  override val stateStoreNames: Seq[String] = Nil
+
+  override def getStateStoreCheckpointInfo(): Array[StatefulOpStateStoreCheckpointInfo] =
+    Array.empty
+
+  override def validateAndMaybeEvolveStateSchema(
+      hadoopConf: Configuration,
+      batchId: Long,
+      stateSchemaVersion: Int
+  ): List[StateSchemaValidationResult] = Nil
+
+  override def shouldRunAnotherBatch(newInputWatermark: Long): Boolean =
+    channels.exists(_.deferred.rows > 0)
+
+  /** Of the last cut, which is that of this plan once it has run. */
+  private def channels: Seq[ChannelReport] = {
+    val checkpoint = StoreFiles.checkpointOf(getStateInfo.checkpointLocation).toString
+    DriverCuts.of(checkpoint).toSeq.flatMap(_.status.channels)
+  }
+
+  override def getProgress(): StateOperatorProgress = {
+    val found = channels
+    val byOperator = found.groupBy(_.channel.operator).map { case (operator, of) =>
+      s"rowsInFlight.operator$operator" -> of.map(_.deferred.rows).sum
+    }
+    val partitions = "partitionsInFlight" -> found.count(_.deferred.rows > 0).toLong
+    new StateOperatorProgress(
+      operatorName = ShortName,
+      numRowsTotal = found.map(_.deferred.rows).sum,
+      numRowsUpdated = 0L,
+      allUpdatesTimeMs = 0L,
+      numRowsRemoved = 0L,
+      allRemovalsTimeMs = 0L,
+      commitTimeMs = 0L,
+      memoryUsedBytes = 0L,
+      numRowsDroppedByWatermark = 0L,
+      numShufflePartitions = getStateInfo.numPartitions.toLong,
+      numStateStoreInstances = 0L,
+      customMetrics = (byOperator + partitions).map { case (k, v) => k -> Long.box(v) }.asJava
+    )
+  }
+
+  override protected def doExecute(): RDD[InternalRow] = child.execute()
+
+  override protected def withNewChildInternal(newChild: SparkPlan): ChannelProgressExec =
+    copy(child = newChild)
+}
+
+object ChannelProgressExec {
+
+  /** As `lastProgress` names it. */
+  val ShortName = "cleancutChannels"
+
+  /** Far above those that Spark counts from 0. */
+  val OperatorId: Long = 1000000L
+}

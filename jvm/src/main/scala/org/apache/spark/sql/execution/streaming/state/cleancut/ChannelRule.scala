@@ -1,0 +1,216 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, OneTimeTrigger}
+import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.operators.stateful.flatmapgroupswithstate.FlatMapGroupsWithStateExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
+import org.apache.spark.sql.execution.streaming.state.StateStoreConf
+import org.apache.spark.sql.internal.SQLConf
+
+import io.cleancut.channels.CaptureMode
+import io.cleancut.conf.Settings
+import io.cleancut.cuts.QueryCuts
+
+/**
+ * Puts a [[ChannelExec]] behind each exchange that a stateful operator has asked for, where rows
+ * may stay in flight or some are from earlier epochs. Other plans stay as they are, and cost
+ * nothing.
+ */
+object ChannelRule extends Rule[SparkPlan] with Logging {
+
+  /** The rule at the place where exchanges and sorts are in the plan, and stages are not. */
+  val injection: ColumnarRule = new ColumnarRule {
+    override def postColumnarTransitions: Rule[SparkPlan] = ChannelRule
+  }
+
+  override def apply(plan: SparkPlan): SparkPlan = {
+    val operators = plan.collect { case writer: StateStoreWriter => writer }
+    val found = for {
+      first <- operators.headOption
+      info <- first.stateInfo
+      if TransformWithStateRule.isAsked(first.conf) && !isDone(plan)
+      location = StoreFiles.checkpointOf(info.checkpointLocation).toString
+      cuts <- DriverCuts.of(location)
+    } yield new ChannelPlan(plan, operators, info, cuts).result
+    found.getOrElse(plan)
+  }
+
+  private def isDone(plan: SparkPlan): Boolean =
+    plan.exists(node => node.isInstanceOf[ChannelExec] || node.isInstanceOf[ChannelProgressExec])
+}
+
+/** The channels of one epoch's plan. */
+final private class ChannelPlan(
+    plan: SparkPlan,
+    operators: Seq[StateStoreWriter],
+    info: StatefulOperatorStateInfo,
+    cuts: QueryCuts
+) extends Logging {
+  private val conf = operators.head.conf
+  private val runId = info.queryRunId.toString
+  private val settings = Settings.from(new StateStoreConf(conf).sqlConfs).channels
+  private val inFlight = cuts.inFlight(runId).getOrElse(Nil).map(_.store)
+  private val isSealed = cuts.isSealedBefore(runId, info.storeVersion)
+
+  def result: SparkPlan =
+    if (settings.mode == CaptureMode.Aligned && inFlight.isEmpty && !isSealed) plan
+    else {
+      val decided = operators.map(operator => operator -> captured(operator))
+      val refused = decided.collect { case (operator, Left(why)) => operator.stateInfo -> why }
+      cuts.alignedBecause(
+        runId,
+        refused.flatMap { case (of, why) => of.map(_.operatorId -> why) }.toMap
+      )
+      val channels = decided.collect { case (_, Right(of)) => of }.flatten
+      withProgress(channels.foldLeft(plan)(insert))
+    }
+
+  private def insert(plan: SparkPlan, channel: ChannelExec): SparkPlan = plan.transformUp {
+    case node if node eq channel.child                    => channel
+    case node if node.children.exists(_ eq channel.child) =>
+      node.withNewChildren(node.children.map(c => if (c eq channel.child) channel else c))
+  }
+
+  /** Below the channel that Spark meets last, so that the entries before it keep their places. */
+  private def withProgress(plan: SparkPlan): SparkPlan =
+    plan.collect { case channel: ChannelExec => channel }.lastOption.fold(plan) { last =>
+      val own = info.copy(operatorId = ChannelProgressExec.OperatorId, stateStoreCkptIds = None)
+      plan.transformUp {
+        case channel: ChannelExec if channel eq last =>
+          channel.copy(child = ChannelProgressExec(Some(own), channel.child))
+      }
+    }
+
+  /** The channels of an operator, or why it has none in this epoch. */
+  private def captured(operator: StateStoreWriter): Either[String, Seq[ChannelExec]] = {
+    val reason = wholePlan.orElse(refusal(operator))
+    val inputs = inputsOf(operator).map { case (input, child, onSort) =>
+      channelOf(operator, input, child, onSort)
+    }
+    val mayCapture = reason.isEmpty && inputs.forall(_.isRight)
+    val why = reason.orElse(inputs.collectFirst { case Left(problem) => problem })
+    val channels = inputs.collect { case Right(channel) => channel }
+    // What is in flight comes first in any case.
+    val needed =
+      if (mayCapture) channels.map(_.copy(mayCapture = true))
+      else if (isSealed || isFed(operator)) channels
+      else Nil
+    if (needed.isEmpty) Left(why.getOrElse("it has no input that Spark divides by keys"))
+    else {
+      if (!mayCapture) logInfo(s"Operator ${operator.getStateInfo.operatorId} is aligned: $why")
+      Right(needed)
+    }
+  }
+
+  private def isFed(operator: StateStoreWriter): Boolean = {
+    val id = operator.getStateInfo.operatorId
+    inFlight.exists(_.operator == id)
+  }
+
+  /** Why nothing can be captured in this epoch. */
+  private lazy val wholePlan: Option[String] =
+    if (settings.mode == CaptureMode.Aligned) Some("mode is aligned")
+    else if (!conf.getConf(SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED))
+      Some(s"${SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED.key} is false")
+    else if (!conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE))
+      Some(s"${SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE.key} is false")
+    else if (isLastEpoch) Some("the query ends with this epoch")
+    else None
+
+  /** A query that ends with its data drains its channels before. */
+  private def isLastEpoch: Boolean = RunningQueries.byRun(runId).map(_.trigger).exists {
+    case OneTimeTrigger      => true
+    case AvailableNowTrigger => hasNoInput
+    case _                   => false
+  }
+
+  /** Spark puts empty tables in the place of sources that have nothing new. */
+  private def hasNoInput: Boolean =
+    plan.collectLeaves().forall(_.isInstanceOf[LocalTableScanExec])
+
+  private def refusal(operator: StateStoreWriter): Option[String] = operator match {
+    case _: StateStoreSaveExec | _: StreamingDeduplicateExec |
+        _: StreamingDeduplicateWithinWatermarkExec | _: StreamingSymmetricHashJoinExec |
+        _: FlatMapGroupsWithStateExec | _: TransformWithStateExec =>
+      Option.when(hasEventTimeBehind(operator))(
+        "an operator behind it drops late rows, and Cleancut cannot prove that none would be late"
+      )
+    case other => Some(s"${other.shortName} is not captured yet")
+  }
+
+  /** Whether a row that arrives an epoch later could be late for an operator further on. */
+  private def hasEventTimeBehind(operator: StateStoreWriter): Boolean =
+    plan.exists(_.isInstanceOf[EventTimeWatermarkExec]) &&
+      operators.exists(other => (other ne operator) && other.exists(_ eq operator))
+
+  /** Number and root of each input that may be captured, and whether above its sort. */
+  private def inputsOf(operator: StateStoreWriter): Seq[(Int, SparkPlan, Boolean)] =
+    operator match {
+      case join: StreamingSymmetricHashJoinExec =>
+        Seq((0, join.left, false), (1, join.right, false))
+      // The other input is the initial state, which is never captured.
+      case groups: FlatMapGroupsWithStateExec => Seq((0, groups.child, true))
+      case groups: TransformWithStateExec     => Seq((0, groups.child, true))
+      case other                              => other.children.take(1).map(c => (0, c, false))
+    }
+
+  private def channelOf(
+      operator: StateStoreWriter,
+      input: Int,
+      child: SparkPlan,
+      onSort: Boolean
+  ): Either[String, ChannelExec] = for {
+    exchange <- exchangeBelow(child)
+    below = if (onSort) sortAbove(child, exchange) else exchange
+    late <- lateness(operator, input, exchange)
+  } yield {
+    val hashed = exchange.outputPartitioning match {
+      case HashPartitioning(expressions, _) => expressions
+      case _                                => Nil
+    }
+    ChannelExec(operator.getStateInfo, input, late, hashed, mayCapture = false, below)
+  }
+
+  private def sortAbove(child: SparkPlan, exchange: SparkPlan): SparkPlan =
+    child.collectFirst { case sort: SortExec if sort.child eq exchange => sort }.getOrElse(exchange)
+
+  @annotation.tailrec
+  private def exchangeBelow(node: SparkPlan): Either[String, SparkPlan] = node match {
+    case exchange: ShuffleExchangeLike  => Right(exchange)
+    case sort: SortExec                 => exchangeBelow(sort.child)
+    case restore: StateStoreRestoreExec => exchangeBelow(restore.child)
+    case aggregate: BaseAggregateExec   => exchangeBelow(aggregate.child)
+    case _ => Left("its input is divided by its keys already, so there is no exchange")
+  }
+
+  /**
+   * What the operator will drop as late in the next epoch: rows at or below the watermark by which
+   * it evicts state in this one.
+   */
+  private def lateness(
+      operator: StateStoreWriter,
+      input: Int,
+      exchange: SparkPlan
+  ): Either[String, Option[Expression]] = {
+    val late = operator match {
+      case join: StreamingSymmetricHashJoinExec =>
+        val side = if (input == 0) join.left else join.right
+        WatermarkSupport.watermarkExpression(
+          WatermarkSupport.findEventTimeColumn(side.output, allowMultipleEventTimeColumns = false),
+          join.eventTimeWatermarkForEviction
+        )
+      case supported: WatermarkSupport => supported.watermarkExpressionForEviction
+      case _                           => None
+    }
+    if (late.forall(_.references.subsetOf(exchange.outputSet))) Right(late)
+    else Left("its event time is computed behind the exchange")
+  }
+}

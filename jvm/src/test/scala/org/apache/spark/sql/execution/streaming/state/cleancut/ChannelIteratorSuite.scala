@@ -1,0 +1,160 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut
+
+import scala.collection.mutable
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
+
+import io.cleancut.StoreId
+import io.cleancut.channels.{ChannelReport, Channels}
+import io.cleancut.testkit.Seeded
+
+/** The rows of a channel, told apart by key and number; `late` rows may not stay in flight. */
+class ChannelIteratorSuite extends AnyFunSuite with Seeded {
+  import ChannelIteratorSuite._
+
+  test("rows come as they are while nobody overtakes the task") {
+    val port = new Port
+    val rows = numbered(100, keys = 7, new Random(1))
+    assert(decide(rows, port) == rows)
+    assert(port.kept.isEmpty && port.report.deferred.rows == 0 && port.report.input.rows == 100)
+  }
+
+  test("what is left when the task is overtaken stays in flight, in its order") {
+    for (at <- Seq(0, 1, 50, 99, 100)) {
+      val port = new Port(overtakenAt = at)
+      val rows = numbered(100, keys = 7, new Random(2))
+      assert(decide(rows, port) == rows.take(at))
+      assert(port.kept == rows.drop(at))
+    }
+  }
+
+  test("beyond the bound all rows are handed on, in their order") {
+    val port = new Port(overtakenAt = 10)
+    val rows = numbered(100, keys = 7, new Random(3))
+    assert(decide(rows, port, maxBytes = 1024) == rows)
+    assert(port.kept.isEmpty && port.report.deferred.rows == 0)
+  }
+
+  test("rows that would be late are handed on, and behind those of their key") {
+    var withLate = 0
+    forSeeds(200) { random =>
+      val rows = numbered(60, keys = 1 + random.nextInt(8), random, lateShare = 0.2)
+      val port = new Port(overtakenAt = random.nextInt(60))
+      val passed = decide(rows, port)
+      assert((passed ++ port.kept).sorted == rows.sorted)
+      assert(!port.kept.exists(_.isLate), "a late row stays in flight")
+      for ((key, of) <- (passed ++ port.kept).groupBy(_.key))
+        assert(of.map(_.number) == of.map(_.number).sorted, s"key $key is out of order")
+      if (port.kept.nonEmpty && passed.drop(port.overtakenAt).nonEmpty) withLate += 1
+    }
+    assert(withLate > 20, "hardly any case had what the test is about")
+  }
+
+  test("a second attempt hands on what the first did, whatever the order of its input") {
+    forSeeds(100) { random =>
+      val rows = doubled(numbered(60, keys = 5, random, lateShare = 0.1), random)
+      val first = new Port(overtakenAt = random.nextInt(60))
+      val passed = decide(rows, first)
+      val second = new Port(overtakenAt = random.nextInt(60))
+      val again = follow(random.shuffle(rows), second, first)
+      assert(again.sorted == passed.sorted)
+      assert(second.kept == first.kept && second.report == first.report)
+    }
+  }
+
+  test("a second attempt with other input is refused") {
+    val rows = numbered(60, keys = 5, new Random(4))
+    val first = new Port(overtakenAt = 30)
+    decide(rows, first)
+    val others = Seq(
+      rows.tail,
+      rows.init,
+      rows :+ rows.head,
+      rows.updated(10, rows(10).copy(number = 1000)),
+      rows.updated(50, rows(50).copy(number = 1000))
+    )
+    for (other <- others)
+      assertThrows[Differs](follow(other, new Port, first))
+  }
+
+  private def decide(rows: Seq[Case], port: Port, maxBytes: Long = 1 << 20): Seq[Case] =
+    new DecidingChannel(rows.iterator.map(unsafe), Schema, port, maxBytes).map(parse).toVector
+
+  private def follow(rows: Seq[Case], port: Port, decided: Port): Seq[Case] = {
+    val staying = port.newBuffer()
+    decided.kept.foreach(row => staying.add(unsafe(row)))
+    val channel =
+      new FollowingChannel(rows.iterator.map(unsafe), Schema, port, decided.report, staying)
+    channel.map(parse).toVector
+  }
+}
+
+object ChannelIteratorSuite {
+  final private case class Case(key: Long, number: Long, isLate: Boolean)
+
+  private object Case {
+    implicit val order: Ordering[Case] = Ordering.by(c => (c.key, c.number, c.isLate))
+  }
+
+  final private class Differs extends RuntimeException
+
+  final private class Port(val overtakenAt: Int = Int.MaxValue) extends ChannelPort {
+    private var asked = 0
+    var kept: Seq[Case] = Nil
+    var report: ChannelReport = _
+
+    override val channel: StoreId = StoreId(0, 3, Channels.name(0))
+    override def isOvertaken: Boolean = {
+      asked += 1
+      asked > overtakenAt
+    }
+    override def newBuffer(): RowBuffer = new Copies
+    override def write(rows: RowBuffer): Unit = kept = rows.iterator.map(parse).toVector
+    override def arrived(of: ChannelReport): Unit = {
+      assert(report == null, "it arrived twice")
+      report = of
+    }
+    override def differs(decided: ChannelReport, found: ChannelReport): Throwable = new Differs
+  }
+
+  final private class Copies extends RowBuffer {
+    private val rows = mutable.ArrayBuffer.empty[UnsafeRow]
+    override def size: Long = rows.size.toLong
+    override def iterator: Iterator[UnsafeRow] = rows.iterator
+    override protected def append(row: UnsafeRow): Unit = rows += row.copy()
+  }
+
+  private object Schema extends ChannelSchema {
+    override def hash(row: UnsafeRow): Long = row.hashCode.toLong * 0x9e3779b97f4a7c15L
+    override def keyHash(row: UnsafeRow): Int = row.getLong(0).toInt
+    override def isDeferrable(row: UnsafeRow): Boolean = !row.getBoolean(2)
+  }
+
+  private def numbered(
+      count: Int,
+      keys: Int,
+      random: Random,
+      lateShare: Double = 0.0
+  ): Seq[Case] =
+    Seq.tabulate(count)(i => Case(random.nextInt(keys).toLong, i, random.nextDouble() < lateShare))
+
+  /** Some rows are there more than once, as equal ones may be. */
+  private def doubled(rows: Seq[Case], random: Random): Seq[Case] =
+    rows.flatMap(row => if (random.nextInt(4) == 0) Seq(row, row) else Seq(row))
+
+  private def unsafe(row: Case): UnsafeRow = {
+    val writer = new UnsafeRowWriter(3)
+    writer.resetRowWriter()
+    writer.write(0, row.key)
+    writer.write(1, row.number)
+    writer.write(2, row.isLate)
+    writer.getRow
+  }
+
+  private def parse(row: UnsafeRow): Case =
+    Case(row.getLong(0), row.getLong(1), row.getBoolean(2))
+}
