@@ -74,9 +74,10 @@ abstract private[cleancut] class ChannelIterator extends Iterator[UnsafeRow] {
 
 /**
  * The rows of a channel in an attempt that decides for itself: those of the epoch before, then the
- * exchange's, until the task is overtaken. What is left then stays in flight, but for rows that
- * would be late in the next epoch. Such a row is handed on, and if rows of its key have been kept,
- * all that was kept goes before it, so that no key sees its rows out of order.
+ * exchange's, until the task is overtaken. What is left then stays in flight, but for the first
+ * row, so that no number of epochs that are cut at once can stop the query, and for rows that would
+ * be late in the next epoch. Such a row is handed on, and if rows of its key have been kept, all
+ * that was kept goes before it, so that no key sees its rows out of order.
  *
  * @param maxBytes
  *   what stays in flight at most; beyond it all rows are handed on, the kept ones first
@@ -94,6 +95,7 @@ final private[cleancut] class DecidingChannel(
   private var back = Iterator.empty[UnsafeRow]
   private var behindBack: UnsafeRow = _
   private var isFull = false
+  private var isFirst = true
 
   override protected def isMore: Boolean =
     back.hasNext || behindBack != null || source.hasNext
@@ -110,8 +112,10 @@ final private[cleancut] class DecidingChannel(
   private def take(row: UnsafeRow): UnsafeRow = {
     val hash = schema.hash(row)
     input.add(hash)
-    if (isFull || !port.isOvertaken) row
-    else if (schema.isDeferrable(row)) {
+    if (isFirst || isFull || !port.isOvertaken) {
+      isFirst = false
+      row
+    } else if (schema.isDeferrable(row)) {
       keep(row, hash)
       null
     } else if (keptKeys(schema.keyHash(row))) {

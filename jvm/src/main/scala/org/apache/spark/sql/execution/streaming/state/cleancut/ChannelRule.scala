@@ -61,7 +61,7 @@ final private class ChannelPlan(
   private val isSealed = cuts.isSealedBefore(runId, info.storeVersion)
 
   def result: SparkPlan =
-    if (settings.mode == CaptureMode.Aligned && inFlight.isEmpty && !isSealed) plan
+    if (settings.mode == CaptureMode.Aligned && inFlight.isEmpty && !isSealed) keepingState(plan)
     else {
       val decided = operators.map(operator => operator -> captured(operator))
       val refused = decided.collect { case (operator, Left(why)) => operator.stateInfo -> why }
@@ -70,8 +70,21 @@ final private class ChannelPlan(
         refused.flatMap { case (of, why) => of.map(_.operatorId -> why) }.toMap
       )
       val channels = decided.collect { case (_, Right(of)) => of }.flatten
-      withProgress(channels.foldLeft(plan)(insert))
+      withProgress(keepingState(channels.foldLeft(plan)(insert)))
     }
+
+  /**
+   * A join does not take rows into its state that it would evict in the same epoch, so that two
+   * that were in flight until then would not meet. While rows are in flight to it, it evicts by the
+   * watermark of the epoch before, at which none of them was late.
+   */
+  private def keepingState(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case join: StreamingSymmetricHashJoinExec if isFed(join) =>
+      JoinEviction.at(join, join.eventTimeWatermarkForLateEvents)
+    // Spark 4.3 looks only for what one epoch adds, and an epoch before may have evicted less.
+    case join: StreamingSymmetricHashJoinExec =>
+      JoinEviction.at(join, join.eventTimeWatermarkForEviction)
+  }
 
   private def insert(plan: SparkPlan, channel: ChannelExec): SparkPlan = plan.transformUp {
     case node if node eq channel.child                    => channel
