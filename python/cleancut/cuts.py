@@ -24,7 +24,7 @@ class CutInfo:
         generation: of the driver that wrote it; each start of the query has a higher one.
         run_id: Spark's id of the run.
         written: when it was written, in UTC.
-        mode: how the epoch was cut; "aligned" is the one that there is.
+        mode: "unaligned" where the cut has rows in flight, else "aligned".
         stores: the number of state stores.
         frames: the number of frames that make up their state.
         segments: the number of objects that these lie in.

@@ -58,45 +58,35 @@ def configure(
     `getOrCreate`: what is set on the builder afterwards is not checked. A query that was started
     with another provider keeps that provider, because Spark records it in the checkpoint.
 
+    Options that are not given keep what the configuration says, or the default of their key;
+    docs/reference/configuration.md has all of it. A duration is a text with a unit (h, m, s, ms) or
+    a timedelta, a size a text with a unit (k, m, g, t).
+
     Args:
         builder: a `SparkSession.builder` of classic Spark.
-        compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small); -2
-            unless given.
-        acquire_timeout: how long a task waits for a state store that another attempt of it still
-            holds, as a text with a unit (h, m, s, ms) or a timedelta, at most an hour; 120s unless
-            given.
-        memory_bound: how much memory outside the heap all state of one executor takes, as a text
-            with a unit (k, m, g, t), at least 1m; what goes beyond lies in memory-mapped local
-            files. "auto", half of the executor's heap, unless given.
+        compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small).
+        acquire_timeout: how long a task waits for a store that another attempt of it still holds.
+        memory_bound: how much memory outside the heap all state of one executor takes, or "auto",
+            half of its heap; what goes beyond lies in memory-mapped local files.
         real_time_mode: whether the session may run queries in real-time mode. It then asks for
             Cleancut by a key of its own, for all its queries, because Spark lets a session that
-            names a provider run none of them; what the configuration says, else False, unless
-            given.
+            names a provider run none of them.
         cuts: whether cuts commit the epochs of queries whose checkpoint location is on a file
             system of Hadoop. True begins with them in any checkpoint, and there is no way back;
-            False refuses a checkpoint that has cuts. "auto", which goes on with cuts where there
-            are some, unless given. On `s3://` it is always so.
-        dialect: whose rules an S3-compatible store follows: "aws", "r2" or "generic". "auto",
-            which goes by the endpoint, unless given.
-        endpoint: the URL of that store. "auto", which is that of the environment or AWS, unless
-            given.
-        path_style: whether the bucket stands in the path of a request or in its host name. "auto",
-            which goes by the dialect, unless given.
-        region: what requests are signed for. "auto", which goes by the dialect and the
-            environment, unless given.
+            False refuses a checkpoint that has cuts; "auto" goes on with those that there are.
+        dialect: whose rules an S3-compatible store follows: "aws", "r2", "generic" or "auto".
+        endpoint: the URL of that store, or "auto", which is that of the environment or AWS.
+        path_style: whether the bucket stands in the path of a request, or "auto".
+        region: what requests are signed for, or "auto".
         request_timeout: how long a request to the object store is repeated before the task or the
-            epoch fails, as a text with a unit (h, m, s, ms) or a timedelta, at most an hour; 2m
-            unless given.
+            epoch fails.
         mode: what becomes of a task that holds its epoch up: "aligned" waits for it, "unaligned"
             overtakes it and makes its rows part of the cut, "auto" does so after
-            `alignment_timeout`. Overtaking needs cuts and a sink that seals. "aligned" unless
-            given.
-        alignment_timeout: how long "auto" waits for such a task, as a text with a unit (h, m, s,
-            ms) or a timedelta, at most an hour; 1s unless given.
-        max_epoch_duration: after how long an epoch is cut as a whole in the modes that overtake,
-            likewise, at most a day; "0ms", which is no limit, unless given.
-        max_in_flight_bytes: how many bytes of rows one channel of one partition keeps in flight,
-            as a text with a unit (k, m, g, t); beyond it the partition aligns. "64m" unless given.
+            `alignment_timeout`. Overtaking needs cuts and a sink that seals.
+        alignment_timeout: how long "auto" waits for such a task.
+        max_epoch_duration: after how long an epoch is cut as a whole; "0ms" is no limit.
+        max_in_flight_bytes: the size of the rows that one channel of one partition keeps in flight;
+            beyond it the partition aligns.
 
     Returns:
         The same builder.

@@ -14,6 +14,7 @@ from cleancut.errors import RequestError
 from tests.vectors.cut_writer import WRITTEN_MS, costs, share
 
 LOCATION = "s3://bucket/q"
+IN_FLIGHT = {"operator": 0, "channel": "cleancut-channel-0", "rows": 20, "of": 50}
 
 
 class Facade:
@@ -31,6 +32,8 @@ class Facade:
             "driver": share({"put": (7, 2, 1)}, bytesSent=11, bytesReceived=13),
             "executors": share({"put": (4, 0, 0), "getRange": (3, 1, 0)}, segments=4),
             "executorCount": 2,
+            "inFlight": [],
+            "aligned": {},
         }
         if committed is not None:
             found |= {"runId": "r", "generation": 3, "committed": committed}
@@ -52,10 +55,16 @@ class Facade:
                 "costs": costs(),
                 "cutMs": 21,
             }
+            found["inFlight"] = [IN_FLIGHT | {"partition": at} for at in (0, 5)]
+            found["aligned"] = {"1": "limit is not captured yet"}
         return json.dumps(found)
 
     def pin(self, *arguments: Any) -> None:
         self.calls.append(arguments)
+
+    def cutNow(self, *arguments: Any) -> bool:  # noqa: N802  (its name in Scala)
+        self.calls.append(arguments)
+        return True
 
     def unpin(self, *arguments: Any) -> bool:
         self.calls.append(arguments)
@@ -141,3 +150,22 @@ def test_nothing_to_pin_yet() -> None:
     with pytest.raises(RequestError) as found:
         coordinator(Facade(None)).pin("early")
     assert found.value.error_id == "CLEANCUT_SAVEPOINT_INVALID"
+
+
+def test_rows_in_flight_are_told_by_channel_and_with_the_reasons_for_aligned_operators() -> None:
+    status = coordinator(Facade(7)).status()
+    assert [(of.operator, of.partition, of.channel, of.rows, of.of) for of in status.in_flight] == [
+        (0, 0, "cleancut-channel-0", 20, 50),
+        (0, 5, "cleancut-channel-0", 20, 50),
+    ]
+    assert status.aligned == {1: "limit is not captured yet"}
+    assert re.search(r"in flight +40 rows in 2 channels", str(status))
+    assert re.search(r"operator 1 is aligned +limit is not captured yet", str(status))
+    before = coordinator(Facade(None)).status()
+    assert (before.in_flight, before.aligned) == ((), {})
+
+
+def test_a_cut_by_hand_goes_to_the_driver() -> None:
+    facade = Facade(7)
+    assert coordinator(facade).cut_now()
+    assert facade.calls == [(LOCATION,)]

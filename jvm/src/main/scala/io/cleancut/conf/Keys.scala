@@ -82,8 +82,8 @@ object Keys {
   val AlignmentTimeout: Key[Long] = Key(
     "alignmentTimeout",
     doc = "How long mode auto waits for a task after it has become a straggler: half of its " +
-      "operator's tasks have read their input, and it has run longer than twice their median, and " +
-      "200 ms longer.",
+      "operator's tasks have read their input, and it has run longer than twice their median, " +
+      "and 200 ms longer.",
     default = 1000L,
     KeyType.durationMs(maxMs = 3600000L),
     since = "0.1.0"
@@ -92,8 +92,8 @@ object Keys {
   val MaxEpochDuration: Key[Long] = Key(
     "maxEpochDuration",
     doc = "After how long an epoch is cut as a whole in mode unaligned or auto, counted from the " +
-      "first of its tasks that reads a channel: all tasks are overtaken, also those that wait for " +
-      "a slot. 0ms is no limit.",
+      "first of its tasks that reads a channel: all tasks are overtaken, also those that wait " +
+      "for a slot. 0ms is no limit.",
     default = 0L,
     KeyType.durationMs(maxMs = 86400000L),
     since = "0.1.0"

@@ -6,7 +6,15 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.StoreId
+import io.cleancut.channels.{ChannelReport, Channels, RowsDigest}
+
 class ErrorsSuite extends AnyFunSuite {
+  private val channel = StoreId(0L, 3, Channels.name(0))
+
+  private def report(rows: Long) =
+    ChannelReport(channel, RowsDigest(rows, 17L), RowsDigest.Empty)
+
   private val writeFailed = new java.io.IOException("No space left on device")
 
   // One of each factory, so that every class that the JVM raises is rendered here.
@@ -21,6 +29,8 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.checkpointNotFound("file:/ckpt", "file:/ckpt/cleancut/format.json does not exist"),
     Errors.coordinatorMissing("s3://b/q"),
     Errors.sealMisplaced(7),
+    Errors.channelUnread("s3://b/q", 6L, Seq(channel)),
+    Errors.channelDiffers("s3://b/q", 7L, report(100), report(99)),
     Errors.coordinatorUnreachable("s3://b/q", "operator=0 7", "the run has been followed"),
     Errors.cutDamaged("s3://b/q/cleancut/cuts/7.cut", "its checksum is wrong"),
     Errors.cutsOvertaken("file:/ckpt", 9L, 7L),

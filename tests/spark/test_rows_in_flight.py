@@ -1,0 +1,96 @@
+"""A query that is cut by hand while its tasks run, as a user of docs/concepts/cuts.md does."""
+
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from cleancut import Checkpoint, coordinator
+from cleancut.sinks import sealing
+
+pytestmark = pytest.mark.spark
+
+KEYS = "spark.sql.streaming.stateStore.cleancut."
+FILES = 8
+ROWS = 400
+PARTITIONS = 12
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    session.conf.set(f"{KEYS}cuts", "true")
+    session.conf.set(f"{KEYS}mode", "unaligned")
+    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+    return session
+
+
+def values(file: int) -> list[int]:
+    return [(file * 37 + i * i) % 150 for i in range(ROWS)]
+
+
+def test_a_query_that_is_cut_by_hand_counts_every_row_once(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    source, location = tmp_path / "source", tmp_path / "checkpoint"
+    source.mkdir()
+    for file in range(FILES):
+        rows = "\n".join(f'{{"k": {k}}}' for k in values(file))
+        (source / f"{file:04d}.json").write_text(rows, encoding="utf-8")
+    found: dict[int, list[Row]] = {}
+    seen: set[int] = set()
+
+    @sealing
+    def collect(batch: DataFrame, epoch: int) -> None:
+        found[epoch] = batch.collect()
+
+    reader = session.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+    query = (
+        reader.json(str(source))
+        .groupBy("k")
+        .count()
+        .writeStream.outputMode("update")
+        .foreachBatch(collect)
+        .option("checkpointLocation", str(location))
+        .start()
+    )
+    done = threading.Event()
+
+    def cut() -> None:
+        while not done.wait(0.15):
+            coordinator(query).cut_now()
+            seen.add(sum(channel.rows for channel in coordinator(query).status().in_flight))
+
+    cutter = threading.Thread(target=cut)
+    try:
+        while not found:
+            time.sleep(0.05)
+        cutter.start()
+        while len(found) < FILES:
+            assert query.isActive, query.exception()
+            time.sleep(0.05)
+        done.set()
+        cutter.join()
+        query.processAllAvailable()
+        assert coordinator(query).status().in_flight == ()
+        last = query.lastProgress
+        assert last is not None
+        channels = last.stateOperators[-1]
+        assert (channels.operatorName, channels.numRowsTotal) == ("cleancutChannels", 0)
+    finally:
+        done.set()
+        query.stop()
+    counts = {row["k"]: row["count"] for epoch in sorted(found) for row in found[epoch]}
+    assert counts == Counter(k for file in range(FILES) for k in values(file))
+
+    checkpoint = Checkpoint(str(location))
+    assert checkpoint.verify().problems == ()
+    open_cuts = [cut for cut in checkpoint.cuts() if cut.mode == "unaligned"]
+    assert open_cuts, "no epoch was cut with rows in flight"
+    rows = checkpoint.state(0, store="cleancut-channel-0", epoch=open_cuts[-1].epoch)
+    assert rows.num_rows > 0
+    assert {"k", "count"} <= {field.name for field in rows.schema.field("value").type}
+    assert max(seen) > 0
