@@ -114,6 +114,9 @@ object DriverCuts extends Logging {
     if (env != null && env.executorId == "driver") {
       synchronized {
         if (!served.exists(_ eq env.rpcEnv)) {
+          // Of an application that has ended in this process: its executors' ids are given again.
+          queries.values.forEach(_.close())
+          queries.clear()
           env.rpcEnv.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env.rpcEnv))
           served = Some(env.rpcEnv)
         }
