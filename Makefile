@@ -83,6 +83,7 @@ sim: setup  ## the commit of cuts, simulated; SEED=n replays one run, RUNS=n tak
 
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5
 chaos: export CLEANCUT_QUERIES ?= 1000
+chaos: export CLEANCUT_UNALIGNED_QUERIES ?= 1000
 chaos: export CLEANCUT_SIMULATIONS ?= 10000
 chaos: export CLEANCUT_FAULTS ?= all
 chaos: export CLEANCUT_OPERATORS ?= all
@@ -90,7 +91,7 @@ chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 chaos: $(JAR) $(VERSITYGW)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos tests/spark/test_operators.py $(ARGS)
 	$(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
-	  io.cleancut.e2e.DifferentialQueriesSuite"
+	  io.cleancut.e2e.DifferentialQueriesSuite io.cleancut.e2e.UnalignedQueriesSuite"
 
 # Two at a time, since none keeps two cores busy: first what needs no jar beside its making, then
 # what needs it. The shortest comes last, behind whichever ends first.

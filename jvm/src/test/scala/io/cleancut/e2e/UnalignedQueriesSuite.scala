@@ -100,7 +100,7 @@ object UnalignedQueriesSuite {
   private val seeds: Seq[Long] = {
     def number(name: String): Option[Long] = sys.env.get(name).map(_.toLong)
     val first = number("CLEANCUT_FIRST_SEED").getOrElse(1L)
-    val count = number("CLEANCUT_UNALIGNED_QUERIES").getOrElse(36L)
+    val count = number("CLEANCUT_UNALIGNED_QUERIES").getOrElse(18L)
     number("CLEANCUT_SEED").map(Seq(_)).getOrElse(first until first + count)
   }
 
