@@ -49,7 +49,11 @@ final class QueryLedger(
     else {
       pending.open(attempt, store)
       val known = current.flatMap(_.of(store))
-      val unread = inFlight.map(_.store).filter { channel =>
+      // Rows that are in flight, and such as an earlier attempt or run has left in flight.
+      val holding = inFlight.map(_.store) ++ pending.channels.decisions.collect {
+        case report if report.deferred.rows > 0 => report.channel
+      }
+      val unread = holding.distinct.filter { channel =>
         Channels.feeds(channel, store) && !pending.channels.hasOpened(attempt, channel)
       }
       Right(Opened(known.map(_.version.id), needsBase = version > 0 && known.isEmpty, unread))
