@@ -67,6 +67,7 @@ object CheckpointBench {
       epochs = number("epochs", 5),
       delayMs = number("delay", 50)
     )
+    require(size.warmUps > 0, "the first epoch has none before it to count from: warmups=1")
     val server = VersityServer.start()
     val proxy = new FaultProxy(server.port)
     try
