@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos test demo bench spark-suites spark42 stores versitygw wheel docs clean
+.PHONY: help setup jar fmt check unit spark sim chaos test demo bench bench-s3a spark-suites spark42 stores versitygw wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -26,7 +26,8 @@ JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 SBT_OLDER := 'older/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite \
   *.TransformWithStateSuite *.SparkLineSuite'
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
-SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll scalafmtSbtCheck Test/compile bench/compile
+SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
+  Test/compile bench/compile
 SBT_UNIT := core/test $(SBT_OLDER)
 SBT_JARS := core/assembly older/assembly
 
@@ -53,7 +54,7 @@ $(JAR): $(JVM_SOURCES) | setup
 	@touch $@
 
 fmt: setup  ## format everything
-	$(SBT) scalafmtAll suites/scalafmtAll scalafmtSbt
+	$(SBT) scalafmtAll suites/scalafmtAll s3a/scalafmtAll scalafmtSbt
 	$(PYTHON) -m ruff format
 	$(PYTHON) -m ruff check --fix
 
@@ -122,6 +123,10 @@ demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provide
 bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 turns=1' is short
 	$(SBT) "bench/run $(ARGS)"
 
+bench-s3a: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
+bench-s3a: setup $(VERSITYGW)  ## cuts on S3 beside RocksDB through S3A (690 MB); ARGS='partitions=50 epochs=2'
+	$(SBT) "s3a/run $(ARGS)"
+
 spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregationSuite'
 	$(SBT) 'suites/run $(ARGS)'
 
@@ -171,5 +176,5 @@ docs: setup  ## regenerate conf/ and docs/reference/ from the code
 	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"
 
 clean:  ## remove what the build made; .venv and the sbt launcher stay
-	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/suites/target jvm/older/target dist
+	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/older/target dist
 	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache

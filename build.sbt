@@ -84,6 +84,28 @@ lazy val bench = (project in file("jvm/bench"))
     assembly / skip := true
   )
 
+// Beside Spark's own state store through Hadoop's S3A. Outside of the root aggregate too: what S3A
+// needs is 690 MB.
+lazy val s3a = (project in file("jvm/s3a"))
+  .settings(common)
+  .settings(
+    name := "cleancut-s3a",
+    publish / skip := true,
+    libraryDependencies += "org.apache.hadoop" % "hadoop-aws" % Versions.Hadoop,
+    // The jar that users get, whose SDK has other names than that of S3A.
+    Compile / unmanagedJars += (core / assembly).value,
+    Compile / unmanagedSources ++= S3aBench.sources(
+      (core / Test / scalaSource).value,
+      (bench / Compile / scalaSource).value
+    ),
+    run / fork := true,
+    run / baseDirectory := (LocalRootProject / baseDirectory).value,
+    run / javaOptions ++= PySpark.javaOptions(pySparkHome.value) :+ "-Xmx4g",
+    run / outputStrategy := Some(StdoutOutput),
+    Compile / mainClass := Some("io.cleancut.s3a.CheckpointBench"),
+    assembly / skip := true
+  )
+
 // Spark's own tests, on the Spark that they were published with. Outside of the root aggregate, so
 // that no other task downloads them.
 lazy val suites = (project in file("jvm/suites"))

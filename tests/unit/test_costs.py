@@ -172,3 +172,11 @@ def test_a_side_that_did_nothing_is_told_as_such(files: CheckpointFiles) -> None
     commit(cuts, 0, costs=costs(executors=share({}), slowest=[]))
     cut = Checkpoint(files.location).cut()
     assert re.search(r"requests of executors +nothing\n", str(cut))
+
+
+def test_the_benchmark_through_s3a_takes_the_same_prices() -> None:
+    source = (ROOT / "jvm/s3a/src/main/scala/io/cleancut/s3a/Prices.scala").read_text()
+    found = re.findall(r'Prices\("(.+)", ([\d.]+), ([\d.]+)\)', source)
+    assert [(name, float(a), float(b)) for name, a, b in found] == [
+        (one.name, one.class_a_per_million, one.class_b_per_million) for one in PRICES
+    ]

@@ -1,0 +1,63 @@
+package io.cleancut.s3a
+
+import org.apache.spark.sql.DataFrame
+
+import io.cleancut.CleancutSeal
+
+/**
+ * What keeps a query's state and checkpoint on an S3 server.
+ *
+ * @param scheme
+ *   of the checkpoint location
+ * @param confs
+ *   Spark's configuration, for the server at an endpoint
+ * @param sink
+ *   takes the rows of an epoch
+ */
+final case class Subject(
+    name: String,
+    scheme: String,
+    confs: String => Map[String, String],
+    sink: (DataFrame, Long) => Unit
+)
+
+object Subject {
+  private val State = "spark.sql.streaming.stateStore"
+
+  val All: Seq[Subject] = Seq(
+    Subject("rocksdb", "s3a", s3a, reads),
+    Subject("cleancut", "s3", cleancut, reads),
+    Subject("sealing", "s3", cleancut, seals)
+  )
+
+  private def reads: (DataFrame, Long) => Unit = (batch, _) => {
+    batch.collect()
+    ()
+  }
+
+  private def seals: (DataFrame, Long) => Unit = (batch, epoch) => {
+    CleancutSeal.seal(batch, epoch)
+    batch.collect()
+    batch.unpersist()
+    ()
+  }
+
+  // The credentials are in the system properties where the SDK looks for them.
+  private def cleancut(endpoint: String): Map[String, String] = Map(
+    s"$State.providerClass" -> "io.cleancut.CleancutStateStoreProvider",
+    "spark.sql.streaming.checkpointFileManagerClass" -> "io.cleancut.CleancutCheckpointFileManager",
+    "spark.sql.extensions" -> "io.cleancut.CleancutExtensions",
+    s"$State.cleancut.endpoint" -> endpoint
+  )
+
+  private def s3a(endpoint: String): Map[String, String] = Map(
+    s"$State.providerClass" ->
+      "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    s"$State.rocksdb.changelogCheckpointing.enabled" -> "true",
+    "spark.hadoop.fs.s3a.endpoint" -> endpoint,
+    "spark.hadoop.fs.s3a.endpoint.region" -> "us-east-1",
+    "spark.hadoop.fs.s3a.access.key" -> VersityServer.AccessKey,
+    "spark.hadoop.fs.s3a.secret.key" -> VersityServer.SecretKey,
+    "spark.hadoop.fs.s3a.path.style.access" -> "true"
+  )
+}

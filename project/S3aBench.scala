@@ -1,0 +1,11 @@
+import sbt._
+
+/** What the comparison through S3A takes of others: nothing that knows an SDK. */
+object S3aBench {
+  private val ofTests = Seq("FaultProxy", "ServerProcess", "TestDirectory")
+  private val ofBench = Seq("BenchProcessors", "BenchQuery", "Figures")
+
+  def sources(tests: File, bench: File): Seq[File] =
+    ofTests.map(name => tests / "io" / "cleancut" / "testkit" / s"$name.scala") ++
+      ofBench.map(name => bench / "io" / "cleancut" / "bench" / s"$name.scala")
+}
