@@ -22,6 +22,8 @@ CLUSTER = "local-cluster[2,1,1024]"
 TIMEOUT_S = 900
 KILLS = 2
 EXECUTOR_KILLS = 1
+# Its last kill is halfway through: one that is due near the end may come too late on a busy machine.
+SEED = 16
 PREFIX = "runs/1"
 SERVERS = [versitygw, r2_simulator] if R2_SIMULATOR else [versitygw]
 
@@ -90,7 +92,7 @@ def test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left(
     server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     root = tmp_path / "demo"
-    kills = ["--kills", str(KILLS), "--executor-kills", str(EXECUTOR_KILLS), "--seed", "5"]
+    kills = ["--kills", str(KILLS), "--executor-kills", str(EXECUTOR_KILLS), "--seed", str(SEED)]
     ended = demo(server, "--rows", "4000", "--master", CLUSTER, *kills, "--dir", str(root))
     print(ended.stdout)
     assert ended.returncode == 0
