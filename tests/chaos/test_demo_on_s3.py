@@ -22,7 +22,7 @@ CLUSTER = "local-cluster[2,1,1024]"
 TIMEOUT_S = 900
 KILLS = 2
 EXECUTOR_KILLS = 1
-# Its last kill is halfway through: one that is due near the end may come too late on a busy machine.
+# Its last kill is halfway through: near the end one may come too late on a busy machine.
 SEED = 16
 PREFIX = "runs/1"
 SERVERS = [versitygw, r2_simulator] if R2_SIMULATOR else [versitygw]
