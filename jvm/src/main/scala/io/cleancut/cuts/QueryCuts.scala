@@ -182,7 +182,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
     flush(run, epoch)
-    val stores = waited(epoch, () => synchronized(run.ledger.close(epoch, None)))
+    val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
     checkOwner(run, epoch)
     writeSeal(run, epoch, stores)
     synchronized(run.seal(epoch))
@@ -328,7 +328,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
           look()
         }
       }
-    found.getOrElse(waited(epoch, () => look()))
+    found.getOrElse(waited(run, epoch, () => look()))
   }
 
   /** Of this run and an earlier one, that which has all of the epoch. */
@@ -348,6 +348,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   }
 
   private def waited(
+      run: QueryRun,
       epoch: Long,
       look: () => Either[Set[StoreId], Seq[StoreCut]]
   ): Seq[StoreCut] = {
@@ -360,6 +361,8 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     }
     found.fold(
       missing => {
+        // What a run reports is not taken any more once another one has followed it.
+        believed(run.id.runId, epoch)
         val named = missing.toSeq.map(_.toString).sorted
         val more = if (named.size > Named) s" and ${named.size - Named} more" else ""
         throw Errors

@@ -159,6 +159,24 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(errorOf(first.seal("r1", 0)).getErrorId == "CLEANCUT_FENCED")
   }
 
+  test("a run that is followed while it waits for its frames is fenced") {
+    lazy val cuts: QueryCuts =
+      new QueryCuts(archive, new Logs(None, 100), "host", FollowedWhileWaiting)
+    object FollowedWhileWaiting extends Clock {
+      override def wallMs(): Long = Clock.System.wallMs()
+      override def monotonicNs(): Long = Clock.System.monotonicNs()
+      override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
+      override def sleep(time: Long, unit: TimeUnit): Unit = {
+        cuts.open("r2", 8, part(0), 0)
+        ()
+      }
+    }
+    held(cuts, "r1", 0)
+    cuts.open("r1", 7, part(2), 0)
+    val error = errorOf(cuts.seal("r1", 0))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
+  }
+
   test("a driver that dies before the seal has shown nothing, and the epoch runs again") {
     val first = driver()
     held(first, "r1", 0)
