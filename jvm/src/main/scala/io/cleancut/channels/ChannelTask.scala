@@ -35,9 +35,7 @@ object Capture {
 }
 
 /** The rows of a channel in one epoch: a frame that is durable, or one that the driver holds. */
-sealed trait ChannelRows {
-  def version: StateVersion
-}
+sealed trait ChannelRows
 
 object ChannelRows {
   final case class Placed(version: StateVersion, place: FramePlace) extends ChannelRows

@@ -36,37 +36,18 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     )
   }
 
-  def read(epoch: Long): Option[Cut] = {
-    val name = CutLayout.cut(epoch)
-    root.get(ObjectKey(name)).map { bytes =>
-      cutBytes.add(bytes.length.toLong)
-      Cut.parse(s"${root.location}/$name", epoch, bytes)
-    }
-  }
+  def read(epoch: Long): Option[Cut] = read(CutLayout.cut(epoch), epoch)
 
-  /** The size of all cuts that were read by their epoch, in bytes. */
+  /** The size of all cuts and seals that were read by their epoch, in bytes. */
   def cutBytesRead: Long = cutBytes.sum
 
   /** Writes a cut if its epoch has none; whether this one is the epoch's. */
-  def create(cut: Cut): Boolean =
-    root.create(ObjectKey(CutLayout.cut(cut.epoch)), cut.toBytes, WriterToken(cut.token)) match {
-      case CreateResult.Created   => true
-      case CreateResult.Exists(_) => read(cut.epoch).exists(_.token == cut.token)
-    }
+  def create(cut: Cut): Boolean = create(CutLayout.cut(cut.epoch), cut)
 
   /** Writes the seal of an epoch if it has none; whether this one is the epoch's. */
-  def seal(seal: Cut): Boolean = {
-    val key = ObjectKey(CutLayout.seal(seal.epoch))
-    root.create(key, seal.toBytes, WriterToken(seal.token)) match {
-      case CreateResult.Created   => true
-      case CreateResult.Exists(_) => readSeal(seal.epoch).exists(_.token == seal.token)
-    }
-  }
+  def seal(seal: Cut): Boolean = create(CutLayout.seal(seal.epoch), seal)
 
-  def readSeal(epoch: Long): Option[Cut] = {
-    val name = CutLayout.seal(epoch)
-    root.get(ObjectKey(name)).map(Cut.parse(s"${root.location}/$name", epoch, _))
-  }
+  def readSeal(epoch: Long): Option[Cut] = read(CutLayout.seal(epoch), epoch)
 
   /**
    * Keeps the cut of an epoch under a name, which no other may have.
@@ -152,6 +133,18 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
       .toSeq
 
   def delete(keys: Seq[ObjectKey]): Unit = if (keys.nonEmpty) root.delete(keys)
+
+  private def create(name: String, cut: Cut): Boolean =
+    root.create(ObjectKey(name), cut.toBytes, WriterToken(cut.token)) match {
+      case CreateResult.Created   => true
+      case CreateResult.Exists(_) => read(name, cut.epoch).exists(_.token == cut.token)
+    }
+
+  private def read(name: String, epoch: Long): Option[Cut] =
+    root.get(ObjectKey(name)).map { bytes =>
+      cutBytes.add(bytes.length.toLong)
+      Cut.parse(s"${root.location}/$name", epoch, bytes)
+    }
 
   private def table(info: ObjectInfo): (SegmentIdentity, Seq[PlacedFrame]) = {
     val path = s"${root.location}/${info.key}"

@@ -42,14 +42,14 @@ final private class QueryRun(
    * Only where the sink seals an epoch has nobody seen it before its rows are decided on. The first
    * epoch of a run may have run before, and been seen, without capture.
    */
-  private def mayDefer(task: ChannelTask): Boolean =
-    task.capture != Capture.Off && task.epoch > first && held.exists(_.epoch == task.epoch)
+  private def mayDefer(asked: Capture, epoch: Long): Boolean =
+    asked != Capture.Off && epoch > first && held.exists(_.epoch == epoch)
 
-  def openChannel(task: ChannelTask, nowNs: Long): Either[String, ChannelOpened] =
-    ledger.openChannel(task, mayDefer(task)).map { stored =>
+  def openChannel(task: ChannelTask, nowNs: Long): Either[String, ChannelOpened] = {
+    val isDeferring = mayDefer(task.capture, task.epoch)
+    ledger.openChannel(task, isDeferring).map { stored =>
       val decided = channels.decision(task.channel)
-      val mayCapture = mayDefer(task)
-      if (mayCapture) {
+      if (isDeferring) {
         capture = task.capture
         epochStartNs = epochStartNs.orElse(Some(nowNs))
         barrier.runs(task.attempt, task.executor)
@@ -59,16 +59,16 @@ final private class QueryRun(
       ChannelOpened(
         stored.map(rowsOf),
         decided.map(d => (d.report, d.frame.flatMap(rowsOf(d, _)))),
-        mayCapture,
-        mayCapture && channels.stragglers.overtaken(task.attempt)
+        isDeferring,
+        isDeferring && channels.stragglers.overtaken(task.attempt)
       )
     }
+  }
 
   def cutNow(): Boolean = {
-    val epoch = ledger.epoch.epoch
-    val isCapturing = capture != Capture.Off && epoch > first && held.exists(_.epoch == epoch)
-    if (isCapturing) channels.stragglers.cutNow()
-    isCapturing
+    val isDeferring = mayDefer(capture, ledger.epoch.epoch)
+    if (isDeferring) channels.stragglers.cutNow()
+    isDeferring
   }
 
   def tick(nowNs: Long): Seq[() => Unit] = {

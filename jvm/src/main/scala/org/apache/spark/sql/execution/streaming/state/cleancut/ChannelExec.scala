@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 
 import java.util.concurrent.atomic.AtomicBoolean
 
-import org.apache.spark.{SparkEnv, TaskContext}
+import org.apache.spark.TaskContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -18,7 +18,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.StoreId
 import io.cleancut.channels._
-import io.cleancut.conf.{ChannelSettings, Settings}
+import io.cleancut.conf.ChannelSettings
 import io.cleancut.error.Errors
 
 /**
@@ -37,15 +37,15 @@ import io.cleancut.error.Errors
  *   true for rows that the operator would drop as late in the next epoch
  * @param hashed
  *   by which the exchange divides the rows
- * @param mayCapture
- *   whether rows may stay in flight in this epoch; those of earlier ones are handed on in any case
+ * @param settings
+ *   of this epoch: in mode aligned none stay in flight, and those of earlier ones are handed on
  */
 case class ChannelExec(
     operator: StatefulOperatorStateInfo,
     input: Int,
     late: Option[Expression],
     hashed: Seq[Expression],
-    mayCapture: Boolean,
+    settings: ChannelSettings,
     child: SparkPlan
 ) extends UnaryExecNode {
 
@@ -61,8 +61,6 @@ case class ChannelExec(
   )
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val conf = session.sessionState.conf
-    val settings = Settings.from(new StateStoreConf(conf).sqlConfs).channels
     val hadoopConf = new SerializableConfiguration(session.sessionState.newHadoopConf())
     val task = new ChannelProgram(
       operator,
@@ -70,8 +68,8 @@ case class ChannelExec(
       output,
       late,
       hashed,
-      if (mayCapture) settings else settings.copy(mode = CaptureMode.Aligned),
-      new StateStoreConf(conf),
+      settings,
+      new StateStoreConf(session.sessionState.conf),
       sparkContext.broadcast(hadoopConf),
       metrics
     )
@@ -106,9 +104,9 @@ final private class ChannelProgram(
     opened.decided match {
       case Some((decided, staying)) =>
         val left = staying.fold(port.newBuffer())(port.frames.read)
-        new FollowingChannel(source, rowSchema, port, decided, left)
+        new FollowingChannel(source, port.rows, port, decided, left)
       case None if opened.mayDefer =>
-        new DecidingChannel(source, rowSchema, port, settings.maxInFlightBytes)
+        new DecidingChannel(source, port.rows, port, settings.maxInFlightBytes)
       case None => source
     }
   }
@@ -150,6 +148,9 @@ final private class ChannelProgram(
         OvertakeWatch.register(frames.checkpoint, frames.runId, attempt)
       }
 
+    // Compiled only where rows may be left.
+    lazy val rows: ChannelSchema = rowSchema
+
     override val channel: StoreId = StoreId(operator.operatorId, partition, Channels.name(input))
 
     override def isOvertaken: Boolean = flag.get
@@ -162,7 +163,7 @@ final private class ChannelProgram(
         channel,
         operator.storeVersion,
         operator.numPartitions,
-        SparkEnv.get.executorId,
+        OvertakeWatch.executor,
         settings.capture
       )
       frames.ask(OpenChannel(frames.checkpoint, frames.runId, task)) match {
@@ -173,10 +174,9 @@ final private class ChannelProgram(
       }
     }
 
-    override def write(rows: RowBuffer): Unit = {
-      val keyOf = ChannelProgram.keyHash(hashed, output)
-      frames.write(operator.storeVersion, rows, keyOf)
-      metrics("bytesInFlight") += rows.sizeBytes
+    override def write(kept: RowBuffer): Unit = {
+      frames.write(operator.storeVersion, kept, rows.keyHash)
+      metrics("bytesInFlight") += kept.sizeBytes
     }
 
     override def arrived(report: ChannelReport): Unit = {

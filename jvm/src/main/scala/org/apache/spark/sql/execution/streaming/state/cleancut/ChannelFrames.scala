@@ -22,9 +22,6 @@ import io.cleancut.format._
  * The frames of one channel of one task. A frame holds all rows that are in flight, so that it
  * needs none before it: their number in the order in which they come, with the hash by which the
  * exchange divided them, and the row as the exchange made it.
- *
- * @param root
- *   `StatefulOperatorStateInfo.checkpointLocation`
  */
 final private[cleancut] class ChannelFrames(
     id: StateStoreId,

@@ -17,7 +17,7 @@ private[cleancut] trait ChannelPort {
   def newBuffer(): RowBuffer
 
   /** Makes rows durable that stay in flight. */
-  def write(rows: RowBuffer): Unit
+  def write(kept: RowBuffer): Unit
 
   /** All has been read, and written. */
   def arrived(report: ChannelReport): Unit
@@ -26,9 +26,7 @@ private[cleancut] trait ChannelPort {
   def differs(decided: ChannelReport, found: ChannelReport): Throwable
 }
 
-/**
- * What a channel has to know of its rows. For one thread at a time.
- */
+/** What a channel has to know of its rows. For one thread at a time. */
 private[cleancut] trait ChannelSchema {
 
   /** Of the whole row. */

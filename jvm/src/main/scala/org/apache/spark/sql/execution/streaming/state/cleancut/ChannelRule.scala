@@ -87,9 +87,7 @@ final private class ChannelPlan(
   }
 
   private def insert(plan: SparkPlan, channel: ChannelExec): SparkPlan = plan.transformUp {
-    case node if node eq channel.child                    => channel
-    case node if node.children.exists(_ eq channel.child) =>
-      node.withNewChildren(node.children.map(c => if (c eq channel.child) channel else c))
+    case node if node eq channel.child => channel
   }
 
   /** Below the channel that Spark meets last, so that the entries before it keep their places. */
@@ -113,7 +111,7 @@ final private class ChannelPlan(
     val channels = inputs.collect { case Right(channel) => channel }
     // What is in flight comes first in any case.
     val needed =
-      if (mayCapture) channels.map(_.copy(mayCapture = true))
+      if (mayCapture) channels.map(_.copy(settings = settings))
       else if (isSealed || isFed(operator)) channels
       else Nil
     if (needed.isEmpty) Left(why.getOrElse("it has no input that Spark divides by keys"))
@@ -189,7 +187,8 @@ final private class ChannelPlan(
       case HashPartitioning(expressions, _) => expressions
       case _                                => Nil
     }
-    ChannelExec(operator.getStateInfo, input, late, hashed, mayCapture = false, below)
+    val aligned = settings.copy(mode = CaptureMode.Aligned)
+    ChannelExec(operator.getStateInfo, input, late, hashed, aligned, below)
   }
 
   private def sortAbove(child: SparkPlan, exchange: SparkPlan): SparkPlan =

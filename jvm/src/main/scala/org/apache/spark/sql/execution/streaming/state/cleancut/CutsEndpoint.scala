@@ -9,6 +9,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpoint, RpcEnv}
 
 import io.cleancut.DaemonThreads
+import io.cleancut.channels.Capture
 import io.cleancut.cuts.QueryCuts
 import io.cleancut.format.SealedFrame
 
@@ -54,7 +55,7 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
         cuts.heard(runId, frame.attempt, from.toSender)
         reply(AckReply(cuts.ack(runId, frame)))
       case OpenChannel(_, runId, task) =>
-        DriverCuts.watch()
+        if (task.capture != Capture.Off) DriverCuts.watch()
         reply(cuts.openChannel(runId, task).fold(Declined, ChannelReply))
       case Arrived(_, runId, attempt, report) =>
         reply(cuts.arrived(runId, attempt, report).fold(Declined, _ => Noted))

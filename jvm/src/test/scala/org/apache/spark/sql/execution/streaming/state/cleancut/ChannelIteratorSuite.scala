@@ -114,7 +114,7 @@ object ChannelIteratorSuite {
       asked > overtakenAt
     }
     override def newBuffer(): RowBuffer = new Copies
-    override def write(rows: RowBuffer): Unit = kept = rows.iterator.map(parse).toVector
+    override def write(of: RowBuffer): Unit = kept = of.iterator.map(parse).toVector
     override def arrived(of: ChannelReport): Unit = {
       assert(report == null, "it arrived twice")
       report = of
