@@ -13,12 +13,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Checkpoint, Coordinator, EpochInfo, RequestError, coordinator
+from tests.support.documented import python_blocks
 from tests.support.s3_servers import S3Server, versitygw
 
 pytestmark = pytest.mark.spark
 
 KEYS = "spark.sql.streaming.stateStore.cleancut."
-DOCUMENTED = Path(__file__).parents[2] / "docs/object-stores.md"
+DOCUMENTED = "object-stores.md"
 EPOCHS = 6
 FREE = {"delete", "uploadAbort"}
 # The entries of the offset log and of the source's own, the cut, and the look at the owners.
@@ -48,10 +49,6 @@ def session(
     yield session
     for name in properties:
         system.clearProperty(name)
-
-
-def documented() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", DOCUMENTED.read_text(), flags=re.DOTALL)
 
 
 class Counting:
@@ -213,7 +210,7 @@ def test_the_documented_sink(session: SparkSession, server: S3Server, tmp_path: 
     session.conf.set("spark.sql.shuffle.partitions", "2")
     counting = Counting(session, tmp_path, "")
     counting.add()
-    code = next(block for block in documented() if "sinks.sealing" in block)
+    code = next(block for block in python_blocks(DOCUMENTED) if "sinks.sealing" in block)
     code = code.replace("/lake", str(tmp_path / "lake")).replace(
         "s3://bucket", "s3://" + server.BUCKET
     )
@@ -251,7 +248,7 @@ def test_status_history_and_savepoints(
         assert [cut.epoch for cut in found.history()] == [0, 1]
         for _ in range(2):
             counting.add()
-        exec(documented()[1], {"cleancut": cleancut, "query": query})
+        exec(python_blocks(DOCUMENTED)[1], {"cleancut": cleancut, "query": query})
         assert found.unpin("before-upgrade")
         assert found.pin("before-upgrade", 0) == 0
         assert found.pin("now") == 3

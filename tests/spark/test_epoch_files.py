@@ -1,6 +1,5 @@
 """`EpochFiles` in queries: epochs that run again, what is refused, and what readers get."""
 
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from cleancut.sinks import EpochFiles, files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
+from tests.support.documented import python_blocks
 from tests.support.events import write_closing, write_events
 from tests.support.queries import OPERATORS, Events, Operator
 from tests.support.seeds import fixed
@@ -28,7 +28,6 @@ SEED = fixed(5)
 EPOCHS = 3
 CUTS = "spark.sql.streaming.stateStore.cleancut.cuts"
 COUNTS = Operator(lambda events: events().groupBy("k").count(), "update")
-DOCUMENTED = Path(__file__).parents[2] / "docs/sinks.md"
 WRITTEN = "_files/cleancut_attempt=*"
 
 
@@ -286,7 +285,7 @@ def test_any_file_system_of_hadoop_will_do(
 
 
 def test_the_documented_sink(query: Query, spark: SparkSession) -> None:
-    writing, reading = re.findall(r"```python\n(.*?)```", DOCUMENTED.read_text(), flags=re.DOTALL)
+    writing, reading = python_blocks("sinks.md")
     writing, reading = (
         code.replace("/lake", f"{query.home}/lake").replace("/checkpoints", f"{query.home}/ckpt")
         for code in (writing, reading)

@@ -1,6 +1,5 @@
 """A query that is cut by hand while its tasks run, as a user of docs/concepts/cuts.md does."""
 
-import re
 import threading
 import time
 from collections import Counter
@@ -12,10 +11,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import cleancut
 from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
+from tests.support.documented import python_blocks
 
 pytestmark = pytest.mark.spark
 
-DOCUMENTED = Path(__file__).parents[2] / "docs/concepts/cuts.md"
 KEYS = "spark.sql.streaming.stateStore.cleancut."
 FILES = 8
 ROWS = 400
@@ -29,10 +28,6 @@ def session(spark: SparkSession) -> SparkSession:
     session.conf.set(f"{KEYS}mode", "unaligned")
     session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
     return session
-
-
-def documented() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", DOCUMENTED.read_text(), flags=re.DOTALL)
 
 
 def values(file: int) -> list[int]:
@@ -83,7 +78,7 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
         cutter.join()
         query.processAllAvailable()
         assert coordinator(query).status().in_flight == ()
-        for block in documented():
+        for block in python_blocks("concepts/cuts.md"):
             exec(block, {"cleancut": cleancut, "query": query})
         last = query.lastProgress
         assert last is not None

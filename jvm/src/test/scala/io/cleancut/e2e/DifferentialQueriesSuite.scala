@@ -5,7 +5,7 @@ import java.util.concurrent.Executors
 
 import scala.concurrent.{Await, ExecutionContext, Future}
 import scala.concurrent.duration._
-import scala.util.{Failure, Success, Try}
+import scala.util.{Success, Try}
 import scala.util.control.NonFatal
 
 import org.apache.commons.io.FileUtils
@@ -62,7 +62,8 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
         val found = Await.result(Future.sequence(runs.map(run => Future(Try(run())))), Patience)
         (found.head, found.last) match {
           case (Success(ours), Success(theirs)) => difference(ours, theirs).toLeft(ours)
-          case (ours, theirs) => Left(s"ours ${ending(ours)}, theirs ${ending(theirs)}")
+          case (ours, theirs)                   =>
+            Left(s"ours ${DrawnRuns.ending(ours)}, theirs ${DrawnRuns.ending(theirs)}")
         }
       } finally runs.foreach(_.cancel())
     } catch {
@@ -78,20 +79,7 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 object DifferentialQueriesSuite {
   private val Patience = 5.minutes
 
-  private val seeds: Seq[Long] = {
-    def number(name: String): Option[Long] = sys.env.get(name).map(_.toLong)
-    val first = number("CLEANCUT_FIRST_SEED").getOrElse(1L)
-    val count = number("CLEANCUT_QUERIES").getOrElse(50L)
-    number("CLEANCUT_SEED").map(Seq(_)).getOrElse(first until first + count)
-  }
-
-  private def ending(run: Try[Found]): String = run match {
-    case Success(_) => "succeeded"
-    case Failure(e) => s"failed: ${causes(e).map(_.toString.linesIterator.next()).mkString(" <- ")}"
-  }
-
-  private def causes(e: Throwable): Seq[Throwable] =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).toSeq
+  private val seeds: Seq[Long] = DrawnRuns.seeds("CLEANCUT_QUERIES", default = 50L)
 
   /** The first difference between what Cleancut gave and what RocksDB gave. */
   private def difference(ours: Found, theirs: Found): Option[String] = {

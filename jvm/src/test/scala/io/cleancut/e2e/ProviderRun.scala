@@ -69,7 +69,7 @@ final class ProviderRun(spark: SparkSession, provider: String, query: DrawnQuery
     case Ending.Fatal =>
       try settle()
       catch {
-        case e: StreamingQueryException if armed.struck && injected(e) => running = None
+        case e: StreamingQueryException if armed.struck && DrawnRuns.isInjected(e) => running = None
       }
   }
 
@@ -107,9 +107,4 @@ final class ProviderRun(spark: SparkSession, provider: String, query: DrawnQuery
 
 object ProviderRun {
   private val StrikeSeconds = 60L
-
-  private def injected(e: Throwable): Boolean =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).exists {
-      _.toString.contains(classOf[InjectedFailure].getName)
-    }
 }

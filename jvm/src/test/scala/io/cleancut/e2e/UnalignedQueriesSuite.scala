@@ -2,7 +2,7 @@ package io.cleancut.e2e
 
 import java.nio.file.Files
 
-import scala.util.{Failure, Success, Try}
+import scala.util.{Success, Try}
 
 import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
@@ -54,7 +54,8 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     try
       (run(isCut = false), run(isCut = true)) match {
         case (Success(plain), Success(cut)) => difference(query, plain, cut).toLeft(cut)
-        case (plain, cut)                   => Left(s"plain ${ending(plain)}, cut ${ending(cut)}")
+        case (plain, cut)                   =>
+          Left(s"plain ${DrawnRuns.ending(plain)}, cut ${DrawnRuns.ending(cut)}")
       }
     finally {
       StateStore.stop()
@@ -97,17 +98,5 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 }
 
 object UnalignedQueriesSuite {
-  private val seeds: Seq[Long] = {
-    def number(name: String): Option[Long] = sys.env.get(name).map(_.toLong)
-    val first = number("CLEANCUT_FIRST_SEED").getOrElse(1L)
-    val count = number("CLEANCUT_UNALIGNED_QUERIES").getOrElse(18L)
-    number("CLEANCUT_SEED").map(Seq(_)).getOrElse(first until first + count)
-  }
-
-  private def ending(run: Try[Uncut]): String = run match {
-    case Success(_) => "succeeded"
-    case Failure(e) =>
-      val causes = Iterator.iterate(e)(_.getCause).takeWhile(_ != null)
-      s"failed: ${causes.map(_.toString.linesIterator.next()).mkString(" <- ")}"
-  }
+  private val seeds: Seq[Long] = DrawnRuns.seeds("CLEANCUT_UNALIGNED_QUERIES", default = 18L)
 }

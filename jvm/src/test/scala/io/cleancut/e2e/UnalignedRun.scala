@@ -86,7 +86,8 @@ final class UnalignedRun(spark: SparkSession, query: UnalignedQuery, root: Path,
     val armed = if (isCut) step.incident.map(Incidents.arm(name, _)) else None
     try if (step.drain || !isCut) started().processAllAvailable() else awaitInput()
     catch {
-      case e: StreamingQueryException if armed.exists(_.struck) && injected(e) => running = None
+      case e: StreamingQueryException if armed.exists(_.struck) && DrawnRuns.isInjected(e) =>
+        running = None
     }
     Incidents.disarm(name)
     armed.exists(_.struck)
@@ -169,9 +170,4 @@ object UnalignedRun {
     "spark.sql.streaming.stateStore.providerClass" -> AgainstRocksDb.RocksDb,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true"
   )
-
-  private def injected(e: Throwable): Boolean =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).exists {
-      _.toString.contains(classOf[InjectedFailure].getName)
-    }
 }
