@@ -50,6 +50,7 @@ def configure(
     alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN,
     max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN,
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN,
+    change_feed: str | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
@@ -67,13 +68,11 @@ def configure(
         compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small).
         acquire_timeout: how long a task waits for a store that another attempt of it still holds.
         memory_bound: how much memory outside the heap all state of one executor takes, or "auto",
-            half of its heap; what goes beyond lies in memory-mapped local files.
+            half of its heap; what goes beyond lies in local files.
         real_time_mode: whether the session may run queries in real-time mode. It then asks for
-            Cleancut by a key of its own, for all its queries, because Spark lets a session that
-            names a provider run none of them.
-        cuts: whether cuts commit the epochs of queries whose checkpoint location is on a file
-            system of Hadoop. True begins with them in any checkpoint, and there is no way back;
-            False refuses a checkpoint that has cuts; "auto" goes on with those that there are.
+            Cleancut by a key of its own, because Spark refuses them where a provider is named.
+        cuts: whether cuts commit the epochs of queries on a file system of Hadoop. True begins
+            with them, for good; False refuses a checkpoint that has any; "auto" goes on as it is.
         dialect: whose rules an S3-compatible store follows: "aws", "r2", "generic" or "auto".
         endpoint: the URL of that store, or "auto", which is that of the environment or AWS.
         path_style: whether the bucket stands in the path of a request, or "auto".
@@ -87,6 +86,7 @@ def configure(
         max_epoch_duration: after how long an epoch is cut as a whole; "0ms" is no limit.
         max_in_flight_bytes: the size of the rows that one channel of one partition keeps in flight;
             beyond it the partition aligns.
+        change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
 
     Returns:
         The same builder.

@@ -118,6 +118,10 @@ def _is_region(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9-]{1,64}", text) is not None
 
 
+def _is_feed(text: str) -> bool:
+    return text in ("last", "all")
+
+
 def _is_dialect(text: str) -> bool:
     return text in ("auto", "aws", "r2", "generic")
 
@@ -153,6 +157,13 @@ OPTIONS = (
         "a number with a unit (h, m, s, ms) up to 1h",
         _duration,
         _is_timeout,
+    ),
+    Option(
+        "change_feed",
+        f"{PREFIX}changeFeed",
+        "last or all",
+        _text,
+        _is_feed,
     ),
     Option(
         "compression_level",
@@ -259,6 +270,7 @@ class Settings:
     alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN
     max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN
+    change_feed: str | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:
         """One sentence for each option that is wrong."""

@@ -39,6 +39,7 @@ def test_what_is_not_given_is_not_set() -> None:
     [
         ({"compression_level": -7}, "-7"),
         ({"compression_level": 19}, "19"),
+        ({"change_feed": "all"}, "all"),
         ({"acquire_timeout": "120s"}, "120s"),
         ({"acquire_timeout": " 2 m "}, "2 m"),
         ({"acquire_timeout": "3600000ms"}, "3600000ms"),
@@ -84,6 +85,7 @@ def test_real_time_mode_is_asked_for_without_the_provider() -> None:
     [
         {"dialect": "minio"},
         {"mode": "fast"},
+        {"change_feed": "first"},
         {"alignment_timeout": "2h"},
         {"max_epoch_duration": "25h"},
         {"max_in_flight_bytes": "auto"},

@@ -21,6 +21,17 @@ object Keys {
     since = "0.1.0"
   )
 
+  val ChangeFeed: Key[String] = Key(
+    "changeFeed",
+    doc = "What a commit keeps of the changes of a key that an epoch changed more than once, and " +
+      "so what readChangeFeed of Spark's statestore source shows. last is what became of the " +
+      "key. all is every change, as Spark's own providers write them: larger files, and more " +
+      "work to restore. It holds for epochs from then on.",
+    default = "last",
+    KeyType.word("changes", Seq("last", "all")),
+    since = "0.1.0"
+  )
+
   val AcquireTimeout: Key[Long] = Key(
     "acquireTimeout",
     doc = "How long a task waits for a state store that another attempt of the same task still " +
@@ -164,6 +175,7 @@ object Keys {
   val all: Seq[Key[_]] = Seq(
     AcquireTimeout,
     AlignmentTimeout,
+    ChangeFeed,
     CompressionLevel,
     Cuts,
     Dialect,

@@ -6,11 +6,14 @@ import io.cleancut.error.Errors
 /**
  * The checked configuration of one state store provider; see [[Keys]] for what each value does.
  *
+ * @param keepsReplaced
+ *   whether deltas hold all changes of a key, not only the last
  * @param cuts
  *   for checkpoint locations on a file system of Hadoop; None leaves it to the checkpoint
  */
 final case class Settings(
     compressionLevel: Int,
+    keepsReplaced: Boolean,
     acquireTimeoutMs: Long,
     memoryBound: Long,
     realTimeMode: Boolean,
@@ -45,6 +48,7 @@ object Settings {
   /** Stops at the first problem, which is enough once all have been collected. */
   private def read(confs: Map[String, String]): Either[String, Settings] = for {
     compressionLevel <- Keys.CompressionLevel.read(confs)
+    changeFeed <- Keys.ChangeFeed.read(confs)
     acquireTimeoutMs <- Keys.AcquireTimeout.read(confs)
     memoryBound <- Keys.MemoryBound.read(confs)
     realTimeMode <- Keys.RealTimeMode.read(confs)
@@ -60,6 +64,7 @@ object Settings {
     maxInFlightBytes <- Keys.MaxInFlightBytes.read(confs)
   } yield Settings(
     compressionLevel,
+    keepsReplaced = changeFeed == "all",
     acquireTimeoutMs,
     memoryBound,
     realTimeMode,

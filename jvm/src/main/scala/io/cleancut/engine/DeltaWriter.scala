@@ -5,7 +5,7 @@ import io.cleancut.format.{BlockScratch, FamilySchema, FrameWriter}
 /**
  * Writes what was appended since a version into a delta, block by block while the task still runs,
  * so that a commit has only the last block left to compress. A record that has been replaced by the
- * time its block is written is left out.
+ * time its block is written is left out, unless all are to be kept.
  *
  * A frame begins with the column families. If a family comes or goes after that, the delta is begun
  * once more; everything that belongs in it is still in the log.
@@ -14,7 +14,8 @@ final class DeltaWriter(
     memory: Memory,
     log: StateLog,
     since: StateLog.Version,
-    frames: DeltaWriter.Frames
+    frames: DeltaWriter.Frames,
+    keepsReplaced: Boolean
 ) {
   private var cursors = Map.empty[Table, Cursor]
   private var frame: FrameWriter = _
@@ -67,11 +68,19 @@ final class DeltaWriter(
         try {
           val blocks = new RecordBlocks(memory, frame, scratch)
           table.foreachSince(from) { (_, address) =>
-            if (table.isPartOfNewest(address)) blocks.add(family.schema.id, address)
+            if (keepsReplaced || table.isPartOfNewest(address)) {
+              blocks.add(family.schema.id, address, asMerge = beginsWhereNoneIs(address))
+            }
           }
           blocks.flush()
         } finally scratch.giveBack()
       }
+    }
+
+    /** False if the delta leaves out what took the values away that a list had before. */
+    private def beginsWhereNoneIs(address: Long): Boolean = {
+      val before = Record.prev(memory, address)
+      keepsReplaced || before == 0 || Integer.compareUnsigned(before, start.end) < 0
     }
   }
 }

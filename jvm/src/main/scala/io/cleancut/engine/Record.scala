@@ -8,7 +8,7 @@ package io.cleancut.engine
  *  4  prev    u32  ref of the record that this one replaced, 0 if it is the key's first
  *  8  key     i32  length of the key in bytes
  * 12  value   u32  length of the value in bytes (30 bits); bit 30: it is added to the values that
- *                  `prev` leads to; all bits: a removal
+ *                  `prev` leads to; bit 31: it was added, and is the first; all bits: a removal
  * 16  key bytes, padded to 8; value bytes, padded to 8
  * }}}
  *
@@ -26,6 +26,9 @@ object Record {
   /** Set in the value's length of a record that adds a value to those its key has. */
   val Added: Int = 1 << 30
 
+  /** Set in the value's length of a record that was to add a value, and whose key had none. */
+  val Begun: Int = 1 << 31
+
   private val PrevOffset = 4
   private val KeyLengthOffset = 8
   private val ValueLengthOffset = 12
@@ -41,15 +44,23 @@ object Record {
   def keyLength(m: Memory, address: Long): Int = m.getInt(address + KeyLengthOffset)
 
   /** Length of the value in bytes, or [[Removed]]. */
-  def valueLength(m: Memory, address: Long): Int = {
-    val field = m.getInt(address + ValueLengthOffset)
-    if (field == Removed) Removed else field & ~Added
-  }
+  def valueLength(m: Memory, address: Long): Int =
+    lengthOf(m.getInt(address + ValueLengthOffset))
+
+  /** The value's length, or [[Removed]], in what a header says of the value. */
+  def lengthOf(valueField: Int): Int =
+    if (valueField == Removed) Removed else valueField & ~(Added | Begun)
 
   /** Whether the key's values are this record's and those that [[prev]] leads to. */
   def isAdded(m: Memory, address: Long): Boolean = {
     val field = m.getInt(address + ValueLengthOffset)
     field != Removed && (field & Added) != 0
+  }
+
+  /** Whether the record was to add a value, and is the only one of its key or the first. */
+  def isBegun(m: Memory, address: Long): Boolean = {
+    val field = m.getInt(address + ValueLengthOffset)
+    field != Removed && (field & Begun) != 0
   }
 
   def keyAddress(address: Long): Long = address + HeaderBytes
@@ -59,7 +70,7 @@ object Record {
 
   def setNext(m: Memory, address: Long, ref: Int): Unit = m.putInt(address, ref)
 
-  /** `valueField`: length of the value, with [[Added]] or not, or [[Removed]]. */
+  /** `valueField`: length of the value, with [[Added]] or [[Begun]] or not, or [[Removed]]. */
   def setHeader(m: Memory, address: Long, prev: Int, keyLength: Int, valueField: Int): Unit = {
     m.putLong(address, (prev & 0xffffffffL) << 32)
     m.putInt(address + KeyLengthOffset, keyLength)

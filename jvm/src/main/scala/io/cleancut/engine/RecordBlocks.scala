@@ -16,8 +16,14 @@ final class RecordBlocks(memory: Memory, frame: FrameWriter, scratch: BlockScrat
   private var length = 0
   private var records = 0
 
-  /** Adds the record at this address. */
-  def add(family: Int, address: Long): Unit = {
+  /**
+   * Adds the record at this address.
+   *
+   * @param asMerge
+   *   whether a value that began a list stays a merge, for which the key must have no values where
+   *   the frame applies; it is a put otherwise, which is what a list begins with in a base
+   */
+  def add(family: Int, address: Long, asMerge: Boolean = false): Unit = {
     val key = keyLength(memory, address)
     val value = valueLength(memory, address)
     scratch.growRaw(length + RecordBlocks.MaxHeadBytes + key + Math.max(value, 0))
@@ -25,6 +31,7 @@ final class RecordBlocks(memory: Memory, frame: FrameWriter, scratch: BlockScrat
     putByte(
       if (isRemoval) RecordOperation.Remove
       else if (isAdded(memory, address)) RecordOperation.Merge
+      else if (asMerge && isBegun(memory, address)) RecordOperation.Merge
       else RecordOperation.Put
     )
     putVarint(family)

@@ -143,9 +143,14 @@ final class StateLog(
     new FrameLoad(this)(reader, scratch)
   }
 
-  /** A writer of the delta from the latest version to what will be there. */
-  def deltaTo(frames: DeltaWriter.Frames): DeltaWriter =
-    new DeltaWriter(memory, this, latest, frames)
+  /**
+   * A writer of the delta from the latest version to what will be there.
+   *
+   * @param keepsReplaced
+   *   whether it also holds the changes that later ones of the same key made obsolete
+   */
+  def deltaTo(frames: DeltaWriter.Frames, keepsReplaced: Boolean = false): DeltaWriter =
+    new DeltaWriter(memory, this, latest, frames, keepsReplaced)
 
   /** Writes all rows of `version` into a base. May run in any thread that holds the log. */
   def writeBase(version: Version, frame: FrameWriter): Unit = {

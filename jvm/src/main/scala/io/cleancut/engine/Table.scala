@@ -71,13 +71,13 @@ final class Table(
     write(key, hash, probe(key, hash), value, value.length)
   }
 
-  /** Adds a value behind those that the key has; the first one is a [[put]]. */
+  /** Adds a value behind those that the key has, or begins the list. */
   def merge(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)
     index.reserve()
     val hash = hashOf(key)
     val slot = probe(key, hash)
-    val field = if (isKnown(slot)) value.length | Added else value.length
+    val field = value.length | (if (isKnown(slot)) Added else Begun)
     write(key, hash, slot, value, field)
   }
 
@@ -198,7 +198,7 @@ final class Table(
 
   /** `field`: what the header says of the value, see [[Record.setHeader]]. */
   private def write(key: Bytes, hash: Int, slot: Int, value: Bytes, field: Int): Unit = {
-    val valueLength = if (field == Removed) Removed else field & ~Added
+    val valueLength = lengthOf(field)
     val size = sizeBytes(key.length, valueLength)
     val before = HashIndex.refOf(index.word(slot))
     val ref = log.append(size)
@@ -215,7 +215,7 @@ final class Table(
       index.insert(slot, hash, ref)
     } else {
       val old = log.address(before)
-      if (field != valueLength) liveKeys -= 1
+      if (valueLength != Removed && (field & Added) != 0) liveKeys -= 1
       else if (Record.valueLength(memory, old) != Removed) forget(old)
       setNext(memory, old, ref)
       index.set(slot, hash, ref)

@@ -18,7 +18,16 @@ class SettingsSuite extends AnyFunSuite {
     val objects = ObjectStoreSettings(None, None, None, None, 120000L)
     val channels = ChannelSettings(CaptureMode.Aligned, maxEpochMs = 0L, 64L << 20)
     val expected =
-      Settings(-2, 120000L, KeyType.Auto, realTimeMode = false, cuts = None, channels, objects)
+      Settings(
+        -2,
+        keepsReplaced = false,
+        120000L,
+        KeyType.Auto,
+        realTimeMode = false,
+        cuts = None,
+        channels,
+        objects
+      )
     assert(Settings.Default == expected)
   }
 

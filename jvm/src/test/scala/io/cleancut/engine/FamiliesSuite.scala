@@ -240,7 +240,7 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
   private def begin(): Delta = {
     attempts += 1
     declare(FamilyNames.head)
-    new Delta(log, Frames.version(log.latest.number + 1, attempts))
+    new Delta(log, Frames.version(log.latest.number + 1, attempts), attempts % 2 == 0)
   }
 }
 
@@ -256,10 +256,12 @@ private object FamiliesMachine {
     FamilySchema(0, name, "{}", "{}", "{}", name.endsWith("lists"), name.startsWith("$"))
 
   /** The delta of an epoch; if families come or go, the last frame that was begun counts. */
-  final class Delta(log: StateLog, val target: StateVersion) {
+  final class Delta(log: StateLog, val target: StateVersion, keepsReplaced: Boolean) {
     private val parent = log.latest.id.map(StateVersion(log.latest.number, _))
     var frame: Frames.Open = _
-    val writer: DeltaWriter = log.deltaTo { families =>
+    val writer: DeltaWriter = log.deltaTo(begin(_), keepsReplaced)
+
+    private def begin(families: Seq[FamilySchema]) = {
       frame = new Frames.Open(Frames.delta(target, parent).copy(families = families))
       frame.writer
     }

@@ -26,7 +26,7 @@ object Bench {
         CompareStores.stores(keys("10000,100000,1000000"), managers, turns.getOrElse(2))
       case "scans"   => CompareStores.scans(keys("100000"), turns.getOrElse(2))
       case "growth"  => CompareStores.growth(keys("20000"), turns.getOrElse(1))
-      case "memory"  => CompareStores.memory(keys("4000000"), turns.getOrElse(1))
+      case "memory"  => CompareStores.memory(keys("1000000"), turns.getOrElse(1))
       case "latency" => CompareQueries.latency(turns.getOrElse(3))
       case "scale"   =>
         def numbers(key: String, default: String) = list(key, default).map(_.toInt)

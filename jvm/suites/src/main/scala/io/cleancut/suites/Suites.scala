@@ -229,10 +229,11 @@ class TransformWithValueStateTTLSuite
 class StateDataSourceTransformWithStateSuite
     extends state.StateDataSourceTransformWithStateSuite
     with WithExtensions
+    with AllChanges
 
 class StateDataSourceChangeDataReaderSuite
     extends state.StateDataSourceChangeDataReaderSuite
-    with OnCleancut {
+    with AllChanges {
   override protected def newStateStoreProvider(): StateStoreProvider =
     new CleancutStateStoreProvider
 }

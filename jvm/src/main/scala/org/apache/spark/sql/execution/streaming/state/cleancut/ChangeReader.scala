@@ -12,7 +12,8 @@ import io.cleancut.format.{FamilySchema, FrameKind}
 
 /**
  * The changes of one column family, version by version, as the deltas hold them. A key that an
- * epoch changed several times comes with the last of these changes.
+ * epoch changed several times comes with the last of these changes, or with all if the query ran
+ * with `changeFeed` at `all`.
  *
  * The superclass reads Spark's own changelogs; what reads is overridden.
  *

@@ -273,7 +273,7 @@ final private[cleancut] class LogStateStore(
   /** The file of this commit, and what writes it while the task works. */
   final private class Delta extends DeltaWriter.Frames {
     var file: PendingFrame = context.files.create(target, FrameKind.Delta)
-    val writer: DeltaWriter = log.deltaTo(this)
+    val writer: DeltaWriter = log.deltaTo(this, context.settings.keepsReplaced)
     private var frame: FrameWriter = _
 
     override def begin(families: Seq[FamilySchema]): FrameWriter = {
