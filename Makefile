@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos test demo bench bench-s3a spark-suites spark42 stores versitygw wheel docs clean
+.PHONY: help setup jar fmt check unit spark sim chaos test demo bench bench-demo bench-s3a spark-suites spark42 stores versitygw wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -122,6 +122,9 @@ demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provide
 
 bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 turns=1' is short
 	$(SBT) "bench/run $(ARGS)"
+
+bench-demo: $(JAR)  ## the demo's two queries on each provider; ARGS='--rows 100000 --turns 3' is short
+	$(PYTHON) -m demo.bench $(ARGS)
 
 bench-s3a: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 bench-s3a: setup $(VERSITYGW)  ## cuts on S3 beside RocksDB through S3A (690 MB); ARGS='partitions=50 epochs=2'

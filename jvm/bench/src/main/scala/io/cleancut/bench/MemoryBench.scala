@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
  */
 object MemoryBench {
   private val MaintenanceEpochs = 6
-  private val Changes = 20000
+  private val Changes = 5000
   private val Marks = 10
 
   def main(args: Array[String]): Unit = {
