@@ -6,15 +6,18 @@ import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
 /** Rows in their order, copied. */
 abstract private[cleancut] class RowBuffer {
   private var bytes = 0L
+  private var count = 0L
 
   final def add(row: UnsafeRow): Unit = {
     append(row)
+    count += 1
     bytes += row.getSizeInBytes
   }
 
   final def sizeBytes: Long = bytes
 
-  def size: Long
+  // Spark's own count is a number of another type in 4.2.1 than in 4.2.0.
+  final def size: Long = count
 
   /** The rows, each valid until the next; none may be added meanwhile. */
   def iterator: Iterator[UnsafeRow]
@@ -34,7 +37,6 @@ private[cleancut] object RowBuffer {
     private val rows =
       new ExternalAppendOnlyUnsafeRowArray(MemoryRows, MemoryBytes, Int.MaxValue, Long.MaxValue)
 
-    override def size: Long = rows.length
     override def iterator: Iterator[UnsafeRow] = rows.generateIterator()
     override protected def append(row: UnsafeRow): Unit = rows.add(row)
   }

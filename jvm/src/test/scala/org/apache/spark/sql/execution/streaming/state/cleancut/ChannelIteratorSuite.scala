@@ -124,7 +124,6 @@ object ChannelIteratorSuite {
 
   final private class Copies extends RowBuffer {
     private val rows = mutable.ArrayBuffer.empty[UnsafeRow]
-    override def size: Long = rows.size.toLong
     override def iterator: Iterator[UnsafeRow] = rows.iterator
     override protected def append(row: UnsafeRow): Unit = rows += row.copy()
   }
