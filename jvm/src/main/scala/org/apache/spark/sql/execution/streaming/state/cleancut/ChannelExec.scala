@@ -1,12 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import java.util.concurrent.atomic.AtomicBoolean
-
 import org.apache.spark.TaskContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen.LazilyGeneratedOrdering
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
@@ -27,7 +26,9 @@ import io.cleancut.error.Errors
  * keeps what is left for the next epoch.
  *
  * Where the operator wants its input sorted, the channel is above the sort, which reads everything
- * before it hands on a row. Rows of earlier epochs then come first, in an order of their own.
+ * before it hands on a row. Rows of earlier epochs then come first, in an order of their own; to a
+ * Python worker, which has the state of several groups at a time, they come with those of their
+ * key.
  *
  * @param operator
  *   whose input it is
@@ -39,6 +40,8 @@ import io.cleancut.error.Errors
  *   by which the exchange divides the rows
  * @param settings
  *   of this epoch: in mode aligned none stay in flight, and those of earlier ones are handed on
+ * @param worker
+ *   of an operator whose function runs in Python
  */
 case class ChannelExec(
     operator: StatefulOperatorStateInfo,
@@ -46,6 +49,7 @@ case class ChannelExec(
     late: Option[Expression],
     hashed: Seq[Expression],
     settings: ChannelSettings,
+    worker: Option[WorkerInput],
     child: SparkPlan
 ) extends UnaryExecNode {
 
@@ -69,6 +73,7 @@ case class ChannelExec(
       late,
       hashed,
       settings,
+      worker,
       new StateStoreConf(session.sessionState.conf),
       sparkContext.broadcast(hadoopConf),
       metrics
@@ -80,6 +85,16 @@ case class ChannelExec(
     copy(child = newChild)
 }
 
+/**
+ * What a Python worker is fed with.
+ *
+ * @param order
+ *   of the rows
+ * @param dropped
+ *   true for rows that the operator drops as late before they come to the worker
+ */
+case class WorkerInput(order: Seq[SortOrder], dropped: Option[Expression])
+
 /** What each task of a [[ChannelExec]] does. */
 final private class ChannelProgram(
     operator: StatefulOperatorStateInfo,
@@ -88,6 +103,7 @@ final private class ChannelProgram(
     late: Option[Expression],
     hashed: Seq[Expression],
     settings: ChannelSettings,
+    worker: Option[WorkerInput],
     conf: StateStoreConf,
     hadoopConf: Broadcast[SerializableConfiguration],
     metrics: Map[String, SQLMetric]
@@ -100,20 +116,30 @@ final private class ChannelProgram(
     val opened = port.open()
     val stored = opened.stored.map(port.frames.read)
     stored.foreach(of => metrics("rowsReplayed") += of.size)
-    val source = stored.fold(exchanged)(_.iterator ++ exchanged)
+    val source = stored.fold(exchanged)(of => joined(of.iterator, exchanged))
     opened.decided match {
       case Some((decided, staying)) =>
         val left = staying.fold(port.newBuffer())(port.frames.read)
         new FollowingChannel(source, port.rows, port, decided, left)
-      case None if opened.mayDefer =>
+      case None if opened.mayDefer && worker.isDefined => port.toWorker(source)
+      case None if opened.mayDefer                     =>
         new DecidingChannel(source, port.rows, port, settings.maxInFlightBytes)
       case None => source
     }
   }
 
+  private def joined(
+      earlier: Iterator[UnsafeRow],
+      exchanged: Iterator[UnsafeRow]
+  ): Iterator[UnsafeRow] = worker match {
+    case Some(of) =>
+      new MergedRows(earlier, exchanged, new LazilyGeneratedOrdering(of.order, output))
+    case None => earlier ++ exchanged
+  }
+
   private def rowSchema: ChannelSchema = new ChannelSchema {
-    private val isLate = late.map(e => Predicate.create(e, output))
-    isLate.foreach(_.initialize(0))
+    private val isLate = predicate(late)
+    private val isLateNow = predicate(worker.flatMap(_.dropped))
     private val keyOf = ChannelProgram.keyHash(hashed, output)
 
     override def hash(row: UnsafeRow): Long =
@@ -122,6 +148,14 @@ final private class ChannelProgram(
     override def keyHash(row: UnsafeRow): Int = keyOf(row)
 
     override def isDeferrable(row: UnsafeRow): Boolean = !isLate.exists(_.eval(row))
+
+    override def isDropped(row: UnsafeRow): Boolean = isLateNow.exists(_.eval(row))
+
+    private def predicate(of: Option[Expression]) = {
+      val made = of.map(Predicate.create(_, output))
+      made.foreach(_.initialize(0))
+      made
+    }
   }
 
   /** The coordinator and the frames, for one task. */
@@ -139,8 +173,8 @@ final private class ChannelProgram(
       new ChannelFrames(id, schema, conf, own)
     }
     // Registered before the driver hears of the task, so that no news is missed.
-    private val flag: AtomicBoolean =
-      if (settings.capture == Capture.Off) new AtomicBoolean
+    private val flag: OvertakeFlag =
+      if (settings.capture == Capture.Off) new OvertakeFlag
       else {
         TaskContext.get().addTaskCompletionListener[Unit] { _ =>
           OvertakeWatch.remove(frames.checkpoint, frames.runId, attempt)
@@ -153,7 +187,7 @@ final private class ChannelProgram(
 
     override val channel: StoreId = StoreId(operator.operatorId, partition, Channels.name(input))
 
-    override def isOvertaken: Boolean = flag.get
+    override def isOvertaken: Boolean = flag.isRaised
 
     override def newBuffer(): RowBuffer = RowBuffer.inTask()
 
@@ -168,10 +202,19 @@ final private class ChannelProgram(
       )
       frames.ask(OpenChannel(frames.checkpoint, frames.runId, task)) match {
         case ChannelReply(opened) =>
-          if (opened.isOvertaken) flag.set(true)
+          if (opened.isOvertaken) flag.raise()
           opened
         case other => throw unreachable(other)
       }
+    }
+
+    def toWorker(source: Iterator[UnsafeRow]): Iterator[UnsafeRow] = {
+      val page = new WorkerPage(attempt)
+      TaskContext.get().addTaskCompletionListener[Unit](_ => page.close())
+      flag.onRaise(() => page.overtake())
+      val made = new WorkerChannel(source, rows, this, page, settings.maxInFlightBytes)
+      BeforeCommit.register(operator.operatorId, partition)(() => made.finish())
+      made
     }
 
     override def write(kept: RowBuffer): Unit = {
@@ -181,7 +224,7 @@ final private class ChannelProgram(
 
     override def arrived(report: ChannelReport): Unit = {
       metrics("rowsInFlight") += report.deferred.rows
-      if (flag.get) metrics("tasksOvertaken") += 1
+      if (flag.isRaised) metrics("tasksOvertaken") += 1
       frames.ask(Arrived(frames.checkpoint, frames.runId, attempt, report)) match {
         case Noted => ()
         case other => throw unreachable(other)

@@ -37,6 +37,9 @@ private[cleancut] trait ChannelSchema {
 
   /** Whether no filter of late rows would drop it in the next epoch. */
   def isDeferrable(row: UnsafeRow): Boolean
+
+  /** Whether the operator drops it in this epoch, before its function sees it. */
+  def isDropped(row: UnsafeRow): Boolean
 }
 
 /** Ends once for all, however often it is asked. */

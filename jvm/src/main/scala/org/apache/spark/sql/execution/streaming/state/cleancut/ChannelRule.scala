@@ -70,7 +70,7 @@ final private class ChannelPlan(
         refused.flatMap { case (of, why) => of.map(_.operatorId -> why) }.toMap
       )
       val channels = decided.collect { case (_, Right(of)) => of }.flatten
-      withProgress(keepingState(channels.foldLeft(plan)(insert)))
+      withProgress(recalling(keepingState(channels.foldLeft(plan)(insert))))
     }
 
   /**
@@ -88,6 +88,16 @@ final private class ChannelPlan(
 
   private def insert(plan: SparkPlan, channel: ChannelExec): SparkPlan = plan.transformUp {
     case node if node eq channel.child => channel
+  }
+
+  /** Rows that are on their way to a Python worker may stay as well. */
+  private def recalling(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case operator if PythonOperator.is(operator) =>
+      operator.children.head match {
+        case channel: ChannelExec if channel.settings.mode != CaptureMode.Aligned =>
+          PythonOperator.recalling(operator)
+        case _ => operator
+      }
   }
 
   /** Below the channel that Spark meets last, so that the entries before it keep their places. */
@@ -151,11 +161,16 @@ final private class ChannelPlan(
     case _: StateStoreSaveExec | _: StreamingDeduplicateExec |
         _: StreamingDeduplicateWithinWatermarkExec | _: StreamingSymmetricHashJoinExec |
         _: FlatMapGroupsWithStateExec | _: TransformWithStateExec =>
-      Option.when(hasEventTimeBehind(operator))(
-        "an operator behind it drops late rows, and Cleancut cannot prove that none would be late"
-      )
+      lateBehind(operator)
+    case python if PythonOperator.is(python) =>
+      PythonOperator.refusal(python).orElse(lateBehind(python))
     case other => Some(s"${other.shortName} is not captured yet")
   }
+
+  private def lateBehind(operator: StateStoreWriter): Option[String] =
+    Option.when(hasEventTimeBehind(operator))(
+      "an operator behind it drops late rows, and Cleancut cannot prove that none would be late"
+    )
 
   /** Whether a row that arrives an epoch later could be late for an operator further on. */
   private def hasEventTimeBehind(operator: StateStoreWriter): Boolean =
@@ -168,9 +183,10 @@ final private class ChannelPlan(
       case join: StreamingSymmetricHashJoinExec =>
         Seq((0, join.left, false), (1, join.right, false))
       // The other input is the initial state, which is never captured.
-      case groups: FlatMapGroupsWithStateExec => Seq((0, groups.child, true))
-      case groups: TransformWithStateExec     => Seq((0, groups.child, true))
-      case other                              => other.children.take(1).map(c => (0, c, false))
+      case groups: FlatMapGroupsWithStateExec  => Seq((0, groups.child, true))
+      case groups: TransformWithStateExec      => Seq((0, groups.child, true))
+      case python if PythonOperator.is(python) => Seq((0, python.children.head, true))
+      case other                               => other.children.take(1).map(c => (0, c, false))
     }
 
   private def channelOf(
@@ -182,13 +198,24 @@ final private class ChannelPlan(
     exchange <- exchangeBelow(child)
     below = if (onSort) sortAbove(child, exchange) else exchange
     late <- lateness(operator, input, exchange)
+    worker <- workerOf(operator, below)
   } yield {
     val hashed = exchange.outputPartitioning match {
       case HashPartitioning(expressions, _) => expressions
       case _                                => Nil
     }
     val aligned = settings.copy(mode = CaptureMode.Aligned)
-    ChannelExec(operator.getStateInfo, input, late, hashed, aligned, below)
+    ChannelExec(operator.getStateInfo, input, late, hashed, aligned, worker, below)
+  }
+
+  private def workerOf(
+      operator: StateStoreWriter,
+      below: SparkPlan
+  ): Either[String, Option[WorkerInput]] = below match {
+    case _ if !PythonOperator.is(operator) => Right(None)
+    case sort: SortExec                    =>
+      Right(Some(WorkerInput(sort.sortOrder, PythonOperator.dropped(operator))))
+    case _ => Left("its input is sorted already, so there is no sort to merge with")
   }
 
   private def sortAbove(child: SparkPlan, exchange: SparkPlan): SparkPlan =

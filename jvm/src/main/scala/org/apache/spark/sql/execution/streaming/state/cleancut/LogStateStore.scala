@@ -167,6 +167,7 @@ final private[cleancut] class LogStateStore(
   }
 
   override def commit(): Long = {
+    BeforeCommit.run(id)
     gate {
       verifyOpen("commit")
       if (!isLogSound) {

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
 import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
-import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.util.control.NonFatal
 
@@ -9,6 +8,27 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 
 import io.cleancut.{Clock, DaemonThreads}
+
+/** Whether an attempt is overtaken. Raised from any thread, and once. */
+final private[cleancut] class OvertakeFlag {
+  @volatile private var raised = false
+  private var listener: () => Unit = () => ()
+
+  def isRaised: Boolean = raised
+
+  def raise(): Unit = synchronized {
+    if (!raised) {
+      raised = true
+      listener()
+    }
+  }
+
+  /** Calls once it is raised, at once if it is. For one listener. */
+  def onRaise(action: () => Unit): Unit = synchronized {
+    listener = action
+    if (raised) action()
+  }
+}
 
 /**
  * What this process knows of its task attempts that are overtaken. It keeps one question open at
@@ -20,13 +40,13 @@ private[cleancut] object OvertakeWatch extends Logging {
   def executor: String = SparkEnv.get.executorId
 
   /** The flag of an attempt, which is raised when it is overtaken. To be closed with the task. */
-  def register(location: String, runId: String, attempt: Long): AtomicBoolean =
+  def register(location: String, runId: String, attempt: Long): OvertakeFlag =
     watches
       .compute(
         (location, runId),
         (_, known) => {
           val watch = if (known != null && known.isAlive) known else new Watch(location, runId)
-          watch.flags.computeIfAbsent(attempt, _ => new AtomicBoolean)
+          watch.flags.computeIfAbsent(attempt, _ => new OvertakeFlag)
           watch
         }
       )
@@ -40,7 +60,7 @@ private[cleancut] object OvertakeWatch extends Logging {
   }
 
   final private class Watch(location: String, runId: String) extends Runnable {
-    val flags = new ConcurrentHashMap[Long, AtomicBoolean]
+    val flags = new ConcurrentHashMap[Long, OvertakeFlag]
     @volatile private var hasEnded = false
     private val name = "cleancut-overtaken"
     DaemonThreads.named(name).newThread(this).start()
@@ -54,7 +74,7 @@ private[cleancut] object OvertakeWatch extends Logging {
           val question = AwaitOvertaken(location, runId, executor, known)
           CutsClient.ask(question, Clock.System) match {
             case OvertakenReply(attempts) =>
-              attempts.foreach(a => Option(flags.get(a)).foreach(_.set(true)))
+              attempts.foreach(a => Option(flags.get(a)).foreach(_.raise()))
               known ++= attempts
             case _ => Clock.System.sleep(PauseMs, TimeUnit.MILLISECONDS)
           }

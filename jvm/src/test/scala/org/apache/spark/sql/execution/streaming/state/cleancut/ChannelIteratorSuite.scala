@@ -1,20 +1,14 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import scala.collection.mutable
 import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
-
-import io.cleancut.StoreId
-import io.cleancut.channels.{ChannelReport, Channels}
 import io.cleancut.testkit.Seeded
 
 /** The rows of a channel, told apart by key and number; `late` rows may not stay in flight. */
 class ChannelIteratorSuite extends AnyFunSuite with Seeded {
-  import ChannelIteratorSuite._
+  import ChannelCases._
 
   test("rows come as they are while nobody overtakes the task") {
     val port = new Port
@@ -92,69 +86,4 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
       new FollowingChannel(rows.iterator.map(unsafe), Schema, port, decided.report, staying)
     channel.map(parse).toVector
   }
-}
-
-object ChannelIteratorSuite {
-  final private case class Case(key: Long, number: Long, isLate: Boolean)
-
-  private object Case {
-    implicit val order: Ordering[Case] = Ordering.by(c => (c.key, c.number, c.isLate))
-  }
-
-  final private class Differs extends RuntimeException
-
-  final private class Port(val overtakenAt: Int = Int.MaxValue) extends ChannelPort {
-    private var asked = 0
-    var kept: Seq[Case] = Nil
-    var report: ChannelReport = _
-
-    override val channel: StoreId = StoreId(0, 3, Channels.name(0))
-    override def isOvertaken: Boolean = {
-      asked += 1
-      asked > overtakenAt
-    }
-    override def newBuffer(): RowBuffer = new Copies
-    override def write(of: RowBuffer): Unit = kept = of.iterator.map(parse).toVector
-    override def arrived(of: ChannelReport): Unit = {
-      assert(report == null, "it arrived twice")
-      report = of
-    }
-    override def differs(decided: ChannelReport, found: ChannelReport): Throwable = new Differs
-  }
-
-  final private class Copies extends RowBuffer {
-    private val rows = mutable.ArrayBuffer.empty[UnsafeRow]
-    override def iterator: Iterator[UnsafeRow] = rows.iterator
-    override protected def append(row: UnsafeRow): Unit = rows += row.copy()
-  }
-
-  private object Schema extends ChannelSchema {
-    override def hash(row: UnsafeRow): Long = row.hashCode.toLong * 0x9e3779b97f4a7c15L
-    override def keyHash(row: UnsafeRow): Int = row.getLong(0).toInt
-    override def isDeferrable(row: UnsafeRow): Boolean = !row.getBoolean(2)
-  }
-
-  private def numbered(
-      count: Int,
-      keys: Int,
-      random: Random,
-      lateShare: Double = 0.0
-  ): Seq[Case] =
-    Seq.tabulate(count)(i => Case(random.nextInt(keys).toLong, i, random.nextDouble() < lateShare))
-
-  /** Some rows are there more than once, as equal ones may be. */
-  private def doubled(rows: Seq[Case], random: Random): Seq[Case] =
-    rows.flatMap(row => if (random.nextInt(4) == 0) Seq(row, row) else Seq(row))
-
-  private def unsafe(row: Case): UnsafeRow = {
-    val writer = new UnsafeRowWriter(3)
-    writer.resetRowWriter()
-    writer.write(0, row.key)
-    writer.write(1, row.number)
-    writer.write(2, row.isLate)
-    writer.getRow
-  }
-
-  private def parse(row: UnsafeRow): Case =
-    Case(row.getLong(0), row.getLong(1), row.getBoolean(2))
 }

@@ -1,0 +1,107 @@
+"""Stateful operators in Python of which one key is slow, each in every form that PySpark has.
+
+Each row comes out once, with the number of rows of its key until then, and when it was processed.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+SCHEMA = "k long, n long"
+OUTPUT = "k long, n long, c long, at double"
+SLOW_KEY = 0
+
+
+def _spend(key: int, seconds: float) -> float:
+    if key == SLOW_KEY:
+        time.sleep(seconds)
+    return time.time()
+
+
+def _numbered(key: int, rows: pd.DataFrame, count: int, seconds: float) -> pd.DataFrame:
+    at = [_spend(key, seconds) for _ in range(len(rows))] if seconds else time.time()
+    counts = range(count + 1, count + 1 + len(rows))
+    return pd.DataFrame({"k": key, "n": rows["n"].to_numpy(), "c": counts, "at": at})
+
+
+def groups(rows: DataFrame, seconds: float) -> DataFrame:
+    """With `applyInPandasWithState`; a row of the slow key takes `seconds`."""
+
+    def count(
+        key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
+        counted = state.get[0] if state.exists else 0
+        for frame in frames:
+            yield _numbered(key[0], frame, counted, seconds)
+            counted += len(frame)
+        state.update((counted,))
+
+    return rows.groupBy("k").applyInPandasWithState(
+        count, OUTPUT, "c long", "update", GroupStateTimeout.NoTimeout
+    )
+
+
+class _Counter(StatefulProcessor):
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._count = handle.getValueState("count", "c long")
+
+    def counted(self) -> int:
+        value = self._count.get()
+        return int(value[0]) if value is not None else 0
+
+
+class _Frames(_Counter):
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        counted = self.counted()
+        for frame in rows:
+            yield _numbered(key[0], frame, counted, self.seconds)
+            counted += len(frame)
+        self._count.update((counted,))
+
+
+class _Rows(_Counter):
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        counted = self.counted()
+        for row in rows:
+            counted += 1
+            yield Row(k=key[0], n=row.n, c=counted, at=_spend(key[0], self.seconds))
+        self._count.update((counted,))
+
+
+def frames(rows: DataFrame, seconds: float) -> DataFrame:
+    """With `transformWithStateInPandas`."""
+    return rows.groupBy("k").transformWithStateInPandas(_Frames(seconds), OUTPUT, "update", "none")
+
+
+def single_rows(rows: DataFrame, seconds: float) -> DataFrame:
+    """With `transformWithState`."""
+    return rows.groupBy("k").transformWithState(_Rows(seconds), OUTPUT, "update", "none")
+
+
+FORMS: dict[str, Callable[[DataFrame, float], DataFrame]] = {
+    "applyInPandasWithState": groups,
+    "transformWithStateInPandas": frames,
+    "transformWithState": single_rows,
+}

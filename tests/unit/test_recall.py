@@ -1,0 +1,213 @@
+"""What runs in a Python worker of a stateful operator, against a task in the same process."""
+
+import importlib.util
+import mmap
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+TEXT = Path(__file__).parents[2] / "jvm/src/main/resources/worker/recall.py"
+
+
+def _loaded() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("recall", TEXT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+recall = _loaded()
+
+
+class Clock:
+    """Stands still but for the work that is done."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Task:
+    """The side of the task: rows by number, and the page."""
+
+    def __init__(self) -> None:
+        self.page = recall.Page(mmap.mmap(-1, 4096))
+        self.page.write(recall.SKIPPED, -1)
+
+    def decide(self, stop: int, resume: int) -> None:
+        self.page.write(recall.STOP, stop)
+        self.page.write(recall.RESUME, resume)
+        self.page.write(recall.DECIDED, 1)
+
+    def overtake(self) -> None:
+        self.page.write(recall.OVERTAKEN, 1)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(recall, "time", clock)
+    return clock
+
+
+def test_a_slow_group_is_handed_over_in_portions_of_some_tens_of_milliseconds(clock: Clock) -> None:
+    gate = recall.Gate(Task().page, lambda: None)
+    sizes = []
+    for frame in recall.portions(gate, [pd.DataFrame({"n": range(1000)})]):
+        assert list(frame.index) == list(range(len(frame)))
+        sizes.append(len(frame))
+        clock.now += 0.005 * len(frame)
+    assert sum(sizes) == gate.seen == 1000
+    assert max(sizes) <= 5
+
+
+def test_a_fast_group_is_hardly_divided(clock: Clock) -> None:
+    gate = recall.Gate(Task().page, lambda: None)
+    frames = [pd.DataFrame({"n": range(10_000)}) for _ in range(3)]
+    given = []
+    for frame in recall.portions(gate, frames):
+        given.append(frame)
+        clock.now += 0.0002 + 1e-7 * len(frame)
+    assert len(given) <= 5
+    assert given[-1] is frames[-1], "a copy was made for nothing"
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_function_sees_all_rows_but_those_that_may_stay(seed: int) -> None:
+    drawn = random.Random(seed)
+    task = Task()
+    rows = 400
+    stop = drawn.randrange(rows)
+    resume = drawn.randrange(rows) if drawn.random() < 0.5 else rows
+    source = _input(drawn, rows)
+    taken_at = drawn.randrange(rows)
+    seen: list[int] = []
+    batches = recall.Batches(_deciding(source, task, stop, resume), task.page, recall.split_rows)
+    # As PySpark does, which looks one row ahead for where a group ends.
+    for batch in batches:
+        for group in _groups(batch, drawn):
+            for frame in recall.portions(batches.gate, [group]):
+                seen.extend(frame["n"])
+                if len(seen) > taken_at:
+                    task.overtake()
+    skipped = task.page.read(recall.SKIPPED)
+    if skipped < 0:
+        assert seen == list(range(rows))
+        return
+    assert skipped >= max(stop, 1)
+    assert seen == [n for n in range(rows) if not skipped <= n < resume]
+
+
+def _input(drawn: random.Random, rows: int) -> Iterator[pa.RecordBatch]:
+    at = 0
+    while at < rows:
+        size = min(drawn.randrange(1, 120), rows - at)
+        yield pa.RecordBatch.from_pydict({"n": range(at, at + size)})
+        at += size
+
+
+def _deciding(
+    batches: Iterator[pa.RecordBatch], task: Task, stop: int, resume: int
+) -> Iterator[pa.RecordBatch]:
+    """The task decides once it has sent what it had, or once it has no more."""
+    sent = 0
+    for batch in batches:
+        yield batch
+        sent += batch.num_rows
+        if sent >= resume:
+            task.decide(stop, resume)
+    task.decide(stop, resume)
+
+
+def _groups(batch: pa.RecordBatch, drawn: random.Random) -> Iterator[pd.DataFrame]:
+    frame = batch.to_pandas()
+    at = 0
+    while at < len(frame):
+        size = drawn.randrange(1, 20)
+        yield frame.iloc[at : at + size]
+        at += size
+
+
+def test_skipped_rows_are_not_made_groups_of() -> None:
+    task = Task()
+    batches = recall.Batches(_input(random.Random(1), 1000), task.page, recall.split_rows)
+    came = 0
+    for batch in batches:
+        came += batch.num_rows
+        for _ in recall.portions(batches.gate, [batch.to_pandas()]):
+            if not task.page.is_overtaken:
+                task.decide(1, 1000)
+                task.overtake()
+    assert came < 200, "rows came that nobody is to see"
+
+
+STATE = pa.struct(
+    [("properties", pa.string()), ("startOffset", pa.int32()), ("numRows", pa.int32())]
+)
+
+
+def _with_states(sizes: list[int]) -> pa.RecordBatch:
+    rows = sum(sizes)
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    pieces: list[dict[str, Any] | None] = [
+        {"properties": str(i), "startOffset": starts[i], "numRows": size}
+        for i, size in enumerate(sizes)
+    ]
+    pieces += [None] * (rows - len(sizes))
+    columns = [pa.array(range(rows)), pa.array(pieces, STATE)]
+    return pa.RecordBatch.from_arrays(columns, names=["n", "__state"])
+
+
+@pytest.mark.parametrize("wanted", [1, 2, 7, 100])
+def test_slices_of_groups_hold_whole_pieces(wanted: int) -> None:
+    sizes = [1, 3, 1, 1, 10, 2, 2, 1]
+    batch = _with_states(sizes)
+    at, found = 0, []
+    while at < batch.num_rows:
+        part = recall.split_groups(batch, at, min(wanted, batch.num_rows - at))
+        assert part.schema == batch.schema
+        pieces = [piece for piece in part.column(1).to_pylist() if piece is not None]
+        assert len(pieces) == 1 or part.num_rows <= wanted
+        for piece in pieces:
+            start, size = piece["startOffset"], piece["numRows"]
+            found.append((piece["properties"], part.column(0).slice(start, size).to_pylist()))
+        at += part.num_rows
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    assert found == [
+        (str(i), list(range(start, start + size)))
+        for i, (start, size) in enumerate(zip(starts, sizes, strict=True))
+    ]
+
+
+class State:
+    hasTimedOut = False  # noqa: N815
+
+
+def test_rows_that_a_function_leaves_unread_are_behind_it() -> None:
+    task = Task()
+    calls: list[Any] = []
+
+    def function(key: Any, frames: Iterator[pd.DataFrame], state: State) -> Iterator[Any]:
+        calls.append(key)
+        yield next(frames)
+
+    made = recall.Recall(function, "groups")
+    batches = recall.Batches(iter(()), task.page, recall.split_groups)
+    made._gate = batches.gate
+    frame = pd.DataFrame({"n": range(50)})
+    list(made.with_state(1, iter([frame, frame]), State()))
+    assert batches.gate.seen == 100
+    task.decide(1, 1000)
+    task.overtake()
+    assert list(made.with_state(2, iter([frame]), State())) == []
+    assert calls == [1], "the function was called for a group of which it sees nothing"
+    assert task.page.read(recall.SKIPPED) == 100
