@@ -48,37 +48,46 @@ class Page:
 
     @property
     def is_overtaken(self):
+        """Whether the epoch waits for this task no more."""
         return self._memory[OVERTAKEN] != 0
 
     def read(self, field):
+        """One of the numbers."""
         return self._number.unpack_from(self._memory, field)[0]
 
     def write(self, field, value):
+        """Sets a number of the worker's."""
         self._number.pack_into(self._memory, field, value)
 
 
 class Pace:
-    """How many rows to hand over at once, by what the last ones cost."""
+    """How many rows to hand over at once, by what the last ones cost.
+
+    Attributes:
+        rows: the number.
+    """
 
     def __init__(self, rows):
         self.rows = rows
 
     def measured(self, rows, seconds):
+        """`rows` have taken `seconds`."""
         fitting = int(PORTION_SECONDS * rows / max(seconds, 1e-9))
         self.rows = max(1, min(fitting, rows * GROWTH))
 
 
 class Gate:
-    """Decides which rows the function sees. It is asked for all rows, in their order."""
+    """Decides which rows the function sees. It is asked for all rows, in their order.
+
+    Attributes:
+        page: shared with the task.
+        skip: the rows [first, last) that the function does not see; None while nothing is known.
+        seen: number of rows that it was asked for.
+    """
 
     def __init__(self, page, wait):
-        """
-        Args:
-            page: shared with the task.
-            wait: returns when the task has decided, or its input has ended.
-        """
+        # `wait` returns when the task has decided, or its input has ended.
         self.page = page
-        # The rows [first, last) that the function does not see; None while nothing is known.
         self.skip = None
         self.seen = 0
         self._wait = wait
@@ -109,6 +118,7 @@ class Gate:
         self._holes.append((first, last))
 
     def publish(self):
+        """Tells the task how far the function has come."""
         # Behind the decision the task needs all rows that may be skipped.
         if self.skip is None:
             self.page.write(TAKEN, self.seen)
@@ -130,15 +140,13 @@ class Batches:
 
     The function is not asked for rows that it will not see, but Spark's own code would still make
     a group of them, which takes a millisecond or two.
+
+    Attributes:
+        gate: by which the function gets the rows.
     """
 
     def __init__(self, reader, page, split):
-        """
-        Args:
-            reader: of record batches.
-            page: shared with the task.
-            split: gives of a batch, from a row on, about so many rows.
-        """
+        # `split` gives of a batch, from a row on, about so many rows.
         self.gate = Gate(page, self._drain)
         self._reader = iter(reader)
         self._split = split
@@ -243,15 +251,13 @@ def single_rows(gate, rows):
 
 
 class Recall:
-    """The function of an operator, and the input that its worker reads."""
+    """The function of an operator, and the input that its worker reads.
+
+    Its kind is `groups` for `applyInPandasWithState`, and `frames` or `rows` for the forms of
+    `transformWithState`.
+    """
 
     def __init__(self, function, kind):
-        """
-        Args:
-            function: as PySpark calls it.
-            kind: `groups` of `applyInPandasWithState`, or `frames` or `rows` of the forms of
-                `transformWithState`.
-        """
         self._function = function
         self._split = split_groups if kind == "groups" else split_rows
         self._portions = single_rows if kind == "rows" else portions

@@ -40,23 +40,27 @@ final private[cleancut] class WorkerChannel(
   private var onTheirWayBytes = 0L
   // What comes behind the decision; until then the source.
   private var rest: Iterator[UnsafeRow] = _
+  // The task may be overtaken between the answer that there is a row and the row.
+  private var isPromised = false
   private val kept = port.newBuffer()
 
   override def hasNext: Boolean = {
-    if (rest == null) {
+    if (rest == null && !isPromised) {
       if (handed > 0 && port.isOvertaken) cut()
-      else if (!source.hasNext) {
+      else if (source.hasNext) isPromised = true
+      else {
         decide(_ => false)
         rest = Iterator.empty
       }
     }
-    if (rest == null) true else rest.hasNext
+    isPromised || rest.hasNext
   }
 
   override def next(): UnsafeRow =
     if (!hasNext) throw new NoSuchElementException("the channel has ended")
-    else if (rest != null) rest.next()
+    else if (!isPromised) rest.next()
     else {
+      isPromised = false
       val row = read()
       if (!schema.isDropped(row)) hand(row)
       row

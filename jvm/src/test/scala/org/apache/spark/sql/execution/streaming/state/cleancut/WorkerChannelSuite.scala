@@ -15,13 +15,12 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
   import WorkerChannelSuite._
 
   test("rows on their way to the worker stay in flight, and then those behind them") {
-    val port = new Port(overtakenAt = 60)
+    val port = new Port(overtakenAt = 59)
     val worker = new Worker(behind = 25)
     val rows = numbered(100, keys = 7, new Random(1))
     worker.fed(rows, port)
-    val seen = worker.seen(port.isOvertaken)
     assert(worker.handed == rows.take(60))
-    assert(seen == rows.take(35) && port.kept == rows.drop(35))
+    assert(worker.seen == rows.take(35) && port.kept == rows.drop(35))
     assert(port.report.input.rows == 100 && port.report.deferred.rows == 65)
   }
 
@@ -29,9 +28,9 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
     val port = new Port(overtakenAt = 1000)
     val worker = new Worker(behind = 40)
     val rows = numbered(50, keys = 3, new Random(2))
-    worker.fed(rows, port, isOvertaken = true)
+    worker.fed(rows, port)
     assert(worker.handed == rows)
-    assert(worker.seen(true) == rows.take(10) && port.kept == rows.drop(10))
+    assert(worker.seen == rows.take(10) && port.kept == rows.drop(10))
   }
 
   test("the function sees the first row in any case") {
@@ -39,7 +38,7 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
     val worker = new Worker(behind = 1000)
     val rows = numbered(50, keys = 3, new Random(3))
     worker.fed(rows, port)
-    assert(worker.seen(true) == rows.take(1) && port.kept == rows.drop(1))
+    assert(worker.seen == rows.take(1) && port.kept == rows.drop(1))
   }
 
   test("nothing is lost, late or out of order, whatever the function has seen") {
@@ -52,8 +51,8 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
       val port = new Port(overtakenAt = at)
       val worker = new Worker(behind = random.nextInt(300))
       val maxBytes = if (random.nextInt(3) == 0) 4096L else 1L << 20
-      worker.fed(sorted, port, maxBytes, isOvertaken = true)
-      val seen = worker.seen(true)
+      worker.fed(sorted, port, maxBytes)
+      val seen = worker.seen
       val dropped = sorted.filter(row => Schema.isDropped(unsafe(row)))
       assert((seen ++ port.kept ++ dropped).sorted == rows.sorted)
       assert(seen.headOption == sorted.find(row => !Schema.isDropped(unsafe(row))))
@@ -100,25 +99,19 @@ object WorkerChannelSuite {
     override def decide(stop: Long, resume: Long): Unit = {
       assert(decision == null, "it decided twice")
       decision = (stop, resume)
-      if (stop < resume) first = math.max(stop, taken)
-      if (first >= resume) first = -1
+      val skipped = math.max(stop, taken)
+      if (skipped < resume) first = skipped
     }
 
-    /** Runs a channel to its end, and the worker with it. */
-    def fed(
-        rows: Seq[Case],
-        port: Port,
-        maxBytes: Long = 1 << 20,
-        isOvertaken: Boolean = false
-    ): Unit = {
+    /** Runs a channel to its end, and the worker with it; by then the task is overtaken. */
+    def fed(rows: Seq[Case], port: Port, maxBytes: Long = 1 << 20): Unit = {
       val channel = new WorkerChannel(rows.iterator.map(unsafe), Schema, port, this, maxBytes)
       channel.foreach(row => if (!Schema.isDropped(row)) handed += parse(row))
-      if (!isOvertaken && !port.isOvertaken) first = -1
       channel.finish()
     }
 
-    def seen(isOvertaken: Boolean): Seq[Case] =
-      if (!isOvertaken || first < 0) handed.toSeq
+    def seen: Seq[Case] =
+      if (first < 0) handed.toSeq
       else handed.toSeq.take(first.toInt) ++ handed.toSeq.drop(decision._2.toInt)
   }
 }
