@@ -16,7 +16,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-SCHEMA = "k long, n long"
+SCHEMA = "k long, n long, t double"
 OUTPUT = "k long, n long, c long, at double"
 SLOW_KEY = 0
 
@@ -33,8 +33,11 @@ def _numbered(key: int, rows: pd.DataFrame, count: int, seconds: float) -> pd.Da
     return pd.DataFrame({"k": key, "n": rows["n"].to_numpy(), "c": counts, "at": at})
 
 
-def groups(rows: DataFrame, seconds: float) -> DataFrame:
-    """With `applyInPandasWithState`; a row of the slow key takes `seconds`."""
+def groups(rows: DataFrame, seconds: float, *, late: bool = False) -> DataFrame:
+    """With `applyInPandasWithState`; a row of the slow key takes `seconds`.
+
+    With `late` it drops rows behind the watermark.
+    """
 
     def count(
         key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
@@ -45,9 +48,8 @@ def groups(rows: DataFrame, seconds: float) -> DataFrame:
             counted += len(frame)
         state.update((counted,))
 
-    return rows.groupBy("k").applyInPandasWithState(
-        count, OUTPUT, "c long", "update", GroupStateTimeout.NoTimeout
-    )
+    timeouts = GroupStateTimeout.EventTimeTimeout if late else GroupStateTimeout.NoTimeout
+    return rows.groupBy("k").applyInPandasWithState(count, OUTPUT, "c long", "update", timeouts)
 
 
 class _Counter(StatefulProcessor):
@@ -90,17 +92,19 @@ class _Rows(_Counter):
         self._count.update((counted,))
 
 
-def frames(rows: DataFrame, seconds: float) -> DataFrame:
-    """With `transformWithStateInPandas`."""
-    return rows.groupBy("k").transformWithStateInPandas(_Frames(seconds), OUTPUT, "update", "none")
+def frames(rows: DataFrame, seconds: float, *, late: bool = False) -> DataFrame:
+    """With `transformWithStateInPandas`, as `groups`."""
+    mode = "eventTime" if late else "none"
+    return rows.groupBy("k").transformWithStateInPandas(_Frames(seconds), OUTPUT, "update", mode)
 
 
-def single_rows(rows: DataFrame, seconds: float) -> DataFrame:
-    """With `transformWithState`."""
-    return rows.groupBy("k").transformWithState(_Rows(seconds), OUTPUT, "update", "none")
+def single_rows(rows: DataFrame, seconds: float, *, late: bool = False) -> DataFrame:
+    """With `transformWithState`, as `groups`."""
+    mode = "eventTime" if late else "none"
+    return rows.groupBy("k").transformWithState(_Rows(seconds), OUTPUT, "update", mode)
 
 
-FORMS: dict[str, Callable[[DataFrame, float], DataFrame]] = {
+FORMS: dict[str, Callable[..., DataFrame]] = {
     "applyInPandasWithState": groups,
     "transformWithStateInPandas": frames,
     "transformWithState": single_rows,

@@ -3,7 +3,7 @@ package io.cleancut.e2e
 import scala.util.Random
 
 import org.apache.spark.sql.{DataFrame, Dataset, Encoders}
-import org.apache.spark.sql.functions.{coalesce, col, lit}
+import org.apache.spark.sql.functions.{coalesce, col, date_trunc, lit}
 import org.apache.spark.sql.streaming._
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
@@ -51,9 +51,12 @@ final class UnalignedQuery(val seed: Long) {
   private val inputs = Inputs.draw(random).copy(late = 0.0)
   val steps: Seq[UnalignedStep] = Seq.tabulate(4 + random.nextInt(4))(step)
 
-  /** A join numbers the rows of a key as they come; a processor's variables are its own. */
-  def hasComparableState: Boolean =
-    !operator.name.contains(" join") && !operator.name.startsWith("transformWithState")
+  /**
+   * A join numbers the rows of a key as they come, of equal rows the first one counts for how long
+   * it is remembered, and a processor's variables are its own.
+   */
+  def hasComparableState: Boolean = !operator.name.contains(" join") &&
+    !operator.name.startsWith("transformWithState") && !operator.name.contains("WithinWatermark")
 
   /** The same query at every call. */
   def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Random(seed))
@@ -90,7 +93,8 @@ object UnalignedQuery {
       "transformWithState by row",
       OutputMode.Append(),
       (input, _) => processedByRow(input)
-    )
+    ),
+    StatefulOperator("dropDuplicatesWithinWatermark by second", OutputMode.Append(), distinctSeconds)
   )
 
   private def drawIncident(random: Random): Incident = {
@@ -133,6 +137,13 @@ object UnalignedQuery {
     state.update(before + numbers.size)
     numbers.iterator
   }
+
+  /** Equal rows are within a second, which is less than the delay; so one of them is left. */
+  private def distinctSeconds(input: Dataset[Reading], random: Random): DataFrame = input
+    .withColumn("second", date_trunc("second", col("ts")))
+    .withWatermark("ts", oneOf(random, "5 seconds", "20 seconds"))
+    .dropDuplicatesWithinWatermark("key", "second")
+    .select("key", "second")
 
   private def processedByRow(input: Dataset[Reading]): DataFrame = {
     val session = input.sparkSession
