@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import (
@@ -102,6 +103,21 @@ def single_rows(rows: DataFrame, seconds: float, *, late: bool = False) -> DataF
     """With `transformWithState`, as `groups`."""
     mode = "eventTime" if late else "none"
     return rows.groupBy("k").transformWithState(_Rows(seconds), OUTPUT, "update", mode)
+
+
+def failing_once(rows: DataFrame) -> DataFrame:
+    """The same rows; the first attempt at a task with slow ones fails, once it has given them."""
+
+    def passed(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        has_slow = False
+        for frame in frames:
+            has_slow |= bool((frame["k"] == SLOW_KEY).any())
+            yield frame
+        task = TaskContext.get()
+        if has_slow and task is not None and task.attemptNumber() == 0:
+            raise RuntimeError("the first attempt fails")
+
+    return rows.mapInPandas(passed, OUTPUT)
 
 
 FORMS: dict[str, Callable[..., DataFrame]] = {

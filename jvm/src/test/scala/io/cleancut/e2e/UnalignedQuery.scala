@@ -94,7 +94,11 @@ object UnalignedQuery {
       OutputMode.Append(),
       (input, _) => processedByRow(input)
     ),
-    StatefulOperator("dropDuplicatesWithinWatermark by second", OutputMode.Append(), distinctSeconds)
+    StatefulOperator(
+      "dropDuplicatesWithinWatermark by second",
+      OutputMode.Append(),
+      distinctSeconds
+    )
   )
 
   private def drawIncident(random: Random): Incident = {
