@@ -73,7 +73,7 @@ class CoordinatorStatus:
         generation: how many runs have owned it, this one included; None likewise.
         committed: the last epoch that is committed; None before the first.
         epoch: the one under way; None before the first task.
-        slowest: the stores that have taken longest of those that are durable in that epoch.
+        slowest: the stores that have taken longest of those that have committed in that epoch.
         last: what the last epoch cost that this driver has committed; None before it.
         driver: what the driver has asked of the store for this query since it began, tasks that
             run in its process included.

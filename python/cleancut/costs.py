@@ -98,7 +98,7 @@ class StoreTime:
         store: Spark's name of the store.
         executor: Spark's id of the executor; "driver" where tasks run in the driver's process.
         host: its host.
-        ms: milliseconds from when a task opened the store until its frame was durable and accepted.
+        ms: milliseconds from when a task opened the store until its frame was accepted.
     """
 
     operator: int

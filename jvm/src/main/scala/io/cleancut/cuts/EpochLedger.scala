@@ -46,6 +46,10 @@ final class EpochLedger(
   private val frames = mutable.LinkedHashMap.empty[Long, mutable.Map[StoreId, PlacedFrame]]
   // What outlives its executor, though it may not be durable yet.
   private val kept = mutable.Map.empty[Long, mutable.Map[StoreId, FrameName]]
+  // Of the stores that the epoch must have in any case, those of which nothing has come yet.
+  private val awaited = mutable.Set.from(
+    previous.iterator.flatMap(_.stores).map(_.store).filterNot(Channels.isChannel) ++ further
+  )
   private val failed = mutable.Set.empty[Long]
   // Later attempts count before earlier ones; an attempt's turn is that of its last frame.
   private var turn = 0L
@@ -65,6 +69,18 @@ final class EpochLedger(
   /** The driver holds a frame, which will be made durable and acknowledged before the cut. */
   def hold(attempt: Long, frame: FrameName): Ack = keep(attempt, frame)
 
+  /**
+   * Whether the epoch has nothing yet of some store that it must have, so that it is incomplete
+   * whatever becomes of the frames that it has. Before the first cut nobody knows.
+   *
+   * @param present
+   *   a store of which a frame is there
+   */
+  def isLackingBeside(present: StoreId): Boolean = awaited.exists(_ != present)
+
+  /** Whether it may be complete, once all that has been reported is durable. */
+  def isHeardOf: Boolean = awaited.isEmpty
+
   /** A frame is durable. */
   def ack(frame: PlacedFrame): Ack = {
     val noted = note(frame)
@@ -75,6 +91,7 @@ final class EpochLedger(
   private def keep(attempt: Long, frame: FrameName): Ack = {
     val own = kept.getOrElseUpdate(attempt, mutable.Map.empty)
     own(frame.store) = frame
+    awaited -= frame.store
     val isDone = opened.get(attempt).exists(_.forall(own.contains)) && channels.isRead(attempt)
     val conflict = if (isDone) channels.settle(attempt, own) else None
     conflict.fold[Ack](Ack.Accepted) { why =>
@@ -115,11 +132,11 @@ final class EpochLedger(
     epoch,
     opened.size,
     opened.count { case (attempt, stores) =>
-      frames.get(attempt).exists(reported => stores.forall(reported.contains))
+      kept.get(attempt).exists(reported => stores.forall(reported.contains))
     },
     failed.size,
     expected.size,
-    frames.values.flatMap(_.keys).toSet.size
+    kept.values.flatMap(_.keys).toSet.size
   )
 
   /**

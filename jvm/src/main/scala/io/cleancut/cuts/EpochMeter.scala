@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 import scala.collection.mutable
 
 import io.cleancut.StoreId
-import io.cleancut.format.{EpochCosts, PlacedFrame, StoreTime}
+import io.cleancut.format.{EpochCosts, StoreTime}
 
 /**
  * How long the epochs of one run take, and what they use. Pure, as [[EpochLedger]] is: all times
@@ -38,9 +38,9 @@ final class EpochMeter(begun: UsageBook.Shares) {
   def heard(attempt: Long, from: Sender): Unit =
     if (attempt != QueryLedger.Maintenance) places(attempt) = (from.executor, from.host)
 
-  /** The frame was accepted. */
-  def durable(frame: PlacedFrame, nowNs: Long): Unit = {
-    val key = (frame.attempt, frame.name.store)
+  /** A frame was accepted. */
+  def accepted(attempt: Long, store: StoreId, nowNs: Long): Unit = {
+    val key = (attempt, store)
     openedNs.get(key).foreach(start => tookNs(key) = nowNs - start)
   }
 

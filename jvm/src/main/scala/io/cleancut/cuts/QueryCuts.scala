@@ -134,28 +134,51 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     current.filter(_.id.runId == runId).foreach(_.meter.heard(attempt, from))
   }
 
-  /** An executor made a frame durable. */
-  def ack(runId: String, frame: PlacedFrame): Ack =
-    within(runId) { run =>
-      val ack = run.ledger.ack(frame)
-      if (ack == Ack.Accepted) run.meter.durable(frame, clock.monotonicNs())
-      ack
-    }.fold(Ack.Unknown, identity)
+  /**
+   * An executor made a frame durable. The answer is there when the executor may let its task go on:
+   * the commit that completes an epoch waits for all that its other tasks did not wait for.
+   */
+  def report(runId: String, frame: PlacedFrame): CompletableFuture[Ack] =
+    answered(runId)(ack(_, frame))
 
   /**
-   * Makes a small frame durable together with others.
+   * Makes a small frame durable together with others, at the latest when its epoch may be complete.
    *
    * @return
-   *   None if too much waits already, so that the executor had better write it
+   *   None if too much waits already, so that the executor had better write it; else what
+   *   [[report]] answers
    */
   def submit(runId: String, frame: SealedFrame): Option[CompletableFuture[Ack]] =
     runOf(runId) match {
       case Left(why)  => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
       case Right(run) =>
-        synchronized(run.keep(frame)).map(CompletableFuture.completedFuture[Ack]).orElse {
-          val of = segmentsOf(run, frame.name.version.number - 1)
-          packer.trySubmit(of, frame).map(_.thenApply[Ack](placed => ack(runId, placed)))
+        synchronized(run.keep(frame)) match {
+          case Some(ack) =>
+            Some(answered(runId) { run =>
+              run.meter.accepted(frame.attempt, frame.name.store, clock.monotonicNs())
+              ack
+            })
+          case None =>
+            val of = segmentsOf(run, frame.name.version.number - 1)
+            packer.trySubmit(of, frame).map(_.thenCompose[Ack](report(runId, _)))
         }
+    }
+
+  private def ack(run: QueryRun, frame: PlacedFrame): Ack = {
+    val ack = run.ledger.ack(frame)
+    if (ack == Ack.Accepted) {
+      run.meter.accepted(frame.attempt, frame.name.store, clock.monotonicNs())
+    }
+    ack
+  }
+
+  private def answered(runId: String)(ack: QueryRun => Ack): CompletableFuture[Ack] =
+    within(runId)(run => (run, ack(run), run.due())) match {
+      case Left(why)                    => CompletableFuture.completedFuture[Ack](Ack.Unknown(why))
+      case Right((_, ack, None))        => CompletableFuture.completedFuture(ack)
+      case Right((run, ack, Some(due))) =>
+        write(run, due)
+        due.all.thenApply[Ack](_ => ack)
     }
 
   /**
@@ -289,10 +312,27 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
 
   override def close(): Unit = packer.close()
 
-  private def flush(run: QueryRun, epoch: Long): Unit = {
-    val held = synchronized(run.release(epoch))
-    if (held.nonEmpty) packer.write(segmentsOf(run, epoch), held).foreach(ack(run.id.runId, _))
-  }
+  private def flush(run: QueryRun, epoch: Long): Unit =
+    write(run, synchronized(run.release(epoch)))
+
+  private def write(run: QueryRun, frames: Seq[SealedFrame]): Unit =
+    frames.headOption.foreach { first =>
+      val placed = packer.write(segmentsOf(run, first.name.version.number - 1), frames)
+      synchronized(placed.foreach(run.ledger.ack))
+    }
+
+  private def write(run: QueryRun, due: EarlyFrames.Write): Unit =
+    try {
+      write(run, due.frames)
+      synchronized(run.wrote(due))
+      due.done.complete(())
+      ()
+    } catch {
+      case NonFatal(e) =>
+        synchronized(run.failed(due))
+        due.done.completeExceptionally(e)
+        ()
+    }
 
   private def segmentsOf(run: QueryRun, epoch: Long) =
     SegmentIdentity(epoch, CutsRuntime.Driver, run.id.runId, run.id.generation)
@@ -478,7 +518,7 @@ object QueryCuts {
  * @param committed
  *   the last epoch that has been
  * @param slowest
- *   stores of the epoch that is under way, among those that are durable
+ *   stores of the epoch that is under way, among those that have committed
  * @param last
  *   the last epoch that this driver has committed
  * @param usage

@@ -19,6 +19,7 @@ final private class QueryRun(
   val barrier = new Barrier
   var aligned = Map.empty[Long, String]
   private var held = Option.empty[HeldFrames]
+  private var early = noFrames
   private var lastSealed = -1L
   private var capture = Capture.Off
   private var epochStartNs = Option.empty[Long]
@@ -34,6 +35,7 @@ final private class QueryRun(
 
   def advance(cut: Cut): Unit = {
     ledger.advance(cut)
+    early = noFrames
     barrier.clear()
     epochStartNs = None
   }
@@ -107,13 +109,47 @@ final private class QueryRun(
   def hold(epoch: Long): Unit =
     if (!held.exists(_.epoch == epoch)) held = Some(new HeldFrames(epoch, QueryRun.MaxHeldBytes))
 
-  /** None if the frame is not held, but has to be made durable. */
-  def keep(frame: SealedFrame): Option[Ack] = held
-    .filter(of => of.epoch == frame.name.version.number - 1 && of.offer(frame))
-    .map(_ => ledger.hold(frame))
+  /** None if the frame has to be made durable by itself before its task goes on. */
+  def keep(frame: SealedFrame): Option[Ack] = {
+    val epoch = frame.name.version.number - 1
+    val isKept =
+      if (isHeld(epoch)) held.exists(_.offer(frame)) else mayWait(frame, epoch) && gathers(frame)
+    Option.when(isKept)(ledger.hold(frame))
+  }
 
-  def release(epoch: Long): Seq[SealedFrame] =
-    held.filter(_.epoch == epoch).fold(Seq.empty[SealedFrame])(_.close())
+  /** What of the frames that were kept has to be written before a task goes on that has come. */
+  def due(): Option[EarlyFrames.Write] = {
+    val isLast = ledger.epoch.isHeardOf && !early.isEmpty && !isHeld(ledger.epoch.epoch)
+    Option.when(isLast || early.isFull)(early.take())
+  }
+
+  def wrote(write: EarlyFrames.Write): Unit = early.wrote(write)
+
+  def failed(write: EarlyFrames.Write): Unit = early.failed(write)
+
+  /** What is not durable yet of an epoch, of which nothing is kept from now on. */
+  def release(epoch: Long): Seq[SealedFrame] = {
+    val sealing = held.filter(_.epoch == epoch).fold(Seq.empty[SealedFrame])(_.close())
+    if (epoch == ledger.epoch.epoch) sealing ++ early.close() else sealing
+  }
+
+  private def isHeld(epoch: Long): Boolean = held.exists(_.epoch == epoch)
+
+  /** What an earlier run has let be seen already is left to be as durable as it was. */
+  private def mayWait(frame: SealedFrame, epoch: Long): Boolean =
+    epoch == ledger.epoch.epoch && frame.attempt != QueryLedger.Maintenance &&
+      sealedBefore(epoch).isEmpty && !Channels.isChannel(frame.name.store)
+
+  private def gathers(frame: SealedFrame): Boolean =
+    if (ledger.epoch.isLackingBeside(frame.name.store)) early.offer(frame)
+    else {
+      // The last one is written together with those before it.
+      val isLast = !early.isEmpty
+      if (isLast) early.add(frame)
+      isLast
+    }
+
+  private def noFrames = new EarlyFrames(QueryRun.MaxHeldBytes, SegmentPacker.FullBytes)
 }
 
 private object QueryRun {

@@ -9,6 +9,7 @@ import java.util.concurrent.{
   ThreadPoolExecutor,
   TimeUnit
 }
+import java.util.concurrent.atomic.AtomicInteger
 
 import scala.collection.mutable
 
@@ -18,7 +19,9 @@ import io.cleancut.objects.{ObjectKey, ObjectStore}
 
 /**
  * Writes frames of many stores into few objects: what arrives within the linger, or until an object
- * is full, goes into one. A frame's future is done when its object is durable.
+ * is full, goes into one. While one is being written the next goes on to take what comes, so that
+ * there are no more of them than the store has time for, however slow it is and however many tasks
+ * commit. A frame's future is done when its object is durable.
  *
  * The bytes that wait are bounded: [[submit]] blocks at the bound, [[trySubmit]] declines.
  */
@@ -28,6 +31,7 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
   private val counter = new WriteCounter
   private val room = new Semaphore(MaxWaitingBytes)
   private val queue = new LinkedBlockingQueue[Waiting]
+  private val writes = new AtomicInteger
   // As many requests at once as there are objects to write, up to the bound; then the packer waits.
   private val uploads = new ThreadPoolExecutor(
     0,
@@ -91,15 +95,17 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
       }
     catch { case _: InterruptedException if isClosed => () }
 
-  /** Takes what comes until the linger is over or the object is full. */
+  /** Takes what comes until the object is full, or the linger is over and no other is written. */
   private def collect(batch: mutable.Buffer[Waiting]): Unit = {
-    val end = clock.monotonicNs() + TimeUnit.MILLISECONDS.toNanos(LingerMs)
+    val start = clock.monotonicNs()
+    def isOver = {
+      val waitedNs = clock.monotonicNs() - start
+      waitedNs >= LingerNs && (writes.get == 0 || waitedNs >= PatienceNs)
+    }
     var bytes = batch.head.frame.bytes.length.toLong
-    var goOn = true
-    while (goOn && bytes < FullBytes) {
-      val next = queue.poll(end - clock.monotonicNs(), TimeUnit.NANOSECONDS)
-      if (next == null) goOn = false
-      else {
+    while (bytes < FullBytes && !isOver) {
+      val next = queue.poll(LookNs, TimeUnit.NANOSECONDS)
+      if (next != null) {
         batch += next
         bytes += next.frame.bytes.length
       }
@@ -108,12 +114,17 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
 
   private def write(run: SegmentIdentity, frames: Seq[Waiting]): Unit =
     try {
+      writes.incrementAndGet()
       val placed = writeSegment(store, writer, clock, counter)(run, frames.map(_.frame))
       frames.zip(placed).foreach { case (waiting, place) =>
         room.release(waiting.permits)
         waiting.done.complete(place)
       }
     } catch { case e: Throwable => failAll(frames, e) }
+    finally {
+      writes.decrementAndGet()
+      ()
+    }
 
   private def failAll(frames: Iterable[Waiting], cause: Throwable): Unit =
     frames.foreach { waiting =>
@@ -130,10 +141,16 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
 object SegmentPacker {
 
   /** How long the first frame of an object waits for others. */
-  private val LingerMs = 20L
+  private val LingerNs = TimeUnit.MILLISECONDS.toNanos(20)
+
+  /** How long it waits while another object is written: one request that hangs holds nobody up. */
+  private val PatienceNs = TimeUnit.MILLISECONDS.toNanos(200)
+
+  /** How often a wait looks whether it is over. */
+  private val LookNs = TimeUnit.MILLISECONDS.toNanos(2)
 
   /** An object of this size is written at once. */
-  private val FullBytes = 16L << 20
+  private[cuts] val FullBytes = 16L << 20
 
   /** What waits or is being written, in one process. */
   private val MaxWaitingBytes = 128 << 20

@@ -17,6 +17,21 @@ class EpochLedgerSuite extends AnyFunSuite {
 
   private def ledger(previous: Option[Cut] = None) = new EpochLedger(0L, previous)
 
+  test("an epoch lacks what the cut before it has, until a frame of it comes") {
+    val first = new EpochLedger(0, None)
+    assert(!first.isLackingBeside(Left) && first.isHeardOf)
+    first.open(1, Left)
+    first.open(1, Right)
+    for (store <- Seq(Left, Right)) first.ack(frame(store, 1, 1))
+    val stores = first.close(None).toOption.get
+    val epoch = new EpochLedger(1, Some(cut(0, stores: _*)))
+    assert(epoch.isLackingBeside(Left) && !epoch.isHeardOf)
+    epoch.hold(2, frame(Left, 2, 2).name)
+    assert(epoch.isLackingBeside(Left) && !epoch.isLackingBeside(Right))
+    epoch.ack(frame(Right, 2, 2))
+    assert(epoch.isHeardOf)
+  }
+
   test("an attempt counts when it has reported every store that it opened") {
     val epoch = ledger()
     epoch.open(1L, Left)

@@ -79,7 +79,7 @@ class EpochMeterSuite extends AnyFunSuite {
     for ((store, p) <- stores.zipWithIndex) {
       meter.opened(p.toLong, store, ns(10))
       meter.heard(p.toLong, sender(s"${p % 3}"))
-      meter.durable(frame(store, 1, p.toLong), ns(10L + (p * 37) % 100))
+      meter.accepted(p.toLong, store, ns(10L + (p * 37) % 100))
     }
     val slowest = meter.costs(puts(0, 0)).slowest
     assert(slowest.map(_.ms) == Seq(99L, 98L, 97L, 96L, 95L))
@@ -96,8 +96,8 @@ class EpochMeterSuite extends AnyFunSuite {
     val meter = new EpochMeter(puts(0, 0))
     meter.opened(1L, Left, ns(10))
     meter.opened(1L, Left, ns(20))
-    meter.durable(frame(Left, 1, 1L), ns(30))
-    meter.durable(frame(Left, 1, 1L), ns(45))
+    meter.accepted(1L, Left, ns(30))
+    meter.accepted(1L, Left, ns(45))
     assert(meter.slowest == Seq(StoreTime(Left, "", "", 35L)))
   }
 
@@ -105,7 +105,7 @@ class EpochMeterSuite extends AnyFunSuite {
     val meter = new EpochMeter(puts(0, 0))
     meter.opened(1L, Left, ns(10))
     meter.heard(QueryLedger.Maintenance, sender("1"))
-    meter.durable(base(Left, 1, 1), ns(5000))
+    meter.accepted(QueryLedger.Maintenance, Left, ns(5000))
     assert(meter.slowest.isEmpty)
   }
 }

@@ -1,7 +1,7 @@
 package io.cleancut.cuts
 
 import java.nio.file.{Files, Path => NioPath}
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{ExecutionException, TimeUnit}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -53,6 +53,9 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
   private def submit(driver: QueryCuts, run: String, frame: SealedFrame): Ack =
     driver.submit(run, frame).get.get(20, TimeUnit.SECONDS)
 
+  private def report(driver: QueryCuts, run: String, frame: PlacedFrame): Ack =
+    driver.report(run, frame).get(20, TimeUnit.SECONDS)
+
   /** An epoch of two partitions. */
   private def epoch(driver: QueryCuts, run: String, epoch: Long): Unit = {
     for (p <- 0 to 1) {
@@ -83,11 +86,12 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     val cuts = driver()
     epoch(cuts, "r1", 0)
     val again = archive.segmentsOf(0).flatMap(_._2).head
-    assert(cuts.ack("r1", again).isInstanceOf[Ack.Unknown])
+    assert(report(cuts, "r1", again).isInstanceOf[Ack.Unknown])
     val open = frame(part(0), 2, 77)
-    assert(submit(cuts, "r1", open) == Ack.Accepted)
+    for (sent <- Seq(open, frame(part(1), 2, 78)))
+      assert(submit(cuts, "r1", sent) == Ack.Accepted)
     val placed = archive.segmentsOf(1).flatMap(_._2).head
-    assert(cuts.ack("r1", placed) == Ack.Duplicate)
+    assert(report(cuts, "r1", placed) == Ack.Duplicate)
     assert(cuts.open("r1", 78, part(0), 5).isLeft)
   }
 
@@ -103,6 +107,72 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   private def segments(epoch: Long) = archive.segmentsOf(epoch)
+
+  test("a task whose epoch lacks a store does not wait, and the last one waits for all") {
+    val cuts = driver()
+    epoch(cuts, "r1", 0)
+    for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 1)
+    assert(submit(cuts, "r1", frame(part(0), 2, 10)) == Ack.Accepted)
+    assert(segments(1).isEmpty && cuts.status.epoch.get.reported == 1)
+    assert(submit(cuts, "r1", frame(part(1), 2, 11)) == Ack.Accepted)
+    assert(segments(1).map(_._2.size) == Seq(2))
+    // Tasks that run again, for a second action, have nobody to wait for them.
+    cuts.open("r1", 12, part(0), 1)
+    assert(submit(cuts, "r1", frame(part(0), 2, 12)) == Ack.Accepted)
+    assert(segments(1).size == 2)
+    cuts.commit("r1", 1, "v1\n{}")
+  }
+
+  test("a frame that an executor wrote may be the last one too") {
+    val cuts = driver()
+    epoch(cuts, "r1", 0)
+    for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 1)
+    submit(cuts, "r1", frame(part(0), 2, 10))
+    val large = SegmentPacker.writeSegment(store, "3", Clock.System) _
+    val placed = large(SegmentIdentity(1, "3", "r1", 1), Seq(frame(part(1), 2, 11))).head
+    assert(segments(1).size == 1)
+    assert(report(cuts, "r1", placed) == Ack.Accepted)
+    assert(segments(1).size == 2)
+    // The driver dies now, and the sink skips the epoch.
+    driver().commit("r2", 1, "v1\n{}")
+    assert(archive.read(1).get.stores.map(_.version.number) == Seq(2L, 2L))
+  }
+
+  test("the first epoch, of which nobody knows the stores, is durable task by task") {
+    val cuts = driver()
+    for (p <- 0 to 1) {
+      cuts.open("r1", p.toLong, part(p), 0)
+      submit(cuts, "r1", frame(part(p), 1, p.toLong))
+      assert(segments(0).size == p + 1)
+    }
+  }
+
+  test("the last task fails if what others left cannot be written, and its retry writes it") {
+    var fails = true
+    val runtime = CutsRuntime.onThreads(store, Clock.System)
+    val failing = new FramePacker {
+      override def trySubmit(run: SegmentIdentity, frame: SealedFrame) =
+        runtime.packer.trySubmit(run, frame)
+      override def write(run: SegmentIdentity, frames: Seq[SealedFrame]) =
+        if (fails) throw new IllegalStateException("no space")
+        else runtime.packer.write(run, frames)
+      override def written: WriteCounts = runtime.packer.written
+      override def close(): Unit = runtime.packer.close()
+    }
+    val cuts = new QueryCuts(archive, new Logs(None, 9), "host", runtime.copy(packer = failing))
+    epoch(cuts, "r1", 0)
+    for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 1)
+    submit(cuts, "r1", frame(part(0), 2, 10))
+    val error = intercept[ExecutionException](submit(cuts, "r1", frame(part(1), 2, 11)))
+    assert(error.getCause.getMessage == "no space")
+    fails = false
+    cuts.open("r1", 12, part(1), 1)
+    val retried = frame(part(1), 2, 12)
+    assert(submit(cuts, "r1", retried) == Ack.Accepted)
+    assert(segments(1).flatMap(_._2).map(_.attempt).toSet == Set(10L, 11L, 12L))
+    cuts.commit("r1", 1, "v1\n{}")
+    assert(archive.read(1).get.of(part(1)).get.version == retried.name.version)
+  }
 
   /** An epoch of two partitions, whose tasks run while its frames are held. */
   private def held(cuts: QueryCuts, run: String, epoch: Long): Unit = {

@@ -11,6 +11,8 @@ object Believed {
 
   def acked(answer: Ack): Boolean = answer == Ack.Accepted || answer == Ack.Duplicate
 
-  def submitted(answer: Option[CompletableFuture[Ack]]): Boolean =
-    answer.forall(done => !done.isDone || (!done.isCompletedExceptionally && acked(done.get())))
+  def reported(answer: CompletableFuture[Ack]): Boolean =
+    !answer.isDone || (!answer.isCompletedExceptionally && acked(answer.get()))
+
+  def submitted(answer: Option[CompletableFuture[Ack]]): Boolean = answer.forall(reported)
 }

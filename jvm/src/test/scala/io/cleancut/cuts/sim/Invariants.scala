@@ -20,6 +20,7 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
  *   - An entry of Spark's commit log is that of a cut, which was there before.
  *   - Cuts appear one behind the other. No run commits what another has committed, nor behind a
  *     later generation.
+ *   - What a sink has seen of an epoch behind the first cut is durable, and is not made again.
  *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
  *     that a cut or a savepoint names.
  */
@@ -71,6 +72,14 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
     if (epoch > last)
       violated(s"$run was told that it has committed epoch $epoch, which has no cut")
   }
+
+  /**
+   * The gate makes an epoch again that the sink has seen. Behind the first cut its tasks were
+   * durable when the sink was done, whether or not each of them waited for it.
+   */
+  def ranByGate(run: String, epoch: Long): Unit =
+    if (cuts.contains(epoch - 1)) violated(s"the gate had to run epoch $epoch of $run again")
+    else happened(s"the gate runs epoch $epoch of $run")
 
   /** A user was told that a cut is kept under this name from now on. */
   def pinned(name: String): Unit = savepoints.get(name) match {

@@ -1,5 +1,7 @@
 package io.cleancut.cuts.sim
 
+import java.util.concurrent.CompletableFuture
+
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
@@ -47,13 +49,7 @@ final class SimExecutor(world: World, val driver: SimProcess, name: String) {
     val ridden =
       if (world.random.nextBoolean()) None
       else driver.ask(runId, "submit")(Believed.submitted)(_.submit(runId, sealedFrame))
-    val ack = ridden match {
-      case None       => report(runId, sealedFrame)
-      case Some(done) =>
-        baton.yieldUntil(done.isDone || !driver.isAlive)
-        if (!done.isDone) throw new Unreachable(s"${driver.name} has crashed")
-        done.get()
-    }
+    val ack = answer(ridden.getOrElse(report(runId, sealedFrame)))
     if (ack != Ack.Accepted && ack != Ack.Duplicate) throw new AttemptLost(s"$ack")
   }
 
@@ -70,13 +66,20 @@ final class SimExecutor(world: World, val driver: SimProcess, name: String) {
     ()
   }
 
-  private def report(runId: String, frame: SealedFrame): Ack = {
+  private def answer(done: CompletableFuture[Ack]): Ack = {
+    baton.yieldUntil(done.isDone || !driver.isAlive)
+    if (!done.isDone) throw new Unreachable(s"${driver.name} has crashed")
+    done.get()
+  }
+
+  private def report(runId: String, frame: SealedFrame): CompletableFuture[Ack] = {
     val run = driver
       .ask(runId, "writer")(Believed.right[String, RunId])(_.writer(runId))
       .fold(why => throw new AttemptLost(why), run => run)
     val epoch = frame.name.version.number - 1
     val identity = SegmentIdentity(epoch, name, runId, run.generation)
-    def ack(frame: PlacedFrame) = driver.ask(runId, "report")(Believed.acked)(_.ack(runId, frame))
+    def ack(frame: PlacedFrame) =
+      driver.ask(runId, "report")(Believed.reported)(_.report(runId, frame))
     if (world.defect != Defect.EarlyAck) {
       ack(SegmentPacker.writeSegment(root, name, world.clock)(identity, Seq(frame)).head)
     } else {

@@ -161,7 +161,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
     override def run(): Unit = {
       faults.count(Fault.PlanRun)
-      invariants.happened(s"the gate runs epoch ${work.epoch} of ${work.runId}")
+      invariants.ranByGate(work.runId, work.epoch)
       new SimJob(world, process, work).runAll()
     }
   }

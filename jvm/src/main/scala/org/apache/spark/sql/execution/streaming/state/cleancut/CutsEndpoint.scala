@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import java.util.concurrent.{ConcurrentHashMap, Executors, TimeUnit}
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, Executors, TimeUnit}
 
 import scala.util.control.NonFatal
 
@@ -10,7 +10,7 @@ import org.apache.spark.rpc.{RpcCallContext, RpcEndpoint, RpcEnv}
 
 import io.cleancut.DaemonThreads
 import io.cleancut.channels.Capture
-import io.cleancut.cuts.QueryCuts
+import io.cleancut.cuts.{Ack, QueryCuts}
 import io.cleancut.format.SealedFrame
 
 /** Where executors reach the coordinators of a driver's queries. */
@@ -53,7 +53,7 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
         reply(Noted)
       case Report(_, runId, frame, from) =>
         cuts.heard(runId, frame.attempt, from.toSender)
-        reply(AckReply(cuts.ack(runId, frame)))
+        replyWhenDone(cuts.report(runId, frame), reply)
       case OpenChannel(_, runId, task) =>
         if (task.capture != Capture.Off) DriverCuts.watch()
         reply(cuts.openChannel(runId, task).fold(Declined, ChannelReply))
@@ -68,13 +68,16 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
         cuts.heard(runId, attempt, from.toSender)
         cuts.submit(runId, SealedFrame(frame, attempt, bytes)) match {
           case None       => reply(Full)
-          case Some(done) =>
-            done.whenComplete { (ack, error) =>
-              reply(if (error == null) AckReply(ack) else Declined(error.toString))
-            }
-            ()
+          case Some(done) => replyWhenDone(done, reply)
         }
     }
+
+  private def replyWhenDone(done: CompletableFuture[Ack], reply: CutsReply => Unit): Unit = {
+    done.whenComplete { (ack, error) =>
+      reply(if (error == null) AckReply(ack) else Declined(error.toString))
+    }
+    ()
+  }
 }
 
 private object CutsEndpoint {
