@@ -115,14 +115,17 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   def isOwned(generation: Long): Boolean =
     root.head(ObjectKey(CutLayout.owner(generation))).isDefined
 
-  /** The tables of the segments of an epoch, of the latest run first. */
+  /**
+   * The tables of the segments of an epoch, of the latest run first. One that another owner of the
+   * query sweeps meanwhile is not among them.
+   */
   def segmentsOf(epoch: Long): Seq[(SegmentIdentity, Seq[PlacedFrame])] =
     root
       .list(ObjectPrefix(CutLayout.segmentsOf(epoch)))
       .filter(info => CutLayout.parseSegment(info.key.name).isDefined)
       .toSeq
       .sortBy(_.key.name)
-      .map(table)
+      .flatMap(table)
       .sortBy(-_._1.generation)
 
   /** Every segment, with the epoch in its name. */
@@ -146,21 +149,24 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
       Cut.parse(s"${root.location}/$name", epoch, bytes)
     }
 
-  private def table(info: ObjectInfo): (SegmentIdentity, Seq[PlacedFrame]) = {
+  /** None if the object is not there any more. */
+  private def table(info: ObjectInfo): Option[(SegmentIdentity, Seq[PlacedFrame])] = {
     val path = s"${root.location}/${info.key}"
-    val head = range(info, 0L, Math.min(HeadBytes, info.sizeBytes).toInt)
     val guess = Math.min(TailBytes, info.sizeBytes).toInt
-    val tail = range(info, info.sizeBytes - guess, guess)
-    val needed = Segment.footerBytes(path, tail, info.sizeBytes)
-    val footer =
-      if (needed <= tail.length) tail.takeRight(needed)
-      else range(info, info.sizeBytes - needed, needed)
-    Segment.parse(info.key.name, head, footer)
+    for {
+      head <- range(info, 0L, Math.min(HeadBytes, info.sizeBytes).toInt)
+      tail <- range(info, info.sizeBytes - guess, guess)
+      needed = Segment.footerBytes(path, tail, info.sizeBytes)
+      footer <-
+        if (needed <= tail.length) Some(tail.takeRight(needed))
+        else range(info, info.sizeBytes - needed, needed)
+    } yield Segment.parse(info.key.name, head, footer)
   }
 
-  private def range(info: ObjectInfo, offset: Long, length: Int): Array[Byte] =
+  private def range(info: ObjectInfo, offset: Long, length: Int): Option[Array[Byte]] =
     root.getRange(info.key, offset, length) match {
-      case RangeResult.Found(bytes) => bytes
+      case RangeResult.Found(bytes) => Some(bytes)
+      case RangeResult.Missing      => None
       case other                    =>
         throw new IllegalStateException(s"${info.key} changed while it was read: $other")
     }

@@ -361,6 +361,8 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
       else {
         val known = plan
         chosen(reported, earlierRuns(run, epoch), known).toRight(Set.empty).orElse {
+          // What lacks may have been swept by a later owner, behind cuts of its own.
+          checkOwner(run, epoch)
           known.foreach { tasks =>
             logger.info(s"Runs epoch $epoch of ${archive.location}, as its sink has skipped it")
             tasks.run()
