@@ -30,6 +30,8 @@ object Vectors {
 
   def cuts: Seq[Vector] = in("cuts")
 
+  def checkpoints: Seq[Vector] = in("checkpoints")
+
   def store(json: JsonNode): StoreId =
     StoreId(json.get("operator").asLong, json.get("partition").asInt, json.get("store").asText)
 

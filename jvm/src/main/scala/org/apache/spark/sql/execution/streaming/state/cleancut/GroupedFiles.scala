@@ -2,6 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 
 import java.io.{ByteArrayInputStream, FileNotFoundException, InputStream}
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, Executors}
+import java.util.zip.CRC32
 
 import scala.util.Using
 
@@ -14,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
 import io.cleancut.conf.Keys
 import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger}
-import io.cleancut.error.Errors
+import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.files.{RangeInput, SharedStores}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, ObjectStore}
@@ -123,8 +124,11 @@ final private[cleancut] class GroupedFiles(
         Using.resource(input(version, kind, place, watch))(in =>
           read(new FrameReader(request, in, scratch, watch), scratch)
         )
-      catch { case e: FileNotFoundException => throw missing(version, e) }
-      finally scratch.giveBack()
+      catch {
+        case e: FileNotFoundException => throw missing(version, e)
+        case e: CleancutException if e.errorId == "CLEANCUT_FRAME_MISPLACED" =>
+          throw if (isIntact(place)) e else damaged(request.path, version)
+      } finally scratch.giveBack()
     }
   }
 
@@ -170,6 +174,22 @@ final private[cleancut] class GroupedFiles(
       }
     }
   }
+
+  /** Whether a place holds the bytes that its cut says, be they another frame's. */
+  private def isIntact(place: FramePlace): Boolean = {
+    val crc = new CRC32
+    crc.update(Using.resource(direct(place))(_.readAllBytes()))
+    crc.getValue.toInt == place.crc
+  }
+
+  private def damaged(path: String, version: StateVersion) = Errors.frameDamaged(
+    path,
+    store.operator,
+    store.partition,
+    store.name,
+    version.number,
+    "these are not the bytes that the cut names"
+  )
 
   private def missing(version: StateVersion, cause: FileNotFoundException) = Errors.frameMissing(
     location,

@@ -17,21 +17,40 @@ import io.cleancut.golden.Vectors
 
 import Providers._
 
-/** Whole directories of the test vectors, read through the provider. */
+/** Whole directories and checkpoints of the test vectors, read through the provider. */
 class StoreVectorsSuite extends AnyFunSuite {
   import StoreVectorsSuite._
 
   for (vector <- Vectors.stores) test(s"the store ${vector.name} is read as its vector says") {
+    val directory = StoreLayout.storeDirectory(Vectors.store(vector.json.get("store")))
+    readAll(vector, "files", name => s"$directory/$name")
+  }
+
+  for (vector <- Vectors.checkpoints)
+    test(s"the checkpoint ${vector.name} is read as its vector says") {
+      readAll(vector, "objects", identity)
+    }
+
+  test("there are vectors of stores and of checkpoints, sound and damaged") {
+    for (vectors <- Seq(Vectors.stores, Vectors.checkpoints)) {
+      val reads = vectors.flatMap(vector => Vectors.elements(vector.json.get("reads")))
+      assert(vectors.size > 10 && reads.exists(_.has("rows")) && reads.exists(_.has("error")))
+    }
+  }
+
+  /** Writes what a vector names below the root, and reads its versions. */
+  private def readAll(vector: Vectors.Vector, objects: String, name: String => String): Unit = {
     val store = Vectors.store(vector.json.get("store"))
     val setup = Providers
       .setup()
       .copy(name = store.name, operator = store.operator, partition = store.partition)
     val root = setup.directory.resolve(StoreLayout.RootName)
-    val directory = root.resolve(StoreLayout.storeDirectory(store))
-    Files.createDirectories(directory)
+    Files.createDirectories(root)
     Files.write(root.resolve(StoreLayout.FormatObject), FormatNote(None).toJson)
-    vector.json.get("files").properties.asScala.foreach { file =>
-      Files.write(directory.resolve(file.getKey), Vectors.hex(file.getValue.asText))
+    vector.json.get(objects).properties.asScala.foreach { file =>
+      val path = root.resolve(name(file.getKey))
+      Files.createDirectories(path.getParent)
+      Files.write(path, Vectors.hex(file.getValue.asText))
     }
     Vectors.elements(vector.json.get("reads")).foreach(check(setup, _))
   }
