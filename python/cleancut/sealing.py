@@ -8,11 +8,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def seal(df: "DataFrame", epoch: int) -> None:
+def seal(df: "DataFrame", epoch: int) -> "DataFrame":
     """Runs the tasks of an epoch and makes its state durable, before any output can be seen.
 
     The rows of the batch are kept, as by `df.persist()`, so that what is written afterwards is what
-    was sealed; call `df.unpersist()` when it is written. `cleancut.sinks.sealing` does both.
+    was sealed: write what is returned, and call its `unpersist()` then. `cleancut.sinks.sealing`
+    does both.
 
     Called first in a function for `foreachBatch`, it lets tasks commit without waiting for the
     store, and the state of the epoch goes there in as few objects as it fits into. A function that
@@ -22,6 +23,10 @@ def seal(df: "DataFrame", epoch: int) -> None:
     Args:
         df: as Spark hands it to the function.
         epoch: likewise.
+
+    Returns:
+        What to write: `df` itself, or the same rows where Spark could not read them again once they
+        are kept, as those of an aggregation that it sorts.
 
     Raises:
         FencedError: CLEANCUT_FENCED, another driver owns the query; nothing may be written.
@@ -33,4 +38,5 @@ def seal(df: "DataFrame", epoch: int) -> None:
         raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
     jvm: Any = df.sparkSession._jvm
     with translating():
-        jvm.io.cleancut.CleancutSeal.seal(batch, epoch)
+        rows = jvm.io.cleancut.CleancutSeal.seal(batch, epoch)
+    return df if rows.equals(batch) else type(df)(rows, df.sparkSession)

@@ -92,10 +92,11 @@ def doom(fate: Fate) -> None:
             fate.meets(batch.epoch, PUBLISHED)
             return found
 
-    def doomed_seal(df: DataFrame, epoch: int) -> None:
+    def doomed_seal(df: DataFrame, epoch: int) -> DataFrame:
         fate.meets(epoch, BEFORE_SEAL)
-        seal(df, epoch)
+        rows = seal(df, epoch)
         fate.meets(epoch, SEALED)
+        return rows
 
     files.Publishing = Doomed  # type: ignore[attr-defined]
     files.seal = doomed_seal  # type: ignore[attr-defined]

@@ -108,9 +108,8 @@ class EpochFiles:
             self._run = (batch.run_id, Publishing(directory, self._output))
         publishing = self._run[1]
         published = publishing.check(batch)
-        rows = _keepable(df)
         # Also an epoch that is published: its tasks have to run, or its state would be missing.
-        seal(rows, epoch)
+        rows = seal(df, epoch)
         try:
             if published is None:
                 published = publishing.publish(publishing.stage(rows, batch), batch)
@@ -202,17 +201,6 @@ class EpochFiles:
             epoch = F.split_part(F.col(ATTEMPT_COLUMN), F.lit("-"), F.lit(1)).cast("long")
             columns.append(epoch.alias(epoch_column))
         return rows.select(columns)
-
-
-def _keepable(df: "DataFrame") -> "DataFrame":
-    """The same rows in the same partitions, in a form that Spark can keep.
-
-    The batch of an aggregation that Spark sorts (the maximum of texts, say) promises an order by
-    columns that it does not have. Spark keeps such rows and then fails to read them, with `key not
-    found`; to join partitions, of which none are joined here, makes it forget the order.
-    """
-    partitions = df._jdf.queryExecution().toRdd().getNumPartitions()
-    return df.coalesce(max(partitions, 1))
 
 
 def _manifests(directory: HadoopDirectory, epochs: Iterable[int] | None) -> list[Manifest]:

@@ -29,10 +29,10 @@ def sealing(
 
     @functools.wraps(function)
     def sealed(df: "DataFrame", epoch: int) -> None:
-        seal(df, epoch)
+        rows = seal(df, epoch)
         try:
-            function(df, epoch)
+            function(rows, epoch)
         finally:
-            df.unpersist()
+            rows.unpersist()
 
     return sealed

@@ -9,7 +9,7 @@ object CleancutSeal {
   /**
    * Runs the tasks of an epoch and makes its state durable, before anything of its output is made
    * visible. The rows of the batch are kept, as by `persist`, so that what is written afterwards is
-   * what was sealed; call `unpersist` when it is written.
+   * what was sealed; call `unpersist` on what is returned when it is written.
    *
    * Called first in the function, it lets the tasks commit without waiting for the store, and their
    * state goes there in as few objects as it fits into.
@@ -18,9 +18,12 @@ object CleancutSeal {
    *   as Spark hands it to the function of `foreachBatch`
    * @param epoch
    *   likewise
+   * @return
+   *   what to write: the batch itself, or the same rows where Spark could not read them again once
+   *   they are kept, as those of an aggregation that it sorts
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED if another driver owns the query, CLEANCUT_EPOCH_INCOMPLETE,
    *   CLEANCUT_SEAL_MISPLACED if the batch is of no query; nothing may be written then
    */
-  def seal(batch: Dataset[_], epoch: Long): Unit = EpochSeal.run(batch, epoch)
+  def seal[A](batch: Dataset[A], epoch: Long): Dataset[A] = EpochSeal.run(batch, epoch)
 }

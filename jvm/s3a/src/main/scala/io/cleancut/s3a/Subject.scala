@@ -36,9 +36,9 @@ object Subject {
   }
 
   private def seals: (DataFrame, Long) => Unit = (batch, epoch) => {
-    CleancutSeal.seal(batch, epoch)
-    batch.collect()
-    batch.unpersist()
+    val rows = CleancutSeal.seal(batch, epoch)
+    rows.collect()
+    rows.unpersist()
     ()
   }
 

@@ -1,7 +1,8 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
 import org.apache.spark.sql.Dataset
-import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
+import org.apache.spark.sql.classic.{Dataset => ClassicDataset, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import io.cleancut.error.Errors
@@ -14,23 +15,45 @@ object EpochSeal {
    *
    * @param batch
    *   what Spark hands to `foreachBatch`
+   * @return
+   *   the rows that are kept: the batch itself wherever Spark can keep it
    */
-  def run(batch: Dataset[_], epoch: Long): Unit = {
+  def run[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
     val query = queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
+    val rows = keepable(batch)
     val runId = query.runId.toString
     // None where each commit of a store is durable when it returns.
     val cuts = DriverCuts.of(query.resolvedCheckpointRoot)
     cuts.foreach(_.hold(runId, epoch))
-    batch.persist()
+    rows.persist()
     try {
       // Spark caches whole rows, also where a count reads none of their columns.
-      batch.count()
+      rows.count()
       cuts.foreach(_.seal(runId, epoch))
     } catch {
       case e: Throwable =>
-        batch.unpersist()
+        rows.unpersist()
         throw e
     }
+    rows
+  }
+
+  /**
+   * The same rows in the same partitions, in a form that Spark can keep.
+   *
+   * The batch of an aggregation that Spark sorts promises an order by columns that it does not
+   * have. Spark keeps such rows, and then fails to read them with `key not found`. To join
+   * partitions, of which none are joined here, makes it forget the order.
+   */
+  private def keepable[A](batch: Dataset[A]): Dataset[A] = batch match {
+    case rows: ClassicDataset[A] =>
+      // Planned apart: the batch's own plan has to be made behind `persist`, to find what is kept.
+      val planned = rows.sparkSession.sessionState.executePlan(rows.queryExecution.analyzed)
+      val plan = planned.optimizedPlan
+      val ordering = AttributeSet(plan.outputOrdering.flatMap(_.references))
+      if (ordering.subsetOf(plan.outputSet)) batch
+      else batch.coalesce(Math.max(planned.toRdd.getNumPartitions, 1))
+    case _ => batch
   }
 
   private def queryOf(batch: Dataset[_]): Option[StreamExecution] = batch.sparkSession match {
