@@ -135,6 +135,10 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
       .flatMap(info => CutLayout.parseSegment(info.key.name).map(_ -> info.key))
       .toSeq
 
+  /** Frames that lie in files of their stores, as they do before the first cut. */
+  def storeFiles(): Seq[ObjectKey] =
+    root.list(ObjectPrefix(StoreLayout.Stores)).map(_.key).toSeq
+
   def delete(keys: Seq[ObjectKey]): Unit = if (keys.nonEmpty) root.delete(keys)
 
   private def create(name: String, cut: Cut): Boolean =

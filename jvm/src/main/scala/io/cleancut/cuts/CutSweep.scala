@@ -10,6 +10,9 @@ import io.cleancut.objects.ObjectKey
  * gap, and a base is adopted at most `baseMargin` epochs after that of its segment. So a segment
  * that lies as far as that behind the oldest kept cut, and is not named there, will be named by
  * none that is kept: one cut and one listing decide. Savepoints keep what they name.
+ *
+ * Files of stores from before the first cut are needed by no cut: each store begins with a base
+ * there. They go when the epochs without cuts are beyond retention.
  */
 final class CutSweep(archive: CutArchive, baseMargin: Long) {
 
@@ -33,10 +36,14 @@ final class CutSweep(archive: CutArchive, baseMargin: Long) {
       }
     }
     archive.delete(garbage)
-    CutSweep.Swept(cuts.size, garbage.size)
+    val files = if (anchor.exists(_.epoch == oldest)) archive.storeFiles() else Nil
+    archive.delete(files)
+    CutSweep.Swept(cuts.size, garbage.size, files.size)
   }
 }
 
 object CutSweep {
-  final case class Swept(cuts: Int, segments: Int)
+
+  /** How many objects were deleted; `storeFiles` are those from before the first cut. */
+  final case class Swept(cuts: Int, segments: Int, storeFiles: Int)
 }

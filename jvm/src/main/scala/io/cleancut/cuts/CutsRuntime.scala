@@ -29,7 +29,7 @@ trait FramePacker extends AutoCloseable {
  * @param background
  *   runs what no query waits for
  * @param sweepEpochs
- *   epochs between two sweeps, each of which takes two listings
+ *   epochs between two sweeps, each of which takes some listings
  * @param baseMargin
  *   how many epochs a base may be behind the one whose cut is the first to name it
  */

@@ -491,7 +491,10 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
       runtime.background.execute { () =>
         try {
           val swept = sweep.run(oldest)
-          logger.info(s"Swept ${swept.cuts} cuts and ${swept.segments} segments")
+          logger.info(
+            s"Swept ${swept.cuts} cuts, ${swept.segments} segments and ${swept.storeFiles} files " +
+              "from before the first cut"
+          )
         } catch {
           case NonFatal(e) => logger.warn(s"The sweep of ${archive.location} is put off", e)
         }

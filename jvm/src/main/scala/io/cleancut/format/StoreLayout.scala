@@ -12,12 +12,14 @@ object StoreLayout {
 
   val FormatObject: String = "format.json"
 
+  val Stores: String = "stores/"
+
   private val VersionDigits = 20
   private val Temporary = """\.(\d{20})-[0-9a-f]{32}\.(?:delta|base)\..*tmp""".r
   private val Name = """(\d{20})-([0-9a-f]{32})\.(delta|base)""".r
 
   /** `stores/<operator>`, which has a directory for each partition. */
-  def operatorDirectory(operator: Long): String = s"stores/$operator"
+  def operatorDirectory(operator: Long): String = s"$Stores$operator"
 
   /** `stores/<operator>/<partition>/<store>`. */
   def storeDirectory(store: StoreId): String =

@@ -386,6 +386,22 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     )
   }
 
+  test("files from before the first cut go when no epoch of theirs is kept any more") {
+    val name = StoreLayout.objectName(StateVersion(7, StateVersion.newId(Clock.System)), _)
+    val files = FrameKind.all.map(kind => s"${StoreLayout.storeDirectory(part(0))}/${name(kind)}")
+    files.foreach(file => store.put(ObjectKey(file), Array[Byte](1)))
+    val cuts = driver(plain = Some(6))
+    for (e <- 7L to 9L) {
+      cuts.open("r1", e, part(0), e)
+      submit(cuts, "r1", frame(part(0), e + 1, e, FrameKind.Base))
+      cuts.commit("r1", e, "v1")
+    }
+    val sweep = new CutSweep(archive, QueryLedger.BaseMargin)
+    assert(sweep.run(oldest = 6).storeFiles == 0 && archive.storeFiles().size == files.size)
+    assert(sweep.run(oldest = 7).storeFiles == files.size && archive.storeFiles().isEmpty)
+    assert(cuts.open("r1", 10, part(0), 10).isRight)
+  }
+
   test("a cut tells what its epoch cost, and all cuts together what the run did") {
     val cuts = driver()
     val before = store.counts

@@ -16,6 +16,7 @@ object KnownSteps {
     "checkpoint" -> "list, list uploads",
     "commit log" -> "list",
     "cuts" -> "create, delete, list, read",
+    "files before cuts" -> "list",
     "offset log" -> "create, delete, list, look, read, read a range",
     "owners" -> "create, list, look",
     "query's metadata" -> "look, read, read a range",

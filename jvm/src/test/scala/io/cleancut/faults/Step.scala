@@ -33,7 +33,8 @@ object Step {
     "cleancut/owners/.*" -> "owners",
     "cleancut/cuts/.*" -> "cuts",
     "cleancut/savepoints/.*" -> "savepoints",
-    "cleancut/segments/.*" -> "segments"
+    "cleancut/segments/.*" -> "segments",
+    "cleancut/stores/.*" -> "files before cuts"
   ).map { case (pattern, place) => pattern.r -> place }
 
   /** The largest frame that rides to the driver. */

@@ -22,7 +22,8 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
  *     later generation.
  *   - What a sink has seen of an epoch behind the first cut is durable, and is not made again.
  *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
- *     that a cut or a savepoint names.
+ *     that a cut or a savepoint names, nor files of stores from before the first cut while an epoch
+ *     of theirs is kept.
  */
 final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
   import Invariants._
@@ -129,6 +130,8 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
     case SavepointName(savepoint) =>
       if (pins.contains(savepoint)) violated(s"the savepoint $savepoint was deleted")
       savepoints -= savepoint
+    case StoreFile(version) =>
+      if (version.toLong > oldestKept) violated(s"$name was deleted, the last epoch is $last")
     case other => violated(s"$other was deleted")
   }
 
@@ -252,6 +255,7 @@ private object Invariants {
   private val CommitsName = s"${Names.Checkpoint}commits/(\\d+)".r
   private val CutName = s"${Names.Root}cuts/(.*)".r
   private val SavepointName = s"${Names.Root}savepoints/(.*)[.]cut".r
+  private val StoreFile = s"${Names.Root}stores/.*/0*(\\d+)-[0-9a-f]{32}[.]delta".r
   private val SegmentName = s"${Names.Root}(segments/.*)".r
 
   def endIn(offsets: Array[Byte]): Int = new String(offsets, UTF_8).linesIterator.toSeq.last.toInt

@@ -2,6 +2,8 @@ package io.cleancut.cuts.sim
 
 import scala.util.Random
 
+import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.format.{FrameKind, StoreLayout}
 import io.cleancut.objects._
 
 /** All that the actors of one run of the simulation share. */
@@ -45,7 +47,13 @@ final class World(val seed: Long, val defect: Defect) {
     plan.pageSize
   )
 
-  /** Entries of Spark's logs from before the first cut. */
+  private def fileOf(store: StoreId, epoch: Long): String = {
+    val version = StateVersion(epoch + 1, StateVersion.newId(clock))
+    val file = StoreLayout.objectName(version, FrameKind.Delta)
+    s"${Names.Root}${StoreLayout.storeDirectory(store)}/$file"
+  }
+
+  /** Entries of Spark's logs from before the first cut, and the files of the stores. */
   def writeLevelZero(): Unit = {
     def put(log: String, epoch: Long, body: String): Unit =
       bucket.put(s"${Names.Checkpoint}$log/$epoch", body.getBytes, None, clock.wallMs())
@@ -53,6 +61,9 @@ final class World(val seed: Long, val defect: Defect) {
     (0L until plan.levelZeroEpochs).foreach { epoch =>
       put("offsets", epoch, s"v1\n${end(epoch)}")
       put("commits", epoch, CommitIds.entry(Nil))
+      plan.stores.foreach(store =>
+        bucket.put(fileOf(store, epoch), Array.emptyByteArray, None, clock.wallMs())
+      )
     }
     if (plan.isSeenBefore) {
       val first = plan.levelZeroEpochs
