@@ -105,7 +105,7 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
     session.conf.set(s"$State.checkpointFormatVersion", format)
     // In format 2 Spark itself refuses an epoch that no task has run.
     val skips = format == 1 && random.nextBoolean()
-    val query = new FaultedQuery(session, location, skips)
+    val query = new FaultedQuery(session, location, skips, seals = random.nextBoolean())
     try {
       val run = new FaultRun(query, proxy, random)
       val result = body(run)

@@ -6,6 +6,7 @@ import scala.collection.mutable
 final class FaultTally {
   private val struck = mutable.LinkedHashMap.empty[Plan, Int]
   private var queries = 0
+  private var sealing = 0
   private var epochs = 0
   private var deaths = 0
   var rows: RowCounts = RowCounts.None
@@ -17,6 +18,7 @@ final class FaultTally {
 
   def ended(query: FaultedQuery, run: FaultRun, left: Remains): Unit = {
     queries += 1
+    if (query.seals) sealing += 1
     epochs += query.sink.size
     deaths += run.deaths.size
     rows += query.sink.counts(query.input.counts)
@@ -38,7 +40,7 @@ final class FaultTally {
 
   def sums: Seq[String] = Seq(
     s"faults injected ${struck.values.sum}, of ${struck.size} kinds and steps; " +
-      s"queries $queries, epochs $epochs, deaths $deaths",
+      s"queries $queries, of which $sealing seal, epochs $epochs, deaths $deaths",
     s"lost rows ${rows.lost}, doubled rows ${rows.doubled}, out of order ${rows.outOfOrder}, " +
       s"orphans after the sweep ${remains.orphans.size}, missing objects ${remains.missing.size}"
   )

@@ -17,7 +17,7 @@ import io.cleancut.cuts._
 import io.cleancut.files.{CheckpointLogs, FileManagers, SharedStores}
 import io.cleancut.objects.{BucketPath, ObjectStore, RootedStore}
 import io.cleancut.testkit.TestDirectory
-import io.cleancut.Clock
+import io.cleancut.{CleancutSeal, Clock}
 
 /**
  * A stateful query over numbered rows, one file an epoch, that dies and is started again. Its
@@ -25,9 +25,15 @@ import io.cleancut.Clock
  *
  * @param skips
  *   whether the sink skips an epoch that it has seen
+ * @param seals
+ *   whether it seals an epoch before it takes it
  */
-final class FaultedQuery(spark: SparkSession, val location: String, skips: Boolean)
-    extends AutoCloseable {
+final class FaultedQuery(
+    spark: SparkSession,
+    val location: String,
+    skips: Boolean,
+    val seals: Boolean
+) extends AutoCloseable {
   import FaultedQuery._
 
   private val directory: Path = Files.createTempDirectory("cleancut-faults")
@@ -68,7 +74,7 @@ final class FaultedQuery(spark: SparkSession, val location: String, skips: Boole
       .outputMode("update")
       .option("checkpointLocation", location)
       .foreachBatch { (batch: DataFrame, epoch: Long) =>
-        if (!skips || !sink.has(epoch)) sink.take(epoch, batch.collect().toSeq)
+        if (!skips || !sink.has(epoch)) take(batch, epoch)
       }
       .trigger(Trigger.AvailableNow())
       .start()
@@ -77,6 +83,17 @@ final class FaultedQuery(spark: SparkSession, val location: String, skips: Boole
       throw new TimeoutException(s"the query at $location stands still")
     }
   }
+
+  private def take(batch: DataFrame, epoch: Long): Unit =
+    if (!seals) sink.take(epoch, batch.collect().toSeq)
+    else {
+      val rows = CleancutSeal.seal(batch, epoch)
+      try sink.take(epoch, rows.collect().toSeq)
+      finally {
+        rows.unpersist()
+        ()
+      }
+    }
 
   /** A coordinator that tidies up early is there before Spark asks for one. */
   private def serve(): Unit = {
