@@ -76,7 +76,8 @@ final class EpochLedger(
    * @param present
    *   a store of which a frame is there
    */
-  def isLackingBeside(present: StoreId): Boolean = awaited.exists(_ != present)
+  def isLackingBeside(present: StoreId): Boolean =
+    awaited.size > (if (awaited(present)) 1 else 0)
 
   /** Whether it may be complete, once all that has been reported is durable. */
   def isHeardOf: Boolean = awaited.isEmpty
