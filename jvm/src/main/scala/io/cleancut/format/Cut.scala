@@ -63,8 +63,8 @@ final case class Cut(
 
   def of(store: StoreId): Option[StoreCut] = byStore.get(store)
 
-  /** The channels that hold rows. */
-  def inFlight: Seq[StoreCut] = stores.filter(of => Channels.isChannel(of.store))
+  /** The channels that hold rows. They are asked for with every store that is opened. */
+  lazy val inFlight: Seq[StoreCut] = stores.filter(of => Channels.isChannel(of.store))
 
   def toBytes: Array[Byte] = Cut.encode(this)
 }
