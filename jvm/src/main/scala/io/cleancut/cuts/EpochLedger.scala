@@ -165,10 +165,15 @@ final class EpochLedger(
 
   private def latestComplete: collection.Map[StoreId, PlacedFrame] = {
     val attempts = frames.keys.toSeq.filter(a => !failed(a) && isComplete(a)).sortBy(turns)
+    // Apart from the stores, of which there are as many for each attempt to be looked through.
+    val inFlight = mutable.Set.empty[StoreId]
     attempts.foldLeft(mutable.HashMap.empty[StoreId, PlacedFrame]) { (chosen, attempt) =>
       val own = frames(attempt)
       // What the attempt has in flight is its own, or nothing.
-      chosen.filterInPlace((known, _) => !own.keys.exists(Channels.feeds(known, _)))
+      val replaced = inFlight.filter(channel => own.keys.exists(Channels.feeds(channel, _)))
+      inFlight --= replaced
+      inFlight ++= own.keys.filter(Channels.isChannel)
+      chosen --= replaced
       chosen ++= own
     }
   }
