@@ -100,6 +100,8 @@ class Map:
         value_offsets, values = _flatten([piece[end:] for piece, end in halves], self.value)
         if not offsets.equals(value_offsets):
             raise MisfitError("a map has more keys than values, or fewer")
+        if keys.null_count:
+            raise MisfitError("a map has a key that is null")
         return cells.spread(pa.MapArray.from_arrays(offsets, keys, values, type=self.arrow))
 
 

@@ -133,6 +133,16 @@ def test_rows_cut_short_or_garbled_give_an_error_or_values(data: st.DataObject) 
         struct_of(schema, "key").decode_rows([bytes(raw[:size])])
 
 
+def test_a_key_that_is_null_does_not_fit_a_map() -> None:
+    kind = {"type": "map", "keyType": "long", "valueType": "long", "valueContainsNull": True}
+    schema = struct_type(m=kind)
+    raw = bytearray(encode_row(schema, {"m": [(5, 6)]}))
+    # The row's word of nulls, the cell, the size of the keys and their number; then their nulls.
+    raw[32] |= 1
+    with pytest.raises(MisfitError, match="a map has a key that is null"):
+        struct_of(schema, "key").decode_rows([bytes(raw)])
+
+
 def test_a_row_with_more_than_64_fields_has_several_words_of_nulls() -> None:
     schema = struct_type(**{f"f{i}": "long" for i in range(130)})
     row = {f"f{i}": None if i in (0, 63, 64, 129) else i for i in range(130)}
