@@ -1,0 +1,40 @@
+"""A sink in the memory of the driver, for tests."""
+
+from typing import TYPE_CHECKING
+
+from cleancut.sealing import seal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+
+class EpochRows:
+    """A function for `foreachBatch` that seals each epoch and keeps its rows in their order.
+
+    An epoch that runs again replaces what it gave before, as in a sink that is exactly-once.
+
+    Attributes:
+        epochs: the rows of each epoch so far.
+        changed: epochs that ran again and had other rows then, which no sealed epoch may.
+    """
+
+    def __init__(self) -> None:
+        self.epochs: dict[int, list[Row]] = {}
+        self.changed: list[int] = []
+
+    def __call__(self, df: "DataFrame", epoch: int) -> None:
+        """Takes the rows of one epoch."""
+        seal(df, epoch)
+        try:
+            rows = df.collect()
+        finally:
+            df.unpersist()
+        before = self.epochs.get(epoch)
+        if before is not None and sorted(map(repr, before)) != sorted(map(repr, rows)):
+            self.changed.append(epoch)
+        self.epochs[epoch] = rows
+
+    @property
+    def rows(self) -> "list[Row]":
+        """All rows: by epoch, and within an epoch as they came."""
+        return [row for epoch in sorted(self.epochs) for row in self.epochs[epoch]]

@@ -1,0 +1,156 @@
+"""What a stream gave beside what it should have given: lost, doubled and out of order."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class RowComparison:
+    """Two multisets of rows compared.
+
+    Attributes:
+        expected: rows of the batch answer.
+        found: rows of the stream.
+        lost: rows that the stream has too seldom, each as often as it lacks.
+        doubled: rows of the answer that it has too often, likewise.
+        unexpected: rows that are not in the answer at all.
+        out_of_order: rows that came behind a later one of their key, or beside an equal one; 0
+            where no order was asked for.
+        examples: the first of each kind, as text.
+    """
+
+    expected: int
+    found: int
+    lost: int
+    doubled: int
+    unexpected: int
+    out_of_order: int
+    examples: tuple[str, ...] = ()
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the stream gave the rows of the answer, and no others, in order."""
+        return not (self.lost or self.doubled or self.unexpected or self.out_of_order)
+
+    def __str__(self) -> str:
+        counts = (
+            f"{self.found} rows of {self.expected}: {self.lost} lost, {self.doubled} doubled, "
+            f"{self.unexpected} unexpected, {self.out_of_order} out of order"
+        )
+        return "\n  ".join([counts, *self.examples])
+
+
+def assert_same_rows(
+    stream_output: Any, batch_answer: Any, *, key: Sequence[str] = (), order: str | None = None
+) -> RowComparison:
+    """Fails where a stream did not give exactly the rows of the batch answer.
+
+    Args:
+        stream_output: rows in the order in which the stream gave them, such as
+            `EpochRows.rows`: a DataFrame that is no stream, a table of Arrow, or rows of Spark or
+            mappings.
+        batch_answer: likewise, in any order. It must have rows, since a comparison of nothing with
+            nothing shows nothing.
+        key: columns by which rows belong together.
+        order: the column that must ascend, without equals, among the rows of a key.
+
+    Returns:
+        What was counted.
+
+    Raises:
+        AssertionError: rows are lost, doubled, unexpected or out of order; the text counts them
+            and shows some of each. Or the answer is empty.
+        ValueError: the two have different columns, or `key` and `order` are not both given.
+    """
+    found = compare_rows(stream_output, batch_answer, key=key, order=order)
+    if found.expected == 0:
+        raise AssertionError("The batch answer has no rows, so that nothing is compared.")
+    if not found.is_same:
+        raise AssertionError(str(found))
+    return found
+
+
+def compare_rows(
+    stream_output: Any, batch_answer: Any, *, key: Sequence[str] = (), order: str | None = None
+) -> RowComparison:
+    """Counts what `assert_same_rows` fails for; takes the same.
+
+    Raises:
+        ValueError: as there.
+    """
+    if bool(key) != (order is not None):
+        raise ValueError("An order holds among the rows of a key: give both, or neither.")
+    found, expected = _rows(stream_output), _rows(batch_answer)
+    if found and expected and found[0].keys() != expected[0].keys():
+        raise ValueError(f"The columns differ: {list(found[0])} and {list(expected[0])}.")
+    got, wanted = (Counter(map(_frozen, rows)) for rows in (found, expected))
+    lost, more = wanted - got, got - wanted
+    doubled = Counter({row: count for row, count in more.items() if row in wanted})
+    unexpected = more - doubled
+    disordered = [] if order is None else _disordered(found, key, order)
+    kinds: dict[str, Iterable[object]] = {
+        "lost": map(dict, lost),
+        "doubled": map(dict, doubled),
+        "unexpected": map(dict, unexpected),
+        "out of order": disordered,
+    }
+    return RowComparison(
+        expected=len(expected),
+        found=len(found),
+        lost=lost.total(),
+        doubled=doubled.total(),
+        unexpected=unexpected.total(),
+        out_of_order=len(disordered),
+        examples=tuple(
+            f"{kind}: {row}" for kind, rows in kinds.items() for row in list(rows)[:_EXAMPLES]
+        ),
+    )
+
+
+def last_rows(stream_output: Any, *, key: Sequence[str]) -> list[dict[str, Any]]:
+    """The last row of each key: what a stream in update mode has come to.
+
+    Args:
+        stream_output: as `assert_same_rows` takes it.
+        key: columns by which rows belong together.
+    """
+    return list({_key_of(row, key): row for row in _rows(stream_output)}.values())
+
+
+def _disordered(rows: list[dict[str, Any]], key: Sequence[str], order: str) -> list[dict[str, Any]]:
+    latest: dict[object, Any] = {}
+    disordered = []
+    for row in rows:
+        of, at = _key_of(row, key), row[order]
+        if of in latest and at <= latest[of]:
+            disordered.append(row)
+        else:
+            latest[of] = at
+    return disordered
+
+
+def _key_of(row: Mapping[str, Any], key: Sequence[str]) -> object:
+    return tuple(_frozen(row[column]) for column in key)
+
+
+def _rows(given: Any) -> list[dict[str, Any]]:
+    if hasattr(given, "to_pylist"):
+        return list(given.to_pylist())
+    rows = given.collect() if hasattr(given, "collect") else given
+    return [row.asDict(recursive=True) if hasattr(row, "asDict") else dict(row) for row in rows]
+
+
+def _frozen(value: Any) -> Any:
+    """The same, to be counted: equal where the value is, and NaN is equal to itself."""
+    if isinstance(value, Mapping):
+        return tuple(sorted((name, _frozen(of)) for name, of in value.items()))
+    if isinstance(value, list | tuple):
+        return tuple(map(_frozen, value))
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,100 @@
+"""The kit for tests of queries, in tasks: docs/testing.md as it stands, and what it promises."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+import cleancut
+from cleancut import Checkpoint, coordinator
+from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
+from tests.support.documented import python_blocks
+
+pytestmark = pytest.mark.spark
+
+KEYS = "spark.sql.streaming.stateStore.cleancut."
+PARTITIONS = 3
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    session.conf.set(f"{KEYS}cuts", "true")
+    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+    return session
+
+
+def test_the_documented_tests_of_a_query_pass(session: SparkSession, tmp_path: Path) -> None:
+    names = {"spark": session, "directory": tmp_path, "cleancut": cleancut}
+    for block in python_blocks("testing.md"):
+        exec(block, names)
+
+
+def test_only_the_chosen_rows_are_slow(session: SparkSession) -> None:
+    numbers = session.range(0, 100, 1, 1)
+
+    def seconds(per_row_ms: int) -> float:
+        begun = time.monotonic()
+        chosen = slow("id", per_row_ms=per_row_ms, when=f.col("id") < 20)
+        values = [row["id"] for row in numbers.withColumn("id", chosen).collect()]
+        assert values == list(range(100))
+        return time.monotonic() - begun
+
+    seconds(0)
+    assert 20 * 0.03 <= seconds(30) < 100 * 0.03
+
+
+def test_a_row_that_is_not_released_fails_its_task(session: SparkSession, tmp_path: Path) -> None:
+    block = Block(tmp_path / "block", timeout_s=0.2)
+    numbers = session.range(0, 10, 1, 1).withColumn("id", block.at("id", when=f.col("id") == 7))
+    with pytest.raises(Py4JJavaError, match=r"was not released in 200 ms"):
+        numbers.collect()
+    assert block.is_reached
+
+
+def test_the_rows_behind_a_block_stay_in_flight_and_no_others(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """An epoch that is cut while a row blocks leaves the rest of that partition, to the row."""
+    session.conf.set(f"{KEYS}mode", "auto")
+    session.conf.set(f"{KEYS}alignmentTimeout", "1h")
+    orders = SkewedInput(tmp_path / "orders", seed=11, rows=240, hot=0.0)
+    orders.write(0)
+    blocked = 300
+    block, sink = Block(tmp_path / "block"), EpochRows()
+    query = (
+        orders.stream(session)
+        .dropDuplicates(["key", "number"])
+        .withColumn("value", block.at("value", when=f.col("number") == blocked))
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        orders.write(1)
+        block.wait_until_reached()
+        partition = f.pmod(f.hash("key", "number"), f.lit(PARTITIONS)).alias("partition")
+        placed = orders.batch(session).where("number >= 240").select("number", partition).collect()
+        at = next(row["partition"] for row in placed if row["number"] == blocked)
+        behind = [n for n, p in placed if p == at and n > blocked]
+        assert behind
+        assert coordinator(query).cut_now()
+        epoch = Checkpoint(str(tmp_path / "checkpoint")).cuts()[-1].epoch
+        assert not coordinator(query).wait_for(epoch + 1, timeout=0.5)
+        threading.Timer(0.1, block.release).start()
+        query.processAllAvailable()
+        store = "cleancut-channel-0"
+        rows = Checkpoint(str(tmp_path / "checkpoint")).state(0, store=store, epoch=epoch + 1)
+        stayed = [row["value"]["number"] for row in rows.to_pylist() if row["partition"] == at]
+        assert sorted(stayed) == sorted(behind)
+    finally:
+        block.release()
+        query.stop()
+    answer = orders.batch(session).dropDuplicates(["key", "number"])
+    assert assert_same_rows(sink.rows, answer).expected == 480
+    assert sink.changed == []
