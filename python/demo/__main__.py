@@ -12,7 +12,7 @@ from pathlib import Path
 from cleancut.errors import CleancutError
 from demo.expected import expected_results, read_flights
 from demo.flights import DATA_SET_ROWS, DataSetMissingError
-from demo.job import QUERIES, Job
+from demo.job import ALIGNED, MODES, QUERIES, Job
 from demo.kills import most_kills, plan_kills
 from demo.processes import SurvivorError
 from demo.providers import CLEANCUT, PROVIDERS
@@ -93,6 +93,9 @@ def _conclude(job: Job, run: Run, verdicts: dict[str, Verdict]) -> int:
             "query. Ask for fewer kills or more rows."
         )
         return _FAILED
+    if job.has_rows_in_flight and job.kills and not run.taken_up:
+        print("FAILED: all rows are right, but no kill met rows in flight. Ask for more rows.")
+        return _FAILED
     survived = run.hits + run.executors_killed
     print(f"Every row is right: nothing lost, nothing doubled, {survived} kills survived.")
     return 0
@@ -112,6 +115,7 @@ def _job(options: argparse.Namespace) -> Job:
         executor_kills=options.executor_kills,
         checkpoints=options.checkpoint,
         endpoint=options.endpoint,
+        mode=options.mode,
     )
     _check_places(job)
     limit = most_kills(job.epochs * len(QUERIES))
@@ -125,6 +129,8 @@ def _job(options: argparse.Namespace) -> Job:
 
 def _check_places(job: Job) -> None:
     """Refuses what could only fail later, in a driver's log."""
+    if job.has_rows_in_flight and job.provider != CLEANCUT:
+        raise _RequestError(f"--mode {job.mode} needs --provider {CLEANCUT}.")
     if job.executor_kills and not job.master.startswith("local-cluster"):
         raise _RequestError(
             f"--executor-kills wants executors in processes of their own, which --master "
@@ -156,6 +162,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--rows", type=_at_least(1), default=DATA_SET_ROWS, metavar="N", help="flights to replay")
     add("--provider", choices=PROVIDERS, default=PROVIDERS[0], help="state store provider")
+    add(
+        "--mode",
+        choices=MODES,
+        default=ALIGNED,
+        help="of the cuts; in any but aligned, drivers are killed while rows are in flight",
+    )
     add("--kills", type=_at_least(0), default=5, metavar="N", help="SIGKILLs of the driver")
     add(
         "--executor-kills",

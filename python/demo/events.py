@@ -8,6 +8,9 @@ from typing import IO, Any
 
 from pyspark.sql.streaming import listener as spark
 
+# Cleancut's own entry beside those of the stateful operators.
+_CHANNELS = "cleancutChannels"
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -20,6 +23,7 @@ class Epoch:
         commit_ms: mean over the state stores of the time that their commit took.
         state_rows: rows in all its stores.
         state_memory_bytes: what the provider says that its stores take in memory.
+        in_flight_rows: that its cut left for the next epoch.
     """
 
     query: str
@@ -28,6 +32,7 @@ class Epoch:
     commit_ms: float
     state_rows: int
     state_memory_bytes: int
+    in_flight_rows: int
 
 
 class EpochLog(spark.StreamingQueryListener):
@@ -45,7 +50,10 @@ class EpochLog(spark.StreamingQueryListener):
     def onQueryProgress(self, event: spark.QueryProgressEvent) -> None:  # noqa: N802
         """Writes one line; an idle trigger is no epoch."""
         progress = event.progress
-        stores = progress.stateOperators
+        channels, stores = (
+            [at for at in progress.stateOperators if (at.operatorName == _CHANNELS) is wanted]
+            for wanted in (True, False)
+        )
         if "addBatch" not in progress.durationMs:
             return
         epoch = Epoch(
@@ -56,6 +64,7 @@ class EpochLog(spark.StreamingQueryListener):
             / sum(s.numStateStoreInstances for s in stores),
             state_rows=sum(s.numRowsTotal for s in stores),
             state_memory_bytes=sum(s.memoryUsedBytes for s in stores),
+            in_flight_rows=sum(c.numRowsTotal for c in channels),
         )
         self._file.write(json.dumps(asdict(epoch)) + "\n")
 

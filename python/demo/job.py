@@ -13,6 +13,8 @@ QUERIES = (HOURLY, ROTATIONS)
 # More files than epochs, so that an epoch is made of several of them, as in a real landing zone.
 _FILES_PER_TRIGGER = 8
 _FILES_WANTED = 400
+ALIGNED = "aligned"
+MODES = (ALIGNED, "unaligned", "auto")
 _ROWS_PER_FILE = (50, 20_000)
 
 
@@ -31,6 +33,7 @@ class Job:
         checkpoints: where the checkpoints of both queries lie, `s3://bucket/prefix`; None is a
             directory below `root`.
         endpoint: URL of the store of that bucket; None is AWS, or what the environment says.
+        mode: of the cuts; in any but "aligned" rows may be in flight when a driver is killed.
     """
 
     root: Path
@@ -42,6 +45,12 @@ class Job:
     executor_kills: int = 0
     checkpoints: str | None = None
     endpoint: str | None = None
+    mode: str = ALIGNED
+
+    @property
+    def has_rows_in_flight(self) -> bool:
+        """Whether the cuts of this run may have rows in flight."""
+        return self.mode != ALIGNED
 
     @property
     def files_per_trigger(self) -> int:

@@ -1,5 +1,7 @@
 """The state store providers that the job runs on, and the session for each."""
 
+from typing import Any
+
 from pyspark.sql import SparkSession
 
 from demo.job import Job
@@ -32,16 +34,22 @@ def open_session(job: Job) -> SparkSession:
         # Not at the top: Spark's own providers must run without a built jar.
         import cleancut
 
-        builder = (
-            cleancut.configure(builder)
-            if job.endpoint is None
-            else cleancut.configure(builder, endpoint=job.endpoint)
-        )
+        builder = cleancut.configure(builder, **_options(job))
     for key, value in {**_common(job), **_BUILT_IN.get(job.provider, {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     return spark
+
+
+def _options(job: Job) -> dict[str, Any]:
+    """What `cleancut.configure` is to be told beyond its defaults."""
+    options: dict[str, Any] = {} if job.endpoint is None else {"endpoint": job.endpoint}
+    if job.has_rows_in_flight:
+        options |= {"mode": job.mode}
+        # In a bucket there are cuts in any case.
+        options |= {"cuts": True} if job.checkpoints is None else {}
+    return options
 
 
 def _common(job: Job) -> dict[str, str]:

@@ -43,9 +43,11 @@ def summary(job: Job, run: Run, verdicts: dict[str, Verdict]) -> str:
         _line("state files written, bytes", (_bytes(run.written_bytes[q]) for q in QUERIES)),
         _line("time per commit, p50 / p95", (_ms([e.commit_ms for e in m]) for m in measured)),
         _line("time per epoch, p50 / p95", (_ms([e.duration_ms for e in m]) for m in measured)),
+        *(_in_flight(measured) if job.has_rows_in_flight else []),
         "",
         _kills(job, run),
-        f"provider {job.provider}, master {job.master}, {run.lives} lives in {run.elapsed_s:.0f} s",
+        f"provider {job.provider}, mode {job.mode}, master {job.master}, {run.lives} lives in "
+        f"{run.elapsed_s:.0f} s",
         *([f"checkpoints in {job.checkpoints}"] if job.checkpoints else []),
     ]
     return "\n".join(lines)
@@ -98,9 +100,20 @@ def _kills(job: Job, run: Run) -> str:
     told = ", ".join(f"{count} x {moment}" for moment, count in moments.most_common())
     hits = f"kills: {run.hits} of {job.kills} hit a running query (seed {job.seed})"
     lines = [hits, *([f"  each query then was: {told}"] if told else [])]
+    if job.has_rows_in_flight:
+        rows = ", ".join(f"{count:,}" for count in run.taken_up) or "none"
+        lines.append(f"rows that restarts took up from channel state: {rows}")
     if job.executor_kills:
         lines.append(f"kills of an executor alone: {run.executors_killed} of {job.executor_kills}")
     return "\n".join(lines)
+
+
+def _in_flight(measured: list[list[Epoch]]) -> list[str]:
+    rows = [[epoch.in_flight_rows for epoch in epochs] for epochs in measured]
+    return [
+        _line("epochs with rows in flight", (f"{sum(map(bool, of)):,}" for of in rows)),
+        _line("rows in flight at most", (f"{_most(of):,}" for of in rows)),
+    ]
 
 
 def _most(values: Iterable[int]) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from demo.checkpoint import Phase, Position, position
 from demo.environment import driver_environment
+from demo.in_flight import has_rows_in_flight, rows_in_flight
 from demo.job import QUERIES, Job
 from demo.kills import Kill, plan_executor_kills
 from demo.processes import ProcessTree
@@ -38,12 +39,15 @@ class Strike:
         kill: the plan behind it.
         positions: of each query, as the checkpoint and the sink showed it afterwards.
         running: whether the queries of this life had started.
+        in_flight: rows of each query that the last cut left in its channels, which the next life
+            takes up; empty in mode "aligned".
     """
 
     life: int
     kill: Kill
     positions: dict[str, Position]
     running: bool
+    in_flight: dict[str, int]
 
     def hit(self, final: dict[str, Position]) -> bool:
         """Whether it hit a running query, which the epochs that came after it prove."""
@@ -76,6 +80,12 @@ class Run:
     def hits(self) -> int:
         """Kills that hit a running query."""
         return sum(strike.hit(self.positions) for strike in self.strikes)
+
+    @property
+    def taken_up(self) -> list[int]:
+        """Rows that each restart took from channel state, where it found any."""
+        found = (sum(strike.in_flight.values()) for strike in self.strikes)
+        return [rows for rows in found if rows]
 
 
 class Supervisor:
@@ -190,18 +200,28 @@ class Supervisor:
             started=self._job.started(life).exists(),
             epochs=_epochs(positions),
             committing=any(at.phase is Phase.COMMITTING for at in positions.values()),
+            in_flight=not self._job.has_rows_in_flight
+            or any(has_rows_in_flight(self._job, query) for query in QUERIES),
         )
 
     def _note(self, life: int, kill: Kill) -> None:
         self._written.look()
         running = self._job.started(life).exists()
-        strike = Strike(life, kill, self._positions(), running)
+        in_flight = (
+            {query: rows_in_flight(self._job, query) for query in QUERIES}
+            if self._job.has_rows_in_flight
+            else {}
+        )
+        strike = Strike(life, kill, self._positions(), running, in_flight)
         self._strikes.append(strike)
         moments = "; ".join(
             f"{query} epoch {max(at.planned, 0)}: {at.phase.value}"
             for query, at in strike.positions.items()
         )
         self._say(f"{self._clock()}  SIGKILL {len(self._strikes)}/{len(self._plan)}  {moments}")
+        if in_flight:
+            rows = ", ".join(f"{query} {count:,}" for query, count in in_flight.items())
+            self._say(f"{self._clock()}  life {life + 1} takes rows up from channel state: {rows}")
 
     def _show(self, life: int, positions: dict[str, Position]) -> None:
         epochs = "  ".join(

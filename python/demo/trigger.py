@@ -10,6 +10,8 @@ _EPOCH_S = 1.0
 _WARM_UP_S = 5.0
 # A file that is closed and renamed: there is no second chance within it, so this errs on the short.
 _COMMIT_S = 0.02
+# Of both queries together; a kill that waits to the end of the run hits nothing.
+_PATIENCE_EPOCHS = 4
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,14 @@ class View:
         started: whether the queries of this life run.
         epochs: committed by both queries together, in all lives.
         committing: whether a sink has finished an epoch that Spark has not committed yet.
+        in_flight: whether a restart would find rows in flight; True where there never are any.
     """
 
     now_s: float
     started: bool
     epochs: int
     committing: bool
+    in_flight: bool = True
 
 
 class Trigger:
@@ -48,6 +52,7 @@ class Trigger:
         self._first_commit_s: float | None = None
         self._due_s: float | None = None
         self._in_range = False
+        self._awaited_since: int | None = None
 
     @property
     def is_close(self) -> bool:
@@ -60,7 +65,7 @@ class Trigger:
             self._first_commit_s = view.now_s
         if self._first_commit_s is not None:
             self._in_range = view.epochs >= self._kill.after_epochs
-        if self._due_s is None and self._is_reached(view):
+        if self._due_s is None and self._is_reached(view) and self._is_worth_it(view):
             self._due_s = view.now_s + self._kill.delay * self._scale_s(view)
         return self._due_s is not None and view.now_s >= self._due_s
 
@@ -68,6 +73,12 @@ class Trigger:
         if self._kill.aim is Aim.RECOVERY:
             return view.started
         return self._in_range and (view.committing or self._kill.aim is Aim.ANYWHERE)
+
+    def _is_worth_it(self, view: View) -> bool:
+        """Whether rows are in flight; after some epochs without, a kill is due all the same."""
+        if self._awaited_since is None:
+            self._awaited_since = view.epochs
+        return view.in_flight or view.epochs - self._awaited_since >= _PATIENCE_EPOCHS
 
     def _scale_s(self, view: View) -> float:
         """How long the phase takes that the kill aims at."""

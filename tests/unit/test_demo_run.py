@@ -14,6 +14,7 @@ import pytest
 from demo.__main__ import main
 from demo.checkpoint import Phase, position
 from demo.events import Epoch, read_epochs
+from demo.in_flight import has_rows_in_flight, rows_in_flight
 from demo.job import HOURLY, Job
 from demo.kills import Aim, Kill, most_kills, plan_executor_kills, plan_kills
 from demo.processes import ProcessTree
@@ -60,6 +61,19 @@ def test_kill_strikes_at_the_moment_it_aims_at() -> None:
     assert struck_at(Kill(12, Aim.ANYWHERE, 0.0), views) == 3
     assert struck_at(Kill(0, Aim.COMMIT, 0.0), views) == 4
     assert struck_at(Kill(13, Aim.COMMIT, 0.0), views) is None
+
+
+def test_kill_waits_for_rows_in_flight_but_not_to_the_end_of_the_run() -> None:
+    none = View(now_s=1.0, started=True, epochs=11, committing=False, in_flight=False)
+    views = [none, replace(none, epochs=13), replace(none, epochs=13, in_flight=True)]
+    assert struck_at(Kill(0, Aim.ANYWHERE, 0.0), views) == 2
+    views = [none, replace(none, epochs=14), replace(none, epochs=15), replace(none, epochs=16)]
+    assert struck_at(Kill(0, Aim.ANYWHERE, 0.0), views) == 2
+
+
+def test_a_query_without_a_cut_has_no_rows_in_flight(job: Job) -> None:
+    assert not has_rows_in_flight(job, HOURLY)
+    assert rows_in_flight(job, HOURLY) == 0
 
 
 ORPHAN = """
@@ -135,10 +149,10 @@ def test_line_that_a_kill_cut_short_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "1.jsonl"
     line = (
         '{"query": "hourly", "epoch": 3, "duration_ms": 5, "commit_ms": 1.5, "state_rows": 7, '
-        '"state_memory_bytes": 9}'
+        '"state_memory_bytes": 9, "in_flight_rows": 4}'
     )
     path.write_text(f"{line}\n{line[:40]}")
-    assert list(read_epochs(path)) == [Epoch("hourly", 3, 5, 1.5, 7, 9)]
+    assert list(read_epochs(path)) == [Epoch("hourly", 3, 5, 1.5, 7, 9, 4)]
     assert list(read_epochs(tmp_path / "2.jsonl")) == []
 
 
@@ -165,6 +179,7 @@ def test_more_kills_than_fit_are_refused(
         (["--checkpoint", "s3a://bucket/q"], "is not s3://bucket/prefix"),
         (["--checkpoint", "s3://bucket/q", "--provider", "rocksdb"], "hadoop-aws"),
         (["--executor-kills", "1"], "local-cluster[2,1,1024]"),
+        (["--mode", "unaligned", "--provider", "rocksdb"], "needs --provider cleancut"),
     ],
 )
 def test_places_that_cannot_be_are_refused(
