@@ -2,32 +2,36 @@
 
 from cleancut import Checkpoint
 from cleancut.errors import RequestError
-from demo.job import Job
 
 _CHANNEL = "cleancut-channel-"
 
 
-def has_rows_in_flight(job: Job, query: str) -> bool:
-    """Whether the last cut of a query has rows in flight; not before the first one."""
+def has_rows_in_flight(checkpoint: str, endpoint: str | None = None) -> bool:
+    """Whether the last cut of a query has rows in flight; not before the first one.
+
+    Args:
+        checkpoint: its location.
+        endpoint: URL of the store, if that is not AWS.
+    """
     try:
-        return _checkpoint(job, query).cut().info.mode == "unaligned"
+        return Checkpoint(checkpoint, endpoint=endpoint).cut().info.mode == "unaligned"
     except RequestError:
         return False
 
 
-def rows_in_flight(job: Job, query: str) -> int:
-    """How many rows the last cut of a query has in flight; 0 before the first one."""
-    try:
-        checkpoint = _checkpoint(job, query)
-        cut = checkpoint.cut()
-    except RequestError:
+def rows_in_flight(checkpoint: str, endpoint: str | None = None) -> int:
+    """How many rows the last cut of a query has in flight; 0 before the first one.
+
+    Args:
+        checkpoint: its location.
+        endpoint: URL of the store, if that is not AWS.
+    """
+    if not has_rows_in_flight(checkpoint, endpoint):
         return 0
+    opened = Checkpoint(checkpoint, endpoint=endpoint)
+    cut = opened.cut()
     channels = {(of.operator, of.store) for of in cut.stores if of.store.startswith(_CHANNEL)}
     return sum(
-        checkpoint.state(operator, store=store, epoch=cut.info.epoch).num_rows
+        opened.state(operator, store=store, epoch=cut.info.epoch).num_rows
         for operator, store in channels
     )
-
-
-def _checkpoint(job: Job, query: str) -> Checkpoint:
-    return Checkpoint(job.checkpoint(query).uri.removeprefix("file://"), endpoint=job.endpoint)

@@ -18,6 +18,10 @@ class Location(Protocol):
     def uri(self) -> str:
         """The option `checkpointLocation` of the query."""
 
+    @property
+    def name(self) -> str:
+        """The same as `cleancut.Checkpoint` takes it."""
+
     def names(self, directory: str) -> list[str]:
         """The names directly below a directory; none if it is not there."""
 
@@ -35,6 +39,11 @@ class LocalLocation:
     def uri(self) -> str:
         """The option `checkpointLocation` of the query."""
         return spark_uri(self.path)
+
+    @property
+    def name(self) -> str:
+        """The same as `cleancut.Checkpoint` takes it."""
+        return str(self.path)
 
     def names(self, directory: str) -> list[str]:
         """The names directly below a directory; none if it is not there."""
@@ -71,6 +80,11 @@ class BucketLocation:
     def uri(self) -> str:
         """The option `checkpointLocation` of the query."""
         return f"{self.checkpoints.rstrip('/')}/{self.query}"
+
+    @property
+    def name(self) -> str:
+        """The same as `cleancut.Checkpoint` takes it."""
+        return self.uri
 
     def names(self, directory: str) -> list[str]:
         """The names directly below a directory; none if it is not there."""

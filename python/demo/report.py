@@ -66,8 +66,7 @@ def examples(verdicts: dict[str, Verdict]) -> str:
 def next_steps(job: Job, run: Run) -> str:
     """Says how to look at the checkpoint that the run leaves."""
     query = QUERIES[-1]
-    uri = job.checkpoint(query).uri
-    location = uri.removeprefix("file://")
+    location = job.checkpoint(query).name
     # In the end the closing files have emptied the state: a version from the middle shows more.
     version = max(run.positions[query].committed // 2, 1)
     if job.provider == CLEANCUT:

@@ -200,18 +200,23 @@ class Supervisor:
             started=self._job.started(life).exists(),
             epochs=_epochs(positions),
             committing=any(at.phase is Phase.COMMITTING for at in positions.values()),
-            in_flight=not self._job.has_rows_in_flight
-            or any(has_rows_in_flight(self._job, query) for query in QUERIES),
+            in_flight=not self._job.has_rows_in_flight or self._has_rows_in_flight(),
         )
+
+    def _has_rows_in_flight(self) -> bool:
+        places = (self._job.checkpoint(query).name for query in QUERIES)
+        return any(has_rows_in_flight(place, self._job.endpoint) for place in places)
+
+    def _rows_in_flight(self) -> dict[str, int]:
+        endpoint = self._job.endpoint
+        return {
+            query: rows_in_flight(self._job.checkpoint(query).name, endpoint) for query in QUERIES
+        }
 
     def _note(self, life: int, kill: Kill) -> None:
         self._written.look()
         running = self._job.started(life).exists()
-        in_flight = (
-            {query: rows_in_flight(self._job, query) for query in QUERIES}
-            if self._job.has_rows_in_flight
-            else {}
-        )
+        in_flight = self._rows_in_flight() if self._job.has_rows_in_flight else {}
         strike = Strike(life, kill, self._positions(), running, in_flight)
         self._strikes.append(strike)
         moments = "; ".join(

@@ -25,6 +25,8 @@ class Campaign:
         seed: of the moments.
         driver_kills: how many times the driver dies, its executors and workers with it.
         executor_kills: how many executors die alone.
+        is_worth_it: what each kill waits for once its moment has come.
+        struck: told after each kill, which is of a "driver" or an "executor".
     """
 
     command: list[str]
@@ -32,6 +34,8 @@ class Campaign:
     seed: int
     driver_kills: int
     executor_kills: int
+    is_worth_it: Callable[[], bool] = lambda: True
+    struck: Callable[[str], None] = lambda _: None
     drivers_killed: int = 0
     executors_killed: int = 0
     lives: int = 0
@@ -68,15 +72,19 @@ class Campaign:
             time.sleep(_POLL_S)
             if plan and progress() > seen:
                 time.sleep(draw.random() * _DELAY_S)
+                while not self.is_worth_it() and life.exit_code() is None:
+                    time.sleep(_POLL_S)
                 seen = progress()
                 if plan[0] == "driver":
                     plan.pop(0)
                     died_of_it = life.kill()
                     self.drivers_killed += died_of_it
+                    self.struck("driver")
                     return died_of_it
                 if life.kill_executor(draw):
                     plan.pop(0)
                     self.executors_killed += 1
+                    self.struck("executor")
         return False
 
 

@@ -72,8 +72,8 @@ def test_kill_waits_for_rows_in_flight_but_not_to_the_end_of_the_run() -> None:
 
 
 def test_a_query_without_a_cut_has_no_rows_in_flight(job: Job) -> None:
-    assert not has_rows_in_flight(job, HOURLY)
-    assert rows_in_flight(job, HOURLY) == 0
+    assert not has_rows_in_flight(job.checkpoint(HOURLY).name)
+    assert rows_in_flight(job.checkpoint(HOURLY).name) == 0
 
 
 ORPHAN = """
@@ -105,7 +105,7 @@ def test_kill_that_comes_too_late_says_so(tmp_path: Path) -> None:
 
 
 def directory(job: Job) -> Path:
-    return Path(job.checkpoint(HOURLY).uri.removeprefix("file://"))
+    return Path(job.checkpoint(HOURLY).name)
 
 
 @pytest.mark.parametrize(

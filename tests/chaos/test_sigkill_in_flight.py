@@ -1,0 +1,73 @@
+"""Queries on a cluster of two executors, cut at random and killed while rows are in flight.
+
+Topology: three queries in mode unaligned on `local-cluster`, each with a hot key; one has a
+partition that is slow. Drivers and executors die by SIGKILL at random moments at which rows are in
+flight. Verified, against the answer that a batch gives of the same files: rows lost, doubled, and
+out of order; epochs that ran again behind their seal with other rows; and that kills and rows in
+flight were there at all. `SEED` replays a run, `CLEANCUT_CHAOS_RUNS` makes it a campaign.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cleancut import Checkpoint
+from cleancut.testing import SkewedInput
+from demo.in_flight import has_rows_in_flight, rows_in_flight
+from tests.support.in_flight_queries import QUERIES, ROWS, OrderedEpochs, start
+from tests.support.kills import Campaign
+from tests.support.seeds import chaos_runs, hunting
+
+pytestmark = [pytest.mark.spark, pytest.mark.chaos]
+
+SEED = hunting(4711)
+CLUSTER = "local-cluster[2,1,1024]"
+# Each kill of a driver costs the start of another one.
+FILES, DRIVER_KILLS, EXECUTOR_KILLS = (6, 1, 1) if chaos_runs() == 1 else (16, 3, 3)
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
+def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
+    seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    source, root = SkewedInput(tmp_path / "input", seed=seed, rows=ROWS), tmp_path / "queries"
+    source.write(*range(FILES))
+    checkpoints = {name: root / name / "checkpoint" for name in QUERIES}
+    met: list[int] = []
+    campaign = Campaign(
+        [
+            *("-m", "tests.support.in_flight_queries", CLUSTER, str(seed)),
+            *(str(source.directory), str(root), *QUERIES),
+        ],
+        work=tmp_path,
+        seed=seed,
+        driver_kills=DRIVER_KILLS,
+        executor_kills=EXECUTOR_KILLS,
+        is_worth_it=lambda: any(has_rows_in_flight(str(at)) for at in checkpoints.values()),
+        struck=lambda _: met.append(sum(rows_in_flight(str(at)) for at in checkpoints.values())),
+    )
+    campaign.run(progress=lambda: len(list(root.glob("*/results/*.json"))))
+    show(
+        f"seed {seed}: {campaign.drivers_killed} drivers and {campaign.executors_killed} executors "
+        f"killed in {campaign.lives} lives, with so many rows in flight: {met}"
+    )
+    # After a restart Spark runs no epoch without input, and a kill may have come behind the last.
+    source.write(FILES)
+    open_epochs = 0
+    for name, query in QUERIES.items():
+        start(spark, name, source, root / name, mode="aligned").awaitTermination()
+        sink = OrderedEpochs(root / name / "results")
+        compared = query.compare(sink.read(), source.batch(spark))
+        cuts = Checkpoint(str(checkpoints[name])).cuts()
+        held = sum(cut.mode == "unaligned" for cut in cuts)
+        open_epochs += held
+        show(f"{name}: {len(cuts)} epochs, {held} with rows in flight, {compared}")
+        assert compared.expected > 0
+        assert compared.is_same, compared
+        assert sink.changed() == []
+        assert cuts[-1].mode == "aligned"
+    assert open_epochs > 0
+    assert sum(map(bool, met)) > 0
+    assert (campaign.drivers_killed, campaign.executors_killed) == (DRIVER_KILLS, EXECUTOR_KILLS)

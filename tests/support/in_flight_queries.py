@@ -1,0 +1,171 @@
+"""Queries whose rows may be in flight, with the answer that a batch gives for each.
+
+`python -m tests.support.in_flight_queries <master> <seed> <input> <root> <query>...` runs some of
+them to the end of the input, cut at random, from wherever they were left: what the kill tests kill.
+"""
+
+import contextlib
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut import CleancutError, coordinator
+from cleancut.sinks import sealing
+from cleancut.testing import RowComparison, SkewedInput, compare_rows, last_rows, slow
+from tests.support.sessions import builder
+
+ROWS = 300
+PARTITIONS = 4
+_CUT_EVERY_S = (0.05, 0.6)
+_KEYS = "spark.sql.streaming.stateStore.cleancut."
+
+
+@dataclass(frozen=True)
+class InFlightQuery:
+    """A query over `SkewedInput`.
+
+    Attributes:
+        build: makes it of the input, as a stream or as a batch.
+        mode: Spark's output mode; of an update the last row of each key counts.
+        key: columns by which rows belong together.
+        order: the column that ascends among them.
+    """
+
+    build: Callable[[DataFrame], DataFrame]
+    mode: str
+    key: Sequence[str]
+    order: str
+
+    def compare(self, found: list[dict[str, Any]], batch: DataFrame) -> RowComparison:
+        """The rows of the stream, in their order, beside the answer of the batch."""
+        answer = json_rows(self.build(batch))
+        if self.mode == "append":
+            return compare_rows(found, answer, key=self.key, order=self.order)
+        disorder = compare_rows(found, found, key=self.key, order=self.order).out_of_order
+        last = compare_rows(last_rows(found, key=self.key), answer)
+        return RowComparison(**{**vars(last), "out_of_order": disorder})
+
+
+def _unique(rows: DataFrame) -> DataFrame:
+    """Every row, through a partition that is slow; those of a file keep their order in each."""
+    partition = F.pmod(F.hash("key", "number"), F.lit(PARTITIONS))
+    is_late = F.spark_partition_id() == 0
+    return rows.dropDuplicates(["key", "number"]).select(
+        "number",
+        F.expr(f"number div {ROWS}").alias("file"),
+        partition.alias("partition"),
+        slow("value", per_row_ms=4, when=is_late).alias("value"),
+    )
+
+
+def _totals(rows: DataFrame) -> DataFrame:
+    """Each time that a key is given it has more rows than before."""
+    return rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value"), F.max("number"))
+
+
+def _pairs(rows: DataFrame) -> DataFrame:
+    left = rows.where("value % 2 = 0").select("key", F.col("number").alias("left"))
+    right = rows.where("value % 3 = 0").select(F.col("key").alias("k"), "number")
+    near = F.expr("key = k and `left` between number - 40 and number")
+    return left.join(right, near).select("key", "left", "number")
+
+
+QUERIES = {
+    "unique": InFlightQuery(_unique, "append", ["partition", "file"], "number"),
+    "totals": InFlightQuery(_totals, "update", ["key"], "n"),
+    # A pair comes when the later of its rows does, so that only pairs of their own have an order.
+    "pairs": InFlightQuery(_pairs, "append", ["key", "left", "number"], "number"),
+}
+
+
+class OrderedEpochs:
+    """A sink that seals: a file for each epoch, with its rows in their order."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        root.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, df: DataFrame, epoch: int) -> None:
+        path, rows = self._root / f"{epoch:05d}.json", json_rows(df)
+        # Whoever finds the file has run behind the seal of the one who wrote it.
+        if path.exists() and _multiset(json.loads(path.read_text())) != _multiset(rows):
+            (self._root / f"{epoch:05d}.changed").touch()
+        staged = self._root / f".{epoch}"
+        staged.write_text(json.dumps(rows), encoding="utf-8")
+        staged.replace(path)
+
+    def read(self) -> list[dict[str, Any]]:
+        """All rows: by epoch, and within an epoch as they came."""
+        return [row for path in sorted(self._root.glob("*.json")) for row in _read(path)]
+
+    def changed(self) -> list[str]:
+        """Epochs that ran again behind their seal, and had other rows then."""
+        return sorted(path.stem for path in self._root.glob("*.changed"))
+
+
+def json_rows(df: DataFrame) -> list[dict[str, Any]]:
+    """The rows of a batch as they are written to files."""
+    return [row.asDict(recursive=True) for row in df.collect()]
+
+
+def start(
+    spark: SparkSession, name: str, source: SkewedInput, root: Path, mode: str = "unaligned"
+) -> StreamingQuery:
+    """Starts a query that ends with its input; its files are below `root`."""
+    session = spark.newSession()
+    session.conf.set(f"{_KEYS}cuts", "true")
+    session.conf.set(f"{_KEYS}mode", mode)
+    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+    query = QUERIES[name]
+    return (
+        query.build(source.stream(session))
+        .writeStream.outputMode(query.mode)
+        .option("checkpointLocation", str(root / "checkpoint"))
+        .foreachBatch(sealing(OrderedEpochs(root / "results")))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def main(master: str, seed: int, source: SkewedInput, root: Path, names: list[str]) -> None:
+    """Runs queries to the end of their input, and cuts them at moments that the seed draws."""
+    spark = builder(master).config("spark.scheduler.mode", "FAIR").getOrCreate()
+    queries = [start(spark, name, source, root / name) for name in names]
+    draw = random.Random(seed)
+    threading.Thread(target=_cut, args=(queries, draw), daemon=True).start()
+    for query in queries:
+        query.awaitTermination()
+    spark.stop()
+
+
+def _cut(queries: list[StreamingQuery], draw: random.Random) -> None:
+    while True:
+        time.sleep(draw.uniform(*_CUT_EVERY_S))
+        # One that has not begun has no coordinator, and one that has ended has none any more.
+        with contextlib.suppress(CleancutError):
+            coordinator(draw.choice(queries)).cut_now()
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return rows
+
+
+def _multiset(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+if __name__ == "__main__":
+    master, seed, source, root = sys.argv[1:5]
+    given = SkewedInput(Path(source), seed=int(seed), rows=ROWS)
+    main(master, int(seed), given, Path(root), sys.argv[5:])
