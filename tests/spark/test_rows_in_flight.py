@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import cleancut
 from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
+from cleancut.testing import SkewedInput
 from tests.support.documented import python_blocks
 
 pytestmark = pytest.mark.spark
@@ -32,6 +34,43 @@ def session(spark: SparkSession) -> SparkSession:
 
 def values(file: int) -> list[int]:
     return [(file * 37 + i * i) % 150 for i in range(ROWS)]
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_query_is_known_to_seal_in_its_first_epoch_and_says_where_it_does_not(
+    session: SparkSession, tmp_path: Path, wrapped: bool
+) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    source = SkewedInput(tmp_path / "source", seed=5)
+    source.write(0, 1)
+    reasons: dict[int, Mapping[int, str]] = {}
+    started = threading.Event()
+
+    def collect(batch: DataFrame, epoch: int) -> None:
+        assert started.wait(60)
+        batch.collect()
+        reasons[epoch] = coordinator(query).status().aligned
+
+    query = (
+        source.stream(session)
+        .groupBy("key")
+        .count()
+        .writeStream.outputMode("update")
+        .foreachBatch(sealing(collect) if wrapped else collect)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        started.set()
+        query.processAllAvailable()
+        assert reasons.keys() == {0, 1}
+        if wrapped:
+            assert [dict(found) for found in reasons.values()] == [{}, {}]
+        else:
+            assert all("seal" in found[0] for found in reasons.values())
+            assert not coordinator(query).cut_now()
+    finally:
+        query.stop()
 
 
 def test_a_query_that_is_cut_by_hand_counts_every_row_once(

@@ -20,6 +20,11 @@ def sealing(
     epoch a second time: a driver that dies before the epoch is committed runs it again, and calls
     the function again with the same rows and the same epoch.
 
+    Epochs are sealed from the first one on, before any of their tasks run. So a query in mode
+    "unaligned" or "auto" may leave rows in flight; with a function that is not wrapped it is
+    aligned, and `coordinator(query).status().aligned` says so. Wrap what is given to
+    `foreachBatch`, not a function within it that is called behind another action on the batch.
+
     Args:
         function: as `foreachBatch` takes it, called with the batch and the epoch.
 

@@ -45,10 +45,12 @@ final private class QueryRun(
    * epoch of a run may have run before, and been seen, without capture.
    */
   private def mayDefer(asked: Capture, epoch: Long): Boolean =
-    asked != Capture.Off && epoch > first && held.exists(_.epoch == epoch)
+    asked != Capture.Off && epoch > first && isHeld(epoch)
 
   def openChannel(task: ChannelTask, nowNs: Long): Either[String, ChannelOpened] = {
     val isDeferring = mayDefer(task.capture, task.epoch)
+    if (task.capture != Capture.Off && !isHeld(task.epoch))
+      aligned += task.channel.operator -> QueryRun.NotSealed
     ledger.openChannel(task, isDeferring).map { stored =>
       val decided = channels.decision(task.channel)
       if (isDeferring) {
@@ -107,7 +109,7 @@ final private class QueryRun(
   def isSealed(epoch: Long): Boolean = lastSealed == epoch
 
   def hold(epoch: Long): Unit =
-    if (!held.exists(_.epoch == epoch)) held = Some(new HeldFrames(epoch, QueryRun.MaxHeldBytes))
+    if (!isHeld(epoch)) held = Some(new HeldFrames(epoch, QueryRun.MaxHeldBytes))
 
   /** None if the frame has to be made durable by itself before its task goes on. */
   def keep(frame: SealedFrame): Option[Ack] = {
@@ -154,4 +156,6 @@ final private class QueryRun(
 
 private object QueryRun {
   private val MaxHeldBytes = 64L << 20
+
+  private val NotSealed = "the sink has not begun to seal the epoch when its tasks run"
 }

@@ -9,6 +9,7 @@ import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.channels.{Capture, CaptureMode, ChannelTask}
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
 import io.cleancut.objects.{HadoopStore, ObjectKey, ObjectStore, RequestKind}
@@ -203,6 +204,35 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     held(cuts, "r1", 0)
     cuts.commit("r1", 0, "v1\n{}")
     assert(segments(0).size == 1 && archive.read(0).get.stores.size == 2)
+  }
+
+  test("an operator is aligned, and says why, in each epoch that its sink does not seal") {
+    val cuts = driver()
+    val capture = Capture(CaptureMode.Unaligned, None)
+    def opened(epoch: Long, asked: Capture): Boolean = {
+      cuts.alignedBecause("r1", Map.empty)
+      val channel = StoreId(3L, 0, "cleancut-channel-0")
+      val task = ChannelTask(epoch * 10 + 7, channel, epoch, 2, "executor", asked)
+      cuts.openChannel("r1", task).fold(sys.error, identity).mayDefer
+    }
+    epoch(cuts, "r1", 0)
+    assert(!opened(1, capture) && cuts.status.aligned.keySet == Set(3L))
+    assert(cuts.status.aligned(3L).contains("seal"))
+    cuts.hold("r1", 1)
+    assert(opened(1, capture) && cuts.status.aligned.isEmpty)
+    epoch(cuts, "r1", 1)
+    assert(!opened(2, Capture.Off) && cuts.status.aligned.isEmpty)
+    assert(!opened(2, capture) && cuts.status.aligned.nonEmpty)
+  }
+
+  test("the first epoch of a run whose sink seals gives no reason for what is no rule") {
+    val cuts = driver()
+    cuts.hold("r1", 0)
+    val channel = StoreId(3L, 0, "cleancut-channel-0")
+    val capture = Capture(CaptureMode.Unaligned, None)
+    val task = ChannelTask(1L, channel, 0L, 2, "executor", capture)
+    assert(cuts.openChannel("r1", task).exists(!_.mayDefer))
+    assert(cuts.status.aligned.isEmpty)
   }
 
   test("a frame that is sent twice while it is held is written once") {
