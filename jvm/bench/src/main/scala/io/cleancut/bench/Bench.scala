@@ -2,16 +2,17 @@ package io.cleancut.bench
 
 /**
  * All benchmarks, or those that are named: `stores`, `scans`, `growth`, `memory`, `queries`,
- * `latency`, `scale`.
+ * `latency`, `scale`, `capture`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileSystemBased,FileContextBased`, `turns=5` (runs of each provider, in turn),
  * `query=join` (only queries with this in their name). Of `scale`: `partitions=100,1000,10000`,
  * `delay=0,50` (milliseconds of a request), `chain=20` (deltas between bases), `format=1` (of
- * Spark's checkpoint).
+ * Spark's checkpoint). Those of `capture` are in [[CompareCapture.Options]].
  */
 object Bench {
-  private val Kinds = Seq("stores", "scans", "growth", "memory", "queries", "latency", "scale")
+  private val Kinds =
+    Seq("stores", "scans", "growth", "memory", "queries", "latency", "scale") :+ "capture"
 
   def main(args: Array[String]): Unit = {
     val (given, named) = args.toSeq.partition(_.contains("="))
@@ -37,6 +38,7 @@ object Bench {
           chain,
           format
         )
+      case "capture" => CompareCapture.run(CompareCapture.Options.parse(options))
       case "queries" => CompareQueries.run(options.get("query").toSeq, turns.getOrElse(5))
     }
   }

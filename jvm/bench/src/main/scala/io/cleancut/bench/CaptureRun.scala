@@ -1,0 +1,56 @@
+package io.cleancut.bench
+
+import java.nio.file.{Files, Path}
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryProgress}
+
+import io.cleancut.CleancutSeal
+
+/**
+ * One query on one subject, with a sink that seals where there is something to seal, and keeps what
+ * it is given.
+ */
+final class CaptureRun(
+    session: SparkSession,
+    subject: CaptureSubject,
+    mode: OutputMode,
+    partitions: Int
+) {
+  private val checkpoint = Files.createTempDirectory("cleancut-bench")
+  private val rows = new ConcurrentLinkedQueue[Row]
+  (subject.confs + ("spark.sql.shuffle.partitions" -> partitions.toString))
+    .foreach { case (key, value) => session.conf.set(key, value) }
+
+  def start(build: SparkSession => DataFrame): StreamingQuery = build(session).writeStream
+    .outputMode(mode)
+    .option("checkpointLocation", checkpoint.toString)
+    .foreachBatch(sink _)
+    .start()
+
+  /** All rows that came out, in no order. */
+  def output: Seq[Row] = rows.asScala.toSeq
+
+  def close(): Unit = Directories.deleteBelow(checkpoint)
+
+  private def sink(batch: DataFrame, epoch: Long): Unit = {
+    if (subject.isCleancut) CleancutSeal.seal(batch, epoch) else batch.persist()
+    rows.addAll(batch.collect().toSeq.asJava)
+    batch.unpersist()
+    ()
+  }
+}
+
+object CaptureRun {
+
+  /** Rows that the cut of an epoch left in flight. */
+  def inFlight(progress: StreamingQueryProgress): Long = progress.stateOperators
+    .filter(_.operatorName == "cleancutChannels")
+    .map(_.numRowsTotal)
+    .sum
+
+  def temporary(): Path = Files.createTempDirectory("cleancut-bench")
+}

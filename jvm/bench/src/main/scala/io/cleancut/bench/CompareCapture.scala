@@ -1,0 +1,101 @@
+package io.cleancut.bench
+
+/** What capture does for a query with a slow key, and what it costs one without, as Markdown. */
+object CompareCapture {
+
+  /**
+   * @param slowMs
+   *   what a row of the slow key takes
+   * @param rowMs
+   *   what any other row takes
+   */
+  final case class Options(
+      partitions: Int = 20,
+      slots: Int = 4,
+      rows: Int = 800,
+      epochs: Int = 20,
+      slowMs: Int = 5,
+      rowMs: Int = 20,
+      timeout: String = "1s",
+      costRows: Int = 50000,
+      pairs: Int = 30
+  )
+
+  object Options {
+
+    /** From `key=value`; what is not given has its default. */
+    def parse(named: Map[String, String]): Options = {
+      val usual = Options()
+      def number(key: String, default: Int) = named.get(key).fold(default)(_.toInt)
+      named.get("query").filter(_ != "scala").foreach { name =>
+        throw new IllegalArgumentException(s"no query '$name' with a slow key; there is: scala")
+      }
+      Options(
+        number("partitions", usual.partitions),
+        number("slots", usual.slots),
+        number("rows", usual.rows),
+        number("epochs", usual.epochs),
+        number("slow", usual.slowMs),
+        number("row", usual.rowMs),
+        named.getOrElse("timeout", usual.timeout),
+        number("costRows", usual.costRows),
+        number("pairs", usual.pairs)
+      )
+    }
+  }
+
+  def run(options: Options): Unit = {
+    println("\n### A slow key\n")
+    println(slowKey(options))
+    println("\n### The cost of capture to a query without one\n")
+    println(cost(options))
+  }
+
+  private def slowKey(o: Options): String = {
+    val arguments = Seq(o.partitions, o.slots, o.rows, o.epochs, o.slowMs, o.rowMs).map(_.toString)
+    val lines = ChildJvm.run("io.cleancut.bench.SlowKeyBench", arguments :+ o.timeout).collect {
+      case Array(subject, figure, number) => (subject, figure, number.toLong)
+    }
+    val found = lines.groupMap(line => (line._1, line._2))(_._3)
+    val base = Figures.median(found((SlowKeyBench.WithoutSlowKey, "epoch")))
+    val rows = lines.map(_._1).distinct.map { subject =>
+      val epochs = found((subject, "epoch"))
+      val p50 = Figures.median(epochs)
+      Seq(
+        subject,
+        Figures.time(p50),
+        Figures.time(Figures.percentile(epochs, 90)),
+        Figures.time(epochs.max),
+        Figures.ratio(base, p50),
+        found((subject, "rows in flight")).count(_ > 0).toString,
+        found((subject, "rows in flight")).max.toString,
+        Figures.time(found((subject, "drain")).sum)
+      )
+    }
+    val header = Seq("mode", "epoch, p50", "p90", "max", "over one without the slow key") ++
+      Seq("epochs with rows in flight", "rows at most", "until none are left")
+    Figures.table(header, rows)
+  }
+
+  private def cost(o: Options): String = {
+    val arguments = Seq(o.partitions, o.slots, o.costRows, o.pairs).map(_.toString)
+    val found = ChildJvm
+      .run("io.cleancut.bench.CaptureCostBench", arguments)
+      .collect { case Array(subject, _, ns) => subject -> ns.toLong }
+      .groupMap(_._1)(_._2)
+    val off = found(CaptureCostBench.Off)
+    val rows = CaptureSubject.modes.map { mode =>
+      val ratios = found(mode).zip(off).map { case (own, plain) => own.toDouble / plain }
+      val Interval(mean, margin) = Figures.interval(ratios)
+      Seq(
+        mode,
+        Figures.time(Figures.median(found(mode))),
+        Figures.time(Figures.median(off)),
+        f"${(mean - 1) * 100}%.1f %% ± ${margin * 100}%.1f %%",
+        found(s"$mode, rows in flight").max.toString
+      )
+    }
+    val header = Seq("mode", "CPU time of an epoch", "without capture", "more", "rows in flight")
+    Figures.table(header, rows)
+  }
+}
