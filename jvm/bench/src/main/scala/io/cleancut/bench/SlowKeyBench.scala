@@ -51,6 +51,8 @@ object SlowKeyBench {
     .master(s"local[$slots]")
     .config("spark.ui.enabled", "false")
     .config("spark.sql.adaptive.enabled", "false")
+    // Epochs that only take up what is in flight may be many more than Spark remembers.
+    .config("spark.sql.streaming.numRecentProgressUpdates", "100000")
     .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
     .getOrCreate()
 
