@@ -98,5 +98,5 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 }
 
 object UnalignedQueriesSuite {
-  private val seeds: Seq[Long] = DrawnRuns.seeds("CLEANCUT_UNALIGNED_QUERIES", default = 19L)
+  private val seeds: Seq[Long] = DrawnRuns.seeds("CLEANCUT_UNALIGNED_QUERIES", default = 21L)
 }

@@ -80,7 +80,9 @@ object UnalignedQuery {
   private def drawn = StatefulOperators.all.filter { operator =>
     val name = operator.name
     name.contains("aggregation") && !name.contains(", aggregation") || name.contains(" join") ||
-    name == "dropDuplicates" || name == "dropDuplicates with watermark"
+    name.startsWith(
+      "session windows"
+    ) || name == "dropDuplicates" || name == "dropDuplicates with watermark"
   }
 
   val operators: Seq[StatefulOperator] = drawn ++ Seq(

@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.state.{StateStoreConf, StateStor
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
-import io.cleancut.StoreId
+import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels._
 import io.cleancut.conf.ChannelSettings
 import io.cleancut.error.Errors
@@ -138,9 +138,10 @@ final private class ChannelProgram(
   }
 
   private def rowSchema: ChannelSchema = new ChannelSchema {
-    private val isLate = predicate(late)
-    private val isLateNow = predicate(worker.flatMap(_.dropped))
-    private val keyOf = ChannelProgram.keyHash(hashed, output)
+    // Compiled only where rows may be left.
+    private lazy val isLate = predicate(late)
+    private lazy val isLateNow = predicate(worker.flatMap(_.dropped))
+    private lazy val keyOf = ChannelProgram.keyHash(hashed, output)
 
     override def hash(row: UnsafeRow): Long =
       XXH64.hashUnsafeBytes(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes, 0L)
@@ -167,9 +168,13 @@ final private class ChannelProgram(
       partition,
       Channels.name(input)
     )
-    val frames: ChannelFrames = {
+    private val checkpoint = StoreFiles.checkpointOf(id.checkpointRootLocation).toString
+    private val runId = operator.queryRunId.toString
+
+    // Most tasks neither have rows in flight nor leave any, and are not to pay for it.
+    lazy val frames: ChannelFrames = {
       val own = new org.apache.hadoop.conf.Configuration(hadoopConf.value.value)
-      own.set(StreamExecution.RUN_ID_KEY, operator.queryRunId.toString)
+      own.set(StreamExecution.RUN_ID_KEY, runId)
       new ChannelFrames(id, schema, conf, own)
     }
     // Registered before the driver hears of the task, so that no news is missed.
@@ -177,13 +182,12 @@ final private class ChannelProgram(
       if (settings.capture == Capture.Off) new OvertakeFlag
       else {
         TaskContext.get().addTaskCompletionListener[Unit] { _ =>
-          OvertakeWatch.remove(frames.checkpoint, frames.runId, attempt)
+          OvertakeWatch.remove(checkpoint, runId, attempt)
         }
-        OvertakeWatch.register(frames.checkpoint, frames.runId, attempt)
+        OvertakeWatch.register(checkpoint, runId, attempt)
       }
 
-    // Compiled only where rows may be left.
-    lazy val rows: ChannelSchema = rowSchema
+    val rows: ChannelSchema = rowSchema
 
     override val channel: StoreId = StoreId(operator.operatorId, partition, Channels.name(input))
 
@@ -200,7 +204,7 @@ final private class ChannelProgram(
         OvertakeWatch.executor,
         settings.capture
       )
-      frames.ask(OpenChannel(frames.checkpoint, frames.runId, task)) match {
+      ask(OpenChannel(checkpoint, runId, task)) match {
         case ChannelReply(opened) =>
           if (opened.isOvertaken) flag.raise()
           opened
@@ -225,18 +229,20 @@ final private class ChannelProgram(
     override def arrived(report: ChannelReport): Unit = {
       metrics("rowsInFlight") += report.deferred.rows
       if (flag.isRaised) metrics("tasksOvertaken") += 1
-      frames.ask(Arrived(frames.checkpoint, frames.runId, attempt, report)) match {
+      ask(Arrived(checkpoint, runId, attempt, report)) match {
         case Noted => ()
         case other => throw unreachable(other)
       }
     }
 
     override def differs(decided: ChannelReport, found: ChannelReport): Throwable =
-      Errors.channelDiffers(frames.checkpoint, operator.storeVersion, decided, found)
+      Errors.channelDiffers(checkpoint, operator.storeVersion, decided, found)
+
+    private def ask(message: CutsMessage): CutsReply = CutsClient.ask(message, Clock.System)
 
     private def unreachable(reply: CutsReply) =
       Errors.coordinatorUnreachable(
-        frames.checkpoint,
+        checkpoint,
         channel.toString,
         GroupedFrame.explain(reply)
       )

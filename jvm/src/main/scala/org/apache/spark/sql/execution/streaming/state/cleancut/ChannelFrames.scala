@@ -8,7 +8,6 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types._
 
@@ -46,15 +45,12 @@ final private[cleancut] class ChannelFrames(
     Clock.System
   )
 
-  val checkpoint: String = StoreFiles.checkpointOf(id.checkpointRootLocation).toString
-  val runId: String = hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
-
   private val files: GroupedFiles = context.files match {
     case grouped: GroupedFiles => grouped
-    case _                     => throw Errors.coordinatorMissing(checkpoint)
+    case _                     =>
+      val checkpoint = StoreFiles.checkpointOf(id.checkpointRootLocation)
+      throw Errors.coordinatorMissing(checkpoint.toString)
   }
-
-  def ask(message: CutsMessage): CutsReply = CutsClient.ask(message, context.clock)
 
   /** All rows of a frame, in their order. */
   def read(rows: ChannelRows): RowBuffer = rows match {

@@ -1,7 +1,14 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
+import java.util.concurrent.TimeUnit
+
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{
+  Expression,
+  GetStructField,
+  LessThanOrEqual,
+  Literal
+}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
@@ -158,7 +165,7 @@ final private class ChannelPlan(
     plan.collectLeaves().forall(_.isInstanceOf[LocalTableScanExec])
 
   private def refusal(operator: StateStoreWriter): Option[String] = operator match {
-    case _: StateStoreSaveExec | _: StreamingDeduplicateExec |
+    case _: StateStoreSaveExec | _: SessionWindowStateStoreSaveExec | _: StreamingDeduplicateExec |
         _: StreamingDeduplicateWithinWatermarkExec | _: StreamingSymmetricHashJoinExec |
         _: FlatMapGroupsWithStateExec | _: TransformWithStateExec =>
       lateBehind(operator)
@@ -223,10 +230,11 @@ final private class ChannelPlan(
 
   @annotation.tailrec
   private def exchangeBelow(node: SparkPlan): Either[String, SparkPlan] = node match {
-    case exchange: ShuffleExchangeLike  => Right(exchange)
-    case sort: SortExec                 => exchangeBelow(sort.child)
-    case restore: StateStoreRestoreExec => exchangeBelow(restore.child)
-    case aggregate: BaseAggregateExec   => exchangeBelow(aggregate.child)
+    case exchange: ShuffleExchangeLike               => Right(exchange)
+    case sort: SortExec                              => exchangeBelow(sort.child)
+    case restore: StateStoreRestoreExec              => exchangeBelow(restore.child)
+    case restore: SessionWindowStateStoreRestoreExec => exchangeBelow(restore.child)
+    case aggregate: BaseAggregateExec                => exchangeBelow(aggregate.child)
     case _ => Left("its input is divided by its keys already, so there is no exchange")
   }
 
@@ -246,10 +254,22 @@ final private class ChannelPlan(
           WatermarkSupport.findEventTimeColumn(side.output, allowMultipleEventTimeColumns = false),
           join.eventTimeWatermarkForEviction
         )
-      case supported: WatermarkSupport => supported.watermarkExpressionForEviction
-      case _                           => None
+      case sessions: SessionWindowStateStoreSaveExec => mayMergeWithEvicted(sessions)
+      case supported: WatermarkSupport               => supported.watermarkExpressionForEviction
+      case _                                         => None
     }
     if (late.forall(_.references.subsetOf(exchange.outputSet))) Right(late)
     else Left("its event time is computed behind the exchange")
   }
+
+  /**
+   * A session that begins at or before the watermark may be the continuation of one that is evicted
+   * in this epoch, which without it ends too early. One that begins behind it is not late either.
+   */
+  private def mayMergeWithEvicted(sessions: SessionWindowStateStoreSaveExec): Option[Expression] =
+    sessions.eventTimeWatermarkForEviction.map { watermarkMs =>
+      val start = GetStructField(sessions.sessionExpression, 0)
+      val watermarkUs = TimeUnit.MILLISECONDS.toMicros(watermarkMs)
+      LessThanOrEqual(start, Literal(watermarkUs, start.dataType))
+    }
 }
