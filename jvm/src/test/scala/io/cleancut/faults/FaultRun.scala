@@ -119,7 +119,8 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
 
 object FaultRun {
   private val CutCreate = Step("cuts", "create")
-  private val MaxTurns = 12
+  // Some steps are seldom met: whether a frame rides to the driver is up to its size.
+  private val MaxTurns = 40
   private val MaxStarts = 60
 
   /** How many requests of its step may pass before a fault strikes. */
