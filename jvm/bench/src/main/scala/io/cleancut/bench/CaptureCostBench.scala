@@ -28,7 +28,7 @@ object CaptureCostBench {
 
   def main(args: Array[String]): Unit = {
     val Array(partitions, slots, rows, turns) = args.map(_.toInt): @unchecked
-    val plain = session(slots)
+    val plain = CaptureRun.session(slots).getOrCreate()
     val cpu = new CpuByEpoch
     plain.sparkContext.addSparkListener(cpu)
     val capturing = extended()
@@ -52,13 +52,6 @@ object CaptureCostBench {
     plain.stop()
     System.exit(0)
   }
-
-  private def session(slots: Int): SparkSession = SparkSession
-    .builder()
-    .master(s"local[$slots]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.sql.adaptive.enabled", "false")
-    .getOrCreate()
 
   /** Another session of the same Spark, with the extension that the first has not. */
   private def extended(): SparkSession = {

@@ -20,7 +20,7 @@ final class CaptureRun(
     mode: OutputMode,
     partitions: Int
 ) {
-  private val checkpoint = Files.createTempDirectory("cleancut-bench")
+  private val checkpoint = CaptureRun.temporary()
   private val rows = new ConcurrentLinkedQueue[Row]
   (subject.confs + ("spark.sql.shuffle.partitions" -> partitions.toString))
     .foreach { case (key, value) => session.conf.set(key, value) }
@@ -37,9 +37,9 @@ final class CaptureRun(
   def close(): Unit = Directories.deleteBelow(checkpoint)
 
   private def sink(batch: DataFrame, epoch: Long): Unit = {
-    if (subject.isCleancut) CleancutSeal.seal(batch, epoch) else batch.persist()
-    rows.addAll(batch.collect().toSeq.asJava)
-    batch.unpersist()
+    val kept = if (subject.isCleancut) CleancutSeal.seal(batch, epoch) else batch.persist()
+    rows.addAll(kept.collect().toSeq.asJava)
+    kept.unpersist()
     ()
   }
 }
@@ -51,6 +51,13 @@ object CaptureRun {
     .filter(_.operatorName == "cleancutChannels")
     .map(_.numRowsTotal)
     .sum
+
+  /** What the sessions of these runs have in common. */
+  def session(slots: Int): SparkSession.Builder = SparkSession
+    .builder()
+    .master(s"local[$slots]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.sql.adaptive.enabled", "false")
 
   def temporary(): Path = Files.createTempDirectory("cleancut-bench")
 }

@@ -46,11 +46,8 @@ object SlowKeyBench {
     System.exit(0)
   }
 
-  private def session(slots: Int): SparkSession = SparkSession
-    .builder()
-    .master(s"local[$slots]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.sql.adaptive.enabled", "false")
+  private def session(slots: Int): SparkSession = CaptureRun
+    .session(slots)
     // Epochs that only take up what is in flight may be many more than Spark remembers.
     .config("spark.sql.streaming.numRecentProgressUpdates", "100000")
     .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
