@@ -1,19 +1,16 @@
 """The demo in mode unaligned: killed while rows are in flight, and every row compared."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.demo import run_demo
 from tests.support.seeds import chaos_runs, hunting
 
 KILLS = 2
 TIMEOUT_S = 900
-PYTHON = Path(__file__).parents[2] / "python"
 
 pytestmark = [
     pytest.mark.spark,
@@ -26,16 +23,8 @@ def test_rows_in_flight_are_taken_up_by_the_restarts_of_the_demo(
     tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     seed = hunting(4711)
-    options = ["--rows", "4000", "--kills", str(KILLS), "--seed", str(seed)]
-    ended = subprocess.run(
-        [sys.executable, "-m", "demo", "--mode", "unaligned", *options, "--dir", str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(PYTHON)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    options = ["--mode", "unaligned", "--rows", "4000", "--kills", str(KILLS), "--seed", str(seed)]
+    ended = run_demo(*options, "--dir", str(tmp_path), timeout_s=TIMEOUT_S)
     print(ended.stdout)
     assert ended.returncode == 0
     assert f"{KILLS} kills survived" in ended.stdout

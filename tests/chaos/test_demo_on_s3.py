@@ -13,6 +13,7 @@ import cleancut
 from demo.__main__ import judge
 from demo.checkpoint import position
 from demo.job import QUERIES, ROTATIONS, Job
+from tests.support.demo import run_demo
 from tests.support.s3_servers import R2_SIMULATOR, S3Server, r2_simulator, versitygw
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
@@ -41,15 +42,7 @@ def server(
 
 def demo(server: S3Server, *options: str) -> subprocess.CompletedProcess[str]:
     places = ["--checkpoint", f"s3://{server.BUCKET}/{PREFIX}", "--endpoint", server.endpoint]
-    return subprocess.run(
-        [sys.executable, "-m", "demo", *options, *places],
-        env={**os.environ, "PYTHONPATH": str(PYTHON)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    return run_demo(*options, *places, timeout_s=TIMEOUT_S)
 
 
 READER = """

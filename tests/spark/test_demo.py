@@ -1,9 +1,6 @@
 """The flights job with a few flights: it survives its kills, and it would tell if it did not."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,10 +10,10 @@ from demo.checkpoint import position
 from demo.job import HOURLY, QUERIES, ROTATIONS, Job
 from demo.sink import epoch_directory
 from demo.verdict import Verdict
+from tests.support.demo import run_demo
 
 pytestmark = pytest.mark.spark
 
-PYTHON = Path(__file__).parents[2] / "python"
 TIMEOUT_S = 600
 KILLS = 2
 
@@ -26,15 +23,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Job:
     """A whole run with kills, as the command line gives it."""
     root = tmp_path_factory.mktemp("demo") / "work directory"
     options = ["--rows", "4000", "--kills", str(KILLS), "--dir", str(root)]
-    ended = subprocess.run(
-        [sys.executable, "-m", "demo", *options],
-        env={**os.environ, "PYTHONPATH": str(PYTHON)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    ended = run_demo(*options, timeout_s=TIMEOUT_S)
     print(ended.stdout)
     assert ended.returncode == 0
     assert f"{KILLS} kills survived" in ended.stdout
