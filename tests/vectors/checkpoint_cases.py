@@ -181,6 +181,14 @@ def _wrong_chains() -> Iterator[CheckpointCase]:
         [second[0], posing, second[2]],
         MISPLACED,
     )
+    entry = second[1].entry
+    summed = Stored(second[1].segment, dict(entry) | {"crc": entry["crc"] ^ 1})
+    yield made(
+        "frame-checksum-of-the-cut",
+        "The cut has another checksum of a frame that is sound by its own.",
+        [second[0], summed, second[2]],
+        DAMAGED,
+    )
     objects, stored = _written(9, [delta_of(3, [remove(2, "grace")], 7)])
     wrong_keys = made("keys-differ", "Live keys do not come out.", [*second[:2], *stored], DAMAGED)
     yield CheckpointCase(

@@ -15,8 +15,8 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
 import io.cleancut.conf.Keys
 import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger}
-import io.cleancut.error.{CleancutException, Errors}
-import io.cleancut.files.{RangeInput, SharedStores}
+import io.cleancut.error.Errors
+import io.cleancut.files.{CheckedInput, RangeInput, SharedStores}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, ObjectStore}
 import io.cleancut.protocol.StoreListing
@@ -124,11 +124,8 @@ final private[cleancut] class GroupedFiles(
         Using.resource(input(version, kind, place, watch))(in =>
           read(new FrameReader(request, in, scratch, watch), scratch)
         )
-      catch {
-        case e: FileNotFoundException => throw missing(version, e)
-        case e: CleancutException if e.errorId == "CLEANCUT_FRAME_MISPLACED" =>
-          throw if (isIntact(place)) e else damaged(request.path, version)
-      } finally scratch.giveBack()
+      catch { case e: FileNotFoundException => throw missing(version, e) }
+      finally scratch.giveBack()
     }
   }
 
@@ -144,21 +141,35 @@ final private[cleancut] class GroupedFiles(
   private def currentAttempt: Long =
     Option(TaskContext.get()).fold(QueryLedger.Maintenance)(_.taskAttemptId())
 
+  /** What is at hand as a whole is compared with the cut before anything is made of it. */
   private def input(
       version: StateVersion,
       kind: FrameKind,
       place: FramePlace,
       watch: LoadWatch
-  ): InputStream =
-    Option(fetched.remove((version, kind))).fold(direct(place)) { ahead =>
-      val phase = watch.enter(LoadPhase.Download)
-      try new ByteArrayInputStream(ahead.get())
-      catch { case e: ExecutionException => throw e.getCause }
-      finally {
-        watch.enter(phase)
-        ()
-      }
+  ): InputStream = {
+    def differs = damaged(version, kind, "these are not the bytes that the cut names")
+    if (place.length > PieceBytes) new CheckedInput(direct(place), place.crc, differs)
+    else {
+      val bytes = downloading(watch)(
+        Option(fetched.remove((version, kind))).fold(direct(place).readAllBytes())(_.get())
+      )
+      val crc = new CRC32
+      crc.update(bytes)
+      if (crc.getValue.toInt != place.crc) throw differs
+      new ByteArrayInputStream(bytes)
     }
+  }
+
+  private def downloading[A](watch: LoadWatch)(body: => A): A = {
+    val phase = watch.enter(LoadPhase.Download)
+    try body
+    catch { case e: ExecutionException => throw e.getCause }
+    finally {
+      watch.enter(phase)
+      ()
+    }
+  }
 
   private def direct(place: FramePlace): InputStream =
     new RangeInput(root, ObjectKey(place.segment), place.offset, place.length, PieceBytes)
@@ -175,20 +186,13 @@ final private[cleancut] class GroupedFiles(
     }
   }
 
-  /** Whether a place holds the bytes that its cut says, be they another frame's. */
-  private def isIntact(place: FramePlace): Boolean = {
-    val crc = new CRC32
-    crc.update(Using.resource(direct(place))(_.readAllBytes()))
-    crc.getValue.toInt == place.crc
-  }
-
-  private def damaged(path: String, version: StateVersion) = Errors.frameDamaged(
-    path,
+  private def damaged(version: StateVersion, kind: FrameKind, detail: String) = Errors.frameDamaged(
+    path(version, kind),
     store.operator,
     store.partition,
     store.name,
     version.number,
-    "these are not the bytes that the cut names"
+    detail
   )
 
   private def missing(version: StateVersion, cause: FileNotFoundException) = Errors.frameMissing(
