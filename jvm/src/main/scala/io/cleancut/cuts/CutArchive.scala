@@ -118,11 +118,17 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   /**
    * The tables of the segments of an epoch, of the latest run first. One that another owner of the
    * query sweeps meanwhile is not among them.
+   *
+   * @param known
+   *   names of those that are not wanted, nor read
    */
-  def segmentsOf(epoch: Long): Seq[(SegmentIdentity, Seq[PlacedFrame])] =
+  def segmentsOf(
+      epoch: Long,
+      known: collection.Set[String] = Set.empty
+  ): Seq[(SegmentIdentity, Seq[PlacedFrame])] =
     root
       .list(ObjectPrefix(CutLayout.segmentsOf(epoch)))
-      .filter(info => CutLayout.parseSegment(info.key.name).isDefined)
+      .filter(info => CutLayout.parseSegment(info.key.name).isDefined && !known(info.key.name))
       .toSeq
       .sortBy(_.key.name)
       .flatMap(table)

@@ -16,15 +16,18 @@ import io.cleancut.format.{Cut, PlacedFrame, SegmentIdentity, StoreCut}
  * @param previous
  *   the cut before this epoch
  * @param segments
- *   all of the epoch
+ *   of the epoch, those of the run that asks aside
  * @param current
  *   the run that asks, whose frames do not count
+ * @param ownTasks
+ *   the stores of each task that it has run
  */
 final class EarlierRuns(
     epoch: Long,
     previous: Option[Cut],
     segments: Seq[(SegmentIdentity, Seq[PlacedFrame])],
-    current: String
+    current: String,
+    ownTasks: Iterable[collection.Set[StoreId]] = Nil
 ) {
   private val runs: Seq[(SegmentIdentity, Seq[PlacedFrame])] = segments
     .groupMap(_._1.runId)(identity)
@@ -34,9 +37,10 @@ final class EarlierRuns(
 
   private val tasks: collection.Map[StoreId, Set[StoreId]] = {
     val taskOf = mutable.Map.empty[StoreId, Set[StoreId]]
-    for ((_, frames) <- runs; (_, of) <- frames.groupBy(_.attempt)) {
+    val attempts = runs.flatMap(_._2.groupMap(_.attempt)(_.name.store).values.map(_.toSet))
+    for (of <- attempts ++ ownTasks) {
       // Channels are written by those attempts alone that leave rows in them.
-      val stores = of.map(_.name.store).filterNot(Channels.isChannel).toSet
+      val stores = of.filterNot(Channels.isChannel).toSet
       val task = stores ++ stores.flatMap(taskOf.getOrElse(_, Set.empty))
       task.foreach(taskOf(_) = task)
     }

@@ -159,6 +159,13 @@ final class EpochLedger(
     }
   }
 
+  /** The stores of each attempt. */
+  def tasks: Iterable[collection.Set[StoreId]] = opened.values ++ frames.values.map(_.keySet)
+
+  /** The names of those that hold frames of this run. */
+  def segments: Set[String] =
+    frames.valuesIterator.flatMap(_.valuesIterator).map(_.place.segment).toSet
+
   /** Where a frame that is durable lies. */
   def placed(attempt: Long, store: StoreId): Option[PlacedFrame] =
     frames.get(attempt).flatMap(_.get(store))

@@ -415,8 +415,13 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   }
 
   private def earlierRuns(run: QueryRun, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
-    val cut = synchronized(run.ledger.lastCut)
-    new EarlierRuns(epoch, cut, archive.segmentsOf(epoch), run.id.runId).close()
+    // Of its own tasks a run knows more than their segments would tell.
+    val (cut, tasks, segments) = synchronized {
+      val own = Option(run.ledger.epoch).filter(_.epoch == epoch)
+      (run.ledger.lastCut, own.toSeq.flatMap(_.tasks.map(_.toSet)), own.map(_.segments))
+    }
+    val others = archive.segmentsOf(epoch, segments.getOrElse(Set.empty))
+    new EarlierRuns(epoch, cut, others, run.id.runId, tasks).close()
   }
 
   /** The run before this one may have committed the epoch after Spark had looked for it. */

@@ -50,6 +50,15 @@ class EarlierRunsSuite extends AnyFunSuite {
     assert(close(half, torn, other).map(_.values.toSet) == scala.Right(Set(version(1, 8))))
   }
 
+  test("which stores belong together shows in the tasks of the run that asks") {
+    val half = segment("one", 1, frame(Left, 1, 2))
+    val whole = segment("zero", 0, frame(Left, 1, 8), frame(Right, 1, 8))
+    val asked = new EarlierRuns(0L, None, Seq(half, whole), "now", Seq(Set(Left, Right)))
+    assert(asked.close().map(_.map(_.version).toSet) == scala.Right(Set(version(1, 8))))
+    val seen = new EarlierRuns(0L, None, Nil, "now", Seq(Set(Left, Right), Set(Other)))
+    assert(seen.close() == scala.Left(Set(Left, Right, Other)))
+  }
+
   test("the frames of the run that asks, and those of maintenance, are no earlier run's") {
     val now = segment("now", 9, frame(Left, 1, 1), frame(Other, 1, 2))
     assert(close(now) == scala.Left(Set(Left, Other)))

@@ -1,0 +1,104 @@
+package io.cleancut.e2e
+
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.jdk.CollectionConverters._
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.functions.count
+import org.apache.spark.sql.streaming.StreamingQuery
+
+import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
+import io.cleancut.format.CutLayout
+import io.cleancut.testkit.{ProxiedServer, S3ProxyServer}
+
+/** What the epochs of a query ask of its object store, counted by a proxy before the server. */
+class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
+  import RequestsOfEpochsSuite._
+
+  private val reads = new ConcurrentLinkedQueue[String]
+  private var spark: SparkSession = _
+  private var input: MemoryStream[Long] = _
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    spark = SparkSession
+      .builder()
+      .master("local[4]")
+      .config("spark.ui.enabled", "false")
+      .config("spark.sql.shuffle.partitions", Partitions.toString)
+      // Compiling costs more than the few rows of an epoch.
+      .config("spark.sql.codegen.wholeStage", "false")
+      .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+      .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
+      .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
+      .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
+      // Bases and sweeps read too, and come when they like.
+      .config(s"$State.maintenanceInterval", "1h")
+      .config(s"$State.cleancut.endpoint", endpoint)
+      .config(s"$State.cleancut.region", "us-east-1")
+      .getOrCreate()
+    input = MemoryStream(Encoders.scalaLong, spark)
+    proxy.watch { request =>
+      val isOfState = Read.findFirstIn(request.target).isDefined
+      if (request.method == "GET" && isOfState) reads.add(request.target): Unit
+    }
+  }
+
+  override protected def afterAll(): Unit = {
+    spark.stop()
+    super.afterAll()
+  }
+
+  private def start(): StreamingQuery = input
+    .toDS()
+    .toDF("key")
+    .groupBy("key")
+    .agg(count("*"))
+    .writeStream
+    .outputMode("update")
+    .option("checkpointLocation", s"s3://${S3ProxyServer.Bucket}/counted")
+    .foreachBatch((batch: DataFrame, _: Long) => batch.collect(): Unit)
+    .start()
+
+  /** Of each epoch, the cuts and the frames in segments that were read, from trigger to trigger. */
+  private def run(epochs: Int): Seq[(Int, Int)] = {
+    val query = start()
+    try
+      Seq.fill(epochs) {
+        reads.clear()
+        input.addData(0L until 500L)
+        query.processAllAvailable()
+        val (cuts, frames) = reads.asScala.toSeq.partition(_.contains(s"/${CutLayout.Cuts}"))
+        (cuts.size, frames.size)
+      }
+    finally {
+      query.stop()
+      // As if the next run had another process.
+      StateStore.stop()
+    }
+  }
+
+  test("a run reads its state once, in its first epoch, and a new query nothing at all") {
+    val first = run(epochs = 3)
+    assert(first == Seq.fill(3)((0, 0)), "a driver read what it had written itself")
+    val second = run(epochs = 3)
+    // The last cut, as the coordinator's, as Spark's entry of the commit log, and for all stores.
+    assert(second.head == ((3, 3 * Partitions)))
+    assert(second.tail == Seq.fill(2)((0, 0)))
+  }
+}
+
+object RequestsOfEpochsSuite {
+  private val State = "spark.sql.streaming.stateStore"
+  private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+  private val Partitions = 12
+
+  /** A cut, or a segment; a listing has such a name among its parameters. */
+  private val Read = s"^[^?]*/cleancut/(${CutLayout.Cuts}|${CutLayout.Segments})[^?]+".r
+}
