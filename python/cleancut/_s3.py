@@ -17,6 +17,7 @@ SCHEMES = ("s3://", "s3a://")
 _LOCATION = re.compile(r"s3a?://([^/]*)/?(.*)")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_TRUST = "AWS_CA_BUNDLE can name a file with the certificate of the authority to be trusted"
 _ATTEMPTS = 5
 _BODY_ATTEMPTS = 3
 _TIMEOUT_S = 20
@@ -114,6 +115,8 @@ class S3Objects:
                 raise _refused(operation, target, detail) from error
             attempts = error.response["ResponseMetadata"].get("RetryAttempts", 0) + 1
             raise _unavailable(operation, target, attempts, began, detail) from error
+        except boto.SSLError as error:
+            raise _refused(operation, target, f"{error} ({_TRUST})") from error
         except (boto.HTTPClientError, boto.ConnectionError) as error:
             raise _unavailable(operation, target, _ATTEMPTS, began, error) from error
         except boto.BotoCoreError as error:

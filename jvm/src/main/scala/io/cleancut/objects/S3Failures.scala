@@ -1,6 +1,8 @@
 package io.cleancut.objects
 
 import java.io.IOException
+import java.security.cert.CertificateException
+import javax.net.ssl.SSLPeerUnverifiedException
 
 import software.amazon.awssdk.awscore.exception.AwsServiceException
 import software.amazon.awssdk.core.exception.{
@@ -42,9 +44,10 @@ private[objects] object S3Failures {
     case e: AwsServiceException                                         => judgeAnswer(e)
     case _: AbortedException                                            => Verdict.Interrupted
     case _: ApiCallTimeoutException | _: ApiCallAttemptTimeoutException => Verdict.Retry(0)
-    case e if isTransport(e)                                            => Verdict.Retry(0)
-    case e: SdkClientException => Verdict.Refuse(e.getMessage)
-    case e                     => Verdict.Refuse(e.toString)
+    case e if untrusted(e).isDefined => Verdict.Refuse(untrusted(e).get)
+    case e if isTransport(e)         => Verdict.Retry(0)
+    case e: SdkClientException       => Verdict.Refuse(e.getMessage)
+    case e                           => Verdict.Refuse(e.toString)
   }
 
   private def judgeAnswer(e: AwsServiceException): Verdict = {
@@ -70,9 +73,21 @@ private[objects] object S3Failures {
     asked.getOrElse(if (e.statusCode == 429 || e.statusCode == 503) ThrottlePauseMs else 0L)
   }
 
-  private def isTransport(e: Throwable): Boolean =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(8).exists {
-      case _: IOException => true
-      case _              => false
-    }
+  private def isTransport(e: Throwable): Boolean = causes(e).exists {
+    case _: IOException => true
+    case _              => false
+  }
+
+  /** Nothing is heard of the store, and the next attempt would hear no more. */
+  private def untrusted(e: Throwable): Option[String] = causes(e).collectFirst {
+    case cause: CertificateException =>
+      s"its certificate is not trusted (${cause.getMessage}); name a trust store that has its CA " +
+        "in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions, by " +
+        "-Djavax.net.ssl.trustStore and -Djavax.net.ssl.trustStorePassword"
+    case cause: SSLPeerUnverifiedException =>
+      s"its certificate is for another host: ${cause.getMessage}"
+  }
+
+  private def causes(e: Throwable): Iterator[Throwable] =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(8)
 }

@@ -5,8 +5,11 @@ import java.nio.file.{Files, Path}
 import scala.jdk.CollectionConverters._
 
 /** s3proxy over a directory: an S3 server whose creations are atomic. */
-final class S3ProxyServer private (server: ServerProcess, directory: Path) extends S3Server {
+final class S3ProxyServer private (server: ServerProcess, directory: Path, scheme: String)
+    extends S3Server {
   override def port: Int = server.port
+
+  override def endpoint: String = s"$scheme://127.0.0.1:$port"
 
   override def close(): Unit = {
     server.close()
@@ -28,13 +31,27 @@ object S3ProxyServer {
       |  <root level="WARN"><appender-ref ref="console"/></root>
       |</configuration>""".stripMargin
 
-  /** @param checkSignatures false for tests that change requests on their way */
-  def start(checkSignatures: Boolean = true): S3ProxyServer = {
+  /**
+   * @param checkSignatures
+   *   false for tests that change requests on their way
+   * @param certificate
+   *   what it shows, if it is to be spoken to over TLS
+   */
+  def start(
+      checkSignatures: Boolean = true,
+      certificate: Option[KeyStoreFile] = None
+  ): S3ProxyServer = {
     val directory = Files.createTempDirectory("s3proxy")
     val data = Files.createDirectories(directory.resolve(s"data/$Bucket")).getParent
     val port = ServerProcess.freePort()
-    val conf = Map(
-      "s3proxy.endpoint" -> s"http://127.0.0.1:$port",
+    val tls = certificate.fold(Map("s3proxy.endpoint" -> s"http://127.0.0.1:$port")) { store =>
+      Map(
+        "s3proxy.secure-endpoint" -> s"https://127.0.0.1:$port",
+        "s3proxy.keystore-path" -> store.path.toString,
+        "s3proxy.keystore-password" -> store.password
+      )
+    }
+    val conf = tls ++ Map(
       "s3proxy.authorization" -> (if (checkSignatures) "aws-v2-or-v4" else "none"),
       "s3proxy.identity" -> AccessKey,
       "s3proxy.credential" -> SecretKey,
@@ -50,6 +67,7 @@ object S3ProxyServer {
     val command = ServerProcess
       .java(classPath, "org.gaul.s3proxy.Main", "--properties", file.toString)
     val log = directory.resolve("log")
-    new S3ProxyServer(ServerProcess.start(command, port)(log), directory)
+    val scheme = if (certificate.isDefined) "https" else "http"
+    new S3ProxyServer(ServerProcess.start(command, port)(log), directory, scheme)
   }
 }
