@@ -4,10 +4,12 @@ import sbt._
 object OlderTests {
   private val packages = Seq("org", "io/cleancut/e2e", "io/cleancut/golden", "io/cleancut/testkit")
 
-  /** They need executors with the packaged jar, or an S3 server. */
+  /** They need executors with the packaged jar, an S3 server, or HDFS. */
   private val without = Set(
     "CheckpointOnS3Suite.scala",
     "CutsOnFilesSuite.scala",
+    "MortalHdfs.scala",
+    "QueryOnHdfsSuite.scala",
     "RequestsOfEpochsSuite.scala"
   )
 

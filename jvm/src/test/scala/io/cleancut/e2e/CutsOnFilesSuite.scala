@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider, Clock}
+import io.cleancut.Clock
 import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.e2e.MortalQuery.Job
@@ -20,19 +20,15 @@ import io.cleancut.testkit.{ChildDriver, MortalFileSystem, TestDirectory}
  * SIGKILL between two of their writes. Executors are processes of their own with the packaged jar.
  * Rows are compared with what a batch job finds in the same input.
  */
-class CutsOnFilesSuite extends AnyFunSuite {
+class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
   import CutsOnFilesSuite._
+  import MortalRuns._
 
   private def inDirectory(body: (Path, Job) => Assertion): Assertion =
     TestDirectory.use("cuts-on-files") { home =>
-      def directory(name: String) = Files.createDirectory(home.resolve(name))
-      val checkpoint = directory("q")
-      val location = s"${MortalFileSystem.Scheme}:$checkpoint"
-      body(checkpoint, Job(location, directory("input"), directory("output")))
+      val checkpoint = Files.createDirectory(home.resolve("q"))
+      body(checkpoint, jobIn(home, s"${MortalFileSystem.Scheme}:$checkpoint"))
     }
-
-  private def run(job: Job, confs: (String, String)*): ChildDriver.End =
-    ChildDriver.run(MortalQuery.getClass.getName.stripSuffix("$"), Always ++ confs, job.args: _*)
 
   private def archive(checkpoint: Path) = {
     val root = new HadoopPath(checkpoint.resolve("cleancut").toUri)
@@ -127,48 +123,11 @@ class CutsOnFilesSuite extends AnyFunSuite {
     assert(archive(checkpoint).epochs() == (0L to 3L))
     last
   }
-
-  private def checkRows(job: Job, files: Int, last: ChildDriver.End): Assertion = {
-    val expected = MortalQuery.expected(job, files)
-    assert(expected.size > 20)
-    assert(MortalQuery.result(job, (0 until files).map(_.toLong)) == expected)
-    // What Spark's own reader of state finds.
-    val state = "\\[(\\d+),(\\d+),(\\d+)\\]".r
-    val found = last.lines(MortalQuery.StateRows).flatMap(state.findAllMatchIn(_)).map { row =>
-      s"${row.group(1)} ${row.group(2)} ${row.group(3)}"
-    }
-    assert(found.toSet == expected && found.size == expected.size)
-  }
 }
 
 object CutsOnFilesSuite {
-  private val State = "spark.sql.streaming.stateStore"
-  private val ManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
   private val SparksManager =
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-  private val Local = "spark.master" -> "local[2]"
-  private val Cluster = "spark.master" -> "local-cluster[2,1,1024]"
-  private val CutsOn = Keys.Cuts.name -> "true"
-  private val ValidationOff = s"$State.commitValidation.enabled" -> "false"
-
-  private def fatal(name: String) = s"spark.hadoop.${MortalFileSystem.FatalKey}" -> name
-
-  private val classes =
-    classOf[MortalFileSystem].getProtectionDomain.getCodeSource.getLocation.getPath
-
-  private val Always = Map(
-    "spark.app.name" -> "mortal",
-    "spark.driver.host" -> "127.0.0.1",
-    "spark.ui.enabled" -> "false",
-    "spark.jars" -> System.getProperty("cleancut.test.jar"),
-    "spark.executor.extraClassPath" -> classes,
-    s"spark.hadoop.fs.${MortalFileSystem.Scheme}.impl" -> classOf[MortalFileSystem].getName,
-    "spark.sql.shuffle.partitions" -> "3",
-    // Compiling costs more than the few rows of an epoch.
-    "spark.sql.codegen.wholeStage" -> "false",
-    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
-    s"$State.providerClass" -> classOf[CleancutStateStoreProvider].getName,
-    ManagerKey -> classOf[CleancutCheckpointFileManager].getName
-  )
+  private val ValidationOff = s"${MortalRuns.State}.commitValidation.enabled" -> "false"
 }

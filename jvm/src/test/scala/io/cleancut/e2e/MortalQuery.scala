@@ -27,6 +27,9 @@ object MortalQuery {
   /** Whether Spark's file sink takes what keys there are, each once, in place of sums. */
   val FilesKey = "spark.cleancut.test.files"
 
+  /** The epoch whose sink kills an executor before it takes the rows. */
+  val ExecutorDeathKey = "spark.cleancut.test.executorDeath"
+
   val Error = "error id: "
   val StateRows = "rows of state: "
   val FileRows = "rows of the files: "
@@ -84,6 +87,8 @@ object MortalQuery {
   }
 
   private def sink(job: Job, skips: Boolean)(batch: DataFrame, epoch: Long): Unit = {
+    val spark = batch.sparkSession
+    if (spark.conf.getOption(ExecutorDeathKey).contains(epoch.toString)) killExecutor()
     val file = job.output.resolve(s"$epoch.txt")
     val isSeen = skips && Files.exists(file)
     if (isSeen) note(job, s"$epoch skipped")
@@ -93,6 +98,14 @@ object MortalQuery {
       Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING)
       note(job, s"$epoch")
     }
+  }
+
+  private def killExecutor(): Unit = {
+    val executors = ProcessHandle.current.descendants.filter { child =>
+      child.info.commandLine.orElse("").contains("CoarseGrainedExecutorBackend")
+    }
+    val killed = executors.findFirst.map[Boolean](_.destroyForcibly())
+    if (!killed.orElse(false)) throw new IllegalStateException("no executor was killed")
   }
 
   private def note(job: Job, call: String): Unit = {

@@ -42,11 +42,8 @@ class MortalFileSystem extends ForklessFiles {
     super.rename(from, to)
   }
 
-  private def dieAt(path: Path): Unit = if (fatal.exists(path.toString.endsWith(_))) {
-    val pid = ProcessHandle.current.pid.toString
-    new ProcessBuilder("kill", "-KILL", pid).inheritIO().start().waitFor()
-    throw new IllegalStateException(s"process $pid lives on")
-  }
+  private def dieAt(path: Path): Unit =
+    if (fatal.exists(path.toString.endsWith(_))) SuddenDeath.die()
 }
 
 object MortalFileSystem {
