@@ -4,9 +4,11 @@ import java.sql.Timestamp
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.{DataFrame, Dataset}
+import org.apache.spark.sql.{DataFrame, Dataset, Encoders}
 import org.apache.spark.sql.functions.window
-import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.sql.streaming._
+
+import io.cleancut.CleancutStateStoreProvider
 
 /** What the state of a key adds up to, and the event time up to which it does. */
 final case class Balance(key: Long, ts: Timestamp, total: Long, kept: String)
@@ -14,9 +16,27 @@ final case class Balance(key: Long, ts: Timestamp, total: Long, kept: String)
 /** What a key begins with. */
 final case class Opening(key: Long, value: Long)
 
+/** How many rows of a key there were. */
+class Count extends StatefulProcessor[Long, Long, (Long, Long)] {
+  @transient private var count: ValueState[Long] = _
+
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
+    count = getHandle.getValueState("count", Encoders.scalaLong, TTLConfig.NONE)
+
+  override def handleInputRows(
+      key: Long,
+      rows: Iterator[Long],
+      timers: TimerValues
+  ): Iterator[(Long, Long)] = {
+    val before = if (count.exists()) count.get() else 0L
+    count.update(before + rows.size)
+    Iterator((key, count.get()))
+  }
+}
+
 /**
- * `transformWithState` in Scala: alone, with an initial state, and in a chain of two with an
- * aggregation behind them.
+ * `transformWithState` in Scala: alone, with an initial state, in a chain of two with an
+ * aggregation behind them, and in a batch.
  */
 class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
 
@@ -44,6 +64,20 @@ class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     try compare(OutputMode.Append())(chain)
     finally spark.conf.unset("spark.sql.adaptive.enabled")
+  }
+
+  test("in a batch, which has no checkpoint, it runs in a session with the extension") {
+    import spark.implicits._
+    spark.conf.set(
+      "spark.sql.streaming.stateStore.providerClass",
+      classOf[CleancutStateStoreProvider].getName
+    )
+    val counts = spark
+      .range(100)
+      .as[Long]
+      .groupByKey(_ % 7)
+      .transformWithState(new Count, TimeMode.None(), OutputMode.Append())
+    assert(counts.collect().toMap == (0L until 100L).groupMapReduce(_ % 7)(_ => 1L)(_ + _))
   }
 
   private def balances(events: Dataset[Event]): Dataset[Balance] = {

@@ -43,6 +43,8 @@ object ChannelRule extends Rule[SparkPlan] with Logging {
     val found = for {
       first <- operators.headOption
       info <- first.stateInfo
+      // In a batch it has no checkpoint.
+      if info.checkpointLocation.nonEmpty
       if TransformWithStateRule.isAsked(first.conf) && !isDone(plan)
       location = StoreFiles.checkpointOf(info.checkpointLocation).toString
       cuts <- DriverCuts.of(location)
