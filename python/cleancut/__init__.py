@@ -7,6 +7,7 @@ checkpoint of a query without a JVM.
 from cleancut import sinks
 from cleancut._jar import jar_path
 from cleancut._version import __version__
+from cleancut.channels import ChannelInfo, OperatorCut
 from cleancut.checkpoint import Checkpoint
 from cleancut.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut.costs import Costs, EpochInfo, RequestCount, RequestsByKind, StoreTime, Usage
@@ -34,6 +35,7 @@ from cleancut.verify import Problem, VerifyReport
 
 __all__ = [
     "ChainInfo",
+    "ChannelInfo",
     "Checkpoint",
     "CleancutError",
     "Coordinator",
@@ -50,6 +52,7 @@ __all__ = [
     "FrameInfo",
     "InfoList",
     "InternalError",
+    "OperatorCut",
     "PlacedFrameInfo",
     "PriceList",
     "Problem",

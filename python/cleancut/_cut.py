@@ -7,10 +7,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from cleancut._channels import channels_of
 from cleancut._costs import costs_of
 from cleancut._fields import typed
 from cleancut._layout import FrameName, Kind, StoreId, parse_segment_name
 from cleancut._zstd_json import parse_zstd_json
+from cleancut.channels import ChannelInfo
 from cleancut.costs import Costs
 from cleancut.errors import CleancutError, error_of
 
@@ -73,6 +75,7 @@ class Cut:
         chains: for each store the frames that make up its version, oldest first.
         timings: milliseconds by phase of the commit.
         costs: what the epoch asked of the store; None where the cut does not tell.
+        channels: what was decided of channels.
     """
 
     path: str
@@ -89,6 +92,7 @@ class Cut:
     chains: Mapping[StoreId, Chain]
     timings: Mapping[str, int]
     costs: Costs | None
+    channels: tuple[ChannelInfo, ...]
 
     @property
     def version(self) -> int:
@@ -172,6 +176,7 @@ def _cut(body: Any, path: str) -> Cut:
         dict(sorted(chains.items())),
         typed(body, "timings", dict),
         costs_of(body["costs"]) if "costs" in body else None,
+        channels_of(body.get("channels", [])),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cleancut import display
+from cleancut._channels import channels_of
 from cleancut._costs import costs_of, store_times_of, usage_of
 from cleancut._s3 import SCHEMES
 from cleancut.checkpoint import Checkpoint
@@ -54,6 +55,7 @@ class InFlight:
         channel: the name under which `Checkpoint.state` gives the rows.
         rows: how many are in flight.
         of: how many came through the channel in that epoch, these included.
+        bytes: their size; None where an older release made the cut.
     """
 
     operator: int
@@ -61,6 +63,7 @@ class InFlight:
     channel: str
     rows: int
     of: int
+    bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class CoordinatorStatus:
         executor_count: how many executors have told anything.
         in_flight: the channels that hold rows behind the last cut.
         aligned: why operators cannot be overtaken, by their ids; empty in mode "aligned".
+        overloaded: of operators, by their ids, that get more rows than they take in, so that
+            their epochs wait for what `maxInFlightBytes` does not let stay in flight: how many.
     """
 
     location: str
@@ -95,6 +100,7 @@ class CoordinatorStatus:
     executor_count: int
     in_flight: tuple[InFlight, ...]
     aligned: Mapping[int, str]
+    overloaded: Mapping[int, str]
 
     @property
     def requests(self) -> RequestsByKind:
@@ -127,6 +133,9 @@ class CoordinatorStatus:
             rows = sum(channel.rows for channel in self.in_flight)
             facts += [("in flight", f"{rows} rows in {len(self.in_flight)} channels")]
         facts += [(f"operator {of} is aligned", why) for of, why in sorted(self.aligned.items())]
+        facts += [
+            (f"operator {of} is overloaded", why) for of, why in sorted(self.overloaded.items())
+        ]
         facts += [("requests of the driver", str(self.driver))]
         return [*facts, (f"of {self.executor_count} executors", str(self.executors))]
 
@@ -168,6 +177,7 @@ class Coordinator:
             executor_count=found["executorCount"],
             in_flight=tuple(InFlight(**channel) for channel in found["inFlight"]),
             aligned={int(operator): why for operator, why in found["aligned"].items()},
+            overloaded={int(operator): why for operator, why in found["overloaded"].items()},
         )
 
     def history(self) -> InfoList[EpochInfo]:
@@ -307,6 +317,7 @@ def _last_of(found: dict[str, Any]) -> EpochInfo:
         timings=found["timings"],
         costs=costs_of(found["costs"]) if "costs" in found else None,
         cut_ms=found["cutMs"],
+        channels=channels_of(found["channels"]),
     )
 
 

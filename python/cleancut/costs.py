@@ -1,8 +1,10 @@
 """What the epochs of a query cost: requests, bytes and time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+
+from cleancut.channels import ChannelInfo, OperatorCut, longest, operator_cuts
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,13 @@ class EpochInfo:
         bytes_sent: in bodies of requests.
         bytes_received: in bodies of answers.
         slowest: the stores that took longest.
+        mode: "unaligned" where rows are in flight behind the epoch, else "aligned".
+        rows_in_flight: how many.
+        alignment_ms: the longest that an operator's first channel to arrive waited for its last,
+            by the driver's clock; None too where no channel could be captured.
+        barrier_to_capture_ms: the longest that an overtaken channel took from the driver's order
+            until it had arrived, by the driver's clock; None too where none was overtaken.
+        operators: how each operator was cut whose channels could be captured.
         timings: milliseconds by phase, as docs/FORMAT.md names them.
         costs: the same figures for the driver and the executors apart.
     """
@@ -194,6 +203,11 @@ class EpochInfo:
     bytes_sent: int | None
     bytes_received: int | None
     slowest: StoreTimes | None
+    mode: str
+    rows_in_flight: int
+    alignment_ms: int | None
+    barrier_to_capture_ms: int | None
+    operators: tuple[OperatorCut, ...] = field(metadata={"column": False})
     timings: Mapping[str, int] = field(metadata={"column": False})
     costs: Costs | None = field(metadata={"column": False})
 
@@ -207,9 +221,12 @@ def epoch_info(
     timings: Mapping[str, int],
     costs: Costs | None,
     cut_ms: int | None,
+    channels: Iterable[ChannelInfo],
 ) -> EpochInfo:
     """Draws together what a cut tells of its epoch."""
     used = None if costs is None else costs.all
+    operators = operator_cuts(channels)
+    rows_in_flight = sum(of.rows_in_flight for of in operators)
     total = None if used is None else used.requests.total
     return EpochInfo(
         epoch=epoch,
@@ -229,6 +246,11 @@ def epoch_info(
         bytes_sent=None if used is None else used.bytes_sent,
         bytes_received=None if used is None else used.bytes_received,
         slowest=None if costs is None else costs.slowest,
+        mode="unaligned" if rows_in_flight else "aligned",
+        rows_in_flight=rows_in_flight,
+        alignment_ms=longest(of.alignment_ms for of in operators),
+        barrier_to_capture_ms=longest(of.barrier_to_capture_ms for of in operators),
+        operators=operators,
         timings=timings,
         costs=costs,
     )

@@ -10,6 +10,7 @@ from cleancut._cut import Chain, Cut
 from cleancut._layout import Kind
 from cleancut._log_entries import next_watermark_of, offsets_of, watermark_of
 from cleancut._placed import chain_bytes
+from cleancut.channels import ChannelInfo, operator_cuts
 from cleancut.costs import Costs, EpochInfo, epoch_info
 from cleancut.infos import InfoList
 
@@ -135,6 +136,7 @@ class CutDetails:
         commit_entry: Spark's entry of the commit log.
         timings: milliseconds by phase of the commit.
         costs: what the epoch cost; None where an older release wrote the cut.
+        channels: what the epoch made of each channel that could be captured.
         segments: the objects that the frames lie in, by their names below the root.
         stores: the state stores, by operator, partition and name.
     """
@@ -150,6 +152,7 @@ class CutDetails:
     commit_entry: str
     timings: Mapping[str, int]
     costs: Costs | None
+    channels: InfoList[ChannelInfo]
     segments: Sequence[str]
     stores: InfoList[StoreCutInfo]
 
@@ -182,7 +185,8 @@ class CutDetails:
             facts += [("requests of the driver", str(self.costs.driver))]
             facts += [("requests of executors", str(self.costs.executors))]
             facts += [("slowest store", str(slow)) for slow in self.costs.slowest]
-        return facts
+        cuts = operator_cuts(self.channels)
+        return [*facts, *((f"operator {cut.operator}", str(cut)) for cut in cuts)]
 
 
 def cut_info(cut: Cut) -> CutInfo:
@@ -224,6 +228,7 @@ def _epoch_info(cut: Cut, following: Cut | None) -> EpochInfo:
         stores=len(cut.chains),
         timings=cut.timings,
         costs=cut.costs,
+        channels=cut.channels,
         cut_ms=following.timings.get("previousCutMs") if following and is_next else None,
     )
 
@@ -247,6 +252,7 @@ def cut_details(cut: Cut) -> CutDetails:
         commit_entry=cut.commit,
         timings=cut.timings,
         costs=cut.costs,
+        channels=InfoList(cut.channels),
         segments=cut.segments,
         stores=InfoList(map(_store_cut_info, cut.chains.values())),
     )

@@ -85,7 +85,7 @@ def configure(
         alignment_timeout: how long "auto" waits for such a task.
         max_epoch_duration: after how long an epoch is cut as a whole; "0ms" is no limit.
         max_in_flight_bytes: the size of the rows that one channel of one partition keeps in flight;
-            beyond it the partition aligns.
+            beyond it the oldest are handed on, and the epoch waits for them.
         change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
 
     Returns:

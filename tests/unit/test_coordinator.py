@@ -11,7 +11,7 @@ from cleancut.coordinator import Coordinator, EpochProgress
 from cleancut.coordinator import coordinator as coordinator_of
 from cleancut.costs import RequestCount
 from cleancut.errors import RequestError
-from tests.vectors.cut_writer import WRITTEN_MS, costs, share
+from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
 
 LOCATION = "s3://bucket/q"
 IN_FLIGHT = {"operator": 0, "channel": "cleancut-channel-0", "rows": 20, "of": 50}
@@ -34,6 +34,7 @@ class Facade:
             "executorCount": 2,
             "inFlight": [],
             "aligned": {},
+            "overloaded": {},
         }
         if committed is not None:
             found |= {"runId": "r", "generation": 3, "committed": committed}
@@ -53,10 +54,12 @@ class Facade:
                 "stores": 9,
                 "timings": {"epochMs": 800, "gateMs": 50},
                 "costs": costs(),
+                "channels": channels(),
                 "cutMs": 21,
             }
             found["inFlight"] = [IN_FLIGHT | {"partition": at} for at in (0, 5)]
             found["aligned"] = {"1": "limit is not captured yet"}
+            found["overloaded"] = {"0": "7 rows did not stay in flight"}
         return json.dumps(found)
 
     def pin(self, *arguments: Any) -> None:
@@ -129,6 +132,15 @@ def test_status_shows_itself_and_is_json() -> None:
     assert told["executors"]["requests"]["put"]["requests"] == 4
 
 
+def test_status_tells_how_the_last_epoch_was_cut() -> None:
+    last = coordinator(Facade(41)).status().last
+    assert last is not None
+    assert (last.mode, last.rows_in_flight) == ("unaligned", 20)
+    assert (last.alignment_ms, last.barrier_to_capture_ms) == (772, 562)
+    (operator,) = last.operators
+    assert (operator.overtaken, operator.capture_ms) == ((3,), 540)
+
+
 def test_wait_for_an_epoch() -> None:
     assert coordinator(Facade(None, 1, 2, 3)).wait_for(3, timeout=20)
     assert not coordinator(Facade(2)).wait_for(3, timeout=0.2)
@@ -160,6 +172,8 @@ def test_rows_in_flight_are_told_by_channel_and_with_the_reasons_for_aligned_ope
     ]
     assert status.aligned == {1: "limit is not captured yet"}
     assert re.search(r"in flight +40 rows in 2 channels", str(status))
+    assert status.overloaded == {0: "7 rows did not stay in flight"}
+    assert re.search(r"operator 0 is overloaded +7 rows did not stay in flight", str(status))
     assert re.search(r"operator 1 is aligned +limit is not captured yet", str(status))
     before = coordinator(Facade(None)).status()
     assert (before.in_flight, before.aligned) == ((), {})

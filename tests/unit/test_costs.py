@@ -15,7 +15,7 @@ from cleancut.prices import CLASSES, PRICES, daily_costs
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cli import run
-from tests.vectors.cut_writer import WRITTEN_MS, costs, share
+from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
 
 ROOT = Path(__file__).parents[2]
 MS_A_DAY = 86_400_000
@@ -81,6 +81,30 @@ def test_a_cut_shows_its_costs(cuts: CutFiles) -> None:
     assert re.search(r"requests of executors +getRange 4, put 1\n", text)
     assert re.search(r"slowest store +0/3 default 412 ms on 1 at host-1\n", text)
     assert re.search(r"written in the epoch +40750 bytes, 2 frames, 2 segments\n", text)
+
+
+def test_the_history_tells_how_each_epoch_was_cut(cuts: CutFiles) -> None:
+    commit(cuts, 6, channels=channels())
+    before, last = history(cuts)[-2:]
+    assert (before.mode, before.rows_in_flight, before.operators) == ("aligned", 0, ())
+    assert (before.alignment_ms, before.barrier_to_capture_ms) == (None, None)
+    assert (last.mode, last.rows_in_flight) == ("unaligned", 20)
+    assert (last.alignment_ms, last.barrier_to_capture_ms) == (772, 562)
+    (operator,) = last.operators
+    assert (operator.operator, operator.mode, operator.overtaken) == (0, "unaligned", (3,))
+    assert (operator.alignment_ms, operator.barrier_to_capture_ms) == (772, 562)
+    assert operator.capture_ms == 540
+    assert (operator.rows_in_flight, operator.bytes_in_flight) == (20, 640)
+    assert (operator.rows_replayed, operator.rows_beyond_bound) == (12, 7)
+
+    cut = Checkpoint(cuts.location).cut(6)
+    assert [(of.partition, of.arrived_ms, of.overtaken_ms) for of in cut.channels] == [
+        (3, 812, 250),
+        (4, 40, None),
+        (5, None, None),
+    ]
+    assert re.search(r"operator 0 +unaligned, 20 rows in flight, alignment 772 ms", str(cut))
+    assert Checkpoint(cuts.location).cut(5).channels == []
 
 
 def test_the_history_shows_itself_as_a_table(cuts: CutFiles) -> None:

@@ -22,6 +22,7 @@ from cleancut._layout import (
 from cleancut._placed import CutReader
 from cleancut._root import Root
 from cleancut._segment_check import check_segments
+from cleancut.channels import ChannelInfo
 from cleancut.costs import Usage
 from cleancut.errors import CleancutError
 from tests.unit.test_vectors import LAYOUT, VECTORS, load, rows_of
@@ -76,7 +77,29 @@ def test_a_cut_decodes_to_what_its_vector_says(path: Path) -> None:
         assert [asdict(time) for time in cut.costs.slowest] == [
             {"executor": "", "host": ""} | time for time in told["slowest"]
         ]
+    assert [channel_told(of) for of in cut.channels] == [
+        {name: value for name, value in told.items() if not name.startswith("sum")}
+        for told in body.get("channels", [])
+    ]
     assert len(data_of(path)) == vector["content"]["bytes"]
+
+
+def channel_told(of: ChannelInfo) -> dict[str, Any]:
+    """A channel in the shape of the vectors, without the sums, which a reader has no use for."""
+    found = {
+        "operator": of.operator,
+        "partition": of.partition,
+        "store": of.channel,
+        "rows": of.rows,
+        "rowsInFlight": of.rows_in_flight,
+        "bytesInFlight": of.bytes_in_flight,
+        "rowsReplayed": of.rows_replayed,
+        "rowsBeyondBound": of.rows_beyond_bound or None,
+        "arrivedMs": of.arrived_ms,
+        "overtakenMs": of.overtaken_ms,
+        "captureMs": of.capture_ms,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def described(cut: Cut) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from tests.vectors.cut_encoder import (
 )
 from tests.vectors.cut_writer import (
     Stored,
+    channel,
+    channels,
     costs,
     cut_body,
     cut_name,
@@ -274,7 +276,8 @@ def _sound_cuts() -> Iterator[ObjectCase]:
         ("several-stores", "Chains over several segments.", BODY, False),
         ("compressed", "The same, compressed.", BODY, True),
         ("first-epoch", "Version 1 of one store; the query's id is not known.", first, False),
-        ("unknown-field", "A field of a later release.", BODY | {"channels": []}, False),
+        ("unknown-field", "A field of a later release.", BODY | {"tides": []}, False),
+        ("channels", "What became of channels.", BODY | {"channels": channels()}, False),
         ("costs", "What the epoch cost.", BODY | {"costs": costs()}, False),
         (
             "costs-of-later",
@@ -349,6 +352,9 @@ def _crafted_cuts() -> Iterator[ObjectCase]:
     yield made("store-of-another-id", "The last frame has another id.", other)
     for name, doc, wrong in _wrong_costs():
         yield made(name, doc, BODY | {"costs": wrong})
+    whole = channel(3)
+    without = {name: value for name, value in whole.items() if name != "rowsInFlight"}
+    yield made("channel-without-rows", "A channel lacks its rows.", BODY | {"channels": [without]})
     yield made("frame-of-six-fields", "A frame without checksum.", with_chain([base[:6], last]))
 
 

@@ -112,6 +112,22 @@ def costs(**fields: Any) -> dict[str, Any]:
     } | fields
 
 
+def channel(partition: int, **fields: Any) -> dict[str, Any]:
+    """What was decided of a channel: of 50 rows 20 stay, unless told."""
+    found = {"operator": 0, "partition": partition, "store": "cleancut-channel-0"}
+    found |= {"rows": 50, "sum": "00000000000000ff", "rowsInFlight": 20}
+    return found | {"sumInFlight": "fedcba9876543210"} | fields
+
+
+def channels() -> list[dict[str, Any]]:
+    """One that was overtaken and is at its bound, one that arrived in time, one not measured."""
+    overtaken = {"bytesInFlight": 640, "rowsReplayed": 12, "rowsBeyondBound": 7}
+    overtaken |= {"arrivedMs": 812, "overtakenMs": 250, "captureMs": 540}
+    in_time = {"bytesInFlight": 0, "rowsReplayed": 0, "arrivedMs": 40}
+    nothing = {"rowsInFlight": 0, "sumInFlight": "0" * 16}
+    return [channel(3, **overtaken), channel(4, **nothing, **in_time), channel(5, **nothing)]
+
+
 def _store(chain: Sequence[Stored], segments: Sequence[str]) -> dict[str, Any]:
     names = ("kind", "version", "id", "offset", "length", "crc")
     frames = [

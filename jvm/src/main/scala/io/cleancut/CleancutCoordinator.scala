@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.DriverCuts
 
 import io.cleancut.cuts.{CommittedEpoch, QueryCuts}
 import io.cleancut.error.Errors
-import io.cleancut.format.CostsJson
+import io.cleancut.format.{ChannelJson, CostsJson}
 
 /**
  * The coordinators of this driver's queries, for callers outside of the JVM: locations are text,
@@ -44,9 +44,14 @@ object CleancutCoordinator {
       val channel = inFlight.addObject().put("operator", report.channel.operator)
       channel.put("partition", report.channel.partition).put("channel", report.channel.name)
       channel.put("rows", report.deferred.rows).put("of", report.input.rows)
+      status.courses
+        .get(report.channel)
+        .foreach(course => channel.put("bytes", course.bytesInFlight))
     }
     val aligned = node.putObject("aligned")
     status.aligned.foreach { case (operator, why) => aligned.put(operator.toString, why) }
+    val overloaded = node.putObject("overloaded")
+    status.overloaded.foreach { case (operator, why) => overloaded.put(operator.toString, why) }
     mapper.writeValueAsString(node)
   }
 
@@ -77,6 +82,10 @@ object CleancutCoordinator {
     val timings = node.putObject("timings")
     cut.timings.foreach { case (phase, ms) => timings.put(phase, ms) }
     cut.costs.foreach(CostsJson.write(_, node.putObject("costs")))
+    val channels = node.putArray("channels")
+    cut.channels.foreach { of =>
+      ChannelJson.write(of, cut.courses.get(of.channel), channels.addObject())
+    }
     node.put("cutMs", last.writeMs)
     ()
   }

@@ -20,6 +20,7 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
   private val opened = mutable.Map.empty[Long, mutable.Set[StoreId]]
   private val awaited = mutable.Map.empty[Long, mutable.Set[StoreId]]
   private val reports = mutable.Map.empty[Long, mutable.Map[StoreId, ChannelReport]]
+  private val courses = mutable.Map.empty[(Long, StoreId), ChannelCourse]
   private val decided = mutable.LinkedHashMap.from(sealedBefore.map(d => d.report.channel -> d))
 
   val stragglers = new Stragglers
@@ -39,7 +40,12 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
   def hasOpened(attempt: Long, channel: StoreId): Boolean =
     opened.get(attempt).exists(_(channel))
 
-  def report(attempt: Long, report: ChannelReport): Unit = {
+  def report(
+      attempt: Long,
+      report: ChannelReport,
+      course: Option[ChannelCourse] = None
+  ): Unit = {
+    course.foreach(courses((attempt, report.channel)) = _)
     reports.getOrElseUpdate(attempt, mutable.Map.empty)(report.channel) = report
     ()
   }
@@ -77,6 +83,12 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
 
   /** What has been decided, which a sink that seals the epoch relies on. */
   def decisions: Seq[ChannelReport] = decided.values.map(_.report).toSeq
+
+  /** How the channels of these decisions came to the barrier, where this run has seen it. */
+  def decidedCourses: Map[StoreId, ChannelCourse] = decided.values.flatMap { decision =>
+    val channel = decision.report.channel
+    courses.get((decision.attempt, channel)).map(channel -> _)
+  }.toMap
 }
 
 /**

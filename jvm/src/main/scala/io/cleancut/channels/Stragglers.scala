@@ -16,8 +16,9 @@ final class Stragglers {
   private val running = mutable.LinkedHashMap.empty[Long, Running]
   private val operators = mutable.Map.empty[Long, Operator]
   private val since = mutable.Map.empty[Long, Long]
-  private val passed = mutable.LinkedHashSet.empty[Long]
-  private var isCutNow = false
+  // With the time of the order.
+  private val passed = mutable.LinkedHashMap.empty[Long, Long]
+  private var cutNs = Option.empty[Long]
 
   /** A task attempt begins to read a channel; it may read several. */
   def started(
@@ -30,7 +31,7 @@ final class Stragglers {
     val task = running.getOrElseUpdate(attempt, new Running(operator, partition, nowNs))
     task.channels += 1
     operators.getOrElseUpdate(operator, new Operator(partitions))
-    if (isCutNow) passed += attempt
+    cutNs.foreach(passed.getOrElseUpdate(attempt, _))
     ()
   }
 
@@ -50,28 +51,30 @@ final class Stragglers {
   }
 
   /** Every task is overtaken from now on, also those that have not begun. */
-  def cutNow(): Unit = {
-    isCutNow = true
-    passed ++= running.keys
-    ()
+  def cutNow(nowNs: Long): Unit = {
+    cutNs = cutNs.orElse(Some(nowNs))
+    running.keys.foreach(passed.getOrElseUpdate(_, nowNs))
   }
 
   /** Looks at the time; whether more attempts than before are overtaken. */
   def tick(mode: CaptureMode, nowNs: Long): Boolean = {
     val before = passed.size
-    for ((attempt, task) <- running if !passed(attempt) && isLate(task, nowNs)) {
+    for ((attempt, task) <- running if !passed.contains(attempt) && isLate(task, nowNs)) {
       val first = since.getOrElseUpdate(attempt, nowNs)
       mode match {
         case CaptureMode.Aligned         => ()
-        case CaptureMode.Unaligned       => passed += attempt
-        case CaptureMode.Auto(timeoutNs) => if (nowNs - first >= timeoutNs) passed += attempt
+        case CaptureMode.Unaligned       => passed(attempt) = nowNs
+        case CaptureMode.Auto(timeoutNs) => if (nowNs - first >= timeoutNs) passed(attempt) = nowNs
       }
     }
     passed.size > before
   }
 
   /** Attempts that have been overtaken. */
-  def overtaken: collection.Set[Long] = passed
+  def overtaken: collection.Set[Long] = passed.keySet
+
+  /** When the order was given that an attempt be overtaken. */
+  def overtakenNs(attempt: Long): Option[Long] = passed.get(attempt)
 
   def isRunning: Boolean = running.nonEmpty
 

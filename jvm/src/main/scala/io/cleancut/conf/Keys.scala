@@ -113,8 +113,8 @@ object Keys {
   val MaxInFlightBytes: Key[Long] = Key(
     "maxInFlightBytes",
     doc = "How many bytes of rows one channel of one partition keeps in flight. Beyond it the " +
-      "partition aligns: its rows are handed on, the epoch waits for them, and so the source " +
-      "slows down.",
+      "oldest are handed on until the rest fits (all of them to a Python worker), the epoch " +
+      "waits for these, and so the source slows down.",
     default = 64L << 20,
     KeyType.bytes(min = 1L << 10),
     since = "0.1.0"

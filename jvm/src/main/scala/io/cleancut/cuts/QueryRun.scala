@@ -1,5 +1,7 @@
 package io.cleancut.cuts
 
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
 import io.cleancut.StoreId
 import io.cleancut.channels._
 import io.cleancut.format._
@@ -30,6 +32,9 @@ final private class QueryRun(
 
   def decided(epoch: Long): Seq[ChannelReport] =
     if (ledger.epoch.epoch == epoch) channels.decisions else Nil
+
+  def courses(epoch: Long): Map[StoreId, ChannelCourse] =
+    if (ledger.epoch.epoch == epoch) channels.decidedCourses else Map.empty
 
   def sealedBefore(epoch: Long): Option[Cut] = seal.filter(_.epoch == epoch)
 
@@ -69,16 +74,32 @@ final private class QueryRun(
     }
   }
 
-  def cutNow(): Boolean = {
+  def arrived(attempt: Long, report: ChannelReport, reading: ChannelReading, nowNs: Long): Unit = {
+    val course = epochStartNs.map { startNs =>
+      def ms(ns: Long) = NANOSECONDS.toMillis(ns - startNs)
+      ChannelCourse(
+        reading.rowsReplayed,
+        reading.bytesInFlight,
+        reading.rowsBeyondBound,
+        ms(nowNs),
+        channels.stragglers.overtakenNs(attempt).map(ms),
+        reading.captureNs.map(NANOSECONDS.toMillis(_))
+      )
+    }
+    channels.report(attempt, report, course)
+    channels.stragglers.arrived(attempt, nowNs)
+  }
+
+  def cutNow(nowNs: Long): Boolean = {
     val isDeferring = mayDefer(capture, ledger.epoch.epoch)
-    if (isDeferring) channels.stragglers.cutNow()
+    if (isDeferring) channels.stragglers.cutNow(nowNs)
     isDeferring
   }
 
   def tick(nowNs: Long): Seq[() => Unit] = {
     if (channels.stragglers.isRunning) {
       for (limit <- capture.maxEpochNs; start <- epochStartNs if nowNs - start >= limit)
-        channels.stragglers.cutNow()
+        channels.stragglers.cutNow(nowNs)
       channels.stragglers.tick(capture.mode, nowNs)
     }
     if (barrier.isAwaited) barrier.due(channels.stragglers.overtaken, nowNs) else Nil

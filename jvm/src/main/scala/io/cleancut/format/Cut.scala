@@ -12,7 +12,7 @@ import com.fasterxml.jackson.databind.{JsonNode, JsonSerializable, ObjectMapper,
 import com.github.luben.zstd.Zstd
 
 import io.cleancut.{StateVersion, StoreId}
-import io.cleancut.channels.{ChannelReport, Channels}
+import io.cleancut.channels.{ChannelCourse, ChannelReport, Channels}
 import io.cleancut.error.Errors
 
 /** Whose a cut, a segment or an owner's note is. */
@@ -42,6 +42,8 @@ final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, 
  *   what the epoch asked of the store; None in a cut of a release that did not count it
  * @param channels
  *   what the epoch's tasks made of their channels, where some could be captured
+ * @param courses
+ *   how these came to the barrier; not in a cut of a release that did not measure it
  */
 final case class Cut(
     epoch: Long,
@@ -53,7 +55,8 @@ final case class Cut(
     stores: Seq[StoreCut],
     timings: Map[String, Long],
     costs: Option[EpochCosts] = None,
-    channels: Seq[ChannelReport] = Nil
+    channels: Seq[ChannelReport] = Nil,
+    courses: Map[StoreId, ChannelCourse] = Map.empty
 ) {
 
   /** The names of the segments that it needs, below the root. */
@@ -177,7 +180,9 @@ object Cut {
     cut.costs.foreach(CostsJson.write(_, node.putObject("costs")))
     if (cut.channels.nonEmpty) {
       val channels = node.putArray("channels")
-      cut.channels.foreach(ChannelJson.write(_, channels.addObject()))
+      cut.channels.foreach { of =>
+        ChannelJson.write(of, cut.courses.get(of.channel), channels.addObject())
+      }
     }
     node
   }
@@ -195,6 +200,7 @@ object Cut {
       require(id == found.version.id, s"$store has the id $id and frames to ${found.version}")
       found
     }
+    val channels = Option(node.get("channels")).toSeq.flatMap(_.elements.asScala)
     val timings = required(node, "timings").properties.asScala.map(e => e.getKey -> e.getValue)
     Cut(
       required(node, "epoch").asLong,
@@ -210,7 +216,8 @@ object Cut {
       stores,
       timings.map { case (phase, ms) => phase -> ms.asLong }.toMap,
       Option(node.get("costs")).map(CostsJson.read),
-      Option(node.get("channels")).toSeq.flatMap(_.elements.asScala).map(ChannelJson.read)
+      channels.map(ChannelJson.read),
+      channels.flatMap(ChannelJson.readCourse).toMap
     )
   }
 

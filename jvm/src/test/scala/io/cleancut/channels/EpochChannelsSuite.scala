@@ -138,4 +138,33 @@ class EpochChannelsSuite extends AnyFunSuite {
     val read = Cut.parse("x", Epoch - 1, cut.toBytes)
     assert(read == cut && read.inFlight.map(_.store) == Seq(channel))
   }
+
+  test("a cut and the courses of its channels come back as they were written") {
+    val other = channel.copy(partition = 2)
+    val courses = Map(
+      channel -> ChannelCourse(12L, 3400L, 7L, 812L, Some(250L), Some(0L)),
+      other -> ChannelCourse(0L, 0L, 0L, 40L, None, None)
+    )
+    val cut = before.copy(
+      channels = Seq(report(3), report(0).copy(channel = other)),
+      courses = courses
+    )
+    assert(Cut.parse("x", Epoch - 1, cut.toBytes) == cut)
+    assert(ChannelCourse.alignmentMs(courses.values) == 772L)
+    assert(courses(channel).barrierToCaptureMs.contains(562L))
+  }
+
+  test("the course of a channel is that of the attempt that decided") {
+    val ledger = new EpochLedger(Epoch, Some(before))
+    def course(arrivedMs: Long) = ChannelCourse(0L, 0L, 0L, arrivedMs, None, None)
+    for (attempt <- 1L to 2L) {
+      ledger.channels.open(attempt, channel, mayDefer = true)
+      ledger.open(attempt, state)
+      ledger.channels.report(attempt, report(0), Some(course(attempt * 100)))
+    }
+    assert(ledger.channels.decidedCourses.isEmpty)
+    ledger.ack(frame(2, state, FrameKind.Delta))
+    ledger.ack(frame(1, state, FrameKind.Delta))
+    assert(ledger.channels.decidedCourses == Map(channel -> course(200)))
+  }
 }

@@ -89,10 +89,13 @@ class StragglersSuite extends AnyFunSuite {
 
   test("a cut by hand overtakes all that run, and all that begin") {
     val stragglers = begun(2)
-    stragglers.cutNow()
+    stragglers.cutNow(ms(1))
     assert(stragglers.overtaken == Set(0L, 1L))
-    stragglers.started(2, Operator, 2, Partitions, ms(1))
+    stragglers.started(2, Operator, 2, Partitions, ms(7))
+    stragglers.cutNow(ms(8))
     assert(stragglers.overtaken == Set(0L, 1L, 2L))
+    // The order is that of the first cut, also to who begins behind it.
+    for (attempt <- 0L to 2L) assert(stragglers.overtakenNs(attempt).contains(ms(1)))
   }
 
   test("an attempt that has failed is not overtaken") {

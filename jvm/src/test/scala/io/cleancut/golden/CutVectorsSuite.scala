@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.channels.ChannelCourse
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format._
 
@@ -58,7 +59,26 @@ class CutVectorsSuite extends AnyFunSuite {
     assert(found == expected)
     assert(cut.costs.isDefined == body.has("costs"))
     cut.costs.foreach(readCosts(_, body.get("costs")))
+    readChannels(cut, Vectors.elements(body.path("channels")))
     assert(Cut.parse("again", cut.epoch, cut.toBytes) == cut)
+  }
+
+  private def readChannels(cut: Cut, told: Seq[JsonNode]): Assertion = {
+    assert(cut.channels.map(_.channel) == told.map(Vectors.store))
+    assert(cut.channels.map(_.input.rows) == told.map(_.get("rows").asLong))
+    assert(cut.channels.map(_.deferred.rows) == told.map(_.get("rowsInFlight").asLong))
+    val courses = told.filter(_.has("arrivedMs")).map { of =>
+      def optional(field: String) = Option(of.get(field)).map(_.asLong)
+      Vectors.store(of) -> ChannelCourse(
+        of.path("rowsReplayed").asLong,
+        of.path("bytesInFlight").asLong,
+        of.path("rowsBeyondBound").asLong,
+        of.get("arrivedMs").asLong,
+        optional("overtakenMs"),
+        optional("captureMs")
+      )
+    }
+    assert(cut.courses == courses.toMap)
   }
 
   private def readCosts(costs: EpochCosts, body: JsonNode): Assertion = {

@@ -115,7 +115,7 @@ final private class ChannelProgram(
     val port = new TaskPort(partition)
     val opened = port.open()
     val stored = opened.stored.map(port.frames.read)
-    stored.foreach(of => metrics("rowsReplayed") += of.size)
+    stored.foreach(of => port.replays(of.size))
     val source = stored.fold(exchanged)(of => joined(of.iterator, exchanged))
     opened.decided match {
       case Some((decided, staying)) =>
@@ -189,6 +189,14 @@ final private class ChannelProgram(
 
     val rows: ChannelSchema = rowSchema
 
+    private var replayed = 0L
+    private var keptBytes = 0L
+
+    def replays(rows: Long): Unit = {
+      metrics("rowsReplayed") += rows
+      replayed = rows
+    }
+
     override val channel: StoreId = StoreId(operator.operatorId, partition, Channels.name(input))
 
     override def isOvertaken: Boolean = flag.isRaised
@@ -224,12 +232,15 @@ final private class ChannelProgram(
     override def write(kept: RowBuffer): Unit = {
       frames.write(operator.storeVersion, kept, rows.keyHash)
       metrics("bytesInFlight") += kept.sizeBytes
+      keptBytes = kept.sizeBytes
     }
 
-    override def arrived(report: ChannelReport): Unit = {
+    override def arrived(report: ChannelReport, beyondBound: Long): Unit = {
       metrics("rowsInFlight") += report.deferred.rows
       if (flag.isRaised) metrics("tasksOvertaken") += 1
-      ask(Arrived(checkpoint, runId, attempt, report)) match {
+      val captureNs = flag.sinceNs.map(Clock.System.monotonicNs() - _)
+      val reading = ChannelReading(replayed, keptBytes, beyondBound, captureNs)
+      ask(Arrived(checkpoint, runId, attempt, report, reading)) match {
         case Noted => ()
         case other => throw unreachable(other)
       }

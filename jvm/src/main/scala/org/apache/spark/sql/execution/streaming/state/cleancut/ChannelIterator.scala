@@ -19,8 +19,13 @@ private[cleancut] trait ChannelPort {
   /** Makes rows durable that stay in flight. */
   def write(kept: RowBuffer): Unit
 
-  /** All has been read, and written. */
-  def arrived(report: ChannelReport): Unit
+  /**
+   * All has been read, and written.
+   *
+   * @param beyondBound
+   *   rows that were handed on because more would have stayed in flight than may
+   */
+  def arrived(report: ChannelReport, beyondBound: Long): Unit
 
   /** The input is not that on which another attempt has decided. */
   def differs(decided: ChannelReport, found: ChannelReport): Throwable
@@ -81,7 +86,7 @@ abstract private[cleancut] class ChannelIterator extends Iterator[UnsafeRow] {
  * that was kept goes before it, so that no key sees its rows out of order.
  *
  * @param maxBytes
- *   what stays in flight at most; beyond it all rows are handed on, the kept ones first
+ *   what stays in flight at most; beyond it the oldest rows are handed on, until the rest may stay
  */
 final private[cleancut] class DecidingChannel(
     source: Iterator[UnsafeRow],
@@ -95,11 +100,13 @@ final private[cleancut] class DecidingChannel(
   private val keptKeys = mutable.Set.empty[Int]
   private var back = Iterator.empty[UnsafeRow]
   private var behindBack: UnsafeRow = _
-  private var isFull = false
+  // Behind what is handed back, and stays.
+  private var behind = Iterator.empty[UnsafeRow]
   private var isFirst = true
+  private var beyondBound = 0L
 
   override protected def isMore: Boolean =
-    back.hasNext || behindBack != null || source.hasNext
+    back.hasNext || behindBack != null || source.hasNext || kept.sizeBytes > maxBytes
 
   override protected def advance(): UnsafeRow =
     if (back.hasNext) back.next()
@@ -108,19 +115,22 @@ final private[cleancut] class DecidingChannel(
       behindBack = null
       row
     } else if (source.hasNext) take(source.next())
-    else null
+    else if (kept.sizeBytes > maxBytes) {
+      handOnOldest()
+      null
+    } else null
 
   private def take(row: UnsafeRow): UnsafeRow = {
     val hash = schema.hash(row)
     input.add(hash)
-    if (isFirst || isFull || !port.isOvertaken) {
+    if (isFirst || !port.isOvertaken) {
       isFirst = false
       row
     } else if (schema.isDeferrable(row)) {
       keep(row, hash)
       null
     } else if (keptKeys(schema.keyHash(row))) {
-      handBack()
+      back = handBack()
       behindBack = row.copy()
       null
     } else row
@@ -130,22 +140,35 @@ final private[cleancut] class DecidingChannel(
     kept.add(row)
     deferred.add(hash)
     keptKeys += schema.keyHash(row)
-    if (kept.sizeBytes > maxBytes) {
-      isFull = true
-      handBack()
-    }
+    ()
   }
 
-  private def handBack(): Unit = {
-    back = kept.iterator
+  private def handBack(): Iterator[UnsafeRow] = {
+    val rows = kept.iterator
     kept = port.newBuffer()
     deferred = new RowsDigest.Builder
     keptKeys.clear()
+    rows
+  }
+
+  private def handOnOldest(): Unit = {
+    var bytes = kept.sizeBytes
+    behind = handBack()
+    back = new Iterator[UnsafeRow] {
+      override def hasNext: Boolean = bytes > maxBytes && behind.hasNext
+      override def next(): UnsafeRow = {
+        val row = behind.next()
+        bytes -= row.getSizeInBytes
+        beyondBound += 1
+        row
+      }
+    }
   }
 
   override protected def end(): Unit = {
+    behind.foreach(row => keep(row, schema.hash(row)))
     if (kept.size > 0) port.write(kept)
-    port.arrived(ChannelReport(port.channel, input.result, deferred.result))
+    port.arrived(ChannelReport(port.channel, input.result, deferred.result), beyondBound)
   }
 }
 
@@ -190,6 +213,6 @@ final private[cleancut] class FollowingChannel(
     val found = ChannelReport(port.channel, input.result, deferred.result)
     if (found != decided) throw port.differs(decided, found)
     if (staying.size > 0) port.write(staying)
-    port.arrived(found)
+    port.arrived(found, beyondBound = 0L)
   }
 }

@@ -13,7 +13,9 @@ import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.state.StateSchemaValidationResult
 import org.apache.spark.sql.streaming.StateOperatorProgress
 
-import io.cleancut.channels.ChannelReport
+import io.cleancut.StoreId
+import io.cleancut.channels.{ChannelCourse, ChannelReport}
+import io.cleancut.cuts.CutsStatus
 
 /**
  * Speaks to Spark for all channels of a plan: asks for another epoch while rows are in flight, and
@@ -45,20 +47,24 @@ case class ChannelProgressExec(
   ): List[StateSchemaValidationResult] = Nil
 
   override def shouldRunAnotherBatch(newInputWatermark: Long): Boolean =
-    channels.exists(_.deferred.rows > 0)
+    status.exists(_.channels.exists(_.deferred.rows > 0))
 
   /** Of the last cut, which is that of this plan once it has run. */
-  private def channels: Seq[ChannelReport] = {
+  private def status: Option[CutsStatus] = {
     val checkpoint = StoreFiles.checkpointOf(getStateInfo.checkpointLocation).toString
-    DriverCuts.of(checkpoint).toSeq.flatMap(_.status.channels)
+    DriverCuts.of(checkpoint).map(_.status)
   }
 
   override def getProgress(): StateOperatorProgress = {
-    val found = channels
-    val byOperator = found.groupBy(_.channel.operator).map { case (operator, of) =>
-      s"rowsInFlight.operator$operator" -> of.map(_.deferred.rows).sum
+    val found = status.fold(Seq.empty[ChannelReport])(_.channels)
+    val courses = status.fold(Map.empty[StoreId, ChannelCourse])(_.courses)
+    val byOperator = found.groupBy(_.channel.operator).flatMap { case (operator, of) =>
+      figures(of, courses).map { case (figure, number) => s"$figure.operator$operator" -> number }
     }
-    val partitions = "partitionsInFlight" -> found.count(_.deferred.rows > 0).toLong
+    val whole = Map(
+      "partitionsInFlight" -> found.count(_.deferred.rows > 0).toLong,
+      "barrierToCaptureMs" -> courses.values.flatMap(_.barrierToCaptureMs).maxOption.getOrElse(0L)
+    )
     new StateOperatorProgress(
       operatorName = ShortName,
       numRowsTotal = found.map(_.deferred.rows).sum,
@@ -71,7 +77,7 @@ case class ChannelProgressExec(
       numRowsDroppedByWatermark = 0L,
       numShufflePartitions = getStateInfo.numPartitions.toLong,
       numStateStoreInstances = 0L,
-      customMetrics = (byOperator + partitions).map { case (k, v) => k -> Long.box(v) }.asJava
+      customMetrics = (byOperator ++ whole).map { case (k, v) => k -> Long.box(v) }.asJava
     )
   }
 
@@ -82,6 +88,25 @@ case class ChannelProgressExec(
 }
 
 object ChannelProgressExec {
+
+  /** Of the channels of one operator. */
+  private def figures(
+      of: Seq[ChannelReport],
+      courses: Map[StoreId, ChannelCourse]
+  ): Map[String, Long] = {
+    val measured = of.flatMap(report => courses.get(report.channel))
+    val overtaken = of.map(_.channel).filter(courses.get(_).exists(_.overtakenMs.isDefined))
+    Map(
+      "rowsInFlight" -> of.map(_.deferred.rows).sum,
+      "bytesInFlight" -> measured.map(_.bytesInFlight).sum,
+      "rowsReplayed" -> measured.map(_.rowsReplayed).sum,
+      "rowsBeyondBound" -> measured.map(_.rowsBeyondBound).sum,
+      "partitionsOvertaken" -> overtaken.map(_.partition).distinct.size.toLong,
+      "alignmentMs" -> ChannelCourse.alignmentMs(measured),
+      "barrierToCaptureMs" -> measured.flatMap(_.barrierToCaptureMs).maxOption.getOrElse(0L),
+      "captureMs" -> measured.flatMap(_.captureMs).maxOption.getOrElse(0L)
+    )
+  }
 
   /** As `lastProgress` names it. */
   val ShortName = "cleancutChannels"

@@ -57,8 +57,8 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
       case OpenChannel(_, runId, task) =>
         if (task.capture != Capture.Off) DriverCuts.watch()
         reply(cuts.openChannel(runId, task).fold(Declined, ChannelReply))
-      case Arrived(_, runId, attempt, report) =>
-        reply(cuts.arrived(runId, attempt, report).fold(Declined, _ => Noted))
+      case Arrived(_, runId, attempt, report, reading) =>
+        reply(cuts.arrived(runId, attempt, report, reading).fold(Declined, _ => Noted))
       case AwaitOvertaken(_, runId, executor, known) =>
         cuts.awaitOvertaken(runId, executor, known).thenAccept(told => reply(OvertakenReply(told)))
         ()

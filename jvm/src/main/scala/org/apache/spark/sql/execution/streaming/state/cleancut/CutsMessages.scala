@@ -5,7 +5,7 @@ import java.io._
 import scala.util.Using
 
 import io.cleancut.StoreId
-import io.cleancut.channels.{ChannelOpened, ChannelReport, ChannelTask}
+import io.cleancut.channels.{ChannelOpened, ChannelReading, ChannelReport, ChannelTask}
 import io.cleancut.cuts.{Ack, Sender, Usage}
 import io.cleancut.format.{FrameName, PlacedFrame}
 
@@ -66,7 +66,8 @@ final private[cleancut] case class Arrived(
     location: String,
     runId: String,
     attempt: Long,
-    report: ChannelReport
+    report: ChannelReport,
+    reading: ChannelReading
 ) extends CutsMessage
 
 /** Which attempts of an executor are overtaken, once there are more. See [[OvertakenReply]]. */

@@ -12,12 +12,17 @@ import io.cleancut.{Clock, DaemonThreads}
 /** Whether an attempt is overtaken. Raised from any thread, and once. */
 final private[cleancut] class OvertakeFlag {
   @volatile private var raised = false
+  private var raisedNs = 0L
   private var listener: () => Unit = () => ()
 
   def isRaised: Boolean = raised
 
+  /** By the monotonic clock of this process; None if it is not raised. */
+  def sinceNs: Option[Long] = synchronized(Option.when(raised)(raisedNs))
+
   def raise(): Unit = synchronized {
     if (!raised) {
+      raisedNs = Clock.System.monotonicNs()
       raised = true
       listener()
     }

@@ -43,6 +43,7 @@ final private[cleancut] class WorkerChannel(
   // The task may be overtaken between the answer that there is a row and the row.
   private var isPromised = false
   private val kept = port.newBuffer()
+  private var beyondBound = 0L
 
   override def hasNext: Boolean = {
     if (rest == null && !isPromised) {
@@ -82,7 +83,7 @@ final private[cleancut] class WorkerChannel(
     }
     kept.iterator.foreach(keep)
     if (staying.size > 0) port.write(staying)
-    port.arrived(ChannelReport(port.channel, input.result, deferred.result))
+    port.arrived(ChannelReport(port.channel, input.result, deferred.result), beyondBound)
   }
 
   private def read(): UnsafeRow = {
@@ -116,6 +117,7 @@ final private[cleancut] class WorkerChannel(
     if (left.sizeBytes > maxBytes) {
       worker.decide(handed, handed)
       rest = left.iterator ++ Iterator.continually(source).takeWhile(_.hasNext).map(_ => read())
+      rest = rest.tapEach(_ => beyondBound += 1)
     } else {
       val on = port.newBuffer()
       left.iterator.zipWithIndex.foreach { case (row, number) =>

@@ -23,6 +23,7 @@ private[cleancut] object ChannelCases {
     private var asked = 0
     var kept: Seq[Case] = Nil
     var report: ChannelReport = _
+    var beyondBound = 0L
 
     override val channel: StoreId = StoreId(0, 3, Channels.name(0))
     override def isOvertaken: Boolean = {
@@ -31,8 +32,9 @@ private[cleancut] object ChannelCases {
     }
     override def newBuffer(): RowBuffer = new Copies
     override def write(of: RowBuffer): Unit = kept = of.iterator.map(parse).toVector
-    override def arrived(of: ChannelReport): Unit = {
+    override def arrived(of: ChannelReport, beyond: Long): Unit = {
       assert(report == null, "it arrived twice")
+      beyondBound = beyond
       report = of
     }
     override def differs(decided: ChannelReport, found: ChannelReport): Throwable = new Differs

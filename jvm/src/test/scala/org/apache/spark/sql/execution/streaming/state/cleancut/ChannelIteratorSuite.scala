@@ -27,11 +27,33 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
     }
   }
 
-  test("beyond the bound all rows are handed on, in their order") {
-    val port = new Port(overtakenAt = 10)
+  test("beyond the bound the oldest rows are handed on, until the rest fits") {
     val rows = numbered(100, keys = 7, new Random(3))
-    assert(decide(rows, port, maxBytes = 1024) == rows)
-    assert(port.kept.isEmpty && port.report.deferred.rows == 0)
+    val rowBytes = unsafe(rows.head).getSizeInBytes.toLong
+    for ((staying, at) <- Seq(0 -> 10, 1 -> 10, 32 -> 10, 89 -> 10, 90 -> 10, 99 -> 0, 20 -> 98)) {
+      val port = new Port(overtakenAt = at)
+      val passed = decide(rows, port, maxBytes = staying * rowBytes + rowBytes - 1)
+      val kept = math.min(staying, rows.size - at - 1)
+      assert(passed == rows.dropRight(kept) && port.kept == rows.takeRight(kept))
+      assert(port.report.deferred.rows == kept && port.report.input.rows == rows.size)
+      assert(port.beyondBound == rows.size - at - 1 - kept)
+    }
+  }
+
+  test("a channel that gets more than it takes in stays at its bound, and its rows in order") {
+    val rowBytes = unsafe(numbered(1, keys = 1, new Random(1)).head).getSizeInBytes.toLong
+    var left = Seq.empty[Case]
+    var passed = Seq.empty[Case]
+    val all = numbered(1000, keys = 3, new Random(5))
+    val kept = all.grouped(50).toSeq.map { batch =>
+      // It takes in ten of fifty rows before it is overtaken.
+      val port = new Port(overtakenAt = 9)
+      passed ++= decide(left ++ batch, port, maxBytes = 100 * rowBytes)
+      left = port.kept
+      left.size
+    }
+    assert(kept.take(3) == Seq(40, 80, 100) && kept.drop(3).forall(_ == 100))
+    assert(passed ++ left == all)
   }
 
   test("rows that would be late are handed on, and behind those of their key") {
@@ -39,7 +61,9 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
     forSeeds(200) { random =>
       val rows = numbered(60, keys = 1 + random.nextInt(8), random, lateShare = 0.2)
       val port = new Port(overtakenAt = random.nextInt(60))
-      val passed = decide(rows, port)
+      val maxBytes = if (random.nextInt(3) == 0) 512L else 1L << 20
+      val passed = decide(rows, port, maxBytes)
+      assert(port.kept.map(row => unsafe(row).getSizeInBytes.toLong).sum <= maxBytes)
       assert((passed ++ port.kept).sorted == rows.sorted)
       assert(!port.kept.exists(_.isLate), "a late row stays in flight")
       for ((key, of) <- (passed ++ port.kept).groupBy(_.key))

@@ -1,0 +1,68 @@
+package io.cleancut.cuts
+
+import java.util.concurrent.CompletableFuture
+
+import io.cleancut.channels._
+import io.cleancut.format.StoreCut
+
+/** The channels of a query's tasks: who reads which, who is overtaken, and what has arrived. */
+trait ChannelBarrier extends QueryRuns {
+
+  /** A task attempt begins to read a channel. */
+  def openChannel(runId: String, task: ChannelTask): Either[String, ChannelOpened] =
+    within(runId)(_.openChannel(task, clock.monotonicNs())).flatten
+
+  /** A task attempt has read a channel to its end, and made durable what it left in flight. */
+  def arrived(
+      runId: String,
+      attempt: Long,
+      report: ChannelReport,
+      reading: ChannelReading = ChannelReading.Nothing
+  ): Either[String, Unit] =
+    within(runId)(_.arrived(attempt, report, reading, clock.monotonicNs()))
+
+  /** The channels that hold rows behind the last cut. */
+  def inFlight(runId: String): Either[String, Seq[StoreCut]] = within(runId)(_.ledger.inFlight)
+
+  /** Whether an earlier run has let the sink of this epoch write. */
+  def isSealedBefore(runId: String, epoch: Long): Boolean =
+    within(runId)(_.sealedBefore(epoch).isDefined).getOrElse(false)
+
+  /** Why operators of this run cannot be captured, by their ids. */
+  def alignedBecause(runId: String, reasons: Map[Long, String]): Unit = {
+    within(runId)(_.aligned = reasons)
+    ()
+  }
+
+  /** The attempts on an executor that are overtaken, as soon as there are some that it misses. */
+  def awaitOvertaken(
+      runId: String,
+      executor: String,
+      known: Set[Long]
+  ): CompletableFuture[Set[Long]] = {
+    val answer = within(runId)(_.barrier.await(executor, known, clock.monotonicNs()))
+    tick()
+    answer.getOrElse(CompletableFuture.completedFuture(Set.empty[Long]))
+  }
+
+  /**
+   * Cuts the epoch that runs: every task of it stops to take rows in, and those that have not begun
+   * take none.
+   *
+   * @return
+   *   whether an epoch runs whose rows may stay in flight
+   */
+  def cutNow(): Boolean = {
+    val isCut = synchronized(current.exists(_.cutNow(clock.monotonicNs())))
+    tick()
+    isCut
+  }
+
+  /** Looks at the time; to be called often while tasks run that may be overtaken. */
+  def tick(): Unit = {
+    val answers = synchronized {
+      current.toSeq.flatMap(_.tick(clock.monotonicNs()))
+    }
+    answers.foreach(_())
+  }
+}

@@ -1,0 +1,260 @@
+package io.cleancut.cuts
+
+import java.util.concurrent.TimeUnit
+
+import scala.util.control.NonFatal
+
+import org.slf4j.LoggerFactory
+
+import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.error.Errors
+import io.cleancut.format._
+
+/** Where an epoch becomes a cut: the seal that its sink asks for, and its commit. */
+trait EpochGate extends FrameAcks {
+  import EpochGate._
+
+  private lazy val sweep = new CutSweep(archive, runtime.baseMargin)
+  private[cuts] var last = Option.empty[CommittedEpoch]
+
+  /**
+   * The sink of this epoch makes nothing visible before it calls [[seal]]. Until then a frame that
+   * the driver has is safe enough.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED
+   */
+  def hold(runId: String, epoch: Long): Unit = {
+    val run = believed(runId, epoch)
+    synchronized(if (epoch > run.ledger.lastCommitted) run.hold(epoch))
+  }
+
+  /**
+   * Makes durable what [[hold]] has kept of an epoch, and looks whether another driver owns the
+   * query by now. When it returns, every store that the epoch's tasks have opened is durable, and
+   * the sink may let its output be seen.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; the sink must not write then
+   */
+  def seal(runId: String, epoch: Long): Unit = {
+    val run = believed(runId, epoch)
+    checkOpen(run, epoch)
+    flush(run, epoch)
+    val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
+    checkOwner(run, epoch)
+    writeSeal(run, epoch, stores)
+    synchronized(run.seal(epoch))
+  }
+
+  /** An epoch that runs again behind its seal is to be cut where it was; see `docs/PROTOCOL.md`. */
+  private def writeSeal(run: QueryRun, epoch: Long, stores: Seq[StoreCut]): Unit = {
+    val decided = synchronized(run.channels.decisions)
+    if (decided.nonEmpty && synchronized(run.sealedBefore(epoch)).isEmpty) {
+      val seal = Cut(
+        epoch,
+        run.id,
+        StateVersion.newId(clock),
+        clock.wallMs(),
+        commit = "",
+        offsets = "",
+        stores,
+        timings = Map.empty,
+        channels = decided
+      )
+      if (!archive.seal(seal)) throw fencedBy(epoch, archive.readSeal(epoch))
+    }
+  }
+
+  /**
+   * Commits an epoch: waits for what it must have, and writes the cut.
+   *
+   * @param entry
+   *   Spark's own entry for the commit log
+   * @param plan
+   *   the epoch's tasks, if they can be run here; asked for only where some have not run
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; nothing of the epoch counts then
+   */
+  def commit(
+      runId: String,
+      epoch: Long,
+      entry: String,
+      plan: => Option[EpochPlan] = None
+  ): Unit = {
+    val start = clock.monotonicNs()
+    val run = believed(runId, epoch)
+    checkOpen(run, epoch)
+    // A sink may return without having sealed.
+    flush(run, epoch)
+    val stores = collected(run, epoch, entry, plan)
+    val collectedNs = clock.monotonicNs()
+    if (!synchronized(run.isSealed(epoch))) checkOwner(run, epoch)
+    val ownedNs = clock.monotonicNs()
+    val offsets = logs.offsets(epoch)
+    val readyNs = clock.monotonicNs()
+    val used = usage()
+    val parts = Seq("collectMs" -> collectedNs, "ownerMs" -> ownedNs, "offsetsMs" -> readyNs)
+    val (timings, costs) =
+      synchronized((run.meter.timings(start, parts), run.meter.costs(used)))
+    val (channels, courses) = synchronized((run.decided(epoch), run.courses(epoch)))
+    val cut = Cut(
+      epoch,
+      run.id,
+      StateVersion.newId(clock),
+      clock.wallMs(),
+      entry,
+      offsets,
+      stores,
+      timings,
+      Some(costs),
+      channels,
+      courses
+    )
+    if (!archive.create(cut)) throw fencedBy(epoch, archive.read(epoch))
+    val writeNs = clock.monotonicNs() - readyNs
+    synchronized {
+      run.advance(cut)
+      run.meter.advance(used, writeNs)
+      last = Some(CommittedEpoch(cut, TimeUnit.NANOSECONDS.toMillis(writeNs)))
+    }
+    logger.info(
+      s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
+        s"${msSince(start)} ms"
+    )
+    if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(epoch)
+  }
+
+  /**
+   * What the epoch's tasks have reported. Their frames were durable before they were done, and they
+   * were done before the sink was. So what lacks here was made by an earlier run of the epoch,
+   * which the sink has seen; or, if nothing is left of that, it can only be made again.
+   */
+  private def collected(
+      run: QueryRun,
+      epoch: Long,
+      entry: String,
+      plan: => Option[EpochPlan]
+  ): Seq[StoreCut] = {
+    val counted = CommitEntry.countedIds(entry)
+    def look() = synchronized(run.ledger.close(epoch, counted))
+    val reported = look()
+    // Without a cut before it, only tasks tell which stores there are, and some may not have run.
+    val isSure = reported.isRight && synchronized(run.ledger.lastCut).isDefined
+    val sealedStores = synchronized(run.sealedBefore(epoch)).map(_.stores)
+    val found =
+      if (isSure || counted.isDefined) reported
+      // The sink has seen the epoch, and has made none of its tasks run again.
+      else if (reported.isLeft && sealedStores.isDefined) sealedStores.toRight(Set.empty[StoreId])
+      else {
+        val known = plan
+        chosen(reported, earlierRuns(run, epoch), known).toRight(Set.empty).orElse {
+          // What lacks may have been swept by a later owner, behind cuts of its own.
+          checkOwner(run, epoch)
+          known.foreach { tasks =>
+            logger.info(s"Runs epoch $epoch of ${archive.location}, as its sink has skipped it")
+            tasks.run()
+          }
+          look()
+        }
+      }
+    found.getOrElse(waited(run, epoch, () => look()))
+  }
+
+  /** Of this run and an earlier one, that which has all of the epoch. */
+  private def chosen(
+      reported: Either[Set[StoreId], Seq[StoreCut]],
+      earlier: Either[Set[StoreId], Seq[StoreCut]],
+      plan: Option[EpochPlan]
+  ): Option[Seq[StoreCut]] = {
+    def whole(found: Either[Set[StoreId], Seq[StoreCut]]) =
+      found.toOption.filter(stores => plan.forall(_.isWhole(stores)))
+    // Nothing at all is no evidence where this run has seen a task.
+    val before = whole(earlier).filter(stores => stores.nonEmpty || reported.isRight)
+    (whole(reported), before) match {
+      case (Some(own), Some(other)) if own.size < other.size => before
+      case (own, _)                                          => own.orElse(before)
+    }
+  }
+
+  private def waited(
+      run: QueryRun,
+      epoch: Long,
+      look: () => Either[Set[StoreId], Seq[StoreCut]]
+  ): Seq[StoreCut] = {
+    var found = look()
+    var retry = 0
+    while (found.isLeft && retry < Retries) {
+      clock.sleep(FirstWaitMs << retry, TimeUnit.MILLISECONDS)
+      retry += 1
+      found = look()
+    }
+    found.fold(
+      missing => {
+        // What a run reports is not taken any more once another one has followed it.
+        believed(run.id.runId, epoch)
+        val named = missing.toSeq.map(_.toString).sorted
+        val more = if (named.size > Named) s" and ${named.size - Named} more" else ""
+        throw Errors
+          .epochIncomplete(archive.location, epoch, named.take(Named).mkString("; ") + more)
+      },
+      identity
+    )
+  }
+
+  private def earlierRuns(run: QueryRun, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
+    // Of its own tasks a run knows more than their segments would tell.
+    val (cut, tasks, segments) = synchronized {
+      val own = Option(run.ledger.epoch).filter(_.epoch == epoch)
+      (run.ledger.lastCut, own.toSeq.flatMap(_.tasks.map(_.toSet)), own.map(_.segments))
+    }
+    val others = archive.segmentsOf(epoch, segments.getOrElse(Set.empty))
+    new EarlierRuns(epoch, cut, others, run.id.runId, tasks).close()
+  }
+
+  /** The run before this one may have committed the epoch after Spark had looked for it. */
+  private def checkOpen(run: QueryRun, epoch: Long): Unit =
+    if (epoch <= synchronized(run.ledger.lastCommitted)) throw fencedBy(epoch, archive.read(epoch))
+
+  private def fencedBy(epoch: Long, cut: Option[Cut]) = {
+    val by = cut.fold("another run")(c => s"generation ${c.run.generation}, run ${c.run.runId},")
+    Errors.fenced(archive.location, epoch, s"$by has committed the epoch")
+  }
+
+  private def checkOwner(run: QueryRun, epoch: Long): Unit = {
+    val next = run.id.generation + 1
+    if (archive.isOwned(next)) {
+      val owner = archive.owner(next).getOrElse(s"generation $next")
+      throw Errors.fenced(archive.location, epoch, owner)
+    }
+  }
+
+  private def sweepInBackground(epoch: Long): Unit = {
+    val oldest = epoch - logs.epochsToKeep
+    if (oldest > 0) {
+      runtime.background.execute { () =>
+        try {
+          val swept = sweep.run(oldest)
+          logger.info(
+            s"Swept ${swept.cuts} cuts, ${swept.segments} segments and ${swept.storeFiles} files " +
+              "from before the first cut"
+          )
+        } catch {
+          case NonFatal(e) => logger.warn(s"The sweep of ${archive.location} is put off", e)
+        }
+      }
+    }
+    ()
+  }
+
+  private def msSince(start: Long): Long =
+    TimeUnit.NANOSECONDS.toMillis(clock.monotonicNs() - start)
+}
+
+private object EpochGate {
+  private val logger = LoggerFactory.getLogger(classOf[QueryCuts])
+
+  private val Retries = 3
+  private val FirstWaitMs = 100L
+  private val Named = 10
+}

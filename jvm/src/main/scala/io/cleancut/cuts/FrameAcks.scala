@@ -1,0 +1,115 @@
+package io.cleancut.cuts
+
+import java.util.concurrent.CompletableFuture
+
+import scala.util.control.NonFatal
+
+import io.cleancut.StoreId
+import io.cleancut.format._
+
+/** The frames of a query's tasks: who opens which store, and what has become durable. */
+trait FrameAcks extends QueryRuns {
+  import runtime.packer
+
+  /** A task attempt opens a store for writing at a version. */
+  def open(runId: String, attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
+    within(runId) { run =>
+      val opened = run.ledger.open(attempt, store, version)
+      if (opened.isRight) run.meter.opened(attempt, store, clock.monotonicNs())
+      opened
+    }.flatten
+
+  /** The id of a version that counts; None where the cuts do not know the store. */
+  def accepted(store: StoreId, version: Long): Option[String] = synchronized {
+    current.flatMap(_.ledger.accepted(store, version))
+  }
+
+  /** A task attempt failed, whatever it reported. */
+  def fail(runId: String, attempt: Long): Unit = synchronized {
+    current.filter(_.id.runId == runId).foreach { run =>
+      run.ledger.fail(attempt)
+      run.channels.stragglers.ended(attempt)
+    }
+  }
+
+  /** Who is about to report for a task attempt; for the costs alone. */
+  def heard(runId: String, attempt: Long, from: Sender): Unit = synchronized {
+    book.heard(from)
+    current.filter(_.id.runId == runId).foreach(_.meter.heard(attempt, from))
+  }
+
+  /** The identity under which an executor writes the segments of this run. */
+  def writer(runId: String): Either[String, RunId] = runOf(runId).map(_.id)
+
+  /**
+   * An executor made a frame durable. The answer is there when the executor may let its task go on:
+   * the commit that completes an epoch waits for all that its other tasks did not wait for.
+   */
+  def report(runId: String, frame: PlacedFrame): CompletableFuture[Ack] =
+    answered(runId)(ack(_, frame))
+
+  /**
+   * Makes a small frame durable together with others, at the latest when its epoch may be complete.
+   *
+   * @return
+   *   None if too much waits already, so that the executor had better write it; else what
+   *   [[report]] answers
+   */
+  def submit(runId: String, frame: SealedFrame): Option[CompletableFuture[Ack]] =
+    runOf(runId) match {
+      case Left(why)  => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
+      case Right(run) =>
+        synchronized(run.keep(frame)) match {
+          case Some(ack) =>
+            Some(answered(runId) { run =>
+              run.meter.accepted(frame.attempt, frame.name.store, clock.monotonicNs())
+              ack
+            })
+          case None =>
+            val of = segmentsOf(run, frame.name.version.number - 1)
+            packer.trySubmit(of, frame).map(_.thenCompose[Ack](report(runId, _)))
+        }
+    }
+
+  private def ack(run: QueryRun, frame: PlacedFrame): Ack = {
+    val ack = run.ledger.ack(frame)
+    if (ack == Ack.Accepted) {
+      run.meter.accepted(frame.attempt, frame.name.store, clock.monotonicNs())
+    }
+    ack
+  }
+
+  private def answered(runId: String)(ack: QueryRun => Ack): CompletableFuture[Ack] =
+    within(runId)(run => (run, ack(run), run.due())) match {
+      case Left(why)                    => CompletableFuture.completedFuture[Ack](Ack.Unknown(why))
+      case Right((_, ack, None))        => CompletableFuture.completedFuture(ack)
+      case Right((run, ack, Some(due))) =>
+        write(run, due)
+        due.all.thenApply[Ack](_ => ack)
+    }
+
+  final private[cuts] def flush(run: QueryRun, epoch: Long): Unit =
+    write(run, synchronized(run.release(epoch)))
+
+  private def write(run: QueryRun, frames: Seq[SealedFrame]): Unit =
+    frames.headOption.foreach { first =>
+      val placed = packer.write(segmentsOf(run, first.name.version.number - 1), frames)
+      synchronized(placed.foreach(run.ledger.ack))
+    }
+
+  private def write(run: QueryRun, due: EarlyFrames.Write): Unit =
+    try {
+      write(run, due.frames)
+      synchronized(run.wrote(due))
+      due.done.complete(())
+      ()
+    } catch {
+      case NonFatal(e) =>
+        synchronized(run.failed(due))
+        due.done.completeExceptionally(e)
+        ()
+    }
+
+  private def segmentsOf(run: QueryRun, epoch: Long) =
+    SegmentIdentity(epoch, CutsRuntime.Driver, run.id.runId, run.id.generation)
+}

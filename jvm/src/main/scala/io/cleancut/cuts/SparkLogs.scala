@@ -1,0 +1,15 @@
+package io.cleancut.cuts
+
+/** What the coordinator has to know of a query beside its cuts; Spark keeps it. */
+trait SparkLogs {
+  def queryId(): Option[String]
+
+  /** The offset log's entry, verbatim. */
+  def offsets(epoch: Long): String
+
+  /** The last epoch whose entry of the commit log is a file of its own. */
+  def lastPlainCommit(): Option[Long]
+
+  /** How many epochs can be gone back to. */
+  def epochsToKeep: Int
+}

@@ -1,0 +1,181 @@
+"""The figures of epochs that are cut with rows in flight, beside what a test makes happen."""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut import Checkpoint, OperatorCut, coordinator
+from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
+
+pytestmark = pytest.mark.spark
+
+KEYS = "spark.sql.streaming.stateStore.cleancut."
+PARTITIONS = 3
+HELD_S = 0.8
+BOUND = 4096
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    session.conf.set(f"{KEYS}cuts", "true")
+    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+    return session
+
+
+def unique(rows: DataFrame) -> DataFrame:
+    return rows.dropDuplicates(["key", "number"])
+
+
+def channels_of(progress: Mapping[str, object]) -> Mapping[str, int]:
+    """What the progress of an epoch tells of its channels."""
+    operators = progress["stateOperators"]
+    assert isinstance(operators, list)
+    (found,) = (of for of in operators if of["operatorName"] == "cleancutChannels")
+    return dict(found["customMetrics"])
+
+
+def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """A row blocks until some time after the order to cut, which nothing but the test gives."""
+    session.conf.set(f"{KEYS}mode", "auto")
+    session.conf.set(f"{KEYS}alignmentTimeout", "1h")
+    orders = SkewedInput(tmp_path / "orders", seed=11, rows=240, hot=0.0)
+    orders.write(0)
+    block, sink = Block(tmp_path / "block"), EpochRows()
+    query = (
+        unique(orders.stream(session))
+        .withColumn("value", block.at("value", when=f.col("number") == 300))
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        fed_s = time.monotonic()
+        orders.write(1)
+        block.wait_until_reached()
+        # The other partitions arrive meanwhile, on the other core.
+        time.sleep(2 * HELD_S)
+        before_s = time.monotonic()
+        assert coordinator(query).cut_now()
+        ordered_s = time.monotonic()
+        time.sleep(HELD_S)
+        released_s = time.monotonic()
+        block.release()
+        assert coordinator(query).wait_for(1, timeout=60)
+        done_s = time.monotonic()
+        status = coordinator(query).status()
+        query.processAllAvailable()
+        history = {info.epoch: info for info in coordinator(query).history()}
+        progress = {epoch["batchId"]: epoch for epoch in map(dict, query.recentProgress)}
+    finally:
+        query.stop()
+    assert_same_rows(sink.rows, unique(orders.batch(session)))
+
+    cut, after = history[1], history[2]
+    assert (cut.mode, after.mode) == ("unaligned", "aligned")
+    (operator,), (drained,) = cut.operators, after.operators
+    at_least_ms, at_most_ms = (released_s - ordered_s) * 1e3, (done_s - before_s) * 1e3
+    assert operator.barrier_to_capture_ms is not None
+    assert operator.capture_ms is not None
+    assert at_least_ms - 1 <= operator.barrier_to_capture_ms <= at_most_ms + 1
+    # The executor hears of the order a little later, and is done a little sooner.
+    assert at_least_ms / 2 <= operator.capture_ms <= operator.barrier_to_capture_ms + 1
+    assert operator.alignment_ms is not None
+    held_ms = (released_s - ordered_s + HELD_S) * 1e3
+    assert held_ms <= operator.alignment_ms <= (done_s - fed_s) * 1e3 + 1
+    assert cut.barrier_to_capture_ms == operator.barrier_to_capture_ms
+
+    whole = Checkpoint(str(tmp_path / "checkpoint")).cut(1)
+    in_flight = [of for of in whole.channels if of.rows_in_flight]
+    assert [of.partition for of in in_flight] == list(operator.overtaken)
+    assert len(in_flight) == 1
+    assert 0 < operator.rows_in_flight < 240
+    assert (drained.rows_replayed, drained.rows_in_flight) == (operator.rows_in_flight, 0)
+    assert (drained.overtaken, drained.barrier_to_capture_ms) == ((), None)
+    assert status.last is not None
+    assert status.last.operators == history[status.last.epoch].operators
+    for epoch in (1, 2):
+        assert channels_of(progress[epoch]) == metrics_of(history[epoch].operators[0])
+
+
+def metrics_of(operator: OperatorCut) -> Mapping[str, int]:
+    """What the progress must tell of an epoch, by its cut."""
+    by_operator = {
+        "rowsInFlight": operator.rows_in_flight,
+        "bytesInFlight": operator.bytes_in_flight,
+        "rowsReplayed": operator.rows_replayed,
+        "rowsBeyondBound": 0,
+        "partitionsOvertaken": len(operator.overtaken),
+        "alignmentMs": operator.alignment_ms,
+        "barrierToCaptureMs": operator.barrier_to_capture_ms,
+        "captureMs": operator.capture_ms,
+    }
+    told = {f"{name}.operator0": number or 0 for name, number in by_operator.items()}
+    told["partitionsInFlight"] = 1 if operator.rows_in_flight else 0
+    return told | {"barrierToCaptureMs": operator.barrier_to_capture_ms or 0}
+
+
+def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
+    session: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    """One partition gets more in every epoch than it takes in before it is overtaken."""
+    session.conf.set(f"{KEYS}mode", "unaligned")
+    session.conf.set(f"{KEYS}maxInFlightBytes", f"{BOUND >> 10}k")
+    files = 9
+    orders = SkewedInput(tmp_path / "orders", seed=3, rows=300, hot=0.0)
+    orders.write(*range(files))
+    sink = EpochRows()
+    said: dict[int, Mapping[int, str]] = {}
+    started: list[StreamingQuery] = []
+
+    def collect(batch: DataFrame, epoch: int) -> None:
+        sink(batch, epoch)
+        if started:
+            # Of the epoch before: this one is not cut yet.
+            said[epoch - 1] = coordinator(started[0]).status().overloaded
+
+    query = (
+        unique(orders.stream(session))
+        .withColumn("value", slow("value", per_row_ms=8, when=f.spark_partition_id() == 0))
+        .writeStream.foreachBatch(collect)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        started.append(query)
+        query.processAllAvailable()
+        history = {info.epoch: info for info in coordinator(query).history()}
+        progress = {of["batchId"]: channels_of(of) for of in query.recentProgress}
+        last = coordinator(query).status()
+    finally:
+        query.stop()
+    assert_same_rows(sink.rows, unique(orders.batch(session)))
+    assert (last.in_flight, last.overloaded) == ((), {})
+
+    epochs = [history[epoch].operators[0] for epoch in range(1, files)]
+    bytes_in_flight = [of.bytes_in_flight or 0 for of in epochs]
+    row_bytes = max(of.bytes_in_flight // of.rows_in_flight for of in epochs if of.bytes_in_flight)
+    show(f"bytes in flight {bytes_in_flight}, of at most {BOUND}")
+    show(f"rows beyond it {[of.rows_beyond_bound for of in epochs]}")
+    # It grows to the bound, and stays there as long as there is input.
+    assert max(bytes_in_flight) <= BOUND
+    full = [epoch for epoch, of in enumerate(epochs, 1) if of.rows_beyond_bound]
+    assert len(full) >= 4
+    assert full == list(range(full[0], files))
+    assert all(history[epoch].operators[0].overtaken == (0,) for epoch in full)
+    assert all(bytes_in_flight[epoch - 1] > BOUND - row_bytes for epoch in full)
+    assert bytes_in_flight[: full[0] - 1] == sorted(bytes_in_flight[: full[0] - 1])
+    for epoch in full:
+        rows = history[epoch].operators[0].rows_beyond_bound
+        assert progress[epoch]["rowsBeyondBound.operator0"] == rows
+        assert said[epoch][0].startswith(f"{rows} rows did not stay in flight")
+        assert said[epoch][0].endswith("partitions 0")
+    assert all(said[epoch] == {} for epoch in range(1, full[0]))
