@@ -179,3 +179,46 @@ def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
         assert said[epoch][0].startswith(f"{rows} rows did not stay in flight")
         assert said[epoch][0].endswith("partitions 0")
     assert all(said[epoch] == {} for epoch in range(1, full[0]))
+
+
+def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wait_for_all(
+    session: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    session.conf.set(f"{KEYS}mode", "unaligned")
+    orders = SkewedInput(tmp_path / "orders", seed=5, rows=600, hot=0.0)
+    orders.write(0)
+    sink = EpochRows()
+    query = (
+        unique(orders.stream(session))
+        .withColumn("value", slow("value", per_row_ms=25, when=f.spark_partition_id() == 0))
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        orders.write(1)
+        # Partition 0 has five seconds of work; what it has not done by then comes in epoch 2.
+        while (at := coordinator(query).status().epoch) is None or (at.epoch, at.attempts) < (2, 1):
+            assert query.isActive, query.exception()
+            time.sleep(0.02)
+        orders.write(2)
+        query.processAllAvailable()
+        progress = {of["batchId"]: of for of in query.recentProgress}
+    finally:
+        query.stop()
+    assert_same_rows(sink.rows, unique(orders.batch(session)))
+
+    checkpoint = Checkpoint(str(tmp_path / "checkpoint"))
+    before, drains = (checkpoint.cut(epoch).channels for epoch in (1, 2))
+    assert [progress[epoch]["numInputRows"] for epoch in (1, 2, 3)] == [600, 0, 600]
+    usual_ms = max(of.arrived_ms or 0 for of in before if of.overtaken_ms is None)
+    (overtaken,) = (of for of in drains if of.overtaken_ms is not None)
+    least_ms = max(1000, usual_ms)
+    show(f"epoch 1 took {usual_ms} ms, and epoch 2 was cut after {overtaken.overtaken_ms} ms")
+    assert overtaken.overtaken_ms is not None
+    assert least_ms <= overtaken.overtaken_ms <= least_ms + 1000
+    assert overtaken.rows_replayed == sum(of.rows_in_flight for of in before)
+    # Epoch 3 takes up new input and what is left.
+    assert 0 < overtaken.rows_in_flight < overtaken.rows_replayed
+    assert checkpoint.history()[3].operators[0].rows_replayed == overtaken.rows_in_flight

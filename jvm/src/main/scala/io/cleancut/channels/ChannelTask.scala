@@ -27,8 +27,15 @@ final case class ChannelTask(
  *   by which stragglers are overtaken
  * @param maxEpochNs
  *   after which the whole epoch is
+ * @param drainNs
+ *   in an epoch that has no new input, and only takes up what is in flight: how long it lets its
+ *   stragglers go on at least, counted from its first task
  */
-final case class Capture(mode: CaptureMode, maxEpochNs: Option[Long])
+final case class Capture(
+    mode: CaptureMode,
+    maxEpochNs: Option[Long],
+    drainNs: Option[Long] = None
+)
 
 object Capture {
   val Off: Capture = Capture(CaptureMode.Aligned, None)

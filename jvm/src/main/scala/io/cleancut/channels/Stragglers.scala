@@ -19,6 +19,7 @@ final class Stragglers {
   // With the time of the order.
   private val passed = mutable.LinkedHashMap.empty[Long, Long]
   private var cutNs = Option.empty[Long]
+  private var lastOnTime = Option.empty[Long]
 
   /** A task attempt begins to read a channel; it may read several. */
   def started(
@@ -40,6 +41,7 @@ final class Stragglers {
     task.channels -= 1
     if (task.channels == 0) {
       operators(task.operator).durations.getOrElseUpdate(task.partition, nowNs - task.startNs)
+      if (!passed.contains(attempt)) lastOnTime = Some(nowNs)
       ended(attempt)
     }
   }
@@ -75,6 +77,9 @@ final class Stragglers {
 
   /** When the order was given that an attempt be overtaken. */
   def overtakenNs(attempt: Long): Option[Long] = passed.get(attempt)
+
+  /** When the last task arrived that was not overtaken. */
+  def lastOnTimeNs: Option[Long] = lastOnTime
 
   def isRunning: Boolean = running.nonEmpty
 

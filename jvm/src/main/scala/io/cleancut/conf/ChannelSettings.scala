@@ -1,5 +1,7 @@
 package io.cleancut.conf
 
+import java.util.concurrent.TimeUnit.MILLISECONDS
+
 import io.cleancut.channels.{Capture, CaptureMode}
 
 /**
@@ -7,10 +9,20 @@ import io.cleancut.channels.{Capture, CaptureMode}
  *
  * @param maxEpochMs
  *   0 for no limit
+ * @param drainMs
+ *   in an epoch without new input; see [[Capture]]
  */
-final case class ChannelSettings(mode: CaptureMode, maxEpochMs: Long, maxInFlightBytes: Long) {
+final case class ChannelSettings(
+    mode: CaptureMode,
+    maxEpochMs: Long,
+    maxInFlightBytes: Long,
+    drainMs: Option[Long] = None
+) {
 
   def capture: Capture =
     if (mode == CaptureMode.Aligned) Capture.Off
-    else Capture(mode, Option.when(maxEpochMs > 0)(maxEpochMs * 1000000L))
+    else {
+      val limitNs = Option.when(maxEpochMs > 0)(MILLISECONDS.toNanos(maxEpochMs))
+      Capture(mode, limitNs, drainMs.map(MILLISECONDS.toNanos(_)))
+    }
 }

@@ -25,6 +25,7 @@ final private class QueryRun(
   private var lastSealed = -1L
   private var capture = Capture.Off
   private var epochStartNs = Option.empty[Long]
+  private val drains = new Drains
   private val first = ledger.lastCommitted + 1
 
   /** Of the epoch that runs. */
@@ -39,6 +40,8 @@ final private class QueryRun(
   def sealedBefore(epoch: Long): Option[Cut] = seal.filter(_.epoch == epoch)
 
   def advance(cut: Cut): Unit = {
+    for (start <- epochStartNs; end <- channels.stragglers.lastOnTimeNs)
+      drains.ended(capture, end - start)
     ledger.advance(cut)
     early = noFrames
     barrier.clear()
@@ -100,7 +103,8 @@ final private class QueryRun(
     if (channels.stragglers.isRunning) {
       for (limit <- capture.maxEpochNs; start <- epochStartNs if nowNs - start >= limit)
         channels.stragglers.cutNow(nowNs)
-      channels.stragglers.tick(capture.mode, nowNs)
+      val goesOn = epochStartNs.exists(start => drains.goesOn(capture, nowNs - start))
+      channels.stragglers.tick(if (goesOn) CaptureMode.Aligned else capture.mode, nowNs)
     }
     if (barrier.isAwaited) barrier.due(channels.stragglers.overtaken, nowNs) else Nil
   }

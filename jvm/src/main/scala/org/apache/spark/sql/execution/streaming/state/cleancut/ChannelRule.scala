@@ -14,7 +14,11 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
-import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, OneTimeTrigger}
+import org.apache.spark.sql.execution.streaming.{
+  AvailableNowTrigger,
+  OneTimeTrigger,
+  ProcessingTimeTrigger
+}
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.operators.stateful.flatmapgroupswithstate._
 import org.apache.spark.sql.execution.streaming.operators.stateful.join._
@@ -65,7 +69,13 @@ final private class ChannelPlan(
 ) extends Logging {
   private val conf = operators.head.conf
   private val runId = info.queryRunId.toString
-  private val settings = Settings.from(new StateStoreConf(conf).sqlConfs).channels
+  private val trigger = RunningQueries.byRun(runId).map(_.trigger)
+  private val settings = {
+    val asked = Settings.from(new StateStoreConf(conf).sqlConfs).channels
+    // Spark looks for new input at the next trigger and not before.
+    val intervalMs = trigger.collect { case ProcessingTimeTrigger(ms) => ms }.getOrElse(0L)
+    asked.copy(drainMs = Option.when(hasNoInput)(intervalMs))
+  }
   private val inFlight = cuts.inFlight(runId).getOrElse(Nil).map(_.store)
   private val isSealed = cuts.isSealedBefore(runId, info.storeVersion)
 
@@ -156,15 +166,17 @@ final private class ChannelPlan(
     else None
 
   /** A query that ends with its data drains its channels before. */
-  private def isLastEpoch: Boolean = RunningQueries.byRun(runId).map(_.trigger).exists {
+  private def isLastEpoch: Boolean = trigger.exists {
     case OneTimeTrigger      => true
     case AvailableNowTrigger => hasNoInput
     case _                   => false
   }
 
   /** Spark puts empty tables in the place of sources that have nothing new. */
-  private def hasNoInput: Boolean =
-    plan.collectLeaves().forall(_.isInstanceOf[LocalTableScanExec])
+  private def hasNoInput: Boolean = plan.collectLeaves().forall { leaf =>
+    val isTable = leaf.logicalLink.exists(!_.isStreaming)
+    leaf.isInstanceOf[LocalTableScanExec] || isTable
+  }
 
   private def refusal(operator: StateStoreWriter): Option[String] = operator match {
     case _: StateStoreSaveExec | _: SessionWindowStateStoreSaveExec | _: StreamingDeduplicateExec |
