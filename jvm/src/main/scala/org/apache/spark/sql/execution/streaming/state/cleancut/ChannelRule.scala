@@ -173,9 +173,11 @@ final private class ChannelPlan(
   }
 
   /** Spark puts empty tables in the place of sources that have nothing new. */
-  private def hasNoInput: Boolean = plan.collectLeaves().forall { leaf =>
-    val isTable = leaf.logicalLink.exists(!_.isStreaming)
-    leaf.isInstanceOf[LocalTableScanExec] || isTable
+  private def hasNoInput: Boolean = plan.collectLeaves().forall {
+    case _: LocalTableScanExec => true
+    // An initial state that is not given is never planned.
+    case PlanLater(of) => !of.isStreaming
+    case leaf          => leaf.logicalLink.exists(!_.isStreaming)
   }
 
   private def refusal(operator: StateStoreWriter): Option[String] = operator match {
