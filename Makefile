@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos test demo bench bench-demo bench-s3a spark-suites spark42 stores versitygw wheel docs clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign test demo bench bench-demo bench-s3a spark-suites spark42 stores versitygw wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -93,6 +93,11 @@ chaos: $(JAR) $(VERSITYGW)  ## kills and damage at random; SEED=n replays, CLEAN
 	$(PYTEST) tests/chaos tests/spark/test_operators.py $(ARGS)
 	$(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
 	  io.cleancut.e2e.DifferentialQueriesSuite io.cleancut.e2e.UnalignedQueriesSuite"
+
+campaign: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
+campaign: export CLEANCUT_UNALIGNED_QUERIES := $(or $(RUNS),1000)
+campaign: setup  ## queries cut at random, a line for docs/campaigns.md; FIRST=n RUNS=n choose seeds
+	$(SBT) "core/testOnly io.cleancut.e2e.UnalignedQueriesSuite"
 
 # Two at a time, since none keeps two cores busy: first what needs no jar beside its making, then
 # what needs it. The shortest comes last, behind whichever ends first.

@@ -4,10 +4,16 @@ import java.sql.Timestamp
 
 import scala.util.Random
 
-import org.apache.spark.sql.{DataFrame, Dataset}
+import org.apache.spark.sql.{DataFrame, Dataset, Encoder, Encoders}
 
 /** A row of the input of a drawn query; `left` is the side of a join that it belongs to. */
 final case class Reading(key: Option[Long], ts: Timestamp, value: Long, left: Boolean)
+
+object Reading {
+
+  /** To make one by reflection takes longer than an epoch. */
+  implicit val encoder: Encoder[Reading] = Encoders.product[Reading]
+}
 
 /**
  * How the input of a query is distributed.

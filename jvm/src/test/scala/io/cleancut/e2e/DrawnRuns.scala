@@ -1,8 +1,10 @@
 package io.cleancut.e2e
 
-import scala.util.{Failure, Success, Try}
+import java.util.SplittableRandom
 
-/** What suites of drawn queries share: which seeds they take, and how a run has ended. */
+import scala.util.{Failure, Random, Success, Try}
+
+/** What suites of drawn queries share: which seeds they take, and how they draw and have ended. */
 object DrawnRuns {
 
   /**
@@ -18,6 +20,9 @@ object DrawnRuns {
       .map(Seq(_))
       .getOrElse(first until first + number(count).getOrElse(default))
   }
+
+  /** Numbers that have nothing in common with those of the next seed, as those of Java's have. */
+  def random(seed: Long): Random = new Random(new SplittableRandom(seed).nextLong())
 
   def ending(run: Try[_]): String = run match {
     case Success(_) => "succeeded"

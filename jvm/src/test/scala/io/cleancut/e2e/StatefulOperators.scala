@@ -2,7 +2,7 @@ package io.cleancut.e2e
 
 import scala.util.Random
 
-import org.apache.spark.sql.{Column, DataFrame, Dataset, Encoders}
+import org.apache.spark.sql.{Column, DataFrame, Dataset}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
@@ -181,7 +181,7 @@ object StatefulOperators {
 
   private def distinctSeconds(input: Dataset[Reading], random: Random): DataFrame =
     timed(
-      input.withColumn("ts", date_trunc("second", col("ts"))).as(Encoders.product[Reading]),
+      input.withColumn("ts", date_trunc("second", col("ts"))).as[Reading],
       random
     )
       .select("key", "ts")

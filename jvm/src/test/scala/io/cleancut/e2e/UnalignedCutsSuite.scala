@@ -147,10 +147,9 @@ class UnalignedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
         .writeStream
         .option("checkpointLocation", root.toString)
         .foreachBatch { (batch: DataFrame, epoch: Long) =>
-          CleancutSeal.seal(batch, epoch)
-          val rows = batch.as[Passed].collect()
-          seen.put(epoch, rows.toSeq)
-          batch.unpersist()
+          val kept = CleancutSeal.seal(batch, epoch)
+          seen.put(epoch, kept.as[Passed].collect().toSeq)
+          kept.unpersist()
           ()
         }
         .start()

@@ -6,50 +6,31 @@ import org.apache.spark.sql.{DataFrame, Dataset, Encoders}
 import org.apache.spark.sql.functions.{coalesce, col, date_trunc, lit}
 import org.apache.spark.sql.streaming._
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
-import io.cleancut.conf.Keys
 import io.cleancut.e2e.DrawnQuery.oneOf
 
-/** New input, what happens to the query meanwhile, and whether all of it is awaited. */
-final case class UnalignedStep(
-    rows: Seq[Reading],
-    restart: Boolean,
-    drain: Boolean,
-    incident: Option[Incident]
-)
-
 /**
- * A query with its input, its configuration and its fate, all from one seed, whose rows do not
- * depend on the epoch in which they arrive as long as none is late: so they are those of the same
- * query without any cut.
+ * A query with its input, both from one number, whose rows do not depend on the epoch in which they
+ * arrive as long as none is late: so they are those of the same query without any cut, however that
+ * divides the input.
  */
-final class UnalignedQuery(val seed: Long) {
+final class UnalignedQuery(val number: Long) {
   import UnalignedQuery._
 
-  private val random = new Random(seed)
+  private val random = DrawnRuns.random(number)
 
-  val operator: StatefulOperator = operators(Math.floorMod(seed, operators.size.toLong).toInt)
-
-  val settings: Map[String, String] = operator.settings(random) ++ Map(
-    "spark.sql.codegen.wholeStage" -> "false",
-    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
-    "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
-    "spark.sql.adaptive.enabled" -> "false",
-    "spark.sql.streaming.stateStore.checkpointFormatVersion" -> (1 + random.nextInt(2)).toString,
-    "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> (1 + random.nextInt(4)).toString
-  )
-
-  val cutSettings: Map[String, String] = Map(
-    "spark.sql.streaming.stateStore.providerClass" -> classOf[CleancutStateStoreProvider].getName,
-    "spark.sql.streaming.checkpointFileManagerClass" ->
-      classOf[CleancutCheckpointFileManager].getName,
-    Keys.Cuts.name -> "true",
-    Keys.Mode.name -> oneOf(random, "unaligned", "auto"),
-    Keys.MaxInFlightBytes.name -> oneOf(random, "64m", "64m", "2k")
-  )
+  val operator: StatefulOperator = operators(Math.floorMod(number, operators.size.toLong).toInt)
+  val settings: Map[String, String] = operator.settings(random)
 
   private val inputs = Inputs.draw(random).copy(late = 0.0)
-  val steps: Seq[UnalignedStep] = Seq.tabulate(4 + random.nextInt(4))(step)
+
+  /** New input, one after the other. */
+  val steps: Seq[Seq[Reading]] = Seq.tabulate(3 + random.nextInt(2)) { step =>
+    val rows = inputs.rows(random, step, 10 + random.nextInt(70))
+    if (isByRow) numbered(step, rows) else rows
+  }
+
+  /** Whether it hands on row by row, in the order of their values. */
+  def isByRow: Boolean = operator.name.endsWith("by row")
 
   /**
    * A join numbers the rows of a key as they come, of equal rows the first one counts for how long
@@ -59,21 +40,10 @@ final class UnalignedQuery(val seed: Long) {
     !operator.name.startsWith("transformWithState") && !operator.name.contains("WithinWatermark")
 
   /** The same query at every call. */
-  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Random(seed))
+  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, DrawnRuns.random(number))
 
-  override def toString: String = {
-    val fate = steps.map(s => (s.rows.size, s.restart, s.drain, s.incident))
-    s"CLEANCUT_SEED=$seed ${operator.name}, $inputs, ${(settings ++ cutSettings).toSeq.sorted
-        .map { case (key, value) => s"$key=$value" }
-        .mkString(" ")}, $fate"
-  }
-
-  private def step(index: Int): UnalignedStep = UnalignedStep(
-    inputs.rows(random, index, 20 + random.nextInt(150)),
-    restart = index > 1 && random.nextInt(5) == 0,
-    drain = random.nextInt(4) == 0,
-    incident = Option.when(index > 1 && random.nextInt(3) == 0)(drawIncident(random))
-  )
+  override def toString: String =
+    s"${operator.name}, $inputs, ${steps.map(_.size).mkString(" + ")} rows"
 }
 
 object UnalignedQuery {
@@ -103,43 +73,38 @@ object UnalignedQuery {
     )
   )
 
-  private def drawIncident(random: Random): Incident = {
-    val (place, ending) = oneOf[(Place, Ending)](
-      random,
-      Place.Source -> Ending.Retried,
-      Place.State -> Ending.Retried,
-      Place.State -> Ending.Retried,
-      Place.State -> Ending.Fatal,
-      Place.Sink -> Ending.Fatal,
-      Place.Sink -> Ending.Fatal
-    )
-    Incident(place, ending, random.nextInt(12), oneOf(random, random.nextInt(40), Int.MaxValue))
+  // Made once, since that takes reflection.
+  private val eventEncoder = Encoders.product[Event]
+  private val numberedEncoder =
+    Encoders.tuple(Encoders.scalaLong, Encoders.scalaLong, Encoders.scalaLong)
+
+  private def numbered(step: Int, rows: Seq[Reading]): Seq[Reading] = rows.zipWithIndex.map {
+    case (row, index) => row.copy(value = step * 1000L + index)
   }
 
   private def events(input: Dataset[Reading]): Dataset[Event] = input
     .select(coalesce(col("key"), lit(-1L)).as("key"), col("ts"), col("value"))
-    .as(Encoders.product[Event])
+    .as(eventEncoder)
 
-  private def countedByRow(input: Dataset[Reading]): DataFrame = {
-    val session = input.sparkSession
-    import session.implicits._
+  private def countedByRow(input: Dataset[Reading]): DataFrame =
     events(input)
-      .groupByKey(_.key)
-      .flatMapGroupsWithState[Long, (Long, Long)](
+      .groupByKey(_.key)(Encoders.scalaLong)
+      .flatMapGroupsWithState(
         OutputMode.Append(),
         GroupStateTimeout.NoTimeout()
-      )(countRows)
-      .toDF("key", "number")
-  }
+      )(countRows)(Encoders.scalaLong, numberedEncoder)
+      .toDF("key", "value", "number")
 
   /** The number of each row among those of its key. */
   private def countRows(
       key: Long,
       rows: Iterator[Event],
       state: GroupState[Long]
-  ): Iterator[(Long, Long)] = {
+  ): Iterator[(Long, Long, Long)] = {
     val before = state.getOption.getOrElse(0L)
-    val numbers = rows.zipWithIndex.map { case (_, i) => (key, before + i + 1) }.toVector
+    val numbers = rows.zipWithIndex.map { case (row, i) =>
+      (key, row.value, before + i + 1)
+    }.toVector
     state.update(before + numbers.size)
     numbers.iterator
   }
@@ -151,18 +116,15 @@ object UnalignedQuery {
     .dropDuplicatesWithinWatermark("key", "second")
     .select("key", "second")
 
-  private def processedByRow(input: Dataset[Reading]): DataFrame = {
-    val session = input.sparkSession
-    import session.implicits._
+  private def processedByRow(input: Dataset[Reading]): DataFrame =
     events(input)
-      .groupByKey(_.key)
-      .transformWithState(new RowCounter, TimeMode.None(), OutputMode.Append())
-      .toDF("key", "number")
-  }
+      .groupByKey(_.key)(Encoders.scalaLong)
+      .transformWithState(new RowCounter, TimeMode.None(), OutputMode.Append())(numberedEncoder)
+      .toDF("key", "value", "number")
 }
 
 /** The number of each row among those of its key. */
-class RowCounter extends StatefulProcessor[Long, Event, (Long, Long)] {
+class RowCounter extends StatefulProcessor[Long, Event, (Long, Long, Long)] {
   @transient private var count: ValueState[Long] = _
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
@@ -172,9 +134,9 @@ class RowCounter extends StatefulProcessor[Long, Event, (Long, Long)] {
       key: Long,
       rows: Iterator[Event],
       timers: TimerValues
-  ): Iterator[(Long, Long)] = rows.map { _ =>
+  ): Iterator[(Long, Long, Long)] = rows.map { row =>
     val next = (if (count.exists()) count.get() else 0L) + 1
     count.update(next)
-    (key, next)
+    (key, row.value, next)
   }
 }

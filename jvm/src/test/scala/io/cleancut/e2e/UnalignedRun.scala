@@ -4,72 +4,77 @@ import java.nio.file.Path
 import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 
 import scala.jdk.CollectionConverters._
-import scala.util.Random
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{Path => HadoopPath}
 
 import org.apache.spark.sql.{Dataset, Encoders, Row, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime._
 import org.apache.spark.sql.execution.streaming.state.cleancut.DriverCuts
 import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryException}
 
-import io.cleancut.CleancutSeal
+import io.cleancut.{CleancutSeal, Clock}
+import io.cleancut.cuts.CutArchive
+import io.cleancut.objects.HadoopStore
 
 /**
- * What a run gave.
+ * What a run through failures and restarts was like, beside what it gave.
  *
- * @param unlike
- *   epochs that ran again behind their seal, and had other rows then
  * @param inFlight
  *   rows in flight behind each epoch
+ * @param unlike
+ *   epochs that ran again behind their seal, and had other rows then
+ * @param again
+ *   how many epochs ran again behind their seal
+ * @param struck
+ *   how many failures did
  */
-final case class Uncut(
-    epochs: Seq[(Long, Seq[String])],
-    columns: Seq[String],
-    state: Map[String, Seq[String]],
+final case class CutRun(
+    gave: GivenRows,
+    inFlight: Seq[Long],
     unlike: Seq[Long],
     again: Int,
-    inFlight: Seq[Long],
-    struck: Int
+    struck: Int,
+    starts: Int
 )
 
-/**
- * Runs a drawn query, cut at moments that nobody chose if it is to be cut at all, through its
- * failures and restarts.
- */
-final class UnalignedRun(spark: SparkSession, query: UnalignedQuery, root: Path, isCut: Boolean) {
+/** Runs a drawn query, cut at moments that nobody chose, through its failures and restarts. */
+final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
   import UnalignedRun._
 
-  private val name = s"${query.seed} $isCut"
+  private val query = fate.query
+  private val name = fate.seed.toString
   private val session = spark.newSession()
-  (query.settings ++ (if (isCut) query.cutSettings else Plain)).foreach { case (key, value) =>
-    session.conf.set(key, value)
-  }
-  private val source = MemoryStream(Encoders.product[Reading], session)
-  private val seen = new ConcurrentHashMap[Long, Seq[String]]
+  fate.settings.foreach { case (key, value) => session.conf.set(key, value) }
+  private val source = MemoryStream(Reading.encoder, session)
+  private val seen = new ConcurrentHashMap[Long, Seq[Row]]
   private val unlike = new ConcurrentLinkedQueue[Long]
   private val again = new ConcurrentLinkedQueue[Long]
-  private val inFlight = new ConcurrentHashMap[Long, Long]
   private var columns = Seq.empty[String]
-  private var running: Option[StreamingQuery] = None
+  @volatile private var running: Option[StreamingQuery] = None
+  private var starts = 0
   private var added = 0
   @volatile private var isDone = false
 
-  def apply(): Uncut = {
+  def apply(): CutRun = {
     val cutter = new Thread(() => cutAtRandom())
     cutter.start()
     try {
-      val struck = query.steps.count(take)
+      val struck = fate.steps.zip(query.steps).count { case (step, rows) => take(step, rows) }
       isDone = true
       started().processAllAvailable()
       stop()
-      val rows = seen.asScala.toSeq.sortBy(_._1)
-      Uncut(
-        rows,
-        columns,
-        if (query.hasComparableState) StoredState.read(session, root) else Map.empty,
+      CutRun(
+        GivenRows(
+          columns,
+          seen.asScala.toSeq.sortBy(_._1).map(_._2),
+          if (query.hasComparableState) StoredState.readUndivided(session, root) else Map.empty
+        ),
+        inFlight,
         unlike.asScala.toSeq,
         again.size,
-        inFlight.asScala.toSeq.sortBy(_._1).map(_._2),
-        struck
+        struck,
+        starts
       )
     } finally {
       isDone = true
@@ -79,12 +84,12 @@ final class UnalignedRun(spark: SparkSession, query: UnalignedQuery, root: Path,
   }
 
   /** Whether its incident struck. */
-  private def take(step: UnalignedStep): Boolean = {
+  private def take(step: UnalignedStep, rows: Seq[Reading]): Boolean = {
     if (step.restart) stop()
-    source.addData(step.rows)
+    source.addData(rows)
     added += 1
-    val armed = if (isCut) step.incident.map(Incidents.arm(name, _)) else None
-    try if (step.drain || !isCut) started().processAllAvailable() else awaitInput()
+    val armed = step.incident.map(Incidents.arm(name, _))
+    try if (step.drain) started().processAllAvailable() else awaitInput()
     catch {
       case e: StreamingQueryException if armed.exists(_.struck) && DrawnRuns.isInjected(e) =>
         running = None
@@ -106,10 +111,14 @@ final class UnalignedRun(spark: SparkSession, query: UnalignedQuery, root: Path,
   }
 
   private def cutAtRandom(): Unit = {
-    val random = new Random(query.seed)
-    while (isCut && !isDone) {
-      Thread.sleep(random.nextInt(MaxPauseMs).toLong)
-      coordinator.foreach(_.cutNow())
+    val random = DrawnRuns.random(fate.seed)
+    var cut = Set.empty[Long]
+    while (!isDone && cut.size < fate.cuts) {
+      Thread.sleep(random.nextInt(fate.pauseMs).toLong)
+      for {
+        cuts <- coordinator if random.nextBoolean()
+        epoch <- cuts.status.epoch.map(_.epoch) if !cut(epoch) && cuts.cutNow()
+      } cut += epoch
     }
   }
 
@@ -121,6 +130,7 @@ final class UnalignedRun(spark: SparkSession, query: UnalignedQuery, root: Path,
   private def started(): StreamingQuery = running.getOrElse {
     val begun = start()
     running = Some(begun)
+    starts += 1
     begun
   }
 
@@ -133,14 +143,12 @@ final class UnalignedRun(spark: SparkSession, query: UnalignedQuery, root: Path,
     val run = name
     val input = source
       .toDS()
-      .mapPartitions(Incidents.within(run, Place.Source, _))(Encoders.product[Reading])
+      .mapPartitions(Incidents.within(run, Place.Source, _))
     val output = query(input)
     columns = output.columns.toSeq
-    val watched = output
-      .mapPartitions(Incidents.within(run, Place.State, _))(
-        org.apache.spark.sql.Encoders.row(output.schema)
-      )
-    watched.writeStream
+    output
+      .mapPartitions(Incidents.within(run, Place.State, _))(Encoders.row(output.schema))
+      .writeStream
       .outputMode(query.operator.mode)
       .option("checkpointLocation", root.toString)
       .foreachBatch(sink(run) _)
@@ -148,26 +156,28 @@ final class UnalignedRun(spark: SparkSession, query: UnalignedQuery, root: Path,
   }
 
   private def sink(run: String)(batch: Dataset[Row], epoch: Long): Unit = {
-    if (isCut) CleancutSeal.seal(batch, epoch)
-    val rows = batch.collect().map(_.toString).sorted.toSeq
-    Option(seen.put(epoch, rows)).foreach { before =>
-      again.add(epoch)
-      if (before != rows) unlike.add(epoch)
-    }
-    if (isCut) batch.unpersist()
-    coordinator.foreach { cuts =>
-      inFlight.put(epoch, cuts.status.channels.map(_.deferred.rows).sum)
+    val kept = CleancutSeal.seal(batch, epoch)
+    try {
+      val rows = kept.collect().toSeq
+      Option(seen.put(epoch, rows)).foreach { before =>
+        again.add(epoch)
+        if (GivenRows.texts(before).sorted != GivenRows.texts(rows).sorted) unlike.add(epoch)
+      }
+    } finally {
+      kept.unpersist()
+      ()
     }
     Incidents.inSink(run, epoch)
+  }
+
+  private def inFlight: Seq[Long] = {
+    val at = new HadoopPath(root.resolve("cleancut").toUri)
+    val archive =
+      new CutArchive(HadoopStore.open(at, new Configuration, Clock.System), Clock.System)
+    archive.epochs().flatMap(archive.read).map(_.channels.map(_.deferred.rows).sum)
   }
 }
 
 object UnalignedRun {
-  private val MaxPauseMs = 120
   private val PatienceNs = 60L * 1000000000L
-
-  private val Plain = Map(
-    "spark.sql.streaming.stateStore.providerClass" -> AgainstRocksDb.RocksDb,
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true"
-  )
 }

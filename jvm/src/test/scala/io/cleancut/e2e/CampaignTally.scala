@@ -1,0 +1,47 @@
+package io.cleancut.e2e
+
+/** What many runs of drawn queries were like. */
+final case class CampaignTally(runs: Seq[JudgedRun]) {
+  private val ended = runs.flatMap(run => run.outcome.toOption)
+  private val cuts = ended.map(_._1)
+  private val differences = ended.map(_._2)
+
+  def epochsInFlight: Int = cuts.map(_.inFlight.count(_ > 0)).sum
+
+  /** A line of the table in `docs/campaigns.md`, but for date and commit. */
+  def row(seeds: Seq[Long]): String = Seq[Any](
+    s"${seeds.head}–${seeds.last}",
+    runs.size,
+    epochs,
+    epochsInFlight,
+    rowsInFlight,
+    failures,
+    restarts,
+    differences.map(_.lost.size).sum,
+    differences.map(_.doubled.size).sum,
+    differences.map(_.disordered.size).sum,
+    runs.count(!_.isRight)
+  ).mkString("| ", " | ", " |")
+
+  override def toString: String =
+    s"queries ${runs.size}, epochs $epochs, with rows in flight $epochsInFlight, rows in flight " +
+      s"$rowsInFlight, failures $failures, restarts $restarts, epochs that ran again behind their " +
+      s"seal ${cuts.map(_.again).sum}; lost ${differences.map(_.lost.size).sum}, doubled " +
+      s"${differences.map(_.doubled.size).sum}, out of order " +
+      s"${differences.map(_.disordered.size).sum}; runs that are wrong " +
+      s"${runs.count(!_.isRight)}; never with rows in flight: ${never.mkString(", ")}"
+
+  private def epochs = cuts.map(_.inFlight.size).sum
+  private def rowsInFlight = cuts.map(_.inFlight.sum).sum
+  private def failures = cuts.map(_.struck).sum
+  private def restarts = cuts.map(_.starts - 1).sum
+
+  /** Operators that had none in any run. */
+  private def never: Seq[String] = runs
+    .groupBy(_.fate.query.operator.name)
+    .collect {
+      case (name, of) if of.flatMap(_.outcome.toOption).forall(_._1.inFlight.forall(_ == 0)) => name
+    }
+    .toSeq
+    .sorted
+}

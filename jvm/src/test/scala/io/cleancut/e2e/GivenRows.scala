@@ -1,0 +1,104 @@
+package io.cleancut.e2e
+
+import org.apache.spark.sql.Row
+import org.apache.spark.sql.streaming.OutputMode
+
+/**
+ * What a query has given.
+ *
+ * @param epochs
+ *   the rows of each
+ * @param state
+ *   at the end, by store; empty where it cannot be compared
+ */
+final case class GivenRows(
+    columns: Seq[String],
+    epochs: Seq[Seq[Row]],
+    state: Map[String, Seq[String]]
+)
+
+object GivenRows {
+  def texts(rows: Seq[Row]): Seq[String] = rows.map(_.toString)
+}
+
+/**
+ * How what a query has given differs from what it is to give. Where it appends, all rows count;
+ * where it updates, the last of each key; and in mode complete the last epoch.
+ *
+ * @param lost
+ *   rows that are missing
+ * @param doubled
+ *   rows that are too many
+ * @param disordered
+ *   rows that came behind a later one of their key
+ * @param state
+ *   stores with other rows than they should have, each with what differs
+ */
+final case class Difference(
+    lost: Seq[String],
+    doubled: Seq[String],
+    disordered: Seq[String],
+    state: Seq[String]
+) {
+  def isNone: Boolean = lost.isEmpty && doubled.isEmpty && disordered.isEmpty && state.isEmpty
+
+  override def toString: String =
+    Seq("lost" -> lost, "doubled" -> doubled, "out of order" -> disordered, "state" -> state)
+      .collect { case (what, rows) if rows.nonEmpty => s"${rows.size} $what ${rows.take(5)}" }
+      .mkString(", ")
+}
+
+object Difference {
+  def of(query: UnalignedQuery, found: GivenRows, expected: GivenRows): Difference = {
+    val (have, want) = (counting(query, found), counting(query, expected))
+    val stores = (expected.state.keySet ++ found.state.keySet).toSeq.sorted
+    Difference(
+      lost = want.diff(have),
+      doubled = have.diff(want),
+      disorder(query, found),
+      stores.flatMap { store =>
+        val had = found.state.getOrElse(store, Nil)
+        val due = expected.state.getOrElse(store, Nil)
+        val (more, fewer) = (had.diff(due), due.diff(had))
+        Option.when(more.nonEmpty || fewer.nonEmpty)(
+          s"$store: more ${more.take(5)}, fewer ${fewer.take(5)}"
+        )
+      }
+    )
+  }
+
+  private def counting(query: UnalignedQuery, run: GivenRows): Seq[String] =
+    query.operator.mode match {
+      case mode if mode == OutputMode.Append() =>
+        // The number of a row says when it came, which is judged apart.
+        val rows = run.epochs.flatten
+        GivenRows.texts(if (query.isByRow) rows.map(withoutNumber) else rows)
+      case mode if mode == OutputMode.Complete() =>
+        run.epochs.lastOption.fold(Seq.empty[String])(GivenRows.texts)
+      case _ => GivenRows.texts(byKey(run).values.map(_.last).toSeq)
+    }
+
+  private def withoutNumber(row: Row): Row = Row.fromSeq(row.toSeq.init)
+
+  /** In the order in which they were given; keys are what stands before the count. */
+  private def byKey(run: GivenRows): Map[Seq[Any], Seq[Row]] =
+    run.epochs.flatten.groupBy(_.toSeq.take(count(run)))
+
+  private def count(run: GivenRows): Int = run.columns.indexWhere(_.startsWith("count"))
+
+  private def disorder(query: UnalignedQuery, run: GivenRows): Seq[String] =
+    if (query.isByRow) {
+      // Numbers count the rows of a key from 1, by the values they came in.
+      run.epochs.flatten.groupBy(_.getLong(0)).values.toSeq.flatMap { rows =>
+        val due = rows.map(_.getLong(1)).sorted
+        GivenRows.texts(rows.filter(row => due.indexOf(row.getLong(1)) != row.getLong(2) - 1))
+      }
+    } else if (query.operator.mode == OutputMode.Update()) {
+      byKey(run).values.toSeq.flatMap { rows =>
+        rows.zip(rows.drop(1)).collect {
+          case (before, row) if row.getLong(count(run)) <= before.getLong(count(run)) =>
+            row.toString
+        }
+      }
+    } else Nil
+}

@@ -1,0 +1,75 @@
+package io.cleancut.e2e
+
+import scala.util.Random
+
+import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
+import io.cleancut.conf.Keys
+import io.cleancut.e2e.DrawnQuery.oneOf
+
+/** What happens to a query before and with new input, and whether all of it is awaited. */
+final case class UnalignedStep(restart: Boolean, drain: Boolean, incident: Option[Incident])
+
+/** What one run of a drawn query goes through, and how it is configured; all from its seed. */
+final class UnalignedFate(val seed: Long) {
+  import UnalignedFate._
+
+  private val random = DrawnRuns.random(seed)
+
+  val query: UnalignedQuery = new UnalignedQuery(queryOf(seed))
+
+  val settings: Map[String, String] = query.settings ++ Map(
+    "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
+    "spark.sql.streaming.stateStore.checkpointFormatVersion" -> (1 + random.nextInt(2)).toString,
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> (1 + random.nextInt(4)).toString,
+    "spark.sql.streaming.stateStore.providerClass" -> classOf[CleancutStateStoreProvider].getName,
+    "spark.sql.streaming.checkpointFileManagerClass" ->
+      classOf[CleancutCheckpointFileManager].getName,
+    Keys.Cuts.name -> "true",
+    Keys.Mode.name -> oneOf(random, "unaligned", "auto"),
+    Keys.MaxInFlightBytes.name -> oneOf(random, "64m", "64m", "2k")
+  )
+
+  /** How many epochs are cut; each of them makes another one. */
+  val cuts: Int = 1 + random.nextInt(4)
+
+  /** Between two looks at the epoch, at most. */
+  val pauseMs: Int = oneOf(random, 10, 40, 100)
+
+  val steps: Seq[UnalignedStep] = query.steps.indices.map { index =>
+    UnalignedStep(
+      restart = index > 1 && random.nextInt(5) == 0,
+      drain = random.nextInt(4) == 0,
+      incident = Option.when(index > 0 && random.nextInt(5) < 2)(drawIncident(random))
+    )
+  }
+
+  override def toString: String =
+    s"CLEANCUT_SEED=$seed $query, ${settings.toSeq.sorted
+        .map { case (key, value) => s"$key=$value" }
+        .mkString(" ")}, $steps"
+}
+
+object UnalignedFate {
+
+  /** How many runs take the same query. What it gives without cuts is looked up once for all. */
+  private val RunsPerQuery = 10
+
+  /** The operators take turns, so that few seeds meet all of them. */
+  private def queryOf(seed: Long): Long = {
+    val operators = UnalignedQuery.operators.size.toLong
+    Math.floorDiv(seed, operators * RunsPerQuery) * operators + Math.floorMod(seed, operators)
+  }
+
+  private def drawIncident(random: Random): Incident = {
+    val (place, ending) = oneOf[(Place, Ending)](
+      random,
+      Place.Source -> Ending.Retried,
+      Place.State -> Ending.Retried,
+      Place.State -> Ending.Retried,
+      Place.State -> Ending.Fatal,
+      Place.Sink -> Ending.Fatal,
+      Place.Sink -> Ending.Fatal
+    )
+    Incident(place, ending, random.nextInt(12), oneOf(random, random.nextInt(40), Int.MaxValue))
+  }
+}

@@ -1,0 +1,41 @@
+package io.cleancut.e2e
+
+import java.nio.file.Path
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{Dataset, Row, SparkSession}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+
+/** What a drawn query gives on Spark's RocksDB provider of all its input in one epoch. */
+object UncutAnswer {
+  def of(spark: SparkSession, query: UnalignedQuery, root: Path): GivenRows = {
+    val session = spark.newSession()
+    (query.settings ++ OnRocksDb).foreach { case (key, value) => session.conf.set(key, value) }
+    val source = MemoryStream(Reading.encoder, session)
+    val output = query(source.toDS())
+    val epochs = new ConcurrentLinkedQueue[Seq[Row]]
+    source.addData(query.steps.flatten)
+    val running = output.writeStream
+      .outputMode(query.operator.mode)
+      .option("checkpointLocation", root.toString)
+      .foreachBatch { (batch: Dataset[Row], _: Long) =>
+        epochs.add(batch.collect().toSeq)
+        ()
+      }
+      .start()
+    try running.processAllAvailable()
+    finally running.stop()
+    GivenRows(
+      output.columns.toSeq,
+      epochs.asScala.toSeq,
+      if (query.hasComparableState) StoredState.readUndivided(session, root) else Map.empty
+    )
+  }
+
+  private val OnRocksDb = Map(
+    "spark.sql.streaming.stateStore.providerClass" -> AgainstRocksDb.RocksDb,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true"
+  )
+}
