@@ -28,5 +28,15 @@ object Defect {
   /** A sink writes without having sealed what it had the coordinator hold. */
   case object NeverSealed extends Defect("could not commit epoch")
 
-  val all: Seq[Defect] = Seq(NoConditions, NoAttempts, EarlyAck, NoMargin, NeverSealed)
+  /** Tasks leave the rows of the last cut's channels where they are. */
+  case object NotReplayed extends Defect("has lost rows")
+
+  /** An attempt leaves other rows in flight than were decided on, and says that it did not. */
+  case object Undecided extends Defect("gave other rows", "the sink got other rows")
+
+  /** A driver that starts again finds no seal of the epoch. */
+  case object SealsLost extends Defect("the sink got other rows")
+
+  val all: Seq[Defect] = Seq(NoConditions, NoAttempts, EarlyAck, NoMargin, NeverSealed) ++
+    Seq(NotReplayed, Undecided, SealsLost)
 }

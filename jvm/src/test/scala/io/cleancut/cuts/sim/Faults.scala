@@ -19,6 +19,7 @@ object Fault {
   case object Speculation extends Fault("speculative attempt")
   case object TaskAgain extends Fault("finished task run again")
   case object StoppedBeforeCommit extends Fault("query stopped between sink and commit")
+  case object StoppedBehindCut extends Fault("query stopped between cut and entry")
   case object DriverCrash extends Fault("driver crashed")
   case object ExecutorCrash extends Fault("executor crashed")
   case object Zombie extends Fault("driver replaced while alive")
@@ -30,6 +31,11 @@ object Fault {
   case object PartialAction extends Fault("action on some partitions")
   case object Seal extends Fault("epoch sealed")
   case object PlanRun extends Fault("epoch run by the gate")
+  case object CutNow extends Fault("epoch cut by hand")
+  case object LeftInFlight extends Fault("rows left in flight by an attempt")
+  case object Replay extends Fault("rows in flight read again")
+  case object Followed extends Fault("attempt that follows a decision")
+  case object FollowedSeal extends Fault("epoch that follows a seal")
   case object RolledForward extends Fault("entry written behind its cut by the next run")
 
   val all: Seq[Fault] = Seq(
@@ -45,6 +51,7 @@ object Fault {
     Speculation,
     TaskAgain,
     StoppedBeforeCommit,
+    StoppedBehindCut,
     DriverCrash,
     ExecutorCrash,
     Zombie,
@@ -56,7 +63,12 @@ object Fault {
     PartialAction,
     Seal,
     PlanRun,
-    RolledForward
+    RolledForward,
+    CutNow,
+    LeftInFlight,
+    Replay,
+    Followed,
+    FollowedSeal
   )
 }
 

@@ -12,9 +12,10 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
 
 /**
  * Checks every change of the bucket as it happens, and so the state after every step:
- *   - A cut names objects that are there, with the bytes that it says. Of every store its chain
- *     makes the rows of all epochs up to its own, each once, and every delta applies to the version
- *     before it.
+ *   - A cut names objects that are there, with the bytes that it says. Of every store its chain and
+ *     the rows in flight to its task make the rows of all epochs up to its own, each once, and
+ *     every delta applies to the version before it.
+ *   - What a cut says of its channels is what their frames hold, and what the seal of its run said.
  *   - The frames of a task in a cut come from one attempt, all of them from one run; where Spark
  *     named the versions that it counted, from those.
  *   - An entry of Spark's commit log is that of a cut, which was there before.
@@ -29,6 +30,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
   import Invariants._
 
   private val cuts = mutable.TreeMap.empty[Long, Cut]
+  private val seals = mutable.Map.empty[Long, Cut]
   private val savepoints = mutable.Map.empty[String, Cut]
   private val pins = mutable.LinkedHashMap.empty[String, Cut]
   private val ends = mutable.Map.empty[Long, Int]
@@ -61,6 +63,9 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
   def end(epoch: Long): Int = if (epoch < 0) 0 else ends(epoch)
 
   def cut(epoch: Long): Option[Cut] = cuts.get(epoch)
+
+  /** The run that has sealed an epoch. */
+  def sealedBy(epoch: Long): Option[String] = seals.get(epoch).map(_.run.runId)
 
   /** A driver was told that its commit succeeded. */
   def committed(run: String, epoch: Long): Unit = {
@@ -105,6 +110,10 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
       case SavepointName(savepoint) => savepoints(savepoint) = Cut.parse(savepoint, body)
       case OffsetsName(epoch)       => ends(epoch.toLong) = endIn(body)
       case CommitsName(epoch)       => entered(epoch.toLong, new String(body, UTF_8))
+      case SealName(seal)           =>
+        val parsed = Cut.parse(seal, body)
+        happened(s"epoch ${parsed.epoch} is sealed by ${parsed.run.runId}: ${parsed.channels}")
+        seals(parsed.epoch) = parsed
       case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
         val parsed = Cut.parse(cut, body)
         // A cut beyond retention may appear again: a write that was held up for that long finds
@@ -115,6 +124,10 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
   }
 
   override def deleted(name: String): Unit = name match {
+    case SealName(seal) =>
+      val epoch = seal.toLong
+      if (epoch > last) violated(s"the seal of epoch $epoch was deleted, the last is $last")
+      seals -= epoch
     case CutName(cut) =>
       CutLayout.parseCut(cut).foreach { epoch =>
         if (epoch >= oldestKept) violated(s"the cut of epoch $epoch was deleted, the last is $last")
@@ -137,7 +150,9 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
 
   /** Checks a cut as a reader would, whatever has been found out before. */
   def check(cut: Cut): Unit = {
-    cut.stores.map(_.store).diff(plan.stores).foreach(s => violated(s"${at(cut)} has $s"))
+    val known = plan.stores ++ plan.stages.flatten.filter(_.isCaptured).map(_.channel)
+    cut.stores.map(_.store).diff(known).foreach(s => violated(s"${at(cut)} has $s"))
+    checkChannels(cut)
     plan.stores.foreach { store =>
       val (rows, chain) = cut.of(store).fold((Vector.empty[Int], Seq.empty[SimFrame])) { part =>
         val frames = part.frames.flatMap { case (kind, version, place) =>
@@ -145,7 +160,8 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
         }
         (frames.flatMap(_.rows).toVector, frames)
       }
-      checkRows(cut, store, rows)
+      val inFlight = rowsIn(cut, SimChannel.of(store.operator.toInt, store.partition))
+      checkRows(cut, store, rows ++ inFlight)
       checkChain(cut, store, chain)
     }
     plan.stages.flatten.foreach(checkTask(cut, _))
@@ -190,6 +206,29 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
     if (runs.exists(_ != cut.run.runId)) recovered += 1
   }
 
+  private def rowsIn(cut: Cut, channel: StoreId): Vector[Int] =
+    cut.of(channel).fold(Vector.empty[Int]) { part =>
+      val (kind, version, place) = part.frames.last
+      if (part.frames.size > 1) violated(s"${at(cut)} has a chain for $channel")
+      if (version.number != cut.epoch + 1) violated(s"${at(cut)} has $version of $channel")
+      frame(cut, FrameName(channel, version, kind), place).fold(Vector.empty[Int])(_.rows)
+    }
+
+  private def checkChannels(cut: Cut): Unit = {
+    val told = cut.channels.map(report => report.channel -> report.deferred).toMap
+    (told.keySet ++ cut.inFlight.map(_.store)).foreach { channel =>
+      val held = SimChannel.digest(rowsIn(cut, channel))
+      if (!told.get(channel).contains(held)) {
+        violated(s"${at(cut)} has $held in $channel, and says ${told.get(channel)}")
+      }
+    }
+    seals.get(cut.epoch).filter(_.run == cut.run).foreach { seal =>
+      if (seal.channels.toSet != cut.channels.toSet) {
+        violated(s"${at(cut)} was sealed as ${seal.channels}, and says ${cut.channels}")
+      }
+    }
+  }
+
   private def checkRows(cut: Cut, store: StoreId, rows: Vector[Int]): Unit = {
     val wanted = plan.rowsOf(store.partition, 0, end(cut.epoch))
     val (missing, more) = (wanted.diff(rows), rows.diff(wanted))
@@ -215,7 +254,8 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
   }
 
   private def checkTask(cut: Cut, task: SimTask): Unit = {
-    val writers = lastFrames(cut).filter(f => task.stores.contains(f.name.store)).map(_.writer)
+    val ofTask = task.stores :+ task.channel
+    val writers = lastFrames(cut).filter(f => ofTask.contains(f.name.store)).map(_.writer)
     if (writers.distinct.size > 1) {
       violated(s"${at(cut)} has a task of several attempts: ${writers.mkString(", ")}")
     }
@@ -253,6 +293,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
 private object Invariants {
   private val OffsetsName = s"${Names.Checkpoint}offsets/(\\d+)".r
   private val CommitsName = s"${Names.Checkpoint}commits/(\\d+)".r
+  private val SealName = s"${Names.Root}cuts/0*(\\d+)[.]sealed".r
   private val CutName = s"${Names.Root}cuts/(.*)".r
   private val SavepointName = s"${Names.Root}savepoints/(.*)[.]cut".r
   private val StoreFile = s"${Names.Root}stores/.*/0*(\\d+)-[0-9a-f]{32}[.]delta".r

@@ -14,6 +14,16 @@ final case class EpochWork(
     baseIds: Option[Map[StoreId, String]]
 )
 
+/**
+ * What an attempt has made.
+ *
+ * @param ids
+ *   of the versions
+ * @param rows
+ *   that it gave, in ascending order
+ */
+final case class TaskDone(ids: Map[StoreId, String], rows: Vector[Int])
+
 /** One attempt at a task, on one executor. */
 final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, task: SimTask) {
   import world.{baton, faults}
@@ -21,8 +31,8 @@ final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, tas
   private val id = world.nextAttempt()
   private val writer = s"${work.runId}/$id"
 
-  /** The ids of the versions that it made, or why it failed. */
-  var outcome = Option.empty[Either[Throwable, Map[StoreId, String]]]
+  /** What it made, or why it failed. */
+  var outcome = Option.empty[Either[Throwable, TaskDone]]
 
   private val actor = {
     val weight = if (world.random.nextInt(4) == 0) Baton.Slow else Baton.Ordinary
@@ -39,16 +49,23 @@ final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, tas
 
   private def run(): Unit =
     try {
+      val channel = Option.when(task.isCaptured) {
+        new SimChannel(world, executor, work, id, writer, task)
+      }
+      channel.foreach(_.open())
       val opened = task.stores.map(store => store -> open(store))
       val states = opened.map { case (store, open) =>
         (store, open, executor.load(store, work.epoch, open.accepted))
       }
+      val news = channel.fold {
+        world.plan.rowsOf(task.partition, work.rows._1, work.rows._2)
+      }(_.read())
       val ids = states.map { case (store, open, rows) =>
         mayFail()
-        store -> commit(store, open, rows)
+        store -> commit(store, open, rows, news)
       }
       mayFail()
-      outcome = Some(Right(ids.toMap))
+      outcome = Some(Right(TaskDone(ids.toMap, news.sorted)))
     } catch {
       case NonFatal(e) =>
         outcome = Some(Left(e))
@@ -69,6 +86,9 @@ final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, tas
         Right(Opened(known, needsBase = work.epoch > 0 && known.isEmpty))
       }
     val answer = opened.fold(why => throw new AttemptLost(why), identity)
+    if (answer.unread.nonEmpty) {
+      world.invariants.violated(s"$store is opened without ${answer.unread}")
+    }
     // Spark's own note of the version, which comes first where it has one.
     val named = work.baseIds.flatMap(_.get(store))
     if (named.exists(n => answer.accepted.exists(_ != n))) {
@@ -77,9 +97,13 @@ final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, tas
     answer.copy(accepted = named.orElse(answer.accepted))
   }
 
-  private def commit(store: StoreId, opened: Opened, before: Vector[Int]): String = {
+  private def commit(
+      store: StoreId,
+      opened: Opened,
+      before: Vector[Int],
+      news: Vector[Int]
+  ): String = {
     val version = StateVersion(work.epoch + 1, StateVersion.newId(world.clock))
-    val news = world.plan.rowsOf(task.partition, work.rows._1, work.rows._2)
     def frame(kind: FrameKind, parent: Option[String], rows: Vector[Int]) =
       executor.write(
         work.runId,

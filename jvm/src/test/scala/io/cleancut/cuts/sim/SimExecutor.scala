@@ -6,6 +6,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.channels.ChannelRows
 import io.cleancut.cuts.{Ack, CutArchive, QueryLedger, SegmentPacker}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, RangeResult, RootedStore}
@@ -14,7 +15,7 @@ import io.cleancut.objects.{ObjectKey, RangeResult, RootedStore}
 final class AttemptLost(message: String) extends RuntimeException(message)
 
 /** A process that runs tasks, and keeps the versions of stores that it has seen. */
-final class SimExecutor(world: World, val driver: SimProcess, name: String) {
+final class SimExecutor(world: World, val driver: SimProcess, val name: String) {
   import SimExecutor.Held
   import world.{baton, faults, plan}
 
@@ -92,17 +93,24 @@ final class SimExecutor(world: World, val driver: SimProcess, name: String) {
     }
   }
 
+  /** The rows of a channel, from where the driver says they are. */
+  def channelRows(rows: ChannelRows): Vector[Int] = rows match {
+    case ChannelRows.Placed(_, place) => read(place).rows
+    case ChannelRows.Held(_, bytes)   => SimFrame.parse(bytes).rows
+  }
+
+  private def read(place: FramePlace): SimFrame =
+    root.getRange(ObjectKey(place.segment), place.offset, place.length.toInt) match {
+      case RangeResult.Found(bytes) => SimFrame.parse(bytes)
+      case other                    => throw new AttemptLost(s"${place.segment}: $other")
+    }
+
   private def fromCut(store: StoreId, version: Long, id: String): Held = {
     val part = archive.read(version - 1).flatMap(_.of(store)).getOrElse {
       throw new AttemptLost(s"no cut has version $version of $store")
     }
     if (part.version.id != id) throw new AttemptLost(s"${part.version} instead of $id")
-    val frames = part.frames.toVector.map { case (_, _, place) =>
-      root.getRange(ObjectKey(place.segment), place.offset, place.length.toInt) match {
-        case RangeResult.Found(bytes) => SimFrame.parse(bytes)
-        case other                    => throw new AttemptLost(s"${place.segment}: $other")
-      }
-    }
+    val frames = part.frames.toVector.map { case (_, _, place) => read(place) }
     Held(frames.flatMap(_.rows), frames.last.writer)
   }
 }

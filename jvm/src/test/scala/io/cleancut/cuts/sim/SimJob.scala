@@ -7,10 +7,13 @@ import io.cleancut.StoreId
 /** One action on an epoch: all tasks of its stages, each until one attempt has succeeded. */
 final class SimJob(world: World, process: SimProcess, work: EpochWork) {
   import SimJob._
-  import world.{baton, faults, plan, random}
+  import world.{baton, faults, invariants, plan, random}
 
   /** The ids that Spark counts: of the first attempt of each task that it hears of. */
   val counted = mutable.Map.empty[StoreId, String]
+
+  /** The rows that each task gave, in ascending order. */
+  val gave = mutable.Map.empty[SimTask, Vector[Int]]
 
   def runAll(): Unit = plan.stages.foreach(runStage)
 
@@ -29,6 +32,9 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork) {
   private def runTasks(tasks: Seq[SimTask]): Unit = {
     val running = tasks.map(new Running(_))
     running.foreach(_.start())
+    if (random.nextInt(CutEach) == 0) process.tell(s"cut of epoch ${work.epoch}") { cuts =>
+      if (cuts.cutNow()) faults.count(Fault.CutNow)
+    }
     while (running.exists(!_.isDone)) {
       baton.yieldUntil(running.exists(_.isToLookAt))
       running.filter(_.isToLookAt).foreach(_.look())
@@ -47,9 +53,13 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork) {
     }
 
     def look(): Unit = success match {
-      case Some(ids) =>
+      case Some(done) =>
         isDone = true
-        ids.foreach { case (store, id) => counted.getOrElseUpdate(store, id) }
+        done.ids.foreach { case (store, id) => counted.getOrElseUpdate(store, id) }
+        val before = gave.getOrElseUpdate(task, done.rows)
+        if (before != done.rows) {
+          invariants.violated(s"attempts at $task gave other rows: $before and ${done.rows}")
+        }
         if (random.nextBoolean()) attempts.foreach(_.kill())
       case None if attempts.size >= MaxAttempts =>
         throw new AttemptLost(s"$task failed ${attempts.size} times: ${attempts.last.outcome}")
@@ -61,12 +71,15 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork) {
       attempts += new SimAttempt(world, executor, work, task)
     }
 
-    private def success = attempts.flatMap(_.outcome).collectFirst { case Right(ids) => ids }
+    private def success = attempts.flatMap(_.outcome).collectFirst { case Right(done) => done }
   }
 }
 
 private object SimJob {
   val MaxAttempts = 4
+
+  /** One of so many sets of tasks is cut while it runs. */
+  val CutEach = 2
 
   /** A task comes less often than a request. */
   val PerTask = 3.0

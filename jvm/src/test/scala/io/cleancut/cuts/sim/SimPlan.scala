@@ -34,8 +34,15 @@ object SinkKind {
   val ofFormat2: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice, Sealing)
 }
 
-/** One task of a stage, and the stores that each of its attempts opens. */
-final case class SimTask(stores: Seq[StoreId], partition: Int)
+/**
+ * One task of a stage, and the stores that each of its attempts opens.
+ *
+ * @param isCaptured
+ *   whether rows may stay in flight to it
+ */
+final case class SimTask(stores: Seq[StoreId], partition: Int, isCaptured: Boolean) {
+  def channel: StoreId = SimChannel.of(stores.head.operator.toInt, partition)
+}
 
 /** The query of one run of the simulation. */
 final class SimPlan(random: Random) {
@@ -59,8 +66,9 @@ final class SimPlan(random: Random) {
   /** Tasks by stage; those of a stage run at once. */
   val stages: Seq[Seq[SimTask]] = Seq.tabulate(1 + random.nextInt(2)) { operator =>
     val names = SimPlan.Names(random.nextInt(SimPlan.Names.size))
+    val isCaptured = random.nextInt(3) > 0
     Seq.tabulate(partitions) { partition =>
-      SimTask(names.map(StoreId(operator.toLong, partition, _)), partition)
+      SimTask(names.map(StoreId(operator.toLong, partition, _)), partition, isCaptured)
     }
   }
 
@@ -75,6 +83,10 @@ final class SimPlan(random: Random) {
    * Whether a driver without cuts died behind the sink, in the epoch that is the first with them.
    */
   val isSeenBefore: Boolean = random.nextInt(4) == 0
+
+  /** What tasks give of an epoch that nothing is left of. */
+  def rowsOf(from: Int, until: Int): Map[SimTask, Vector[Int]] =
+    stages.flatten.map(task => task -> rowsOf(task.partition, from, until)).toMap
 
   def rowsOf(partition: Int, from: Int, until: Int): Vector[Int] =
     (from until until).filter(_ % partitions == partition).toVector

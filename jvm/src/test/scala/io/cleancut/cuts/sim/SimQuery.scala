@@ -27,8 +27,10 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   private val gate = new Gate {
     override def enter(): Unit = ()
-    override def commit(epoch: Long, entry: String): Unit =
+    override def commit(epoch: Long, entry: String): Unit = {
       process.call(runId, "commit")(_.commit(runId, epoch, entry, tasks))
+      if (faults.strikes(Fault.StoppedBehindCut, PerEpoch)) throw new Unreachable("stopped")
+    }
   }
   private val offsets = files("offsets")
   private val commits = SimQuery.commits(plan, files("commits"), process.archive, gate)
@@ -90,14 +92,22 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     if (plan.isFormat2) ids = job.counted.toMap
   }
 
-  private def runSink(job: SimJob, work: EpochWork): Unit = {
-    val hasSeen = world.sink.hasSeen(work.epoch)
-    def skipped(): Unit = {
+  private def runSink(job: SimJob, work: EpochWork): Unit =
+    if (runActions(job, work)) {
+      val gave = plan.rowsOf(work.rows._1, work.rows._2) ++ job.gave
+      if (!world.sink.write(work.epoch, gave)) {
+        invariants.violated(s"the sink got other rows of epoch ${work.epoch}: $gave")
+      }
+    } else {
       faults.count(Fault.SkippedSink)
       invariants.happened(s"${work.runId} skips epoch ${work.epoch}")
     }
+
+  /** Whether the sink does not skip the epoch. */
+  private def runActions(job: SimJob, work: EpochWork): Boolean = {
+    val hasSeen = world.sink.hasSeen(work.epoch)
     plan.sink match {
-      case SinkKind.Skipping | SinkKind.SealingOnce if hasSeen => skipped()
+      case SinkKind.Skipping | SinkKind.SealingOnce if hasSeen => false
       case SinkKind.Sealing | SinkKind.SealingOnce             =>
         process.call(runId, "hold")(_.hold(runId, work.epoch))
         job.runAll()
@@ -105,18 +115,20 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
         if (world.defect != Defect.NeverSealed) {
           process.call(runId, "seal")(_.seal(runId, work.epoch))
         }
+        true
       case SinkKind.Peeking =>
         job.runSome()
         faults.count(Fault.PartialAction)
-        if (hasSeen) skipped() else job.runAll()
+        if (!hasSeen) job.runAll()
+        !hasSeen
       case SinkKind.Twice =>
         job.runAll()
         faults.count(Fault.SecondAction)
         job.runAll()
-      case _ => job.runAll()
-    }
-    if (!world.sink.write(work.epoch, work.rows)) {
-      invariants.violated(s"the sink got other rows of epoch ${work.epoch}: ${work.rows}")
+        true
+      case _ =>
+        job.runAll()
+        true
     }
   }
 

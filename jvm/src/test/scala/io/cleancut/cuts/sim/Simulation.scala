@@ -86,8 +86,10 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   }
 
   /** A query has ended: it is started again, where it was or elsewhere. */
-  private def restart(): Unit =
+  private def restart(): Unit = {
+    if (defect == Defect.SealsLost) world.loseSeals()
     if (processes.last.isAlive && world.random.nextBoolean()) runAgain() else startProcess()
+  }
 
   private def runAgain(): Unit = {
     faults.count(Fault.RunAgain)

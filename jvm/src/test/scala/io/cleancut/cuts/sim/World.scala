@@ -36,6 +36,8 @@ final class World(val seed: Long, val defect: Defect) {
     new SimProcess(this, s"driver-$processes")
   }
 
+  def loseSeals(): Unit = names.filter(_.endsWith(".sealed")).foreach(bucket.delete)
+
   def processCount: Int = processes
 
   /** The bucket as a process sees it. */
@@ -68,7 +70,7 @@ final class World(val seed: Long, val defect: Defect) {
     if (plan.isSeenBefore) {
       val first = plan.levelZeroEpochs
       put("offsets", first, s"v1\n${end(first)}")
-      sink.write(first, (end(first - 1), end(first)))
+      sink.write(first, plan.rowsOf(end(first - 1), end(first)))
     }
     ()
   }
