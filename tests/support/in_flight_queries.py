@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -23,10 +23,13 @@ from cleancut import CleancutError, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import RowComparison, SkewedInput, compare_rows, last_rows, slow
 from tests.support.sessions import builder
+from tests.support.slow_keys import FORMS
 
 ROWS = 300
 PARTITIONS = 4
 _CUT_EVERY_S = (0.05, 0.6)
+# So that the worker has rows at most moments, and longer than the other queries.
+_SECONDS_PER_SLOW_ROW = 0.005
 _KEYS = "spark.sql.streaming.stateStore.cleancut."
 
 
@@ -35,20 +38,22 @@ class InFlightQuery:
     """A query over `SkewedInput`.
 
     Attributes:
-        build: makes it of the input, as a stream or as a batch.
+        build: makes it of the input.
         mode: Spark's output mode; of an update the last row of each key counts.
         key: columns by which rows belong together.
         order: the column that ascends among them.
+        answer: what it gives of all input at once, where that is not the same query of a batch.
     """
 
     build: Callable[[DataFrame], DataFrame]
     mode: str
     key: Sequence[str]
     order: str
+    answer: Callable[[DataFrame], DataFrame] | None = None
 
     def compare(self, found: list[dict[str, Any]], batch: DataFrame) -> RowComparison:
         """The rows of the stream, in their order, beside the answer of the batch."""
-        answer = json_rows(self.build(batch))
+        answer = json_rows((self.answer or self.build)(batch))
         if self.mode == "append":
             return compare_rows(found, answer, key=self.key, order=self.order)
         disorder = compare_rows(found, found, key=self.key, order=self.order).out_of_order
@@ -80,12 +85,38 @@ def _pairs(rows: DataFrame) -> DataFrame:
     return left.join(right, near).select("key", "left", "number")
 
 
-QUERIES = {
+def _counted(form: str) -> Callable[[DataFrame], DataFrame]:
+    """Every row with how many of its key there are until then, by a function in Python."""
+
+    def build(rows: DataFrame) -> DataFrame:
+        named = rows.select(F.col("key").alias("k"), F.col("number").alias("n"))
+        return FORMS[form](named, _SECONDS_PER_SLOW_ROW, output="append").drop("at")
+
+    return build
+
+
+def _numbered(rows: DataFrame) -> DataFrame:
+    until = Window.partitionBy("k").orderBy("n")
+    named = rows.select(F.col("key").alias("k"), F.col("number").alias("n"))
+    return named.withColumn("c", F.row_number().over(until))
+
+
+_IN_JVM = {
     "unique": InFlightQuery(_unique, "append", ["partition", "file"], "number"),
     "totals": InFlightQuery(_totals, "update", ["key"], "n"),
     # A pair comes when the later of its rows does, so that only pairs of their own have an order.
     "pairs": InFlightQuery(_pairs, "append", ["key", "left", "number"], "number"),
 }
+IN_PYTHON = {
+    form: InFlightQuery(_counted(form), "append", ["k"], "n", answer=_numbered) for form in FORMS
+}
+QUERIES = _IN_JVM | IN_PYTHON
+
+
+def draw_queries(seed: int) -> list[str]:
+    """Names of three queries, the last of which has its function in Python."""
+    draw = random.Random(seed)
+    return [*draw.sample(sorted(_IN_JVM), 2), draw.choice(sorted(IN_PYTHON))]
 
 
 class OrderedEpochs:

@@ -34,10 +34,12 @@ def _numbered(key: int, rows: pd.DataFrame, count: int, seconds: float) -> pd.Da
     return pd.DataFrame({"k": key, "n": rows["n"].to_numpy(), "c": counts, "at": at})
 
 
-def groups(rows: DataFrame, seconds: float, *, late: bool = False) -> DataFrame:
+def groups(
+    rows: DataFrame, seconds: float, *, late: bool = False, output: str = "update"
+) -> DataFrame:
     """With `applyInPandasWithState`; a row of the slow key takes `seconds`.
 
-    With `late` it drops rows behind the watermark.
+    With `late` it drops rows behind the watermark; `output` is Spark's output mode.
     """
 
     def count(
@@ -50,7 +52,7 @@ def groups(rows: DataFrame, seconds: float, *, late: bool = False) -> DataFrame:
         state.update((counted,))
 
     timeouts = GroupStateTimeout.EventTimeTimeout if late else GroupStateTimeout.NoTimeout
-    return rows.groupBy("k").applyInPandasWithState(count, OUTPUT, "c long", "update", timeouts)
+    return rows.groupBy("k").applyInPandasWithState(count, OUTPUT, "c long", output, timeouts)
 
 
 class _Counter(StatefulProcessor):
@@ -93,16 +95,20 @@ class _Rows(_Counter):
         self._count.update((counted,))
 
 
-def frames(rows: DataFrame, seconds: float, *, late: bool = False) -> DataFrame:
+def frames(
+    rows: DataFrame, seconds: float, *, late: bool = False, output: str = "update"
+) -> DataFrame:
     """With `transformWithStateInPandas`, as `groups`."""
-    mode = "eventTime" if late else "none"
-    return rows.groupBy("k").transformWithStateInPandas(_Frames(seconds), OUTPUT, "update", mode)
+    time_mode = "eventTime" if late else "none"
+    return rows.groupBy("k").transformWithStateInPandas(_Frames(seconds), OUTPUT, output, time_mode)
 
 
-def single_rows(rows: DataFrame, seconds: float, *, late: bool = False) -> DataFrame:
+def single_rows(
+    rows: DataFrame, seconds: float, *, late: bool = False, output: str = "update"
+) -> DataFrame:
     """With `transformWithState`, as `groups`."""
-    mode = "eventTime" if late else "none"
-    return rows.groupBy("k").transformWithState(_Rows(seconds), OUTPUT, "update", mode)
+    time_mode = "eventTime" if late else "none"
+    return rows.groupBy("k").transformWithState(_Rows(seconds), OUTPUT, output, time_mode)
 
 
 def failing_once(rows: DataFrame) -> DataFrame:
