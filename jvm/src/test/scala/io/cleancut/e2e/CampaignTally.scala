@@ -25,8 +25,8 @@ final case class CampaignTally(runs: Seq[JudgedRun]) {
 
   override def toString: String =
     s"queries ${runs.size}, epochs $epochs, with rows in flight $epochsInFlight, rows in flight " +
-      s"$rowsInFlight, failures $failures, restarts $restarts, epochs that ran again behind their " +
-      s"seal ${cuts.map(_.again).sum}; lost ${differences.map(_.lost.size).sum}, doubled " +
+      s"$rowsInFlight, failures $failures, restarts $restarts, epochs that ran again behind " +
+      s"their seal ${cuts.map(_.again).sum}; lost ${differences.map(_.lost.size).sum}, doubled " +
       s"${differences.map(_.doubled.size).sum}, out of order " +
       s"${differences.map(_.disordered.size).sum}; runs that are wrong " +
       s"${runs.count(!_.isRight)}; never with rows in flight: ${never.mkString(", ")}"
