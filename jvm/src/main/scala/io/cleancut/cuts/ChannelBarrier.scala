@@ -24,9 +24,9 @@ trait ChannelBarrier extends QueryRuns {
   /** The channels that hold rows behind the last cut. */
   def inFlight(runId: String): Either[String, Seq[StoreCut]] = within(runId)(_.ledger.inFlight)
 
-  /** Whether an earlier run has let the sink of this epoch write. */
-  def isSealedBefore(runId: String, epoch: Long): Boolean =
-    within(runId)(_.sealedBefore(epoch).isDefined).getOrElse(false)
+  /** Whether an earlier run has decided on channels of this epoch, and let its sink write. */
+  def isDecidedBefore(runId: String, epoch: Long): Boolean =
+    within(runId)(_.sealedBefore(epoch).exists(_.channels.nonEmpty)).getOrElse(false)
 
   /** Why operators of this run cannot be captured, by their ids. */
   def alignedBecause(runId: String, reasons: Map[Long, String]): Unit = {

@@ -14,7 +14,6 @@ import io.cleancut.format._
 trait EpochGate extends FrameAcks {
   import EpochGate._
 
-  private lazy val sweep = new CutSweep(archive, runtime.baseMargin)
   private[cuts] var last = Option.empty[CommittedEpoch]
 
   /**
@@ -43,27 +42,28 @@ trait EpochGate extends FrameAcks {
     flush(run, epoch)
     val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
     checkOwner(run, epoch)
-    writeSeal(run, epoch, stores)
+    if (synchronized(run.isSealAnObject(epoch))) {
+      writeSeal(run, epoch, stores)
+      // A later owner has seen the object, or else is seen here.
+      checkOwner(run, epoch)
+    }
     synchronized(run.seal(epoch))
   }
 
   /** An epoch that runs again behind its seal is to be cut where it was; see `docs/PROTOCOL.md`. */
   private def writeSeal(run: QueryRun, epoch: Long, stores: Seq[StoreCut]): Unit = {
-    val decided = synchronized(run.channels.decisions)
-    if (decided.nonEmpty && synchronized(run.sealedBefore(epoch)).isEmpty) {
-      val seal = Cut(
-        epoch,
-        run.id,
-        StateVersion.newId(clock),
-        clock.wallMs(),
-        commit = "",
-        offsets = "",
-        stores,
-        timings = Map.empty,
-        channels = decided
-      )
-      if (!archive.seal(seal)) throw fencedBy(epoch, archive.readSeal(epoch))
-    }
+    val seal = Cut(
+      epoch,
+      run.id,
+      StateVersion.newId(clock),
+      clock.wallMs(),
+      commit = "",
+      offsets = "",
+      stores,
+      timings = Map.empty,
+      channels = synchronized(run.channels.decisions)
+    )
+    if (!archive.seal(seal)) throw fencedBy(epoch, archive.readSeal(epoch), "sealed")
   }
 
   /**
@@ -89,7 +89,11 @@ trait EpochGate extends FrameAcks {
     flush(run, epoch)
     val stores = collected(run, epoch, entry, plan)
     val collectedNs = clock.monotonicNs()
-    if (!synchronized(run.isSealed(epoch))) checkOwner(run, epoch)
+    if (!synchronized(run.isSealed(epoch))) {
+      checkOwner(run, epoch)
+      // The sink may have skipped what the run before has sealed and shown in the meantime.
+      if (synchronized(run.isContested(epoch))) writeSeal(run, epoch, stores)
+    }
     val ownedNs = clock.monotonicNs()
     val offsets = logs.offsets(epoch)
     val readyNs = clock.monotonicNs()
@@ -216,9 +220,9 @@ trait EpochGate extends FrameAcks {
   private def checkOpen(run: QueryRun, epoch: Long): Unit =
     if (epoch <= synchronized(run.ledger.lastCommitted)) throw fencedBy(epoch, archive.read(epoch))
 
-  private def fencedBy(epoch: Long, cut: Option[Cut]) = {
+  private def fencedBy(epoch: Long, cut: Option[Cut], did: String = "committed") = {
     val by = cut.fold("another run")(c => s"generation ${c.run.generation}, run ${c.run.runId},")
-    Errors.fenced(archive.location, epoch, s"$by has committed the epoch")
+    Errors.fenced(archive.location, epoch, s"$by has $did the epoch")
   }
 
   private def checkOwner(run: QueryRun, epoch: Long): Unit = {
@@ -234,7 +238,7 @@ trait EpochGate extends FrameAcks {
     if (oldest > 0) {
       runtime.background.execute { () =>
         try {
-          val swept = sweep.run(oldest)
+          val swept = new CutSweep(archive, runtime.baseMargin).run(oldest)
           logger.info(
             s"Swept ${swept.cuts} cuts, ${swept.segments} segments and ${swept.storeFiles} files " +
               "from before the first cut"

@@ -129,6 +129,18 @@ final private class QueryRun(
       )
   }
 
+  /**
+   * The run before this one may have looked for its successor in vain, and be about to seal its
+   * last epoch with rows in flight. This run begins with the same epoch, aligned. The object tells
+   * which of the two a sink may show.
+   */
+  def isContested(epoch: Long): Boolean =
+    epoch == first && isHeld(epoch) && ledger.lastCut.isDefined && sealedBefore(epoch).isEmpty
+
+  def isSealAnObject(epoch: Long): Boolean =
+    !isSealed(epoch) &&
+      (isContested(epoch) || (sealedBefore(epoch).isEmpty && channels.decisions.nonEmpty))
+
   def seal(epoch: Long): Unit = lastSealed = epoch
 
   def isSealed(epoch: Long): Boolean = lastSealed == epoch

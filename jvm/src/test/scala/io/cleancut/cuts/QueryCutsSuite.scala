@@ -9,7 +9,7 @@ import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{Clock, StateVersion, StoreId}
-import io.cleancut.channels.{Capture, CaptureMode, ChannelTask}
+import io.cleancut.channels._
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
 import io.cleancut.objects.{HadoopStore, ObjectKey, ObjectStore, RequestKind}
@@ -275,6 +275,63 @@ class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
     cuts.open("r1", 7, part(2), 0)
     val error = errorOf(cuts.seal("r1", 0))
     assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
+  }
+
+  /** An epoch that its run has decided on, with no row in flight in the end. */
+  private def captured(cuts: QueryCuts, run: String, epoch: Long): Unit = {
+    cuts.hold(run, epoch)
+    val capture = Capture(CaptureMode.Unaligned, None)
+    for (p <- 0 to 1) {
+      val channel = StoreId(0L, p, "cleancut-channel-0")
+      val task = ChannelTask(epoch * 10 + p, channel, epoch, 2, "executor", capture)
+      assert(cuts.openChannel(run, task).exists(_.mayDefer))
+      val nothing = new RowsDigest.Builder().result
+      assert(cuts.arrived(run, task.attempt, ChannelReport(channel, nothing, nothing)).isRight)
+    }
+    held(cuts, run, epoch)
+  }
+
+  /** Two drivers with one epoch, of which the first has not found that it was followed. */
+  private def rivals(isBlind: => Boolean = true): (QueryCuts, QueryCuts) = {
+    val blind = new CutArchive(new BlindToOwners(store, () => isBlind), Clock.System)
+    val first = new QueryCuts(blind, new Logs(None, 100), "host", Clock.System)
+    epoch(first, "r1", 0)
+    captured(first, "r1", 1)
+    val second = driver()
+    held(second, "r2", 1)
+    (first, second)
+  }
+
+  test("of two drivers that seal one epoch the second to do so is fenced, whichever it is") {
+    val (zombie, successor) = rivals()
+    successor.seal("r2", 1)
+    val late = errorOf(zombie.seal("r1", 1))
+    assert(late.getErrorId == "CLEANCUT_FENCED" && late.getMessage.contains("r2"))
+    successor.commit("r2", 1, "v1\n{}")
+    assert(archive.read(1).exists(_.run.runId == "r2"))
+
+    afterEach()
+    beforeEach()
+    val (first, second) = rivals()
+    first.seal("r1", 1)
+    assert(errorOf(second.seal("r2", 1)).getErrorId == "CLEANCUT_FENCED")
+    assert(driver().isDecidedBefore("r3", 1))
+    first.commit("r1", 1, "v1\n{}")
+    assert(archive.read(1).exists(_.channels.size == 2))
+  }
+
+  test("a driver that was followed just before its seal does not let its sink write") {
+    def isSealed = store.head(ObjectKey(CutLayout.seal(1))).isDefined
+    val (zombie, _) = rivals(isBlind = !isSealed)
+    assert(errorOf(zombie.seal("r1", 1)).getErrorId == "CLEANCUT_FENCED")
+    assert(isSealed, "it was found before")
+  }
+
+  test("a driver whose sink skips what the run before has sealed meanwhile commits nothing") {
+    val (zombie, successor) = rivals()
+    zombie.seal("r1", 1)
+    assert(errorOf(successor.commit("r2", 1, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
+    assert(archive.epochs() == Seq(0L))
   }
 
   test("a driver that dies before the seal has shown nothing, and the epoch runs again") {

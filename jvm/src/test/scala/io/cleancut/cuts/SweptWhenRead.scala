@@ -9,15 +9,7 @@ import io.cleancut.objects._
  * @param before
  *   what that driver does first
  */
-final class SweptWhenRead(under: ObjectStore, before: () => Any) extends ObjectStore {
-  override def location: String = under.location
-
-  override def put(key: ObjectKey, body: Array[Byte]): Unit = under.put(key, body)
-
-  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
-    under.create(key, body, token)
-
-  override def get(key: ObjectKey): Option[Array[Byte]] = under.get(key)
+final class SweptWhenRead(under: ObjectStore, before: () => Any) extends ForwardingStore(under) {
 
   override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
     if (under.head(key).isDefined && CutLayout.parseSegment(key.name).isDefined) {
@@ -26,24 +18,4 @@ final class SweptWhenRead(under: ObjectStore, before: () => Any) extends ObjectS
     }
     under.getRange(key, offset, length)
   }
-
-  override def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece] =
-    under.getPiece(key, offset, maxLength)
-
-  override def head(key: ObjectKey): Option[ObjectInfo] = under.head(key)
-
-  override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] = under.list(prefix)
-
-  override def listLevel(prefix: ObjectPrefix): Iterator[Listed] = under.listLevel(prefix)
-
-  override def dropUnfinished(beforeMs: Long): Int = under.dropUnfinished(beforeMs)
-
-  override def delete(keys: Seq[ObjectKey]): Unit = under.delete(keys)
-
-  override def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload =
-    under.upload(key, partBytes, token)
-
-  override def counts: RequestCounts = under.counts
-
-  override def close(): Unit = under.close()
 }

@@ -77,10 +77,10 @@ final private class ChannelPlan(
     asked.copy(drainMs = Option.when(hasNoInput)(intervalMs))
   }
   private val inFlight = cuts.inFlight(runId).getOrElse(Nil).map(_.store)
-  private val isSealed = cuts.isSealedBefore(runId, info.storeVersion)
+  private val isDecided = cuts.isDecidedBefore(runId, info.storeVersion)
 
   def result: SparkPlan =
-    if (settings.mode == CaptureMode.Aligned && inFlight.isEmpty && !isSealed) keepingState(plan)
+    if (settings.mode == CaptureMode.Aligned && inFlight.isEmpty && !isDecided) keepingState(plan)
     else {
       val decided = operators.map(operator => operator -> captured(operator))
       val refused = decided.collect { case (operator, Left(why)) => operator.stateInfo -> why }
@@ -141,7 +141,7 @@ final private class ChannelPlan(
     // What is in flight comes first in any case.
     val needed =
       if (mayCapture) channels.map(_.copy(settings = settings))
-      else if (isSealed || isFed(operator)) channels
+      else if (isDecided || isFed(operator)) channels
       else Nil
     if (needed.isEmpty) Left(why.getOrElse("it has no input that Spark divides by keys"))
     else {
