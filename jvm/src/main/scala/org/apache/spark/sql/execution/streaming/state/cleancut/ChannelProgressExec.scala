@@ -56,8 +56,9 @@ case class ChannelProgressExec(
   }
 
   override def getProgress(): StateOperatorProgress = {
-    val found = status.fold(Seq.empty[ChannelReport])(_.channels)
-    val courses = status.fold(Map.empty[StoreId, ChannelCourse])(_.courses)
+    val known = status
+    val found = known.fold(Seq.empty[ChannelReport])(_.channels)
+    val courses = known.fold(Map.empty[StoreId, ChannelCourse])(_.courses)
     val byOperator = found.groupBy(_.channel.operator).flatMap { case (operator, of) =>
       figures(of, courses).map { case (figure, number) => s"$figure.operator$operator" -> number }
     }

@@ -147,19 +147,18 @@ final private[cleancut] class GroupedFiles(
       kind: FrameKind,
       place: FramePlace,
       watch: LoadWatch
-  ): InputStream = {
-    def differs = damaged(version, kind, "these are not the bytes that the cut names")
-    if (place.length > PieceBytes) new CheckedInput(direct(place), place.crc, differs)
+  ): InputStream =
+    if (place.length > PieceBytes)
+      new CheckedInput(direct(place), place.crc, damaged(version, kind))
     else {
       val bytes = downloading(watch)(
-        Option(fetched.remove((version, kind))).fold(direct(place).readAllBytes())(_.get())
+        Option(fetched.remove((version, kind))).fold(whole(place))(_.get())
       )
       val crc = new CRC32
       crc.update(bytes)
-      if (crc.getValue.toInt != place.crc) throw differs
+      if (crc.getValue.toInt != place.crc) throw damaged(version, kind)
       new ByteArrayInputStream(bytes)
     }
-  }
 
   private def downloading[A](watch: LoadWatch)(body: => A): A = {
     val phase = watch.enter(LoadPhase.Download)
@@ -174,25 +173,27 @@ final private[cleancut] class GroupedFiles(
   private def direct(place: FramePlace): InputStream =
     new RangeInput(root, ObjectKey(place.segment), place.offset, place.length, PieceBytes)
 
+  private def whole(place: FramePlace): Array[Byte] =
+    Using.resource(direct(place))(_.readAllBytes())
+
   /** Begins to read the small frames of a chain, several at once; large ones are read when due. */
   private def fetchAhead(chain: Seq[(FrameKind, StateVersion, FramePlace)]): Unit = {
     fetched.clear()
     if (chain.size > 1) {
       chain.filter(_._3.length <= MaxAheadBytes).foreach { case (kind, version, place) =>
-        val ahead = CompletableFuture
-          .supplyAsync[Array[Byte]](() => Using.resource(direct(place))(_.readAllBytes()), threads)
+        val ahead = CompletableFuture.supplyAsync[Array[Byte]](() => whole(place), threads)
         fetched.put((version, kind), ahead)
       }
     }
   }
 
-  private def damaged(version: StateVersion, kind: FrameKind, detail: String) = Errors.frameDamaged(
+  private def damaged(version: StateVersion, kind: FrameKind) = Errors.frameDamaged(
     path(version, kind),
     store.operator,
     store.partition,
     store.name,
     version.number,
-    detail
+    "these are not the bytes that the cut names"
   )
 
   private def missing(version: StateVersion, cause: FileNotFoundException) = Errors.frameMissing(
