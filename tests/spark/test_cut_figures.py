@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import Checkpoint, OperatorCut, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
+from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
 
@@ -22,10 +23,7 @@ BOUND = 4096
 
 @pytest.fixture
 def session(spark: SparkSession) -> SparkSession:
-    session = spark.newSession()
-    session.conf.set(f"{KEYS}cuts", "true")
-    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
-    return session
+    return with_cuts(spark, PARTITIONS)
 
 
 def unique(rows: DataFrame) -> DataFrame:

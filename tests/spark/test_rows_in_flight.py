@@ -14,6 +14,7 @@ from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import SkewedInput
 from tests.support.documented import python_blocks
+from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
 
@@ -25,10 +26,8 @@ PARTITIONS = 12
 
 @pytest.fixture
 def session(spark: SparkSession) -> SparkSession:
-    session = spark.newSession()
-    session.conf.set(f"{KEYS}cuts", "true")
+    session = with_cuts(spark, PARTITIONS)
     session.conf.set(f"{KEYS}mode", "unaligned")
-    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
     return session
 
 

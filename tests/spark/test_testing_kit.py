@@ -13,6 +13,7 @@ import cleancut
 from cleancut import Checkpoint, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
 from tests.support.documented import python_blocks
+from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
 
@@ -22,10 +23,7 @@ PARTITIONS = 3
 
 @pytest.fixture
 def session(spark: SparkSession) -> SparkSession:
-    session = spark.newSession()
-    session.conf.set(f"{KEYS}cuts", "true")
-    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
-    return session
+    return with_cuts(spark, PARTITIONS)
 
 
 def test_the_documented_tests_of_a_query_pass(session: SparkSession, tmp_path: Path) -> None:

@@ -43,6 +43,14 @@ def builder(master: str) -> SparkSession.Builder:
     return cleancut.configure(made)
 
 
+def with_cuts(spark: SparkSession, partitions: int) -> SparkSession:
+    """A session of its own, whose queries are committed by cuts and have so many partitions."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "true")
+    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    return session
+
+
 def start(
     spark: SparkSession,
     operator: Operator,

@@ -17,23 +17,26 @@ final case class CampaignTally(runs: Seq[JudgedRun]) {
     rowsInFlight,
     failures,
     restarts,
-    differences.map(_.lost.size).sum,
-    differences.map(_.doubled.size).sum,
-    differences.map(_.disordered.size).sum,
-    runs.count(!_.isRight)
+    lost,
+    doubled,
+    disordered,
+    wrong
   ).mkString("| ", " | ", " |")
 
   override def toString: String =
     s"queries ${runs.size}, epochs $epochs, with rows in flight $epochsInFlight, rows in flight " +
       s"$rowsInFlight, failures $failures, restarts $restarts, epochs that ran again behind " +
-      s"their seal ${cuts.map(_.again).sum}; lost ${differences.map(_.lost.size).sum}, doubled " +
-      s"${differences.map(_.doubled.size).sum}, out of order " +
-      s"${differences.map(_.disordered.size).sum}; runs that are wrong " +
-      s"${runs.count(!_.isRight)}; never with rows in flight: ${never.mkString(", ")}"
+      s"their seal ${cuts.map(_.again).sum}; lost $lost, doubled $doubled, out of order " +
+      s"$disordered; runs that are wrong $wrong; never with rows in flight: " +
+      never.mkString(", ")
 
   private def epochs = cuts.map(_.inFlight.size).sum
   private def rowsInFlight = cuts.map(_.inFlight.sum).sum
   private def failures = cuts.map(_.struck).sum
+  private def lost = differences.map(_.lost.size).sum
+  private def doubled = differences.map(_.doubled.size).sum
+  private def disordered = differences.map(_.disordered.size).sum
+  private def wrong = runs.count(!_.isRight)
   private def restarts = cuts.map(_.starts - 1).sum
 
   /** Operators that had none in any run. */
