@@ -4,9 +4,9 @@ import java.sql.Timestamp
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.{DataFrame, Dataset, Encoders}
+import org.apache.spark.sql.{DataFrame, Dataset}
 import org.apache.spark.sql.functions.window
-import org.apache.spark.sql.streaming._
+import org.apache.spark.sql.streaming.{OutputMode, TimeMode}
 
 import io.cleancut.CleancutStateStoreProvider
 
@@ -15,24 +15,6 @@ final case class Balance(key: Long, ts: Timestamp, total: Long, kept: String)
 
 /** What a key begins with. */
 final case class Opening(key: Long, value: Long)
-
-/** How many rows of a key there were. */
-class Count extends StatefulProcessor[Long, Long, (Long, Long)] {
-  @transient private var count: ValueState[Long] = _
-
-  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
-    count = getHandle.getValueState("count", Encoders.scalaLong, TTLConfig.NONE)
-
-  override def handleInputRows(
-      key: Long,
-      rows: Iterator[Long],
-      timers: TimerValues
-  ): Iterator[(Long, Long)] = {
-    val before = if (count.exists()) count.get() else 0L
-    count.update(before + rows.size)
-    Iterator((key, count.get()))
-  }
-}
 
 /**
  * `transformWithState` in Scala: alone, with an initial state, in a chain of two with an
@@ -72,12 +54,14 @@ class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
       "spark.sql.streaming.stateStore.providerClass",
       classOf[CleancutStateStoreProvider].getName
     )
-    val counts = spark
+    val numbered = spark
       .range(100)
-      .as[Long]
-      .groupByKey(_ % 7)
-      .transformWithState(new Count, TimeMode.None(), OutputMode.Append())
-    assert(counts.collect().toMap == (0L until 100L).groupMapReduce(_ % 7)(_ => 1L)(_ + _))
+      .selectExpr("id % 7 AS key", "timestamp_seconds(id) AS ts", "id AS value")
+      .as[Event]
+      .groupByKey(_.key)
+      .transformWithState(new RowCounter, TimeMode.None(), OutputMode.Append())
+    val counts = numbered.collect().groupMapReduce(_._1)(_._3)(_ max _)
+    assert(counts == (0L until 100L).groupMapReduce(_ % 7)(_ => 1L)(_ + _))
   }
 
   private def balances(events: Dataset[Event]): Dataset[Balance] = {
