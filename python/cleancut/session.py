@@ -50,6 +50,7 @@ def configure(
     alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN,
     max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN,
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN,
+    split_groups: bool | NotGiven = NOT_GIVEN,
     change_feed: str | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
@@ -69,8 +70,7 @@ def configure(
         acquire_timeout: how long a task waits for a store that another attempt of it still holds.
         memory_bound: how much memory outside the heap all state of one executor takes, or "auto",
             half of its heap; what goes beyond lies in local files.
-        real_time_mode: whether the session may run queries in real-time mode. It then asks for
-            Cleancut by a key of its own, because Spark refuses them where a provider is named.
+        real_time_mode: whether the session may run queries in real-time mode.
         cuts: whether cuts commit the epochs of queries on a file system of Hadoop. True begins
             with them, for good; False refuses a checkpoint that has any; "auto" goes on as it is.
         dialect: whose rules an S3-compatible store follows: "aws", "r2", "generic" or "auto".
@@ -84,8 +84,9 @@ def configure(
             `alignment_timeout`. Overtaking needs cuts and a sink that seals.
         alignment_timeout: how long "auto" waits for such a task.
         max_epoch_duration: after how long an epoch is cut as a whole; "0ms" is no limit.
-        max_in_flight_bytes: the size of the rows that one channel of one partition keeps in flight;
-            beyond it the oldest are handed on, and the epoch waits for them.
+        max_in_flight_bytes: the size of the rows that a channel of a partition keeps in flight.
+        split_groups: whether a function with state may get the rows that a key has in an epoch in
+            two. False overtakes a task between two keys only.
         change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
 
     Returns:

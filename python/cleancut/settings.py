@@ -249,6 +249,13 @@ OPTIONS = (
         _duration,
         _is_timeout,
     ),
+    Option(
+        "split_groups",
+        f"{PREFIX}splitGroups",
+        "true or false",
+        _switch,
+        _is_switch,
+    ),
 )
 
 
@@ -270,6 +277,7 @@ class Settings:
     alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN
     max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN
+    split_groups: bool | NotGiven = NOT_GIVEN
     change_feed: str | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:

@@ -46,7 +46,8 @@ def _options(job: Job) -> dict[str, Any]:
     """What `cleancut.configure` is to be told beyond its defaults."""
     options: dict[str, Any] = {} if job.endpoint is None else {"endpoint": job.endpoint}
     if job.has_rows_in_flight:
-        options |= {"mode": job.mode}
+        # The rotations of an aircraft are made of flights that are sorted in each epoch.
+        options |= {"mode": job.mode, "split_groups": False}
         # In a bucket there are cuts in any case.
         options |= {"cuts": True} if job.checkpoints is None else {}
     return options

@@ -38,6 +38,7 @@ CASES = [
     ("transformWithState", "event-time"),
     ("applyInPandasWithState", "retried"),
     ("transformWithStateInPandas", "retried"),
+    *((form, "whole") for form in FORMS),
 ]
 # Of event time: what a file covers, by how much the next one begins later, and the delay. Nothing
 # is late as it comes, and much of it would be late if it were to come two files later.
@@ -57,10 +58,18 @@ def session(spark: SparkSession) -> SparkSession:
 
 @dataclass
 class Input:
-    """Files of rows, numbered within each key from file to file."""
+    """Files of rows, numbered within each key from file to file.
+
+    Attributes:
+        root: where they are.
+        counts: rows of each key in all files.
+        ends: for each key, its rows until the end of each file.
+        files: how many there are.
+    """
 
     root: Path
     counts: Counter[int] = field(default_factory=Counter)
+    ends: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     files: int = 0
 
     @property
@@ -79,6 +88,8 @@ class Input:
         made = self.root / f"{self.files:04d}.json"
         made.write_text("\n".join(lines), encoding="utf-8")
         made.rename(self.source / made.name)
+        for key, count in self.counts.items():
+            self.ends[key].add(count)
         self.files += 1
 
 
@@ -108,6 +119,7 @@ def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
 ) -> None:
     location, written, late = tmp_path / "checkpoint", Input(tmp_path), case == "event-time"
     written.add(1)
+    session.conf.set(f"{KEYS}splitGroups", str(case != "whole").lower())
     found: dict[int, list[Row]] = {}
 
     @sealing
@@ -141,6 +153,8 @@ def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
     finally:
         query.stop()
     _compare(found, written.counts)
+    if case == "whole":
+        _compare_ends(found, written.ends)
     checkpoint = Checkpoint(str(location))
     assert checkpoint.verify().problems == ()
     in_flight = sum(cut.mode == "unaligned" for cut in checkpoint.cuts())
@@ -161,6 +175,13 @@ def _compare(found: dict[int, list[Row]], counts: Counter[int]) -> None:
         for row in found[epoch]:
             by_key[row["k"]].append((row["n"], row["c"]))
     assert by_key == {key: [(i, i + 1) for i in range(count)] for key, count in counts.items()}
+
+
+def _compare_ends(found: dict[int, list[Row]], ends: dict[int, set[int]]) -> None:
+    """Each epoch has taken all that there is of a key, and there is no more than whole files."""
+    for rows in found.values():
+        last = {row["k"]: row["c"] for row in rows}
+        assert {key: count for key, count in last.items() if count not in ends[key]} == {}
 
 
 def _behind(found: dict[int, list[Row]], cuts: list[float]) -> Iterator[float]:

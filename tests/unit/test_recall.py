@@ -39,8 +39,9 @@ class Clock:
 class Task:
     """The side of the task: rows by number, and the page."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, splits_groups: bool = True) -> None:
         self.page = recall.Page(mmap.mmap(-1, 4096))
+        self.page.write(recall.WHOLE, 0 if splits_groups else 1)
         self.page.write(recall.SKIPPED, -1)
 
     def decide(self, stop: int, resume: int) -> None:
@@ -105,6 +106,45 @@ def test_the_function_sees_all_rows_but_those_that_may_stay(seed: int) -> None:
         return
     assert skipped >= max(stop, 1)
     assert seen == [n for n in range(rows) if not skipped <= n < resume]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_function_sees_all_rows_of_a_group_or_none(seed: int) -> None:
+    drawn = random.Random(seed)
+    task = Task(splits_groups=False)
+    sizes = [drawn.choice([1, 2, 40]) for _ in range(100)]
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    rows = sum(sizes)
+    stop = drawn.choice(starts)
+    taken_at = drawn.randrange(rows)
+    seen: list[int] = []
+    slices = recall.Batches(
+        _deciding(_input(drawn, rows), task, stop, rows), task.page, recall.split_rows
+    )
+    # The rows of a group come in several frames where batches end within it.
+    frames = (part.to_pandas() for part in slices)
+    left = next(frames)
+    for size in sizes:
+        pieces = []
+        while size > 0:
+            if len(left) == 0:
+                # Skipped rows do not come.
+                left = next(frames, pd.DataFrame({"n": []}))
+                if len(left) == 0:
+                    break
+            pieces.append(left.iloc[:size])
+            left, size = left.iloc[size:], size - len(pieces[-1])
+        for frame in recall.portions(slices.gate, pieces):
+            seen.extend(frame["n"])
+            if len(seen) > taken_at:
+                task.overtake()
+    skipped = task.page.read(recall.SKIPPED)
+    if skipped < 0:
+        assert seen == list(range(rows))
+        return
+    assert skipped in starts, "a group is seen in part"
+    assert skipped >= stop
+    assert seen == list(range(skipped))
 
 
 def _input(drawn: random.Random, rows: int) -> Iterator[pa.RecordBatch]:

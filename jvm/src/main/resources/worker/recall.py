@@ -13,6 +13,7 @@ Both sides share a page of memory, a file in the executor's local directory, wit
     armed      worker  1 when the worker follows this page
     taken      worker  number of rows that the function has been given
     skipped    worker  number of rows before the first that it has not been given; -1 for none
+    whole      task    1 when the function sees all rows of a group or none
 
 Rows are numbered in the order in which the task hands them over. Of those in [stop, resume) the
 function sees the first ones only, up to the moment at which the worker learns of the overtaking.
@@ -27,7 +28,7 @@ import time
 from collections import deque
 from pathlib import Path
 
-OVERTAKEN, DECIDED, STOP, RESUME, ARMED, TAKEN, SKIPPED = range(0, 56, 8)
+OVERTAKEN, DECIDED, STOP, RESUME, ARMED, TAKEN, SKIPPED, WHOLE = range(0, 64, 8)
 
 # What a portion of rows is to take; an overtaken task waits for one at most.
 PORTION_SECONDS = 0.025
@@ -91,17 +92,23 @@ class Gate:
         self.skip = None
         self.seen = 0
         self._wait = wait
+        self._splits_groups = page.read(WHOLE) == 0
         # Rows that were dropped before they came here.
         self._holes = deque()
 
-    def fate(self, count):
-        """Of the next `count` rows, at least 1: how many go one way, and if to the function."""
+    def fate(self, count, begins):
+        """Of the next `count` rows, at least 1: how many go one way, and if to the function.
+
+        Args:
+            count: rows of one group.
+            begins: whether they are the first of it.
+        """
         while self._holes and self._holes[0][0] == self.seen:
             self.seen = self._holes.popleft()[1]
         if self._holes:
             count = min(count, self._holes[0][0] - self.seen)
         if self.skip is None:
-            if not self.page.is_overtaken:
+            if not self.page.is_overtaken or not (begins or self._splits_groups):
                 return count, True
             self._decide()
         first, last = self.skip
@@ -226,10 +233,12 @@ def split_groups(batch, at, rows):
 def portions(gate, frames):
     """The rows of a group that the function sees, of pandas DataFrames of any length."""
     pace = Pace(FIRST_ROWS)
+    begins = True
     for frame in frames:
         at, end = 0, len(frame)
         while at < end:
-            rows, is_seen = gate.fate(end - at)
+            rows, is_seen = gate.fate(end - at, begins)
+            begins = False
             if is_seen:
                 rows = min(rows, pace.rows)
                 gate.seen += rows
@@ -243,8 +252,10 @@ def portions(gate, frames):
 
 def single_rows(gate, rows):
     """The rows of a group that the function sees."""
+    begins = True
     for row in rows:
-        _, is_seen = gate.fate(1)
+        _, is_seen = gate.fate(1, begins)
+        begins = False
         gate.seen += 1
         if is_seen:
             yield row

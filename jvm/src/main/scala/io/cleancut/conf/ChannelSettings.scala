@@ -9,6 +9,8 @@ import io.cleancut.channels.{Capture, CaptureMode}
  *
  * @param maxEpochMs
  *   0 for no limit
+ * @param splitsGroups
+ *   whether a function may get the rows that a key has in an epoch in two
  * @param drainMs
  *   in an epoch without new input; see [[Capture]]
  */
@@ -16,6 +18,7 @@ final case class ChannelSettings(
     mode: CaptureMode,
     maxEpochMs: Long,
     maxInFlightBytes: Long,
+    splitsGroups: Boolean,
     drainMs: Option[Long] = None
 ) {
 

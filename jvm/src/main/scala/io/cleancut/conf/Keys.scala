@@ -113,10 +113,23 @@ object Keys {
   val MaxInFlightBytes: Key[Long] = Key(
     "maxInFlightBytes",
     doc = "How many bytes of rows one channel of one partition keeps in flight. Beyond it the " +
-      "oldest are handed on until the rest fits (all of them to a Python worker), the epoch " +
-      "waits for these, and so the source slows down.",
+      "oldest are handed on until the rest fits, the epoch waits for these, and so the source " +
+      "slows down.",
     default = 64L << 20,
     KeyType.bytes(min = 1L << 10),
+    since = "0.1.0"
+  )
+
+  val SplitGroups: Key[Boolean] = Key(
+    "splitGroups",
+    doc = "Whether a cut may fall within the rows that one key has in an epoch, where a function " +
+      "gets them as a group: flatMapGroupsWithState, applyInPandasWithState, transformWithState " +
+      "and its Python twins. true lets a slow key be overtaken within its rows; the function " +
+      "then gets the rest in the next epoch. false overtakes between two keys only, so that a " +
+      "function which sorts the rows of a key, or sums them up, has all those of the epoch; it " +
+      "waits for a slow key as mode aligned does, but the other keys do not wait behind it.",
+    default = true,
+    KeyType.boolean,
     since = "0.1.0"
   )
 
@@ -187,7 +200,8 @@ object Keys {
     PathStyle,
     RealTimeMode,
     Region,
-    RequestTimeout
+    RequestTimeout,
+    SplitGroups
   )
 
   private def isEndpoint(text: String): Boolean = text.matches("https?://[^\\s/?#]+[^\\s?#]*")

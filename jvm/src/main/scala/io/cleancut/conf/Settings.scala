@@ -62,6 +62,7 @@ object Settings {
     alignmentTimeoutMs <- Keys.AlignmentTimeout.read(confs)
     maxEpochMs <- Keys.MaxEpochDuration.read(confs)
     maxInFlightBytes <- Keys.MaxInFlightBytes.read(confs)
+    splitsGroups <- Keys.SplitGroups.read(confs)
   } yield Settings(
     compressionLevel,
     keepsReplaced = changeFeed == "all",
@@ -69,7 +70,12 @@ object Settings {
     memoryBound,
     realTimeMode,
     cuts.map(_.toBoolean),
-    ChannelSettings(CaptureMode.named(mode, alignmentTimeoutMs), maxEpochMs, maxInFlightBytes),
+    ChannelSettings(
+      CaptureMode.named(mode, alignmentTimeoutMs),
+      maxEpochMs,
+      maxInFlightBytes,
+      splitsGroups
+    ),
     ObjectStoreSettings(dialect, endpoint, pathStyle.map(_.toBoolean), region, requestTimeoutMs)
   )
 

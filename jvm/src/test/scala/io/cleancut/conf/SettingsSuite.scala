@@ -16,7 +16,8 @@ class SettingsSuite extends AnyFunSuite {
 
   test("no configuration at all gives the defaults") {
     val objects = ObjectStoreSettings(None, None, None, None, 120000L)
-    val channels = ChannelSettings(CaptureMode.Aligned, maxEpochMs = 0L, 64L << 20)
+    val channels =
+      ChannelSettings(CaptureMode.Aligned, maxEpochMs = 0L, 64L << 20, splitsGroups = true)
     val expected =
       Settings(
         -2,
@@ -69,6 +70,8 @@ class SettingsSuite extends AnyFunSuite {
     assert(channels("maxEpochDuration" -> "2s").capture == Capture.Off)
     assert(problems(key("mode") -> "fast").contains("aligned, unaligned or auto"))
     assert(problems(key("maxInFlightBytes") -> "auto").contains("from 1k up"))
+    assert(!channels("splitGroups" -> "false").splitsGroups)
+    assert(problems(key("splitGroups") -> "no").contains("true or false"))
   }
 
   Seq("", "-8", "20", "1.0", "fast").foreach { text =>

@@ -26,7 +26,8 @@ final class UnalignedFate(val seed: Long) {
       classOf[CleancutCheckpointFileManager].getName,
     Keys.Cuts.name -> "true",
     Keys.Mode.name -> oneOf(random, "unaligned", "auto"),
-    Keys.MaxInFlightBytes.name -> oneOf(random, "64m", "64m", "2k")
+    Keys.MaxInFlightBytes.name -> oneOf(random, "64m", "64m", "2k"),
+    Keys.SplitGroups.name -> oneOf(random, "true", "true", "false")
   )
 
   /** How many epochs are cut; each of them makes another one. */

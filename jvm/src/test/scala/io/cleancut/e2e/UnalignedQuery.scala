@@ -34,10 +34,12 @@ final class UnalignedQuery(val number: Long) {
 
   /**
    * A join numbers the rows of a key as they come, of equal rows the first one counts for how long
-   * it is remembered, and a processor's variables are its own.
+   * it is remembered, a timeout goes by the rows that came together, and a processor's variables
+   * are its own.
    */
   def hasComparableState: Boolean = !operator.name.contains(" join") &&
-    !operator.name.startsWith("transformWithState") && !operator.name.contains("WithinWatermark")
+    !operator.name.startsWith("transformWithState") &&
+    !operator.name.contains("WithinWatermark") && !operator.name.contains("timeouts")
 
   /** The same query at every call. */
   def apply(input: Dataset[Reading]): DataFrame = operator.build(input, DrawnRuns.random(number))
@@ -67,6 +69,12 @@ object UnalignedQuery {
       (input, _) => processedByRow(input)
     ),
     StatefulOperator(
+      "flatMapGroupsWithState with timeouts by row",
+      OutputMode.Append(),
+      timedByRow
+    ),
+    StatefulOperator("transformWithState with timers", OutputMode.Append(), timed),
+    StatefulOperator(
       "dropDuplicatesWithinWatermark by second",
       OutputMode.Append(),
       distinctSeconds
@@ -77,6 +85,7 @@ object UnalignedQuery {
   private val eventEncoder = Encoders.product[Event]
   private val numberedEncoder =
     Encoders.tuple(Encoders.scalaLong, Encoders.scalaLong, Encoders.scalaLong)
+  private val timerEncoder = Encoders.tuple(Encoders.scalaLong, Encoders.scalaLong)
 
   private def numbered(step: Int, rows: Seq[Reading]): Seq[Reading] = rows.zipWithIndex.map {
     case (row, index) => row.copy(value = step * 1000L + index)
@@ -109,6 +118,37 @@ object UnalignedQuery {
     numbers.iterator
   }
 
+  /** With a timeout that nothing comes of. Spark refuses one that is before the watermark. */
+  private def timedByRow(input: Dataset[Reading], random: Random): DataFrame =
+    events(delayed(input, random))
+      .groupByKey(_.key)(Encoders.scalaLong)
+      .flatMapGroupsWithState(
+        OutputMode.Append(),
+        GroupStateTimeout.EventTimeTimeout()
+      )(countTimedRows)(Encoders.scalaLong, numberedEncoder)
+      .toDF("key", "value", "number")
+
+  private def countTimedRows(
+      key: Long,
+      rows: Iterator[Event],
+      state: GroupState[Long]
+  ): Iterator[(Long, Long, Long)] = {
+    var lastMs = 0L
+    val numbers = countRows(key, rows.tapEach(row => lastMs = lastMs.max(row.ts.getTime)), state)
+    if (!state.hasTimedOut) state.setTimeoutTimestamp(lastMs + 1)
+    numbers
+  }
+
+  /** Each instant of a key once it is behind the watermark. */
+  private def timed(input: Dataset[Reading], random: Random): DataFrame =
+    events(delayed(input, random))
+      .groupByKey(_.key)(Encoders.scalaLong)
+      .transformWithState(new Reminder, TimeMode.EventTime(), OutputMode.Append())(timerEncoder)
+      .toDF("key", "at")
+
+  private def delayed(input: Dataset[Reading], random: Random): Dataset[Reading] =
+    input.withWatermark("ts", oneOf(random, "0 seconds", "5 seconds", "20 seconds"))
+
   /** Equal rows are within a second, which is less than the delay; so one of them is left. */
   private def distinctSeconds(input: Dataset[Reading], random: Random): DataFrame = input
     .withColumn("second", date_trunc("second", col("ts")))
@@ -139,4 +179,25 @@ class RowCounter extends StatefulProcessor[Long, Event, (Long, Long, Long)] {
     count.update(next)
     (key, row.value, next)
   }
+}
+
+/** Gives the instants of a key's rows, each by a timer. */
+class Reminder extends StatefulProcessor[Long, Event, (Long, Long)] {
+
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = ()
+
+  override def handleInputRows(
+      key: Long,
+      rows: Iterator[Event],
+      timers: TimerValues
+  ): Iterator[(Long, Long)] = {
+    rows.foreach(row => getHandle.registerTimer(row.ts.getTime))
+    Iterator.empty
+  }
+
+  override def handleExpiredTimer(
+      key: Long,
+      timers: TimerValues,
+      expired: ExpiredTimerInfo
+  ): Iterator[(Long, Long)] = Iterator((key, expired.getExpiryTimeInMs()))
 }

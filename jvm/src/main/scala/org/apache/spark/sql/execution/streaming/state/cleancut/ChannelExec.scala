@@ -26,9 +26,8 @@ import io.cleancut.error.Errors
  * keeps what is left for the next epoch.
  *
  * Where the operator wants its input sorted, the channel is above the sort, which reads everything
- * before it hands on a row. Rows of earlier epochs then come first, in an order of their own; to a
- * Python worker, which has the state of several groups at a time, they come with those of their
- * key.
+ * before it hands on a row. Rows of earlier epochs then come with the others of their key, see
+ * [[RowsInTurn]]; elsewhere they come first.
  *
  * @param operator
  *   whose input it is
@@ -40,8 +39,8 @@ import io.cleancut.error.Errors
  *   by which the exchange divides the rows
  * @param settings
  *   of this epoch: in mode aligned none stay in flight, and those of earlier ones are handed on
- * @param worker
- *   of an operator whose function runs in Python
+ * @param groups
+ *   of an operator that wants its rows by key
  */
 case class ChannelExec(
     operator: StatefulOperatorStateInfo,
@@ -49,7 +48,7 @@ case class ChannelExec(
     late: Option[Expression],
     hashed: Seq[Expression],
     settings: ChannelSettings,
-    worker: Option[WorkerInput],
+    groups: Option[GroupedInput],
     child: SparkPlan
 ) extends UnaryExecNode {
 
@@ -73,7 +72,7 @@ case class ChannelExec(
       late,
       hashed,
       settings,
-      worker,
+      groups,
       new StateStoreConf(session.sessionState.conf),
       sparkContext.broadcast(hadoopConf),
       metrics
@@ -86,14 +85,16 @@ case class ChannelExec(
 }
 
 /**
- * What a Python worker is fed with.
+ * Rows that come together by key.
  *
  * @param order
  *   of the rows
+ * @param worker
+ *   whether the function that they are for runs in Python
  * @param dropped
  *   true for rows that the operator drops as late before they come to the worker
  */
-case class WorkerInput(order: Seq[SortOrder], dropped: Option[Expression])
+case class GroupedInput(order: Seq[SortOrder], worker: Boolean, dropped: Option[Expression])
 
 /** What each task of a [[ChannelExec]] does. */
 final private class ChannelProgram(
@@ -103,7 +104,7 @@ final private class ChannelProgram(
     late: Option[Expression],
     hashed: Seq[Expression],
     settings: ChannelSettings,
-    worker: Option[WorkerInput],
+    groups: Option[GroupedInput],
     conf: StateStoreConf,
     hadoopConf: Broadcast[SerializableConfiguration],
     metrics: Map[String, SQLMetric]
@@ -116,31 +117,36 @@ final private class ChannelProgram(
     val opened = port.open()
     val stored = opened.stored.map(port.frames.read)
     stored.foreach(of => port.replays(of.size))
-    val source = stored.fold(exchanged)(of => joined(of.iterator, exchanged))
+    val source = stored.fold(exchanged)(of => joined(of, exchanged, port.newBuffer()))
     opened.decided match {
       case Some((decided, staying)) =>
         val left = staying.fold(port.newBuffer())(port.frames.read)
         new FollowingChannel(source, port.rows, port, decided, left)
-      case None if opened.mayDefer && worker.isDefined => port.toWorker(source)
-      case None if opened.mayDefer                     =>
-        new DecidingChannel(source, port.rows, port, settings.maxInFlightBytes)
+      case None if opened.mayDefer && groups.exists(_.worker) => port.toWorker(source)
+      case None if opened.mayDefer                            =>
+        new DecidingChannel(source, port.rows, port, settings.maxInFlightBytes, splitsGroups)
       case None => source
     }
   }
 
+  /** An operator that does not get its rows by key has no groups. */
+  private def splitsGroups: Boolean = settings.splitsGroups || groups.isEmpty
+
   private def joined(
-      earlier: Iterator[UnsafeRow],
-      exchanged: Iterator[UnsafeRow]
-  ): Iterator[UnsafeRow] = worker match {
+      earlier: RowBuffer,
+      exchanged: Iterator[UnsafeRow],
+      buffer: RowBuffer
+  ): Iterator[UnsafeRow] = groups match {
     case Some(of) =>
-      new MergedRows(earlier, exchanged, new LazilyGeneratedOrdering(of.order, output))
-    case None => earlier ++ exchanged
+      val order = new LazilyGeneratedOrdering(of.order, output)
+      RowsInTurn(earlier, exchanged, order, splitsGroups, buffer)
+    case None => earlier.iterator ++ exchanged
   }
 
   private def rowSchema: ChannelSchema = new ChannelSchema {
     // Compiled only where rows may be left.
     private lazy val isLate = predicate(late)
-    private lazy val isLateNow = predicate(worker.flatMap(_.dropped))
+    private lazy val isLateNow = predicate(groups.flatMap(_.dropped))
     private lazy val keyOf = ChannelProgram.keyHash(hashed, output)
 
     override def hash(row: UnsafeRow): Long =
@@ -221,10 +227,11 @@ final private class ChannelProgram(
     }
 
     def toWorker(source: Iterator[UnsafeRow]): Iterator[UnsafeRow] = {
-      val page = new WorkerPage(attempt)
+      val page = new WorkerPage(attempt, splitsGroups)
       TaskContext.get().addTaskCompletionListener[Unit](_ => page.close())
       flag.onRaise(() => page.overtake())
-      val made = new WorkerChannel(source, rows, this, page, settings.maxInFlightBytes)
+      val bound = settings.maxInFlightBytes
+      val made = new WorkerChannel(source, rows, this, page, bound, splitsGroups)
       BeforeCommit.register(operator.operatorId, partition)(() => made.finish())
       made
     }

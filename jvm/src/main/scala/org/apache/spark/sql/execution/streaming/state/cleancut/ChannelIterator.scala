@@ -47,6 +47,16 @@ private[cleancut] trait ChannelSchema {
   def isDropped(row: UnsafeRow): Boolean
 }
 
+/** The key of the row that was handed on last, if the rows of a key go on or stay together. */
+final private[cleancut] class OpenGroup(schema: ChannelSchema, splitsGroups: Boolean) {
+  private var key: Option[Int] = None
+
+  def handed(row: UnsafeRow): Unit = if (!splitsGroups) key = Some(schema.keyHash(row))
+
+  /** Whether the row must be handed on because those before it were. */
+  def goesOn(row: UnsafeRow): Boolean = key.exists(_ == schema.keyHash(row))
+}
+
 /** Ends once for all, however often it is asked. */
 abstract private[cleancut] class ChannelIterator extends Iterator[UnsafeRow] {
   private var ready: UnsafeRow = _
@@ -87,17 +97,22 @@ abstract private[cleancut] class ChannelIterator extends Iterator[UnsafeRow] {
  *
  * @param maxBytes
  *   what stays in flight at most; beyond it the oldest rows are handed on, until the rest may stay
+ * @param splitsGroups
+ *   whether some rows of a key may stay and others not. If not, the rows of a key must come
+ *   together
  */
 final private[cleancut] class DecidingChannel(
     source: Iterator[UnsafeRow],
     schema: ChannelSchema,
     port: ChannelPort,
-    maxBytes: Long
+    maxBytes: Long,
+    splitsGroups: Boolean
 ) extends ChannelIterator {
   private val input = new RowsDigest.Builder
   private var deferred = new RowsDigest.Builder
   private var kept = port.newBuffer()
   private val keptKeys = mutable.Set.empty[Int]
+  private val group = new OpenGroup(schema, splitsGroups)
   private var back = Iterator.empty[UnsafeRow]
   private var behindBack: UnsafeRow = _
   // Behind what is handed back, and stays.
@@ -123,8 +138,9 @@ final private[cleancut] class DecidingChannel(
   private def take(row: UnsafeRow): UnsafeRow = {
     val hash = schema.hash(row)
     input.add(hash)
-    if (isFirst || !port.isOvertaken) {
+    if (isFirst || !port.isOvertaken || group.goesOn(row)) {
       isFirst = false
+      group.handed(row)
       row
     } else if (schema.isDeferrable(row)) {
       keep(row, hash)
@@ -132,8 +148,12 @@ final private[cleancut] class DecidingChannel(
     } else if (keptKeys(schema.keyHash(row))) {
       back = handBack()
       behindBack = row.copy()
+      group.handed(row)
       null
-    } else row
+    } else {
+      group.handed(row)
+      row
+    }
   }
 
   private def keep(row: UnsafeRow, hash: Long): Unit = {
@@ -153,11 +173,14 @@ final private[cleancut] class DecidingChannel(
 
   private def handOnOldest(): Unit = {
     var bytes = kept.sizeBytes
-    behind = handBack()
+    val oldest = handBack().buffered
+    behind = oldest
     back = new Iterator[UnsafeRow] {
-      override def hasNext: Boolean = bytes > maxBytes && behind.hasNext
+      override def hasNext: Boolean =
+        oldest.hasNext && (bytes > maxBytes || group.goesOn(oldest.head))
       override def next(): UnsafeRow = {
-        val row = behind.next()
+        val row = oldest.next()
+        group.handed(row)
         bytes -= row.getSizeInBytes
         beyondBound += 1
         row

@@ -14,6 +14,10 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.python.streaming.{
+  FlatMapGroupsInPandasWithStateExec,
+  TransformWithStateInPySparkExec
+}
 import org.apache.spark.sql.execution.streaming.{
   AvailableNowTrigger,
   OneTimeTrigger,
@@ -80,7 +84,7 @@ final private class ChannelPlan(
   private val isDecided = cuts.isDecidedBefore(runId, info.storeVersion)
 
   def result: SparkPlan =
-    if (settings.mode == CaptureMode.Aligned && inFlight.isEmpty && !isDecided) keepingState(plan)
+    if (settings.mode == CaptureMode.Aligned && inFlight.isEmpty && !isDecided) atWatermark(plan)
     else {
       val decided = operators.map(operator => operator -> captured(operator))
       val refused = decided.collect { case (operator, Left(why)) => operator.stateInfo -> why }
@@ -89,20 +93,31 @@ final private class ChannelPlan(
         refused.flatMap { case (of, why) => of.map(_.operatorId -> why) }.toMap
       )
       val channels = decided.collect { case (_, Right(of)) => of }.flatten
-      withProgress(recalling(keepingState(channels.foldLeft(plan)(insert))))
+      withProgress(recalling(atWatermark(channels.foldLeft(plan)(insert))))
     }
 
   /**
-   * A join does not take rows into its state that it would evict in the same epoch, so that two
-   * that were in flight until then would not meet. While rows are in flight to it, it evicts by the
-   * watermark of the epoch before, at which none of them was late.
+   * While rows are in flight to them, joins and functions with timeouts or timers in event time run
+   * at the watermark of the epoch before, behind which all of these rows are. A join does not take
+   * rows into its state that it would evict in the same epoch, so that two that were in flight
+   * until then would not meet; and a function may set no timeout before its watermark.
    */
-  private def keepingState(plan: SparkPlan): SparkPlan = plan.transformUp {
+  private def atWatermark(plan: SparkPlan): SparkPlan = plan.transformUp {
     case join: StreamingSymmetricHashJoinExec if isFed(join) =>
       JoinEviction.at(join, join.eventTimeWatermarkForLateEvents)
     // Spark 4.3 looks only for what one epoch adds, and an epoch before may have evicted less.
     case join: StreamingSymmetricHashJoinExec =>
       JoinEviction.at(join, join.eventTimeWatermarkForEviction)
+    case groups: FlatMapGroupsWithStateExec if isFed(groups) =>
+      groups.copy(eventTimeWatermarkForEviction = groups.eventTimeWatermarkForLateEvents)
+    case groups: FlatMapGroupsInPandasWithStateExec if isFed(groups) =>
+      groups.copy(eventTimeWatermarkForEviction = groups.eventTimeWatermarkForLateEvents)
+    case groups: TransformWithStateExec if isFed(groups) =>
+      val before = groups.eventTimeWatermarkForLateEvents
+      CleancutTransformWithStateExec(groups.copy(eventTimeWatermarkForEviction = before))
+    case groups: TransformWithStateInPySparkExec if isFed(groups) =>
+      val before = groups.eventTimeWatermarkForLateEvents
+      CleancutTransformWithStateInPySparkExec(groups.copy(eventTimeWatermarkForEviction = before))
   }
 
   private def insert(plan: SparkPlan, channel: ChannelExec): SparkPlan = plan.transformUp {
@@ -221,23 +236,25 @@ final private class ChannelPlan(
     exchange <- exchangeBelow(child)
     below = if (onSort) sortAbove(child, exchange) else exchange
     late <- lateness(operator, input, exchange)
-    worker <- workerOf(operator, below)
+    groups <- groupsOf(operator, onSort, below)
   } yield {
     val hashed = exchange.outputPartitioning match {
       case HashPartitioning(expressions, _) => expressions
       case _                                => Nil
     }
     val aligned = settings.copy(mode = CaptureMode.Aligned)
-    ChannelExec(operator.getStateInfo, input, late, hashed, aligned, worker, below)
+    ChannelExec(operator.getStateInfo, input, late, hashed, aligned, groups, below)
   }
 
-  private def workerOf(
+  private def groupsOf(
       operator: StateStoreWriter,
+      onSort: Boolean,
       below: SparkPlan
-  ): Either[String, Option[WorkerInput]] = below match {
-    case _ if !PythonOperator.is(operator) => Right(None)
-    case sort: SortExec                    =>
-      Right(Some(WorkerInput(sort.sortOrder, PythonOperator.dropped(operator))))
+  ): Either[String, Option[GroupedInput]] = below match {
+    case _ if !onSort   => Right(None)
+    case sort: SortExec =>
+      val worker = PythonOperator.is(operator)
+      Right(Some(GroupedInput(sort.sortOrder, worker, PythonOperator.dropped(operator))))
     case _ => Left("its input is sorted already, so there is no sort to merge with")
   }
 

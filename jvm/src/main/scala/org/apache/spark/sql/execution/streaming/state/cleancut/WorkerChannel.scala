@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut
 import java.util.ArrayDeque
 
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
@@ -21,19 +22,25 @@ import io.cleancut.channels.{ChannelReport, RowsDigest}
  * before such a one, as the worker leaves only the last of them.
  *
  * @param maxBytes
- *   what stays in flight at most. If more than that has not been handed on, all of it is; older
- *   rows on their way are for the function.
+ *   what stays in flight at most. Of rows that have not been handed on, the first are, until the
+ *   rest may stay; then rows on their way are for the function.
+ * @param splitsGroups
+ *   whether the function may see some rows of a key and others not. If not, the worker leaves whole
+ *   groups only.
  */
 final private[cleancut] class WorkerChannel(
-    source: Iterator[UnsafeRow],
+    input: Iterator[UnsafeRow],
     schema: ChannelSchema,
     port: ChannelPort,
     worker: WorkerShare,
-    maxBytes: Long
+    maxBytes: Long,
+    splitsGroups: Boolean
 ) extends Iterator[UnsafeRow] {
   import WorkerChannel._
 
-  private val input = new RowsDigest.Builder
+  private val source = input.buffered
+  private val read = new RowsDigest.Builder
+  private val group = new OpenGroup(schema, splitsGroups)
   // Rows that the worker gets, and the last of them.
   private var handed = 0L
   private val onTheirWay = new ArrayDeque[UnsafeRow]
@@ -47,7 +54,7 @@ final private[cleancut] class WorkerChannel(
 
   override def hasNext: Boolean = {
     if (rest == null && !isPromised) {
-      if (handed > 0 && port.isOvertaken) cut()
+      if (handed > 0 && port.isOvertaken && !isInGroup) cut()
       else if (source.hasNext) isPromised = true
       else {
         decide(_ => false)
@@ -62,7 +69,7 @@ final private[cleancut] class WorkerChannel(
     else if (!isPromised) rest.next()
     else {
       isPromised = false
-      val row = read()
+      val row = take()
       if (!schema.isDropped(row)) hand(row)
       row
     }
@@ -83,17 +90,20 @@ final private[cleancut] class WorkerChannel(
     }
     kept.iterator.foreach(keep)
     if (staying.size > 0) port.write(staying)
-    port.arrived(ChannelReport(port.channel, input.result, deferred.result), beyondBound)
+    port.arrived(ChannelReport(port.channel, read.result, deferred.result), beyondBound)
   }
 
-  private def read(): UnsafeRow = {
+  private def isInGroup: Boolean = !splitsGroups && source.hasNext && group.goesOn(source.head)
+
+  private def take(): UnsafeRow = {
     val row = source.next()
-    input.add(schema.hash(row))
+    read.add(schema.hash(row))
     row
   }
 
   private def hand(row: UnsafeRow): Unit = {
     handed += 1
+    group.handed(row)
     onTheirWay.add(row.copy())
     onTheirWayBytes += row.getSizeInBytes
     if (handed % ForgetEvery == 0) forget(worker.taken)
@@ -109,24 +119,32 @@ final private[cleancut] class WorkerChannel(
     val left = port.newBuffer()
     // By key, the last row that may not stay.
     val forbidden = mutable.Map.empty[Int, Long]
-    while (left.sizeBytes <= maxBytes && source.hasNext) {
-      val row = read()
+    while (source.hasNext) {
+      val row = take()
       if (!schema.isDeferrable(row)) forbidden(schema.keyHash(row)) = left.size
       left.add(row)
     }
-    if (left.sizeBytes > maxBytes) {
-      worker.decide(handed, handed)
-      rest = left.iterator ++ Iterator.continually(source).takeWhile(_.hasNext).map(_ => read())
-      rest = rest.tapEach(_ => beyondBound += 1)
-    } else {
-      val on = port.newBuffer()
-      left.iterator.zipWithIndex.foreach { case (row, number) =>
-        val isForbidden = forbidden.get(schema.keyHash(row)).exists(number <= _)
-        if (isForbidden) on.add(row) else kept.add(row)
-      }
-      decide(forbidden.contains)
-      rest = on.iterator
+    def rows = left.iterator.zipWithIndex.map { case (row, number) =>
+      val of = schema.keyHash(row)
+      (row, of, forbidden.get(of).exists(!splitsGroups || number <= _))
     }
+    var bytes = rows.collect { case (row, _, false) => row.getSizeInBytes.toLong }.sum
+    val on = port.newBuffer()
+    val behind = mutable.Set.empty[Int]
+    rows.foreach { case (row, of, isForbidden) =>
+      val isBeyond = !isForbidden && (bytes > maxBytes || group.goesOn(row))
+      if (isBeyond) {
+        bytes -= row.getSizeInBytes
+        beyondBound += 1
+        group.handed(row)
+      }
+      if (isBeyond || isForbidden) {
+        on.add(row)
+        behind += of
+      } else kept.add(row)
+    }
+    decide(behind)
+    rest = on.iterator
   }
 
   /**
@@ -135,14 +153,19 @@ final private[cleancut] class WorkerChannel(
    */
   private def decide(isBehind: Int => Boolean): Unit = {
     var bytes = kept.sizeBytes
-    var stop = handed
-    val rows = onTheirWay.descendingIterator
+    var stop, at = handed
+    val rows = onTheirWay.descendingIterator.asScala.buffered
     var mayStay = true
     while (mayStay && rows.hasNext) {
       val row = rows.next()
       bytes += row.getSizeInBytes
       mayStay = bytes <= maxBytes && schema.isDeferrable(row) && !isBehind(schema.keyHash(row))
-      if (mayStay) stop -= 1
+      if (mayStay) {
+        at -= 1
+        // The rows before those that are known are for the function.
+        val isFirst = rows.headOption.exists(schema.keyHash(_) != schema.keyHash(row))
+        if (splitsGroups || isFirst) stop = at
+      }
     }
     worker.decide(math.max(stop, 1), handed)
   }

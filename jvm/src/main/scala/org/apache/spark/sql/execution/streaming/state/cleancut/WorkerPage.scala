@@ -32,7 +32,7 @@ private[cleancut] trait WorkerShare {
  * Its layout stands in `worker/recall.py`. Any thread may raise [[overtake]]; the rest is for the
  * thread of the task.
  */
-final private[cleancut] class WorkerPage(attempt: Long) extends WorkerShare {
+final private[cleancut] class WorkerPage(attempt: Long, splitsGroups: Boolean) extends WorkerShare {
   import WorkerPage._
 
   private val file: Path = fileOf(attempt)
@@ -43,6 +43,7 @@ final private[cleancut] class WorkerPage(attempt: Long) extends WorkerShare {
     finally channel.close()
   }
   write(Skipped, -1)
+  if (!splitsGroups) write(Whole, 1)
 
   def overtake(): Unit = write(Overtaken, 1)
 
@@ -83,6 +84,7 @@ private object WorkerPage {
   private val Resume = 3
   private val Taken = 5
   private val Skipped = 6
+  private val Whole = 7
 
   /** Where the worker looks for it: Spark tells workers the directories of their executor. */
   private def fileOf(attempt: Long): Path = {

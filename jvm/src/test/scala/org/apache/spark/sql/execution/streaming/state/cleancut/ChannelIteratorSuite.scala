@@ -73,6 +73,25 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
     assert(withLate > 20, "hardly any case had what the test is about")
   }
 
+  test("groups that are not split stay in flight as a whole, or not at all") {
+    var withLate, beyond = 0
+    forSeeds(200) { random =>
+      val rows = numbered(60, keys = 1 + random.nextInt(12), random, lateShare = 0.05).sorted
+      val port = new Port(overtakenAt = random.nextInt(60))
+      val maxBytes = if (random.nextInt(3) == 0) 512L else 1L << 20
+      val passed = decide(rows, port, maxBytes, splitsGroups = false)
+      assert((passed ++ port.kept).sorted == rows)
+      assert(passed.map(_.key).toSet.intersect(port.kept.map(_.key).toSet).isEmpty)
+      assert(port.kept.map(row => unsafe(row).getSizeInBytes.toLong).sum <= maxBytes)
+      assert(!port.kept.exists(_.isLate), "a late row stays in flight")
+      for ((key, of) <- passed.groupBy(_.key))
+        assert(of == of.sorted, s"key $key is out of order")
+      if (port.kept.nonEmpty && passed.exists(_.isLate)) withLate += 1
+      if (port.kept.nonEmpty && port.beyondBound > 0) beyond += 1
+    }
+    assert(withLate > 20 && beyond > 10, "hardly any case had what the test is about")
+  }
+
   test("a second attempt hands on what the first did, whatever the order of its input") {
     forSeeds(100) { random =>
       val rows = doubled(numbered(60, keys = 5, random, lateShare = 0.1), random)
@@ -100,8 +119,15 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
       assertThrows[Differs](follow(other, new Port, first))
   }
 
-  private def decide(rows: Seq[Case], port: Port, maxBytes: Long = 1 << 20): Seq[Case] =
-    new DecidingChannel(rows.iterator.map(unsafe), Schema, port, maxBytes).map(parse).toVector
+  private def decide(
+      rows: Seq[Case],
+      port: Port,
+      maxBytes: Long = 1 << 20,
+      splitsGroups: Boolean = true
+  ): Seq[Case] = {
+    val source = rows.iterator.map(unsafe)
+    new DecidingChannel(source, Schema, port, maxBytes, splitsGroups).map(parse).toVector
+  }
 
   private def follow(rows: Seq[Case], port: Port, decided: Port): Seq[Case] = {
     val staying = port.newBuffer()
