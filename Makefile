@@ -13,6 +13,7 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.cleancut-installed
 SBT := project/sbt
 R2_SIMULATOR := .cache/r2-simulator
+CLASSES := .cache/spark-classes.jsa
 VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
 GO_VERSION := 1.27.3
@@ -71,7 +72,12 @@ unit: setup  ## tests without a Spark session, both languages
 	$(SBT) $(SBT_UNIT)
 	$(PYTEST) tests/unit $(ARGS)
 
-spark: $(JAR) $(VERSITYGW)  ## Python tests with a Spark session
+# Classes of Spark's, loaded and verified, for the many JVMs of tests that are started and killed.
+$(CLASSES): $(JAR) tests/support/share_classes.py
+	@mkdir -p $(@D)
+	$(PYTHON) -m tests.support.share_classes $@
+
+spark: $(JAR) $(VERSITYGW) $(CLASSES)  ## Python tests with a Spark session
 	$(PYTEST) tests/spark $(ARGS)
 
 # A seed that nobody has chosen.
@@ -89,7 +95,7 @@ chaos: export CLEANCUT_SIMULATIONS ?= 10000
 chaos: export CLEANCUT_FAULTS ?= all
 chaos: export CLEANCUT_OPERATORS ?= all
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
-chaos: $(JAR) $(VERSITYGW)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
+chaos: $(JAR) $(VERSITYGW) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos tests/spark/test_operators.py $(ARGS)
 	$(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
 	  io.cleancut.e2e.DifferentialQueriesSuite io.cleancut.e2e.UnalignedQueriesSuite"
@@ -116,10 +122,10 @@ test-without-jar: check-python $(VERSITYGW)
 test-scala:
 	$(SBT) $(SBT_UNIT)
 
-test-spark:
+test-spark: $(CLASSES)
 	$(PYTEST) tests/spark $(ARGS)
 
-test-kills:
+test-kills: $(CLASSES)
 	$(PYTEST) tests/chaos $(ARGS)
 
 demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'

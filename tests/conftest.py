@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +13,16 @@ if TYPE_CHECKING:
 # The JVMs of these tests are short-lived, drivers and executors, and spend more on the second
 # compiler and on collecting garbage beside their work than they save. Without the second compiler
 # the JVM keeps little room for code, which all queries of a session together fill. Where Hadoop has
-# no native code it starts processes for each file; the last option has them start at once.
+# no native code it starts processes for each file; the option for these has them start at once.
+# With the archive of tests/support/share_classes.py, if there is one, they load their classes in
+# half of the time; what a JVM says of one that is not its own would be read as output of Spark's
+# launcher.
+_ARCHIVE = Path(__file__).parents[1] / ".cache" / "spark-classes.jsa"
+_SHARED = f" '-XX:SharedArchiveFile={_ARCHIVE}' -Xlog:disable -Xlog:all=error:stderr"
 os.environ.setdefault(
     "JAVA_TOOL_OPTIONS",
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
-    "-Djdk.lang.Process.launchMechanism=VFORK",
+    "-Djdk.lang.Process.launchMechanism=VFORK" + (_SHARED if _ARCHIVE.exists() else ""),
 )
 
 _FIGURES = pytest.StashKey[list[str]]()
