@@ -37,7 +37,7 @@ final class UnalignedQuery(val number: Long) {
    * it is remembered, a timeout goes by the rows that came together, and a processor's variables
    * are its own.
    */
-  def hasComparableState: Boolean = !operator.name.contains(" join") &&
+  def hasComparableState: Boolean = !operator.name.contains("join") &&
     !operator.name.startsWith("transformWithState") &&
     !operator.name.contains("WithinWatermark") && !operator.name.contains("timeouts")
 
@@ -51,7 +51,8 @@ final class UnalignedQuery(val number: Long) {
 object UnalignedQuery {
   private def drawn = StatefulOperators.all.filter { operator =>
     val name = operator.name
-    name.contains("aggregation") && !name.contains(", aggregation") || name.contains(" join") ||
+    name.contains("aggregation") && !name.startsWith("transformWithState") ||
+    name.contains(" join") ||
     name.startsWith(
       "session windows"
     ) || name == "dropDuplicates" || name == "dropDuplicates with watermark"

@@ -206,11 +206,10 @@ final private class ChannelPlan(
   }
 
   private def lateBehind(operator: StateStoreWriter): Option[String] =
-    Option.when(hasEventTimeBehind(operator))(
-      "an operator behind it drops late rows, and Cleancut cannot prove that none would be late"
-    )
+    Option.when(
+      hasEventTimeBehind(operator) && !NoneLateBehind.of(operator, plan)
+    )("an operator behind it drops late rows, and Cleancut cannot prove that none would be late")
 
-  /** Whether a row that arrives an epoch later could be late for an operator further on. */
   private def hasEventTimeBehind(operator: StateStoreWriter): Boolean =
     plan.exists(_.isInstanceOf[EventTimeWatermarkExec]) &&
       operators.exists(other => (other ne operator) && other.exists(_ eq operator))
