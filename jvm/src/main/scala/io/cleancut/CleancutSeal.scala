@@ -26,4 +26,39 @@ object CleancutSeal {
    *   CLEANCUT_SEAL_MISPLACED if the batch is of no query; nothing may be written then
    */
   def seal[A](batch: Dataset[A], epoch: Long): Dataset[A] = EpochSeal.run(batch, epoch)
+
+  /**
+   * The same in two steps, for a sink that writes the rows where nobody sees them before the epoch
+   * is sealed: this runs the tasks and keeps the rows, [[close]] then makes the epoch durable.
+   *
+   * @return
+   *   what to write, as of [[seal]]
+   */
+  def compute[A](batch: Dataset[A], epoch: Long): Dataset[A] = EpochSeal.compute(batch, epoch)
+
+  /**
+   * Makes an epoch durable behind [[compute]], and what is written of it may be shown then.
+   *
+   * @param output
+   *   by what the sink finds what it has written; kept with the seal of an epoch that is to be the
+   *   same when it runs again, where [[sealedOutput]] finds it
+   */
+  def close(batch: Dataset[_], epoch: Long, output: String): Unit =
+    EpochSeal.close(batch, epoch, Some(output))
+
+  /** What an earlier run gave to [[close]], if the seal of this epoch has it. */
+  def sealedOutput(batch: Dataset[_], epoch: Long): Option[String] =
+    EpochSeal.sealedOutput(batch, epoch)
+
+  /**
+   * Finishes an epoch that an earlier run has sealed, in place of [[seal]], for a sink that has the
+   * rows of that run. Its state and the rows that it left in flight are taken as they were sealed,
+   * also where its input gives other rows now.
+   *
+   * @return
+   *   false if no run has sealed the epoch, so that it is to be sealed
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, CLEANCUT_CUT_DAMAGED, CLEANCUT_FRAME_DAMAGED, CLEANCUT_FRAME_MISSING
+   */
+  def finish(batch: Dataset[_], epoch: Long): Boolean = EpochSeal.finish(batch, epoch)
 }

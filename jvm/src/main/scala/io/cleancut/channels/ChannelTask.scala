@@ -60,10 +60,13 @@ object ChannelRows {
  *   whether rows may stay in flight at all
  * @param isOvertaken
  *   from its beginning
+ * @param isFinished
+ *   the epoch is finished from its seal: what the task would make of its rows does not count
  */
 final case class ChannelOpened(
     stored: Option[ChannelRows],
     decided: Option[(ChannelReport, Option[ChannelRows])],
     mayDefer: Boolean,
-    isOvertaken: Boolean
+    isOvertaken: Boolean,
+    isFinished: Boolean = false
 )

@@ -7,6 +7,7 @@ import scala.util.control.NonFatal
 import org.slf4j.LoggerFactory
 
 import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.channels.Channels
 import io.cleancut.error.Errors
 import io.cleancut.format._
 
@@ -33,35 +34,93 @@ trait EpochGate extends FrameAcks {
    * query by now. When it returns, every store that the epoch's tasks have opened is durable, and
    * the sink may let its output be seen.
    *
+   * @param output
+   *   by what the sink knows the rows of the epoch, if it has written them already; kept where the
+   *   seal is an object
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; the sink must not write then
    */
-  def seal(runId: String, epoch: Long): Unit = {
+  def seal(runId: String, epoch: Long, output: Option[String] = None): Unit = {
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
     flush(run, epoch)
     val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
     checkOwner(run, epoch)
     if (synchronized(run.isSealAnObject(epoch))) {
-      writeSeal(run, epoch, stores)
+      writeSeal(run, epoch, stores, output)
       // A later owner has seen the object, or else is seen here.
       checkOwner(run, epoch)
     }
     synchronized(run.seal(epoch))
   }
 
+  /**
+   * What an earlier run's [[seal]] says of the rows of this epoch, so that its sink need not have
+   * them again. None if no run has sealed the epoch, or not of the same input.
+   */
+  def sealedOutput(runId: String, epoch: Long): Option[String] =
+    sealOf(believed(runId, epoch), epoch).flatMap(_.output)
+
+  /**
+   * Has an epoch finished from the seal of an earlier run: its tasks, which are to be run once more
+   * behind this call, take over the versions that are sealed, and the cut is made of them. For a
+   * sink that has the rows of that run, since those of this one need not be the same.
+   *
+   * @return
+   *   false if there is no such seal, so that the epoch is to be run as any other
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CUT_DAMAGED, the seal does not have all of the epoch; CLEANCUT_FENCED
+   */
+  def finish(runId: String, epoch: Long): Boolean = {
+    val run = believed(runId, epoch)
+    checkOpen(run, epoch)
+    val seal = sealOf(run, epoch)
+    seal.foreach { from =>
+      val missing = lackingIn(from, synchronized(run.ledger.lastCut))
+      if (missing.nonEmpty) {
+        val path = s"${archive.location}/${CutLayout.seal(epoch)}"
+        throw Errors.cutDamaged(path, s"it does not have ${named(missing)}")
+      }
+      checkOwner(run, epoch)
+      logger.info(
+        s"Finishes epoch $epoch of ${archive.location} from the seal of run ${from.run.runId}"
+      )
+      synchronized(run.finish(from))
+    }
+    seal.isDefined
+  }
+
+  /** Releases that did not finish epochs left the offsets out. */
+  private def sealOf(run: QueryRun, epoch: Long): Option[Cut] =
+    synchronized(run.sealedBefore(epoch))
+      .filter(seal => seal.offsets.nonEmpty && seal.offsets == logs.offsets(epoch))
+
+  private def lackingIn(seal: Cut, previous: Option[Cut]): Set[StoreId] = {
+    val stores = previous.toSeq.flatMap(_.stores.map(_.store)).filterNot(Channels.isChannel)
+    val inFlight = seal.channels.collect {
+      case report if report.deferred.rows > 0 => report.channel
+    }
+    (stores ++ inFlight).filter(seal.of(_).isEmpty).toSet
+  }
+
   /** An epoch that runs again behind its seal is to be cut where it was; see `docs/PROTOCOL.md`. */
-  private def writeSeal(run: QueryRun, epoch: Long, stores: Seq[StoreCut]): Unit = {
+  private def writeSeal(
+      run: QueryRun,
+      epoch: Long,
+      stores: Seq[StoreCut],
+      output: Option[String] = None
+  ): Unit = {
     val seal = Cut(
       epoch,
       run.id,
       StateVersion.newId(clock),
       clock.wallMs(),
       commit = "",
-      offsets = "",
+      logs.offsets(epoch),
       stores,
       timings = Map.empty,
-      channels = synchronized(run.channels.decisions)
+      channels = synchronized(run.channels.decisions),
+      output = output
     )
     if (!archive.seal(seal)) throw fencedBy(epoch, archive.readSeal(epoch), "sealed")
   }
@@ -87,7 +146,10 @@ trait EpochGate extends FrameAcks {
     checkOpen(run, epoch)
     // A sink may return without having sealed.
     flush(run, epoch)
-    val stores = collected(run, epoch, entry, plan)
+    val stores = synchronized(run.finishedFrom(epoch)) match {
+      case Some(seal) => finished(run, seal, entry)
+      case None       => collected(run, epoch, entry, plan)
+    }
     val collectedNs = clock.monotonicNs()
     if (!synchronized(run.isSealed(epoch))) {
       checkOwner(run, epoch)
@@ -128,6 +190,22 @@ trait EpochGate extends FrameAcks {
     )
     if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(epoch)
   }
+
+  /** What is sealed, unless Spark goes on from versions of tasks that had run before. */
+  private def finished(run: QueryRun, seal: Cut, entry: String): Seq[StoreCut] =
+    waited(
+      run,
+      seal.epoch,
+      () => {
+        val own = seal.stores.filterNot(of => Channels.isChannel(of.store))
+        val others = CommitEntry
+          .countedIds(entry)
+          .fold(Set.empty[StoreId])(ids =>
+            own.filterNot(of => ids(of.version.id)).map(_.store).toSet
+          )
+        Either.cond(others.isEmpty, seal.stores, others)
+      }
+    )
 
   /**
    * What the epoch's tasks have reported. Their frames were durable before they were done, and they
@@ -197,13 +275,16 @@ trait EpochGate extends FrameAcks {
       missing => {
         // What a run reports is not taken any more once another one has followed it.
         believed(run.id.runId, epoch)
-        val named = missing.toSeq.map(_.toString).sorted
-        val more = if (named.size > Named) s" and ${named.size - Named} more" else ""
-        throw Errors
-          .epochIncomplete(archive.location, epoch, named.take(Named).mkString("; ") + more)
+        throw Errors.epochIncomplete(archive.location, epoch, named(missing))
       },
       identity
     )
+  }
+
+  private def named(stores: Set[StoreId]): String = {
+    val names = stores.toSeq.map(_.toString).sorted
+    val more = if (names.size > Named) s" and ${names.size - Named} more" else ""
+    names.take(Named).mkString("; ") + more
   }
 
   private def earlierRuns(run: QueryRun, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {

@@ -14,8 +14,9 @@ trait FrameAcks extends QueryRuns {
   /** A task attempt opens a store for writing at a version. */
   def open(runId: String, attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
     within(runId) { run =>
-      val opened = run.ledger.open(attempt, store, version)
-      if (opened.isRight) run.meter.opened(attempt, store, clock.monotonicNs())
+      val opened = run.open(attempt, store, version)
+      // One that takes a version over reports nothing that it could be measured by.
+      if (opened.exists(_.sealedAs.isEmpty)) run.meter.opened(attempt, store, clock.monotonicNs())
       opened
     }.flatten
 

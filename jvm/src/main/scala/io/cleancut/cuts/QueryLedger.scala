@@ -164,9 +164,13 @@ object QueryLedger {
  *   whether the store's history is unknown to the cuts, so that it must write all of its state
  * @param unread
  *   channels that hold rows for the task, and that its plan does not read
+ * @param sealedAs
+ *   of an epoch that is finished from its seal: the version that counts in place of the one that
+ *   the task makes
  */
 final case class Opened(
     accepted: Option[String],
     needsBase: Boolean,
-    unread: Seq[StoreId] = Nil
+    unread: Seq[StoreId] = Nil,
+    sealedAs: Option[StoreCut] = None
 )

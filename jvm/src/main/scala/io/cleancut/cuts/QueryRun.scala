@@ -25,6 +25,7 @@ final private class QueryRun(
   private var lastSealed = -1L
   private var capture = Capture.Off
   private var epochStartNs = Option.empty[Long]
+  private var finishing = Option.empty[Cut]
   private val drains = new Drains
   private val first = ledger.lastCommitted + 1
 
@@ -39,6 +40,22 @@ final private class QueryRun(
 
   def sealedBefore(epoch: Long): Option[Cut] = seal.filter(_.epoch == epoch)
 
+  /** From now on the tasks of the epoch take over what is sealed, in place of what they make. */
+  def finish(sealedBefore: Cut): Unit = finishing = Some(sealedBefore)
+
+  /** The seal from which an epoch is finished. */
+  def finishedFrom(epoch: Long): Option[Cut] = finishing.filter(_.epoch == epoch)
+
+  def open(attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
+    ledger.open(attempt, store, version).flatMap { opened =>
+      finishedFrom(version).fold[Either[String, Opened]](Right(opened)) { from =>
+        from
+          .of(store)
+          .map(of => opened.copy(needsBase = false, sealedAs = Some(of)))
+          .toRight(s"epoch $version is finished from its seal, which does not have $store")
+      }
+    }
+
   def advance(cut: Cut): Unit = {
     for (start <- epochStartNs; end <- channels.stragglers.lastOnTimeNs)
       drains.ended(capture, end - start)
@@ -46,6 +63,7 @@ final private class QueryRun(
     early = noFrames
     barrier.clear()
     epochStartNs = None
+    finishing = None
   }
 
   /**
@@ -57,7 +75,8 @@ final private class QueryRun(
 
   def openChannel(task: ChannelTask, nowNs: Long): Either[String, ChannelOpened] = {
     val isDeferring = mayDefer(task.capture, task.epoch)
-    if (task.capture != Capture.Off && !isHeld(task.epoch))
+    val isFinished = finishedFrom(task.epoch).isDefined
+    if (task.capture != Capture.Off && !isHeld(task.epoch) && !isFinished)
       aligned += task.channel.operator -> QueryRun.NotSealed
     ledger.openChannel(task, isDeferring).map { stored =>
       val decided = channels.decision(task.channel)
@@ -72,7 +91,8 @@ final private class QueryRun(
         stored.map(rowsOf),
         decided.map(d => (d.report, d.frame.flatMap(rowsOf(d, _)))),
         isDeferring,
-        isDeferring && channels.stragglers.overtaken(task.attempt)
+        isDeferring && channels.stragglers.overtaken(task.attempt),
+        isFinished
       )
     }
   }

@@ -234,12 +234,14 @@ object Errors {
   def channelDiffers(
       location: String,
       epoch: Long,
+      seal: String,
       decided: ChannelReport,
       found: ChannelReport
   ): CleancutException =
     make("CLEANCUT_CHANNEL_DIFFERS")(
       "location" -> location,
       "epoch" -> epoch,
+      "seal" -> seal,
       "channel" -> decided.channel.toString,
       "decided" -> decided.input.rows,
       "found" -> found.input.rows

@@ -44,6 +44,8 @@ final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, 
  *   what the epoch's tasks made of their channels, where some could be captured
  * @param courses
  *   how these came to the barrier; not in a cut of a release that did not measure it
+ * @param output
+ *   of a seal: by what the sink knows the rows that it has written and not shown yet
  */
 final case class Cut(
     epoch: Long,
@@ -56,7 +58,8 @@ final case class Cut(
     timings: Map[String, Long],
     costs: Option[EpochCosts] = None,
     channels: Seq[ChannelReport] = Nil,
-    courses: Map[StoreId, ChannelCourse] = Map.empty
+    courses: Map[StoreId, ChannelCourse] = Map.empty,
+    output: Option[String] = None
 ) {
 
   /** The names of the segments that it needs, below the root. */
@@ -184,6 +187,7 @@ object Cut {
         ChannelJson.write(of, cut.courses.get(of.channel), channels.addObject())
       }
     }
+    cut.output.foreach(node.put("output", _))
     node
   }
 
@@ -217,7 +221,8 @@ object Cut {
       timings.map { case (phase, ms) => phase -> ms.asLong }.toMap,
       Option(node.get("costs")).map(CostsJson.read),
       channels.map(ChannelJson.read),
-      channels.flatMap(ChannelJson.readCourse).toMap
+      channels.flatMap(ChannelJson.readCourse).toMap,
+      Option(node.get("output")).map(_.textValue)
     )
   }
 

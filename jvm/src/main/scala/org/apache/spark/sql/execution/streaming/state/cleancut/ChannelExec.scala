@@ -19,6 +19,7 @@ import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels._
 import io.cleancut.conf.ChannelSettings
 import io.cleancut.error.Errors
+import io.cleancut.format.{CutLayout, StoreLayout}
 
 /**
  * The channel between an exchange and the stateful operator that asked for it. It hands on the rows
@@ -112,9 +113,20 @@ final private class ChannelProgram(
   private val schema = ChannelProgram.schemaOf(output)
 
   def run(partition: Int, rows: Iterator[InternalRow]): Iterator[InternalRow] = {
-    val exchanged = rows.asInstanceOf[Iterator[UnsafeRow]]
     val port = new TaskPort(partition)
     val opened = port.open()
+    if (opened.isFinished) {
+      // Read, so that what is damaged is found before it is committed.
+      opened.decided.flatMap(_._2).foreach(port.frames.read)
+      Iterator.empty
+    } else read(port, opened, rows.asInstanceOf[Iterator[UnsafeRow]])
+  }
+
+  private def read(
+      port: TaskPort,
+      opened: ChannelOpened,
+      exchanged: Iterator[UnsafeRow]
+  ): Iterator[UnsafeRow] = {
     val stored = opened.stored.map(port.frames.read)
     stored.foreach(of => port.replays(of.size))
     val source = stored.fold(exchanged)(of => joined(of, exchanged, port.newBuffer()))
@@ -253,8 +265,11 @@ final private class ChannelProgram(
       }
     }
 
-    override def differs(decided: ChannelReport, found: ChannelReport): Throwable =
-      Errors.channelDiffers(checkpoint, operator.storeVersion, decided, found)
+    override def differs(decided: ChannelReport, found: ChannelReport): Throwable = {
+      val epoch = operator.storeVersion
+      val seal = s"$checkpoint/${StoreLayout.RootName}/${CutLayout.seal(epoch)}"
+      Errors.channelDiffers(checkpoint, epoch, seal, decided, found)
+    }
 
     private def ask(message: CutsMessage): CutsReply = CutsClient.ask(message, Clock.System)
 

@@ -10,7 +10,7 @@ import org.apache.spark.rpc.{RpcCallContext, RpcEndpoint, RpcEnv}
 
 import io.cleancut.DaemonThreads
 import io.cleancut.channels.Capture
-import io.cleancut.cuts.{Ack, QueryCuts}
+import io.cleancut.cuts.{Ack, Opened, QueryCuts}
 import io.cleancut.format.SealedFrame
 
 /** Where executors reach the coordinators of a driver's queries. */
@@ -41,13 +41,9 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
   private def answer(message: CutsMessage, cuts: QueryCuts, reply: CutsReply => Unit): Unit =
     message match {
       case Open(_, runId, attempt, store, version) =>
-        reply(
-          cuts
-            .open(runId, attempt, store, version)
-            .fold(Declined, opened => OpenReply(opened.accepted, opened.needsBase, opened.unread))
-        )
+        reply(cuts.open(runId, attempt, store, version).fold(Declined, OpenReply))
       case Accepted(_, store, version) =>
-        reply(OpenReply(cuts.accepted(store, version), needsBase = false, Nil))
+        reply(OpenReply(Opened(cuts.accepted(store, version), needsBase = false)))
       case Failed(_, runId, attempt) =>
         cuts.fail(runId, attempt)
         reply(Noted)

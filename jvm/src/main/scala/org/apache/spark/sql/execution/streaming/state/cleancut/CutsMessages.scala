@@ -6,7 +6,7 @@ import scala.util.Using
 
 import io.cleancut.StoreId
 import io.cleancut.channels.{ChannelOpened, ChannelReading, ChannelReport, ChannelTask}
-import io.cleancut.cuts.{Ack, Sender, Usage}
+import io.cleancut.cuts.{Ack, Opened, Sender, Usage}
 import io.cleancut.format.{FrameName, PlacedFrame}
 
 /**
@@ -101,11 +101,7 @@ private[cleancut] case object NoQuery extends CutsReply
 /** The driver has no room; the executor writes the frame itself. */
 private[cleancut] case object Full extends CutsReply
 
-final private[cleancut] case class OpenReply(
-    accepted: Option[String],
-    needsBase: Boolean,
-    unread: Seq[StoreId]
-) extends CutsReply
+final private[cleancut] case class OpenReply(opened: Opened) extends CutsReply
 
 final private[cleancut] case class ChannelReply(opened: ChannelOpened) extends CutsReply
 

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.classic.{Dataset => ClassicDataset, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
+import io.cleancut.cuts.QueryCuts
 import io.cleancut.error.Errors
 
 /** The epochs of the queries that run on this driver. */
@@ -19,23 +20,56 @@ object EpochSeal {
    *   the rows that are kept: the batch itself wherever Spark can keep it
    */
   def run[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
-    val query = queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
-    val rows = keepable(batch)
-    val runId = query.runId.toString
-    // None where each commit of a store is durable when it returns.
-    val cuts = DriverCuts.of(query.resolvedCheckpointRoot)
-    cuts.foreach(_.hold(runId, epoch))
-    rows.persist()
-    try {
-      // Spark caches whole rows, also where a count reads none of their columns.
-      rows.count()
-      cuts.foreach(_.seal(runId, epoch))
-    } catch {
+    val rows = compute(batch, epoch)
+    try close(batch, epoch, None)
+    catch {
       case e: Throwable =>
         rows.unpersist()
         throw e
     }
     rows
+  }
+
+  /** The first half of [[run]]: the tasks have run and the rows are kept, and nothing is sealed. */
+  def compute[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
+    val rows = keepable(batch)
+    of(batch, epoch).foreach { case (cuts, runId) => cuts.hold(runId, epoch) }
+    rows.persist()
+    // Spark caches whole rows, also where a count reads none of their columns.
+    try rows.count()
+    catch {
+      case e: Throwable =>
+        rows.unpersist()
+        throw e
+    }
+    rows
+  }
+
+  /**
+   * The other half.
+   *
+   * @param output
+   *   by what the sink knows the rows, if it has written them in between
+   */
+  def close(batch: Dataset[_], epoch: Long, output: Option[String]): Unit =
+    of(batch, epoch).foreach { case (cuts, runId) => cuts.seal(runId, epoch, output) }
+
+  /** What an earlier run gave to [[close]], if it has sealed the epoch. */
+  def sealedOutput(batch: Dataset[_], epoch: Long): Option[String] =
+    of(batch, epoch).flatMap { case (cuts, runId) => cuts.sealedOutput(runId, epoch) }
+
+  /** Finishes the epoch from the seal of an earlier run, if there is one; its rows are dropped. */
+  def finish(batch: Dataset[_], epoch: Long): Boolean =
+    of(batch, epoch).exists { case (cuts, runId) => cuts.finish(runId, epoch) } && {
+      // The tasks take the sealed versions over, and Spark learns of versions from its tasks alone.
+      batch.count()
+      true
+    }
+
+  /** None where each commit of a store is durable when it returns. */
+  private def of(batch: Dataset[_], epoch: Long): Option[(QueryCuts, String)] = {
+    val query = queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
+    DriverCuts.of(query.resolvedCheckpointRoot).map(_ -> query.runId.toString)
   }
 
   /**

@@ -43,6 +43,8 @@ final private[cleancut] class GroupedFiles(
   private val archive = new CutArchive(root, clock)
   private val runId = hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
   private val places = new ConcurrentHashMap[(StateVersion, FrameKind), FramePlace]
+  // What a seal names of a version that has no cut yet.
+  @volatile private var takenOver = Option.empty[StoreCut]
   private val fetched = new ConcurrentHashMap[(StateVersion, FrameKind), Fetching]
 
   override def location: String = s"${root.location}/${CutLayout.Segments}"
@@ -56,13 +58,14 @@ final private[cleancut] class GroupedFiles(
   override def open(version: Long, id: Option[String]): Opened = {
     val attempt = currentAttempt
     CutsClient.ask(Open(checkpoint, runId, attempt, store, version), clock) match {
-      case OpenReply(_, _, unread) if unread.nonEmpty =>
-        throw Errors.channelUnread(checkpoint, version - 1, unread)
-      case OpenReply(accepted, needsBase, _) =>
+      case OpenReply(opened) if opened.unread.nonEmpty =>
+        throw Errors.channelUnread(checkpoint, version - 1, opened.unread)
+      case OpenReply(opened) =>
         Option(TaskContext.get()).foreach { task =>
           task.addTaskFailureListener((_, _) => CutsClient.tell(Failed(checkpoint, runId, attempt)))
         }
-        Opened(id.orElse(accepted), needsBase)
+        takenOver = opened.sealedAs
+        opened.copy(accepted = id.orElse(opened.accepted))
       // The driver would commit without a cut, and would not even know that there are some.
       case NoQuery if !SharedStores.isInBucket(new Path(checkpoint)) =>
         val reason = s"it has cuts, or ${Keys.Cuts.name} is true"
@@ -75,8 +78,8 @@ final private[cleancut] class GroupedFiles(
     if (version == 0L) None
     else
       CutsClient.ask(Accepted(checkpoint, store, version), clock) match {
-        case OpenReply(accepted, _, _) => accepted
-        case _                         => None
+        case OpenReply(opened) => opened.accepted
+        case _                 => None
       }
   }
 
@@ -88,13 +91,16 @@ final private[cleancut] class GroupedFiles(
 
   override def list(first: Long, last: Long, watch: LoadWatch): StoreListing = {
     val known = archive.cutBytesRead
-    val cuts = (Math.max(first, 1L) to last).flatMap(v => CutCache.read(archive, runId, v - 1))
+    val ahead = takenOver.filter(_.version.number == last)
+    val numbers = Math.max(first, 1L) to (if (ahead.isDefined) last - 1 else last)
+    val cuts = numbers.flatMap(v => CutCache.read(archive, runId, v - 1)).map(_.of(store)) ++
+      ahead.map(Some(_))
     watch.found(archive.cutBytesRead - known)
     if (cuts.isEmpty) before.list(first, last)
     else {
-      val found = cuts.flatMap(_.of(store)).flatMap(_.frames)
+      val found = cuts.flatten.flatMap(_.frames)
       found.foreach { case (kind, version, place) => places.put((version, kind), place) }
-      fetchAhead(cuts.last.of(store).toSeq.flatMap(_.frames))
+      fetchAhead(cuts.last.toSeq.flatMap(_.frames))
       def of(kind: FrameKind) = found.collect { case (`kind`, version, _) => version }.toSet
       val own = StoreListing(of(FrameKind.Base), of(FrameKind.Delta))
       if (cuts.size == last - Math.max(first, 1L) + 1) own

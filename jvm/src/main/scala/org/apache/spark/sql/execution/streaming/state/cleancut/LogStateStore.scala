@@ -23,13 +23,17 @@ final private[cleancut] case class WriteRequest(
     // A full snapshot is written with the commit, as Spark asks of a store that lags behind.
     withBase: Boolean,
     // The state is written anew: there is no version to apply a delta to.
-    withoutDelta: Boolean
-)
+    withoutDelta: Boolean,
+    // The epoch is finished from its seal: this version counts, and not the one that is made.
+    sealedAs: Option[StateVersion] = None
+) {
+  def hasDelta: Boolean = !withoutDelta && sealedAs.isEmpty
+}
 
 /**
  * A store that a task writes: version `v` and the changes that lead to `v + 1`. The changes are
  * appended to the store's log; [[commit]] writes them as one delta and seals them, [[abort]] undoes
- * them.
+ * them. In an epoch that is finished from its seal [[commit]] loads what is sealed in their place.
  */
 final private[cleancut] class LogStateStore(
     context: StoreContext,
@@ -42,7 +46,7 @@ final private[cleancut] class LogStateStore(
 
   private val start: StateLog.Version = log.latest
   private val target = StateVersion(request.version + 1, StateVersion.newId(context.clock))
-  private val delta: Option[Delta] = if (request.withoutDelta) None else Some(new Delta)
+  private val delta: Option[Delta] = Option.when(request.hasDelta)(new Delta)
   @volatile private var state: State = Updating
   // An error in the middle of a change leaves the log in doubt; it is not used again.
   @volatile private var isLogSound = true
@@ -180,7 +184,11 @@ final private[cleancut] class LogStateStore(
       if (start.number == 0L || request.withoutDelta) context.files.markRoot()
       delta.foreach(_.commit())
       log.seal(target, context.versionsInMemory)
-      if (request.withBase || request.withoutDelta) BaseWriter.write(context, versions, log)
+      request.sealedAs match {
+        case Some(counted) => versions.takeOver(counted)
+        case None          =>
+          if (request.withBase || request.withoutDelta) BaseWriter.write(context, versions, log)
+      }
       state = Committed
       StateStore.reportCommitToCoordinator(target.number, id, context.request.hadoopConf)
       context.metrics.commitNs.addAndGet(context.clock.monotonicNs() - began)
@@ -227,7 +235,7 @@ final private[cleancut] class LogStateStore(
     StateStoreCheckpointInfo(
       context.store.partition,
       target.number,
-      if (withIds) Some(target.id) else None,
+      if (withIds) Some(request.sealedAs.getOrElse(target).id) else None,
       if (withIds) start.id else None
     )
   }

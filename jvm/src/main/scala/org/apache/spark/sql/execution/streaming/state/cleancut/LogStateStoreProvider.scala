@@ -190,7 +190,9 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
       else versions.openForWrite(request.version, opened.accepted)
     stay.keep(log)
     val withBase = request.withBase || opened.needsBase
-    new LogStateStore(context, versions, stay, log, request.copy(withBase = withBase))
+    val sealedAs = opened.sealedAs.map(_.version)
+    val asked = request.copy(withBase = withBase, sealedAs = sealedAs)
+    new LogStateStore(context, versions, stay, log, asked)
   }
 
   private def openForRead(version: Long, id: Option[String], stay: StoreStay): LogReadStateStore = {

@@ -35,6 +35,9 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     open.getOrElse(load(number, id))
   }
 
+  /** Goes on from a version that is on file, whatever has been made of its number here. */
+  def takeOver(version: StateVersion): Unit = load(version.number, Some(version.id)).release()
+
   /** A log that serves this version, and the version in it. */
   def openForRead(number: Long, id: Option[String]): (StateLog, StateLog.Version) =
     inMemory(number, id).getOrElse {
