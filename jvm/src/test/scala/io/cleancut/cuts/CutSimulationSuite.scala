@@ -58,7 +58,7 @@ class CutSimulationSuite extends AnyFunSuite {
 
 object CutSimulationSuite {
   private val Enough = 200
-  private val MaxRunsPerDefect = 300
+  private val MaxRunsPerDefect = 600
   private val MaxNamed = 5
   private val MaxReplayed = 5
 

@@ -35,8 +35,14 @@ object Defect {
   case object Undecided extends Defect("gave other rows", "the sink got other rows")
 
   /** A driver that starts again finds no seal of the epoch. */
-  case object SealsLost extends Defect("the sink got other rows")
+  case object SealsLost extends Defect("the sink got other rows", "was to show other rows")
+
+  /** A task of an epoch that is finished goes on from what it has made, and not from the seal. */
+  case object KeptAsMade extends Defect("has other rows than were shown", "has lost rows")
+
+  /** A sink writes the rows of its own run beside the state that another one has sealed. */
+  case object ShownAsMade extends Defect("has other rows than were shown", "was to show other rows")
 
   val all: Seq[Defect] = Seq(NoConditions, NoAttempts, EarlyAck, NoMargin, NeverSealed) ++
-    Seq(NotReplayed, Undecided, SealsLost)
+    Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade)
 }

@@ -18,6 +18,7 @@ object Fault {
   case object AttemptFailed extends Fault("attempt failed")
   case object Speculation extends Fault("speculative attempt")
   case object TaskAgain extends Fault("finished task run again")
+  case object StoppedBehindSeal extends Fault("query stopped between seal and sink")
   case object StoppedBeforeCommit extends Fault("query stopped between sink and commit")
   case object StoppedBehindCut extends Fault("query stopped between cut and entry")
   case object DriverCrash extends Fault("driver crashed")
@@ -36,6 +37,7 @@ object Fault {
   case object Replay extends Fault("rows in flight read again")
   case object Followed extends Fault("attempt that follows a decision")
   case object FollowedSeal extends Fault("epoch that follows a seal")
+  case object Finished extends Fault("epoch finished from its seal")
   case object RolledForward extends Fault("entry written behind its cut by the next run")
 
   val all: Seq[Fault] = Seq(
@@ -50,6 +52,7 @@ object Fault {
     AttemptFailed,
     Speculation,
     TaskAgain,
+    StoppedBehindSeal,
     StoppedBeforeCommit,
     StoppedBehindCut,
     DriverCrash,
@@ -68,7 +71,8 @@ object Fault {
     LeftInFlight,
     Replay,
     Followed,
-    FollowedSeal
+    FollowedSeal,
+    Finished
   )
 }
 

@@ -21,12 +21,13 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
  *   - An entry of Spark's commit log is that of a cut, which was there before.
  *   - Cuts appear one behind the other. No run commits what another has committed, nor behind a
  *     later generation.
+ *   - Where each run finds other rows, the state of a task has those that it has shown.
  *   - What a sink has seen of an epoch behind the first cut is durable, and is not made again.
  *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
  *     that a cut or a savepoint names, nor files of stores from before the first cut while an epoch
  *     of theirs is kept.
  */
-final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
+final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends BucketWatch {
   import Invariants._
 
   private val cuts = mutable.TreeMap.empty[Long, Cut]
@@ -201,6 +202,7 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
     last = cut.epoch
     cuts(cut.epoch) = cut
     check(cut)
+    if (plan.isUnsteady) plan.stages.flatten.foreach(checkShown(cut, _))
     val runs = lastFrames(cut).map(_.run).distinct
     if (runs.size > 1) violated(s"${at(cut)} has frames of the runs ${runs.mkString(", ")}")
     if (runs.exists(_ != cut.run.runId)) recovered += 1
@@ -229,7 +231,24 @@ final class Invariants(plan: SimPlan, defect: Defect) extends BucketWatch {
     }
   }
 
-  private def checkRows(cut: Cut, store: StoreId, rows: Vector[Int]): Unit = {
+  /** An epoch is shown before it is committed. */
+  private def checkShown(cut: Cut, task: SimTask): Unit = {
+    def marked(rows: Vector[Int]) = rows.filter(row => row != SimPlan.numberOf(row)).sorted
+    val shown = marked(sink.shown(task, cut.epoch))
+    task.stores.foreach { store =>
+      val rows = cut.of(store).toVector.flatMap { part =>
+        part.frames.flatMap { case (kind, version, place) =>
+          frame(cut, FrameName(store, version, kind), place).toVector.flatMap(_.rows)
+        }
+      }
+      if (marked(rows) != shown) {
+        violated(s"${at(cut)} has other rows than were shown of $store: $rows, and $shown")
+      }
+    }
+  }
+
+  private def checkRows(cut: Cut, store: StoreId, found: Vector[Int]): Unit = {
+    val rows = found.map(SimPlan.numberOf)
     val wanted = plan.rowsOf(store.partition, 0, end(cut.epoch))
     val (missing, more) = (wanted.diff(rows), rows.diff(wanted))
     lost += missing.size

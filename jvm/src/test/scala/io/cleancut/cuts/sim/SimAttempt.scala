@@ -4,15 +4,24 @@ import scala.util.control.NonFatal
 
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.Opened
-import io.cleancut.format.{FrameKind, FrameName}
+import io.cleancut.format.{FrameKind, FrameName, StoreCut}
 
-/** What the tasks of an epoch are told. */
+/**
+ * What the tasks of an epoch are told.
+ *
+ * @param mark
+ *   what its run makes of all rows of the epoch
+ */
 final case class EpochWork(
     runId: String,
     epoch: Long,
     rows: (Int, Int),
-    baseIds: Option[Map[StoreId, String]]
-)
+    baseIds: Option[Map[StoreId, String]],
+    mark: Int
+) {
+  def rowsOf(plan: SimPlan, partition: Int): Vector[Int] =
+    plan.rowsOf(partition, rows._1, rows._2).map(_ + mark * SimPlan.Numbers)
+}
 
 /**
  * What an attempt has made.
@@ -58,11 +67,13 @@ final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, tas
         (store, open, executor.load(store, work.epoch, open.accepted))
       }
       val news = channel.fold {
-        world.plan.rowsOf(task.partition, work.rows._1, work.rows._2)
+        work.rowsOf(world.plan, task.partition)
       }(_.read())
       val ids = states.map { case (store, open, rows) =>
         mayFail()
-        store -> commit(store, open, rows, news)
+        store -> open.sealedAs.fold(commit(store, open, rows, news)) { counted =>
+          takeOver(counted, rows ++ news)
+        }
       }
       mayFail()
       outcome = Some(Right(TaskDone(ids.toMap, news.sorted)))
@@ -116,6 +127,14 @@ final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, tas
     }
     executor.keep(store, version, before ++ news, writer)
     version.id
+  }
+
+  /** The epoch is finished from its seal. */
+  private def takeOver(counted: StoreCut, made: Vector[Int]): String = {
+    if (world.defect == Defect.KeptAsMade) {
+      executor.keep(counted.store, counted.version, made, writer)
+    } else executor.takeOver(counted)
+    counted.version.id
   }
 
   private def mayFail(): Unit = {

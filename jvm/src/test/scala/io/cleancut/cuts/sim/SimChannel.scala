@@ -54,14 +54,18 @@ final class SimChannel(
   /** The rows that it hands on; those that it leaves are durable then, and reported. */
   def read(): Vector[Int] =
     try {
-      val news = plan.rowsOf(task.partition, work.rows._1, work.rows._2)
+      val news = work.rowsOf(plan, task.partition)
       val stored =
         if (world.defect == Defect.NotReplayed) None else opened.stored.map(executor.channelRows)
       stored.foreach(_ => faults.count(Fault.Replay))
       val source = stored.getOrElse(Vector.empty) ++ world.random.shuffle(news)
       opened.decided match {
-        case Some((report, frame))   => follow(source, report, frame)
-        case None if opened.mayDefer =>
+        case Some((_, frame)) if opened.isFinished =>
+          frame.foreach(executor.channelRows)
+          Vector.empty
+        case None if opened.isFinished => Vector.empty
+        case Some((report, frame))     => follow(source, report, frame)
+        case None if opened.mayDefer   =>
           val staying = decide(source)
           leave(staying, ChannelReport(channel, digest(source), digest(staying)))
           source.diff(staying)

@@ -44,6 +44,10 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
   def keep(store: StoreId, version: StateVersion, rows: Vector[Int], writer: String): Unit =
     states((store, version)) = Held(rows, writer)
 
+  /** Goes on from what a seal names, whatever has been made of its version here. */
+  def takeOver(counted: StoreCut): Unit =
+    states((counted.store, counted.version)) = held(counted)
+
   /** Makes frames durable and reports them, by way of the driver or by an object of its own. */
   def write(runId: String, attempt: Long, frame: SimFrame): Unit = {
     val sealedFrame = SealedFrame(frame.name, attempt, frame.toBytes)
@@ -110,6 +114,10 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
       throw new AttemptLost(s"no cut has version $version of $store")
     }
     if (part.version.id != id) throw new AttemptLost(s"${part.version} instead of $id")
+    held(part)
+  }
+
+  private def held(part: StoreCut): Held = {
     val frames = part.frames.toVector.map { case (_, _, place) => read(place) }
     Held(frames.flatMap(_.rows), frames.last.writer)
   }

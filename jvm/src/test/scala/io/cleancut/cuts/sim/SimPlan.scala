@@ -27,6 +27,9 @@ object SinkKind {
   /** It looks first, and does nothing; else it seals the epoch before it writes. */
   case object SealingOnce extends SinkKind
 
+  /** It stages the rows before it seals, and has an epoch finished that another run has sealed. */
+  case object Staging extends SinkKind
+
   val all: IndexedSeq[SinkKind] =
     IndexedSeq(Plain, Twice, Skipping, Peeking, Sealing, SealingOnce)
 
@@ -49,7 +52,7 @@ final class SimPlan(random: Random) {
   val partitions: Int = 1 + random.nextInt(3)
   val isFormat2: Boolean = random.nextInt(3) == 0
 
-  val sink: SinkKind = {
+  private val drawnSink: SinkKind = {
     val kinds = if (isFormat2) SinkKind.ofFormat2 else SinkKind.all
     kinds(random.nextInt(kinds.size))
   }
@@ -84,6 +87,17 @@ final class SimPlan(random: Random) {
    */
   val isSeenBefore: Boolean = random.nextInt(4) == 0
 
+  /** Half of those that seal. */
+  val sink: SinkKind =
+    if (drawnSink == SinkKind.Sealing && random.nextBoolean()) SinkKind.Staging else drawnSink
+
+  /**
+   * Whether each run finds other rows in an epoch, from the second with a cut on. From there every
+   * seal is an object, if a channel is captured, and the sink does not need the rows twice.
+   */
+  val isUnsteady: Boolean =
+    sink == SinkKind.Staging && stages.exists(_.exists(_.isCaptured))
+
   /** What tasks give of an epoch that nothing is left of. */
   def rowsOf(from: Int, until: Int): Map[SimTask, Vector[Int]] =
     stages.flatten.map(task => task -> rowsOf(task.partition, from, until)).toMap
@@ -92,6 +106,12 @@ final class SimPlan(random: Random) {
     (from until until).filter(_ % partitions == partition).toVector
 }
 
-private object SimPlan {
-  val Names: IndexedSeq[Seq[String]] = IndexedSeq(Seq("default"), Seq("left", "right"))
+object SimPlan {
+
+  /** A row is its number, and above that what the run has made of it. */
+  val Numbers: Int = 1000000
+
+  def numberOf(row: Int): Int = row % Numbers
+
+  private val Names: IndexedSeq[Seq[String]] = IndexedSeq(Seq("default"), Seq("left", "right"))
 }

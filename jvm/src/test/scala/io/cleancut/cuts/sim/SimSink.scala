@@ -5,10 +5,21 @@ import scala.collection.mutable
 /** Where results go: it keeps what it got in spite of all crashes. */
 final class SimSink {
   private val written = mutable.Map.empty[Long, Map[SimTask, Vector[Int]]]
+  private val staged = mutable.Map.empty[String, Map[SimTask, Vector[Int]]]
 
   def hasSeen(epoch: Long): Boolean = written.contains(epoch)
 
   /** Takes the rows of an epoch at once, or finds that it has them; false if they were others. */
   def write(epoch: Long, rows: Map[SimTask, Vector[Int]]): Boolean =
     written.getOrElseUpdate(epoch, rows) == rows
+
+  /** Takes the rows of an epoch under a name, where nobody sees them. */
+  def stage(name: String, rows: Map[SimTask, Vector[Int]]): Unit = staged(name) = rows
+
+  /** Shows what was staged; false if it is not there, or other rows of the epoch were shown. */
+  def show(epoch: Long, name: String): Boolean = staged.get(name).exists(write(epoch, _))
+
+  /** All that a task has given in the epochs up to this one. */
+  def shown(task: SimTask, epoch: Long): Vector[Int] =
+    written.toVector.filter(_._1 <= epoch).flatMap(_._2.getOrElse(task, Vector.empty))
 }

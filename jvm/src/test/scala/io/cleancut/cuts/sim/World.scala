@@ -14,7 +14,7 @@ final class World(val seed: Long, val defect: Defect) {
   val clock = new SimClock(random, baton)
   val faults = new Faults(random)
   val sink = new SimSink
-  val invariants = new Invariants(plan, defect)
+  val invariants = new Invariants(plan, defect, sink)
 
   private val bucket = new SimulatedBucket(
     invariants,
