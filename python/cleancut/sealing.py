@@ -33,10 +33,71 @@ def seal(df: "DataFrame", epoch: int) -> "DataFrame":
         RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
         RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
     """
-    batch = getattr(df, "_jdf", None)
-    if batch is None:
+    with translating():
+        return _rows(df, _seals(df, epoch).seal(df._jdf, epoch))
+
+
+def compute(df: "DataFrame", epoch: int) -> "DataFrame":
+    """The first half of `seal`: runs the tasks and keeps the rows, and makes nothing durable.
+
+    For sinks that write the rows where nobody sees them, and show them behind `close`. Arguments,
+    result and errors are those of `seal`.
+    """
+    with translating():
+        return _rows(df, _seals(df, epoch).compute(df._jdf, epoch))
+
+
+def close(df: "DataFrame", epoch: int, output: str) -> None:
+    """The other half: makes the epoch durable; what is written of it may be shown then.
+
+    Args:
+        df: as Spark hands it to the function.
+        epoch: likewise.
+        output: by what the sink finds what it has written. The seal keeps it where it is an object,
+            as in every epoch that has rows in flight; `sealed_output` gives it to a later run.
+
+    Raises:
+        FencedError, RetryableError, RequestError: as `seal`.
+    """
+    with translating():
+        _seals(df, epoch).close(df._jdf, epoch, output)
+
+
+def sealed_output(df: "DataFrame", epoch: int) -> str | None:
+    """What an earlier run gave to `close`; None if the epoch has no seal that says so."""
+    with translating():
+        found = _seals(df, epoch).sealedOutput(df._jdf, epoch)
+        return str(found.get()) if found.isDefined() else None
+
+
+def finish(df: "DataFrame", epoch: int) -> bool:
+    """Finishes an epoch that an earlier run has sealed, for a sink that has the rows of that run.
+
+    Its state, and the rows that it left in flight, are taken as they were sealed, also where the
+    same input gives other rows now. Call it in place of `seal`.
+
+    Args:
+        df: as Spark hands it to the function.
+        epoch: likewise.
+
+    Returns:
+        False if no earlier run has sealed the epoch: it is to be sealed, as any other.
+
+    Raises:
+        FencedError: CLEANCUT_FENCED, another driver owns the query.
+        DamagedError: what is sealed cannot be read.
+        RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
+    """
+    with translating():
+        return bool(_seals(df, epoch).finish(df._jdf, epoch))
+
+
+def _seals(df: "DataFrame", epoch: int) -> Any:
+    if getattr(df, "_jdf", None) is None:
         raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
     jvm: Any = df.sparkSession._jvm
-    with translating():
-        rows = jvm.io.cleancut.CleancutSeal.seal(batch, epoch)
-    return df if rows.equals(batch) else type(df)(rows, df.sparkSession)
+    return jvm.io.cleancut.CleancutSeal
+
+
+def _rows(df: "DataFrame", rows: Any) -> "DataFrame":
+    return df if rows.equals(df._jdf) else type(df)(rows, df.sparkSession)

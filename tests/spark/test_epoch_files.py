@@ -151,7 +151,7 @@ def test_another_query_is_refused_before_it_runs_a_task(query: Query, spark: Spa
 def test_a_driver_that_is_fenced_shows_nothing(
     query: Query, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fenced(df: DataFrame, epoch: int) -> None:
+    def fenced(df: DataFrame, epoch: int, output: str) -> None:
         raise error_of("CLEANCUT_FENCED", location="s3://b/q", owner="another", epoch=epoch)
 
     failures: list[Exception] = []
@@ -163,11 +163,12 @@ def test_a_driver_that_is_fenced_shows_nothing(
             failures.append(failure)
             raise
 
-    monkeypatch.setattr(files, "seal", fenced)
+    monkeypatch.setattr(files, "close", fenced)
     with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
         query.run(sink)
     assert [type(failure) for failure in failures] == [FencedError]
-    assert not (query.home / "sink").exists()
+    assert list(query.sink.epochs(spark)) == []
+    assert [path.name for path in (query.home / "sink").iterdir()] == ["_files"]
 
 
 def test_rows_of_no_query_are_refused(spark: SparkSession, tmp_path: Path) -> None:

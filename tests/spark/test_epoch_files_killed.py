@@ -18,7 +18,7 @@ from tests.support.kills import environment
 from tests.support.results import Difference
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sink_victim import (
-    BEFORE_SEAL,
+    BEFORE,
     PUBLISHED,
     RETURNED,
     SEALED,
@@ -36,7 +36,7 @@ SEED = hunting(11)
 FILES = 8
 LIFE_LIMIT_S = 120
 # A kill falls into each of these; of two steps in one of them the seed draws one.
-WINDOWS = ([BEFORE_SEAL], [SEALED, STAGING], [STAGED], [PUBLISHED, RETURNED])
+WINDOWS = ([BEFORE], [STAGING, STAGED], [SEALED], [PUBLISHED, RETURNED])
 # At or behind these the epoch of the kill is seen.
 VISIBLE = {PUBLISHED, RETURNED}
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut.sealing import seal
+from cleancut.sealing import close, compute
 from cleancut.sinks import EpochFiles, files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
@@ -29,10 +29,10 @@ OPERATOR = Operator(
 )
 SETTINGS = {"spark.sql.streaming.stateStore.cleancut.cuts": "true"}
 # The steps of an epoch in their order, by what has happened when the driver dies.
-BEFORE_SEAL = "not sealed"
-SEALED = "sealed"
+BEFORE = "not computed"
 STAGING = "partly staged"
 STAGED = "staged"
+SEALED = "sealed"
 PUBLISHED = "published"
 RETURNED = "given back to Spark"
 _POLL_S = 0.001
@@ -87,19 +87,22 @@ def doom(fate: Fate) -> None:
             return super().stage(df, batch)
 
         def publish(self, staged: Manifest, batch: Batch) -> Manifest:
-            fate.meets(batch.epoch, STAGED)
             found = super().publish(staged, batch)
             fate.meets(batch.epoch, PUBLISHED)
             return found
 
-    def doomed_seal(df: DataFrame, epoch: int) -> DataFrame:
-        fate.meets(epoch, BEFORE_SEAL)
-        rows = seal(df, epoch)
+    def doomed_compute(df: DataFrame, epoch: int) -> DataFrame:
+        fate.meets(epoch, BEFORE)
+        return compute(df, epoch)
+
+    def doomed_close(df: DataFrame, epoch: int, output: str) -> None:
+        fate.meets(epoch, STAGED)
+        close(df, epoch, output)
         fate.meets(epoch, SEALED)
-        return rows
 
     files.Publishing = Doomed  # type: ignore[attr-defined]
-    files.seal = doomed_seal  # type: ignore[attr-defined]
+    files.compute = doomed_compute  # type: ignore[attr-defined]
+    files.close = doomed_close  # type: ignore[attr-defined]
 
 
 def start_victim(

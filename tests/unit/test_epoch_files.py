@@ -15,7 +15,7 @@ from cleancut.sinks._batch import Batch, batch_of
 from cleancut.sinks._hadoop import _linked
 from cleancut.sinks._manifest import DataFile, Manifest, Owner
 from cleancut.sinks._names import Attempt, attempts, manifest_epochs, manifest_name
-from cleancut.sinks._publishing import Output, Publishing
+from cleancut.sinks._publishing import Output, Publishing, sealed_as
 from cleancut.sinks.files import _manifests
 
 TOKEN = "0123456789abcdef" * 2
@@ -186,6 +186,13 @@ class Directory:
         below = (n.removeprefix(f"{directory}/") for n in self.present if n.startswith(directory))
         return sorted({name.split("/")[0] for name in below})
 
+    def files(self, directory: str) -> Iterator[tuple[str, int]]:
+        found = [name for name in self.present if name.startswith(f"{directory}/")]
+        if not found:
+            raise FileNotFoundError(directory)
+        # The files of `manifest` have a byte each.
+        return ((name, 1) for name in found)
+
     def delete(self, directory: str) -> None:
         self.present = {
             name: body for name, body in self.present.items() if not name.startswith(directory)
@@ -256,6 +263,38 @@ def test_of_two_queries_that_begin_at_once_the_second_is_refused() -> None:
     staged = manifest(9, "b")
     assert refusal(lambda: others.publish(staged, other)).error_id == "CLEANCUT_SINK_OWNED"
     assert manifest_name(9) not in directory.present
+
+
+def test_what_was_staged_before_the_seal_is_found_by_the_next_run() -> None:
+    staged = manifest(7, "a", files=2)
+    names = [file.name for file in staged.files]
+    run = publishing(Directory(*names, data(7, "b")))
+    assert run.sealed(sealed_as(staged), None) == staged
+    assert run.publish(staged, BATCH) == staged
+    assert run.sealed(sealed_as(staged), staged) == staged
+    empty = manifest(7, "c", files=0)
+    assert publishing(Directory()).sealed(sealed_as(empty), None) == empty
+
+
+def test_what_was_staged_is_not_the_epoch_if_it_is_not_whole_or_another_is_published(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    staged = manifest(7, "a", files=2)
+    names = [file.name for file in staged.files]
+    for left in ([], names[:1], [data(7, "b")]):
+        assert publishing(Directory(*left)).sealed(sealed_as(staged), None) is None
+    assert len(caplog.messages) == 3
+    assert staged.attempt.directory in caplog.messages[0]
+    whole = publishing(Directory(*names))
+    assert whole.sealed(sealed_as(staged), manifest(7, "b")) is None
+
+
+def test_what_another_sink_has_sealed_is_not_guessed_at() -> None:
+    run = publishing(Directory())
+    for output in (None, "", "rows of 7", sealed_as(manifest(7, "a", files=0)).partition("\n")[2]):
+        assert run.sealed(output, None) is None
+    with pytest.raises(DamagedError, match="mem:/sink"):
+        run.sealed("cleancut.sinks.EpochFiles\n{", None)
 
 
 def test_an_answer_that_is_lost_deletes_nothing() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import cleancut
-from cleancut import RequestError
+from cleancut import RequestError, sealing
 
 
 class Rows:
@@ -16,16 +16,48 @@ class Rows:
         return self is other
 
 
-class Facade:
-    """Of the JVM. `steps` is what became of a batch, `kept` is what Spark keeps in its place."""
+class Found:
+    """An Option of Scala."""
 
-    def __init__(self, kept: Rows | None = None) -> None:
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def isDefined(self) -> bool:  # noqa: N802
+        return self.text is not None
+
+    def get(self) -> str | None:
+        return self.text
+
+
+class Facade:
+    """Of the JVM.
+
+    `steps` is what became of a batch, `kept` what Spark keeps in its place, `output` what an
+    earlier run has sealed.
+    """
+
+    def __init__(self, kept: Rows | None = None, output: str | None = None) -> None:
         self.steps: list[Any] = []
         self.kept = kept
+        self.output = output
 
     def seal(self, batch: Rows, epoch: int) -> Rows:
         self.steps.append((batch, epoch))
         return self.kept or batch
+
+    def compute(self, batch: Rows, epoch: int) -> Rows:
+        self.steps.append(f"compute {epoch}")
+        return self.kept or batch
+
+    def close(self, batch: Rows, epoch: int, output: str) -> None:
+        self.steps.append(f"close {epoch} {output}")
+
+    def sealedOutput(self, batch: Rows, epoch: int) -> Found:  # noqa: N802
+        return Found(self.output)
+
+    def finish(self, batch: Rows, epoch: int) -> bool:
+        self.steps.append(f"finish {epoch}")
+        return self.output is not None
 
 
 class Batch:
@@ -40,8 +72,8 @@ class Batch:
         self.steps.append(("unpersist", self._jdf))
 
 
-def batch_of(kept: Rows | None = None) -> Any:
-    cleancut = SimpleNamespace(CleancutSeal=Facade(kept))
+def batch_of(kept: Rows | None = None, output: str | None = None) -> Any:
+    cleancut = SimpleNamespace(CleancutSeal=Facade(kept, output))
     jvm = SimpleNamespace(io=SimpleNamespace(cleancut=cleancut))
     return Batch(Rows(), SimpleNamespace(_jvm=jvm))
 
@@ -83,6 +115,38 @@ def test_a_function_that_fails_gives_the_batch_up() -> None:
     with pytest.raises(OSError, match="the sink is gone"):
         write(batch, 7)
     assert batch.steps[-1] == ("unpersist", batch._jdf)
+
+
+def test_an_epoch_that_was_written_and_sealed_is_finished_without_the_function() -> None:
+    asked: list[int] = []
+
+    def written(epoch: int) -> bool:
+        asked.append(epoch)
+        return epoch < 8
+
+    def write(df: Any, epoch: int) -> None:
+        df.steps.append(f"write {epoch}")
+
+    sink = cleancut.sinks.sealing(write, written=written)
+    sealed, other = batch_of(output="rows"), batch_of()
+    sink(sealed, 7)
+    assert sealed.steps == ["finish 7"]
+    # No run has sealed it, so that its tasks have to run.
+    sink(other, 7)
+    assert other.steps == ["finish 7", (other._jdf, 7), "write 7", ("unpersist", other._jdf)]
+    sink(sealed, 8)
+    assert sealed.steps[1:] == [(sealed._jdf, 8), "write 8", ("unpersist", sealed._jdf)]
+    assert asked == [7, 7, 8]
+
+
+def test_a_sink_that_stages_seals_in_two_steps() -> None:
+    kept = Rows()
+    batch = batch_of(kept)
+    assert sealing.compute(batch, 7)._jdf is kept
+    sealing.close(batch, 7, "rows of 7")
+    assert batch.steps == ["compute 7", "close 7 rows of 7"]
+    assert sealing.sealed_output(batch, 7) is None
+    assert sealing.sealed_output(batch_of(output="rows of 7"), 7) == "rows of 7"
 
 
 def test_a_batch_of_spark_connect_cannot_be_sealed() -> None:

@@ -81,8 +81,8 @@ class Manifest:
         )
 
     @staticmethod
-    def decode(body: bytes, path: str, epoch: int) -> "Manifest":
-        """Reads what `encode` made, from the place of this epoch.
+    def decode(body: bytes, path: str, epoch: int | None = None) -> "Manifest":
+        """Reads what `encode` made, from the place of this epoch, or from one that has no name.
 
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED, naming the path.
@@ -90,10 +90,11 @@ class Manifest:
         """
 
         def parsed(fields: dict[str, Any]) -> Manifest:
-            if typed(fields, "epoch", int) != epoch:
-                raise ValueError(f"it is that of epoch {fields['epoch']}")
+            found = typed(fields, "epoch", int)
+            if epoch is not None and found != epoch:
+                raise ValueError(f"it is that of epoch {found}")
             return Manifest(
-                attempt=Attempt(epoch, typed(fields, "attempt", str)),
+                attempt=Attempt(found, typed(fields, "attempt", str)),
                 query_id=typed(fields, "queryId", str),
                 run_id=typed(fields, "runId", str),
                 planned_ms=typed(fields, "plannedMs", int),

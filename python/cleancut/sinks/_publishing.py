@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOG = logging.getLogger("cleancut.sinks")
+# The first line of what a seal says of an epoch; then comes the manifest to be published.
+_OUTPUT = "cleancut.sinks.EpochFiles"
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ class Output:
 class Publishing:
     """The epochs of one run of a query.
 
-    For each epoch `check` comes first, then the seal, then `stage`, `publish` and `sweep`. Nothing
-    of an epoch can be seen before `publish`, and all of it from then on. `stage` and `publish` are
-    left out where `check` has found the epoch.
+    For each epoch `check` comes first, then `stage`, the seal, `publish` and `sweep`. Nothing of an
+    epoch can be seen before `publish`, and all of it from then on. `stage` and `publish` are left
+    out where `check` has found the epoch, and `stage` where `sealed` finds what was staged.
     """
 
     def __init__(self, directory: HadoopDirectory, output: Output) -> None:
@@ -75,6 +77,36 @@ class Publishing:
         if found is not None:
             found.check(batch, self._directory.location)
         return found
+
+    def sealed(self, output: str | None, published: Manifest | None) -> Manifest | None:
+        """What an earlier run had staged when it sealed the epoch, if that is there still.
+
+        Args:
+            output: what the seal says of it.
+            published: of the epoch.
+        """
+        kind, _, body = (output or "").partition("\n")
+        if kind != _OUTPUT:
+            return None
+        staged = Manifest.decode(body.encode(), f"the seal for {self._directory.location}")
+        if published is not None:
+            return staged if staged.attempt == published.attempt else None
+        if self._is_whole(staged):
+            return staged
+        place = self._directory.at(staged.attempt.directory)
+        _LOG.warning(
+            "%s is not as it was sealed, so that epoch %s is run again", place, staged.epoch
+        )
+        return None
+
+    def _is_whole(self, staged: Manifest) -> bool:
+        attempt = staged.attempt
+        if not staged.files:
+            return True
+        if attempt not in attempts(self._directory.names(FILES)):
+            return False
+        found = {DataFile(*file) for file in self._directory.files(attempt.directory)}
+        return found >= set(staged.files)
 
     def stage(self, df: "DataFrame", batch: Batch) -> Manifest:
         """Writes the rows where nobody looks for them; gives what is to be published."""
@@ -188,6 +220,11 @@ class Publishing:
             # The epoch is published; that there is something beside it changes no result.
             place = self._directory.at(attempt.directory)
             _LOG.warning("%s is of no use and could not be deleted: %s", place, failure)
+
+
+def sealed_as(staged: Manifest) -> str:
+    """What the seal of an epoch is to say of what is staged; `Publishing.sealed` reads it."""
+    return f"{_OUTPUT}\n{staged.encode().decode()}"
 
 
 def read_manifest(directory: HadoopDirectory, epoch: int) -> Manifest | None:

@@ -12,12 +12,12 @@ from cleancut._parallel import mapped
 from cleancut.cuts import moment
 from cleancut.errors import error_of
 from cleancut.infos import InfoList
-from cleancut.sealing import seal
+from cleancut.sealing import close, compute, finish, sealed_output
 from cleancut.sinks._batch import batch_of
 from cleancut.sinks._hadoop import HadoopDirectory
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._names import ATTEMPT_COLUMN, EPOCHS, FILES, manifest_epochs
-from cleancut.sinks._publishing import Output, Publishing, read_manifest
+from cleancut.sinks._publishing import Output, Publishing, read_manifest, sealed_as
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +51,7 @@ class PublishedEpoch:
 class EpochFiles:
     """Writes each epoch of a query into files of its own; a function for `foreachBatch`.
 
-    An epoch is sealed, written by Spark's own writer on the executors, and then published by one
+    An epoch is written by Spark's own writer on the executors, sealed, and then published by one
     small manifest that names its files. However often a driver dies and runs an epoch again, it is
     published once. `read` shows published epochs only; other readers find nothing at the path.
 
@@ -89,6 +89,9 @@ class EpochFiles:
     def __call__(self, df: "DataFrame", epoch: int) -> None:
         """Seals an epoch and publishes its rows, or only seals it if they are published.
 
+        What an earlier run has sealed with its rows is finished as it is: these rows are published,
+        and the state is that of the seal.
+
         Args:
             df: as Spark hands it to a function of `foreachBatch`.
             epoch: likewise.
@@ -100,7 +103,8 @@ class EpochFiles:
                 CLEANCUT_SINK_OWNED, another query writes to this path;
                 CLEANCUT_SINK_EPOCH_TAKEN, the query has published the epoch with other input, and
                 was set back since.
-            DamagedError: CLEANCUT_SINK_DAMAGED, what is published of the epoch cannot be read.
+            DamagedError: CLEANCUT_SINK_DAMAGED, what is published of the epoch cannot be read;
+                others, what is sealed of it cannot.
         """
         batch = batch_of(df, epoch)
         if self._run is None or self._run[0] != batch.run_id:
@@ -108,13 +112,19 @@ class EpochFiles:
             self._run = (batch.run_id, Publishing(directory, self._output))
         publishing = self._run[1]
         published = publishing.check(batch)
-        # Also an epoch that is published: its tasks have to run, or its state would be missing.
-        rows = seal(df, epoch)
-        try:
-            if published is None:
-                published = publishing.publish(publishing.stage(rows, batch), batch)
-        finally:
-            rows.unpersist()
+        staged = publishing.sealed(sealed_output(df, epoch), published)
+        if staged is not None and finish(df, epoch):
+            published = published or publishing.publish(staged, batch)
+        else:
+            # Also an epoch that is published: its tasks have to run, or its state would be missing.
+            rows = compute(df, epoch)
+            try:
+                # Before the seal, which only has what a later run can do without the rows.
+                staged = published or publishing.stage(rows, batch)
+                close(df, epoch, sealed_as(staged))
+                published = published or publishing.publish(staged, batch)
+            finally:
+                rows.unpersist()
         publishing.sweep(published)
 
     def epochs(self, spark: "SparkSession") -> InfoList[PublishedEpoch]:
