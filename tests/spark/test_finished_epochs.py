@@ -1,0 +1,455 @@
+"""Epochs that were sealed with rows in flight, by drivers that died, of a query that draws numbers.
+
+Such an epoch cannot be run again as it was. What was sealed is finished: state, rows in flight and,
+with `EpochFiles`, the rows that were staged. The numbers in the rows tell which run made them.
+"""
+
+import dataclasses
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+
+from cleancut import Checkpoint
+from cleancut._cut import read_cut
+from cleancut.channels import ChannelInfo
+from cleancut.sinks import files, sealing
+from cleancut.sinks._publishing import Publishing
+from cleancut.testing import SkewedInput
+from demo.processes import ProcessTree
+from tests.support.kills import environment
+from tests.support.queries import CHECKPOINT_IDS
+from tests.support.slow_keys import FORMS
+from tests.support.unsteady import (
+    FINISHED,
+    KEYS,
+    MODE,
+    PUBLISHED,
+    ROWS,
+    SEALED,
+    Unsteady,
+    read,
+)
+
+pytestmark = pytest.mark.spark
+
+FILES = 6
+CLUSTER = "local-cluster[2,1,1024]"
+LIFE_LIMIT_S = 180
+
+
+class DeathError(OSError):
+    """What a driver's death looks like to Spark, within one process."""
+
+
+def query_at(
+    home: Path, *, steady: bool = False, settings: Mapping[str, str] | None = None
+) -> Unsteady:
+    source = SkewedInput(home / "input", seed=1, rows=ROWS, keys=KEYS)
+    source.write(*range(FILES))
+    return Unsteady(source, home / "query", steady, settings)
+
+
+def dying(query: Unsteady, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`EpochFiles` fails once, behind the first seal of an epoch with rows in flight."""
+    close = files.close  # type: ignore[attr-defined]
+
+    def dies(df: DataFrame, epoch: int, output: str) -> None:
+        close(df, epoch, output)
+        if query.seal(epoch) is not None:
+            monkeypatch.undo()
+            raise DeathError(f"behind the seal of epoch {epoch}")
+
+    monkeypatch.setattr(files, "close", dies)
+
+
+def staged_rows(query: Unsteady, spark: SparkSession) -> list[Row]:
+    """What the driver that died had staged of the epoch that it sealed, by key."""
+    epoch, _ = query.sealed()
+    (directory,) = (query.root / "sink/_files").glob(f"cleancut_attempt={epoch:020d}-*")
+    rows = spark.read.option("basePath", str(directory)).parquet(
+        *map(str, directory.glob("part-*"))
+    )
+    return rows.orderBy("key").collect()
+
+
+def in_flight(channels: Iterable[ChannelInfo]) -> int:
+    return sum(channel.rows_in_flight for channel in channels)
+
+
+def run_to_the_end(query: Unsteady, spark: SparkSession) -> None:
+    query.start(spark, query.sink).awaitTermination()
+
+
+def live(query: Unsteady, home: Path, step: str) -> int:
+    """Runs the query in a process of its own, on a cluster; its exit code."""
+    command = [sys.executable, "-m", "tests.support.unsteady", CLUSTER]
+    command += [str(query.source.directory), str(query.root), step]
+    log = home / "life.log"
+    deadline = time.monotonic() + LIFE_LIMIT_S
+    with ProcessTree(command, env=environment(), log=log) as victim:
+        while (code := victim.exit_code()) is None:
+            assert time.monotonic() < deadline, log.read_text(errors="replace")[-4000:]
+            time.sleep(0.05)
+    assert code in (0, -9), log.read_text(errors="replace")[-4000:]
+    return code
+
+
+@pytest.mark.chaos
+def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_was(
+    spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    query = query_at(tmp_path)
+    query.root.mkdir()
+    assert live(query, tmp_path, SEALED) == -9
+    epoch, sealed = query.sealed()
+    staged = staged_rows(query, spark)
+    assert staged
+    assert in_flight(sealed.channels) > 0
+    for step in (FINISHED, PUBLISHED):
+        assert live(query, tmp_path, step) == -9
+        assert (query.root / "died").read_text() == f"{epoch} {step}"
+        assert query.sealed() == (epoch, sealed)
+    assert live(query, tmp_path, "none") == 0
+    rows = read(query, spark)
+    assert [row[:2] for row in rows if row["epoch"] == epoch] == [row[:2] for row in staged]
+    cut = Checkpoint(str(query.checkpoint)).cut(epoch)
+    runs = {info.epoch: info.run_id for info in query.sink.epochs(spark)}
+    assert runs[epoch] == sealed.run_id
+    assert in_flight(cut.channels) == in_flight(sealed.channels)
+    held = in_flight(cut.channels)
+    numbers = query.check(rows)
+    show(f"epoch {epoch}: {len(staged)} rows staged, {held} in flight, {numbers} met")
+
+
+@pytest.mark.parametrize("settings", [{}, dict(CHECKPOINT_IDS)], ids=["format 1", "format 2"])
+def test_an_epoch_that_cannot_be_run_again_is_finished(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+) -> None:
+    query = query_at(tmp_path, settings=settings)
+    dying(query, monkeypatch)
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        run_to_the_end(query, spark)
+    epoch, sealed = query.sealed()
+    staged = staged_rows(query, spark)
+    run_to_the_end(query, spark)
+    rows = read(query, spark)
+    assert [row[:2] for row in rows if row["epoch"] == epoch] == [row[:2] for row in staged]
+    checkpoint = Checkpoint(str(query.checkpoint))
+    assert checkpoint.verify().problems == ()
+    assert in_flight(checkpoint.cut(epoch).channels) == in_flight(sealed.channels)
+    assert query.check(rows) == FILES * ROWS
+
+
+def test_the_first_epoch_of_a_run_is_finished_too_without_a_row_in_flight(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its operators have decided on nothing, so that no task would find that its rows differ."""
+    query = query_at(tmp_path, settings={MODE: "aligned"})
+    close = files.close  # type: ignore[attr-defined]
+    deaths: list[bool] = []
+
+    def dies(df: DataFrame, epoch: int, output: str) -> None:
+        close(df, epoch, output)
+        if epoch == 2 and len(deaths) < 2:
+            deaths.append(query.seal_file(epoch).exists())
+            raise DeathError("behind the seal")
+
+    monkeypatch.setattr(files, "close", dies)
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException, match="behind the seal"):
+            run_to_the_end(query, spark)
+    # Only a run that follows another has to see to it that the two do not both show the epoch.
+    assert deaths == [False, True]
+    path = query.seal_file(2)
+    sealed = read_cut(path.read_bytes(), str(path), 2)
+    run_to_the_end(query, spark)
+    runs = {info.epoch: info.run_id for info in query.sink.epochs(spark)}
+    assert runs[2] == sealed.run_id != runs[1]
+    assert query.check(read(query, spark)) == FILES * ROWS
+
+
+def pairs(rows: DataFrame) -> DataFrame:
+    left = rows.where("value % 2 = 0").select("key", F.col("number").alias("left"), "x")
+    right = rows.where("value % 3 = 0").select(F.col("key").alias("k"), "number")
+    near = F.expr("key = k and `left` between number - 40 and number")
+    return left.join(right, near).select("key", "left", "number", "x")
+
+
+def check_pairs(query: Unsteady, rows: list[Row]) -> None:
+    """Each pair comes once, and a row has one number in all of its pairs."""
+    given = [row for file in range(FILES) for row in query.source.rows_of(file)]
+    wanted = Counter(
+        (a["number"], b["number"])
+        for a in given
+        for b in given
+        if a["key"] == b["key"]
+        and a["value"] % 2 == 0
+        and b["value"] % 3 == 0
+        and b["number"] - 40 <= a["number"] <= b["number"]
+    )
+    assert Counter((row["left"], row["number"]) for row in rows) == wanted
+    assert len({(row["left"], row["x"]) for row in rows}) == len({row["left"] for row in rows})
+
+
+def numbered(form: str) -> Callable[[DataFrame], DataFrame]:
+    def build(rows: DataFrame) -> DataFrame:
+        drawn = F.floor(F.col("x") * 1e12).alias("n")
+        return FORMS[form](rows.select(F.col("key").alias("k"), drawn), 0.002, output="append")
+
+    return build
+
+
+def check_numbered(query: Unsteady, rows: list[Row]) -> None:
+    """The rows of each key are counted from 1 on, without a gap."""
+    given = [row["key"] for file in range(FILES) for row in query.source.rows_of(file)]
+    wanted = sorted((key, n + 1) for key, count in Counter(given).items() for n in range(count))
+    assert sorted((row["k"], row["c"]) for row in rows) == wanted
+
+
+OTHERS: dict[str, tuple[Callable[..., DataFrame], Callable[..., None]]] = {
+    "join": (pairs, check_pairs),
+    **{form: (numbered(form), check_numbered) for form in FORMS},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_epochs_of_other_operators_are_finished_too(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    if name in FORMS and pyspark.__version__.startswith("4.2."):
+        pytest.skip("operators in Python are captured from Spark 4.3 on")
+    build, check = OTHERS[name]
+    given = query_at(tmp_path)
+    query = dataclasses.replace(given, build=build, mode="append")
+    dying(query, monkeypatch)
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        run_to_the_end(query, spark)
+    epoch, sealed = query.sealed()
+    run_to_the_end(query, spark)
+    runs = {info.epoch: info.run_id for info in query.sink.epochs(spark)}
+    assert runs[epoch] == sealed.run_id != runs[epoch + 1]
+    check(query, query.sink.read(spark).collect())
+
+
+DELAY_S = 30
+
+
+def windows(rows: DataFrame) -> DataFrame:
+    timed = rows.withWatermark("at", f"{DELAY_S} seconds")
+    met = F.sort_array(F.collect_list(F.struct("number", "x"))).alias("rows")
+    found = timed.groupBy(F.window("at", "2 seconds").alias("w"), "key").agg(met)
+    return found.select(F.unix_millis("w.end").alias("end"), "key", "rows")
+
+
+def test_the_watermark_goes_on_behind_an_epoch_that_is_finished(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = dataclasses.replace(query_at(tmp_path), build=windows, mode="append")
+    dying(query, monkeypatch)
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        run_to_the_end(query, spark)
+    epoch, _ = query.sealed()
+    run_to_the_end(query, spark)
+    given = [row for file in range(FILES) for row in query.source.rows_of(file)]
+    times = [int(row["at"].timestamp() * 1000) for row in given]
+    checkpoint = Checkpoint(str(query.checkpoint))
+    # As without a crash, each epoch having a file.
+    latest = max(times[: (epoch + 1) * ROWS]) - DELAY_S * 1000
+    assert checkpoint.cut(epoch).next_watermark_ms == max(latest, 0)
+    watermark = checkpoint.cut(max(cut.epoch for cut in checkpoint.cuts())).watermark_ms
+    assert watermark is not None
+    wanted: dict[tuple[int, int], list[int]] = {}
+    for row, at in zip(given, times, strict=True):
+        end = at // 2000 * 2000 + 2000
+        if end <= watermark:
+            wanted.setdefault((end, row["key"]), []).append(row["number"])
+    found = query.sink.read(spark).collect()
+    numbers = [((row["end"], row["key"]), [of["number"] for of in row["rows"]]) for row in found]
+    assert sorted(numbers) == sorted(wanted.items())
+    assert len(found) > ROWS
+
+
+def failing_once(query: Unsteady, write: Callable[[DataFrame, int], None]) -> Callable[..., None]:
+    """The function, and the death of its driver behind it."""
+    seen: list[int] = []
+
+    def dies(df: DataFrame, epoch: int) -> None:
+        write(df, epoch)
+        if not seen and query.seal(epoch) is not None:
+            seen.append(epoch)
+            raise DeathError(f"behind the seal of epoch {epoch}")
+
+    return dies
+
+
+class Replacing:
+    """Writes an epoch in place of what it has written of it."""
+
+    def __init__(self) -> None:
+        self.epochs: dict[int, list[Row]] = {}
+        self.calls: list[int] = []
+
+    def __call__(self, df: DataFrame, epoch: int) -> None:
+        self.calls.append(epoch)
+        self.epochs[epoch] = df.collect()
+
+    def rows(self) -> list[Row]:
+        return [
+            Row(key=row["key"], rows=row["rows"], epoch=epoch)
+            for epoch in sorted(self.epochs)
+            for row in self.epochs[epoch]
+        ]
+
+
+def test_a_function_that_has_written_the_epoch_need_not_have_it_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query, write = query_at(tmp_path), Replacing()
+    sink = failing_once(query, write)
+    told: list[int] = []
+
+    def written(epoch: int) -> bool:
+        told.append(epoch)
+        return epoch in write.epochs
+
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        query.start(spark, sealing(sink, written=written)).awaitTermination()
+    epoch, _ = query.sealed()
+    before = {known: list(rows) for known, rows in write.epochs.items()}
+    query.start(spark, sealing(sink, written=written)).awaitTermination()
+    assert write.calls.count(epoch) == 1
+    assert told.count(epoch) == 2
+    assert {known: write.epochs[known] for known in before} == before
+    assert query.check(write.rows()) == FILES * ROWS
+
+
+def test_a_function_that_needs_the_rows_again_is_told_the_way_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query, write = query_at(tmp_path), Replacing()
+    sink = failing_once(query, write)
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        query.start(spark, sealing(sink)).awaitTermination()
+    epoch, _ = query.sealed()
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException, match="CLEANCUT_CHANNEL_DIFFERS") as raised:
+            query.start(spark, sealing(sink)).awaitTermination()
+    assert f"cuts/{epoch:020d}.sealed" in str(raised.value)
+    # What the error says, for a function that replaces what it has written.
+    query.seal_file(epoch).unlink()
+    query.start(spark, sealing(sink)).awaitTermination()
+    assert write.calls.count(epoch) == 2
+    assert query.check(write.rows()) == FILES * ROWS
+
+
+def test_an_epoch_with_equal_input_is_run_again_for_a_function_that_asks_for_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query, write = query_at(tmp_path, steady=True), Replacing()
+    sink = failing_once(query, write)
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        query.start(spark, sealing(sink)).awaitTermination()
+    epoch, _ = query.sealed()
+    before = sorted(map(str, write.epochs[epoch]))
+    query.start(spark, sealing(sink)).awaitTermination()
+    assert write.calls.count(epoch) == 2
+    assert sorted(map(str, write.epochs[epoch])) == before
+    assert query.check(write.rows()) == FILES * ROWS
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_what_was_staged_and_is_gone_is_only_missed_where_it_cannot_be_made_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steady: bool
+) -> None:
+    query = query_at(tmp_path, steady=steady)
+    dying(query, monkeypatch)
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        run_to_the_end(query, spark)
+    epoch, _ = query.sealed()
+    (directory,) = (query.root / "sink/_files").glob(f"cleancut_attempt={epoch:020d}-*")
+    next(directory.glob("part-*")).unlink()
+    if steady:
+        run_to_the_end(query, spark)
+        assert query.check(read(query, spark)) == FILES * ROWS
+    else:
+        with pytest.raises(StreamingQueryException, match="CLEANCUT_CHANNEL_DIFFERS"):
+            run_to_the_end(query, spark)
+
+
+def flip(path: Path, at: int) -> None:
+    # Hadoop keeps checksums of its own beside local files, and would be the first to find it.
+    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+    body = bytearray(path.read_bytes())
+    body[at] ^= 1
+    path.write_bytes(body)
+
+
+def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = query_at(tmp_path)
+    dying(query, monkeypatch)
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        run_to_the_end(query, spark)
+    epoch, sealed = query.sealed()
+    root = query.checkpoint / "cleancut"
+    last = {chain[-1] for chain in sealed.chains.values()}
+    state = next(frame for frame in last if not frame.store.store.startswith("cleancut-channel"))
+    waiting = next(frame for frame in last if frame.store.store.startswith("cleancut-channel"))
+    damages = [
+        (query.seal_file(epoch), 40, "CLEANCUT_CUT_DAMAGED"),
+        (root / state.segment, state.offset + state.length // 2, "CLEANCUT_FRAME_DAMAGED"),
+        (root / waiting.segment, waiting.offset + waiting.length // 2, "CLEANCUT_FRAME_DAMAGED"),
+    ]
+    for path, at, error in damages:
+        flip(path, at)
+        with pytest.raises(StreamingQueryException, match=error) as raised:
+            run_to_the_end(query, spark)
+        assert path.name in str(raised.value)
+        flip(path, at)
+    segment = root / state.segment
+    body = segment.read_bytes()
+    segment.unlink()
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_FRAME_MISSING"):
+        run_to_the_end(query, spark)
+    segment.write_bytes(body)
+    assert epoch not in {info.epoch for info in query.sink.epochs(spark)}
+    assert not (root / f"cuts/{epoch:020d}.cut").exists()
+    run_to_the_end(query, spark)
+    assert query.check(read(query, spark)) == FILES * ROWS
+
+
+def test_the_seal_says_what_was_staged(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = query_at(tmp_path)
+    dying(query, monkeypatch)
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        run_to_the_end(query, spark)
+    outputs: list[str | None] = []
+    sealed = Publishing.sealed
+
+    def noted(self: Publishing, output: str | None, published: object) -> object:
+        outputs.append(output)
+        return sealed(self, output, published)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Publishing, "sealed", noted)
+    epoch, _ = query.sealed()
+    run_to_the_end(query, spark)
+    kind, _, body = (outputs[0] or "").partition("\n")
+    assert kind == "cleancut.sinks.EpochFiles"
+    assert json.loads(body)["epoch"] == epoch
+    # Epochs behind it have been sealed by no other run.
+    assert set(outputs[1:]) == {None}

@@ -1,0 +1,206 @@
+"""A query whose rows are others each time it starts, and a driver that dies behind a seal.
+
+`python -m tests.support.unsteady <master> <input> <root> <step>` goes on wherever it was left, and
+dies by SIGKILL, driver and JVM at once, at that step of an epoch that is sealed with rows in
+flight; with no step it runs to the end of its input.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut import CleancutError, coordinator
+from cleancut._cut import Cut, read_cut
+from cleancut.sinks import EpochFiles, files
+from cleancut.sinks._batch import Batch
+from cleancut.sinks._manifest import Manifest
+from cleancut.sinks._publishing import Publishing
+from cleancut.testing import SkewedInput
+from tests.support.sessions import builder, with_cuts
+
+ROWS = 200
+KEYS = 20
+PARTITIONS = 4
+# The steps by what has happened when the driver dies, in the order in which it comes to them.
+SEALED = "sealed"
+FINISHED = "finished by a later run"
+PUBLISHED = "published"
+_CUT_EVERY_S = 0.02
+MODE = "spark.sql.streaming.stateStore.cleancut.mode"
+
+
+def all_rows(rows: DataFrame) -> DataFrame:
+    """Of each key all rows until then: what its state is."""
+    met = F.sort_array(F.collect_list(F.struct("number", "x")))
+    return rows.groupBy("key").agg(met.alias("rows"))
+
+
+@dataclass(frozen=True)
+class Unsteady:
+    """The query, its files below `root`.
+
+    Each row of the input gets a number `x` that is drawn before the exchange. With `all_rows` the
+    state of a key is all of its rows with these numbers, and so is what it gives: rows of one run
+    beside state of another have other numbers.
+
+    Attributes:
+        source: its input.
+        root: of its checkpoint and its results.
+        steady: whether the number is the same in each run after all.
+        settings: configuration of the session.
+        build: makes the query of the input.
+        mode: Spark's output mode.
+    """
+
+    source: SkewedInput
+    root: Path
+    steady: bool = False
+    settings: Mapping[str, str] | None = None
+    build: Callable[[DataFrame], DataFrame] = all_rows
+    mode: str = "update"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Its location."""
+        return self.root / "checkpoint"
+
+    @property
+    def sink(self) -> EpochFiles:
+        """Where it writes."""
+        return EpochFiles(self.root / "sink")
+
+    def start(self, spark: SparkSession, sink: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        """Goes on to the end of the input, cut again and again as long as it runs."""
+        session = with_cuts(spark, PARTITIONS)
+        session.conf.set(MODE, "unaligned")
+        for key, value in (self.settings or {}).items():
+            session.conf.set(key, value)
+        drawn = F.xxhash64("number") / 7 if self.steady else F.rand()
+        rows = self.source.stream(session).withColumn("x", drawn)
+        query = (
+            self.build(rows)
+            .writeStream.outputMode(self.mode)
+            .option("checkpointLocation", str(self.checkpoint))
+            .foreachBatch(sink)
+            .trigger(availableNow=True)
+            .start()
+        )
+        threading.Thread(target=_cut, args=(query,), daemon=True).start()
+        return query
+
+    def seal_file(self, epoch: int) -> Path:
+        """Where the seal of an epoch is, if it is an object."""
+        return self.checkpoint / f"cleancut/cuts/{epoch:020d}.sealed"
+
+    def seal(self, epoch: int) -> Cut | None:
+        """The seal of an epoch that has rows in flight."""
+        path = self.seal_file(epoch)
+        if not path.exists():
+            return None
+        found = read_cut(path.read_bytes(), str(path), epoch)
+        return found if found.mode == "unaligned" else None
+
+    def sealed(self) -> tuple[int, Cut]:
+        """The epoch that is sealed with rows in flight and not committed yet."""
+        committed = {path.stem for path in self.checkpoint.glob("cleancut/cuts/*.cut")}
+        (path,) = (
+            path
+            for path in self.checkpoint.glob("cleancut/cuts/*.sealed")
+            if path.stem not in committed
+        )
+        found = self.seal(int(path.stem))
+        assert found is not None, "no row was in flight"
+        return int(path.stem), found
+
+    def check(self, rows: list[Row]) -> int:
+        """Whether rows, by ascending `epoch`, are those of one run of the query; how many numbers.
+
+        Of each key every row has all that the rows before had, with the numbers that they had, and
+        the last has each row of the input once.
+        """
+        last: dict[int, dict[int, float]] = {}
+        for row in rows:
+            met = {of["number"]: of["x"] for of in row["rows"]}
+            assert len(met) == len(row["rows"]), f"doubled in {row}"
+            before = last.get(row["key"], {})
+            assert before.items() <= met.items(), f"epoch {row['epoch']}, key {row['key']}"
+            last[row["key"]] = met
+        wanted: dict[int, set[int]] = {}
+        for path in sorted(self.source.directory.glob("*.json")):
+            for given in self.source.rows_of(int(path.stem)):
+                wanted.setdefault(given["key"], set()).add(given["number"])
+        assert {key: set(met) for key, met in last.items()} == wanted
+        return sum(map(len, last.values()))
+
+
+def read(query: Unsteady, spark: SparkSession) -> list[Row]:
+    """What the sink shows, by epoch and key."""
+    return query.sink.read(spark, epoch_column="epoch").orderBy("epoch", "key").collect()
+
+
+def _cut(query: StreamingQuery) -> None:
+    while query.isActive:
+        time.sleep(_CUT_EVERY_S)
+        with contextlib.suppress(CleancutError):
+            coordinator(query).cut_now()
+
+
+def doom(query: Unsteady, step: str) -> None:
+    """Kills this process at a step of the first epoch that is sealed with rows in flight."""
+
+    def meets(epoch: int, at: str) -> None:
+        if at == step and query.seal(epoch) is not None:
+            (query.root / "died").write_text(f"{epoch} {step}")
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    close, finish = files.close, files.finish  # type: ignore[attr-defined]
+    publish = Publishing.publish
+
+    def doomed_close(df: DataFrame, epoch: int, output: str) -> None:
+        close(df, epoch, output)
+        meets(epoch, SEALED)
+
+    def doomed_finish(df: DataFrame, epoch: int) -> bool:
+        found = finish(df, epoch)
+        if found:
+            meets(epoch, FINISHED)
+        return found
+
+    def doomed_publish(self: Publishing, staged: Manifest, batch: Batch) -> Manifest:
+        found = publish(self, staged, batch)
+        meets(batch.epoch, PUBLISHED)
+        return found
+
+    files.close = doomed_close  # type: ignore[attr-defined]
+    files.finish = doomed_finish  # type: ignore[attr-defined]
+    Publishing.publish = doomed_publish  # type: ignore[method-assign]
+
+
+def main(master: str, source: Path, root: Path, step: str) -> None:
+    """Runs the query until it dies, or ends."""
+    query = Unsteady(SkewedInput(source, seed=1, rows=ROWS, keys=KEYS), root)
+    doom(query, step)
+    spark = builder(master).getOrCreate()
+    query.start(spark, query.sink).awaitTermination()
+    spark.stop()
+
+
+def _die_with_the_test() -> None:
+    """Ends this process once nobody holds the other end of its standard input."""
+    sys.stdin.read()
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_die_with_the_test, daemon=True).start()
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])
