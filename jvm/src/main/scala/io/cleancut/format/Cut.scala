@@ -222,7 +222,7 @@ object Cut {
       Option(node.get("costs")).map(CostsJson.read),
       channels.map(ChannelJson.read),
       channels.flatMap(ChannelJson.readCourse).toMap,
-      Option(node.get("output")).map(_.textValue)
+      Option(node.get("output")).filter(_.isTextual).map(_.asText)
     )
   }
 

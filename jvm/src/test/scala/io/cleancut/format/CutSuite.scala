@@ -55,6 +55,11 @@ class CutSuite extends AnyFunSuite {
     assert(Cut.parse("a", 41, old.toBytes) == old)
   }
 
+  test("a seal says what its sink has said of the rows") {
+    val seal = cut.copy(commit = "", output = Some("rows of 41\n{\"ü\": 1}"))
+    assert(Cut.parse("a", 41, seal.toBytes) == seal)
+  }
+
   test("every byte of a cut counts, and its length") {
     val bytes = cut.toBytes
     for (at <- bytes.indices) {
