@@ -91,9 +91,13 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
     val refusal = Fault.Answer(403, "AccessDenied")
     val harm = proxy.harm(refusal, times = Int.MaxValue)(Step.is(CutCreate, query.prefix))
     @tailrec def go(left: Int): Unit = {
-      start(armed)
+      val death = start(armed)
       if (harm.strikes == 0) {
-        if (left == 1) throw new IllegalStateException(s"no cut in $MaxStarts starts")
+        if (left == 1) {
+          throw new IllegalStateException(s"no cut in $MaxStarts starts, and", death.orNull)
+        }
+        // A delay took the place of the refusal, and the epoch is committed.
+        if (death.isEmpty) query.input.add()
         go(left - 1)
       }
     }
