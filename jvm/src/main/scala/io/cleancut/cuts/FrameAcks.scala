@@ -89,8 +89,10 @@ trait FrameAcks extends QueryRuns {
         due.all.thenApply[Ack](_ => ack)
     }
 
-  final private[cuts] def flush(run: QueryRun, epoch: Long): Unit =
+  final private[cuts] def flush(run: QueryRun, epoch: Long): Unit = {
     write(run, synchronized(run.release(epoch)))
+    synchronized(run.released(epoch))
+  }
 
   private def write(run: QueryRun, frames: Seq[SealedFrame]): Unit =
     frames.headOption.foreach { first =>

@@ -33,11 +33,16 @@ final class HeldFrames(val epoch: Long, maxBytes: Long) {
   def find(attempt: Long, name: FrameName): Option[Array[Byte]] =
     frames.get((attempt, name)).map(_.bytes)
 
-  /** What was kept, in its order; from now on nothing is. */
+  /**
+   * What was kept, in its order, the first time; from now on nothing is. Until [[forget]] it is
+   * found, since an attempt may ask for it while it is being written.
+   */
   def close(): Seq[SealedFrame] = {
+    val kept = if (isOpen) frames.values.toSeq else Nil
     isOpen = false
-    val kept = frames.values.toSeq
-    frames.clear()
     kept
   }
+
+  /** What was kept is durable. */
+  def forget(): Unit = if (!isOpen) frames.clear()
 }

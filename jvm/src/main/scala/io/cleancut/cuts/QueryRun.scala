@@ -192,6 +192,9 @@ final private class QueryRun(
     if (epoch == ledger.epoch.epoch) sealing ++ early.close() else sealing
   }
 
+  /** What [[release]] gave is durable. */
+  def released(epoch: Long): Unit = held.filter(_.epoch == epoch).foreach(_.forget())
+
   private def isHeld(epoch: Long): Boolean = held.exists(_.epoch == epoch)
 
   /** What an earlier run has let be seen already is left to be as durable as it was. */

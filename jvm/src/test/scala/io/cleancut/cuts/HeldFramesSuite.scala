@@ -30,4 +30,18 @@ class HeldFramesSuite extends AnyFunSuite {
     assert(!held.offer(one))
     assert(held.close().isEmpty)
   }
+
+  /**
+   * It was not: an attempt that opened a channel just then was told a decision without its rows,
+   * and failed as if its input differed.
+   */
+  test("what is being written is found until it is durable") {
+    val held = new HeldFrames(3, maxBytes = 100)
+    val one = frame(0, 1, 40)
+    assert(held.offer(one))
+    held.forget()
+    assert(held.close() == Seq(one) && held.find(1, one.name).exists(_ eq one.bytes))
+    held.forget()
+    assert(held.find(1, one.name).isEmpty)
+  }
 }
