@@ -96,7 +96,7 @@ chaos: export CLEANCUT_FAULTS ?= all
 chaos: export CLEANCUT_OPERATORS ?= all
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 chaos: $(JAR) $(VERSITYGW) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
-	$(PYTEST) tests/chaos tests/spark/test_operators.py $(ARGS)
+	$(PYTEST) tests/chaos tests/spark/test_operators.py tests/spark/test_finished_epochs.py $(ARGS)
 	$(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
 	  io.cleancut.e2e.DifferentialQueriesSuite io.cleancut.e2e.UnalignedQueriesSuite"
 

@@ -27,6 +27,7 @@ from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
 from tests.support.kills import environment
 from tests.support.queries import CHECKPOINT_IDS
+from tests.support.seeds import chaos_runs
 from tests.support.slow_keys import FORMS
 from tests.support.unsteady import (
     FINISHED,
@@ -104,6 +105,7 @@ def live(query: Unsteady, home: Path, step: str) -> int:
 
 
 @pytest.mark.chaos
+@pytest.mark.skipif(chaos_runs() == 1, reason="a minute and more: make chaos runs it")
 def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_was(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
