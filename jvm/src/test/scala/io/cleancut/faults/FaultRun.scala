@@ -81,8 +81,8 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
 
   private def arm(plan: Plan): Harm = {
     val times = if (plan.isLasting) Int.MaxValue else 1
-    val isRare = plan.isLasting || KnownSteps.first(plan.step)
-    val spared = if (isRare) 0 else random.nextInt(MaxSpared + 1)
+    val isRare = KnownSteps.first(plan.step) || KnownSteps.seldom(plan.step)
+    val spared = if (plan.isLasting || isRare) 0 else random.nextInt(MaxSpared + 1)
     proxy.harm(plan.kind.fault(random), times, spared)(Step.is(plan.step, query.prefix))
   }
 

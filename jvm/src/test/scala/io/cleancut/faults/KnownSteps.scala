@@ -28,6 +28,9 @@ object KnownSteps {
     "write probe" -> "create, delete, list, look, put, read, read a range"
   )
 
+  /** Of these, what is up to the size of a frame, or to the time that maintenance has. */
+  val seldom: Set[Step] = steps("segments" -> "put bases, put frames by the driver")
+
   val all: Seq[Step] = (first ++ later).toSeq.sortBy(_.toString)
 
   private def steps(acts: (String, String)*): Set[Step] =
