@@ -23,6 +23,9 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   def location: String = root.location
 
+  /** Where people find an object of it. */
+  def pathOf(name: String): String = s"$location/$name"
+
   def store: ObjectStore = root
 
   def epochs(): Seq[Long] = listed().epochs
@@ -88,7 +91,7 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     .flatMap { name =>
       val object_ = CutLayout.savepoint(name)
       root.get(ObjectKey(object_)).map { bytes =>
-        name -> Cut.parse(s"${root.location}/$object_", bytes)
+        name -> Cut.parse(pathOf(object_), bytes)
       }
     }
     .toMap
@@ -156,12 +159,12 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   private def read(name: String, epoch: Long): Option[Cut] =
     root.get(ObjectKey(name)).map { bytes =>
       cutBytes.add(bytes.length.toLong)
-      Cut.parse(s"${root.location}/$name", epoch, bytes)
+      Cut.parse(pathOf(name), epoch, bytes)
     }
 
   /** None if the object is not there any more. */
   private def table(info: ObjectInfo): Option[(SegmentIdentity, Seq[PlacedFrame])] = {
-    val path = s"${root.location}/${info.key}"
+    val path = pathOf(info.key.name)
     val guess = Math.min(TailBytes, info.sizeBytes).toInt
     for {
       head <- range(info, 0L, Math.min(HeadBytes, info.sizeBytes).toInt)

@@ -78,8 +78,8 @@ trait EpochGate extends FrameAcks {
     seal.foreach { from =>
       val missing = lackingIn(from, synchronized(run.ledger.lastCut))
       if (missing.nonEmpty) {
-        val path = s"${archive.location}/${CutLayout.seal(epoch)}"
-        throw Errors.cutDamaged(path, s"it does not have ${named(missing)}")
+        val detail = s"it does not have ${named(missing)}"
+        throw Errors.cutDamaged(archive.pathOf(CutLayout.seal(epoch)), detail)
       }
       checkOwner(run, epoch)
       logger.info(
