@@ -140,8 +140,7 @@ final private[cleancut] class DecidingChannel(
     input.add(hash)
     if (isFirst || !port.isOvertaken || group.goesOn(row)) {
       isFirst = false
-      group.handed(row)
-      row
+      handOn(row)
     } else if (schema.isDeferrable(row)) {
       keep(row, hash)
       null
@@ -150,10 +149,12 @@ final private[cleancut] class DecidingChannel(
       behindBack = row.copy()
       group.handed(row)
       null
-    } else {
-      group.handed(row)
-      row
-    }
+    } else handOn(row)
+  }
+
+  private def handOn(row: UnsafeRow): UnsafeRow = {
+    group.handed(row)
+    row
   }
 
   private def keep(row: UnsafeRow, hash: Long): Unit = {
@@ -179,8 +180,7 @@ final private[cleancut] class DecidingChannel(
       override def hasNext: Boolean =
         oldest.hasNext && (bytes > maxBytes || group.goesOn(oldest.head))
       override def next(): UnsafeRow = {
-        val row = oldest.next()
-        group.handed(row)
+        val row = handOn(oldest.next())
         bytes -= row.getSizeInBytes
         beyondBound += 1
         row

@@ -21,13 +21,7 @@ object EpochSeal {
    */
   def run[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
     val rows = compute(batch, epoch)
-    try close(batch, epoch, None)
-    catch {
-      case e: Throwable =>
-        rows.unpersist()
-        throw e
-    }
-    rows
+    keptBehind(rows)(close(batch, epoch, None))
   }
 
   /** The first half of [[run]]: the tasks have run and the rows are kept, and nothing is sealed. */
@@ -36,7 +30,12 @@ object EpochSeal {
     of(batch, epoch).foreach { case (cuts, runId) => cuts.hold(runId, epoch) }
     rows.persist()
     // Spark caches whole rows, also where a count reads none of their columns.
-    try rows.count()
+    keptBehind(rows)(rows.count())
+  }
+
+  /** The rows, which are kept unless the step fails. */
+  private def keptBehind[A](rows: Dataset[A])(step: => Any): Dataset[A] = {
+    try step
     catch {
       case e: Throwable =>
         rows.unpersist()

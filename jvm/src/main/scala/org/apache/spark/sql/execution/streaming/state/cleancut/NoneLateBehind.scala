@@ -23,9 +23,7 @@ private[cleancut] object NoneLateBehind {
       case sessions: SessionWindowStateStoreSaveExec =>
         sessions.outputMode.contains(Append) && sessions.eventTimeWatermarkForEviction.nonEmpty
       // These hand on the row itself.
-      case distinct: StreamingDeduplicateExec =>
-        distinct.watermarkExpressionForEviction.nonEmpty
-      case distinct: StreamingDeduplicateWithinWatermarkExec =>
+      case distinct: BaseStreamingDeduplicateExec =>
         distinct.watermarkExpressionForEviction.nonEmpty
       // It meets rows that the join still kept at that watermark. An outer join also hands on rows
       // that it evicts, which it does an epoch later while it is fed.

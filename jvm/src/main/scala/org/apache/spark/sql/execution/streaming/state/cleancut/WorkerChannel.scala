@@ -128,7 +128,10 @@ final private[cleancut] class WorkerChannel(
       val of = schema.keyHash(row)
       (row, of, forbidden.get(of).exists(!splitsGroups || number <= _))
     }
-    var bytes = rows.collect { case (row, _, false) => row.getSizeInBytes.toLong }.sum
+    // Looked at a second time only where some are handed on for it.
+    var bytes =
+      if (left.sizeBytes <= maxBytes) left.sizeBytes
+      else rows.collect { case (row, _, false) => row.getSizeInBytes.toLong }.sum
     val on = port.newBuffer()
     val behind = mutable.Set.empty[Int]
     rows.foreach { case (row, of, isForbidden) =>
