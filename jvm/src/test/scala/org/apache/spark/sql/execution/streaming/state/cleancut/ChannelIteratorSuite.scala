@@ -75,7 +75,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
 
   test("groups that are not split stay in flight as a whole, or not at all") {
     var withLate, beyond = 0
-    forSeeds(200) { random =>
+    forSeeds(1000) { random =>
       val rows = numbered(60, keys = 1 + random.nextInt(12), random, lateShare = 0.05).sorted
       val port = new Port(overtakenAt = random.nextInt(60))
       val maxBytes = if (random.nextInt(3) == 0) 512L else 1L << 20
@@ -89,6 +89,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
       if (port.kept.nonEmpty && passed.exists(_.isLate)) withLate += 1
       if (port.kept.nonEmpty && port.beyondBound > 0) beyond += 1
     }
+    info(s"$withLate cases with late rows, $beyond beyond the bound")
     assert(withLate > 20 && beyond > 10, "hardly any case had what the test is about")
   }
 

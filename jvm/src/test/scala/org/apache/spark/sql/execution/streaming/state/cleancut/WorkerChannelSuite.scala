@@ -99,6 +99,7 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
       if (worker.handed.size > at + 1 && port.kept.nonEmpty) behind += 1
       if (port.kept.nonEmpty && at < 400 && at > 0 && rows(at).key == rows(at - 1).key) split += 1
     }
+    info(s"$recalled cases with rows recalled, $behind with some behind, $split within a group")
     assert(recalled > 100 && behind > 20 && split > 50, "hardly any case had what it is about")
   }
 
