@@ -1,35 +1,21 @@
 package io.cleancut.cuts
 
-import java.nio.file.{Files, Path => NioPath}
 import java.util.concurrent.TimeUnit
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
-import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.channels._
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
-import io.cleancut.objects.{HadoopStore, ObjectKey, ObjectStore}
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.objects.ObjectKey
+import io.cleancut.testkit.StoreOnDisk
 
 /**
  * An epoch that a run has sealed with rows in flight, and that a later run finishes from the seal.
  * Its tasks were given other rows before, so all that they make is to be without effect.
  */
-class FinishedEpochSuite extends AnyFunSuite with BeforeAndAfterEach {
-  private var directory: NioPath = _
-  private var store: ObjectStore = _
-
-  override protected def beforeEach(): Unit = {
-    directory = Files.createTempDirectory("finished")
-    store = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
-  }
-
-  override protected def afterEach(): Unit = TestDirectory.delete(directory)
-
+class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
   private val entry = "v1\n{}"
   private val capture = Capture(CaptureMode.Unaligned, None)
 

@@ -1,32 +1,18 @@
 package io.cleancut.cuts
 
-import java.nio.file.{Files, Path => NioPath}
 import java.util.concurrent.{ExecutionException, TimeUnit}
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
-import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.channels._
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
-import io.cleancut.objects.{HadoopStore, ObjectKey, ObjectStore, RequestKind}
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.objects.{ObjectKey, RequestKind}
+import io.cleancut.testkit.StoreOnDisk
 
 /** The coordinator of a query, on the local disk. */
-class QueryCutsSuite extends AnyFunSuite with BeforeAndAfterEach {
-  private var directory: NioPath = _
-  private var store: ObjectStore = _
-
-  override protected def beforeEach(): Unit = {
-    directory = Files.createTempDirectory("cuts")
-    store = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
-  }
-
-  override protected def afterEach(): Unit = TestDirectory.delete(directory)
-
+class QueryCutsSuite extends AnyFunSuite with StoreOnDisk {
   private class Logs(plain: Option[Long], keep: Int) extends SparkLogs {
     override def queryId(): Option[String] = Some("query")
     override def offsets(epoch: Long): String = s"offsets of $epoch"

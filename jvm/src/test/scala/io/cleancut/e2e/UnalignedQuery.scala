@@ -97,13 +97,17 @@ object UnalignedQuery {
     .as(eventEncoder)
 
   private def countedByRow(input: Dataset[Reading]): DataFrame =
-    events(input)
-      .groupByKey(_.key)(Encoders.scalaLong)
-      .flatMapGroupsWithState(
-        OutputMode.Append(),
-        GroupStateTimeout.NoTimeout()
-      )(countRows)(Encoders.scalaLong, numberedEncoder)
-      .toDF("key", "value", "number")
+    numbering(events(input), GroupStateTimeout.NoTimeout())(countRows)
+
+  private def numbering(events: Dataset[Event], timeout: GroupStateTimeout)(
+      count: (Long, Iterator[Event], GroupState[Long]) => Iterator[(Long, Long, Long)]
+  ): DataFrame = events
+    .groupByKey(_.key)(Encoders.scalaLong)
+    .flatMapGroupsWithState(OutputMode.Append(), timeout)(count)(
+      Encoders.scalaLong,
+      numberedEncoder
+    )
+    .toDF("key", "value", "number")
 
   /** The number of each row among those of its key. */
   private def countRows(
@@ -121,13 +125,7 @@ object UnalignedQuery {
 
   /** With a timeout that nothing comes of. Spark refuses one that is before the watermark. */
   private def timedByRow(input: Dataset[Reading], random: Random): DataFrame =
-    events(delayed(input, random))
-      .groupByKey(_.key)(Encoders.scalaLong)
-      .flatMapGroupsWithState(
-        OutputMode.Append(),
-        GroupStateTimeout.EventTimeTimeout()
-      )(countTimedRows)(Encoders.scalaLong, numberedEncoder)
-      .toDF("key", "value", "number")
+    numbering(events(delayed(input, random)), GroupStateTimeout.EventTimeTimeout())(countTimedRows)
 
   private def countTimedRows(
       key: Long,

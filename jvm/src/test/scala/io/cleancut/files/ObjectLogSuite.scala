@@ -1,34 +1,25 @@
 package io.cleancut.files
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Path => NioPath}
 
 import scala.collection.mutable
 import scala.util.Using
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
-import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.Clock
-import io.cleancut.objects.{HadoopStore, ObjectStore}
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.StoreOnDisk
 
 /** A log of Spark's in a bucket, for which a directory stands here. */
-class ObjectLogSuite extends AnyFunSuite with BeforeAndAfterEach {
+class ObjectLogSuite extends AnyFunSuite with StoreOnDisk {
   private val offsets = new Path("s3://bucket/q/offsets")
-  private var directory: NioPath = _
-  private var store: ObjectStore = _
   private val noted = mutable.Buffer.empty[(Long, String)]
 
   override protected def beforeEach(): Unit = {
-    directory = Files.createTempDirectory("log")
-    store = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
+    super.beforeEach()
     noted.clear()
   }
-
-  override protected def afterEach(): Unit = TestDirectory.delete(directory)
 
   private def newLog() =
     new ObjectLog(offsets, store, Clock.System, (number, text) => noted += (number -> text): Unit)

@@ -1,0 +1,26 @@
+package io.cleancut.testkit
+
+import java.nio.file.{Files, Path => NioPath}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.{BeforeAndAfterEach, Suite}
+
+import io.cleancut.Clock
+import io.cleancut.objects.{HadoopStore, ObjectStore}
+
+/** Each test has a store of its own, a directory of the local disk. */
+trait StoreOnDisk extends BeforeAndAfterEach { this: Suite =>
+  protected var directory: NioPath = _
+  protected var store: ObjectStore = _
+
+  override protected def beforeEach(): Unit = {
+    super.beforeEach()
+    directory = Files.createTempDirectory("store")
+    store = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
+  }
+
+  override protected def afterEach(): Unit =
+    try TestDirectory.delete(directory)
+    finally super.afterEach()
+}
