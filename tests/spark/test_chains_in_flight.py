@@ -4,18 +4,17 @@ import json
 import os
 import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import slow
+from tests.support.cutting import cut_by_hand
 from tests.support.seeds import fixed
 from tests.support.sessions import with_cuts
 
@@ -80,23 +79,6 @@ def put(source: Path, file: int, lines: list[dict[str, float]]) -> None:
     os.utime(path, (1_700_000_000 + file, 1_700_000_000 + file))
 
 
-@contextmanager
-def cut_by_hand(query: StreamingQuery) -> Iterator[None]:
-    done = threading.Event()
-
-    def cut() -> None:
-        while not done.wait(0.2):
-            coordinator(query).cut_now()
-
-    cutter = threading.Thread(target=cut)
-    cutter.start()
-    try:
-        yield
-    finally:
-        done.set()
-        cutter.join()
-
-
 @pytest.mark.parametrize("name", CHAINS)
 def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_are_late(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
@@ -109,7 +91,6 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
         return rows.withColumn("ts", f.timestamp_seconds("t")).withWatermark("ts", DELAY)
 
     found: dict[int, list[Row]] = {}
-    dropped: list[int] = []
     begun = threading.Event()
 
     @sealing
@@ -128,12 +109,12 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
     )
     try:
         assert begun.wait(60)
-        with cut_by_hand(query):
+        with cut_by_hand(query, every_s=0.2):
             query.processAllAvailable()
         query.processAllAvailable()
         assert coordinator(query).status().in_flight == ()
         assert coordinator(query).status().aligned == {}
-        dropped += [
+        dropped = [
             of.numRowsDroppedByWatermark
             for epoch in query.recentProgress
             for of in epoch.stateOperators

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 from cleancut import Checkpoint
-from cleancut._cut import read_cut
+from cleancut._cut import Cut, read_cut
 from cleancut.channels import ChannelInfo
 from cleancut.sinks import files, sealing
 from cleancut.sinks._publishing import Publishing
@@ -86,6 +86,15 @@ def in_flight(channels: Iterable[ChannelInfo]) -> int:
     return sum(channel.rows_in_flight for channel in channels)
 
 
+def die_behind_the_seal(
+    query: Unsteady, spark: SparkSession, sink: Callable[[DataFrame, int], None]
+) -> tuple[int, Cut]:
+    """Runs the query until it fails; the epoch that is sealed then, and the seal."""
+    with pytest.raises(StreamingQueryException, match="behind the seal"):
+        query.start(spark, sink).awaitTermination()
+    return query.sealed()
+
+
 def run_to_the_end(query: Unsteady, spark: SparkSession) -> None:
     query.start(spark, query.sink).awaitTermination()
 
@@ -141,9 +150,7 @@ def test_an_epoch_that_cannot_be_run_again_is_finished(
 ) -> None:
     query = query_at(tmp_path, settings=settings)
     dying(query, monkeypatch)
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
-        run_to_the_end(query, spark)
-    epoch, sealed = query.sealed()
+    epoch, sealed = die_behind_the_seal(query, spark, query.sink)
     staged = staged_rows(query, spark)
     run_to_the_end(query, spark)
     rows = read(query, spark)
@@ -236,9 +243,7 @@ def test_epochs_of_other_operators_are_finished_too(
     given = query_at(tmp_path)
     query = dataclasses.replace(given, build=build, mode="append")
     dying(query, monkeypatch)
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
-        run_to_the_end(query, spark)
-    epoch, sealed = query.sealed()
+    epoch, sealed = die_behind_the_seal(query, spark, query.sink)
     run_to_the_end(query, spark)
     runs = {info.epoch: info.run_id for info in query.sink.epochs(spark)}
     assert runs[epoch] == sealed.run_id != runs[epoch + 1]
@@ -260,9 +265,7 @@ def test_the_watermark_goes_on_behind_an_epoch_that_is_finished(
 ) -> None:
     query = dataclasses.replace(query_at(tmp_path), build=windows, mode="append")
     dying(query, monkeypatch)
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
-        run_to_the_end(query, spark)
-    epoch, _ = query.sealed()
+    epoch, _ = die_behind_the_seal(query, spark, query.sink)
     run_to_the_end(query, spark)
     given = [row for file in range(FILES) for row in query.source.rows_of(file)]
     times = [int(row["at"].timestamp() * 1000) for row in given]
@@ -326,9 +329,7 @@ def test_a_function_that_has_written_the_epoch_need_not_have_it_again(
         told.append(epoch)
         return epoch in write.epochs
 
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
-        query.start(spark, sealing(sink, written=written)).awaitTermination()
-    epoch, _ = query.sealed()
+    epoch, _ = die_behind_the_seal(query, spark, sealing(sink, written=written))
     before = {known: list(rows) for known, rows in write.epochs.items()}
     query.start(spark, sealing(sink, written=written)).awaitTermination()
     assert write.calls.count(epoch) == 1
@@ -342,9 +343,7 @@ def test_a_function_that_needs_the_rows_again_is_told_the_way_out(
 ) -> None:
     query, write = query_at(tmp_path), Replacing()
     sink = failing_once(query, write)
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
-        query.start(spark, sealing(sink)).awaitTermination()
-    epoch, _ = query.sealed()
+    epoch, _ = die_behind_the_seal(query, spark, sealing(sink))
     for _ in range(2):
         with pytest.raises(StreamingQueryException, match="CLEANCUT_CHANNEL_DIFFERS") as raised:
             query.start(spark, sealing(sink)).awaitTermination()
@@ -361,9 +360,7 @@ def test_an_epoch_with_equal_input_is_run_again_for_a_function_that_asks_for_it(
 ) -> None:
     query, write = query_at(tmp_path, steady=True), Replacing()
     sink = failing_once(query, write)
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
-        query.start(spark, sealing(sink)).awaitTermination()
-    epoch, _ = query.sealed()
+    epoch, _ = die_behind_the_seal(query, spark, sealing(sink))
     before = sorted(map(str, write.epochs[epoch]))
     query.start(spark, sealing(sink)).awaitTermination()
     assert write.calls.count(epoch) == 2
@@ -377,9 +374,7 @@ def test_what_was_staged_and_is_gone_is_only_missed_where_it_cannot_be_made_agai
 ) -> None:
     query = query_at(tmp_path, steady=steady)
     dying(query, monkeypatch)
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
-        run_to_the_end(query, spark)
-    epoch, _ = query.sealed()
+    epoch, _ = die_behind_the_seal(query, spark, query.sink)
     (directory,) = (query.root / "sink/_files").glob(f"cleancut_attempt={epoch:020d}-*")
     next(directory.glob("part-*")).unlink()
     if steady:
@@ -403,9 +398,7 @@ def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
 ) -> None:
     query = query_at(tmp_path)
     dying(query, monkeypatch)
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
-        run_to_the_end(query, spark)
-    epoch, sealed = query.sealed()
+    epoch, sealed = die_behind_the_seal(query, spark, query.sink)
     root = query.checkpoint / "cleancut"
     last = {chain[-1] for chain in sealed.chains.values()}
     state = next(frame for frame in last if not frame.store.store.startswith("cleancut-channel"))
@@ -438,8 +431,7 @@ def test_the_seal_says_what_was_staged(
 ) -> None:
     query = query_at(tmp_path)
     dying(query, monkeypatch)
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
-        run_to_the_end(query, spark)
+    epoch, _ = die_behind_the_seal(query, spark, query.sink)
     outputs: list[str | None] = []
     sealed = Publishing.sealed
 
@@ -448,7 +440,6 @@ def test_the_seal_says_what_was_staged(
         return sealed(self, output, published)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Publishing, "sealed", noted)
-    epoch, _ = query.sealed()
     run_to_the_end(query, spark)
     kind, _, body = (outputs[0] or "").partition("\n")
     assert kind == "cleancut.sinks.EpochFiles"

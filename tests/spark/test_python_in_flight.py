@@ -3,11 +3,8 @@
 import json
 import random
 import statistics
-import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,10 +12,10 @@ import pyspark
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
-from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
+from tests.support.cutting import cut_by_hand
 from tests.support.slow_keys import FORMS, SCHEMA, SLOW_KEY, failing_once
 
 pytestmark = [
@@ -93,26 +90,6 @@ class Input:
         self.files += 1
 
 
-@contextmanager
-def _cut_by_hand(query: StreamingQuery) -> Iterator[list[float]]:
-    """Orders a few cuts; gives the times of the orders."""
-    cuts: list[float] = []
-    done = threading.Event()
-
-    def cut() -> None:
-        while len(cuts) < CUTS and not done.wait(0.4):
-            cuts.append(time.time())
-            coordinator(query).cut_now()
-
-    cutter = threading.Thread(target=cut)
-    cutter.start()
-    try:
-        yield cuts
-    finally:
-        done.set()
-        cutter.join()
-
-
 @pytest.mark.parametrize(("form", "case"), CASES)
 def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
     form: str, case: str, session: SparkSession, tmp_path: Path, show: Callable[[str], None]
@@ -141,7 +118,7 @@ def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
         query.processAllAvailable()
         written.add(SLOW_ROWS)
         written.add(SLOW_ROWS)
-        with _cut_by_hand(query) as cuts:
+        with cut_by_hand(query, every_s=0.4, at_most=CUTS) as cuts:
             query.processAllAvailable()
         query.processAllAvailable()
         assert coordinator(query).status().in_flight == ()

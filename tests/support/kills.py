@@ -2,7 +2,9 @@
 
 import os
 import random
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -94,6 +96,16 @@ def environment() -> dict[str, str]:
     root = Path(__file__).resolve().parents[2]
     paths = os.pathsep.join([str(root), str(root / "python")])
     return kept | {"PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
+
+
+def die_with_the_test() -> None:
+    """Has this process end once nobody holds the other end of its standard input."""
+
+    def wait() -> None:
+        sys.stdin.read()
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _tail(log: Path) -> str:

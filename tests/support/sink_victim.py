@@ -21,6 +21,7 @@ from cleancut.sinks import EpochFiles, files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
+from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator
 from tests.support.sessions import builder, start
 
@@ -127,13 +128,7 @@ def main(events: Path, root: Path, fate: Fate) -> None:
     spark.stop()
 
 
-def _die_with_the_test() -> None:
-    """Ends this process once nobody holds the other end of its standard input."""
-    sys.stdin.read()
-    os.killpg(os.getpgrp(), signal.SIGKILL)
-
-
 if __name__ == "__main__":
-    threading.Thread(target=_die_with_the_test, daemon=True).start()
+    die_with_the_test()
     home = Path(sys.argv[2])
     main(Path(sys.argv[1]), home, Fate(home, int(sys.argv[3]), sys.argv[4]))

@@ -26,6 +26,7 @@ from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
 from cleancut.testing import SkewedInput
+from tests.support.kills import die_with_the_test
 from tests.support.sessions import builder, with_cuts
 
 ROWS = 200
@@ -195,12 +196,6 @@ def main(master: str, source: Path, root: Path, step: str) -> None:
     spark.stop()
 
 
-def _die_with_the_test() -> None:
-    """Ends this process once nobody holds the other end of its standard input."""
-    sys.stdin.read()
-    os.killpg(os.getpgrp(), signal.SIGKILL)
-
-
 if __name__ == "__main__":
-    threading.Thread(target=_die_with_the_test, daemon=True).start()
+    die_with_the_test()
     main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])
