@@ -13,6 +13,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 
+import io.cleancut.testkit.SmallQueries
 import io.cleancut.{CleancutExtensions, CleancutStateStoreProvider}
 
 /** An event of the input. */
@@ -24,22 +25,15 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
 
   protected def master: String = "local[2]"
 
-  protected lazy val spark: SparkSession = SparkSession
-    .builder()
-    .master(master)
-    .config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", "3")
-    .config("spark.sql.session.timeZone", "UTC")
-    // Compiling costs more than the few rows of an epoch.
-    .config("spark.sql.codegen.wholeStage", "false")
-    .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    // Spark's default of the two starts processes for each file, where Hadoop has no native code.
-    .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
-    .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
-    // Seconds. Spark 4.2 stops its stores under a lock that their maintenance may be waiting for.
-    .config("spark.sql.streaming.stateStore.maintenanceShutdownTimeout", "2")
-    .config("spark.sql.streaming.stateStore.maintenanceForceShutdownTimeout", "1")
-    .getOrCreate()
+  protected lazy val spark: SparkSession = SmallQueries.session(master)(
+    _
+      // Spark's default of the two starts processes for each file, where Hadoop has no native code.
+      .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
+      .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
+      // Seconds. Spark 4.2 stops its stores under a lock that their maintenance may be waiting for.
+      .config("spark.sql.streaming.stateStore.maintenanceShutdownTimeout", "2")
+      .config("spark.sql.streaming.stateStore.maintenanceForceShutdownTimeout", "1")
+  )
 
   override protected def afterAll(): Unit = spark.stop()
 

@@ -11,7 +11,8 @@ import org.apache.hadoop.fs.local.LocalFs
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.functions.{count, max, sum}
 import org.apache.spark.sql.streaming.Trigger
 
@@ -24,7 +25,7 @@ import io.cleancut.{
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.{Cut, FrameKind}
 import io.cleancut.objects.{ObjectPrefix, S3TestStore}
-import io.cleancut.testkit.S3ProxyServer
+import io.cleancut.testkit.{S3ProxyServer, SmallQueries}
 
 /**
  * A query whose checkpoint location is on an object store, in a cluster with processes of its own
@@ -48,18 +49,14 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   /** For what a batch finds, which needs no cluster. */
   private def localSession(): SparkSession = session(_.master("local[2]"))
 
-  private def builder: SparkSession.Builder = SparkSession
-    .builder()
-    .master("local-cluster[2,1,1024]")
+  private def builder: SparkSession.Builder = SmallQueries
+    .builder("local-cluster[2,1,1024]")
     .config("spark.driver.host", "127.0.0.1")
-    .config("spark.ui.enabled", "false")
     .config("spark.jars", System.getProperty("cleancut.test.jar"))
     .config("spark.executor.extraJavaOptions", Credentials)
     // Executors have no classes of the tests.
     .config("spark.hadoop.fs.file.impl", classOf[LocalFileSystem].getName)
     .config("spark.hadoop.fs.AbstractFileSystem.file.impl", classOf[LocalFs].getName)
-    .config("spark.sql.shuffle.partitions", "3")
-    .config("spark.sql.session.timeZone", "UTC")
     .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
     .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
     .config("spark.sql.extensions", classOf[CleancutExtensions].getName)

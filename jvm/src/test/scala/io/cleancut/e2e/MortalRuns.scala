@@ -7,7 +7,7 @@ import org.scalatest.{Assertion, Assertions}
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
 import io.cleancut.e2e.MortalQuery.Job
-import io.cleancut.testkit.{ChildDriver, MortalFileSystem}
+import io.cleancut.testkit.{ChildDriver, MortalFileSystem, SmallQueries}
 
 /** Runs of [[MortalQuery]] in drivers of their own, and what must come of them. */
 trait MortalRuns extends Assertions {
@@ -51,17 +51,12 @@ object MortalRuns {
   private val classes =
     classOf[MortalFileSystem].getProtectionDomain.getCodeSource.getLocation.getPath
 
-  private val Always = Map(
+  private val Always = SmallQueries.Settings ++ Map(
     "spark.app.name" -> "mortal",
     "spark.driver.host" -> "127.0.0.1",
-    "spark.ui.enabled" -> "false",
     "spark.jars" -> System.getProperty("cleancut.test.jar"),
     "spark.executor.extraClassPath" -> classes,
     s"spark.hadoop.fs.${MortalFileSystem.Scheme}.impl" -> classOf[MortalFileSystem].getName,
-    "spark.sql.shuffle.partitions" -> "3",
-    // Compiling costs more than the few rows of an epoch.
-    "spark.sql.codegen.wholeStage" -> "false",
-    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
     s"$State.providerClass" -> classOf[CleancutStateStoreProvider].getName,
     ManagerKey -> classOf[CleancutCheckpointFileManager].getName
   )

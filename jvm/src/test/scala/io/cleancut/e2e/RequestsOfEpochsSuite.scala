@@ -15,7 +15,7 @@ import org.apache.spark.sql.streaming.StreamingQuery
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.format.CutLayout
-import io.cleancut.testkit.{ProxiedServer, S3ProxyServer}
+import io.cleancut.testkit.{ProxiedServer, S3ProxyServer, SmallQueries}
 
 /** What the epochs of a query ask of its object store, counted by a proxy before the server. */
 class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
@@ -27,22 +27,16 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    spark = SparkSession
-      .builder()
-      .master("local[4]")
-      .config("spark.ui.enabled", "false")
-      .config("spark.sql.shuffle.partitions", Partitions.toString)
-      // Compiling costs more than the few rows of an epoch.
-      .config("spark.sql.codegen.wholeStage", "false")
-      .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-      .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
-      .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
-      .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
-      // Bases and sweeps read too, and come when they like.
-      .config(s"$State.maintenanceInterval", "1h")
-      .config(s"$State.cleancut.endpoint", endpoint)
-      .config(s"$State.cleancut.region", "us-east-1")
-      .getOrCreate()
+    spark = SmallQueries.session("local[4]")(
+      _.config("spark.sql.shuffle.partitions", Partitions.toString)
+        .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
+        .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
+        .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
+        // Bases and sweeps read too, and come when they like.
+        .config(s"$State.maintenanceInterval", "1h")
+        .config(s"$State.cleancut.endpoint", endpoint)
+        .config(s"$State.cleancut.region", "us-east-1")
+    )
     input = MemoryStream(Encoders.scalaLong, spark)
     proxy.watch { request =>
       val isOfState = Read.findFirstIn(request.target).isDefined
