@@ -4,12 +4,16 @@ import sbt._
 object OlderTests {
   private val packages = Seq("org", "io/cleancut/e2e", "io/cleancut/golden", "io/cleancut/testkit")
 
-  /** They need executors with the packaged jar, an S3 server, or HDFS. */
+  /**
+   * They need executors with the packaged jar, an S3 server, or HDFS; and real-time mode has no
+   * stateful operator on that line.
+   */
   private val without = Set(
     "CheckpointOnS3Suite.scala",
     "CutsOnFilesSuite.scala",
     "MortalHdfs.scala",
     "QueryOnHdfsSuite.scala",
+    "RealTimeModeSuite.scala",
     "RequestsOfEpochsSuite.scala"
   )
 

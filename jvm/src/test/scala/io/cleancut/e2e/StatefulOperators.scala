@@ -3,6 +3,7 @@ package io.cleancut.e2e
 import scala.util.Random
 
 import org.apache.spark.sql.{Column, DataFrame, Dataset}
+import org.apache.spark.sql.execution.streaming.state.cleancut.TestLine
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
@@ -78,7 +79,12 @@ object StatefulOperators {
     for {
       how <- Seq("inner", "left_outer", "right_outer", "full_outer", "left_semi")
       (bound, build) <- Seq("time bounds" -> boundedJoin(how) _, "windows" -> windowJoin(how) _)
-    } yield StatefulOperator(s"$how join, $bound", Append, build, formats("join", 2, 3, 4))
+    } yield StatefulOperator(
+      s"$how join, $bound",
+      Append,
+      build,
+      formats("join", TestLine.JoinFormats: _*)
+    )
 
   private def groupStates: Seq[StatefulOperator] = {
     val versions: Random => Map[String, String] = random =>
@@ -129,7 +135,7 @@ object StatefulOperators {
           boundedJoin(oneOf(random, "inner", "left_outer"))(input, random)
             .select(col("l.key").as("key"), col("l.ts").as("ts"))
         ),
-      formats("join", 2, 3, 4)
+      formats("join", TestLine.JoinFormats: _*)
     ),
     StatefulOperator(
       "transformWithState, aggregation",

@@ -8,6 +8,9 @@ import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStorePro
 object TestLine {
   val TaskCpus: Int = 1
 
+  /** State formats of joins. The fourth is "under development" there, on any provider. */
+  val JoinFormats: Seq[Int] = Seq(2, 3)
+
   def maintain(provider: StateStoreProvider): Unit = provider.doMaintenance()
 
   /** Stores of this line have none. */

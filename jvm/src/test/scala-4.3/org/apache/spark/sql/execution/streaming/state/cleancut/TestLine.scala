@@ -7,6 +7,9 @@ import org.apache.spark.sql.execution.streaming.state._
 object TestLine {
   val TaskCpus: BigDecimal = BigDecimal(1)
 
+  /** State formats of joins. */
+  val JoinFormats: Seq[Int] = Seq(2, 3, 4)
+
   def maintain(provider: StateStoreProvider): Unit = {
     provider.doSnapshotMaintenance()
     provider.doCleanupMaintenance()
