@@ -32,10 +32,11 @@ _FIGURES = pytest.StashKey[list[str]]()
 def spark() -> "Iterator[SparkSession]":
     """One session for all tests that need one: a JVM takes its class path once."""
     # The tests without a JVM must not wait for this import.
-    from tests.support.sessions import builder
+    from tests.support.sessions import builder, take_out_defaults
 
     # The second number: a task may fail twice, as on a cluster it may.
     session = builder("local[2,3]").getOrCreate()
+    take_out_defaults(session)
     yield session
     session.stop()
 

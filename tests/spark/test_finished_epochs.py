@@ -27,6 +27,7 @@ from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
 from tests.support.kills import environment
 from tests.support.queries import CHECKPOINT_IDS
+from tests.support.s3_servers import versitygw
 from tests.support.seeds import chaos_runs
 from tests.support.slow_keys import FORMS
 from tests.support.unsteady import (
@@ -44,6 +45,11 @@ pytestmark = pytest.mark.spark
 
 FILES = 6
 CLUSTER = "local-cluster[2,1,1024]"
+LOCAL = "local[2]"
+ENDPOINT = "AWS_ENDPOINT_URL_S3"
+OF_CHAOS = pytest.mark.skipif(
+    chaos_runs() == 1, reason="drivers of their own, a minute and more: make chaos runs it"
+)
 LIFE_LIMIT_S = 180
 
 
@@ -99,10 +105,10 @@ def run_to_the_end(query: Unsteady, spark: SparkSession) -> None:
     query.start(spark, query.sink).awaitTermination()
 
 
-def live(query: Unsteady, home: Path, step: str) -> int:
-    """Runs the query in a process of its own, on a cluster; its exit code."""
-    command = [sys.executable, "-m", "tests.support.unsteady", CLUSTER]
-    command += [str(query.source.directory), str(query.root), step]
+def live(query: Unsteady, home: Path, step: str, master: str = CLUSTER) -> int:
+    """Runs the query in a process of its own; its exit code."""
+    command = [sys.executable, "-m", "tests.support.unsteady", master]
+    command += [str(query.source.directory), str(query.root), step, query.checkpoint]
     log = home / "life.log"
     deadline = time.monotonic() + LIFE_LIMIT_S
     with ProcessTree(command, env=environment(), log=log) as victim:
@@ -113,8 +119,7 @@ def live(query: Unsteady, home: Path, step: str) -> int:
     return code
 
 
-@pytest.mark.chaos
-@pytest.mark.skipif(chaos_runs() == 1, reason="a minute and more: make chaos runs it")
+@OF_CHAOS
 def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_was(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
@@ -132,13 +137,34 @@ def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_
     assert live(query, tmp_path, "none") == 0
     rows = read(query, spark)
     assert [row[:2] for row in rows if row["epoch"] == epoch] == [row[:2] for row in staged]
-    cut = Checkpoint(str(query.checkpoint)).cut(epoch)
+    cut = Checkpoint(query.checkpoint).cut(epoch)
     runs = {info.epoch: info.run_id for info in query.sink.epochs(spark)}
     assert runs[epoch] == sealed.run_id
     assert in_flight(cut.channels) == in_flight(sealed.channels)
     held = in_flight(cut.channels)
     numbers = query.check(rows)
     show(f"epoch {epoch}: {len(staged)} rows staged, {held} in flight, {numbers} met")
+
+
+@OF_CHAOS
+def test_an_epoch_that_is_sealed_in_a_bucket_is_finished(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with versitygw(tmp_path) as server:
+        for name, value in {**server.environment, ENDPOINT: server.endpoint}.items():
+            monkeypatch.setenv(name, value)
+        query = dataclasses.replace(query_at(tmp_path), location=f"s3://{server.BUCKET}/query")
+        query.root.mkdir()
+        assert live(query, tmp_path, SEALED, LOCAL) == -9
+        epoch, sealed = query.sealed()
+        staged = staged_rows(query, spark)
+        assert live(query, tmp_path, "none", LOCAL) == 0
+        checkpoint = Checkpoint(query.checkpoint)
+        assert checkpoint.verify().problems == ()
+        assert in_flight(checkpoint.cut(epoch).channels) == in_flight(sealed.channels) > 0
+    rows = read(query, spark)
+    assert [row[:2] for row in rows if row["epoch"] == epoch] == [row[:2] for row in staged]
+    assert query.check(rows) == FILES * ROWS
 
 
 @pytest.mark.parametrize("settings", [{}, dict(CHECKPOINT_IDS)], ids=["format 1", "format 2"])
@@ -155,7 +181,7 @@ def test_an_epoch_that_cannot_be_run_again_is_finished(
     run_to_the_end(query, spark)
     rows = read(query, spark)
     assert [row[:2] for row in rows if row["epoch"] == epoch] == [row[:2] for row in staged]
-    checkpoint = Checkpoint(str(query.checkpoint))
+    checkpoint = Checkpoint(query.checkpoint)
     assert checkpoint.verify().problems == ()
     assert in_flight(checkpoint.cut(epoch).channels) == in_flight(sealed.channels)
     assert query.check(rows) == FILES * ROWS
@@ -269,7 +295,7 @@ def test_the_watermark_goes_on_behind_an_epoch_that_is_finished(
     run_to_the_end(query, spark)
     given = [row for file in range(FILES) for row in query.source.rows_of(file)]
     times = [int(row["at"].timestamp() * 1000) for row in given]
-    checkpoint = Checkpoint(str(query.checkpoint))
+    checkpoint = Checkpoint(query.checkpoint)
     # As without a crash, each epoch having a file.
     latest = max(times[: (epoch + 1) * ROWS]) - DELAY_S * 1000
     assert checkpoint.cut(epoch).next_watermark_ms == max(latest, 0)
@@ -399,7 +425,7 @@ def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
     query = query_at(tmp_path)
     dying(query, monkeypatch)
     epoch, sealed = die_behind_the_seal(query, spark, query.sink)
-    root = query.checkpoint / "cleancut"
+    root = Path(query.checkpoint) / "cleancut"
     last = {chain[-1] for chain in sealed.chains.values()}
     state = next(frame for frame in last if not frame.store.store.startswith("cleancut-channel"))
     waiting = next(frame for frame in last if frame.store.store.startswith("cleancut-channel"))

@@ -1,8 +1,9 @@
 """A query whose rows are others each time it starts, and a driver that dies behind a seal.
 
-`python -m tests.support.unsteady <master> <input> <root> <step>` goes on wherever it was left, and
-dies by SIGKILL, driver and JVM at once, at that step of an epoch that is sealed with rows in
-flight; with no step it runs to the end of its input.
+`python -m tests.support.unsteady <master> <input> <root> <step> <checkpoint>` goes on wherever it
+was left, and dies by SIGKILL, driver and JVM at once, at that step of an epoch that is sealed with
+rows in flight; with no step it runs to the end of its input. A checkpoint on an object store has
+its endpoint in the environment.
 """
 
 import contextlib
@@ -21,6 +22,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import CleancutError, coordinator
 from cleancut._cut import Cut, read_cut
+from cleancut._layout import CUTS
+from cleancut._objects import Objects
+from cleancut._root import open_root
 from cleancut.sinks import EpochFiles, files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
@@ -61,6 +65,7 @@ class Unsteady:
         settings: configuration of the session.
         build: makes the query of the input.
         mode: Spark's output mode.
+        location: of its checkpoint, where that is not below `root`.
     """
 
     source: SkewedInput
@@ -69,11 +74,12 @@ class Unsteady:
     settings: Mapping[str, str] | None = None
     build: Callable[[DataFrame], DataFrame] = all_rows
     mode: str = "update"
+    location: str | None = None
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> str:
         """Its location."""
-        return self.root / "checkpoint"
+        return self.location or str(self.root / "checkpoint")
 
     @property
     def sink(self) -> EpochFiles:
@@ -91,7 +97,7 @@ class Unsteady:
         query = (
             self.build(rows)
             .writeStream.outputMode(self.mode)
-            .option("checkpointLocation", str(self.checkpoint))
+            .option("checkpointLocation", self.checkpoint)
             .foreachBatch(sink)
             .trigger(availableNow=True)
             .start()
@@ -100,28 +106,33 @@ class Unsteady:
         return query
 
     def seal_file(self, epoch: int) -> Path:
-        """Where the seal of an epoch is, if it is an object."""
-        return self.checkpoint / f"cleancut/cuts/{epoch:020d}.sealed"
+        """Where the seal of an epoch is, on a local disk, if it is an object."""
+        return self.root / "checkpoint/cleancut" / _seal_name(epoch)
 
     def seal(self, epoch: int) -> Cut | None:
         """The seal of an epoch that has rows in flight."""
-        path = self.seal_file(epoch)
-        if not path.exists():
+        name = _seal_name(epoch)
+        try:
+            found = read_cut(self._objects().read(name), name, epoch)
+        except FileNotFoundError:
             return None
-        found = read_cut(path.read_bytes(), str(path), epoch)
         return found if found.mode == "unaligned" else None
+
+    def _objects(self) -> Objects:
+        return open_root(self.checkpoint).objects
 
     def sealed(self) -> tuple[int, Cut]:
         """The epoch that is sealed with rows in flight and not committed yet."""
-        committed = {path.stem for path in self.checkpoint.glob("cleancut/cuts/*.cut")}
-        (path,) = (
-            path
-            for path in self.checkpoint.glob("cleancut/cuts/*.sealed")
-            if path.stem not in committed
+        names = [Path(name) for name in self._objects().list(CUTS)]
+        committed = {name.stem for name in names if name.suffix == ".cut"}
+        (epoch,) = (
+            int(name.stem)
+            for name in names
+            if name.suffix == ".sealed" and name.stem not in committed
         )
-        found = self.seal(int(path.stem))
+        found = self.seal(epoch)
         assert found is not None, "no row was in flight"
-        return int(path.stem), found
+        return epoch, found
 
     def check(self, rows: list[Row]) -> int:
         """Whether rows, by ascending `epoch`, are those of one run of the query; how many numbers.
@@ -142,6 +153,10 @@ class Unsteady:
                 wanted.setdefault(given["key"], set()).add(given["number"])
         assert {key: set(met) for key, met in last.items()} == wanted
         return sum(map(len, last.values()))
+
+
+def _seal_name(epoch: int) -> str:
+    return f"{CUTS}/{epoch:020d}.sealed"
 
 
 def read(query: Unsteady, spark: SparkSession) -> list[Row]:
@@ -187,9 +202,9 @@ def doom(query: Unsteady, step: str) -> None:
     Publishing.publish = doomed_publish  # type: ignore[method-assign]
 
 
-def main(master: str, source: Path, root: Path, step: str) -> None:
+def main(master: str, source: Path, root: Path, step: str, location: str) -> None:
     """Runs the query until it dies, or ends."""
-    query = Unsteady(SkewedInput(source, seed=1, rows=ROWS, keys=KEYS), root)
+    query = Unsteady(SkewedInput(source, seed=1, rows=ROWS, keys=KEYS), root, location=location)
     doom(query, step)
     spark = builder(master).getOrCreate()
     query.start(spark, query.sink).awaitTermination()
@@ -198,4 +213,4 @@ def main(master: str, source: Path, root: Path, step: str) -> None:
 
 if __name__ == "__main__":
     die_with_the_test()
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:])
