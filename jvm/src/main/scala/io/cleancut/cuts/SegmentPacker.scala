@@ -24,8 +24,16 @@ import io.cleancut.objects.{ObjectKey, ObjectStore}
  * commit. A frame's future is done when its object is durable.
  *
  * The bytes that wait are bounded: [[submit]] blocks at the bound, [[trySubmit]] declines.
+ *
+ * @param idleMs
+ *   how long a thread without work is kept; a process has a packer for each query that it ever ran
  */
-final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) extends FramePacker {
+final class SegmentPacker(
+    store: ObjectStore,
+    writer: String,
+    clock: Clock,
+    idleMs: Long = SegmentPacker.IdleMs
+) extends FramePacker {
   import SegmentPacker._
 
   private val counter = new WriteCounter
@@ -36,16 +44,22 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
   private val uploads = new ThreadPoolExecutor(
     0,
     MaxUploads,
-    IdleSeconds,
-    TimeUnit.SECONDS,
+    idleMs,
+    TimeUnit.MILLISECONDS,
     new SynchronousQueue[Runnable],
     DaemonThreads.named("cleancut-segment-upload"),
     (upload, pool) =>
       if (pool.isShutdown) throw new RejectedExecutionException("closed") else upload.run()
   )
-  private val packing = DaemonThreads.named("cleancut-segment-packer").newThread(() => pack())
-  @volatile private var isClosed = false
-  packing.start()
+  private val packing = new ThreadPoolExecutor(
+    1,
+    1,
+    idleMs,
+    TimeUnit.MILLISECONDS,
+    new LinkedBlockingQueue[Runnable],
+    DaemonThreads.named("cleancut-segment-packer")
+  )
+  packing.allowCoreThreadTimeOut(true)
 
   def submit(run: SegmentIdentity, frame: SealedFrame): CompletableFuture[PlacedFrame] = {
     val permits = permitsOf(frame)
@@ -71,29 +85,30 @@ final class SegmentPacker(store: ObjectStore, writer: String, clock: Clock) exte
     counter.wrote(1, frame.place.length, segmentBytes)
 
   override def close(): Unit = {
-    isClosed = true
-    packing.interrupt()
+    packing.shutdownNow()
     uploads.shutdown()
-    failAll(mutable.Buffer.from(drained()), new IllegalStateException("the packer was closed"))
+    failAll(drained(), closed)
   }
+
+  private def closed = new IllegalStateException("the packer was closed")
 
   private def enqueue(waiting: Waiting): CompletableFuture[PlacedFrame] = {
     queue.add(waiting)
-    if (isClosed) failAll(Seq(waiting), new IllegalStateException("the packer was closed"))
+    try packing.execute(() => pack())
+    catch { case _: RejectedExecutionException => failAll(Seq(waiting), closed) }
     waiting.done
   }
 
-  private def pack(): Unit =
-    try
-      while (!isClosed) {
-        val batch = mutable.Buffer(queue.take())
-        collect(batch)
-        batch.groupBy(_.run).foreach { case (run, frames) =>
-          try uploads.execute(() => write(run, frames.toSeq))
-          catch { case e: RuntimeException => failAll(frames, e) }
-        }
+  /** Once for each frame that came; an earlier call may have taken it along. */
+  private def pack(): Unit = Option(queue.poll()).foreach { first =>
+    val batch = mutable.Buffer(first)
+    try {
+      collect(batch)
+      batch.groupBy(_.run).foreach { case (run, frames) =>
+        uploads.execute(() => write(run, frames.toSeq))
       }
-    catch { case _: InterruptedException if isClosed => () }
+    } catch { case e @ (_: InterruptedException | _: RuntimeException) => failAll(batch, e) }
+  }
 
   /** Takes what comes until the object is full, or the linger is over and no other is written. */
   private def collect(batch: mutable.Buffer[Waiting]): Unit = {
@@ -155,7 +170,7 @@ object SegmentPacker {
   /** What waits or is being written, in one process. */
   private val MaxWaitingBytes = 128 << 20
   private val MaxUploads = 4
-  private val IdleSeconds = 60L
+  private val IdleMs = 60000L
 
   /** Writes one object; returns when it is durable. */
   def writeSegment(

@@ -1,6 +1,6 @@
 package io.cleancut.cuts
 
-import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, TimeUnit}
+import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, ExecutionException, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 
@@ -12,6 +12,7 @@ import io.cleancut.format._
 import io.cleancut.objects._
 
 class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
+  private val IdleMs = 300L
   private val run = SegmentIdentity(3, "1", "run", 1)
   private val version = StateVersion(4, StateVersion.newId(Clock.System))
   private val names = new ConcurrentLinkedQueue[String]
@@ -40,12 +41,16 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     answers = new CountDownLatch(0)
     val bucket = new SimulatedBucket(Watch, _ => true)
     val store = new SimulatedStore("bucket", bucket, Network, Clock.System, 1000)
-    packer = new SegmentPacker(store, "1", Clock.System)
+    packer = new SegmentPacker(store, "1", Clock.System, IdleMs)
   }
 
   override protected def afterEach(): Unit = {
     answers.countDown()
     packer.close()
+  }
+
+  private def threads = Thread.getAllStackTraces.keySet.asScala.count { thread =>
+    thread.getName.startsWith("cleancut-segment-") && thread.isAlive
   }
 
   private def submit(partition: Int) = {
@@ -64,6 +69,25 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     val places = frames.map(_.get(20, TimeUnit.SECONDS).place)
     assert(places.map(_.segment).distinct.size == 1 && places.map(_.offset).distinct.size == 10)
     assert(packer.written.segments == 1)
+  }
+
+  test("without work it has no thread, and with work it has one again") {
+    val others = threads
+    for (partition <- 0 to 1) {
+      submit(partition).get(20, TimeUnit.SECONDS)
+      assert(threads > others)
+      val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20)
+      while (threads > others && System.nanoTime() < end) Thread.sleep(10)
+      assert(threads == others)
+    }
+  }
+
+  test("what it has taken and not written when it is closed fails, and so does what comes then") {
+    val taken = submit(0)
+    packer.close()
+    Seq(taken, submit(1)).foreach { done =>
+      intercept[ExecutionException](done.get(20, TimeUnit.SECONDS))
+    }
   }
 
   test("while an object is written, the next takes what comes") {
