@@ -4,56 +4,12 @@ import java.util.concurrent.{ExecutionException, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.{Clock, StateVersion, StoreId}
-import io.cleancut.channels._
-import io.cleancut.error.CleancutException
+import io.cleancut.{Clock, StateVersion}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, RequestKind}
-import io.cleancut.testkit.StoreOnDisk
 
 /** The coordinator of a query, on the local disk. */
-class QueryCutsSuite extends AnyFunSuite with StoreOnDisk {
-  private class Logs(plain: Option[Long], keep: Int) extends SparkLogs {
-    override def queryId(): Option[String] = Some("query")
-    override def offsets(epoch: Long): String = s"offsets of $epoch"
-    override def lastPlainCommit(): Option[Long] = plain
-    override def epochsToKeep: Int = keep
-  }
-
-  private def archive = new CutArchive(store, Clock.System)
-
-  private def driver(plain: Option[Long] = None, keep: Int = 100): QueryCuts =
-    new QueryCuts(archive, new Logs(plain, keep), "host", Clock.System)
-
-  private def part(partition: Int, name: String = "default") = StoreId(0L, partition, name)
-
-  private def frame(
-      store: StoreId,
-      version: Long,
-      attempt: Long,
-      kind: FrameKind = FrameKind.Delta
-  ): SealedFrame = {
-    val name = FrameName(store, StateVersion(version, StateVersion.newId(Clock.System)), kind)
-    SealedFrame(name, attempt, s"$store $version".getBytes)
-  }
-
-  private def submit(driver: QueryCuts, run: String, frame: SealedFrame): Ack =
-    driver.submit(run, frame).get.get(20, TimeUnit.SECONDS)
-
-  private def report(driver: QueryCuts, run: String, frame: PlacedFrame): Ack =
-    driver.report(run, frame).get(20, TimeUnit.SECONDS)
-
-  /** An epoch of two partitions. */
-  private def epoch(driver: QueryCuts, run: String, epoch: Long): Unit = {
-    for (p <- 0 to 1) {
-      assert(driver.open(run, epoch * 10 + p, part(p), epoch).isRight)
-      assert(submit(driver, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
-    }
-    driver.commit(run, epoch, s"v1\n{\"e\":$epoch}")
-  }
-
-  private def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)
-
+class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
   test("an epoch is a cut that names what its tasks wrote") {
     val first = driver()
     for (e <- 0L to 2L) epoch(first, "r1", e)
@@ -92,8 +48,6 @@ class QueryCutsSuite extends AnyFunSuite with StoreOnDisk {
     assert(error.getMessage.contains(part(1).toString))
     assert(archive.epochs() == Seq(0L))
   }
-
-  private def segments(epoch: Long) = archive.segmentsOf(epoch)
 
   test("a task whose epoch lacks a store does not wait, and the last one waits for all") {
     val cuts = driver()
@@ -161,175 +115,6 @@ class QueryCutsSuite extends AnyFunSuite with StoreOnDisk {
     assert(archive.read(1).get.of(part(1)).get.version == retried.name.version)
   }
 
-  /** An epoch of two partitions, whose tasks run while its frames are held. */
-  private def held(cuts: QueryCuts, run: String, epoch: Long): Unit = {
-    cuts.hold(run, epoch)
-    for (p <- 0 to 1) {
-      assert(cuts.open(run, epoch * 10 + p, part(p), epoch).isRight)
-      assert(submit(cuts, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
-    }
-  }
-
-  test("the frames of an epoch that is sealed are durable with the seal, in one object") {
-    val cuts = driver()
-    held(cuts, "r1", 0)
-    assert(segments(0).isEmpty)
-    cuts.seal("r1", 0)
-    assert(segments(0).size == 1)
-    // A second action on the batch runs tasks again.
-    val late = frame(part(1), 1, 9)
-    assert(cuts.open("r1", 9, part(1), 0).isRight && submit(cuts, "r1", late) == Ack.Accepted)
-    assert(segments(0).size == 2)
-    cuts.commit("r1", 0, "v1\n{}")
-    assert(archive.read(0).get.of(part(1)).exists(_.version == late.name.version))
-    epoch(cuts, "r1", 1)
-  }
-
-  test("an epoch whose sink does not seal after all is durable before it is committed") {
-    val cuts = driver()
-    held(cuts, "r1", 0)
-    cuts.commit("r1", 0, "v1\n{}")
-    assert(segments(0).size == 1 && archive.read(0).get.stores.size == 2)
-  }
-
-  test("an operator is aligned, and says why, in each epoch that its sink does not seal") {
-    val cuts = driver()
-    val capture = Capture(CaptureMode.Unaligned, None)
-    def opened(epoch: Long, asked: Capture): Boolean = {
-      cuts.alignedBecause("r1", Map.empty)
-      val channel = StoreId(3L, 0, "cleancut-channel-0")
-      val task = ChannelTask(epoch * 10 + 7, channel, epoch, 2, "executor", asked)
-      cuts.openChannel("r1", task).fold(sys.error, identity).mayDefer
-    }
-    epoch(cuts, "r1", 0)
-    assert(!opened(1, capture) && cuts.status.aligned.keySet == Set(3L))
-    assert(cuts.status.aligned(3L).contains("seal"))
-    cuts.hold("r1", 1)
-    assert(opened(1, capture) && cuts.status.aligned.isEmpty)
-    epoch(cuts, "r1", 1)
-    assert(!opened(2, Capture.Off) && cuts.status.aligned.isEmpty)
-    assert(!opened(2, capture) && cuts.status.aligned.nonEmpty)
-  }
-
-  test("the first epoch of a run whose sink seals gives no reason for what is no rule") {
-    val cuts = driver()
-    cuts.hold("r1", 0)
-    val channel = StoreId(3L, 0, "cleancut-channel-0")
-    val capture = Capture(CaptureMode.Unaligned, None)
-    val task = ChannelTask(1L, channel, 0L, 2, "executor", capture)
-    assert(cuts.openChannel("r1", task).exists(!_.mayDefer))
-    assert(cuts.status.aligned.isEmpty)
-  }
-
-  test("a frame that is sent twice while it is held is written once") {
-    val cuts = driver()
-    cuts.hold("r1", 0)
-    val sent = frame(part(0), 1, 5)
-    cuts.open("r1", 5, part(0), 0)
-    for (_ <- 1 to 2) assert(submit(cuts, "r1", sent) == Ack.Accepted)
-    cuts.seal("r1", 0)
-    assert(archive.segmentsOf(0).flatMap(_._2).map(_.name) == Seq(sent.name))
-  }
-
-  test("an epoch that lacks a store is not sealed, and so never seen") {
-    val cuts = driver()
-    held(cuts, "r1", 0)
-    cuts.open("r1", 7, part(2), 0)
-    assert(errorOf(cuts.seal("r1", 0)).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
-  }
-
-  test("a driver that another has followed cannot seal") {
-    val first = driver()
-    held(first, "r1", 0)
-    epoch(driver(), "r2", 0)
-    assert(errorOf(first.seal("r1", 0)).getErrorId == "CLEANCUT_FENCED")
-  }
-
-  test("a run that is followed while it waits for its frames is fenced") {
-    lazy val cuts: QueryCuts =
-      new QueryCuts(archive, new Logs(None, 100), "host", FollowedWhileWaiting)
-    object FollowedWhileWaiting extends Clock {
-      override def wallMs(): Long = Clock.System.wallMs()
-      override def monotonicNs(): Long = Clock.System.monotonicNs()
-      override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
-      override def sleep(time: Long, unit: TimeUnit): Unit = {
-        cuts.open("r2", 8, part(0), 0)
-        ()
-      }
-    }
-    held(cuts, "r1", 0)
-    cuts.open("r1", 7, part(2), 0)
-    val error = errorOf(cuts.seal("r1", 0))
-    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
-  }
-
-  /** An epoch that its run has decided on, with no row in flight in the end. */
-  private def captured(cuts: QueryCuts, run: String, epoch: Long): Unit = {
-    cuts.hold(run, epoch)
-    val capture = Capture(CaptureMode.Unaligned, None)
-    for (p <- 0 to 1) {
-      val channel = StoreId(0L, p, "cleancut-channel-0")
-      val task = ChannelTask(epoch * 10 + p, channel, epoch, 2, "executor", capture)
-      assert(cuts.openChannel(run, task).exists(_.mayDefer))
-      val nothing = new RowsDigest.Builder().result
-      assert(cuts.arrived(run, task.attempt, ChannelReport(channel, nothing, nothing)).isRight)
-    }
-    held(cuts, run, epoch)
-  }
-
-  /** Two drivers with one epoch, of which the first has not found that it was followed. */
-  private def rivals(isBlind: => Boolean = true): (QueryCuts, QueryCuts) = {
-    val blind = new CutArchive(new BlindToOwners(store, () => isBlind), Clock.System)
-    val first = new QueryCuts(blind, new Logs(None, 100), "host", Clock.System)
-    epoch(first, "r1", 0)
-    captured(first, "r1", 1)
-    val second = driver()
-    held(second, "r2", 1)
-    (first, second)
-  }
-
-  test("of two drivers that seal one epoch the second to do so is fenced, whichever it is") {
-    val (zombie, successor) = rivals()
-    successor.seal("r2", 1)
-    val late = errorOf(zombie.seal("r1", 1))
-    assert(late.getErrorId == "CLEANCUT_FENCED" && late.getMessage.contains("r2"))
-    successor.commit("r2", 1, "v1\n{}")
-    assert(archive.read(1).exists(_.run.runId == "r2"))
-
-    afterEach()
-    beforeEach()
-    val (first, second) = rivals()
-    first.seal("r1", 1)
-    assert(errorOf(second.seal("r2", 1)).getErrorId == "CLEANCUT_FENCED")
-    assert(driver().isDecidedBefore("r3", 1))
-    first.commit("r1", 1, "v1\n{}")
-    assert(archive.read(1).exists(_.channels.size == 2))
-  }
-
-  test("a driver that was followed just before its seal does not let its sink write") {
-    def isSealed = store.head(ObjectKey(CutLayout.seal(1))).isDefined
-    val (zombie, _) = rivals(isBlind = !isSealed)
-    assert(errorOf(zombie.seal("r1", 1)).getErrorId == "CLEANCUT_FENCED")
-    assert(isSealed, "it was found before")
-  }
-
-  test("a driver whose sink skips what the run before has sealed meanwhile commits nothing") {
-    val (zombie, successor) = rivals()
-    zombie.seal("r1", 1)
-    assert(errorOf(successor.commit("r2", 1, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
-    assert(archive.epochs() == Seq(0L))
-  }
-
-  test("a driver that dies before the seal has shown nothing, and the epoch runs again") {
-    val first = driver()
-    held(first, "r1", 0)
-    val second = driver()
-    held(second, "r2", 0)
-    second.seal("r2", 0)
-    second.commit("r2", 0, "v1\n{}")
-    assert(archive.read(0).get.stores.size == 2)
-  }
-
   test("of two drivers the one that came first is fenced") {
     val first = driver()
     epoch(first, "r1", 0)
@@ -357,39 +142,6 @@ class QueryCutsSuite extends AnyFunSuite with StoreOnDisk {
     assert(cuts.open("r1", 1, part(0), 2).isLeft)
     assert(submit(cuts, "r1", frame(part(0), 3, 1)).isInstanceOf[Ack.Unknown])
     assert(errorOf(cuts.commit("r1", 2, "v1")).getErrorId == "CLEANCUT_FENCED")
-  }
-
-  test("an epoch whose sink skips it is made of the frames of its earlier run") {
-    val first = driver()
-    epoch(first, "r1", 0)
-    for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
-    // The driver dies between the sink's commit and the cut; the sink skips the epoch then.
-    val second = driver()
-    second.commit("r2", 1, "v1\n{}")
-    val cut = archive.read(1).get
-    assert(cut.run.runId == "r2" && cut.stores.map(_.version.number) == Seq(2L, 2L))
-    epoch(second, "r2", 2)
-  }
-
-  test("a driver from which a later one has swept an earlier run's frames is fenced") {
-    val first = driver()
-    epoch(first, "r1", 0)
-    for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
-    // They are there when it lists the segments, and gone when it reads them.
-    val swept = new SweptWhenRead(store, () => archive.own(None, "r3", "other"))
-    val logs = new Logs(None, 100)
-    val zombie = new QueryCuts(new CutArchive(swept, Clock.System), logs, "host", Clock.System)
-    val error = errorOf(zombie.commit("r2", 1, "v1\n{}"))
-    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r3"))
-    assert(archive.segmentsOf(1).isEmpty && archive.epochs() == Seq(0L))
-  }
-
-  test("half of the frames of an earlier run are no epoch") {
-    val first = driver()
-    epoch(first, "r1", 0)
-    submit(first, "r1", frame(part(0), 2, 20L))
-    val error = errorOf(driver().commit("r2", 1, "v1\n{}"))
-    assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
   }
 
   test("a query without state is committed by cuts too") {
@@ -534,86 +286,6 @@ class QueryCutsSuite extends AnyFunSuite with StoreOnDisk {
     assert(status.run.exists(_.generation == 1) && status.committed.contains(0L))
     assert(status.epoch.contains(EpochProgress(1, 2, 1, failed = 1, stores = 2, reported = 1)))
     assert(status.usage.driver.requests.requests > 0)
-  }
-
-  /** A plan of two partitions of one operator, whose tasks report to a driver as they run. */
-  private class Plan(driver: QueryCuts, run: String, epoch: Long) extends EpochPlan {
-    var runs = 0
-    override def stores: Set[StoreId] = Set(part(0), part(1))
-    override def run(): Unit = {
-      runs += 1
-      for (p <- 0 to 1) {
-        val attempt = 1000 + epoch * 10 + p
-        assert(driver.open(run, attempt, part(p), epoch).isRight)
-        assert(submit(driver, run, frame(part(p), epoch + 1, attempt)) == Ack.Accepted)
-      }
-    }
-  }
-
-  test("an epoch that its sink skips is run by the gate if nothing is left of an earlier run") {
-    val first = driver()
-    epoch(first, "r1", 0)
-    val cuts = driver()
-    val plan = new Plan(cuts, "r2", 1)
-    cuts.commit("r2", 1, "v1\n{}", Some(plan))
-    assert(plan.runs == 1)
-    assert(archive.read(1).get.stores.map(_.frames.map(_._2.number)) == Seq(Seq(1, 2), Seq(1, 2)))
-    epoch(cuts, "r2", 2)
-  }
-
-  test("the gate runs nothing that an earlier run has made, or this one") {
-    val first = driver()
-    epoch(first, "r1", 0)
-    for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
-    val cuts = driver()
-    val plan = new Plan(cuts, "r2", 1)
-    cuts.commit("r2", 1, "v1\n{}", Some(plan))
-    for (p <- 0 to 1) submit(cuts, "r2", frame(part(p), 3, 30L + p))
-    cuts.commit("r2", 2, "v1\n{}", throw new AssertionError("asked for the plan in vain"))
-    assert(plan.runs == 0 && archive.epochs() == Seq(0L, 1L, 2L))
-  }
-
-  test("without a cut before it an epoch is whole if it has every store of the plan") {
-    for (seen <- Seq(Nil, Seq(0))) {
-      val cuts = driver()
-      val plan = new Plan(cuts, "r1", 0)
-      for (p <- seen) {
-        cuts.open("r1", 7, part(p), 0)
-        submit(cuts, "r1", frame(part(p), 1, 7))
-      }
-      cuts.commit("r1", 0, "v1\n{}", Some(plan))
-      assert(plan.runs == 1, s"after $seen")
-      assert(archive.read(0).get.stores.map(_.store.partition) == Seq(0, 1))
-      epoch(cuts, "r1", 1)
-      afterEach()
-      beforeEach()
-    }
-  }
-
-  test("half of an earlier run is not whole before the first cut either, whatever it looks like") {
-    val first = driver()
-    for (p <- 0 to 1) submit(first, "r1", frame(part(p, "left"), 1, 20L + p))
-    val cuts = driver()
-    val plan = new Plan(cuts, "r2", 0)
-    cuts.commit("r2", 0, "v1\n{}", Some(plan))
-    assert(plan.runs == 1 && archive.read(0).get.stores.map(_.store.name) == Seq.fill(2)("default"))
-  }
-
-  test("what fails in a run by the gate ends the query, and nothing is committed") {
-    val cuts = driver()
-    epoch(cuts, "r1", 0)
-    val failing = new Plan(cuts, "r1", 1) {
-      override def run(): Unit = throw new IllegalStateException("a task failed")
-    }
-    intercept[IllegalStateException](cuts.commit("r1", 1, "v1\n{}", Some(failing)))
-    assert(archive.epochs() == Seq(0L))
-  }
-
-  test("a task that this run began is no empty epoch, if nothing else is known") {
-    val cuts = driver()
-    cuts.open("r1", 7, part(0), 0)
-    assert(errorOf(cuts.commit("r1", 0, "v1\n{}")).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
-    assert(archive.epochs().isEmpty)
   }
 
   test("a log of commits that has gone on without cuts is refused") {

@@ -1,0 +1,56 @@
+package io.cleancut.cuts
+
+import java.util.concurrent.TimeUnit
+
+import org.scalatest.{Assertions, Suite}
+
+import io.cleancut.error.CleancutException
+import io.cleancut.format._
+import io.cleancut.testkit.StoreOnDisk
+import io.cleancut.{Clock, StateVersion, StoreId}
+
+/** Coordinators of one query on the local disk, and what the tasks of an epoch tell them. */
+trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
+  protected class Logs(plain: Option[Long], keep: Int) extends SparkLogs {
+    override def queryId(): Option[String] = Some("query")
+    override def offsets(epoch: Long): String = s"offsets of $epoch"
+    override def lastPlainCommit(): Option[Long] = plain
+    override def epochsToKeep: Int = keep
+  }
+
+  protected def archive = new CutArchive(store, Clock.System)
+
+  protected def driver(plain: Option[Long] = None, keep: Int = 100): QueryCuts =
+    new QueryCuts(archive, new Logs(plain, keep), "host", Clock.System)
+
+  protected def part(partition: Int, name: String = "default") = StoreId(0L, partition, name)
+
+  protected def frame(
+      store: StoreId,
+      version: Long,
+      attempt: Long,
+      kind: FrameKind = FrameKind.Delta
+  ): SealedFrame = {
+    val name = FrameName(store, StateVersion(version, StateVersion.newId(Clock.System)), kind)
+    SealedFrame(name, attempt, s"$store $version".getBytes)
+  }
+
+  protected def submit(driver: QueryCuts, run: String, frame: SealedFrame): Ack =
+    driver.submit(run, frame).get.get(20, TimeUnit.SECONDS)
+
+  protected def report(driver: QueryCuts, run: String, frame: PlacedFrame): Ack =
+    driver.report(run, frame).get(20, TimeUnit.SECONDS)
+
+  /** An epoch of two partitions. */
+  protected def epoch(driver: QueryCuts, run: String, epoch: Long): Unit = {
+    for (p <- 0 to 1) {
+      assert(driver.open(run, epoch * 10 + p, part(p), epoch).isRight)
+      assert(submit(driver, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
+    }
+    driver.commit(run, epoch, s"v1\n{\"e\":$epoch}")
+  }
+
+  protected def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)
+
+  protected def segments(epoch: Long) = archive.segmentsOf(epoch)
+}

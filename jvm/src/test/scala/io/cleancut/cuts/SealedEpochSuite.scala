@@ -1,0 +1,183 @@
+package io.cleancut.cuts
+
+import java.util.concurrent.TimeUnit
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.{Clock, StoreId}
+import io.cleancut.channels._
+import io.cleancut.format._
+import io.cleancut.objects.ObjectKey
+
+/** Epochs whose frames are held until their sink seals them, on one driver and on two. */
+class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
+
+  /** An epoch of two partitions, whose tasks run while its frames are held. */
+  private def held(cuts: QueryCuts, run: String, epoch: Long): Unit = {
+    cuts.hold(run, epoch)
+    for (p <- 0 to 1) {
+      assert(cuts.open(run, epoch * 10 + p, part(p), epoch).isRight)
+      assert(submit(cuts, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
+    }
+  }
+
+  test("the frames of an epoch that is sealed are durable with the seal, in one object") {
+    val cuts = driver()
+    held(cuts, "r1", 0)
+    assert(segments(0).isEmpty)
+    cuts.seal("r1", 0)
+    assert(segments(0).size == 1)
+    // A second action on the batch runs tasks again.
+    val late = frame(part(1), 1, 9)
+    assert(cuts.open("r1", 9, part(1), 0).isRight && submit(cuts, "r1", late) == Ack.Accepted)
+    assert(segments(0).size == 2)
+    cuts.commit("r1", 0, "v1\n{}")
+    assert(archive.read(0).get.of(part(1)).exists(_.version == late.name.version))
+    epoch(cuts, "r1", 1)
+  }
+
+  test("an epoch whose sink does not seal after all is durable before it is committed") {
+    val cuts = driver()
+    held(cuts, "r1", 0)
+    cuts.commit("r1", 0, "v1\n{}")
+    assert(segments(0).size == 1 && archive.read(0).get.stores.size == 2)
+  }
+
+  test("an operator is aligned, and says why, in each epoch that its sink does not seal") {
+    val cuts = driver()
+    val capture = Capture(CaptureMode.Unaligned, None)
+    def opened(epoch: Long, asked: Capture): Boolean = {
+      cuts.alignedBecause("r1", Map.empty)
+      val channel = StoreId(3L, 0, "cleancut-channel-0")
+      val task = ChannelTask(epoch * 10 + 7, channel, epoch, 2, "executor", asked)
+      cuts.openChannel("r1", task).fold(sys.error, identity).mayDefer
+    }
+    epoch(cuts, "r1", 0)
+    assert(!opened(1, capture) && cuts.status.aligned.keySet == Set(3L))
+    assert(cuts.status.aligned(3L).contains("seal"))
+    cuts.hold("r1", 1)
+    assert(opened(1, capture) && cuts.status.aligned.isEmpty)
+    epoch(cuts, "r1", 1)
+    assert(!opened(2, Capture.Off) && cuts.status.aligned.isEmpty)
+    assert(!opened(2, capture) && cuts.status.aligned.nonEmpty)
+  }
+
+  test("the first epoch of a run whose sink seals gives no reason for what is no rule") {
+    val cuts = driver()
+    cuts.hold("r1", 0)
+    val channel = StoreId(3L, 0, "cleancut-channel-0")
+    val capture = Capture(CaptureMode.Unaligned, None)
+    val task = ChannelTask(1L, channel, 0L, 2, "executor", capture)
+    assert(cuts.openChannel("r1", task).exists(!_.mayDefer))
+    assert(cuts.status.aligned.isEmpty)
+  }
+
+  test("a frame that is sent twice while it is held is written once") {
+    val cuts = driver()
+    cuts.hold("r1", 0)
+    val sent = frame(part(0), 1, 5)
+    cuts.open("r1", 5, part(0), 0)
+    for (_ <- 1 to 2) assert(submit(cuts, "r1", sent) == Ack.Accepted)
+    cuts.seal("r1", 0)
+    assert(archive.segmentsOf(0).flatMap(_._2).map(_.name) == Seq(sent.name))
+  }
+
+  test("an epoch that lacks a store is not sealed, and so never seen") {
+    val cuts = driver()
+    held(cuts, "r1", 0)
+    cuts.open("r1", 7, part(2), 0)
+    assert(errorOf(cuts.seal("r1", 0)).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+  }
+
+  test("a driver that another has followed cannot seal") {
+    val first = driver()
+    held(first, "r1", 0)
+    epoch(driver(), "r2", 0)
+    assert(errorOf(first.seal("r1", 0)).getErrorId == "CLEANCUT_FENCED")
+  }
+
+  test("a run that is followed while it waits for its frames is fenced") {
+    lazy val cuts: QueryCuts =
+      new QueryCuts(archive, new Logs(None, 100), "host", FollowedWhileWaiting)
+    object FollowedWhileWaiting extends Clock {
+      override def wallMs(): Long = Clock.System.wallMs()
+      override def monotonicNs(): Long = Clock.System.monotonicNs()
+      override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
+      override def sleep(time: Long, unit: TimeUnit): Unit = {
+        cuts.open("r2", 8, part(0), 0)
+        ()
+      }
+    }
+    held(cuts, "r1", 0)
+    cuts.open("r1", 7, part(2), 0)
+    val error = errorOf(cuts.seal("r1", 0))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
+  }
+
+  /** An epoch that its run has decided on, with no row in flight in the end. */
+  private def captured(cuts: QueryCuts, run: String, epoch: Long): Unit = {
+    cuts.hold(run, epoch)
+    val capture = Capture(CaptureMode.Unaligned, None)
+    for (p <- 0 to 1) {
+      val channel = StoreId(0L, p, "cleancut-channel-0")
+      val task = ChannelTask(epoch * 10 + p, channel, epoch, 2, "executor", capture)
+      assert(cuts.openChannel(run, task).exists(_.mayDefer))
+      val nothing = new RowsDigest.Builder().result
+      assert(cuts.arrived(run, task.attempt, ChannelReport(channel, nothing, nothing)).isRight)
+    }
+    held(cuts, run, epoch)
+  }
+
+  /** Two drivers with one epoch, of which the first has not found that it was followed. */
+  private def rivals(isBlind: => Boolean = true): (QueryCuts, QueryCuts) = {
+    val blind = new CutArchive(new BlindToOwners(store, () => isBlind), Clock.System)
+    val first = new QueryCuts(blind, new Logs(None, 100), "host", Clock.System)
+    epoch(first, "r1", 0)
+    captured(first, "r1", 1)
+    val second = driver()
+    held(second, "r2", 1)
+    (first, second)
+  }
+
+  test("of two drivers that seal one epoch the second to do so is fenced, whichever it is") {
+    val (zombie, successor) = rivals()
+    successor.seal("r2", 1)
+    val late = errorOf(zombie.seal("r1", 1))
+    assert(late.getErrorId == "CLEANCUT_FENCED" && late.getMessage.contains("r2"))
+    successor.commit("r2", 1, "v1\n{}")
+    assert(archive.read(1).exists(_.run.runId == "r2"))
+
+    afterEach()
+    beforeEach()
+    val (first, second) = rivals()
+    first.seal("r1", 1)
+    assert(errorOf(second.seal("r2", 1)).getErrorId == "CLEANCUT_FENCED")
+    assert(driver().isDecidedBefore("r3", 1))
+    first.commit("r1", 1, "v1\n{}")
+    assert(archive.read(1).exists(_.channels.size == 2))
+  }
+
+  test("a driver that was followed just before its seal does not let its sink write") {
+    def isSealed = store.head(ObjectKey(CutLayout.seal(1))).isDefined
+    val (zombie, _) = rivals(isBlind = !isSealed)
+    assert(errorOf(zombie.seal("r1", 1)).getErrorId == "CLEANCUT_FENCED")
+    assert(isSealed, "it was found before")
+  }
+
+  test("a driver whose sink skips what the run before has sealed meanwhile commits nothing") {
+    val (zombie, successor) = rivals()
+    zombie.seal("r1", 1)
+    assert(errorOf(successor.commit("r2", 1, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
+    assert(archive.epochs() == Seq(0L))
+  }
+
+  test("a driver that dies before the seal has shown nothing, and the epoch runs again") {
+    val first = driver()
+    held(first, "r1", 0)
+    val second = driver()
+    held(second, "r2", 0)
+    second.seal("r2", 0)
+    second.commit("r2", 0, "v1\n{}")
+    assert(archive.read(0).get.stores.size == 2)
+  }
+}
