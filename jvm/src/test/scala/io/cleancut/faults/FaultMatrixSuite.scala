@@ -51,14 +51,14 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
 
   test("the steps that a query takes are those that are known") {
     note(s"CLEANCUT_SEED=$seed repeats this")
-    val (first, later) = in(new Random(seed))(_.enumerate(awaited(KnownSteps.later)))
+    val (first, later) = in(new Random(seed))(_.enumerate(KnownSteps.later))
     assert(first -- later == KnownSteps.first)
-    assert(awaited(later) -- KnownSteps.possible == awaited(KnownSteps.later))
+    assert(later -- KnownSteps.possible == KnownSteps.later)
   }
 
   for (kind <- chosen(FaultKind.all, OfKinds))
     test(s"a query takes all of its steps through this, and is right: $kind") {
-      val steps = awaited(KnownSteps.all).filter(kind.concerns).toSeq.sortBy(_.toString)
+      val steps = KnownSteps.all.filter(kind.concerns).toSeq.sortBy(_.toString)
       val plans = steps.map(Plan(_, kind, isLasting = false))
       val random = new Random(seed ^ kind.name.hashCode)
       inject(plans)(in(random)(_.all(plans)))
@@ -68,7 +68,7 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
     test(s"a query that dies of this goes on where it was, at each of its steps: $kind") {
       val random = new Random(seed ^ kind.name.hashCode)
       def plans(steps: Set[Step]) =
-        chosen(awaited(steps).filter(kind.concerns).toSeq.sortBy(_.toString), OfSteps)
+        chosen(steps.filter(kind.concerns).toSeq.sortBy(_.toString), OfSteps)
           .map(Plan(_, kind, isLasting = true))
       // What only the first start of a query does needs a query of its own.
       val first = plans(KnownSteps.first)
@@ -126,14 +126,9 @@ object FaultMatrixSuite {
   private val OfLasting = 1
   private val OfSteps = 1
 
-  private val takesAll = sys.env.get("CLEANCUT_FAULTS").contains("all")
-
   private def chosen[A](all: Seq[A], count: Int): Seq[A] =
-    if (takesAll) all else new Random(seed).shuffle(all).take(count)
-
-  /** Of these steps, those that a run waits for: for seldom ones it takes dozens of turns. */
-  private def awaited(steps: Set[Step]): Set[Step] =
-    if (takesAll) steps else steps -- KnownSteps.seldom
+    if (sys.env.get("CLEANCUT_FAULTS").contains("all")) all
+    else new Random(seed).shuffle(all).take(count)
 
   private val seed = sys.env
     .get("CLEANCUT_SEED")

@@ -83,8 +83,8 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
 
   private def arm(plan: Plan): Harm = {
     val times = if (plan.isLasting) Int.MaxValue else 1
-    val isRare = KnownSteps.first(plan.step) || KnownSteps.seldom(plan.step)
-    val spared = if (plan.isLasting || isRare) 0 else random.nextInt(MaxSpared + 1)
+    val isSoon = plan.isLasting || KnownSteps.first(plan.step)
+    val spared = if (isSoon) 0 else random.nextInt(MaxSpared + 1)
     proxy.harm(plan.kind.fault(random), times, spared)(Step.is(plan.step, query.prefix))
   }
 
@@ -125,7 +125,7 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
 
 object FaultRun {
   private val CutCreate = Step("cuts", "create")
-  // Some steps are seldom met: whether a frame rides to the driver is up to its size.
+  // Maintenance has its own time.
   private val MaxTurns = 40
   private val MaxStarts = 60
 

@@ -28,9 +28,6 @@ object KnownSteps {
     "write probe" -> "create, delete, list, look, put, read, read a range"
   )
 
-  /** Of these, what is up to the size of a frame, or to the time that maintenance has. */
-  val seldom: Set[Step] = steps("segments" -> "put bases, put frames by the driver")
-
   /** What a query does as well if it dies while one of its tasks is about to write. */
   val possible: Set[Step] = steps("segments" -> "abort an upload")
 

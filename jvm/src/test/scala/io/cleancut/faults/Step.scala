@@ -93,8 +93,10 @@ object Step {
     val root = name.stripPrefix("cleancut/")
     val footer = body.takeRight(Segment.footerBytes(root, body, body.length.toLong))
     val frames = Segment.parse(root, body, footer)._2
-    if (frames.exists(_.attempt == QueryLedger.Maintenance)) "bases"
-    else if (frames.exists(_.place.length > RideBytes)) "frames of an executor"
+    // Small bases ride too, and lie beside the small frames of the epoch that they meet.
+    val ofTasks = frames.filter(_.attempt != QueryLedger.Maintenance)
+    if (ofTasks.isEmpty) "bases"
+    else if (ofTasks.exists(_.place.length > RideBytes)) "frames of an executor"
     else "frames by the driver"
   }
 
