@@ -15,7 +15,7 @@ from tests.support.results import EpochFiles
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CLEANCUT = PROVIDER_CLASS
-_LOCAL_FILES = ("fs.file.", "fs.AbstractFileSystem.file.", "hadoop.security.")
+_FILE_SYSTEMS = ("fs.file.", "fs.AbstractFileSystem.", "hadoop.security.")
 
 
 def builder(master: str) -> SparkSession.Builder:
@@ -45,7 +45,7 @@ def builder(master: str) -> SparkSession.Builder:
 
 
 def take_out_defaults(spark: SparkSession) -> None:
-    """Takes the thousand keys of Hadoop's out of a session, but those for local files.
+    """Takes the thousand keys of Hadoop's out of a session, but those that name file systems.
 
     Spark sends them all with each stateful operator of each epoch, which is a fifth of the work of
     an epoch with a few rows.
@@ -54,7 +54,7 @@ def take_out_defaults(spark: SparkSession) -> None:
     conf = spark._jsc.hadoopConfiguration()
     kept = {
         prefix + rest: value
-        for prefix in _LOCAL_FILES
+        for prefix in _FILE_SYSTEMS
         for rest, value in conf.getPropsWithPrefix(prefix).items()
     }
     conf.clear()

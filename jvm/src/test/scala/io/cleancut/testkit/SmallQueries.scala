@@ -32,8 +32,8 @@ object SmallQueries {
   }
 
   /**
-   * All that Hadoop has a default for, but local files: Spark sends the thousand of them with each
-   * stateful operator of each epoch, which is a fifth of the work of a small one.
+   * All that Hadoop has a default for, but the names of file systems: Spark sends the thousand of
+   * them with each stateful operator of each epoch, which is a fifth of the work of a small one.
    */
   private def takeOutDefaults(spark: SparkSession): Unit = {
     val conf = spark.sparkContext.hadoopConfiguration
@@ -47,5 +47,5 @@ object SmallQueries {
 
   private def isNeeded(key: String, source: String): Boolean =
     !source.endsWith("-default.xml") || key.startsWith("fs.file.") ||
-      key.startsWith("fs.AbstractFileSystem.file.") || key.startsWith("hadoop.security.")
+      key.startsWith("fs.AbstractFileSystem.") || key.startsWith("hadoop.security.")
 }
