@@ -105,9 +105,11 @@ final class SegmentPacker(
     try {
       collect(batch)
       batch.groupBy(_.run).foreach { case (run, frames) =>
-        uploads.execute(() => write(run, frames.toSeq))
+        // Of another run's frames the writing may have begun.
+        try uploads.execute(() => write(run, frames.toSeq))
+        catch { case e: RuntimeException => failAll(frames, e) }
       }
-    } catch { case e @ (_: InterruptedException | _: RuntimeException) => failAll(batch, e) }
+    } catch { case e: InterruptedException => failAll(batch, e) }
   }
 
   /** Takes what comes until the object is full, or the linger is over and no other is written. */
