@@ -23,8 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from cleancut import CleancutError, coordinator
 from cleancut._cut import Cut, read_cut
 from cleancut._layout import CUTS
-from cleancut._objects import Objects
-from cleancut._root import open_root
+from cleancut._root import Root, open_root
 from cleancut.sinks import EpochFiles, files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
@@ -113,23 +112,20 @@ class Unsteady:
         """The seal of an epoch that has rows in flight."""
         name = _seal_name(epoch)
         try:
-            found = read_cut(self._objects().read(name), name, epoch)
+            found = read_cut(self._root().objects.read(name), name, epoch)
         except FileNotFoundError:
             return None
         return found if found.mode == "unaligned" else None
 
-    def _objects(self) -> Objects:
-        return open_root(self.checkpoint).objects
+    def _root(self) -> Root:
+        return open_root(self.checkpoint)
 
     def sealed(self) -> tuple[int, Cut]:
         """The epoch that is sealed with rows in flight and not committed yet."""
-        names = [Path(name) for name in self._objects().list(CUTS)]
-        committed = {name.stem for name in names if name.suffix == ".cut"}
-        (epoch,) = (
-            int(name.stem)
-            for name in names
-            if name.suffix == ".sealed" and name.stem not in committed
-        )
+        root = self._root()
+        names = [Path(name) for name in root.objects.list(CUTS)]
+        seals = {int(name.stem) for name in names if name.suffix == ".sealed"}
+        (epoch,) = seals - set(root.epochs())
         found = self.seal(epoch)
         assert found is not None, "no row was in flight"
         return epoch, found

@@ -31,7 +31,7 @@ object KnownSteps {
   /** What a query does as well if it dies while one of its tasks is about to write. */
   val possible: Set[Step] = steps("segments" -> "abort an upload")
 
-  val all: Set[Step] = first ++ later
+  val all: Seq[Step] = (first ++ later).toSeq.sortBy(_.toString)
 
   private def steps(acts: (String, String)*): Set[Step] =
     acts.flatMap { case (place, all) => all.split(", ").map(Step(place, _)) }.toSet
