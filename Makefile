@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign test demo bench bench-demo bench-s3a spark-suites spark42 stores versitygw wheel docs clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign test demo bench bench-demo bench-s3a spark-suites spark42 stores nightly versitygw wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -181,6 +181,13 @@ stores: export CLEANCUT_NODE := $(CURDIR)/$(VENV)/bin/node
 stores: $(R2_SIMULATOR)/.installed $(JAR) $(VERSITYGW)  ## Cloudflare's simulator of R2: the client, and the demo with kills
 	$(SBT) "core/testOnly io.cleancut.objects.R2SimulatorSuite"
 	$(PYTEST) tests/chaos/test_demo_on_s3.py $(ARGS)
+
+# Ceph comes with the system's packages, not with Python's.
+nightly: export CLEANCUT_CEPH := $(CURDIR)/$(PYTHON)
+nightly: $(JAR)  ## Ceph's S3 server, which the system must have: the client, and the demo with kills
+	@project/check-ceph
+	$(SBT) "core/testOnly io.cleancut.objects.RadosGatewaySuite"
+	$(PYTEST) tests/chaos/test_demo_on_s3.py -k rados_gateway $(ARGS)
 
 wheel: $(JAR)  ## build dist/*.whl with the jars inside
 	rm -rf dist

@@ -156,9 +156,12 @@ lazy val childJvmSettings = Seq(
     "SPARK_HOME" -> pySparkHome.value.getPath,
     "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
   ),
-  // It needs Node and 360 MB of packages, which `make stores` fetches.
+  // One needs Node and 360 MB of packages, which `make stores` fetches, the other Ceph.
   Test / testOptions += Tests.Filter { name =>
     !name.endsWith("R2SimulatorSuite") || sys.env.contains("CLEANCUT_R2_SIMULATOR")
+  },
+  Test / testOptions += Tests.Filter { name =>
+    !name.endsWith("RadosGatewaySuite") || sys.env.contains("CLEANCUT_CEPH")
   }
 )
 

@@ -14,7 +14,14 @@ from demo.__main__ import judge
 from demo.checkpoint import position
 from demo.job import QUERIES, ROTATIONS, Job
 from tests.support.demo import run_demo
-from tests.support.s3_servers import R2_SIMULATOR, S3Server, r2_simulator, versitygw
+from tests.support.s3_servers import (
+    HAS_CEPH,
+    R2_SIMULATOR,
+    S3Server,
+    r2_simulator,
+    rados_gateway,
+    versitygw,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
@@ -26,7 +33,11 @@ EXECUTOR_KILLS = 1
 # Its last kill is halfway through: near the end one may come too late on a busy machine.
 SEED = 16
 PREFIX = "runs/1"
-SERVERS = [versitygw, r2_simulator] if R2_SIMULATOR else [versitygw]
+SERVERS = [
+    versitygw,
+    *([r2_simulator] if R2_SIMULATOR else []),
+    *([rados_gateway] if HAS_CEPH else []),
+]
 
 
 @pytest.fixture(params=SERVERS, ids=lambda server: server.__name__)

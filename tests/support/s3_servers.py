@@ -4,6 +4,7 @@ import os
 import re
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +12,14 @@ from typing import Self
 
 _ROOT = Path(__file__).resolve().parents[2]
 _READY_WITHIN_S = 60.0
+_STOPPED_WITHIN_S = 20.0
 _ACCESS, _SECRET = "access", "secret"
 _R2_PATH = "/cdn-cgi/local/r2/s3"
 
 # Where `make stores` has put the simulator; elsewhere it is not asked for.
 R2_SIMULATOR = os.environ.get("CLEANCUT_R2_SIMULATOR")
+# `make nightly` asks for Ceph, which the machine must have.
+HAS_CEPH = "CLEANCUT_CEPH" in os.environ
 
 
 class S3Server:
@@ -71,7 +75,7 @@ class S3Server:
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
         try:
-            self._process.wait(5)
+            self._process.wait(_STOPPED_WITHIN_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -108,6 +112,17 @@ def r2_simulator(directory: Path) -> S3Server:
         log=directory / "log",
         path=_R2_PATH,
         region="auto",
+    )
+
+
+def rados_gateway(directory: Path) -> S3Server:
+    """Ceph's gateway, over objects in memory."""
+    port = _free_port()
+    places = [str(port), str(directory / "ceph"), S3Server.BUCKET, _ACCESS, _SECRET]
+    return S3Server(
+        [sys.executable, str(_ROOT / "tests/support/rados_gateway.py"), *places],
+        port=port,
+        log=directory / "log",
     )
 
 

@@ -25,7 +25,7 @@ import io.cleancut.{
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.{Cut, FrameKind}
 import io.cleancut.objects.{ObjectPrefix, S3TestStore}
-import io.cleancut.testkit.{S3ProxyServer, SmallQueries}
+import io.cleancut.testkit.{S3ProxyServer, S3Server, SmallQueries}
 
 /**
  * A query whose checkpoint location is on an object store, in a cluster with processes of its own
@@ -137,12 +137,12 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   }
 
   private def archive(query: String): CutArchive = {
-    val store = S3TestStore.open(server.endpoint, s"s3://${S3ProxyServer.Bucket}/$query/cleancut")
+    val store = S3TestStore.open(server.endpoint, s"s3://${S3Server.Bucket}/$query/cleancut")
     new CutArchive(store, Clock.System)
   }
 
   test("a sink that skips an epoch that it has seen, after a death between it and the cut") {
-    val location = s"s3://${S3ProxyServer.Bucket}/queries/skipped"
+    val location = s"s3://${S3Server.Bucket}/queries/skipped"
     val input = Files.createDirectory(home.resolve("skipped"))
     val totals = mutable.Map.empty[String, String]
     val seen = mutable.Set.empty[Long]
@@ -231,7 +231,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   }
 
   private def list(prefix: String): Seq[String] = {
-    val store = S3TestStore.open(server.endpoint, s"s3://${S3ProxyServer.Bucket}")
+    val store = S3TestStore.open(server.endpoint, s"s3://${S3Server.Bucket}")
     try store.list(ObjectPrefix(prefix)).map(_.key.name.stripPrefix(prefix)).toSeq.sorted
     finally store.close()
   }
@@ -240,10 +240,10 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
 object CheckpointOnS3Suite {
   private val State = "spark.sql.streaming.stateStore"
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
-  private val Location = s"s3://${S3ProxyServer.Bucket}/queries/totals"
+  private val Location = s"s3://${S3Server.Bucket}/queries/totals"
   private val Schema = "key long, ts timestamp, value long"
   private val Credentials =
-    s"-Daws.accessKeyId=${S3ProxyServer.AccessKey} -Daws.secretAccessKey=${S3ProxyServer.SecretKey}"
+    s"-Daws.accessKeyId=${S3Server.AccessKey} -Daws.secretAccessKey=${S3Server.SecretKey}"
 
   private def write(directory: Path, file: Int): Unit = {
     val random = new Random(4100L + file)

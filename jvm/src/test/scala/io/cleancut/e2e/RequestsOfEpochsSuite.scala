@@ -15,7 +15,7 @@ import org.apache.spark.sql.streaming.StreamingQuery
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.format.CutLayout
-import io.cleancut.testkit.{ProxiedServer, S3ProxyServer, SmallQueries}
+import io.cleancut.testkit.{ProxiedServer, S3Server, SmallQueries}
 
 /** What the epochs of a query ask of its object store, counted by a proxy before the server. */
 class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
@@ -56,7 +56,7 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
     .agg(count("*"))
     .writeStream
     .outputMode("update")
-    .option("checkpointLocation", s"s3://${S3ProxyServer.Bucket}/counted")
+    .option("checkpointLocation", s"s3://${S3Server.Bucket}/counted")
     .foreachBatch((batch: DataFrame, _: Long) => batch.collect(): Unit)
     .start()
 

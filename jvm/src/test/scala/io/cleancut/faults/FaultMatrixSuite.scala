@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.classic.SparkSession
 
 import io.cleancut.objects.S3TestStore
-import io.cleancut.testkit.{ProxiedServer, S3ProxyServer, SmallQueries}
+import io.cleancut.testkit.{ProxiedServer, S3Server, SmallQueries}
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 
 /**
@@ -92,7 +92,7 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
 
   /** Runs a query, and checks what it gave and what it left. */
   private def in[A](random: Random)(body: FaultRun => A): A = {
-    val location = s"s3://${S3ProxyServer.Bucket}/faults/${runs.incrementAndGet()}"
+    val location = s"s3://${S3Server.Bucket}/faults/${runs.incrementAndGet()}"
     val session = spark.newSession()
     val format = 1 + random.nextInt(2)
     session.conf.set(s"$State.checkpointFormatVersion", format)

@@ -7,7 +7,7 @@ import scala.util.Try
 
 import io.cleancut.cuts.QueryLedger
 import io.cleancut.format.Segment
-import io.cleancut.testkit.{HttpMessage, S3ProxyServer}
+import io.cleancut.testkit.{HttpMessage, S3Server}
 
 /**
  * A step of the protocol: what one kind of request does to one kind of object, such as
@@ -18,7 +18,7 @@ final case class Step(place: String, act: String) {
 }
 
 object Step {
-  private val Bucket = s"/${S3ProxyServer.Bucket}"
+  private val Bucket = s"/${S3Server.Bucket}"
 
   /** What the objects of a checkpoint are, by their names below its location. */
   private val places = Seq(

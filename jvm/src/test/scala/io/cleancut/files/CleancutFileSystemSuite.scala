@@ -14,7 +14,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
 import io.cleancut.objects.{ObjectKey, ObjectStore, S3TestStore}
-import io.cleancut.testkit.{ProxiedServer, S3ProxyServer}
+import io.cleancut.testkit.{ProxiedServer, S3Server}
 import io.cleancut.{CleancutFileSystem, Clock}
 
 /** Hadoop's view of a bucket, in the words of Hadoop's own callers. */
@@ -29,7 +29,7 @@ class CleancutFileSystemSuite extends AnyFunSuite with ProxiedServer with Before
 
   override protected def afterEach(): Unit = store.close()
 
-  private def location = new Path(s"s3://${S3ProxyServer.Bucket}/tree-${runs.get}")
+  private def location = new Path(s"s3://${S3Server.Bucket}/tree-${runs.get}")
 
   private def conf: Configuration = {
     val made = new Configuration
@@ -80,7 +80,7 @@ class CleancutFileSystemSuite extends AnyFunSuite with ProxiedServer with Before
     intercept[FileNotFoundException](files.getFileStatus(below("f")))
     intercept[FileNotFoundException](files.listStatus(below("f")))
     assert(files.listStatus(below("a")).map(_.getPath).toSeq == Seq(below("a")))
-    assert(files.getFileStatus(new Path(s"s3://${S3ProxyServer.Bucket}/")).isDirectory)
+    assert(files.getFileStatus(new Path(s"s3://${S3Server.Bucket}/")).isDirectory)
     store.delete(Seq("d/1", "d/e/2").map(ObjectKey(_)))
     assert(!files.exists(below("d")))
   }

@@ -8,13 +8,13 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.conf.Keys
 import io.cleancut.objects._
-import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3ProxyServer}
+import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3Server}
 import io.cleancut.{CleancutCheckpointFileManager, Clock}
 
 /** What is left of processes that were killed goes at a later start of the query. */
 class SweepSuite extends AnyFunSuite with ProxiedServer {
   private var store: ObjectStore = _
-  private val location = s"s3://${S3ProxyServer.Bucket}/swept/q"
+  private val location = s"s3://${S3Server.Bucket}/swept/q"
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()

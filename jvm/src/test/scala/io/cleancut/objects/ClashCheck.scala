@@ -8,7 +8,7 @@ import software.amazon.awssdk.services.s3.S3Client
 import software.amazon.awssdk.services.s3.model.GetObjectRequest
 
 import io.cleancut.Clock
-import io.cleancut.testkit.S3ProxyServer
+import io.cleancut.testkit.S3Server
 
 /**
  * The main class of a process with our jar and another AWS SDK on its class path: both write and
@@ -22,7 +22,7 @@ object ClashCheck {
     println(s"other SDK ${versionOf(Version)}")
     println(s"our SDK ${versionOf(s"io.cleancut.shaded.$Version")}")
     val settings = S3TestStore.settings(endpoint, Dialect.Generic)
-    val location = s"s3://${S3ProxyServer.Bucket}/clash"
+    val location = s"s3://${S3Server.Bucket}/clash"
     // Opened as a query does it, so no name of the SDK is left to this class.
     val store = ObjectStores.open(location, settings, sys.error("no Hadoop here"), Clock.System)
     try {
@@ -39,7 +39,7 @@ object ClashCheck {
       .region(Region.US_EAST_1)
       .forcePathStyle(true)
       .build()
-    val request = GetObjectRequest.builder().bucket(S3ProxyServer.Bucket).key("clash/a").build()
+    val request = GetObjectRequest.builder().bucket(S3Server.Bucket).key("clash/a").build()
     try client.getObjectAsBytes(request).asString(UTF_8)
     finally client.close()
   }

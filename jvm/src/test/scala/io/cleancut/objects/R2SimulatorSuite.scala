@@ -32,7 +32,7 @@ class R2SimulatorSuite extends ObjectStoreContract with ProxiedServer {
     S3TestStore.open(endpoint, location(opened.incrementAndGet()), Dialect.R2)
   }
 
-  private def location(run: Int) = s"s3://${R2Simulator.Bucket}/run-$run/q"
+  private def location(run: Int) = s"s3://${S3Server.Bucket}/run-$run/q"
 
   test("requests are signed for the region auto, and none is framed") {
     new WriteProbe(store, Clock.System).run()
@@ -63,7 +63,7 @@ class R2SimulatorSuite extends ObjectStoreContract with ProxiedServer {
       val key = ObjectKey("framed")
       val request = PutObjectRequest
         .builder()
-        .bucket(R2Simulator.Bucket)
+        .bucket(S3Server.Bucket)
         .key(s"run-${opened.get}/q/$key")
         .build()
       client.putObject(request, RequestBody.fromString("hello"))

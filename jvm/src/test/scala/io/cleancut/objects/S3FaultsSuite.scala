@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.Clock
 import io.cleancut.error.{CleancutException, ErrorKind}
-import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3ProxyServer}
+import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3Server}
 
 /** A real server behind a proxy that loses, delays and falsifies: what must hold nonetheless. */
 class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEach {
@@ -27,7 +27,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
       policy: RetryPolicy = S3TestStore.Policy.copy(firstPauseMs = 5),
       stallMs: Long = 20000
   ): S3Store = {
-    val location = s"s3://${S3ProxyServer.Bucket}/faults-${runs.get}"
+    val location = s"s3://${S3Server.Bucket}/faults-${runs.get}"
     S3TestStore.open(endpoint, location, policy = policy, stallMs = stallMs)
   }
 

@@ -1,115 +1,12 @@
 package io.cleancut.objects
 
-import java.util.concurrent.atomic.AtomicInteger
+import io.cleancut.testkit.{S3ProxyServer, S3Server}
 
-import software.amazon.awssdk.core.sync.RequestBody
-import software.amazon.awssdk.services.s3.model.PutObjectRequest
-
-import io.cleancut.Clock
-import io.cleancut.testkit.S3ProxyServer
-
-/** The S3 client on s3proxy, in the words of one dialect. */
-abstract class S3ProxyContract(dialect: Dialect) extends ObjectStoreContract {
-  private var server: S3ProxyServer = _
-  private val opened = new AtomicInteger
-
-  override protected def beforeAll(): Unit = server = S3ProxyServer.start()
-
-  override protected def afterAll(): Unit = server.close()
-
-  override protected def keepsTokens: Boolean = true
-
-  override protected def openEmpty(): ObjectStore = {
-    opened.incrementAndGet()
-    S3TestStore.open(server.endpoint, location, dialect)
-  }
-
-  private def beside(name: String) = s"s3://${S3ProxyServer.Bucket}/run-${opened.get}/$name"
-
-  private def location = beside("q")
-
-  test("a listing of more than one page is complete") {
-    val keys = Seq.tabulate(1001)(i => ObjectKey(f"many/$i%05d"))
-    keys.foreach(store.put(_, Array.emptyByteArray))
-    val before = store.counts
-    assert(store.list(ObjectPrefix("many/")).map(_.key).toSet == keys.toSet)
-    assert((store.counts - before)(RequestKind.ListPage).requests == 2)
-    val level = store.listLevel(ObjectPrefix("many/")).collect { case Listed.Here(i) => i.key }
-    assert(level.toSet == keys.toSet)
-    assert((store.counts - before)(RequestKind.ListPage).requests == 4)
-    // One page, however much lies deeper.
-    assert(store.listLevel(ObjectPrefix.All).toSeq == Seq(Listed.Below(ObjectPrefix("many/"))))
-    assert((store.counts - before)(RequestKind.ListPage).requests == 5)
-    store.delete(keys)
-    assert((store.counts - before)(RequestKind.Delete).requests == 2)
-    assert(store.list(ObjectPrefix.All).isEmpty)
-  }
-
-  test("what one user asks for is counted apart, and for the store too") {
-    val (one, other) = (store.counted, store.counted)
-    val before = store.counts
-    one.put(ObjectKey("a"), bytes("123"))
-    one.get(ObjectKey("a"))
-    other.get(ObjectKey("a"))
-    assert(one.counts(RequestKind.Put) == KindCounts(1, 0, 0))
-    assert((one.counts.requests, other.counts.requests) == ((2, 1)))
-    assert((one.counts.bytesSent, one.counts.bytesReceived) == ((3, 3)))
-    val both = store.counts - before
-    assert(both.requests == 3 && both.bytesSent == 3 && both.bytesReceived == 6)
-  }
-
-  test("objects of others beside ours are not listed") {
-    val bucket = S3TestStore.open(server.endpoint, s"s3://${S3ProxyServer.Bucket}", dialect)
-    try {
-      store.put(ObjectKey("a"), bytes("x"))
-      assert(bucket.list(ObjectPrefix.All).map(_.key.name).exists(_.endsWith("/q/a")))
-      assert(store.list(ObjectPrefix.All).map(_.key.name).toSeq == Seq("a"))
-    } finally bucket.close()
-  }
-
-  test("unfinished uploads of others beside ours are left alone") {
-    val nowMs = Clock.System.wallMs()
-    val others = Seq("a", "b").map { name =>
-      val other = S3TestStore.open(server.endpoint, beside(name), dialect)
-      other.upload(ObjectKey("x"), MultipartUpload.MinPartBytes, WriterToken.fresh(Clock.System))
-      other
-    }
-    try {
-      assert(store.dropUnfinished(nowMs + 3600 * 1000) == 0)
-      assert(others.map(_.dropUnfinished(nowMs + 3600 * 1000)) == Seq(1, 1))
-    } finally others.foreach(_.close())
-  }
-
-  test("the object that a console makes of a prefix is no object of ours") {
-    store.put(ObjectKey("d/a"), bytes("x"))
-    val client = S3TestStore.connection(server.endpoint, dialect).client()
-    def putAt(name: String) = client.putObject(
-      PutObjectRequest
-        .builder()
-        .bucket(S3ProxyServer.Bucket)
-        .key(s"${location.stripPrefix(s"s3://${S3ProxyServer.Bucket}/")}/$name")
-        .build(),
-      RequestBody.empty()
-    )
-    try {
-      putAt("d/")
-      putAt("d/with space")
-    } finally client.close()
-    val found = store.listLevel(ObjectPrefix("d/")).toSet
-    assert(found.collect { case Listed.Here(info) => info.key.name } == Set("d/a"))
-    assert(found.collect { case Listed.Foreign(name) => name } == Set("d/with space"))
-    assert(store.list(ObjectPrefix("d/")).map(_.key.name).toSeq == Seq("d/a"))
-  }
-
-  test("a token of one's own decides whose an object is") {
-    val token = WriterToken.fresh(Clock.System)
-    val key = ObjectKey("a")
-    assert(store.create(key, bytes("one"), token) == CreateResult.Created)
-    // As when the answer to the first was lost and the process asked again.
-    assert(store.create(key, bytes("one"), token) == CreateResult.Created)
-  }
+/** The S3 client on s3proxy. */
+abstract class S3ProxyContractSuite(dialect: Dialect) extends S3ServerContract(dialect) {
+  override protected def start(): S3Server = S3ProxyServer.start()
 }
 
-class S3ProxyGenericSuite extends S3ProxyContract(Dialect.Generic)
+class S3ProxyGenericSuite extends S3ProxyContractSuite(Dialect.Generic)
 
-class S3ProxyAwsSuite extends S3ProxyContract(Dialect.Aws)
+class S3ProxyAwsSuite extends S3ProxyContractSuite(Dialect.Aws)

@@ -10,7 +10,7 @@ import scala.util.Using
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.testkit.{S3ProxyServer, ServerProcess}
+import io.cleancut.testkit.{S3ProxyServer, S3Server, ServerProcess}
 
 /** The jar as users get it: what it carries of others, and beside another AWS SDK. */
 class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
@@ -83,8 +83,8 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
         )
         .asJava
     )
-    builder.environment.put("AWS_ACCESS_KEY_ID", S3ProxyServer.AccessKey)
-    builder.environment.put("AWS_SECRET_ACCESS_KEY", S3ProxyServer.SecretKey)
+    builder.environment.put("AWS_ACCESS_KEY_ID", S3Server.AccessKey)
+    builder.environment.put("AWS_SECRET_ACCESS_KEY", S3Server.SecretKey)
     val process = builder.redirectErrorStream(true).start()
     val printed = new String(process.getInputStream.readAllBytes(), UTF_8)
     assert(process.waitFor() == 0, printed)

@@ -2,14 +2,14 @@ package io.cleancut.objects
 
 import io.cleancut.Clock
 import io.cleancut.error.CleancutException
-import io.cleancut.testkit.S3ProxyServer
+import io.cleancut.testkit.S3Server
 
 /** The main class of a process that opens the bucket at an endpoint, and says what came of it. */
 object TlsCheck {
   val Sound = "the store is sound"
 
   def main(args: Array[String]): Unit = {
-    val location = s"s3://${S3ProxyServer.Bucket}/tls"
+    val location = s"s3://${S3Server.Bucket}/tls"
     val settings = S3TestStore.settings(args(0), Dialect.Generic)
     val store = ObjectStores.open(location, settings, sys.error("no Hadoop here"), Clock.System)
     try {

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.testkit._
+import io.cleancut.testkit.{S3Server, _}
 
 /** An S3 server over TLS whose certificate is of a private authority. */
 class TlsSuite extends AnyFunSuite {
@@ -24,8 +24,8 @@ class TlsSuite extends AnyFunSuite {
     val command =
       ServerProcess.java(classPath, TlsCheck.getClass.getName.stripSuffix("$"), server.endpoint)
     val builder = new ProcessBuilder((command.head +: (options ++ command.tail)).asJava)
-    builder.environment.put("AWS_ACCESS_KEY_ID", S3ProxyServer.AccessKey)
-    builder.environment.put("AWS_SECRET_ACCESS_KEY", S3ProxyServer.SecretKey)
+    builder.environment.put("AWS_ACCESS_KEY_ID", S3Server.AccessKey)
+    builder.environment.put("AWS_SECRET_ACCESS_KEY", S3Server.SecretKey)
     val process = builder.redirectErrorStream(true).start()
     new String(process.getInputStream.readAllBytes(), UTF_8)
   }

@@ -15,7 +15,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
   override protected def beforeEach(): Unit = proxy.reset()
 
   private def probed[A](store: S3Store => A): A = {
-    val location = s"s3://${S3ProxyServer.Bucket}/probed"
+    val location = s"s3://${S3Server.Bucket}/probed"
     val opened = S3TestStore.open(endpoint, location, policy = RetryPolicy(5000))
     try store(opened)
     finally opened.close()

@@ -17,9 +17,6 @@ final class R2Simulator private (server: ServerProcess, directory: Path) extends
 }
 
 object R2Simulator {
-  val AccessKey = "access"
-  val SecretKey = "secret"
-  val Bucket = "bucket"
 
   /** Where miniflare is installed, and the program of Node. */
   private def installed: Path = Path.of(System.getenv("CLEANCUT_R2_SIMULATOR")).toAbsolutePath
@@ -34,7 +31,7 @@ object R2Simulator {
     val port = ServerProcess.freePort()
     val data = directory.resolve("data").toString
     val command = Seq(node, script.toString, installed.toString, port.toString, data) ++
-      Seq(Bucket, AccessKey, SecretKey)
+      Seq(S3Server.Bucket, S3Server.AccessKey, S3Server.SecretKey)
     new R2Simulator(ServerProcess.start(command, port)(directory.resolve("log")), directory)
   }
 }

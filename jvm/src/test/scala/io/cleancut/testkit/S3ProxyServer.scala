@@ -18,9 +18,6 @@ final class S3ProxyServer private (server: ServerProcess, directory: Path, schem
 }
 
 object S3ProxyServer {
-  val AccessKey = "access"
-  val SecretKey = "secret"
-  val Bucket = "bucket"
 
   /** Without it every byte of a request is written out. */
   private val Logging =
@@ -42,7 +39,7 @@ object S3ProxyServer {
       certificate: Option[KeyStoreFile] = None
   ): S3ProxyServer = {
     val directory = Files.createTempDirectory("s3proxy")
-    val data = Files.createDirectories(directory.resolve(s"data/$Bucket")).getParent
+    val data = Files.createDirectories(directory.resolve(s"data/$S3Server.Bucket")).getParent
     val port = ServerProcess.freePort()
     val tls = certificate.fold(Map("s3proxy.endpoint" -> s"http://127.0.0.1:$port")) { store =>
       Map(
@@ -53,8 +50,8 @@ object S3ProxyServer {
     }
     val conf = tls ++ Map(
       "s3proxy.authorization" -> (if (checkSignatures) "aws-v2-or-v4" else "none"),
-      "s3proxy.identity" -> AccessKey,
-      "s3proxy.credential" -> SecretKey,
+      "s3proxy.identity" -> S3Server.AccessKey,
+      "s3proxy.credential" -> S3Server.SecretKey,
       "jclouds.provider" -> "filesystem-nio2",
       "jclouds.filesystem.basedir" -> data.toString,
       "jclouds.identity" -> "unused",

@@ -9,3 +9,9 @@ trait S3Server extends AutoCloseable {
 
   def endpoint: String = s"http://127.0.0.1:$port$path"
 }
+
+object S3Server {
+  val AccessKey = "access"
+  val SecretKey = "secret"
+  val Bucket = "bucket"
+}
