@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign test demo bench bench-demo bench-s3a spark-suites spark42 stores nightly versitygw wheel docs clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign test demo bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly versitygw wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -137,6 +137,9 @@ bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 tur
 
 bench-demo: $(JAR)  ## the demo's two queries on each provider; ARGS='--rows 100000 --turns 3' is short
 	$(PYTHON) -m demo.bench $(ARGS)
+
+bench-python: $(JAR)  ## a slow Python function in each mode; ARGS='--slow-ms 50 --epochs 4'
+	$(PYTHON) -m tests.bench.slow_python $(ARGS)
 
 bench-s3a: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 bench-s3a: setup $(VERSITYGW)  ## cuts on S3 beside RocksDB through S3A (690 MB); ARGS='partitions=50 epochs=2'

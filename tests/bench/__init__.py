@@ -1,0 +1,1 @@
+"""Benchmarks of what runs in Python; the others are in `jvm/bench`."""

@@ -1,0 +1,255 @@
+"""`python -m tests.bench.slow_python`: a slow key of a Python function, in each mode.
+
+Half of the rows are of one key, hence in one partition, and each of them takes its time. The modes
+and Spark's RocksDB provider run in turn on one cluster, on the same files, an epoch each, and then
+take up what is left in flight. It fails if the output of any two differs: each row with its number
+among those of its key, and so the order of a key's rows too. The time of an epoch is that of
+Spark's progress.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+import cleancut
+from cleancut.settings import PROVIDER_KEY
+from cleancut.sinks import sealing
+from tests.support.sessions import ROCKSDB
+
+_SLOW_KEY = 0
+_KEYS = 4000
+_FIRST_FILE_S = 1_000_000_000
+# Of each run: they start the Python workers.
+_WARM_UP_EPOCHS = 2
+_WITHOUT = "without the slow key"
+_CLEANCUT = "spark.sql.streaming.stateStore.cleancut."
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How much of it is run.
+
+    Attributes:
+        master: of Spark.
+        partitions: of the operator.
+        rows: of an epoch.
+        epochs: that count.
+        slow_ms: what a row of the slow key takes, in milliseconds.
+        row_ms: what each other row takes.
+        timeout: `alignmentTimeout` of mode "auto".
+    """
+
+    master: str
+    partitions: int
+    rows: int
+    epochs: int
+    slow_ms: float
+    row_ms: float
+    timeout: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """What one run was like.
+
+    Attributes:
+        epoch_ms: of each epoch with input, but for the first ones.
+        in_flight: rows behind each of these.
+        drain_ms: of all epochs without input.
+        output: all that came out, in no order.
+    """
+
+    epoch_ms: Sequence[int]
+    in_flight: Sequence[int]
+    drain_ms: int
+    output: Sequence[tuple[int, int, int]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs all subjects and prints the table; returns 1 if an output differs."""
+    options = _parse(arguments)
+    with tempfile.TemporaryDirectory(prefix="cleancut-slow-python-") as home:
+        source = Path(home, "input")
+        _write(options, source)
+        spark = _session(options)
+        expected: Sequence[tuple[int, int, int]] | None = None
+        found: dict[str, Taken] = {}
+        for number, (name, settings, slow_ms) in enumerate(_subjects(options)):
+            taken = _run(spark, options, settings, slow_ms, source, Path(home, f"{number}"))
+            if expected is None:
+                expected = sorted(taken.output)
+            if sorted(taken.output) != expected or not expected:
+                print(f"The output of {name} differs.", file=sys.stderr)
+                return 1
+            found[name] = taken
+            print(f"# {name}: {taken.epoch_ms} ms", file=sys.stderr, flush=True)
+        spark.stop()
+    print(table(found))
+    return 0
+
+
+def table(found: Mapping[str, Taken]) -> str:
+    """Renders the runs, each beside the one without the slow key, as Markdown."""
+    heads = ["mode", "epoch, p50", "p90", "max", "over one without the slow key"]
+    heads += ["epochs with rows in flight", "rows at most", "until none are left"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    base = statistics.median(found[_WITHOUT].epoch_ms)
+    for name, taken in found.items():
+        p50 = statistics.median(taken.epoch_ms)
+        # Of few epochs the nearest one that was measured.
+        p90 = sorted(taken.epoch_ms)[round(0.9 * (len(taken.epoch_ms) - 1))]
+        cells = [name, *(f"{ms:.0f} ms" for ms in (p50, p90, max(taken.epoch_ms)))]
+        cells += [f"{p50 / base:.2f}", str(sum(rows > 0 for rows in taken.in_flight))]
+        cells += [f"{max(taken.in_flight):,}", f"{taken.drain_ms / 1000:.1f} s"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _subjects(options: Options) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    """Name, settings, and what a row of the slow key takes."""
+
+    def mode(name: str) -> dict[str, str]:
+        return {f"{_CLEANCUT}cuts": "true", f"{_CLEANCUT}mode": name}
+
+    yield _WITHOUT, mode("aligned"), 0
+    yield "`aligned`", mode("aligned"), options.slow_ms
+    auto = mode("auto") | {f"{_CLEANCUT}alignmentTimeout": options.timeout}
+    yield f"`auto`, {options.timeout}", auto, options.slow_ms
+    yield "`unaligned`", mode("unaligned"), options.slow_ms
+    rocks = {
+        PROVIDER_KEY: ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+    yield "RocksDB", rocks, options.slow_ms
+
+
+def _write(options: Options, source: Path) -> None:
+    """A file for each epoch."""
+    source.mkdir()
+    for epoch in range(options.epochs + _WARM_UP_EPOCHS):
+        rows = [
+            {"k": _SLOW_KEY if i % 2 == 0 else 1 + i % _KEYS, "n": epoch * options.rows + i}
+            for i in range(options.rows)
+        ]
+        file = source / f"{epoch:05}.json"
+        file.write_text("\n".join(map(json.dumps, rows)))
+        # Spark takes files in the order of their modification times.
+        os.utime(file, (_FIRST_FILE_S + epoch, _FIRST_FILE_S + epoch))
+
+
+def _session(options: Options) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.Builder().master(options.master).appName("cleancut-slow-python")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": str(options.partitions),
+        # Epochs that only take up what is in flight may be many more than Spark remembers.
+        "spark.sql.streaming.numRecentProgressUpdates": "100000",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return cleancut.configure(builder).getOrCreate()
+
+
+def _run(
+    spark: SparkSession,
+    options: Options,
+    settings: Mapping[str, str],
+    slow_ms: float,
+    source: Path,
+    checkpoint: Path,
+) -> Taken:
+    session = spark.newSession()
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    is_ours = PROVIDER_KEY not in settings
+    if not is_ours:
+        session.conf.unset("spark.sql.streaming.checkpointFileManagerClass")
+    output: list[tuple[int, int, int]] = []
+
+    def sink(batch: DataFrame, epoch: int) -> None:
+        output.extend((row.k, row.n, row.c) for row in batch.collect())
+
+    rows = (
+        session.readStream.schema("k long, n long")
+        .option("maxFilesPerTrigger", 1)
+        .json(str(source))
+    )
+    query = (
+        _numbered(rows, slow_ms / 1000, options.row_ms / 1000)
+        .writeStream.outputMode("append")
+        .option("checkpointLocation", str(checkpoint))
+        .foreachBatch(sealing(sink) if is_ours else sink)
+        .start()
+    )
+    query.processAllAvailable()
+    epochs = [of for of in query.recentProgress if "addBatch" in of["durationMs"]]
+    query.stop()
+    with_input = [of for of in epochs if of["numInputRows"]][_WARM_UP_EPOCHS:]
+    return Taken(
+        epoch_ms=[of["durationMs"]["triggerExecution"] for of in with_input],
+        in_flight=[_in_flight(of) for of in with_input],
+        drain_ms=sum(
+            of["durationMs"]["triggerExecution"] for of in epochs if not of["numInputRows"]
+        ),
+        output=output,
+    )
+
+
+def _numbered(rows: DataFrame, slow_s: float, row_s: float) -> DataFrame:
+    """Each row with its number among those of its key."""
+
+    def number(
+        key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
+        count = state.get[0] if state.exists else 0
+        for frame in frames:
+            for _ in range(len(frame)):
+                time.sleep(slow_s if key[0] == _SLOW_KEY else row_s)
+            counts = range(count + 1, count + 1 + len(frame))
+            yield pd.DataFrame({"k": key[0], "n": frame["n"].to_numpy(), "c": counts})
+            count += len(frame)
+        state.update((count,))
+
+    return rows.groupBy("k").applyInPandasWithState(
+        number, "k long, n long, c long", "c long", "append", GroupStateTimeout.NoTimeout
+    )
+
+
+def _in_flight(progress: Mapping[str, Any]) -> int:
+    return sum(
+        of["numRowsTotal"]
+        for of in progress["stateOperators"]
+        if of["operatorName"] == "cleancutChannels"
+    )
+
+
+def _parse(arguments: Sequence[str] | None) -> Options:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.slow_python", description=__doc__)
+    parser.add_argument("--master", default="local-cluster[2,2,1024]", help="of Spark")
+    parser.add_argument("--partitions", type=int, default=20, help="of the operator")
+    parser.add_argument("--rows", type=int, default=1600, help="of an epoch")
+    parser.add_argument("--epochs", type=int, default=8, help="that count")
+    parser.add_argument("--slow-ms", type=float, default=5, help="that a row of the slow key takes")
+    parser.add_argument("--row-ms", type=float, default=10, help="that any other row takes")
+    parser.add_argument("--timeout", default="1s", help="alignmentTimeout of mode auto")
+    return Options(**vars(parser.parse_args(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
