@@ -19,7 +19,7 @@ import io.cleancut.CleancutExtensions
  * Prints `subject<TAB>turn<TAB>nanoseconds`, and `<subject>, rows in flight<TAB>0<TAB>rows` at the
  * most behind any epoch.
  *
- * Arguments: partitions, slots, rows of an epoch, turns.
+ * Arguments: partitions, slots, rows of an epoch, keys, turns.
  */
 object CaptureCostBench {
   private val WarmUps = 8
@@ -27,14 +27,14 @@ object CaptureCostBench {
   val Off = "off"
 
   def main(args: Array[String]): Unit = {
-    val Array(partitions, slots, rows, turns) = args.map(_.toInt): @unchecked
+    val Array(partitions, slots, rows, keys, turns) = args.map(_.toInt): @unchecked
     val plain = CaptureRun.session(slots).getOrCreate()
     val cpu = new CpuByEpoch
     plain.sparkContext.addSparkListener(cpu)
     val capturing = extended()
     val subjects = (Off, plain) +: CaptureSubject.modes.map(_ -> capturing)
     val queries = subjects.map { case (name, session) =>
-      new TurnQuery(name, session.newSession(), partitions)
+      new TurnQuery(name, session.newSession(), partitions, keys)
     }
     for (turn <- 0 until WarmUps + turns) {
       // Nobody always comes behind the same one.
@@ -64,7 +64,12 @@ object CaptureCostBench {
 }
 
 /** An aggregation that waits for its turn. */
-final private class TurnQuery(val name: String, session: SparkSession, partitions: Int) {
+final private class TurnQuery(
+    val name: String,
+    session: SparkSession,
+    partitions: Int,
+    keys: Int
+) {
   import TurnQuery._
 
   private val input = MemoryStream(Encoders.scalaLong, session)
@@ -89,12 +94,11 @@ final private class TurnQuery(val name: String, session: SparkSession, partition
 
   private def totals: DataFrame = input
     .toDF()
-    .groupBy((col("value") * Scatter % Keys).as("key"))
+    .groupBy((col("value") * Scatter % keys).as("key"))
     .agg(count("*"), sum("value"))
 }
 
 private object TurnQuery {
-  private val Keys = 20000
   private val Scatter = 7919
 }
 

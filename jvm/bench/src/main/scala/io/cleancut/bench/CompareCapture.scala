@@ -8,6 +8,12 @@ object CompareCapture {
    *   what a row of the slow key takes
    * @param rowMs
    *   what any other row takes
+   * @param costRows
+   *   of an epoch of the query without a slow key
+   * @param costKeys
+   *   among which these are divided
+   * @param parts
+   *   what is run
    */
   final case class Options(
       partitions: Int = 20,
@@ -18,8 +24,14 @@ object CompareCapture {
       rowMs: Int = 20,
       timeout: String = "1s",
       costRows: Int = 50000,
-      pairs: Int = 30
+      costKeys: Int = 20000,
+      pairs: Int = 30,
+      parts: Set[String] = Parts
   )
+
+  private val SlowKey = "slowKey"
+  private val Cost = "cost"
+  private val Parts = Set(SlowKey, Cost)
 
   object Options {
 
@@ -27,9 +39,8 @@ object CompareCapture {
     def parse(named: Map[String, String]): Options = {
       val usual = Options()
       def number(key: String, default: Int) = named.get(key).fold(default)(_.toInt)
-      named.get("query").filter(_ != "scala").foreach { name =>
-        throw new IllegalArgumentException(s"no query '$name' with a slow key; there is: scala")
-      }
+      val parts = named.get("part").fold(usual.parts)(Set(_))
+      require(parts.subsetOf(Parts), s"no part ${parts.head}; there are: ${Parts.mkString(", ")}")
       Options(
         number("partitions", usual.partitions),
         number("slots", usual.slots),
@@ -39,16 +50,22 @@ object CompareCapture {
         number("row", usual.rowMs),
         named.getOrElse("timeout", usual.timeout),
         number("costRows", usual.costRows),
-        number("pairs", usual.pairs)
+        number("costKeys", usual.costKeys),
+        number("pairs", usual.pairs),
+        parts
       )
     }
   }
 
   def run(options: Options): Unit = {
-    println("\n### A slow key\n")
-    println(slowKey(options))
-    println("\n### The cost of capture to a query without one\n")
-    println(cost(options))
+    if (options.parts(SlowKey)) {
+      println("\n### A slow key\n")
+      println(slowKey(options))
+    }
+    if (options.parts(Cost)) {
+      println("\n### The cost of capture to a query without one\n")
+      println(cost(options))
+    }
   }
 
   private def slowKey(o: Options): String = {
@@ -78,7 +95,7 @@ object CompareCapture {
   }
 
   private def cost(o: Options): String = {
-    val arguments = Seq(o.partitions, o.slots, o.costRows, o.pairs).map(_.toString)
+    val arguments = Seq(o.partitions, o.slots, o.costRows, o.costKeys, o.pairs).map(_.toString)
     val found = ChildJvm
       .run("io.cleancut.bench.CaptureCostBench", arguments)
       .collect { case Array(subject, _, ns) => subject -> ns.toLong }
