@@ -1,5 +1,6 @@
 """A query that is cut by hand while its tasks run, as a user of docs/concepts/cuts.md does."""
 
+import json
 import threading
 import time
 from collections import Counter
@@ -8,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
-from cleancut.testing import SkewedInput
+from cleancut.testing import EpochRows, SkewedInput, assert_same_rows, slow
 from tests.support.documented import python_blocks
 from tests.support.sessions import with_cuts
 
@@ -136,3 +139,51 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
     assert rows.num_rows > 0
     assert {"k", "count"} <= {field.name for field in rows.schema.field("value").type}
     assert max(seen) > 0
+
+
+def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_input(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """As behind a trigger's interval, or a death right behind the cut: no epoch is planned yet."""
+    session.conf.set(f"{KEYS}mode", "auto")
+    session.conf.set(f"{KEYS}alignmentTimeout", "1h")
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    orders, location = SkewedInput(tmp_path / "orders", seed=6, rows=400, hot=0.0), tmp_path / "q"
+    sink = EpochRows()
+
+    def start(per_row_ms: int) -> StreamingQuery:
+        rows = orders.stream(session).dropDuplicates(["key", "number"])
+        slowed = slow("value", per_row_ms=per_row_ms, when=f.spark_partition_id() == 0)
+        writer = rows.withColumn("value", slowed).writeStream.foreachBatch(sink)
+        writer = writer.option("checkpointLocation", str(location))
+        return (writer if per_row_ms else writer.trigger(availableNow=True)).start()
+
+    orders.write(0)
+    query = start(per_row_ms=40)
+    try:
+        query.processAllAvailable()
+        orders.write(1)
+        while not coordinator(query).cut_now():
+            time.sleep(0.02)
+        assert coordinator(query).wait_for(1, timeout=60)
+    finally:
+        query.stop()
+    checkpoint = Checkpoint(str(location))
+    assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
+    left = sum(of.rows_in_flight for of in checkpoint.cut(1).channels)
+    assert left > 0
+    for planned in (location / "offsets").glob("*2*"):
+        planned.unlink()
+    before = json.loads((location / "commits" / "1").read_text().splitlines()[1])
+
+    start(per_row_ms=0).awaitTermination()
+    assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1, 2]
+    drained = checkpoint.cut(2).channels
+    assert sum(of.rows_in_flight for of in drained) == 0
+    assert_same_rows(sink.rows, orders.batch(session).dropDuplicates(["key", "number"]))
+    planned = json.loads((location / "offsets" / "2").read_text().splitlines()[1])
+    assert planned["batchWatermarkMs"] == before["nextBatchWatermarkMs"]
+
+    # With nothing in flight a run without input has nothing to do.
+    start(per_row_ms=0).awaitTermination()
+    assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1, 2]

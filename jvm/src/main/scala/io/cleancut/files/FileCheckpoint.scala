@@ -54,6 +54,8 @@ private[files] object FileCheckpoint {
       new Sweep(archive.store, Clock.System).run()
       val commits = new Path(checkpoint, CheckpointLogs.Commits)
       new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(archive)
+      val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
+      DrainPlan.write(archive, offsets, sparks(offsets, hadoopConf), Clock.System)
       SparkGate.serve(checkpoint.toString, archive, logs)
     }
     checkpoint

@@ -46,6 +46,9 @@ private[cleancut] object FileManagers {
         def start(): Unit = {
           prepare(path, settings)
           val (archive, logs) = cutsOf(path, settings, keep)
+          val offsets = new Path(path, CheckpointLogs.Offsets)
+          val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
+          DrainPlan.write(archive, offsets, files, Clock.System)
           SparkGate.serve(path.toString, archive, logs)
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)

@@ -1,0 +1,36 @@
+package io.cleancut.cuts
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+/**
+ * Spark's entry of the offset log: a line with its version, one with metadata as JSON, and one for
+ * each source (Spark's `OffsetSeqLog`, in both of its versions).
+ */
+private[cleancut] object OffsetEntry {
+  private val mapper = new ObjectMapper
+  private val Watermark = "batchWatermarkMs"
+  private val Timestamp = "batchTimestampMs"
+
+  /**
+   * The entry of an epoch that takes no new input, behind an epoch that was committed: what Spark
+   * writes where an operator asks for such an epoch.
+   *
+   * @param before
+   *   the entry of the committed epoch
+   * @param commit
+   *   its entry of the commit log, which knows the watermark of what follows
+   */
+  def withoutInput(before: String, commit: String, nowMs: Long): String = {
+    val version +: metadata +: sources = before.linesIterator.toVector: @unchecked
+    val next = mapper.readTree(metadata).asInstanceOf[ObjectNode]
+    val reached = mapper.readTree(commit.linesIterator.drop(1).mkString("\n"))
+    def later(key: String, of: Long): Unit = {
+      next.put(key, Math.max(next.path(key).asLong(0L), of))
+      ()
+    }
+    later(Watermark, reached.path("nextBatchWatermarkMs").asLong(0L))
+    later(Timestamp, nowMs)
+    (version +: mapper.writeValueAsString(next) +: sources).mkString("\n")
+  }
+}
