@@ -19,7 +19,7 @@ import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.Cut
 import io.cleancut.objects.HadoopStore
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{TestDirectory, Warnings}
 
 /** A row of a key, in the order of its number; `slow` keys take their time. */
 final case class Numbered(key: Long, number: Long, slow: Boolean)
@@ -54,6 +54,34 @@ class UnalignedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
     .getOrCreate()
 
   override def afterAll(): Unit = spark.stop()
+
+  test("a query that asks for rows in flight and has no cuts is told what it lacks") {
+    TestDirectory.use("uncut") { root =>
+      val session = spark.newSession()
+      session.conf.set(Keys.Cuts.name, "false")
+      session.conf.set(Keys.Mode.name, "unaligned")
+      val input = MemoryStream(Encoders.scalaLong, session)
+      val warnings = Warnings.during {
+        val query = input
+          .toDF()
+          .groupBy("value")
+          .count()
+          .writeStream
+          .outputMode("update")
+          .option("checkpointLocation", root.toString)
+          .format("noop")
+          .start()
+        for (epoch <- 0L to 1L) {
+          input.addData(epoch)
+          query.processAllAvailable()
+        }
+        query.stop()
+      }
+      val told = warnings.filter(_.startsWith(Keys.Mode.name))
+      assert(told.size == 1)
+      assert(told.head.contains(root.toString) && told.head.contains(s"${Keys.Cuts.name}=true"))
+    }
+  }
 
   test("a slow key of flatMapGroupsWithState is overtaken, and its rows come in later epochs") {
     TestDirectory.use("unaligned") { root =>

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.{
@@ -30,8 +30,9 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
+import io.cleancut.CleancutCheckpointFileManager
 import io.cleancut.channels.CaptureMode
-import io.cleancut.conf.Settings
+import io.cleancut.conf.{Keys, Settings}
 import io.cleancut.cuts.QueryCuts
 
 /**
@@ -55,9 +56,29 @@ object ChannelRule extends Rule[SparkPlan] with Logging {
       if info.checkpointLocation.nonEmpty
       if TransformWithStateRule.isAsked(first.conf) && !isDone(plan)
       location = StoreFiles.checkpointOf(info.checkpointLocation).toString
-      cuts <- DriverCuts.of(location)
-    } yield new ChannelPlan(plan, operators, info, cuts).result
+    } yield DriverCuts.of(location) match {
+      case Some(cuts) => new ChannelPlan(plan, operators, info, cuts).result
+      case None       =>
+        warnWithoutCuts(first.conf, info.queryRunId.toString, location)
+        plan
+    }
     found.getOrElse(plan)
+  }
+
+  // A run is told once.
+  private val warned = ConcurrentHashMap.newKeySet[String]
+
+  /** Who has asked for capture is to know that nothing comes of it. */
+  private def warnWithoutCuts(conf: SQLConf, runId: String, location: String): Unit = {
+    val mode = Settings.from(new StateStoreConf(conf).sqlConfs).channels.mode
+    if (mode != CaptureMode.Aligned && warned.add(runId)) {
+      logWarning(
+        s"${Keys.Mode.name} has no effect on the query at $location, whose epochs " +
+          s"are not committed by cuts; set ${Keys.Cuts.name}=true, and " +
+          "spark.sql.streaming.checkpointFileManagerClass=" +
+          classOf[CleancutCheckpointFileManager].getName
+      )
+    }
   }
 
   private def isDone(plan: SparkPlan): Boolean =
