@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import cleancut
 from cleancut import Checkpoint, coordinator
-from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
+from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, last_rows, slow
 from tests.support.documented import python_blocks
 from tests.support.sessions import with_cuts
 
@@ -30,6 +30,33 @@ def test_the_documented_tests_of_a_query_pass(session: SparkSession, tmp_path: P
     names = {"spark": session, "directory": tmp_path, "cleancut": cleancut}
     for block in python_blocks("testing.md"):
         exec(block, names)
+
+
+def test_epoch_rows_takes_the_rows_that_were_sealed_and_gives_them_up(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Spark sorts for the `max` of a text, and keeps such rows in place of the batch.
+
+    They were computed again for the sink, and stayed in the executors' memory behind it.
+    """
+    orders = SkewedInput(tmp_path / "orders", seed=5, rows=60, keys=5)
+    orders.write(0, 1)
+
+    def newest(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("key").agg(f.max(f.col("at").cast("string")).alias("newest"))
+
+    sink = EpochRows()
+    query = (
+        newest(orders.stream(session))
+        .writeStream.outputMode("update")
+        .foreachBatch(sink)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert_same_rows(last_rows(sink.rows, key=["key"]), newest(orders.batch(session)))
+    assert session.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
 
 def test_only_the_chosen_rows_are_slow(session: SparkSession) -> None:

@@ -24,11 +24,11 @@ class EpochRows:
 
     def __call__(self, df: "DataFrame", epoch: int) -> None:
         """Takes the rows of one epoch."""
-        seal(df, epoch)
+        kept = seal(df, epoch)
         try:
-            rows = df.collect()
+            rows = kept.collect()
         finally:
-            df.unpersist()
+            kept.unpersist()
         before = self.epochs.get(epoch)
         if before is not None and sorted(map(repr, before)) != sorted(map(repr, rows)):
             self.changed.append(epoch)
