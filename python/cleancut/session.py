@@ -79,8 +79,8 @@ def configure(
         region: what requests are signed for, or "auto".
         request_timeout: how long a request to the object store is repeated before the task or the
             epoch fails.
-        mode: whether a task that holds its epoch up is waited for ("aligned"), or overtaken
-            ("unaligned"; "auto" waits before), which needs cuts and a sink that seals.
+        mode: whether a task that holds its epoch up is waited for ("aligned") or overtaken ("auto",
+            "unaligned"). That takes a sink that seals, and `cuts=True` unless it is on s3://.
         alignment_timeout: how long "auto" waits for such a task.
         max_epoch_duration: after how long an epoch is cut as a whole; "0ms" is no limit.
         max_in_flight_bytes: the size of the rows that a channel of a partition keeps in flight.

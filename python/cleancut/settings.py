@@ -288,6 +288,10 @@ class Settings:
             text = None if value is NOT_GIVEN else option.render(value)
             if value is not NOT_GIVEN and (text is None or not option.accepts(text)):
                 found.append(f"{option.name} must be {option.allowed}, not {value!r}.")
+        if self.cuts is False and self.mode in ("unaligned", "auto"):
+            found.append(
+                f"mode {self.mode!r} needs cuts, and cuts is False: leave out one of them."
+            )
         return found
 
     def confs(self) -> dict[str, str]:

@@ -3,39 +3,21 @@
 import json
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.kills import environment
+from tests.support.documented import run_as_typed
 
 pytestmark = pytest.mark.spark
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-TIMEOUT_S = 180
 
 
 def blocks(language: str) -> list[str]:
     """The fenced code blocks of a language, in order."""
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
-
-
-def run(command: list[str], home: Path) -> str:
-    # Spark's default is 200 partitions, each of which has a store.
-    (home / "conf").mkdir(exist_ok=True)
-    (home / "conf" / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 5\n")
-    answer = subprocess.run(
-        command,
-        cwd=home,
-        env=environment() | {"SPARK_CONF_DIR": str(home / "conf")},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return answer.stdout
 
 
 def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) -> None:
@@ -44,8 +26,8 @@ def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) ->
     lines = "\n".join(json.dumps(flight) for flight in flights)
     (tmp_path / "flights" / "1.json").write_text(lines)
     query, inspection = blocks("python")
-    assert "10.0" in run([sys.executable, "-c", query], tmp_path)
-    shown = run([sys.executable, "-c", f"import cleancut\nprint({inspection})"], tmp_path)
+    assert "10.0" in run_as_typed([sys.executable, "-c", query], tmp_path)
+    shown = run_as_typed([sys.executable, "-c", f"import cleancut\nprint({inspection})"], tmp_path)
     assert "AA" in shown
     assert "UA" in shown
     commands = [
@@ -56,7 +38,7 @@ def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) ->
     ]
     assert [command[1] for command in commands] == ["ls", "state", "verify"]
     for command in commands:
-        assert run([sys.executable, "-m", *command], tmp_path)
+        assert run_as_typed([sys.executable, "-m", *command], tmp_path)
 
 
 def test_readme_names_only_tasks_that_the_menu_has() -> None:

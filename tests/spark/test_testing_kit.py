@@ -1,5 +1,6 @@
 """The kit for tests of queries, in tasks: docs/testing.md as it stands, and what it promises."""
 
+import sys
 import threading
 import time
 from pathlib import Path
@@ -9,10 +10,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-import cleancut
 from cleancut import Checkpoint, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, last_rows, slow
-from tests.support.documented import python_blocks
+from tests.support.documented import python_blocks, run_as_typed
 from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
@@ -26,10 +26,10 @@ def session(spark: SparkSession) -> SparkSession:
     return with_cuts(spark, PARTITIONS)
 
 
-def test_the_documented_tests_of_a_query_pass(session: SparkSession, tmp_path: Path) -> None:
-    names = {"spark": session, "directory": tmp_path, "cleancut": cleancut}
-    for block in python_blocks("testing.md"):
-        exec(block, names)
+def test_the_documented_tests_of_a_query_pass(tmp_path: Path) -> None:
+    """The page makes its own session, which takes a process of its own."""
+    page = "\n".join(python_blocks("testing.md"))
+    assert "0 lost" in run_as_typed([sys.executable, "-c", page], tmp_path)
 
 
 def test_epoch_rows_takes_the_rows_that_were_sealed_and_gives_them_up(

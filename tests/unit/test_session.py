@@ -77,6 +77,17 @@ def test_cuts_are_a_key_beside_the_file_manager_that_is_always_set() -> None:
     assert "cuts must be auto, true or false, not 'sometimes'" in text
 
 
+@pytest.mark.parametrize("mode", ["unaligned", "auto"])
+def test_overtaking_is_refused_where_cuts_are_and_nowhere_else(mode: str) -> None:
+    """Such a query ran aligned, without a word."""
+    text = refused(builder(), "CLEANCUT_CONF_INVALID", mode=mode, cuts=False)
+    assert f"mode '{mode}' needs cuts, and cuts is False" in text
+    # A bucket has cuts in any case.
+    for given in ({}, {"cuts": True}, {"cuts": "auto"}):
+        assert options(cleancut.configure(builder(), mode=mode, **given))[f"{PREFIX}mode"] == mode
+    cleancut.configure(builder(), mode="aligned", cuts=False)
+
+
 def test_real_time_mode_takes_the_place_of_the_provider() -> None:
     made = cleancut.configure(builder(), real_time_mode=True)
     assert options(made) == {
