@@ -14,7 +14,7 @@ from cleancut._version import __version__
 from cleancut.checkpoint import Checkpoint
 from cleancut.errors import CleancutError, DamagedError, error_of
 from cleancut.infos import InfoList
-from cleancut.settings import NOT_GIVEN, Settings
+from cleancut.settings import OPTIONS, Settings
 
 OK = 0
 DAMAGED = 1
@@ -96,15 +96,17 @@ def _row_count(text: str) -> int:
 
 
 def _add_conf(commands: Any) -> None:
-    conf = commands.add_parser("conf", help="print the configuration for spark-submit")
+    conf = commands.add_parser(
+        "conf",
+        help="print the configuration for spark-submit",
+        description="Prints the configuration for spark-submit. The options are those of "
+        "cleancut.configure; docs/reference/configuration.md says what each is for.",
+    )
     conf.add_argument("--format", choices=("submit", "properties", "json"), default="submit")
-    conf.add_argument("--compression-level", type=int, default=NOT_GIVEN, help="zstd level")
-    conf.add_argument("--acquire-timeout", default=NOT_GIVEN, help="a duration such as 120s")
-    conf.add_argument("--memory-bound", default=NOT_GIVEN, help="a size such as 2g, or auto")
-    real_time = "for a session that may run queries in real-time mode"
-    conf.add_argument("--real-time-mode", action="store_true", default=NOT_GIVEN, help=real_time)
-    cuts = "commit epochs by cuts, wherever a checkpoint lies"
-    conf.add_argument("--cuts", action="store_true", default=NOT_GIVEN, help=cuts)
+    for option in OPTIONS:
+        # A switch alone turns on what it names.
+        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.is_switch else {}
+        conf.add_argument(option.flag, metavar="VALUE", help=option.allowed, **alone)
     conf.set_defaults(run=_conf)
 
 
@@ -122,13 +124,11 @@ def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
 
 
 def _conf(parsed: argparse.Namespace) -> int:
-    settings = Settings(
-        compression_level=parsed.compression_level,
-        acquire_timeout=parsed.acquire_timeout,
-        memory_bound=parsed.memory_bound,
-        real_time_mode=parsed.real_time_mode,
-        cuts=parsed.cuts,
-    )
+    texts = {option: getattr(parsed, option.name) for option in OPTIONS}
+    given: dict[str, Any] = {
+        of.name: of.parse(text) for of, text in texts.items() if text is not None
+    }
+    settings = Settings(**given)
     problems = settings.problems()
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))

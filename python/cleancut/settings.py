@@ -57,6 +57,23 @@ class Option:
     render: Callable[[object], str | None]
     accepts: Callable[[str], bool]
 
+    @property
+    def flag(self) -> str:
+        """What it is called on a command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it may be turned on and off."""
+        return self.render(True) is not None
+
+    def parse(self, text: str) -> object:
+        """The value that a text stands for; the text itself where it stands for none."""
+        if self.is_switch:
+            return {"true": True, "false": False}.get(text, text)
+        is_number = self.render(0) is not None
+        return int(text) if is_number and self.accepts(text) else text
+
 
 def _whole_number(value: object) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None

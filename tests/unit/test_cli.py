@@ -1,5 +1,6 @@
 """The command `cleancut`."""
 
+import inspect
 import json
 import shlex
 import subprocess
@@ -8,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import cleancut
 from cleancut import cli
 from cleancut.errors import error_of
+from cleancut.settings import PREFIX
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -72,6 +75,51 @@ def test_conf_for_real_time_mode_names_no_provider(
         MANAGER: "io.cleancut.CleancutCheckpointFileManager",
         "spark.sql.streaming.stateStore.cleancut.realTimeMode": "true",
     }
+
+
+GIVEN = {
+    "--acquire-timeout": "5s",
+    "--alignment-timeout": "250ms",
+    "--change-feed": "all",
+    "--compression-level": "3",
+    "--cuts": "auto",
+    "--dialect": "r2",
+    "--endpoint": "http://127.0.0.1:9000",
+    "--max-epoch-duration": "1h",
+    "--max-in-flight-bytes": "8m",
+    "--memory-bound": "2g",
+    "--mode": "unaligned",
+    "--path-style": "false",
+    "--real-time-mode": "true",
+    "--region": "eu-west-1",
+    "--request-timeout": "30s",
+    "--split-groups": "false",
+}
+
+
+def test_conf_takes_every_option_of_configure(capsys: pytest.CaptureFixture[str], jar: str) -> None:
+    """What points to a store other than AWS, and all of channel capture, could not be said."""
+    _, *options = inspect.signature(cleancut.configure).parameters
+    assert [f"--{name.replace('_', '-')}" for name in sorted(options)] == list(GIVEN)
+    words = [word for pair in GIVEN.items() for word in pair]
+    _, out, _ = run(capsys, "conf", "--format", "json", *words)
+    confs = json.loads(out)
+    keys = [key for key in confs if key.startswith(PREFIX)]
+    assert [confs[key] for key in keys] == list(GIVEN.values())
+    assert f"{PREFIX}maxInFlightBytes" in keys
+    assert PROVIDER not in confs
+
+
+@pytest.mark.parametrize("switch", ["cuts", "path-style", "real-time-mode", "split-groups"])
+def test_a_switch_of_conf_alone_turns_on(
+    capsys: pytest.CaptureFixture[str], jar: str, switch: str
+) -> None:
+    _, alone, _ = run(capsys, "conf", "--format", "json", f"--{switch}")
+    assert alone == run(capsys, "conf", "--format", "json", f"--{switch}", "true")[1]
+    assert list(json.loads(alone).values())[-1] == "true"
+    status, _, err = run(capsys, "conf", f"--{switch}", "perhaps")
+    assert status == cli.REFUSED
+    assert f"{switch.replace('-', '_')} must be" in err
 
 
 def test_conf_for_cuts_names_their_key(capsys: pytest.CaptureFixture[str], jar: str) -> None:
