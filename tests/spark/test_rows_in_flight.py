@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
-from cleancut import Checkpoint, coordinator
+from cleancut import Checkpoint, RequestError, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import EpochRows, SkewedInput, assert_same_rows, slow
 from tests.support.documented import python_blocks
@@ -135,8 +135,14 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
     assert checkpoint.verify().problems == ()
     open_cuts = [cut for cut in checkpoint.cuts() if cut.mode == "unaligned"]
     assert open_cuts, "no epoch was cut with rows in flight"
-    rows = checkpoint.state(0, store="cleancut-channel-0", epoch=open_cuts[-1].epoch)
-    assert rows.num_rows > 0
+    epoch, channel = open_cuts[-1].epoch, "cleancut-channel-0"
+    told = [of for of in checkpoint.cut(epoch).channels if of.rows_in_flight]
+    assert {(of.operator, of.channel) for of in told} == {(0, channel)}
+    rows = checkpoint.state(0, store=channel, epoch=epoch)
+    assert rows.num_rows == sum(of.rows_in_flight for of in told) > 0
+    with pytest.raises(RequestError) as none:
+        checkpoint.state(0, store=channel)
+    assert none.value.error_id == "CLEANCUT_STATE_NOT_FOUND"
     assert {"k", "count"} <= {field.name for field in rows.schema.field("value").type}
     assert max(seen) > 0
 
