@@ -83,7 +83,8 @@ class CoordinatorStatus:
         executors: what all executors together have, each since it began, as far as they have told.
         executor_count: how many executors have told anything.
         in_flight: the channels that hold rows behind the last cut.
-        aligned: why operators cannot be overtaken, by their ids; empty in mode "aligned".
+        aligned: why operators cannot be overtaken, by their ids. In mode "aligned" it is empty, but
+            in a run that has taken up rows that were in flight.
         overloaded: of operators, by their ids, that get more rows than they take in, so that
             their epochs wait for what `maxInFlightBytes` does not let stay in flight: how many.
     """
