@@ -39,7 +39,7 @@ object S3ProxyServer {
       certificate: Option[KeyStoreFile] = None
   ): S3ProxyServer = {
     val directory = Files.createTempDirectory("s3proxy")
-    val data = Files.createDirectories(directory.resolve(s"data/$S3Server.Bucket")).getParent
+    val data = Files.createDirectories(directory.resolve(s"data/${S3Server.Bucket}")).getParent
     val port = ServerProcess.freePort()
     val tls = certificate.fold(Map("s3proxy.endpoint" -> s"http://127.0.0.1:$port")) { store =>
       Map(
