@@ -62,10 +62,8 @@ final private[cleancut] class LogReadStateStore(
   override def allColumnFamilyNames: Set[String] =
     read.schemas.map(_.name).toSet + StateStore.DEFAULT_COL_FAMILY_NAME
 
-  override def metrics: StateStoreMetrics = {
-    val sizes: Map[StateStoreCustomMetric, Long] = StoreMetrics.sizes(log)
-    StateStoreMetrics(read.keys, log.residentBytes, context.metrics.drain() ++ sizes)
-  }
+  override def metrics: StateStoreMetrics =
+    context.metricsOf(log, read.keys, context.metrics.drain())
 
   override def getStateStoreCheckpointInfo(): StateStoreCheckpointInfo =
     throw readOnly("getStateStoreCheckpointInfo")

@@ -226,7 +226,7 @@ final private[cleancut] class LogStateStore(
       case Committed | Aborted => context.metrics.drain()
       case Committing          => throw outOfOrder("metrics")
     }
-    StateStoreMetrics(log.keys, log.residentBytes, counted ++ StoreMetrics.sizes(log))
+    context.metricsOf(log, log.keys, counted)
   }
 
   override def getStateStoreCheckpointInfo(): StateStoreCheckpointInfo = {

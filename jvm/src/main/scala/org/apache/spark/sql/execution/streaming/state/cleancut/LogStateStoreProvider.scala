@@ -179,7 +179,7 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = StoreMetrics.all
 
-  override def supportedInstanceMetrics: Seq[StateStoreInstanceMetric] = Nil
+  override def supportedInstanceMetrics: Seq[StateStoreInstanceMetric] = StoreMetrics.ofInstances
 
   override def logName: String = classOf[LogStateStoreProvider].getName
 

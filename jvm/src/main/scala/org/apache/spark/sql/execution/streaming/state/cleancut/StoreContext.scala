@@ -108,11 +108,27 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
   )
 
   /** Tells the driver that a base is there, so that it does not take the store for a laggard. */
-  def reportBase(version: Long): Unit = if (request.conf.reportSnapshotUploadLag) {
-    StateStoreProvider.coordinatorRef.foreach(
-      _.snapshotUploaded(providerId, version, clock.wallMs())
-    )
+  def reportBase(version: Long): Unit = {
+    metrics.baseIsThere(version)
+    if (request.conf.reportSnapshotUploadLag) {
+      StateStoreProvider.coordinatorRef.foreach(
+        _.snapshotUploaded(providerId, version, clock.wallMs())
+      )
+    }
   }
+
+  /** What a store tells Spark of itself, with what was counted since the last time. */
+  def metricsOf(
+      log: StateLog,
+      keys: Long,
+      counted: Map[StateStoreCustomMetric, Long]
+  ): StateStoreMetrics =
+    StateStoreMetrics(
+      keys,
+      log.residentBytes,
+      counted ++ StoreMetrics.sizes(log),
+      metrics.ofInstance(store)
+    )
 
   /**
    * Spark's check that rows fit their schemas, for a row of a log as it was loaded. What a running

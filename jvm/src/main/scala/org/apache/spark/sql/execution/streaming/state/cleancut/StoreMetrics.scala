@@ -6,9 +6,12 @@ import org.apache.spark.sql.execution.streaming.state.{
   StateStoreCustomMetric,
   StateStoreCustomSizeMetric,
   StateStoreCustomSumMetric,
-  StateStoreCustomTimingMetric
+  StateStoreCustomTimingMetric,
+  StateStoreInstanceMetric,
+  StateStoreSnapshotLastUploadInstanceMetric
 }
 
+import io.cleancut.StoreId
 import io.cleancut.engine.StateLog
 import io.cleancut.format.{LoadPhase, LoadWatch}
 
@@ -39,6 +42,17 @@ final private[cleancut] class StoreMetrics {
   val waitNs = new AtomicLong
   private val compactions = new AtomicLong
   private val compactionNs = new AtomicLong
+  private val lastBase = new AtomicLong(LastBase.initValue)
+
+  /** A base of this version is durable: it was written here, or a version was loaded from it. */
+  def baseIsThere(version: Long): Unit = {
+    lastBase.accumulateAndGet(version, Math.max(_, _))
+    ()
+  }
+
+  /** What Spark shows for each store by itself, of those that lag most. */
+  def ofInstance(store: StoreId): Map[StateStoreInstanceMetric, Long] =
+    Map(LastBase.withNewId(store.partition, store.name) -> lastBase.get())
 
   /** A version was loaded into this log. */
   def loaded(watch: LoadWatch.Running, log: StateLog): Unit = {
@@ -156,6 +170,11 @@ private[cleancut] object StoreMetrics {
   private val Compactions = StateStoreCustomSumMetric("cleancutCompactions", "logs compacted")
   private val CompactionTime =
     StateStoreCustomTimingMetric("cleancutCompactionMs", "background time spent compacting logs")
+
+  private val LastBase = StateStoreSnapshotLastUploadInstanceMetric()
+
+  /** Spark's own, under its own name: a base is what it calls a snapshot. */
+  val ofInstances: Seq[StateStoreInstanceMetric] = Seq(LastBase)
 
   val all: Seq[StateStoreCustomMetric] = Seq(
     LiveBytes,
