@@ -275,17 +275,24 @@ trait EpochGate extends FrameAcks {
       missing => {
         // What a run reports is not taken any more once another one has followed it.
         believed(run.id.runId, epoch)
-        throw Errors.epochIncomplete(archive.location, epoch, named(missing))
+        val stores = synchronized(named(missing, openedBy(run, _)))
+        throw Errors.epochIncomplete(archive.location, epoch, stores)
       },
       identity
     )
   }
 
-  private def named(stores: Set[StoreId]): String = {
-    val names = stores.toSeq.map(_.toString).sorted
-    val more = if (names.size > Named) s" and ${names.size - Named} more" else ""
-    names.take(Named).mkString("; ") + more
+  /** @param further what to say of each behind its name */
+  private def named(stores: Set[StoreId], further: StoreId => String = _ => ""): String = {
+    val first = stores.toSeq.sortBy(_.toString).take(Named)
+    val more = if (stores.size > Named) s" and ${stores.size - Named} more" else ""
+    first.map(store => s"$store${further(store)}").mkString("; ") + more
   }
+
+  private def openedBy(run: QueryRun, store: StoreId): String =
+    run.meter.lastOpener(store).fold(" (no task has opened it)") { case (attempt, place) =>
+      s" (last opened by task attempt $attempt${place.fold("")(at => s" in $at")})"
+    }
 
   private def earlierRuns(run: QueryRun, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
     // Of its own tasks a run knows more than their segments would tell.

@@ -24,9 +24,14 @@ final class EpochMeter(begun: UsageBook.Shares) {
   private var before = begun
   private var cutNs = Option.empty[Long]
   private var firstOpenNs = Option.empty[Long]
+  private val openers = mutable.Map.empty[StoreId, Long]
   private val openedNs = mutable.Map.empty[(Long, StoreId), Long]
   private val tookNs = mutable.Map.empty[(Long, StoreId), Long]
-  private val places = mutable.Map.empty[Long, (String, String)]
+  private val places = mutable.Map.empty[Long, Place]
+
+  /** An attempt has opened a store, whether or not it is to report anything. */
+  def openedBy(attempt: Long, store: StoreId): Unit =
+    openers(store) = Math.max(attempt, openers.getOrElse(store, attempt))
 
   def opened(attempt: Long, store: StoreId, nowNs: Long): Unit = {
     firstOpenNs = firstOpenNs.orElse(Some(nowNs))
@@ -34,9 +39,18 @@ final class EpochMeter(begun: UsageBook.Shares) {
     ()
   }
 
+  /** An attempt's executor. */
+  def runsAt(attempt: Long, place: Place): Unit =
+    if (attempt != QueryLedger.Maintenance) places(attempt) = place
+
   /** An attempt's executor, which reports before the frame is taken for durable. */
-  def heard(attempt: Long, from: Sender): Unit =
-    if (attempt != QueryLedger.Maintenance) places(attempt) = (from.executor, from.host)
+  def heard(attempt: Long, from: Sender): Unit = runsAt(attempt, from.place)
+
+  /**
+   * The last attempt that has opened a store in this epoch, and where it runs, if that is known.
+   */
+  def lastOpener(store: StoreId): Option[(Long, Option[Place])] =
+    openers.get(store).map(attempt => attempt -> places.get(attempt))
 
   /** A frame was accepted. */
   def accepted(attempt: Long, store: StoreId, nowNs: Long): Unit = {
@@ -56,8 +70,8 @@ final class EpochMeter(begun: UsageBook.Shares) {
       }
     }
     kept.toSeq.sortBy(-_._2).map { case ((attempt, store), ns) =>
-      val (executor, host) = places.getOrElse(attempt, ("", ""))
-      StoreTime(store, executor, host, NANOSECONDS.toMillis(ns))
+      val place = places.getOrElse(attempt, Unknown)
+      StoreTime(store, place.executor, place.host, NANOSECONDS.toMillis(ns))
     }
   }
 
@@ -98,6 +112,7 @@ final class EpochMeter(begun: UsageBook.Shares) {
     before = used
     cutNs = Some(writeNs)
     firstOpenNs = None
+    openers.clear()
     openedNs.clear()
     tookNs.clear()
     places.clear()
@@ -108,4 +123,6 @@ object EpochMeter {
 
   /** How many of the slowest stores a cut names. */
   val Slowest: Int = 5
+
+  private val Unknown = Place("", "")
 }

@@ -11,7 +11,14 @@ import scala.collection.mutable
  *   of its process so far, so that a report which is lost or comes twice does no harm. What the
  *   driver's own process asks of the store the coordinator sees by itself: there, no requests
  */
-final case class Sender(executor: String, host: String, usage: Usage)
+final case class Sender(executor: String, host: String, usage: Usage) {
+  def place: Place = Place(executor, host)
+}
+
+/** Where a task attempt runs. */
+final case class Place(executor: String, host: String) {
+  override def toString: String = s"executor $executor on $host"
+}
 
 /**
  * What all processes have used for a query since each of them began, as far as they have told.

@@ -92,6 +92,21 @@ class EpochMeterSuite extends AnyFunSuite {
     assert(meter.slowest.isEmpty)
   }
 
+  test("the last attempt that opened a store is known with its place, until the epoch's end") {
+    val meter = new EpochMeter(puts(0, 0))
+    assert(meter.lastOpener(Left).isEmpty)
+    meter.openedBy(3L, Left)
+    meter.openedBy(2L, Left)
+    meter.openedBy(4L, Right)
+    assert(meter.lastOpener(Left).contains(3L -> None))
+    meter.runsAt(3L, Place("1", "host-1"))
+    meter.heard(4L, sender("2"))
+    assert(meter.lastOpener(Left).contains(3L -> Some(Place("1", "host-1"))))
+    assert(meter.lastOpener(Right).contains(4L -> Some(Place("2", "host-2"))))
+    meter.advance(puts(0, 0), 0L)
+    assert(meter.lastOpener(Left).isEmpty)
+  }
+
   test("a store's time ends with the last of its frames that was accepted") {
     val meter = new EpochMeter(puts(0, 0))
     meter.opened(1L, Left, ns(10))

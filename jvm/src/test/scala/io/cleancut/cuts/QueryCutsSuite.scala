@@ -49,6 +49,23 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.epochs() == Seq(0L))
   }
 
+  test("the error on what lacks tells the last attempt at each store, and where it ran") {
+    val cuts = driver()
+    epoch(cuts, "r1", 0)
+    for (attempt <- Seq(6L, 7L)) {
+      cuts.open("r1", attempt, part(1), 1)
+      cuts.runsAt("r1", attempt, Place(s"$attempt", s"host-$attempt"))
+    }
+    cuts.fail("r1", 6)
+    val error = errorOf(cuts.commit("r1", 1, "v1\n{}"))
+    assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+    val said = Seq(
+      s"${part(0)} (no task has opened it)",
+      s"${part(1)} (last opened by task attempt 7 in executor 7 on host-7)"
+    )
+    assert(error.getMessage.contains(said.mkString("; ")), error.getMessage)
+  }
+
   test("a task whose epoch lacks a store does not wait, and the last one waits for all") {
     val cuts = driver()
     epoch(cuts, "r1", 0)

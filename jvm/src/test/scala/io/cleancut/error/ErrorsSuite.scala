@@ -35,7 +35,11 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.cutDamaged("s3://b/q/cleancut/cuts/7.cut", "its checksum is wrong"),
     Errors.cutsOvertaken("file:/ckpt", 9L, 7L),
     Errors.cutsRequired("file:/ckpt", "it has the cut of epoch 7", "the key is false"),
-    Errors.epochIncomplete("s3://b/q", 7L, "operator=0 partition=3 store=default"),
+    Errors.epochIncomplete(
+      "s3://b/q",
+      7L,
+      "operator=0 partition=3 store=default (last opened by task attempt 9 in executor 1 on h)"
+    ),
     Errors.fenced("s3://b/q", 7L, "generation 4"),
     Errors.objectLocationInvalid("s3:///q", "it names no bucket"),
     Errors.objectStoreRefused("put", "s3://b/q/1.cut", "AccessDenied (403)", writeFailed),

@@ -6,7 +6,7 @@ import scala.util.Using
 
 import io.cleancut.StoreId
 import io.cleancut.channels.{ChannelOpened, ChannelReading, ChannelReport, ChannelTask}
-import io.cleancut.cuts.{Ack, Opened, Sender, Usage}
+import io.cleancut.cuts.{Ack, Opened, Place, Sender, Usage}
 import io.cleancut.format.{FrameName, PlacedFrame}
 
 /**
@@ -25,7 +25,8 @@ final private[cleancut] case class Open(
     runId: String,
     attempt: Long,
     store: StoreId,
-    version: Long
+    version: Long,
+    at: Place
 ) extends CutsMessage
 
 /** Which id of a version counts, for reading. Answered by [[OpenReply]]. */

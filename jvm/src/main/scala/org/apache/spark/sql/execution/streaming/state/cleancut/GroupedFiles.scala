@@ -57,7 +57,8 @@ final private[cleancut] class GroupedFiles(
 
   override def open(version: Long, id: Option[String]): Opened = {
     val attempt = currentAttempt
-    CutsClient.ask(Open(checkpoint, runId, attempt, store, version), clock) match {
+    val asked = Open(checkpoint, runId, attempt, store, version, GroupedFrame.here)
+    CutsClient.ask(asked, clock) match {
       case OpenReply(opened) if opened.unread.nonEmpty =>
         throw Errors.channelUnread(checkpoint, version - 1, opened.unread)
       case OpenReply(opened) =>

@@ -8,7 +8,7 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.util.Utils
 
 import io.cleancut.{Clock, StateVersion}
-import io.cleancut.cuts.{Ack, CutsRuntime, SegmentPacker, Sender, Usage, WriteCounts}
+import io.cleancut.cuts.{Ack, CutsRuntime, Place, SegmentPacker, Sender, Usage, WriteCounts}
 import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.objects.{MultipartUpload, ObjectKey, ObjectStore, RequestCounts, WriterToken}
@@ -90,7 +90,7 @@ final private[cleancut] class GroupedFrame(
     val isDriver = writerName == CutsRuntime.Driver
     val requests = if (isDriver) RequestCounts.Zero else root.counts
     val written = Option(packers.get(root.location)).fold(WriteCounts.Zero)(_.written)
-    SentBy(Sender(writerName, Utils.localHostName(), Usage(requests, written)))
+    SentBy(Sender(here.executor, here.host, Usage(requests, written)))
   }
 
   private def identity(): SegmentIdentity =
@@ -167,6 +167,9 @@ private[cleancut] object GroupedFrame {
     packers.computeIfAbsent(root.location, _ => new SegmentPacker(root, writerName, clock))
 
   private def writerName: String = Option(SparkEnv.get).fold("executor")(_.executorId)
+
+  /** The process that this runs in. */
+  def here: Place = Place(writerName, Utils.localHostName())
 
   def explain(reply: CutsReply): String = reply match {
     case Declined(why) => why
