@@ -77,6 +77,22 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
     }
   }
 
+  test("executors that die between their last task and the cut do not fail the query") {
+    inDirectory { (checkpoint, job) =>
+      (0 until 4).foreach(MortalQuery.write(job, _))
+      val end = run(job, Cluster, CutsOn, MortalQuery.LateExecutorDeathKey -> "1")
+      assert(end.exitCode == 0, end.printed)
+      assert(MortalQuery.calls(job) == (0 to 3).map(_.toString), "an epoch ran again")
+      assert(archive(checkpoint).epochs() == (0L to 3L))
+      val makers = (0L to 3L).map { epoch =>
+        archive(checkpoint).read(epoch).get.costs.get.slowest.map(_.executor).toSet
+      }
+      val dead = makers(0) ++ makers(1)
+      assert(makers(1).nonEmpty && (makers(2) ++ makers(3)).intersect(dead).isEmpty, makers)
+      checkRows(job, files = 4, end)
+    }
+  }
+
   test("a function that skips what it has seen, when nothing is left of its first run") {
     inDirectory { (checkpoint, job) =>
       // Spark's own check would refuse a function of foreachBatch that skips.

@@ -30,6 +30,9 @@ object MortalQuery {
   /** The epoch whose sink kills an executor before it takes the rows. */
   val ExecutorDeathKey = "spark.cleancut.test.executorDeath"
 
+  /** The epoch whose sink kills all executors when it is done, so behind the last of its tasks. */
+  val LateExecutorDeathKey = "spark.cleancut.test.lateExecutorDeath"
+
   val Error = "error id: "
   val StateRows = "rows of state: "
   val FileRows = "rows of the files: "
@@ -88,7 +91,8 @@ object MortalQuery {
 
   private def sink(job: Job, skips: Boolean)(batch: DataFrame, epoch: Long): Unit = {
     val spark = batch.sparkSession
-    if (spark.conf.getOption(ExecutorDeathKey).contains(epoch.toString)) killExecutor()
+    def isDeath(key: String) = spark.conf.getOption(key).contains(epoch.toString)
+    if (isDeath(ExecutorDeathKey)) killExecutors(1)
     val file = job.output.resolve(s"$epoch.txt")
     val isSeen = skips && Files.exists(file)
     if (isSeen) note(job, s"$epoch skipped")
@@ -98,14 +102,20 @@ object MortalQuery {
       Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING)
       note(job, s"$epoch")
     }
+    if (isDeath(LateExecutorDeathKey)) killExecutors(Int.MaxValue)
   }
 
-  private def killExecutor(): Unit = {
-    val executors = ProcessHandle.current.descendants.filter { child =>
-      child.info.commandLine.orElse("").contains("CoarseGrainedExecutorBackend")
+  /** Returns when they are dead. */
+  private def killExecutors(most: Int): Unit = {
+    val children = ProcessHandle.current.descendants.toArray.toSeq.collect {
+      case child: ProcessHandle => child
     }
-    val killed = executors.findFirst.map[Boolean](_.destroyForcibly())
-    if (!killed.orElse(false)) throw new IllegalStateException("no executor was killed")
+    val executors = children.filter {
+      _.info.commandLine.orElse("").contains("CoarseGrainedExecutorBackend")
+    }
+    val killed = executors.take(most).filter(_.destroyForcibly())
+    if (killed.isEmpty) throw new IllegalStateException("no executor was killed")
+    killed.foreach(_.onExit().get())
   }
 
   private def note(job: Job, call: String): Unit = {
