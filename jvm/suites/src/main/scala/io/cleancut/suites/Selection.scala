@@ -32,16 +32,36 @@ object Selection {
   private val Run = "io.cleancut.suites.Run"
   private val Ignored = "org.scalatest.Ignore"
 
-  /** From `[suite ...] [-z part]`. Throws IllegalArgumentException for a suite not known here. */
+  /**
+   * From `[suite ...] [-z part]`. A name that no suite here has, but a class of Spark's that some
+   * extend, stands for all of these. Throws IllegalArgumentException for any other.
+   */
   def parse(args: Seq[String]): Selection = {
     val (names, rest) = args.span(_ != "-z")
     require(rest.isEmpty || rest.size == 2, "Usage: [suite ...] [-z part of a test's name]")
-    val byName = Suites.all.map(suite => suite.getSimpleName -> suite).toMap
-    val unknown = (names ++ NotApplicable.all.map(_.suite)).filterNot(byName.contains).distinct
+    val own = Suites.all.map(suite => suite.getSimpleName -> Seq[Class[_ <: Suite]](suite)).toMap
+    val known = extended ++ own
+    val unknown = names.filterNot(known.contains) ++
+      NotApplicable.all.map(_.suite).filterNot(own.contains)
+    def listed(names: Iterable[String]) = names.toSeq.distinct.sorted.mkString(", ")
     require(
       unknown.isEmpty,
-      s"Unknown: ${unknown.mkString(", ")}. Known: ${byName.keys.toSeq.sorted.mkString(", ")}."
+      s"Unknown: ${listed(unknown)}.\nKnown: ${listed(own.keys)}.\n" +
+        s"Known for all that extend it: ${listed(extended.keySet -- own.keySet)}."
     )
-    Selection(if (names.isEmpty) Suites.all else names.map(byName), rest.drop(1).mkString)
+    val suites = if (names.isEmpty) Suites.all else names.flatMap(known).distinct
+    Selection(suites, rest.drop(1).mkString)
   }
+
+  /** Suites by the classes of Spark SQL that they extend. */
+  private lazy val extended: Map[String, Seq[Class[_ <: Suite]]] = {
+    val pairs = for {
+      suite <- Suites.all
+      base <- Iterator.iterate[Class[_]](suite)(_.getSuperclass).takeWhile(_ != null)
+      if base.getName.startsWith(SparkSql)
+    } yield base.getSimpleName -> suite
+    pairs.groupMap(_._1)(_._2)
+  }
+
+  private val SparkSql = "org.apache.spark.sql."
 }
