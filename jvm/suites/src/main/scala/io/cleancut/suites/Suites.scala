@@ -41,6 +41,7 @@ object Suites {
     classOf[StreamingQuerySuite],
     classOf[TriggerAvailableNowSuite],
     classOf[StateStoreCoordinatorStreamingSuite],
+    classOf[StateStoreInstanceMetricSuite],
     classOf[ForeachBatchSinkSuite],
     classOf[MicroBatchExecutionSuite],
     classOf[StreamingInnerJoinWithVCFSuite],
@@ -158,6 +159,10 @@ class TriggerAvailableNowSuite extends streaming.TriggerAvailableNowSuite with O
 
 class StateStoreCoordinatorStreamingSuite
     extends execution.state.StateStoreCoordinatorStreamingSuite
+    with OnCleancut
+
+class StateStoreInstanceMetricSuite
+    extends execution.state.StateStoreInstanceMetricSuite
     with OnCleancut
 
 class ForeachBatchSinkSuite extends execution.sources.ForeachBatchSinkSuite with OnCleancut
