@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 import cleancut
 from tests.support.events import write_events
-from tests.support.processors import OUTPUT, STATE, Grown, PandasLedger, RowLedger
+from tests.support.processors import OUTPUT, STATE, Grown, Numbered, PandasLedger, RowLedger
 from tests.support.queries import AVRO, CHECKPOINT_IDS, Events, Operator
 from tests.support.results import Difference
 from tests.support.seeds import fixed
@@ -122,3 +123,41 @@ def test_state_of_an_older_schema_is_read_after_a_column_was_added(
 
 def _grown(events: Events, release: int) -> DataFrame:
     return events().groupBy("k").transformWithState(Grown(release), OUTPUT, "update", "none")
+
+
+def test_an_aggregation_behind_transform_with_state_gives_the_rows_of_the_built_in_provider(
+    spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    events, peer, ours = (tmp_path / part for part in ("events", "peer", "ours"))
+    for files in RUNS:
+        write_events(events, seed=SEED, files=files, rows=ROWS)
+        for root, provider in ((peer, ROCKSDB), (ours, CLEANCUT)):
+            query = start(
+                spark,
+                Operator(_chained, "append"),
+                events=events,
+                root=root,
+                provider=provider,
+                settings=SETTINGS,
+            )
+            query.awaitTermination()
+    difference = Difference.between(results(peer), results(ours))
+    show(f"seed {SEED}, {len(results(ours))} epochs, {difference}")
+    assert difference.none, difference
+    assert difference.expected > 0
+
+
+def _chained(events: Events) -> DataFrame:
+    numbered = (
+        events.timed()
+        .groupBy("k")
+        .transformWithState(
+            Numbered(),
+            "k int, at timestamp, n long, v int",
+            "append",
+            "eventTime",
+            eventTimeColumnName="at",
+        )
+    )
+    window = f.window("at", "5 seconds")
+    return numbered.groupBy(window).agg(f.count("*"), f.max("n"), f.sum("v"))

@@ -204,3 +204,23 @@ class Grown(StatefulProcessor):
         self._all.appendValue(value)
         kept = [tuple(value) for value in self._all.get()]
         yield Row(k=key[0], what="input", kept=f"{before and tuple(before)} -> {kept}")
+
+
+class Numbered(StatefulProcessor):
+    """Gives each row of a key at its event time, with its number among those of the key."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._count = handle.getValueState("count", "n long")
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        counted = self._count.get()
+        count = counted[0] if counted is not None else 0
+        for at, v in sorted((row.ts, row.v) for row in rows):
+            count += 1
+            yield Row(k=key[0], at=at, n=count, v=v)
+        self._count.update((count,))
