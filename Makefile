@@ -89,7 +89,7 @@ sim: setup  ## the commit of cuts, simulated; SEED=n replays one run, RUNS=n tak
 	  $(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite"
 
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5
-chaos: export CLEANCUT_QUERIES ?= 1000
+chaos: export CLEANCUT_QUERIES ?= 2000
 chaos: export CLEANCUT_UNALIGNED_QUERIES ?= 1000
 chaos: export CLEANCUT_SIMULATIONS ?= 10000
 chaos: export CLEANCUT_FAULTS ?= all

@@ -33,7 +33,7 @@ private[files] object DrainPlan {
       clock: Clock
   ): Option[Long] = for {
     cut <- archive.epochs().lastOption.flatMap(archive.read)
-    if cut.channels.exists(_.deferred.rows > 0)
+    if cut.channels.exists(_.deferred.rows > 0) && cut.offsets.nonEmpty
     epoch = cut.epoch + 1
     path = new Path(offsets, epoch.toString)
     // It was planned when the run before ended.
