@@ -52,6 +52,7 @@ class Trigger:
         self._first_commit_s: float | None = None
         self._due_s: float | None = None
         self._in_range = False
+        self._in_range_since: int | None = None
         self._awaited_since: int | None = None
 
     @property
@@ -65,6 +66,8 @@ class Trigger:
             self._first_commit_s = view.now_s
         if self._first_commit_s is not None:
             self._in_range = view.epochs >= self._kill.after_epochs
+        if self._in_range and self._in_range_since is None:
+            self._in_range_since = view.epochs
         if self._due_s is None and self._is_reached(view) and self._is_worth_it(view):
             self._due_s = view.now_s + self._kill.delay * self._scale_s(view)
         return self._due_s is not None and view.now_s >= self._due_s
@@ -72,7 +75,13 @@ class Trigger:
     def _is_reached(self, view: View) -> bool:
         if self._kill.aim is Aim.RECOVERY:
             return view.started
-        return self._in_range and (view.committing or self._kill.aim is Aim.ANYWHERE)
+        is_met = view.committing or self._kill.aim is Aim.ANYWHERE or self._has_missed(view)
+        return self._in_range and is_met
+
+    def _has_missed(self, view: View) -> bool:
+        """Whether commits have passed between two looks; on a busy machine they all may."""
+        since = self._in_range_since
+        return since is not None and view.epochs - since >= _PATIENCE_EPOCHS
 
     def _is_worth_it(self, view: View) -> bool:
         """Whether rows are in flight; after some epochs without, a kill is due all the same."""

@@ -63,6 +63,13 @@ def test_kill_strikes_at_the_moment_it_aims_at() -> None:
     assert struck_at(Kill(13, Aim.COMMIT, 0.0), views) is None
 
 
+def test_kill_that_has_seen_no_commit_in_four_epochs_strikes_without_one() -> None:
+    """Between two looks at a bucket a commit may begin and end."""
+    views = [View(now_s=0.0, started=True, epochs=10 + n, committing=False) for n in range(10)]
+    assert struck_at(Kill(13, Aim.COMMIT, 0.0), views) == 7
+    assert struck_at(Kill(16, Aim.COMMIT, 0.0), views) is None
+
+
 def test_kill_waits_for_rows_in_flight_but_not_to_the_end_of_the_run() -> None:
     none = View(now_s=1.0, started=True, epochs=11, committing=False, in_flight=False)
     views = [none, replace(none, epochs=13), replace(none, epochs=13, in_flight=True)]
