@@ -29,7 +29,7 @@ from tests.support.kills import environment
 from tests.support.queries import CHECKPOINT_IDS
 from tests.support.s3_servers import versitygw
 from tests.support.seeds import chaos_runs
-from tests.support.slow_keys import FORMS
+from tests.support.slow_keys import FORMS, Pace
 from tests.support.unsteady import (
     FINISHED,
     KEYS,
@@ -241,7 +241,8 @@ def check_pairs(query: Unsteady, rows: list[Row]) -> None:
 def numbered(form: str) -> Callable[[DataFrame], DataFrame]:
     def build(rows: DataFrame) -> DataFrame:
         drawn = F.floor(F.col("x") * 1e12).alias("n")
-        return FORMS[form](rows.select(F.col("key").alias("k"), drawn), 0.002, output="append")
+        keyed = rows.select(F.col("key").alias("k"), drawn)
+        return FORMS[form](keyed, Pace(0.002), output="append")
 
     return build
 

@@ -23,7 +23,7 @@ from cleancut import CleancutError, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import RowComparison, SkewedInput, compare_rows, last_rows, slow
 from tests.support.sessions import builder
-from tests.support.slow_keys import FORMS
+from tests.support.slow_keys import FORMS, Pace
 
 ROWS = 300
 PARTITIONS = 4
@@ -90,7 +90,7 @@ def _counted(form: str) -> Callable[[DataFrame], DataFrame]:
 
     def build(rows: DataFrame) -> DataFrame:
         named = rows.select(F.col("key").alias("k"), F.col("number").alias("n"))
-        return FORMS[form](named, _SECONDS_PER_SLOW_ROW, output="append").drop("at")
+        return FORMS[form](named, Pace(_SECONDS_PER_SLOW_ROW), output="append").drop("at")
 
     return build
 

@@ -5,6 +5,8 @@ Each row comes out once, with the number of rows of its key until then, and when
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,24 +22,45 @@ from pyspark.sql.streaming.stateful_processor import (
 SCHEMA = "k long, n long, t double"
 OUTPUT = "k long, n long, c long, at double"
 SLOW_KEY = 0
+_LATELY_S = 0.05
 
 
-def _spend(key: int, seconds: float) -> float:
-    if key == SLOW_KEY:
-        time.sleep(seconds)
-    return time.time()
+@dataclass(frozen=True)
+class Pace:
+    """How the rows of the slow key are processed.
+
+    Attributes:
+        seconds: what one takes.
+        met: a file that is touched at each, on one machine with the test.
+    """
+
+    seconds: float
+    met: str | None = None
+
+    def is_met(self) -> bool:
+        """Whether such a row is being processed at this moment."""
+        try:
+            return self.met is not None and time.time() - Path(self.met).stat().st_mtime < _LATELY_S
+        except FileNotFoundError:
+            return False
+
+    def spend(self, key: int) -> float:
+        """Processes one row of that key; gives the time when it is done."""
+        if key == SLOW_KEY:
+            if self.met is not None:
+                Path(self.met).touch()
+            time.sleep(self.seconds)
+        return time.time()
 
 
-def _numbered(key: int, rows: pd.DataFrame, count: int, seconds: float) -> pd.DataFrame:
-    at = [_spend(key, seconds) for _ in range(len(rows))] if seconds else time.time()
+def _numbered(key: int, rows: pd.DataFrame, count: int, pace: Pace) -> pd.DataFrame:
+    at = [pace.spend(key) for _ in range(len(rows))] if pace.seconds else time.time()
     counts = range(count + 1, count + 1 + len(rows))
     return pd.DataFrame({"k": key, "n": rows["n"].to_numpy(), "c": counts, "at": at})
 
 
-def groups(
-    rows: DataFrame, seconds: float, *, late: bool = False, output: str = "update"
-) -> DataFrame:
-    """With `applyInPandasWithState`; a row of the slow key takes `seconds`.
+def groups(rows: DataFrame, pace: Pace, *, late: bool = False, output: str = "update") -> DataFrame:
+    """With `applyInPandasWithState`, at that pace.
 
     With `late` it drops rows behind the watermark; `output` is Spark's output mode.
     """
@@ -47,7 +70,7 @@ def groups(
     ) -> Iterator[pd.DataFrame]:
         counted = state.get[0] if state.exists else 0
         for frame in frames:
-            yield _numbered(key[0], frame, counted, seconds)
+            yield _numbered(key[0], frame, counted, pace)
             counted += len(frame)
         state.update((counted,))
 
@@ -56,8 +79,8 @@ def groups(
 
 
 class _Counter(StatefulProcessor):
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._count = handle.getValueState("count", "c long")
@@ -76,7 +99,7 @@ class _Frames(_Counter):
     ) -> Iterator[pd.DataFrame]:
         counted = self.counted()
         for frame in rows:
-            yield _numbered(key[0], frame, counted, self.seconds)
+            yield _numbered(key[0], frame, counted, self.pace)
             counted += len(frame)
         self._count.update((counted,))
 
@@ -91,24 +114,22 @@ class _Rows(_Counter):
         counted = self.counted()
         for row in rows:
             counted += 1
-            yield Row(k=key[0], n=row.n, c=counted, at=_spend(key[0], self.seconds))
+            yield Row(k=key[0], n=row.n, c=counted, at=self.pace.spend(key[0]))
         self._count.update((counted,))
 
 
-def frames(
-    rows: DataFrame, seconds: float, *, late: bool = False, output: str = "update"
-) -> DataFrame:
+def frames(rows: DataFrame, pace: Pace, *, late: bool = False, output: str = "update") -> DataFrame:
     """With `transformWithStateInPandas`, as `groups`."""
     time_mode = "eventTime" if late else "none"
-    return rows.groupBy("k").transformWithStateInPandas(_Frames(seconds), OUTPUT, output, time_mode)
+    return rows.groupBy("k").transformWithStateInPandas(_Frames(pace), OUTPUT, output, time_mode)
 
 
 def single_rows(
-    rows: DataFrame, seconds: float, *, late: bool = False, output: str = "update"
+    rows: DataFrame, pace: Pace, *, late: bool = False, output: str = "update"
 ) -> DataFrame:
     """With `transformWithState`, as `groups`."""
     time_mode = "eventTime" if late else "none"
-    return rows.groupBy("k").transformWithState(_Rows(seconds), OUTPUT, output, time_mode)
+    return rows.groupBy("k").transformWithState(_Rows(pace), OUTPUT, output, time_mode)
 
 
 def failing_once(rows: DataFrame) -> DataFrame:
