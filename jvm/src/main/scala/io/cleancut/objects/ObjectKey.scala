@@ -15,8 +15,10 @@ final case class ObjectKey(name: String) {
 
 object ObjectKey {
 
+  // A constant, as Segment below: else each of the two objects would be initialised by the other,
+  // and two threads that begin with one each would wait for ever.
   /** Half of what S3 and R2 allow, in bytes; the other half is for the location. */
-  val MaxLength = 512
+  final val MaxLength = 512
 
   private val Name = s"${ObjectPrefix.Segment}(/${ObjectPrefix.Segment})*".r
 
@@ -34,7 +36,7 @@ final case class ObjectPrefix(name: String) {
 }
 
 object ObjectPrefix {
-  private[objects] val Segment = "[A-Za-z0-9_=-][A-Za-z0-9_=.-]*"
+  final private[objects] val Segment = "[A-Za-z0-9_=-][A-Za-z0-9_=.-]*"
 
   private val Name = s"($Segment/)*".r
 
