@@ -2,7 +2,7 @@ package io.cleancut.cuts
 
 import scala.util.control.NonFatal
 
-import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /** Spark's entry of the commit log. */
 private object CommitEntry {
@@ -13,14 +13,18 @@ private object CommitEntry {
    * in checkpoint format 1, or if no task ran.
    */
   def countedIds(entry: String): Option[Set[String]] = {
-    val json = entry.linesIterator.drop(1).mkString("\n")
-    val node =
-      try mapper.readTree(json)
-      catch { case NonFatal(_) => mapper.createObjectNode() }
     val ids = collection.mutable.Set.empty[String]
-    def collect(at: com.fasterxml.jackson.databind.JsonNode): Unit =
+    def collect(at: JsonNode): Unit =
       if (at.isTextual) ids += at.asText else at.elements.forEachRemaining(collect(_))
-    collect(node.path("stateUniqueIds"))
+    collect(metadata(entry).path("stateUniqueIds"))
     if (ids.isEmpty) None else Some(ids.toSet)
   }
+
+  /** The watermark of what follows the epoch, in milliseconds; 0 where the entry names none. */
+  def nextWatermarkMs(entry: String): Long =
+    metadata(entry).path("nextBatchWatermarkMs").asLong(0L)
+
+  private def metadata(entry: String): JsonNode =
+    try mapper.readTree(entry.linesIterator.drop(1).mkString("\n"))
+    catch { case NonFatal(_) => mapper.createObjectNode() }
 }

@@ -41,6 +41,9 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   def read(epoch: Long): Option[Cut] = read(CutLayout.cut(epoch), epoch)
 
+  /** The cut of the last epoch that has one. */
+  def last(): Option[Cut] = epochs().lastOption.flatMap(read)
+
   /** The size of all cuts and seals that were read by their epoch, in bytes. */
   def cutBytesRead: Long = cutBytes.sum
 

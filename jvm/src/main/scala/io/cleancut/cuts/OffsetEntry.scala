@@ -24,12 +24,11 @@ private[cleancut] object OffsetEntry {
   def withoutInput(before: String, commit: String, nowMs: Long): String = {
     val version +: metadata +: sources = before.linesIterator.toVector: @unchecked
     val next = mapper.readTree(metadata).asInstanceOf[ObjectNode]
-    val reached = mapper.readTree(commit.linesIterator.drop(1).mkString("\n"))
     def later(key: String, of: Long): Unit = {
       next.put(key, Math.max(next.path(key).asLong(0L), of))
       ()
     }
-    later(Watermark, reached.path("nextBatchWatermarkMs").asLong(0L))
+    later(Watermark, CommitEntry.nextWatermarkMs(commit))
     later(Timestamp, nowMs)
     (version +: mapper.writeValueAsString(next) +: sources).mkString("\n")
   }

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.util.Using
 
-import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
@@ -35,35 +35,25 @@ final private[cleancut] class CommitEntries(directory: Path, files: CheckpointFi
    */
   def write(epoch: Long, entry: String): Unit = {
     val path = new Path(directory, epoch.toString)
-    try {
-      val out = files.createAtomic(path, overwriteIfPossible = false)
-      try {
-        out.write(entry.getBytes(UTF_8))
-        out.close()
-      } catch {
-        case e: Throwable =>
-          out.cancel()
-          throw e
-      }
-    } catch {
-      case _: FileAlreadyExistsException =>
-        if (read(path) != entry) {
-          val owner = s"a driver without cuts has written $path"
-          throw Errors.fenced(directory.getParent.toString, epoch, owner)
-        }
+    if (!LogEntries.create(path, entry, files) && read(path) != entry) {
+      val owner = s"a driver without cuts has written $path"
+      throw Errors.fenced(directory.getParent.toString, epoch, owner)
     }
   }
 
   /**
    * Writes the entry of the last cut, if the driver that wrote the cut died before it could. To be
-   * called before Spark reads the log. Which epoch's it has written.
+   * called before Spark reads the log.
    *
+   * @return
+   *   which epoch's it has written
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CUTS_OVERTAKEN
    */
   def rollForward(archive: CutArchive): Option[Long] = {
+    // Before the cuts: a driver that still goes on writes an epoch's entry behind its cut.
     val written = epochs()
-    archive.epochs().lastOption.flatMap(archive.read).flatMap { cut =>
+    archive.last().flatMap { cut =>
       written.maxOption.filter(_ > cut.epoch && cut.stores.nonEmpty).foreach { last =>
         throw Errors.cutsOvertaken(directory.getParent.toString, last, cut.epoch)
       }

@@ -55,7 +55,8 @@ private[files] object FileCheckpoint {
       val commits = new Path(checkpoint, CheckpointLogs.Commits)
       new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(archive)
       val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
-      DrainPlan.write(archive, offsets, sparks(offsets, hadoopConf), Clock.System)
+      val ofOffsets = sparks(offsets, hadoopConf)
+      archive.last().foreach(DrainPlan.write(_, offsets, ofOffsets, Clock.System))
       SparkGate.serve(checkpoint.toString, archive, logs)
     }
     checkpoint

@@ -48,7 +48,7 @@ private[cleancut] object FileManagers {
           val (archive, logs) = cutsOf(path, settings, keep)
           val offsets = new Path(path, CheckpointLogs.Offsets)
           val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
-          DrainPlan.write(archive, offsets, files, Clock.System)
+          archive.last().foreach(DrainPlan.write(_, offsets, files, Clock.System))
           SparkGate.serve(path.toString, archive, logs)
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)

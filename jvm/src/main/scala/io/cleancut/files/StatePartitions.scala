@@ -24,9 +24,9 @@ private[files] object StatePartitions {
   private def partitions(store: ObjectStore, checkpoint: String, operator: Long): Set[Int] = {
     val root = s"$checkpoint${StoreLayout.RootName}/"
     val archive = new CutArchive(new RootedStore(store, root), Clock.System)
-    val cut = archive.epochs().lastOption.flatMap(archive.read)
-    cut.fold(fromStores(store, s"$root${StoreLayout.operatorDirectory(operator)}/")) { last =>
-      last.stores.map(_.store).filter(_.operator == operator).map(_.partition).toSet
+    archive.last().fold(fromStores(store, s"$root${StoreLayout.operatorDirectory(operator)}/")) {
+      last =>
+        last.stores.map(_.store).filter(_.operator == operator).map(_.partition).toSet
     }
   }
 
