@@ -24,14 +24,14 @@ final class EpochMeter(begun: UsageBook.Shares) {
   private var before = begun
   private var cutNs = Option.empty[Long]
   private var firstOpenNs = Option.empty[Long]
-  private val openers = mutable.Map.empty[StoreId, Long]
+  private val openers = mutable.Map.empty[StoreId, (Long, Option[Place])]
   private val openedNs = mutable.Map.empty[(Long, StoreId), Long]
   private val tookNs = mutable.Map.empty[(Long, StoreId), Long]
   private val places = mutable.Map.empty[Long, Place]
 
-  /** An attempt has opened a store, whether or not it is to report anything. */
-  def openedBy(attempt: Long, store: StoreId): Unit =
-    openers(store) = Math.max(attempt, openers.getOrElse(store, attempt))
+  /** An attempt has opened a store whether or not it is to report anything. */
+  def openedBy(attempt: Long, store: StoreId, at: Option[Place]): Unit =
+    if (lastOpener(store).forall(_._1 <= attempt)) openers(store) = attempt -> at
 
   def opened(attempt: Long, store: StoreId, nowNs: Long): Unit = {
     firstOpenNs = firstOpenNs.orElse(Some(nowNs))
@@ -39,18 +39,12 @@ final class EpochMeter(begun: UsageBook.Shares) {
     ()
   }
 
-  /** An attempt's executor. */
-  def runsAt(attempt: Long, place: Place): Unit =
-    if (attempt != QueryLedger.Maintenance) places(attempt) = place
-
   /** An attempt's executor, which reports before the frame is taken for durable. */
-  def heard(attempt: Long, from: Sender): Unit = runsAt(attempt, from.place)
+  def heard(attempt: Long, from: Sender): Unit =
+    if (attempt != QueryLedger.Maintenance) places(attempt) = from.place
 
-  /**
-   * The last attempt that has opened a store in this epoch, and where it runs, if that is known.
-   */
-  def lastOpener(store: StoreId): Option[(Long, Option[Place])] =
-    openers.get(store).map(attempt => attempt -> places.get(attempt))
+  /** The last attempt that has opened a store in this epoch, and where, as far as it said. */
+  def lastOpener(store: StoreId): Option[(Long, Option[Place])] = openers.get(store)
 
   /** A frame was accepted. */
   def accepted(attempt: Long, store: StoreId, nowNs: Long): Unit = {

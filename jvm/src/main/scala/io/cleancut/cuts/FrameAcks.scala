@@ -11,11 +11,17 @@ import io.cleancut.format._
 trait FrameAcks extends QueryRuns {
   import runtime.packer
 
-  /** A task attempt opens a store for writing at a version. */
-  def open(runId: String, attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
+  /** A task attempt opens a store for writing at a version, at a place that errors name. */
+  def open(
+      runId: String,
+      attempt: Long,
+      store: StoreId,
+      version: Long,
+      at: Option[Place] = None
+  ): Either[String, Opened] =
     within(runId) { run =>
       val opened = run.open(attempt, store, version)
-      if (opened.isRight) run.meter.openedBy(attempt, store)
+      if (opened.isRight) run.meter.openedBy(attempt, store, at)
       // One that takes a version over reports nothing that it could be measured by.
       if (opened.exists(_.sealedAs.isEmpty)) run.meter.opened(attempt, store, clock.monotonicNs())
       opened
@@ -32,11 +38,6 @@ trait FrameAcks extends QueryRuns {
       run.ledger.fail(attempt)
       run.channels.stragglers.ended(attempt)
     }
-  }
-
-  /** Where a task attempt runs that has opened a store; for what is told of it alone. */
-  def runsAt(runId: String, attempt: Long, place: Place): Unit = synchronized {
-    current.filter(_.id.runId == runId).foreach(_.meter.runsAt(attempt, place))
   }
 
   /** Who is about to report for a task attempt; for the costs alone. */

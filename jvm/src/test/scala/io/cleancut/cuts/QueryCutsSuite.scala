@@ -52,10 +52,8 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
   test("the error on what lacks tells the last attempt at each store, and where it ran") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
-    for (attempt <- Seq(6L, 7L)) {
-      cuts.open("r1", attempt, part(1), 1)
-      cuts.runsAt("r1", attempt, Place(s"$attempt", s"host-$attempt"))
-    }
+    for (attempt <- Seq(6L, 7L))
+      cuts.open("r1", attempt, part(1), 1, Some(Place(s"$attempt", s"host-$attempt")))
     cuts.fail("r1", 6)
     val error = errorOf(cuts.commit("r1", 1, "v1\n{}"))
     assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")

@@ -41,9 +41,7 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
   private def answer(message: CutsMessage, cuts: QueryCuts, reply: CutsReply => Unit): Unit =
     message match {
       case Open(_, runId, attempt, store, version, at) =>
-        val opened = cuts.open(runId, attempt, store, version)
-        cuts.runsAt(runId, attempt, at)
-        reply(opened.fold(Declined, OpenReply))
+        reply(cuts.open(runId, attempt, store, version, Some(at)).fold(Declined, OpenReply))
       case Accepted(_, store, version) =>
         reply(OpenReply(Opened(cuts.accepted(store, version), needsBase = false)))
       case Failed(_, runId, attempt) =>

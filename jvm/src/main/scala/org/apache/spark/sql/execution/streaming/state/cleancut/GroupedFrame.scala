@@ -90,7 +90,8 @@ final private[cleancut] class GroupedFrame(
     val isDriver = writerName == CutsRuntime.Driver
     val requests = if (isDriver) RequestCounts.Zero else root.counts
     val written = Option(packers.get(root.location)).fold(WriteCounts.Zero)(_.written)
-    SentBy(Sender(here.executor, here.host, Usage(requests, written)))
+    val at = here
+    SentBy(Sender(at.executor, at.host, Usage(requests, written)))
   }
 
   private def identity(): SegmentIdentity =
