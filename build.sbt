@@ -157,11 +157,11 @@ lazy val childJvmSettings = Seq(
     "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
   ),
   // One needs Node and 360 MB of packages, which `make stores` fetches, the other Ceph.
-  Test / testOptions += Tests.Filter { name =>
-    !name.endsWith("R2SimulatorSuite") || sys.env.contains("CLEANCUT_R2_SIMULATOR")
-  },
-  Test / testOptions += Tests.Filter { name =>
-    !name.endsWith("RadosGatewaySuite") || sys.env.contains("CLEANCUT_CEPH")
+  Test / testOptions ++= Seq(
+    "R2SimulatorSuite" -> "CLEANCUT_R2_SIMULATOR",
+    "RadosGatewaySuite" -> "CLEANCUT_CEPH"
+  ).map { case (suite, variable) =>
+    Tests.Filter(name => !name.endsWith(suite) || sys.env.contains(variable))
   }
 )
 

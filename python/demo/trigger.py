@@ -51,22 +51,21 @@ class Trigger:
         self._epochs_before = epochs_before
         self._first_commit_s: float | None = None
         self._due_s: float | None = None
-        self._in_range = False
+        # Epochs at the first look in the kill's range, and at the first at which it might strike.
         self._in_range_since: int | None = None
         self._awaited_since: int | None = None
 
     @property
     def is_close(self) -> bool:
         """Whether a moment may come that is missed if nobody looks all the time."""
-        return self._kill.aim is Aim.COMMIT and self._in_range
+        return self._kill.aim is Aim.COMMIT and self._in_range_since is not None
 
     def is_due(self, view: View) -> bool:
         """Whether the kill strikes now."""
         if self._first_commit_s is None and view.epochs > self._epochs_before:
             self._first_commit_s = view.now_s
-        if self._first_commit_s is not None:
-            self._in_range = view.epochs >= self._kill.after_epochs
-        if self._in_range and self._in_range_since is None:
+        is_in_range = self._first_commit_s is not None and view.epochs >= self._kill.after_epochs
+        if is_in_range and self._in_range_since is None:
             self._in_range_since = view.epochs
         if self._due_s is None and self._is_reached(view) and self._is_worth_it(view):
             self._due_s = view.now_s + self._kill.delay * self._scale_s(view)
@@ -75,13 +74,11 @@ class Trigger:
     def _is_reached(self, view: View) -> bool:
         if self._kill.aim is Aim.RECOVERY:
             return view.started
-        is_met = view.committing or self._kill.aim is Aim.ANYWHERE or self._has_missed(view)
-        return self._in_range and is_met
-
-    def _has_missed(self, view: View) -> bool:
-        """Whether commits have passed between two looks; on a busy machine they all may."""
-        since = self._in_range_since
-        return since is not None and view.epochs - since >= _PATIENCE_EPOCHS
+        if self._in_range_since is None:
+            return False
+        # On a busy machine all commits may pass between two looks.
+        has_missed = view.epochs - self._in_range_since >= _PATIENCE_EPOCHS
+        return view.committing or self._kill.aim is Aim.ANYWHERE or has_missed
 
     def _is_worth_it(self, view: View) -> bool:
         """Whether rows are in flight; after some epochs without, a kill is due all the same."""

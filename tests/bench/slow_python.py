@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import cleancut
-from cleancut.settings import PROVIDER_KEY
+from cleancut.settings import PREFIX, PROVIDER_KEY
 from cleancut.sinks import sealing
 from tests.support.sessions import ROCKSDB
 
@@ -34,7 +34,6 @@ _FIRST_FILE_S = 1_000_000_000
 # Of each run: they start the Python workers.
 _WARM_UP_EPOCHS = 2
 _WITHOUT = "without the slow key"
-_CLEANCUT = "spark.sql.streaming.stateStore.cleancut."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,11 +120,11 @@ def _subjects(options: Options) -> Iterator[tuple[str, Mapping[str, str], float]
     """Name, settings, and what a row of the slow key takes."""
 
     def mode(name: str) -> dict[str, str]:
-        return {f"{_CLEANCUT}cuts": "true", f"{_CLEANCUT}mode": name}
+        return {f"{PREFIX}cuts": "true", f"{PREFIX}mode": name}
 
     yield _WITHOUT, mode("aligned"), 0
     yield "`aligned`", mode("aligned"), options.slow_ms
-    auto = mode("auto") | {f"{_CLEANCUT}alignmentTimeout": options.timeout}
+    auto = mode("auto") | {f"{PREFIX}alignmentTimeout": options.timeout}
     yield f"`auto`, {options.timeout}", auto, options.slow_ms
     yield "`unaligned`", mode("unaligned"), options.slow_ms
     rocks = {

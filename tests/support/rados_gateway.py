@@ -1,7 +1,7 @@
 """Ceph's S3 server, the RADOS gateway, with the monitor and the object daemon that it needs.
 
-`python rados_gateway.py <port> <directory> <bucket> <access key> <secret key>` runs until it is
-terminated, and ends all that it has started. Objects are in memory. Once the port is
+`python -m tests.support.rados_gateway <port> <directory> <bucket> <access key> <secret key>` runs
+until it is terminated, and ends all that it has started. Objects are in memory. Once the port is
 open, the bucket is there.
 
 The settings are those of a cluster of one machine that is to be ready soon: see "Manual deployment"
@@ -11,7 +11,6 @@ and the configuration references of Ceph's monitors, daemons and gateway (https:
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,8 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
+
+from tests.support.ports import free_port, listens
 
 _READY_WITHIN_S = 60.0
 _STOPPED_WITHIN_S = 10.0
@@ -65,7 +66,7 @@ def run(port: int, home: Path, bucket: str, access: str, secret: str) -> None:
     """Starts everything, and waits for the gateway's end.
 
     Raises:
-        RuntimeError: something of it did not start; the message ends with its log.
+        RuntimeError: something of it did not start; what it said is in the message or in its log.
     """
     with _ended() as running:
         _start_cluster(home, running)
@@ -75,7 +76,7 @@ def run(port: int, home: Path, bucket: str, access: str, secret: str) -> None:
         )
         # By a gateway of its own, so that who finds the other's port open finds the bucket too.
         with _ended() as first:
-            aside = _free_port()
+            aside = free_port()
             _gateway(aside, first)
             _create_bucket(aside, bucket, access, secret)
         _gateway(port, running).wait()
@@ -103,7 +104,7 @@ def _start_cluster(home: Path, running: list[subprocess.Popen[bytes]]) -> None:
         (home / name).mkdir(parents=True)
     (home / "keyring").touch()
     fsid, daemon = str(uuid.uuid4()), str(uuid.uuid4())
-    monitor = f"[v2:127.0.0.1:{_free_port()},v1:127.0.0.1:{_free_port()}]"
+    monitor = f"[v2:127.0.0.1:{free_port()},v1:127.0.0.1:{free_port()}]"
     settings = home / "ceph.conf"
     settings.write_text(
         _CONFIGURATION.format(fsid=fsid, monitor=monitor, home=home, memory=_MEMORY_BYTES)
@@ -126,7 +127,7 @@ def _gateway(port: int, running: list[subprocess.Popen[bytes]]) -> subprocess.Po
     process = subprocess.Popen(["radosgw", "-n", "client.rgw", "-f", "--rgw-frontends", frontend])
     running.append(process)
     deadline = time.monotonic() + _READY_WITHIN_S
-    while not _listens(port):
+    while not listens(port):
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"the gateway does not listen; exit code {process.poll()}")
         time.sleep(0.05)
@@ -155,18 +156,6 @@ def _tool(*command: str) -> None:
     if done.returncode != 0:
         said = done.stdout.decode(errors="replace")
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{said}")
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as connection:
-        connection.settimeout(0.5)
-        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _main(arguments: Sequence[str]) -> None:

@@ -2,13 +2,14 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
+
+from tests.support.ports import free_port, listens
 
 _ROOT = Path(__file__).resolve().parents[2]
 _READY_WITHIN_S = 60.0
@@ -58,6 +59,7 @@ class S3Server:
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
+                cwd=_ROOT,
                 env={**os.environ, **(variables or {})},
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -65,7 +67,7 @@ class S3Server:
 
     def __enter__(self) -> Self:
         deadline = time.monotonic() + _READY_WITHIN_S
-        while not _listens(self._port):
+        while not listens(self._port):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.__exit__()
                 raise RuntimeError(f"The S3 server does not listen:\n{self._log.read_text()}")
@@ -87,7 +89,7 @@ def versitygw(directory: Path) -> S3Server:
     Args:
         directory: for its objects and its log; on a file system with extended attributes.
     """
-    data, port = directory / "data", _free_port()
+    data, port = directory / "data", free_port()
     (data / S3Server.BUCKET).mkdir(parents=True)
     access_log = directory / "access.log"
     command = [str(_versitygw_program()), "--port", f"127.0.0.1:{port}", "--keep-alive", "--quiet"]
@@ -104,7 +106,7 @@ def r2_simulator(directory: Path) -> S3Server:
     """Cloudflare's simulator of R2, which knows R2's own rules."""
     script = _ROOT / "jvm/src/test/resources/r2-simulator.mjs"
     assert R2_SIMULATOR is not None
-    port = _free_port()
+    port = free_port()
     places = [str(script), R2_SIMULATOR, str(port), str(directory / "data")]
     return S3Server(
         [os.environ["CLEANCUT_NODE"], *places, S3Server.BUCKET, _ACCESS, _SECRET],
@@ -117,10 +119,10 @@ def r2_simulator(directory: Path) -> S3Server:
 
 def rados_gateway(directory: Path) -> S3Server:
     """Ceph's gateway, over objects in memory."""
-    port = _free_port()
+    port = free_port()
     places = [str(port), str(directory / "ceph"), S3Server.BUCKET, _ACCESS, _SECRET]
     return S3Server(
-        [sys.executable, str(_ROOT / "tests/support/rados_gateway.py"), *places],
+        [sys.executable, "-m", "tests.support.rados_gateway", *places],
         port=port,
         log=directory / "log",
     )
@@ -132,15 +134,3 @@ def _versitygw_program() -> Path:
     program = _ROOT / f".cache/versitygw-{found[1]}/versitygw"
     assert program.exists(), "the S3 server of this test is not compiled yet: run 'make versitygw'"
     return program
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as connection:
-        connection.settimeout(0.5)
-        return connection.connect_ex(("127.0.0.1", port)) == 0

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.testkit.{S3Server, _}
+import io.cleancut.testkit._
 
 /** An S3 server over TLS whose certificate is of a private authority. */
 class TlsSuite extends AnyFunSuite {

@@ -13,7 +13,7 @@ final class RadosGateway private (server: ServerProcess, directory: Path) extend
 }
 
 object RadosGateway {
-  private val Starter = Path.of("tests/support/rados_gateway.py").toAbsolutePath.toString
+  private val Starter = Seq("-m", "tests.support.rados_gateway")
 
   /** The Python that `make nightly` names. */
   private def python: String = System.getenv("CLEANCUT_CEPH")
@@ -22,7 +22,7 @@ object RadosGateway {
     val directory = Files.createTempDirectory("ceph")
     val port = ServerProcess.freePort()
     val places = Seq(port.toString, directory.resolve("ceph").toString, S3Server.Bucket)
-    val command = Seq(python, Starter) ++ places ++ Seq(S3Server.AccessKey, S3Server.SecretKey)
+    val command = (python +: Starter) ++ places ++ Seq(S3Server.AccessKey, S3Server.SecretKey)
     new RadosGateway(ServerProcess.start(command, port)(directory.resolve("log")), directory)
   }
 }
