@@ -106,11 +106,10 @@ campaign: export CLEANCUT_LASTING := true
 campaign: setup  ## queries cut at random, a line for docs/campaigns.md; FIRST=n RUNS=n choose seeds
 	$(SBT) "core/testOnly io.cleancut.e2e.UnalignedQueriesSuite"
 
-# Several at a time, since two do not keep two cores busy: first what needs no jar beside its making,
-# then what needs it.
+# Two at a time, the longest first: first what needs no jar beside its making, then what needs it.
 test: setup  ## check and all tests; installs what it needs
 	$(MAKE) --jobs=2 compiled test-without-jar
-	$(MAKE) --jobs=3 test-scala test-spark test-kills
+	$(MAKE) --jobs=2 test-scala test-spark test-kills
 
 .PHONY: compiled test-without-jar test-scala test-spark test-kills
 compiled:
