@@ -1,7 +1,13 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut
 
 import java.io.{ByteArrayInputStream, FileNotFoundException, InputStream}
-import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, Executors}
+import java.util.concurrent.{
+  CompletableFuture,
+  ConcurrentHashMap,
+  ExecutionException,
+  Executor,
+  Executors
+}
 import java.util.zip.CRC32
 
 import scala.util.Using
@@ -156,7 +162,7 @@ final private[cleancut] class GroupedFiles(
       watch: LoadWatch
   ): InputStream =
     if (place.length > PieceBytes)
-      new CheckedInput(direct(place), place.crc, damaged(version, kind))
+      new CheckedInput(inPieces(place), place.crc, damaged(version, kind))
     else {
       val bytes = downloading(watch)(
         Option(fetched.remove((version, kind))).fold(whole(place))(_.get())
@@ -177,11 +183,15 @@ final private[cleancut] class GroupedFiles(
     }
   }
 
-  private def direct(place: FramePlace): InputStream =
-    new RangeInput(root, ObjectKey(place.segment), place.offset, place.length, PieceBytes)
+  /** The next piece comes while one is decoded. */
+  private def inPieces(place: FramePlace): InputStream =
+    input(place, ahead = Some((threads, PiecesAhead)))
 
   private def whole(place: FramePlace): Array[Byte] =
-    Using.resource(direct(place))(_.readAllBytes())
+    Using.resource(input(place, ahead = None))(_.readAllBytes())
+
+  private def input(place: FramePlace, ahead: Option[(Executor, Int)]): InputStream =
+    new RangeInput(root, ObjectKey(place.segment), place.offset, place.length, PieceBytes, ahead)
 
   /** Begins to read the small frames of a chain, several at once; large ones are read when due. */
   private def fetchAhead(chain: Seq[(FrameKind, StateVersion, FramePlace)]): Unit = {
@@ -223,6 +233,7 @@ private[cleancut] object GroupedFiles {
   private type Fetching = CompletableFuture[Array[Byte]]
 
   private val PieceBytes = 8 << 20
+  private val PiecesAhead = 1
   private val MaxAheadBytes = 1L << 20
 
   /** Reads at once in one process, while stores are loaded. */
