@@ -146,7 +146,10 @@ final class QueryLedger(
 
   private def oldestBase: Long = last + 2 - baseMargin
 
-  private def notOpen(epoch: Long) = s"epoch $epoch is not open, the last committed is $last"
+  private def notOpen(epoch: Long) =
+    if (epoch <= committed)
+      s"another driver has committed epoch $epoch since this run began; start the query again"
+    else s"epoch $epoch is not open, the last committed is $last"
 }
 
 object QueryLedger {

@@ -36,6 +36,13 @@ class QueryLedgerSuite extends AnyFunSuite {
     assert(query.accepted(Left, 2L).isEmpty && query.accepted(Other, 1L).isEmpty)
   }
 
+  test("a run that was planned before another driver's last commit is told to start again") {
+    val query = new QueryLedger(committed = 4L, cut = None, baseMargin = Margin)
+    val refused = query.open(1L, Left, 4L)
+    assert(refused.left.exists(_.startsWith("another driver has committed epoch 4")))
+    assert(query.open(1L, Left, 6L) == scala.Left("epoch 6 is not open, the last committed is 4"))
+  }
+
   test("a store that the cuts do not know has to write all of its state") {
     val query = new QueryLedger(committed = 4L, cut = None, baseMargin = Margin)
     assert(query.open(1L, Left, 5L) == scala.Right(Opened(None, needsBase = true)))

@@ -1,0 +1,63 @@
+"""A driver that may not be the only one of its query.
+
+`python -m tests.support.rival <endpoint> <location> <input> <root>` runs the query until the file
+`done` is in the root, and then to the end of its input. Its last line tells what it ended by: an
+error, or "the end".
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+
+import cleancut
+from cleancut.errors import from_java
+from cleancut.sinks import EpochFiles
+from cleancut.testing import SkewedInput
+from tests.support.kills import die_with_the_test
+from tests.support.sessions import builder
+
+END = "the end"
+
+
+def input_at(directory: Path) -> SkewedInput:
+    """What all drivers of the query read."""
+    return SkewedInput(directory, seed=8, rows=60)
+
+
+def sink_at(root: Path) -> EpochFiles:
+    """Where all of them write."""
+    return EpochFiles(root / "sink")
+
+
+def done_at(root: Path) -> Path:
+    """The file that ends whoever still runs."""
+    return root / "done"
+
+
+def main(endpoint: str, location: str, source: Path, root: Path) -> str:
+    """Runs the query; returns what it ended by."""
+    spark = cleancut.configure(builder("local[2]"), endpoint=endpoint).getOrCreate()
+    query = (
+        input_at(source)
+        .stream(spark)
+        .dropDuplicates(["number"])
+        .writeStream.foreachBatch(sink_at(root))
+        .option("checkpointLocation", location)
+        .trigger(processingTime="100 milliseconds")
+        .start()
+    )
+    try:
+        while query.isActive and not done_at(root).exists():
+            time.sleep(0.05)
+        query.processAllAvailable()
+        query.stop()
+    except StreamingQueryException as failure:
+        return " ".join(str(from_java(failure) or failure).split())
+    return END
+
+
+if __name__ == "__main__":
+    die_with_the_test()
+    print(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])))
