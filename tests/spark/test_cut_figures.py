@@ -1,7 +1,7 @@
 """The figures of epochs that are cut with rows in flight, beside what a test makes happen."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut import Checkpoint, OperatorCut, coordinator
+from cleancut import ChannelInfo, Checkpoint, OperatorCut, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
 from tests.support.sessions import with_cuts
 
@@ -101,12 +101,15 @@ def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
     assert status.last is not None
     assert status.last.operators == history[status.last.epoch].operators
     for epoch in (1, 2):
-        assert channels_of(progress[epoch]) == metrics_of(history[epoch].operators[0])
+        channels = Checkpoint(str(tmp_path / "checkpoint")).cut(epoch).channels
+        expected = metrics_of(history[epoch].operators[0], channels)
+        assert channels_of(progress[epoch]) == expected
 
 
-def metrics_of(operator: OperatorCut) -> Mapping[str, int]:
+def metrics_of(operator: OperatorCut, channels: Sequence[ChannelInfo]) -> Mapping[str, int]:
     """What the progress must tell of an epoch, by its cut."""
     by_operator = {
+        "isUnaligned": operator.mode == "unaligned",
         "rowsInFlight": operator.rows_in_flight,
         "bytesInFlight": operator.bytes_in_flight,
         "rowsReplayed": operator.rows_replayed,
@@ -118,6 +121,9 @@ def metrics_of(operator: OperatorCut) -> Mapping[str, int]:
     }
     told = {f"{name}.operator0": number or 0 for name, number in by_operator.items()}
     told["partitionsInFlight"] = 1 if operator.rows_in_flight else 0
+    for of in channels:
+        if of.overtaken_ms is not None:
+            told[f"overtakenMs.operator0.partition{of.partition}"] = of.overtaken_ms
     return told | {"barrierToCaptureMs": operator.barrier_to_capture_ms or 0}
 
 
@@ -220,3 +226,36 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
     # Epoch 3 takes up new input and what is left.
     assert 0 < overtaken.rows_in_flight < overtaken.rows_replayed
     assert checkpoint.history()[3].operators[0].rows_replayed == overtaken.rows_in_flight
+
+
+def test_an_epoch_that_takes_too_long_is_cut_as_a_whole(
+    session: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    """All partitions are alike, so that none is a straggler."""
+    session.conf.set(f"{KEYS}mode", "auto")
+    session.conf.set(f"{KEYS}alignmentTimeout", "1h")
+    session.conf.set(f"{KEYS}maxEpochDuration", "1s")
+    orders = SkewedInput(tmp_path / "orders", seed=7, rows=450, hot=0.0)
+    orders.write(0, 1)
+    sink = EpochRows()
+    query = (
+        unique(orders.stream(session))
+        .withColumn("value", slow("value", per_row_ms=20))
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        history = coordinator(query).history()
+    finally:
+        query.stop()
+    assert_same_rows(sink.rows, unique(orders.batch(session)))
+    cut = Checkpoint(str(tmp_path / "checkpoint")).cut(1)
+    overtaken = {of.partition: of.overtaken_ms for of in cut.channels if of.overtaken_ms}
+    in_flight = sum(of.rows_in_flight for of in cut.channels)
+    show(f"overtaken at {overtaken} ms, {in_flight} rows in flight, {len(history)} epochs")
+    assert len(overtaken) > 1
+    assert min(overtaken.values()) >= 1000
+    assert in_flight > 0
+    assert history[-1].rows_in_flight == 0

@@ -27,19 +27,25 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
 
   def unpin(name: String): Boolean = archive.unpin(name)
 
-  def status: CutsStatus = synchronized {
-    CutsStatus(
-      archive.location,
-      current.map(_.id),
-      current.map(_.ledger.lastCommitted).filter(_ >= 0),
-      current.map(_.ledger.epoch.progress),
-      current.toSeq.flatMap(_.meter.slowest),
-      last,
-      usage(),
-      current.toSeq.flatMap(_.ledger.lastCut).flatMap(_.channels),
-      current.flatMap(_.ledger.lastCut).fold(Map.empty[StoreId, ChannelCourse])(_.courses),
-      current.fold(Map.empty[Long, String])(_.aligned)
-    )
+  /** Until a run has been heard of, this asks the store for the last cut. */
+  def status: CutsStatus = {
+    val stored = if (synchronized(current).isEmpty) archive.last() else None
+    synchronized {
+      val cut = current.fold(stored)(_.ledger.lastCut)
+      val committed = current.map(_.ledger.lastCommitted).orElse(cut.map(_.epoch))
+      CutsStatus(
+        archive.location,
+        current.map(_.id),
+        committed.filter(_ >= 0),
+        current.map(_.ledger.epoch.progress),
+        current.toSeq.flatMap(_.meter.slowest),
+        last,
+        usage(),
+        cut.toSeq.flatMap(_.channels),
+        cut.fold(Map.empty[StoreId, ChannelCourse])(_.courses),
+        current.fold(Map.empty[Long, String])(_.aligned)
+      )
+    }
   }
 
   override def close(): Unit = runtime.packer.close()

@@ -301,6 +301,8 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
     assert(status.run.exists(_.generation == 1) && status.committed.contains(0L))
     assert(status.epoch.contains(EpochProgress(1, 2, 1, failed = 1, stores = 2, reported = 1)))
     assert(status.usage.driver.requests.requests > 0)
+    val next = driver().status
+    assert(next.run.isEmpty && next.committed.contains(0L) && next.epoch.isEmpty)
   }
 
   test("a log of commits that has gone on without cuts is refused") {

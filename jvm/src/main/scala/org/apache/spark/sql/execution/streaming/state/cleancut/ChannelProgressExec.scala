@@ -78,7 +78,9 @@ case class ChannelProgressExec(
       numRowsDroppedByWatermark = 0L,
       numShufflePartitions = getStateInfo.numPartitions.toLong,
       numStateStoreInstances = 0L,
-      customMetrics = (byOperator ++ whole).map { case (k, v) => k -> Long.box(v) }.asJava
+      customMetrics = (byOperator ++ longest(courses) ++ whole).map { case (k, v) =>
+        k -> Long.box(v)
+      }.asJava
     )
   }
 
@@ -98,6 +100,8 @@ object ChannelProgressExec {
     val measured = of.flatMap(report => courses.get(report.channel))
     val overtaken = of.map(_.channel).filter(courses.get(_).exists(_.overtakenMs.isDefined))
     Map(
+      // As `mode` of the cut, for metrics are numbers.
+      "isUnaligned" -> (if (of.exists(_.deferred.rows > 0)) 1L else 0L),
       "rowsInFlight" -> of.map(_.deferred.rows).sum,
       "bytesInFlight" -> measured.map(_.bytesInFlight).sum,
       "rowsReplayed" -> measured.map(_.rowsReplayed).sum,
@@ -108,6 +112,27 @@ object ChannelProgressExec {
       "captureMs" -> measured.flatMap(_.captureMs).maxOption.getOrElse(0L)
     )
   }
+
+  /**
+   * When partitions were overtaken, in milliseconds of their epochs; of many those that were last,
+   * since a progress report is no place for thousands.
+   */
+  private def longest(courses: Map[StoreId, ChannelCourse]): Map[String, Long] = {
+    val overtaken = for {
+      (channel, course) <- courses.toSeq
+      ms <- course.overtakenMs
+    } yield (channel.operator, channel.partition) -> ms
+    val byPartition = overtaken.groupMapReduce(_._1)(_._2)(Math.max)
+    byPartition.toSeq
+      .sortBy { case (partition, ms) => (-ms, partition) }
+      .take(MaxPartitions)
+      .map { case ((operator, partition), ms) =>
+        s"overtakenMs.operator$operator.partition$partition" -> ms
+      }
+      .toMap
+  }
+
+  private val MaxPartitions = 20
 
   /** As `lastProgress` names it. */
   val ShortName = "cleancutChannels"

@@ -108,12 +108,12 @@ final private class ChannelPlan(
     if (settings.mode == CaptureMode.Aligned && inFlight.isEmpty && !isDecided) atWatermark(plan)
     else {
       val decided = operators.map(operator => operator -> captured(operator))
-      val refused = decided.collect { case (operator, Left(why)) => operator.stateInfo -> why }
-      cuts.alignedBecause(
-        runId,
-        refused.flatMap { case (of, why) => of.map(_.operatorId -> why) }.toMap
-      )
-      val channels = decided.collect { case (_, Right(of)) => of }.flatten
+      val refused = for {
+        (operator, (Some(why), _)) <- decided
+        of <- operator.stateInfo
+      } yield of.operatorId -> why
+      cuts.alignedBecause(runId, refused.toMap)
+      val channels = decided.flatMap { case (_, (_, of)) => of }
       withProgress(recalling(atWatermark(channels.foldLeft(plan)(insert))))
     }
 
@@ -165,25 +165,24 @@ final private class ChannelPlan(
       }
     }
 
-  /** The channels of an operator, or why it has none in this epoch. */
-  private def captured(operator: StateStoreWriter): Either[String, Seq[ChannelExec]] = {
+  /**
+   * Why an operator is aligned in this epoch, if it is, and its channels. One that is aligned has
+   * them where rows are in flight to it, or may have been in an earlier attempt.
+   */
+  private def captured(operator: StateStoreWriter): (Option[String], Seq[ChannelExec]) = {
     val reason = wholePlan.orElse(refusal(operator))
     val inputs = inputsOf(operator).map { case (input, child, onSort) =>
       channelOf(operator, input, child, onSort)
     }
-    val mayCapture = reason.isEmpty && inputs.forall(_.isRight)
-    val why = reason.orElse(inputs.collectFirst { case Left(problem) => problem })
     val channels = inputs.collect { case Right(channel) => channel }
+    val none = Option.when(channels.isEmpty)("it has no input that Spark divides by keys")
+    val why = reason.orElse(inputs.collectFirst { case Left(problem) => problem }).orElse(none)
     // What is in flight comes first in any case.
     val needed =
-      if (mayCapture) channels.map(_.copy(settings = settings))
+      if (why.isEmpty) channels.map(_.copy(settings = settings))
       else if (isDecided || isFed(operator)) channels
       else Nil
-    if (needed.isEmpty) Left(why.getOrElse("it has no input that Spark divides by keys"))
-    else {
-      if (!mayCapture) logInfo(s"Operator ${operator.getStateInfo.operatorId} is aligned: $why")
-      Right(needed)
-    }
+    (why, needed)
   }
 
   private def isFed(operator: StateStoreWriter): Boolean = {

@@ -1,0 +1,120 @@
+"""What is not captured: it runs aligned, says why, and gives the rows of a batch all the same."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from cleancut import Checkpoint, coordinator
+from cleancut.sinks import sealing
+from cleancut.testing import SkewedInput, assert_same_rows, last_rows
+from tests.support.sessions import with_cuts
+
+pytestmark = pytest.mark.spark
+
+FILES = 3
+NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
+MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
+BEHIND = "an operator behind it drops late rows, and Cleancut cannot prove that none would be late"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A query with operators that are not captured.
+
+    Attributes:
+        build: makes it of its input, for a stream and for a batch.
+        reasons: why which operators are not captured, by their ids, of which Spark gives the last
+            operator the first.
+        key: of rows that are given again as they change; none where each row is given once.
+        settings: of the session.
+    """
+
+    build: Callable[[DataFrame], DataFrame]
+    reasons: Mapping[int, str]
+    key: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def counted(rows: DataFrame) -> DataFrame:
+    return rows.groupBy("key").count()
+
+
+def of_distinct(rows: DataFrame) -> DataFrame:
+    """Counts by what the rows are divided by already."""
+    return rows.dropDuplicates(["key"]).groupBy("key").count()
+
+
+def behind_outer_join(rows: DataFrame) -> DataFrame:
+    timed = rows.withWatermark("at", "1 second")
+    other = timed.select(f.col("number").alias("other"), f.col("at").alias("met"))
+    near = f.expr("number = other and met between at and at + interval 1 second")
+    joined = timed.join(other.where("other % 2 = 0"), near, "left_outer")
+    return joined.groupBy(f.window("at", "2 seconds")).count().select("window.start", "count")
+
+
+QUERIES = {
+    "limit": Refused(lambda rows: rows.limit(10_000), {0: "globalLimit is not captured yet"}),
+    "divided already": Refused(
+        of_distinct,
+        {0: "its input is divided by its keys already, so there is no exchange"},
+        key=("key",),
+    ),
+    "behind an outer join": Refused(behind_outer_join, {1: BEHIND}),
+    "no epochs without data": Refused(
+        counted, {0: f"{NO_DATA} is false"}, key=("key",), settings={NO_DATA: "false"}
+    ),
+    "one operator only": Refused(
+        counted, {0: f"{MULTIPLE} is false"}, key=("key",), settings={MULTIPLE: "false"}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_what_is_not_captured_runs_aligned_and_says_why(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    refused = QUERIES[name]
+    session = with_cuts(spark, 2)
+    session.conf.set("spark.sql.streaming.stateStore.cleancut.mode", "unaligned")
+    for key, value in refused.settings.items():
+        session.conf.set(key, value)
+    rows = SkewedInput(tmp_path / "input", seed=9, rows=60)
+    rows.write(*range(FILES))
+    found: dict[int, list[Row]] = {}
+    said: dict[int, str] = {}
+    started = threading.Event()
+
+    @sealing
+    def collect(batch: DataFrame, epoch: int) -> None:
+        assert started.wait(60)
+        found[epoch] = batch.collect()
+        said.update(coordinator(query).status().aligned)
+
+    query = (
+        refused.build(rows.stream(session))
+        .writeStream.outputMode("update" if refused.key else "append")
+        .foreachBatch(collect)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        started.set()
+        query.processAllAvailable()
+        assert not coordinator(query).cut_now()
+    finally:
+        query.stop()
+    assert said == refused.reasons
+    given = [row for epoch in sorted(found) for row in found[epoch]]
+    batch = refused.build(rows.batch(session))
+    if name == "behind an outer join":
+        # Windows that the watermark has not closed are not given yet.
+        assert len(given) > FILES
+        batch = batch.where(f.col("start").isin([row["start"] for row in given]))
+    assert_same_rows(last_rows(given, key=refused.key) if refused.key else given, batch)
+    cuts = Checkpoint(str(tmp_path / "checkpoint")).cuts()
+    assert [cut.mode for cut in cuts] == ["aligned"] * len(cuts)
