@@ -119,7 +119,8 @@ compiled:
 test-without-jar: check-python $(VERSITYGW)
 	$(PYTEST) tests/unit $(ARGS)
 
-test-scala:
+test-scala: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
+test-scala: $(VERSITYGW)
 	$(SBT) $(SBT_UNIT)
 
 test-spark: $(CLASSES)

@@ -156,8 +156,9 @@ lazy val childJvmSettings = Seq(
     "SPARK_HOME" -> pySparkHome.value.getPath,
     "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
   ),
-  // One needs Node and 360 MB of packages, which `make stores` fetches, the other Ceph.
+  // What `make versitygw` compiles; Node and 360 MB of packages, which `make stores` fetches; Ceph.
   Test / testOptions ++= Seq(
+    "VersityGatewaySuite" -> "CLEANCUT_VERSITYGW",
     "R2SimulatorSuite" -> "CLEANCUT_R2_SIMULATOR",
     "RadosGatewaySuite" -> "CLEANCUT_CEPH"
   ).map { case (suite, variable) =>

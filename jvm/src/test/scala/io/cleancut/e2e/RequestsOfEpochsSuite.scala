@@ -13,14 +13,20 @@ import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.count
 import org.apache.spark.sql.streaming.StreamingQuery
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
+import io.cleancut.{
+  CleancutCheckpointFileManager,
+  CleancutExtensions,
+  CleancutStateStoreProvider,
+  Clock
+}
 import io.cleancut.format.CutLayout
-import io.cleancut.testkit.{ProxiedServer, S3Server, SmallQueries}
+import io.cleancut.testkit.{ProxiedServer, R2Rules, S3Server, SmallQueries}
 
 /** What the epochs of a query ask of its object store, counted by a proxy before the server. */
 class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
   import RequestsOfEpochsSuite._
 
+  private val rules = new R2Rules(Clock.System)
   private val reads = new ConcurrentLinkedQueue[String]
   private var spark: SparkSession = _
   private var input: MemoryStream[Long] = _
@@ -38,6 +44,7 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
         .config(s"$State.cleancut.region", "us-east-1")
     )
     input = MemoryStream(Encoders.scalaLong, spark)
+    proxy.enforce(rules)
     proxy.watch { request =>
       val isOfState = Read.findFirstIn(request.target).isDefined
       if (request.method == "GET" && isOfState) reads.add(request.target): Unit
@@ -85,6 +92,9 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
     // The last cut, as the coordinator's, as Spark's entry of the commit log, and for all stores.
     assert(second.head == ((3, 3 * Partitions)))
     assert(second.tail == Seq.fill(2)((0, 0)))
+    // But for the probe at the start, which tries it, no object is written twice within a second.
+    val refused = rules.tooFast.distinct.filterNot(_.contains("/probe-"))
+    assert(rules.writes > 2 * 3 && refused.isEmpty, refused)
   }
 }
 

@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.Clock
 import io.cleancut.error.{CleancutException, ErrorKind}
-import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3Server}
+import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, R2Rules, S3Server}
 
 /** A real server behind a proxy that loses, delays and falsifies: what must hold nonetheless. */
 class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEach {
@@ -239,6 +239,30 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     intercept[InterruptedException](store.put(key, bytes("one")))
     interrupter.join()
     assert(!Thread.interrupted())
+  }
+
+  test("a key that is written too often for R2 is written later, and parts are of one size") {
+    val rules = new R2Rules(Clock.System)
+    proxy.enforce(rules)
+    for (text <- Seq("one", "two", "three")) store.put(key, bytes(text))
+    assert(textOf(key).contains("three") && rules.tooFast.size >= 2 && rules.writes == 3)
+    assert(create("four").isInstanceOf[CreateResult.Exists])
+    val part = Clock.System.randomBytes(MultipartUpload.MinPartBytes)
+    val upload = store.upload(ObjectKey("b"), part.length, fresh())
+    for (number <- 1 to 2) upload.part(number, part)
+    upload.part(3, bytes("last"))
+    upload.complete()
+    assert(store.head(ObjectKey("b")).nonEmpty && rules.unequal == 0)
+  }
+
+  test("parts of more than one size are refused as R2 does") {
+    val rules = new R2Rules(Clock.System)
+    for ((number, size) <- Seq(1 -> 10, 3 -> 7, 2 -> 11)) {
+      val first = s"PUT /bucket/x?partNumber=$number&uploadId=u HTTP/1.1"
+      assert(rules(HttpMessage(first, Nil, new Array[Byte](size))).isEmpty)
+    }
+    val complete = HttpMessage("POST /bucket/x?uploadId=u HTTP/1.1", Nil, Array.emptyByteArray)
+    assert(rules(complete).contains(Fault.Answer(400, "InvalidPart")) && rules.unequal == 1)
   }
 
   test("nothing is sent that R2 does not take") {

@@ -81,6 +81,7 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
   private val rules = new CopyOnWriteArrayList[Rule]
   private val seen = new ConcurrentLinkedQueue[HttpMessage]
   private val watchers = new CopyOnWriteArrayList[HttpMessage => Unit]
+  private val refusals = new CopyOnWriteArrayList[HttpMessage => Option[Fault]]
   private val threads = Executors.newCachedThreadPool()
   threads.execute(() => acceptAll())
 
@@ -107,8 +108,15 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
     rule
   }
 
+  /** Asks this of each request to which nothing else is done. */
+  def enforce(refusal: HttpMessage => Option[Fault]): Unit = {
+    refusals.add(refusal)
+    ()
+  }
+
   /** Forgets rules, watchers and requests. */
   def reset(): Unit = {
+    refusals.clear()
     rules.clear()
     watchers.clear()
     seen.clear()
@@ -135,7 +143,8 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
       seen.add(request.copy(body = Array.emptyByteArray))
       watchers.forEach(_(request))
       val rule = rules.asScala.find(_.takes(request))
-      rule.map(_.fault) match {
+      def refused = refusals.asScala.iterator.flatMap(_(request)).nextOption()
+      rule.map(_.fault).orElse(refused) match {
         case Some(Fault.DropRequest) => ()
         case Some(Fault.DropAnswer)  =>
           forward(request)
