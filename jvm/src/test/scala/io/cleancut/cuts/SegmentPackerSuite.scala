@@ -1,6 +1,13 @@
 package io.cleancut.cuts
 
-import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, ExecutionException, TimeUnit}
+import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.{
+  CompletableFuture,
+  ConcurrentLinkedQueue,
+  CountDownLatch,
+  ExecutionException,
+  TimeUnit
+}
 
 import scala.jdk.CollectionConverters._
 
@@ -16,8 +23,22 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
   private val run = SegmentIdentity(3, "1", "run", 1)
   private val version = StateVersion(4, StateVersion.newId(Clock.System))
   private val names = new ConcurrentLinkedQueue[String]
+  private val clock = new Hands
   private var answers = new CountDownLatch(0)
   private var packer: SegmentPacker = _
+
+  /** Stands still until a test moves it, so that no pause of the machine ends a linger. */
+  final private class Hands extends Clock {
+    private val ns = new AtomicLong
+    def advance(ms: Long): Unit = {
+      ns.addAndGet(TimeUnit.MILLISECONDS.toNanos(ms))
+      ()
+    }
+    override def wallMs(): Long = TimeUnit.NANOSECONDS.toMillis(ns.get)
+    override def monotonicNs(): Long = ns.get
+    override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
+    override def sleep(duration: Long, unit: TimeUnit): Unit = advance(unit.toMillis(duration))
+  }
 
   private object Watch extends BucketWatch {
     override def written(name: String, body: Array[Byte], replaced: Option[Array[Byte]]): Unit = {
@@ -41,7 +62,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     answers = new CountDownLatch(0)
     val bucket = new SimulatedBucket(Watch, _ => true)
     val store = new SimulatedStore("bucket", bucket, Network, Clock.System, 1000)
-    packer = new SegmentPacker(store, "1", Clock.System, IdleMs)
+    packer = new SegmentPacker(store, "1", clock, IdleMs)
   }
 
   override protected def afterEach(): Unit = {
@@ -49,7 +70,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     packer.close()
   }
 
-  private def threads = Thread.getAllStackTraces.keySet.asScala.count { thread =>
+  private def threads = Thread.getAllStackTraces.keySet.asScala.toSet.filter { thread =>
     thread.getName.startsWith("cleancut-segment-") && thread.isAlive
   }
 
@@ -58,15 +79,24 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     packer.submit(run, SealedFrame(name, partition.toLong, new Array[Byte](10)))
   }
 
-  private def awaitObjects(count: Int): Unit = {
-    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20)
-    while (names.size < count && System.nanoTime() < end) Thread.sleep(1)
-    if (names.size != count) fail(s"${names.size} objects instead of $count")
+  /** Waits for it, while time goes on for the packer if it is to. */
+  private def await(what: String, timePasses: Boolean = true)(isSo: => Boolean): Unit = {
+    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60)
+    while (!isSo && System.nanoTime() < end) {
+      if (timePasses) clock.advance(5)
+      Thread.sleep(1)
+    }
+    if (!isSo) fail(s"after a minute, not: $what")
+  }
+
+  private def placeOf(done: CompletableFuture[PlacedFrame]) = {
+    await("a frame is written")(done.isDone)
+    done.get().place
   }
 
   test("what comes within the linger goes into one object") {
     val frames = (0 to 9).map(submit)
-    val places = frames.map(_.get(20, TimeUnit.SECONDS).place)
+    val places = frames.map(placeOf)
     assert(places.map(_.segment).distinct.size == 1 && places.map(_.offset).distinct.size == 10)
     assert(packer.written.segments == 1)
   }
@@ -74,11 +104,13 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
   test("without work it has no thread, and with work it has one again") {
     val others = threads
     for (partition <- 0 to 1) {
-      submit(partition).get(20, TimeUnit.SECONDS)
-      assert(threads > others)
-      val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20)
-      while (threads > others && System.nanoTime() < end) Thread.sleep(10)
-      assert(threads == others)
+      answers = new CountDownLatch(1)
+      val done = submit(partition)
+      await("its object is being written")(names.size == partition + 1)
+      assert(threads.diff(others).nonEmpty)
+      answers.countDown()
+      placeOf(done)
+      await("its threads end", timePasses = false)(threads.diff(others).isEmpty)
     }
   }
 
@@ -86,30 +118,31 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     val taken = submit(0)
     packer.close()
     Seq(taken, submit(1)).foreach { done =>
-      intercept[ExecutionException](done.get(20, TimeUnit.SECONDS))
+      intercept[ExecutionException](done.get(60, TimeUnit.SECONDS))
     }
   }
 
   test("while an object is written, the next takes what comes") {
     answers = new CountDownLatch(1)
     val first = submit(0)
-    awaitObjects(1)
+    await("the first is being written")(names.size == 1)
     // Longer apart than the linger, and shorter than anybody waits for another's object.
     val later = (1 to 3).map { partition =>
+      clock.advance(30)
       Thread.sleep(30)
       submit(partition)
     }
     assert(names.size == 1)
     answers.countDown()
-    val places = later.map(_.get(20, TimeUnit.SECONDS).place.segment)
-    assert(places.distinct.size == 1 && names.asScala.size == 2 && first.isDone)
+    val segments = later.map(placeOf(_).segment)
+    assert(segments.distinct.size == 1 && names.asScala.size == 2 && first.isDone)
   }
 
   test("an object whose write hangs holds the next up for a moment only") {
     answers = new CountDownLatch(1)
     submit(0)
-    awaitObjects(1)
+    await("the first is being written")(names.size == 1)
     submit(1)
-    awaitObjects(2)
+    await("the next is written beside it")(names.size == 2)
   }
 }
