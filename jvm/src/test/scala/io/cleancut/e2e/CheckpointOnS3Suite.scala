@@ -34,7 +34,7 @@ import io.cleancut.testkit.{S3ProxyServer, S3Server, SmallQueries}
 class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   import CheckpointOnS3Suite._
 
-  private var server: S3ProxyServer = _
+  private var server: S3Server = _
   private val home = Files.createTempDirectory("cleancut-s3")
   private val events = Files.createDirectory(home.resolve("events"))
 

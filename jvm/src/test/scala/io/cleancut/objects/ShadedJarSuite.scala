@@ -15,7 +15,7 @@ import io.cleancut.testkit.{S3ProxyServer, S3Server, ServerProcess}
 /** The jar as users get it: what it carries of others, and beside another AWS SDK. */
 class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
   private val jarPath = System.getProperty("cleancut.test.jar")
-  private var server: S3ProxyServer = _
+  private var server: S3Server = _
 
   override protected def beforeAll(): Unit = server = S3ProxyServer.start()
 

@@ -5,24 +5,13 @@ import java.nio.file.{Files, Path, StandardCopyOption}
 import scala.util.Using
 
 /** Cloudflare's simulator of R2, as `make stores` installs it. */
-final class R2Simulator private (server: ServerProcess, directory: Path) extends S3Server {
-  override def port: Int = server.port
-
-  override def path: String = "/cdn-cgi/local/r2/s3"
-
-  override def close(): Unit = {
-    server.close()
-    TestDirectory.delete(directory)
-  }
-}
-
 object R2Simulator {
 
   /** Where miniflare is installed, and the program of Node. */
   private def installed: Path = Path.of(System.getenv("CLEANCUT_R2_SIMULATOR")).toAbsolutePath
   private def node: String = System.getenv("CLEANCUT_NODE")
 
-  def start(): R2Simulator = {
+  def start(): S3Server = {
     val directory = Files.createTempDirectory("r2")
     val script = directory.resolve("r2-simulator.mjs")
     Using.resource(getClass.getResourceAsStream("/r2-simulator.mjs")) { in =>
@@ -32,6 +21,7 @@ object R2Simulator {
     val data = directory.resolve("data").toString
     val command = Seq(node, script.toString, installed.toString, port.toString, data) ++
       Seq(S3Server.Bucket, S3Server.AccessKey, S3Server.SecretKey)
-    new R2Simulator(ServerProcess.start(command, port)(directory.resolve("log")), directory)
+    val server = ServerProcess.start(command, port)(directory.resolve("log"))
+    new S3Server(server, directory, path = "/cdn-cgi/local/r2/s3")
   }
 }

@@ -1,22 +1,10 @@
 package io.cleancut.testkit
 
-import java.nio.file.{Files, Path}
+import java.nio.file.Files
 
 import scala.jdk.CollectionConverters._
 
 /** s3proxy over a directory: an S3 server whose creations are atomic. */
-final class S3ProxyServer private (server: ServerProcess, directory: Path, scheme: String)
-    extends S3Server {
-  override def port: Int = server.port
-
-  override def endpoint: String = s"$scheme://127.0.0.1:$port"
-
-  override def close(): Unit = {
-    server.close()
-    TestDirectory.delete(directory)
-  }
-}
-
 object S3ProxyServer {
 
   /** Without it every byte of a request is written out. */
@@ -37,7 +25,7 @@ object S3ProxyServer {
   def start(
       checkSignatures: Boolean = true,
       certificate: Option[KeyStoreFile] = None
-  ): S3ProxyServer = {
+  ): S3Server = {
     val directory = Files.createTempDirectory("s3proxy")
     val data = Files.createDirectories(directory.resolve(s"data/${S3Server.Bucket}")).getParent
     val port = ServerProcess.freePort()
@@ -65,6 +53,6 @@ object S3ProxyServer {
       .java(classPath, "org.gaul.s3proxy.Main", "--properties", file.toString)
     val log = directory.resolve("log")
     val scheme = if (certificate.isDefined) "https" else "http"
-    new S3ProxyServer(ServerProcess.start(command, port)(log), directory, scheme)
+    new S3Server(ServerProcess.start(command, port)(log), directory, scheme = scheme)
   }
 }

@@ -1,13 +1,29 @@
 package io.cleancut.testkit
 
-/** An S3 server with one bucket, in a process of its own on loopback. */
-trait S3Server extends AutoCloseable {
-  def port: Int
+import java.nio.file.Path
 
-  /** What an endpoint has behind the port. */
-  def path: String = ""
+/**
+ * An S3 server with one bucket, in a process of its own on loopback.
+ *
+ * @param directory
+ *   of its files, which go with it
+ * @param path
+ *   what an endpoint has behind the port
+ */
+final class S3Server(
+    server: ServerProcess,
+    directory: Path,
+    val path: String = "",
+    scheme: String = "http"
+) extends AutoCloseable {
+  def port: Int = server.port
 
-  def endpoint: String = s"http://127.0.0.1:$port$path"
+  def endpoint: String = s"$scheme://127.0.0.1:$port$path"
+
+  override def close(): Unit = {
+    server.close()
+    TestDirectory.delete(directory)
+  }
 }
 
 object S3Server {
