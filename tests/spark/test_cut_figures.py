@@ -221,7 +221,7 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
     least_ms = max(1000, usual_ms)
     show(f"epoch 1 took {usual_ms} ms, and epoch 2 was cut after {overtaken.overtaken_ms} ms")
     assert overtaken.overtaken_ms is not None
-    assert least_ms <= overtaken.overtaken_ms
+    assert least_ms <= overtaken.overtaken_ms <= least_ms + 1000
     assert overtaken.rows_replayed == sum(of.rows_in_flight for of in before)
     # Epoch 3 takes up new input and what is left.
     assert 0 < overtaken.rows_in_flight < overtaken.rows_replayed
