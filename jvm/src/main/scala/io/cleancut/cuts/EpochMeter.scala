@@ -29,7 +29,7 @@ final class EpochMeter(begun: UsageBook.Shares) {
   private val tookNs = mutable.Map.empty[(Long, StoreId), Long]
   private val places = mutable.Map.empty[Long, Place]
 
-  /** An attempt has opened a store whether or not it is to report anything. */
+  /** An attempt has opened a store, whether or not it is to report anything. */
   def openedBy(attempt: Long, store: StoreId, at: Option[Place]): Unit =
     if (lastOpener(store).forall(_._1 <= attempt)) openers(store) = attempt -> at
 

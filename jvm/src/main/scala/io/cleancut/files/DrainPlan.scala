@@ -27,25 +27,18 @@ private[files] object DrainPlan {
    * @return
    *   the epoch that it has planned
    */
-  def write(cut: Cut, offsets: Path, files: CheckpointFileManager, clock: Clock): Option[Long] = {
-    val isLeft = cut.channels.exists(_.deferred.rows > 0)
-    val epoch = cut.epoch + 1
-    val path = new Path(offsets, epoch.toString)
-    // It may have been planned when the run before ended.
-    Option
-      .when(isLeft && cut.offsets.nonEmpty && !files.exists(path)) {
-        LogEntries.create(
-          path,
-          OffsetEntry.withoutInput(cut.offsets, cut.commit, clock.wallMs()),
-          files
-        )
-      }
-      .filter(identity)
-      .map { _ =>
-        logger.info(
-          s"Epoch $epoch takes up what is in flight behind epoch ${cut.epoch} of $offsets"
-        )
-        epoch
-      }
-  }
+  def write(cut: Cut, offsets: Path, files: CheckpointFileManager, clock: Clock): Option[Long] =
+    for {
+      epoch <- Option.when(isLeft(cut) && cut.offsets.nonEmpty)(cut.epoch + 1)
+      path = new Path(offsets, epoch.toString)
+      // It may have been planned when the run before ended.
+      if !files.exists(path)
+      entry = OffsetEntry.withoutInput(cut.offsets, cut.commit, clock.wallMs())
+      if LogEntries.create(path, entry, files)
+    } yield {
+      logger.info(s"Epoch $epoch takes up what is in flight behind epoch ${cut.epoch} of $offsets")
+      epoch
+    }
+
+  private def isLeft(cut: Cut): Boolean = cut.channels.exists(_.deferred.rows > 0)
 }
