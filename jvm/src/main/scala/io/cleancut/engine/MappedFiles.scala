@@ -4,7 +4,11 @@ import java.io.IOException
 import java.nio.{Buffer, ByteBuffer, MappedByteBuffer}
 import java.nio.channels.FileChannel
 import java.nio.file.{Files, Path, StandardOpenOption}
-import java.util.concurrent.ConcurrentHashMap
+import java.util.BitSet
+import java.util.concurrent.ConcurrentSkipListMap
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
 import io.cleancut.error.Errors
 
@@ -16,70 +20,116 @@ import sun.misc.Unsafe
  * the process ends. Its blocks are written before it is mapped: a full disk is then an error here
  * and not a fault at some later access.
  *
- * Pages of [[MappedFiles.PageBytes]] share files, since a process may have only so many mappings;
- * anything else has one of its own.
+ * A process may have only so many mappings. Pages of [[MappedFiles.PageBytes]] therefore share
+ * files, and pieces of up to half a page share pages, those of about one size each ([[Slab]]); what
+ * is larger than a page has a file of its own.
  *
  * @param directory
- *   asked for at the first file
+ *   asked for at each new file
  */
 final class MappedFiles(directory: () => Path) {
   import MappedFiles._
 
-  private val files = new ConcurrentHashMap[Long, MappedFile]
-  private var freePages = List.empty[Long]
+  private val files = new ConcurrentSkipListMap[Long, MappedFile]
+  private val freePages = mutable.LinkedHashSet.empty[Long]
+  private val slabs = mutable.LongMap.empty[Slab]
+  private val openSlabs = mutable.Map.empty[Int, mutable.LinkedHashSet[Slab]]
 
   def isEmpty: Boolean = files.isEmpty
 
-  /** Bytes of all files, pages that wait for use included. */
+  /** Bytes of all files, with what waits in them for use. */
   def sizeBytes: Long = {
     var sum = 0L
     files.values.forEach(file => sum += file.sizeBytes)
     sum
   }
 
-  /** Whether so many bytes can be mapped in one piece. */
-  def takes(sizeBytes: Long): Boolean = sizeBytes <= MaxMappingBytes
+  /** Whether the address lies in one of the files. */
+  def holds(address: Long): Boolean = fileAt(address) != null
+
+  /** Whether so many bytes are worth a place in a file, and can have it in one piece. */
+  def takes(sizeBytes: Long): Boolean = sizeBytes >= Slab.MinBytes && sizeBytes <= MaxMappingBytes
 
   def allocate(sizeBytes: Long): Long = synchronized {
-    if (sizeBytes != PageBytes) map(sizeBytes).address
-    else {
-      if (freePages.isEmpty) addPages()
-      val page = freePages.head
-      freePages = freePages.tail
-      pageFile(page).used += 1
-      page
-    }
+    if (sizeBytes > PageBytes) map(sizeBytes, 0).address
+    else if (sizeBytes > Slab.MaxBytes) takePage()
+    else takeSlot(Slab.slotBytes(sizeBytes.toInt))
   }
 
   def free(address: Long, sizeBytes: Long): Unit = synchronized {
-    if (sizeBytes != PageBytes) unmap(files.get(address))
-    else {
-      val file = pageFile(address)
-      file.used -= 1
-      freePages = address :: freePages
-      if (file.used == 0) {
-        freePages = freePages.filterNot(file.holds)
-        unmap(file)
-      }
+    if (sizeBytes > PageBytes) unmap(fileAt(address))
+    else if (sizeBytes > Slab.MaxBytes) giveBackPage(address)
+    else giveBackSlot(address)
+  }
+
+  private def fileAt(address: Long): MappedFile = {
+    val entry = files.floorEntry(address)
+    if (entry != null && entry.getValue.holds(address)) entry.getValue else null
+  }
+
+  private def takePage(): Long = {
+    if (freePages.isEmpty) {
+      val file = map(PagesInFile * PageBytes, PagesInFile)
+      (0 until PagesInFile).foreach(i => freePages += file.address + i * PageBytes)
+    }
+    val page = freePages.head
+    freePages -= page
+    fileAt(page).used += 1
+    page
+  }
+
+  private def giveBackPage(page: Long): Unit = {
+    val file = fileAt(page)
+    file.used -= 1
+    freePages += page
+    // One empty file stays while others are in use: state at the bound would write it ever anew.
+    if (file.used == 0) {
+      val empty = pageFiles.filter(_.used == 0)
+      val isIdle = empty.size == pageFiles.size
+      (if (isIdle) empty else empty.drop(1)).foreach(release)
     }
   }
 
-  private def addPages(): Unit = {
-    val file = map(PagesInFile * PageBytes)
-    freePages = List.tabulate(PagesInFile)(i => file.address + i * PageBytes)
+  private def pageFiles: Seq[MappedFile] =
+    files.values.asScala.filter(_.pages > 0).toSeq
+
+  private def release(file: MappedFile): Unit = {
+    (0 until PagesInFile).foreach(i => freePages -= file.address + i * PageBytes)
+    unmap(file)
   }
 
-  private def pageFile(page: Long): MappedFile = {
-    var found: MappedFile = null
-    files.values.forEach(file => if (file.holds(page)) found = file)
-    found
+  private def takeSlot(slotBytes: Int): Long = {
+    val open = openSlabs.getOrElseUpdate(slotBytes, mutable.LinkedHashSet.empty)
+    if (open.isEmpty) {
+      val slab = new Slab(takePage(), slotBytes)
+      slabs(slab.page) = slab
+      open += slab
+    }
+    val slab = open.head
+    val address = slab.take()
+    if (slab.isFull) open -= slab
+    address
   }
 
-  private def map(sizeBytes: Long): MappedFile = {
+  private def giveBackSlot(address: Long): Unit = {
+    val file = fileAt(address)
+    val page = file.address + (address - file.address) / PageBytes * PageBytes
+    val slab = slabs(page)
+    val open = openSlabs(slab.slotBytes)
+    slab.giveBack(address)
+    open += slab
+    if (slab.isEmpty) {
+      open -= slab
+      slabs -= page
+      giveBackPage(page)
+    }
+  }
+
+  private def map(sizeBytes: Long, pages: Int): MappedFile = {
     val buffer =
       try mapNew(directory(), sizeBytes)
       catch { case e: IOException => throw Errors.spillFailed(sizeBytes, this.sizeBytes, e) }
-    val file = new MappedFile(buffer, UnsafeBuffers.addressOf(buffer), sizeBytes)
+    val file = new MappedFile(buffer, UnsafeBuffers.addressOf(buffer), sizeBytes, pages)
     files.put(file.address, file)
     file
   }
@@ -102,10 +152,47 @@ object MappedFiles {
   final private class MappedFile(
       val buffer: MappedByteBuffer,
       val address: Long,
-      val sizeBytes: Long
+      val sizeBytes: Long,
+      val pages: Int
   ) {
+    // Of its pages, if it has any.
     var used = 0
-    def holds(page: Long): Boolean = page >= address && page < address + sizeBytes
+    def holds(place: Long): Boolean = place >= address && place < address + sizeBytes
+  }
+
+  /** A page of slots of one size, for pieces that are a little smaller. */
+  final private class Slab(val page: Long, val slotBytes: Int) {
+    private val slots = (PageBytes / slotBytes).toInt
+    private val taken = new BitSet(slots)
+    private var count = 0
+
+    def isEmpty: Boolean = count == 0
+    def isFull: Boolean = count == slots
+
+    def take(): Long = {
+      val slot = taken.nextClearBit(0)
+      taken.set(slot)
+      count += 1
+      page + slot.toLong * slotBytes
+    }
+
+    def giveBack(address: Long): Unit = {
+      taken.clear(((address - page) / slotBytes).toInt)
+      count -= 1
+    }
+  }
+
+  private object Slab {
+
+    /** What is smaller stays in memory: the log that it belongs to takes many times as much. */
+    val MinBytes: Long = 512L
+    val MaxBytes: Long = PageBytes / 2
+
+    /** The next of eight sizes between one power of two and the next, so that little is lost. */
+    def slotBytes(sizeBytes: Int): Int = {
+      val step = Math.max(Integer.highestOneBit(sizeBytes - 1) / 8, 8)
+      (sizeBytes + step - 1) / step * step
+    }
   }
 
   private def mapNew(directory: Path, sizeBytes: Long): MappedByteBuffer = {

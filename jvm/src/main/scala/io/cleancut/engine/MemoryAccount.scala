@@ -1,7 +1,6 @@
 package io.cleancut.engine
 
 import java.nio.file.Path
-import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
 /**
@@ -19,9 +18,10 @@ final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
   private val mapped = new AtomicLong
   private val root: MemoryAccount = if (parent == null) this else parent.root
 
-  // Of the account of the process only.
+  // The bound is that of the process, and its files serve all accounts.
   @volatile private var bound: Bound = Unbounded
-  private val mappedIn = new ConcurrentHashMap[Long, MappedFiles]
+  private val files: MappedFiles =
+    if (parent == null) new MappedFiles(() => bound.directory()) else parent.files
 
   /** Bytes in memory and in mapped files. */
   def usedBytes: Long = resident.get() + mapped.get()
@@ -36,9 +36,7 @@ final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
 
   /** Sets the bound of the process, from now on; what is there stays where it is. */
   def limit(boundBytes: Long, directory: () => Path): Unit =
-    if (root.bound.bytes != boundBytes) {
-      root.bound = new Bound(boundBytes, new MappedFiles(directory))
-    }
+    if (root.bound.bytes != boundBytes) root.bound = new Bound(boundBytes, directory)
 
   /** The bound of the process in bytes. */
   def boundBytes: Long = root.bound.bytes
@@ -49,24 +47,18 @@ final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
   /** Takes memory for an index. */
   def allocateIndex(sizeBytes: Long): Long = allocate(sizeBytes, 1.0)
 
-  def free(address: Long, sizeBytes: Long): Unit = {
-    val files = if (root.mappedIn.isEmpty) null else root.mappedIn.remove(address)
-    if (files == null) {
-      memory.free(address, sizeBytes)
-      addResident(-sizeBytes)
-    } else {
+  def free(address: Long, sizeBytes: Long): Unit =
+    if (files.holds(address)) {
       memory.freeMapped(files, address, sizeBytes)
       addMapped(-sizeBytes)
+    } else {
+      memory.free(address, sizeBytes)
+      addResident(-sizeBytes)
     }
-  }
 
-  private def allocate(sizeBytes: Long, share: Double): Long = {
-    val limit = root.bound
-    val isMapped = sizeBytes >= MappedFiles.PageBytes &&
-      root.residentBytes + sizeBytes > limit.bytes * share && limit.files.takes(sizeBytes)
-    if (isMapped) {
-      val address = memory.allocateMapped(limit.files, sizeBytes)
-      root.mappedIn.put(address, limit.files)
+  private def allocate(sizeBytes: Long, share: Double): Long =
+    if (root.residentBytes + sizeBytes > root.bound.bytes * share && files.takes(sizeBytes)) {
+      val address = memory.allocateMapped(files, sizeBytes)
       addMapped(sizeBytes)
       address
     } else {
@@ -74,7 +66,6 @@ final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
       addResident(sizeBytes)
       address
     }
-  }
 
   private def addResident(bytes: Long): Unit = {
     resident.addAndGet(bytes)
@@ -90,10 +81,10 @@ final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
 object MemoryAccount {
   private val RowsShare = 0.75
 
-  final private class Bound(val bytes: Long, val files: MappedFiles)
+  final private class Bound(val bytes: Long, val directory: () => Path)
 
   private val Unbounded =
-    new Bound(Long.MaxValue, new MappedFiles(() => throw new IllegalStateException("no bound")))
+    new Bound(Long.MaxValue, () => throw new IllegalStateException("no bound"))
 
   /** All off-heap memory that this library holds in this JVM. */
   lazy val process: MemoryAccount = over(Memory.access)

@@ -15,12 +15,25 @@ package io.cleancut.engine
 final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder) {
   import OrderedIndex._
 
+  // Nodes that are taken and not yet used, see `reserve`.
+  private var spareLeaf = 0L
+  private var spareInner = Vector.empty[Long]
+
   private var root = newNode(0)
   private var entries = 0L
   private val target = new Place(0L, 0L)
   private var isFound = false
 
   def size: Long = entries
+
+  /**
+   * Takes the memory that the next insert may need, which then does not stop half-way for want of
+   * it: the nodes for a split of each on its way, and for a new root.
+   */
+  def reserve(): Unit = {
+    if (spareLeaf == 0L) spareLeaf = account.allocateIndex(nodeBytes(0))
+    while (spareInner.size <= height(root)) spareInner :+= account.allocateIndex(nodeBytes(1))
+  }
 
   def insert(key: Bytes, ref: Int): Unit = {
     locate(key, ref)
@@ -64,6 +77,10 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   def free(): Unit = if (root != 0L) {
     freeBelow(root)
     root = 0L
+    if (spareLeaf != 0L) account.free(spareLeaf, nodeBytes(0))
+    spareInner.foreach(account.free(_, nodeBytes(1)))
+    spareLeaf = 0L
+    spareInner = Vector.empty
   }
 
   private def locate(key: Bytes, ref: Int): Unit = {
@@ -229,11 +246,22 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
     memory.copy(null, from, null, to, bytes)
 
   private def newNode(height: Int): Long = {
-    val node = account.allocateIndex(nodeBytes(height))
+    val node = takeSpare(height)
     setCount(node, 0)
     memory.putInt(node + 4, height)
     node
   }
+
+  private def takeSpare(height: Int): Long =
+    if (height == 0 && spareLeaf != 0L) {
+      val node = spareLeaf
+      spareLeaf = 0L
+      node
+    } else if (height > 0 && spareInner.nonEmpty) {
+      val node = spareInner.last
+      spareInner = spareInner.init
+      node
+    } else account.allocateIndex(nodeBytes(height))
 
   private def freeNode(node: Long): Unit = account.free(node, nodeBytes(height(node)))
 

@@ -49,6 +49,12 @@ final class Table(
 
   def reserve(keys: Long): Unit = index.reserve(index.size + keys)
 
+  /** What the indexes need for one more key: a record that is in the log has to be in them too. */
+  private def reserveKey(): Unit = {
+    index.reserve()
+    ordered.foreach(_.reserve())
+  }
+
   /** Address of the key's record as a reader with `bound` sees it, or 0 if the key is absent. */
   def find(key: Bytes, bound: Int): Long = {
     val word = index.word(probe(key, hashOf(key)))
@@ -66,7 +72,7 @@ final class Table(
   /** Gives the key this value, instead of what it had. */
   def put(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)
-    index.reserve()
+    reserveKey()
     val hash = hashOf(key)
     write(key, hash, probe(key, hash), value, value.length)
   }
@@ -74,7 +80,7 @@ final class Table(
   /** Adds a value behind those that the key has, or begins the list. */
   def merge(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)
-    index.reserve()
+    reserveKey()
     val hash = hashOf(key)
     val slot = probe(key, hash)
     val field = value.length | (if (isKnown(slot)) Added else Begun)

@@ -2,6 +2,8 @@ package io.cleancut.engine
 
 import java.nio.file.{Files, Path, Paths}
 
+import scala.collection.mutable
+
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.error.CleancutException
@@ -35,7 +37,12 @@ class MappedFilesSuite extends AnyFunSuite with Seeded {
         var held = Vector.empty[(Long, Long, Long)]
         for (_ <- 0 until 300)
           if (held.isEmpty || random.nextInt(5) < 3) {
-            val size = if (random.nextInt(4) == 0) Page + random.nextInt(1 << 21) else Page
+            val size = random.nextInt(4) match {
+              case 0 => Page + random.nextInt(1 << 21)
+              case 1 => Page
+              case 2 => 16 * Page
+              case _ => 512L + 8L * random.nextInt(1 << 16)
+            }
             val address = account.allocate(size)
             val mark = random.nextLong()
             RawMemory.putLong(address, mark)
@@ -67,6 +74,34 @@ class MappedFilesSuite extends AnyFunSuite with Seeded {
       val before = mappings()
       for (_ <- 0 until 20) round()
       assert(mappings() <= before + 2)
+    }
+  }
+
+  test("small pieces share pages, nobody's over another's, and give them back") {
+    withDirectory { directory =>
+      forSeeds(3) { random =>
+        val files = new MappedFiles(() => directory)
+        val held = mutable.TreeMap.empty[Long, Long]
+        for (_ <- 0 until 5000)
+          if (held.isEmpty || random.nextInt(5) < 3) {
+            val size = if (random.nextBoolean()) 1296L else 512L << random.nextInt(11)
+            val address = files.allocate(size)
+            assert(files.holds(address) && files.holds(address + size - 1))
+            assert(held.rangeTo(address).lastOption.forall { case (at, bytes) =>
+              at + bytes <= address
+            })
+            assert(held.rangeFrom(address).headOption.forall(_._1 >= address + size))
+            held(address) = size
+          } else {
+            val (address, size) = held.iterator.drop(random.nextInt(held.size)).next()
+            files.free(address, size)
+            held -= address
+          }
+        // Of a page of pieces, less than an eighth of each is lost; and a page of each size is open.
+        assert(files.sizeBytes < held.values.sum * 9 / 8 + (16 + 13 + 16) * Page)
+        held.foreach { case (address, size) => files.free(address, size) }
+        assert(files.isEmpty)
+      }
     }
   }
 

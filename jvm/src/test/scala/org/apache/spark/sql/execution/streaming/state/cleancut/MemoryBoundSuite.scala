@@ -5,7 +5,11 @@ import scala.util.Random
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
+import org.apache.spark.sql.execution.streaming.state.{
+  RangeKeyScanStateEncoderSpec,
+  StateStoreMetrics,
+  StateStoreProvider
+}
 
 import io.cleancut.conf.Keys
 import io.cleancut.engine.{MappedFiles, MemoryAccount}
@@ -48,6 +52,38 @@ class MemoryBoundSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(account.usedBytes == before)
   }
 
+  test("many small stores keep to the bound together, and their metrics add up to what is used") {
+    val account = MemoryAccount.process
+    val resident = account.residentBytes
+    val mapped = account.mappedBytes
+    val inOrder = RangeKeyScanStateEncoderSpec(KeySchema, Seq(0))
+    val providers = Seq.tabulate(200) { partition =>
+      val encoder = if (partition % 2 == 0) Plain else inOrder
+      setup().copy(confs = bounded, partition = partition, encoder = encoder).open()
+    }
+    val metrics = providers.map { provider =>
+      val store = provider.getStore(0)
+      for (id <- 0L until 800L) store.put(key(id), value(id))
+      store.commit()
+      store.metrics
+    }
+    assert(metrics.map(_.memoryUsedBytes).sum == account.residentBytes - resident)
+    assert(metrics.flatMap(mappedBytes).sum == account.mappedBytes - mapped)
+    // Each store takes a few kilobytes that are too small for a file.
+    val used = account.usedBytes - resident - mapped
+    info(s"${used >> 10} KiB, ${(account.residentBytes - resident) >> 10} of them in memory")
+    assert(used > 5 * Bound && account.residentBytes - resident < Bound + (1L << 20))
+    val expected = (0L until 800L).map(id => id -> id).toMap
+    providers.foreach(provider => assert(readAll(provider, 1) == expected))
+    providers.foreach(_.close())
+    assert(account.residentBytes == resident && account.mappedBytes == mapped)
+  }
+
+  private def mappedBytes(metrics: StateStoreMetrics): Option[Long] =
+    metrics.customMetrics.collectFirst {
+      case (metric, bytes) if metric.name == "cleancutMappedBytes" => bytes
+    }
+
   private def change(
       provider: StateStoreProvider,
       version: Long,
@@ -75,10 +111,7 @@ class MemoryBoundSuite extends AnyFunSuite with BeforeAndAfterAll {
       store.commit()
       val metrics = store.metrics
       assert(metrics.numKeys == changed.size)
-      val mapped = metrics.customMetrics.collectFirst {
-        case (metric, bytes) if metric.name == "cleancutMappedBytes" => bytes
-      }
-      assert(mapped.exists(_ > 0L))
+      assert(mappedBytes(metrics).exists(_ > 0L))
       changed
     }
   }
