@@ -11,6 +11,7 @@ object OlderTests {
   private val without = Set(
     "CheckpointOnS3Suite.scala",
     "CutsOnFilesSuite.scala",
+    "DeathsOnS3Suite.scala",
     "MortalHdfs.scala",
     "QueryOnHdfsSuite.scala",
     "RealTimeModeSuite.scala",

@@ -95,8 +95,7 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
 
   test("a function that skips what it has seen, when nothing is left of its first run") {
     inDirectory { (checkpoint, job) =>
-      // Spark's own check would refuse a function of foreachBatch that skips.
-      val confs = Seq(Local, CutsOn, MortalQuery.SkipKey -> "true", ValidationOff)
+      val confs = Seq(Local, CutsOn) ++ Skipping
       val last = runWithoutFrames(checkpoint, job, confs)(_ => ())
       assert(MortalQuery.calls(job) == Seq("0", "0 skipped", "1", "2", "2 skipped", "3"))
       checkRows(job, files = 4, last)
@@ -144,6 +143,4 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
 object CutsOnFilesSuite {
   private val SparksManager =
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-
-  private val ValidationOff = s"${MortalRuns.State}.commitValidation.enabled" -> "false"
 }

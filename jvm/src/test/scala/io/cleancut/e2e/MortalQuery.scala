@@ -33,6 +33,9 @@ object MortalQuery {
   /** The epoch whose sink kills all executors when it is done, so behind the last of its tasks. */
   val LateExecutorDeathKey = "spark.cleancut.test.lateExecutorDeath"
 
+  /** The epoch whose sink kills the driver when it has taken the rows. */
+  val DriverDeathKey = "spark.cleancut.test.driverDeath"
+
   val Error = "error id: "
   val StateRows = "rows of state: "
   val FileRows = "rows of the files: "
@@ -102,6 +105,8 @@ object MortalQuery {
       Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING)
       note(job, s"$epoch")
     }
+    // What SIGKILL does; the process cannot send it to itself.
+    if (isDeath(DriverDeathKey) && !isSeen) Runtime.getRuntime.halt(137)
     if (isDeath(LateExecutorDeathKey)) killExecutors(Int.MaxValue)
   }
 

@@ -46,6 +46,10 @@ object MortalRuns {
   val Cluster = "spark.master" -> "local-cluster[2,1,1024]"
   val CutsOn = Keys.Cuts.name -> "true"
 
+  /** A function that skips what it has seen, which Spark's own check would refuse. */
+  val Skipping: Seq[(String, String)] =
+    Seq(MortalQuery.SkipKey -> "true", s"$State.commitValidation.enabled" -> "false")
+
   def fatal(name: String): (String, String) = s"spark.hadoop.${MortalFileSystem.FatalKey}" -> name
 
   private val classes =
