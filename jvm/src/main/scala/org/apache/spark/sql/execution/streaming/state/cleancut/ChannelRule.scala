@@ -21,7 +21,8 @@ import org.apache.spark.sql.execution.python.streaming.{
 import org.apache.spark.sql.execution.streaming.{
   AvailableNowTrigger,
   OneTimeTrigger,
-  ProcessingTimeTrigger
+  ProcessingTimeTrigger,
+  RealTimeTrigger
 }
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.operators.stateful.flatmapgroupswithstate._
@@ -193,6 +194,8 @@ final private class ChannelPlan(
   /** Why nothing can be captured in this epoch. */
   private lazy val wholePlan: Option[String] =
     if (settings.mode == CaptureMode.Aligned) Some("mode is aligned")
+    // Its rows are given to the sink as they come, and not when an epoch ends.
+    else if (trigger.exists(_.isInstanceOf[RealTimeTrigger])) Some("it runs in real-time mode")
     else if (!conf.getConf(SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED))
       Some(s"${SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED.key} is false")
     else if (!conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE))

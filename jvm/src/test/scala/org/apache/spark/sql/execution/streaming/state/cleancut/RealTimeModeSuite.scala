@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming._
 
-import io.cleancut.{CleancutExtensions, CleancutStateStoreProvider}
+import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
 
@@ -115,6 +115,19 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
     assert(files(root).exists(_.endsWith(".delta")))
   }
 
+  test("a query in real-time mode is committed by cuts, and says why none of them captures") {
+    val confs = Seq(
+      Asking,
+      SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key -> ManagerClass,
+      Keys.Cuts.name -> "true",
+      Keys.Mode.name -> "unaligned"
+    )
+    val root = runTwice(confs: _*)(confs: _*)
+    val cuts = DriverCuts.of(s"file:$root").get.status
+    assert(cuts.aligned == Map(0L -> "it runs in real-time mode"))
+    assert(files(root).exists(_.endsWith(".cut")) && !files(root).exists(_.endsWith(".delta")))
+  }
+
   test("a query that began on Cleancut goes on there in a session that does not ask for it") {
     assert(recorded(runTwice(Asking)()).toSet == Set(Cleancut))
   }
@@ -152,6 +165,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
 
 object RealTimeModeSuite {
   private val Asking = Keys.RealTimeMode.name -> "true"
+  private val ManagerClass = classOf[CleancutCheckpointFileManager].getName
   private val RocksDb = classOf[RocksDBStateStoreProvider].getName
   private val Naming = SQLConf.STATE_STORE_PROVIDER_CLASS.key -> RocksDb
   private val ProviderKey = SQLConf.STATE_STORE_PROVIDER_CLASS.key
