@@ -25,7 +25,6 @@ final class UnalignedFate(val seed: Long) {
     "spark.sql.streaming.checkpointFileManagerClass" ->
       classOf[CleancutCheckpointFileManager].getName,
     Keys.Cuts.name -> "true",
-    Keys.Mode.name -> oneOf(random, "unaligned", "auto"),
     Keys.MaxInFlightBytes.name -> oneOf(random, "64m", "64m", "2k"),
     Keys.SplitGroups.name -> oneOf(random, "true", "true", "false")
   )
@@ -44,16 +43,25 @@ final class UnalignedFate(val seed: Long) {
     )
   }
 
-  override def toString: String =
-    s"CLEANCUT_SEED=$seed $query, ${settings.toSeq.sorted
-        .map { case (key, value) => s"$key=$value" }
-        .mkString(" ")}, $steps"
+  // Rows that one start left in flight, the next one takes up in whatever mode it is.
+  private val modes =
+    oneOf(random, "unaligned", "auto") +:
+      Seq.fill(MostModes - 1)(oneOf(random, "unaligned", "unaligned", "auto", "aligned"))
+
+  /** The mode of the query's start of this number, from 0. */
+  def mode(start: Int): String = modes(start % MostModes)
+
+  override def toString: String = {
+    val chosen = settings.toSeq.sorted.map { case (key, value) => s"$key=$value" }
+    s"CLEANCUT_SEED=$seed $query, ${chosen.mkString(" ")}, modes ${modes.mkString(" ")}, $steps"
+  }
 }
 
 object UnalignedFate {
 
   /** How many runs take the same query. What it gives without cuts is looked up once for all. */
   private val RunsPerQuery = 10
+  private val MostModes = 8
 
   /** The operators take turns, so that few seeds meet all of them. */
   private def queryOf(seed: Long): Long = {

@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.DriverCuts
 import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryException}
 
 import io.cleancut.{CleancutSeal, Clock}
+import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.objects.HadoopStore
 
@@ -128,6 +129,7 @@ final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
     .flatMap(DriverCuts.of)
 
   private def started(): StreamingQuery = running.getOrElse {
+    session.conf.set(Keys.Mode.name, fate.mode(starts))
     val begun = start()
     running = Some(begun)
     starts += 1
