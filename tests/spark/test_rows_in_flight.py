@@ -1,6 +1,8 @@
 """A query that is cut by hand while its tasks run, as a user of docs/concepts/cuts.md does."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -25,6 +27,32 @@ KEYS = "spark.sql.streaming.stateStore.cleancut."
 FILES = 8
 ROWS = 400
 PARTITIONS = 12
+
+
+WITHOUT_EXTENSION = """
+import sys
+from pathlib import Path
+from cleancut.settings import EXTENSIONS_KEY
+from cleancut.testing import SkewedInput
+from tests.support.sessions import builder, with_cuts
+home = Path(sys.argv[1])
+session = with_cuts(builder("local[2]").config(EXTENSIONS_KEY, "").getOrCreate(), 3)
+rows = SkewedInput(home / "orders", seed=6, rows=400, hot=0.0).stream(session)
+writer = rows.dropDuplicates(["key", "number"]).writeStream.format("noop")
+writer = writer.option("checkpointLocation", str(home / "q"))
+writer.trigger(availableNow=True).start().awaitTermination()
+"""
+
+
+def run_without_the_extension(home: Path) -> "subprocess.CompletedProcess[str]":
+    """A driver of its own, since the extension is a session's for good."""
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTENSION, str(home)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 @pytest.fixture
@@ -178,6 +206,11 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
     left = sum(of.rows_in_flight for of in checkpoint.cut(1).channels)
     assert left > 0
+    # A driver that cannot read them must not go on without them.
+    refused = run_without_the_extension(tmp_path)
+    assert refused.returncode != 0
+    assert "[CLEANCUT_CHANNEL_UNREAD]" in refused.stderr, refused.stderr
+    assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
     for planned in (location / "offsets").glob("*2*"):
         planned.unlink()
 
