@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cleancut._installed import spark_line
 from tests.support.events import write_closing, write_events
-from tests.support.queries import OPERATORS
+from tests.support.queries import OPERATORS, RUNNABLE
 from tests.support.results import Difference
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, start
@@ -42,15 +41,10 @@ CHOICE = [
     "limit",
     "two-operators",
 ]
-_FORMAT_4 = pytest.mark.skipif(
-    spark_line() == "4.2", reason="Spark 4.2 refuses state format 4 of joins on any provider"
-)
-TAKEN = list(OPERATORS) if os.environ.get("CLEANCUT_OPERATORS") == "all" else CHOICE
+TAKEN = RUNNABLE if os.environ.get("CLEANCUT_OPERATORS") == "all" else CHOICE
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=_FORMAT_4 if "-v4" in name else ()) for name in TAKEN]
-)
+@pytest.mark.parametrize("name", [name for name in TAKEN if name in RUNNABLE])
 def test_operator_gives_the_rows_and_the_state_of_the_built_in_provider(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
