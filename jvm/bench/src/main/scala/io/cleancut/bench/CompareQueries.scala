@@ -33,7 +33,7 @@ object CompareQueries {
 
   /** How long a row takes in real-time mode. */
   def latency(turns: Int): Unit = {
-    val rows = for (query <- Seq("dedup", "aggregation")) yield {
+    val rows = for (query <- Seq("dedup", "aggregation", "transformWithState")) yield {
       val names = Seq("cleancut", "rocksdb")
       val found = Seq.fill(turns)(names).flatten.flatMap { name =>
         ChildJvm

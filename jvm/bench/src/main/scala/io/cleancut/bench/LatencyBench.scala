@@ -9,19 +9,20 @@ import org.apache.spark.sql.{DataFrame, Encoders, ForeachWriter, Row}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
 import org.apache.spark.sql.functions.expr
-import org.apache.spark.sql.streaming.Trigger
+import org.apache.spark.sql.streaming._
 
 /**
  * Measures how long a row takes through a query in real-time mode, from the source to the sink: 200
  * rows a second, each with the time at which it was sent, which the sink compares with its own.
  *
- * Arguments: `cleancut` or `rocksdb`, `dedup` or `aggregation`, seconds.
+ * Arguments: `cleancut` or `rocksdb`, `dedup`, `aggregation` or `transformWithState`, seconds.
  */
 object LatencyBench {
   private val WarmUpSeconds = 20
   private val PauseMs = 5L
   private val Groups = 1000
   private val Percentiles = Seq(50, 95, 99)
+  private val countedEncoder = Encoders.tuple(Encoders.scalaLong, Encoders.scalaLong)
 
   def main(args: Array[String]): Unit = {
     val spark = session(onCleancut = args(0) == "cleancut")
@@ -48,6 +49,12 @@ object LatencyBench {
     case "dedup" => sent.dropDuplicates("value").toDF("sent")
     // The newest time of a group is that of the row which has just come in.
     case "aggregation" => sent.groupBy(expr(s"value % $Groups")).max("value").toDF("group", "sent")
+    case "transformWithState" =>
+      sent
+        .as(Encoders.scalaLong)
+        .groupByKey(_ % Groups)(Encoders.scalaLong)
+        .transformWithState(new Counted, TimeMode.None(), OutputMode.Update())(countedEncoder)
+        .toDF("sent", "count")
   }
 
   private def send(input: LowLatencyMemoryStream[Long], seconds: Int): Unit = {
@@ -65,8 +72,28 @@ object LatencyBench {
     .config("spark.sql.shuffle.partitions", "2")
     .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
     .config("spark.sql.streaming.stateStore.cleancut.realTimeMode", onCleancut.toString)
+    // Spark's list of operators for this mode names its own class of transformWithState alone.
+    .config("spark.sql.streaming.realTimeMode.allowlistCheck", "false")
     .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
     .getOrCreate()
+}
+
+/** Hands each row on with its number among those of its group. */
+class Counted extends StatefulProcessor[Long, Long, (Long, Long)] {
+  @transient private var count: ValueState[Long] = _
+
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
+    count = getHandle.getValueState("count", Encoders.scalaLong, TTLConfig.NONE)
+
+  override def handleInputRows(
+      key: Long,
+      rows: Iterator[Long],
+      timers: TimerValues
+  ): Iterator[(Long, Long)] = rows.map { sent =>
+    val next = (if (count.exists()) count.get() else 0L) + 1
+    count.update(next)
+    (sent, next)
+  }
 }
 
 /** How long each row took, in nanoseconds. Tasks run in this JVM. */
