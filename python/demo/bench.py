@@ -10,12 +10,12 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from demo.events import Epoch, read_epochs
+from demo.events import read_epochs
 from demo.expected import expected_results, read_flights
 from demo.flights import DATA_SET_ROWS
 from demo.job import QUERIES, Job
@@ -31,18 +31,10 @@ _WARM_UP_EPOCHS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """One run of a provider.
-
-    Attributes:
-        provider: its name.
-        epoch_ms: the mean time of an epoch, in milliseconds, of each query by name.
-        cpu_ms: CPU time of the driver's JVM for an epoch of either. What else the machine does
-            shows less in it.
-    """
+    """The mean time of an epoch in one run, in milliseconds, of each query by name."""
 
     provider: str
     epoch_ms: Mapping[str, float]
-    cpu_ms: float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,21 +85,11 @@ def _run(shared: Job, provider: str, number: int, expected: Mapping[str, pd.Data
             )
             for query in QUERIES
         },
-        cpu_ms(epochs),
     )
     shutil.rmtree(root)
     times = ", ".join(f"{query} {ms:.0f} ms" for query, ms in turn.epoch_ms.items())
-    cpu = f"{turn.cpu_ms:.0f} ms of CPU"
-    print(f"# turn {number + 1}, {provider}: {times}, {cpu}", file=sys.stderr, flush=True)
+    print(f"# turn {number + 1}, {provider}: {times}", file=sys.stderr, flush=True)
     return turn
-
-
-def cpu_ms(epochs: Sequence[Epoch]) -> float:
-    """CPU time of the JVM for an epoch, from when both queries had warmed up."""
-    of = {query: [e.cpu_s for e in epochs if e.query == query] for query in QUERIES}
-    begun_s = max(times[_WARM_UP_EPOCHS - 1] for times in of.values())
-    later = [s for times in of.values() for s in times if s > begun_s]
-    return 1000 * (max(later) - begun_s) / len(later)
 
 
 def table(turns: Sequence[Turn]) -> str:
@@ -118,9 +100,9 @@ def table(turns: Sequence[Turn]) -> str:
     others = [provider for provider in PROVIDERS if provider != CLEANCUT]
     heads = ["query", CLEANCUT, *others, "over the better"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    for name, figure in _figures().items():
+    for query in QUERIES:
         of = {
-            provider: [figure(turn) for turn in turns if turn.provider == provider]
+            provider: [turn.epoch_ms[query] for turn in turns if turn.provider == provider]
             for provider in PROVIDERS
         }
         better = min(others, key=lambda provider: statistics.median(of[provider]))
@@ -128,18 +110,8 @@ def table(turns: Sequence[Turn]) -> str:
             peer / own for peer, own in zip(of[better], of[CLEANCUT], strict=True)
         )
         cells = [f"{statistics.median(of[provider]):.0f} ms" for provider in (CLEANCUT, *others)]
-        lines.append("| " + " | ".join([name, *cells, f"{ratio:.2f}"]) + " |")
+        lines.append("| " + " | ".join([query, *cells, f"{ratio:.2f}"]) + " |")
     return "\n".join(lines)
-
-
-def _figures() -> dict[str, Callable[[Turn], float]]:
-    """What the rows of the table are, by name."""
-
-    def epoch_of(query: str) -> Callable[[Turn], float]:
-        return lambda turn: turn.epoch_ms[query]
-
-    rows = {query: epoch_of(query) for query in QUERIES}
-    return rows | {"CPU of the JVM, of both": lambda turn: turn.cpu_ms}
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

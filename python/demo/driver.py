@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -34,8 +33,7 @@ def run(job: Job, life: int) -> None:
         StreamingQueryException: a query failed.
     """
     spark = open_session(job)
-    gateway: Any = spark.sparkContext._gateway
-    spark.streams.addListener(EpochLog(job.events(life), jvm=gateway.proc.pid))
+    spark.streams.addListener(EpochLog(job.events(life)))
     queries = [_start(spark, job, query) for query in QUERIES]
     job.started(life).touch()
     if job.has_rows_in_flight:

@@ -8,8 +8,6 @@ from typing import IO, Any
 
 from pyspark.sql.streaming import listener as spark
 
-from demo.processes import cpu_seconds
-
 # Cleancut's own entry beside those of the stateful operators.
 _CHANNELS = "cleancutChannels"
 
@@ -26,7 +24,6 @@ class Epoch:
         state_rows: rows in all its stores.
         state_memory_bytes: what the provider says that its stores take in memory.
         in_flight_rows: that its cut left for the next epoch.
-        cpu_s: CPU time that the driver's JVM had taken by then, since it began.
     """
 
     query: str
@@ -36,7 +33,6 @@ class Epoch:
     state_rows: int
     state_memory_bytes: int
     in_flight_rows: int
-    cpu_s: float
 
 
 class EpochLog(spark.StreamingQueryListener):
@@ -45,15 +41,8 @@ class EpochLog(spark.StreamingQueryListener):
     The names of its methods are Spark's.
     """
 
-    def __init__(self, path: Path, jvm: int) -> None:
-        """Begins a log.
-
-        Args:
-            path: where it is.
-            jvm: the process whose CPU time it notes.
-        """
+    def __init__(self, path: Path) -> None:
         self._file: IO[str] = path.open("a", buffering=1)
-        self._jvm = jvm
 
     def onQueryStarted(self, event: spark.QueryStartedEvent) -> None:  # noqa: N802
         """The checkpoint tells the same, and more surely."""
@@ -76,7 +65,6 @@ class EpochLog(spark.StreamingQueryListener):
             state_rows=sum(s.numRowsTotal for s in stores),
             state_memory_bytes=sum(s.memoryUsedBytes for s in stores),
             in_flight_rows=sum(c.numRowsTotal for c in channels),
-            cpu_s=cpu_seconds(self._jvm),
         )
         self._file.write(json.dumps(asdict(epoch)) + "\n")
 

@@ -107,15 +107,6 @@ class ProcessTree:
             time.sleep(_POLL_S)
 
 
-def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has taken since it began; 0 for one that cannot be looked at."""
-    with contextlib.suppress(OSError):
-        # The command, in brackets, may hold anything; behind it, user and system time in ticks.
-        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return 0.0
-
-
 def _command_line(pid: int) -> bytes:
     """Empty for a process that is gone."""
     with contextlib.suppress(OSError):

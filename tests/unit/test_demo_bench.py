@@ -1,7 +1,6 @@
 """The table of the comparison between providers."""
 
-from demo.bench import Turn, cpu_ms, table
-from demo.events import Epoch
+from demo.bench import Turn, table
 
 
 def test_the_ratio_is_the_median_of_those_within_a_turn_to_the_better_of_the_others() -> None:
@@ -11,7 +10,7 @@ def test_the_ratio_is_the_median_of_those_within_a_turn_to_the_better_of_the_oth
         "hdfs": [(90.0, 500.0), (90.0, 500.0), (90.0, 500.0)],
     }
     turns = [
-        Turn(provider, dict(zip(("hourly", "rotations"), pair, strict=True)), cpu_ms=pair[1])
+        Turn(provider, dict(zip(("hourly", "rotations"), pair, strict=True)))
         for provider, pairs in times.items()
         for pair in pairs
     ]
@@ -20,14 +19,4 @@ def test_the_ratio_is_the_median_of_those_within_a_turn_to_the_better_of_the_oth
         "|---|---|---|---|---|",
         "| hourly | 10 ms | 30 ms | 90 ms | 2.00 |",
         "| rotations | 100 ms | 95 ms | 500 ms | 0.90 |",
-        "| CPU of the JVM, of both | 100 ms | 95 ms | 500 ms | 0.90 |",
     ]
-
-
-def test_cpu_time_counts_from_when_both_queries_have_warmed_up() -> None:
-    def epochs(query: str, times: list[float]) -> list[Epoch]:
-        return [Epoch(query, i, 1, 1.0, 1, 1, 0, cpu_s) for i, cpu_s in enumerate(times)]
-
-    hourly = epochs("hourly", [1.0, 2.0, 3.0, 6.0, 9.0])
-    rotations = epochs("rotations", [2.0, 4.0, 5.0, 7.0])
-    assert cpu_ms([*hourly, *rotations]) == 1000 * (9.0 - 5.0) / 3

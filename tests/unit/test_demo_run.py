@@ -156,10 +156,10 @@ def test_line_that_a_kill_cut_short_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "1.jsonl"
     line = (
         '{"query": "hourly", "epoch": 3, "duration_ms": 5, "commit_ms": 1.5, "state_rows": 7, '
-        '"state_memory_bytes": 9, "in_flight_rows": 4, "cpu_s": 2.5}'
+        '"state_memory_bytes": 9, "in_flight_rows": 4}'
     )
     path.write_text(f"{line}\n{line[:40]}")
-    assert list(read_epochs(path)) == [Epoch("hourly", 3, 5, 1.5, 7, 9, 4, 2.5)]
+    assert list(read_epochs(path)) == [Epoch("hourly", 3, 5, 1.5, 7, 9, 4)]
     assert list(read_epochs(tmp_path / "2.jsonl")) == []
 
 
