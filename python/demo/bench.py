@@ -1,123 +1,174 @@
-"""`python -m demo.bench`: the two queries on each provider, in turn, without kills.
+"""`python -m demo.bench`: the two queries on each provider, which take turns epoch by epoch.
 
-Each turn is a driver of its own that reads all of the same input into a new checkpoint, and every
-result row is compared with the right answer. The time of an epoch is that of Spark's progress.
+All queries run in one driver, each with an input, a checkpoint and results of its own. One of them
+at a time is given the files of one epoch, and is awaited before the next gets them: so what the
+machine does beside it, which changes within seconds, meets all providers alike. Every result row is
+compared with the right answer. The time of an epoch is that of Spark's progress.
 """
 
 import argparse
 import dataclasses
+import os
 import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
+from pyspark.sql import SparkSession
 
-from demo.events import read_epochs
+from demo.environment import driver_environment
 from demo.expected import expected_results, read_flights
 from demo.flights import DATA_SET_ROWS
 from demo.job import QUERIES, Job
-from demo.providers import CLEANCUT, PROVIDERS
+from demo.providers import CLEANCUT, PROVIDERS, open_session, session_of
+from demo.queries import build
 from demo.replay import write_input
-from demo.sink import read_results
-from demo.supervisor import Supervisor
+from demo.sink import EpochSink, read_results
 from demo.verdict import compare
 
-# Of each run: the first epochs compile the plan and start the Python workers.
+# Of each query: the first epochs compile the plan and start the Python workers.
 _WARM_UP_EPOCHS = 3
+_PROGRESS_EVERY = 5
+_SETTINGS = {
+    # An epoch for each step, as in the demo, where input never pauses.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Queries that wait for their turn are to take no time from the others.
+    "spark.sql.streaming.pollingDelay": "200ms",
+}
 
-
-@dataclasses.dataclass(frozen=True)
-class Turn:
-    """The mean time of an epoch in one run, in milliseconds, of each query by name."""
-
-    provider: str
-    epoch_ms: Mapping[str, float]
+Times = Mapping[str, Sequence[float]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs all turns and prints the table; returns 1 if a row of any run is not right."""
+    """Runs all queries and prints the table; returns 1 if a row of any is not right."""
     options = _parse(arguments)
     root = Path(tempfile.mkdtemp(prefix="cleancut-demo-bench-"))
+    job = Job(root, options.rows, CLEANCUT, "local[2]", kills=0, seed=0)
     try:
-        job = Job(root, options.rows, CLEANCUT, "local[2]", kills=0, seed=0)
         job.prepare()
         write_input(job)
         expected = expected_results(read_flights(job))
-        turns = []
-        for number in range(options.turns):
-            # Who begins changes, since what the machine does beside it may follow a rhythm too.
-            shift = number % len(PROVIDERS)
-            for provider in PROVIDERS[shift:] + PROVIDERS[:shift]:
-                turns.append(_run(job, provider, number, expected))
-    except _WrongRowsError as problem:
-        print(problem, file=sys.stderr)
-        return 1
+        # This process is the driver.
+        environment = driver_environment(job)
+        os.environ.clear()
+        os.environ.update(environment)
+        spark = open_session(job)
+        try:
+            lanes = {
+                query: [Lane(spark, job, provider, query) for provider in PROVIDERS]
+                for query in QUERIES
+            }
+            _take_turns(job, lanes)
+        finally:
+            spark.stop()
+        wrong = [text for of in lanes.values() for lane in of for text in lane.problems(expected)]
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    print(table(turns))
-    return 0
+    print("\n".join(wrong) if wrong else table({q: _times(of) for q, of in lanes.items()}))
+    return 1 if wrong else 0
 
 
-class _WrongRowsError(Exception):
-    """A provider's rows are not those of the right answer."""
+class Lane:
+    """One query on one provider.
+
+    Attributes:
+        provider: its name.
+        epochs_ms: what each epoch took, in milliseconds.
+    """
+
+    def __init__(self, spark: SparkSession, shared: Job, provider: str, query: str) -> None:
+        self.provider = provider
+        self.epochs_ms: list[float] = []
+        self._name = query
+        root = shared.root / "lanes" / provider / query
+        self._job = dataclasses.replace(shared, root=root, provider=provider)
+        self._job.prepare()
+        self._job.input.mkdir()
+        session = session_of(spark, provider)
+        for key, value in _SETTINGS.items():
+            session.conf.set(key, value)
+        self._query = (
+            build(session, self._job, query)
+            .writeStream.outputMode("append")
+            .option("checkpointLocation", self._job.checkpoint(query).uri)
+            .foreachBatch(EpochSink(self._job.results(query)))
+            .start()
+        )
+
+    def take(self, files: Iterable[Path]) -> None:
+        """Lets the query read these files, and waits for it.
+
+        Raises:
+            StreamingQueryException: the query failed.
+        """
+        before = max(self._progress(), default=-1)
+        for file in files:
+            os.link(file, self._job.input / file.name)
+        self._query.processAllAvailable()
+        # Two epochs, if the query looked while the files were coming.
+        taken = [ms for epoch, ms in self._progress().items() if epoch > before]
+        self.epochs_ms.append(float(sum(taken)))
+
+    def problems(self, expected: Mapping[str, pd.DataFrame]) -> list[str]:
+        """What is not right about the query's rows, for people."""
+        found = read_results(self._job.results(self._name)).to_pandas()
+        rows = compare(self._name, expected[self._name], found).differences
+        return [f"{self.provider}, {self._name}: {rows} rows are not right."] if rows else []
+
+    def _progress(self) -> dict[int, int]:
+        """Milliseconds of the latest epochs by number; a look at the input is none."""
+        return {
+            progress.batchId: progress.durationMs["triggerExecution"]
+            for progress in self._query.recentProgress
+            if "addBatch" in progress.durationMs
+        }
 
 
-def _run(shared: Job, provider: str, number: int, expected: Mapping[str, pd.DataFrame]) -> Turn:
-    root = shared.root / f"{number}-{provider}"
-    job = dataclasses.replace(shared, root=root, provider=provider)
-    job.prepare()
-    job.input.symlink_to(shared.input)
-    Supervisor(job, [], lambda _: None).run()
-    for query in QUERIES:
-        found = read_results(job.results(query)).to_pandas()
-        differences = compare(query, expected[query], found).differences
-        if differences:
-            raise _WrongRowsError(f"{provider}, {query}: {differences} rows are not right.")
-    epochs = sorted(read_epochs(job.events(1)), key=lambda epoch: epoch.epoch)
-    turn = Turn(
-        provider,
-        {
-            query: statistics.fmean(
-                [e.duration_ms for e in epochs if e.query == query][_WARM_UP_EPOCHS:]
-            )
-            for query in QUERIES
-        },
-    )
-    shutil.rmtree(root)
-    times = ", ".join(f"{query} {ms:.0f} ms" for query, ms in turn.epoch_ms.items())
-    print(f"# turn {number + 1}, {provider}: {times}", file=sys.stderr, flush=True)
-    return turn
+def _take_turns(job: Job, lanes: Mapping[str, Sequence[Lane]]) -> None:
+    files = sorted(job.input.iterdir())
+    for epoch in range(job.epochs):
+        first = epoch * job.files_per_trigger
+        # Who begins changes, since one epoch may leave work to the next one's time.
+        shift = epoch % len(PROVIDERS)
+        for of in lanes.values():
+            for lane in [*of[shift:], *of[:shift]]:
+                lane.take(files[first : first + job.files_per_trigger])
+        if (epoch + 1) % _PROGRESS_EVERY == 0:
+            print(f"# epoch {epoch + 1} of {job.epochs}", file=sys.stderr, flush=True)
 
 
-def table(turns: Sequence[Turn]) -> str:
-    """Renders the medians over the turns, and Cleancut's ratio to the better of the others.
+def _times(lanes: Sequence[Lane]) -> Times:
+    """Milliseconds of the epochs that count, by provider; the last one has next to no rows."""
+    return {lane.provider: lane.epochs_ms[_WARM_UP_EPOCHS:-1] for lane in lanes}
 
-    The ratio is the median of those within each turn, because neighbours in time share the machine.
+
+def table(times: Mapping[str, Times]) -> str:
+    """Renders the medians over the epochs, and Cleancut's ratio to the better of the others.
+
+    Args:
+        times: of each query, milliseconds of the same epochs on each provider. The ratio is the
+            median of those of each epoch, because neighbours in time share the machine.
     """
     others = [provider for provider in PROVIDERS if provider != CLEANCUT]
-    heads = ["query", CLEANCUT, *others, "over the better"]
+    heads = ["query", "epochs", CLEANCUT, *others, "over the better"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    for query in QUERIES:
-        of = {
-            provider: [turn.epoch_ms[query] for turn in turns if turn.provider == provider]
-            for provider in PROVIDERS
-        }
-        better = min(others, key=lambda provider: statistics.median(of[provider]))
-        ratio = statistics.median(
-            peer / own for peer, own in zip(of[better], of[CLEANCUT], strict=True)
+    for query, of in times.items():
+        ratio = min(
+            statistics.median(peer / own for peer, own in zip(of[other], of[CLEANCUT], strict=True))
+            for other in others
         )
-        cells = [f"{statistics.median(of[provider]):.0f} ms" for provider in (CLEANCUT, *others)]
-        lines.append("| " + " | ".join([query, *cells, f"{ratio:.2f}"]) + " |")
+        medians = [f"{statistics.median(of[provider]):.0f} ms" for provider in (CLEANCUT, *others)]
+        cells = [query, str(len(of[CLEANCUT])), *medians, f"{ratio:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m demo.bench", description=__doc__)
     parser.add_argument("--rows", type=int, default=DATA_SET_ROWS, help="flights to replay")
-    parser.add_argument("--turns", type=int, default=5, help="runs of each provider")
     return parser.parse_args(arguments)
 
 

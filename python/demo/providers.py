@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from demo.job import Job
 
 _PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+_FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 _STATE_PACKAGE = "org.apache.spark.sql.execution.streaming.state"
 # Few, because every partition costs a file per store and epoch, and the demo is made for two cores.
 _PARTITIONS = 4
@@ -40,6 +41,16 @@ def open_session(job: Job) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     return spark
+
+
+def session_of(spark: SparkSession, provider: str) -> SparkSession:
+    """A session beside Cleancut's own of a driver, with this provider."""
+    session = spark.newSession()
+    if provider in _BUILT_IN:
+        session.conf.unset(_FILE_MANAGER_KEY)
+        for key, value in _BUILT_IN[provider].items():
+            session.conf.set(key, value)
+    return session
 
 
 def _options(job: Job) -> dict[str, Any]:
