@@ -97,7 +97,7 @@ class MappedFilesSuite extends AnyFunSuite with Seeded {
             files.free(address, size)
             held -= address
           }
-        // Of a page of pieces, less than an eighth of each is lost; and a page of each size is open.
+        // Less than an eighth of each piece is lost; and a page of each size is open.
         assert(files.sizeBytes < held.values.sum * 9 / 8 + (16 + 13 + 16) * Page)
         held.foreach { case (address, size) => files.free(address, size) }
         assert(files.isEmpty)
