@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentSkipListMap
  * never written, or a row in use after its page was freed, shows as rubbish in the assertion of a
  * test and not as zeros or a stale, plausible value.
  */
-final class CheckedMemory(raw: Memory) extends Memory {
+class CheckedMemory(raw: Memory) extends Memory {
   private val live = new ConcurrentSkipListMap[Long, Long]
 
   override def allocate(sizeBytes: Long): Long = {

@@ -8,7 +8,6 @@ import java.util.BitSet
 import java.util.concurrent.ConcurrentSkipListMap
 
 import scala.collection.mutable
-import scala.jdk.CollectionConverters._
 
 import io.cleancut.error.Errors
 
@@ -31,6 +30,7 @@ final class MappedFiles(directory: () => Path) {
   import MappedFiles._
 
   private val files = new ConcurrentSkipListMap[Long, MappedFile]
+  private val filesOfPages = mutable.LinkedHashSet.empty[MappedFile]
   private val freePages = mutable.LinkedHashSet.empty[Long]
   private val slabs = mutable.LongMap.empty[Slab]
   private val openSlabs = mutable.Map.empty[Int, mutable.LinkedHashSet[Slab]]
@@ -51,7 +51,7 @@ final class MappedFiles(directory: () => Path) {
   def takes(sizeBytes: Long): Boolean = sizeBytes >= Slab.MinBytes && sizeBytes <= MaxMappingBytes
 
   def allocate(sizeBytes: Long): Long = synchronized {
-    if (sizeBytes > PageBytes) map(sizeBytes, 0).address
+    if (sizeBytes > PageBytes) map(sizeBytes).address
     else if (sizeBytes > Slab.MaxBytes) takePage()
     else takeSlot(Slab.slotBytes(sizeBytes.toInt))
   }
@@ -69,8 +69,9 @@ final class MappedFiles(directory: () => Path) {
 
   private def takePage(): Long = {
     if (freePages.isEmpty) {
-      val file = map(PagesInFile * PageBytes, PagesInFile)
-      (0 until PagesInFile).foreach(i => freePages += file.address + i * PageBytes)
+      val file = map(PagesInFile * PageBytes)
+      filesOfPages += file
+      freePages ++= pagesOf(file)
     }
     val page = freePages.head
     freePages -= page
@@ -84,19 +85,20 @@ final class MappedFiles(directory: () => Path) {
     freePages += page
     // One empty file stays while others are in use: state at the bound would write it ever anew.
     if (file.used == 0) {
-      val empty = pageFiles.filter(_.used == 0)
-      val isIdle = empty.size == pageFiles.size
+      val empty = filesOfPages.filter(_.used == 0)
+      val isIdle = empty.size == filesOfPages.size
       (if (isIdle) empty else empty.drop(1)).foreach(release)
     }
   }
 
-  private def pageFiles: Seq[MappedFile] =
-    files.values.asScala.filter(_.pages > 0).toSeq
-
   private def release(file: MappedFile): Unit = {
-    (0 until PagesInFile).foreach(i => freePages -= file.address + i * PageBytes)
+    filesOfPages -= file
+    freePages --= pagesOf(file)
     unmap(file)
   }
+
+  private def pagesOf(file: MappedFile): Seq[Long] =
+    Seq.tabulate(PagesInFile)(i => file.address + i * PageBytes)
 
   private def takeSlot(slotBytes: Int): Long = {
     val open = openSlabs.getOrElseUpdate(slotBytes, mutable.LinkedHashSet.empty)
@@ -125,11 +127,11 @@ final class MappedFiles(directory: () => Path) {
     }
   }
 
-  private def map(sizeBytes: Long, pages: Int): MappedFile = {
+  private def map(sizeBytes: Long): MappedFile = {
     val buffer =
       try mapNew(directory(), sizeBytes)
       catch { case e: IOException => throw Errors.spillFailed(sizeBytes, this.sizeBytes, e) }
-    val file = new MappedFile(buffer, UnsafeBuffers.addressOf(buffer), sizeBytes, pages)
+    val file = new MappedFile(buffer, UnsafeBuffers.addressOf(buffer), sizeBytes)
     files.put(file.address, file)
     file
   }
@@ -152,8 +154,7 @@ object MappedFiles {
   final private class MappedFile(
       val buffer: MappedByteBuffer,
       val address: Long,
-      val sizeBytes: Long,
-      val pages: Int
+      val sizeBytes: Long
   ) {
     // Of its pages, if it has any.
     var used = 0

@@ -55,7 +55,7 @@ final private class ScarceTable(random: Random) extends Assertions {
 
   def free(): Assertion = {
     table.free()
-    assert(account.usedBytes == 0L)
+    assert(account.usedBytes == 0L && memory.liveAllocations == 0)
   }
 
   private def put(): Unit = {
