@@ -24,9 +24,10 @@ FILES = 10
 # Each kill of a driver costs the start of another one.
 DRIVER_KILLS, EXECUTOR_KILLS = (2, 2) if chaos_runs() == 1 else (4, 3)
 CLUSTER = "local-cluster[2,1,1024]"
+JOIN = "join-full_outer-bounds-v4-ids"
 KILLED_TOGETHER = [
     "aggregation-update",
-    next(name for name in reversed(RUNNABLE) if name.startswith("join-full_outer-bounds-v")),
+    JOIN if JOIN in RUNNABLE else "join-full_outer-bounds-v3",
     "session-windows",
     "pandas-with-state",
 ]

@@ -1,6 +1,5 @@
 package io.cleancut.cuts
 
-import java.util.concurrent.atomic.AtomicLong
 import java.util.concurrent.{
   CompletableFuture,
   ConcurrentLinkedQueue,
@@ -17,28 +16,17 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.format._
 import io.cleancut.objects._
+import io.cleancut.testkit.ManualClock
 
 class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
   private val IdleMs = 300L
   private val run = SegmentIdentity(3, "1", "run", 1)
   private val version = StateVersion(4, StateVersion.newId(Clock.System))
   private val names = new ConcurrentLinkedQueue[String]
-  private val clock = new Hands
+  // No pause of the machine ends a linger.
+  private val clock = new ManualClock
   private var answers = new CountDownLatch(0)
   private var packer: SegmentPacker = _
-
-  /** Stands still until a test moves it, so that no pause of the machine ends a linger. */
-  final private class Hands extends Clock {
-    private val ns = new AtomicLong
-    def advance(ms: Long): Unit = {
-      ns.addAndGet(TimeUnit.MILLISECONDS.toNanos(ms))
-      ()
-    }
-    override def wallMs(): Long = TimeUnit.NANOSECONDS.toMillis(ns.get)
-    override def monotonicNs(): Long = ns.get
-    override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
-    override def sleep(duration: Long, unit: TimeUnit): Unit = advance(unit.toMillis(duration))
-  }
 
   private object Watch extends BucketWatch {
     override def written(name: String, body: Array[Byte], replaced: Option[Array[Byte]]): Unit = {
@@ -83,7 +71,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
   private def await(what: String, timePasses: Boolean = true)(isSo: => Boolean): Unit = {
     val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60)
     while (!isSo && System.nanoTime() < end) {
-      if (timePasses) clock.advance(5)
+      if (timePasses) clock.advance(5, TimeUnit.MILLISECONDS)
       Thread.sleep(1)
     }
     if (!isSo) fail(s"after a minute, not: $what")
@@ -128,7 +116,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     await("the first is being written")(names.size == 1)
     // Longer apart than the linger, and shorter than anybody waits for another's object.
     val later = (1 to 3).map { partition =>
-      clock.advance(30)
+      clock.advance(30, TimeUnit.MILLISECONDS)
       Thread.sleep(30)
       submit(partition)
     }

@@ -16,13 +16,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.functions.{count, max, sum}
 import org.apache.spark.sql.streaming.Trigger
 
-import io.cleancut.{
-  CleancutCheckpointFileManager,
-  CleancutExtensions,
-  CleancutStateStoreProvider,
-  Clock
-}
-import io.cleancut.cuts.CutArchive
+import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.format.{Cut, FrameKind}
 import io.cleancut.objects.{ObjectPrefix, S3TestStore}
 import io.cleancut.testkit.{S3ProxyServer, S3Server, SmallQueries}
@@ -53,7 +47,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     .builder("local-cluster[2,1,1024]")
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.jars", System.getProperty("cleancut.test.jar"))
-    .config("spark.executor.extraJavaOptions", Credentials)
+    .config("spark.executor.extraJavaOptions", S3Server.CredentialOptions)
     // Executors have no classes of the tests.
     .config("spark.hadoop.fs.file.impl", classOf[LocalFileSystem].getName)
     .config("spark.hadoop.fs.AbstractFileSystem.file.impl", classOf[LocalFs].getName)
@@ -136,10 +130,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     cuts.foreach(c => assert(c.timings("epochMs") >= c.timings("gateMs"), s"${c.timings}"))
   }
 
-  private def archive(query: String): CutArchive = {
-    val store = S3TestStore.open(server.endpoint, s"s3://${S3Server.Bucket}/$query/cleancut")
-    new CutArchive(store, Clock.System)
-  }
+  private def archive(query: String) = S3TestStore.archive(server.endpoint, query)
 
   test("a sink that skips an epoch that it has seen, after a death between it and the cut") {
     val location = s"s3://${S3Server.Bucket}/queries/skipped"
@@ -242,8 +233,6 @@ object CheckpointOnS3Suite {
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
   private val Location = s"s3://${S3Server.Bucket}/queries/totals"
   private val Schema = "key long, ts timestamp, value long"
-  private val Credentials =
-    s"-Daws.accessKeyId=${S3Server.AccessKey} -Daws.secretAccessKey=${S3Server.SecretKey}"
 
   private def write(directory: Path, file: Int): Unit = {
     val random = new Random(4100L + file)

@@ -3,9 +3,8 @@ package io.cleancut.e2e
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.{CleancutExtensions, Clock}
+import io.cleancut.CleancutExtensions
 import io.cleancut.conf.Keys
-import io.cleancut.cuts.CutArchive
 import io.cleancut.objects.S3TestStore
 import io.cleancut.testkit.{S3ProxyServer, S3Server, TestDirectory}
 
@@ -15,7 +14,6 @@ import io.cleancut.testkit.{S3ProxyServer, S3Server, TestDirectory}
  * cut; the next one finds the frames of tasks that nobody ran again, and has to commit them.
  */
 class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll {
-  import DeathsOnS3Suite._
   import MortalRuns._
 
   private var server: S3Server = _
@@ -30,7 +28,7 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
         val query = s"deaths/${name.replace(' ', '-')}"
         val job = jobIn(home, s"s3://${S3Server.Bucket}/$query")
         val confs = onServer :+ master
-        val cuts = archive(query)
+        val cuts = S3TestStore.archive(server.endpoint, query)
         (0 until 5).foreach(MortalQuery.write(job, _))
         // The first epoch, with no cut before it to say which stores there are, and a later one.
         for (epoch <- Seq(0L, 3L)) {
@@ -52,19 +50,6 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
     Keys.Region.name -> "us-east-1",
     Keys.PathStyle.name -> "true",
     "spark.sql.extensions" -> classOf[CleancutExtensions].getName,
-    "spark.executor.extraJavaOptions" ->
-      credentials.map { case (key, value) => s"-D$key=$value" }.mkString(" ")
-  ) ++ credentials ++ Skipping
-
-  private def archive(query: String): CutArchive = {
-    val store = S3TestStore.open(server.endpoint, s"s3://${S3Server.Bucket}/$query/cleancut")
-    new CutArchive(store, Clock.System)
-  }
-}
-
-object DeathsOnS3Suite {
-  private val credentials = Seq(
-    "aws.accessKeyId" -> S3Server.AccessKey,
-    "aws.secretAccessKey" -> S3Server.SecretKey
-  )
+    "spark.executor.extraJavaOptions" -> S3Server.CredentialOptions
+  ) ++ S3Server.Credentials ++ Skipping
 }

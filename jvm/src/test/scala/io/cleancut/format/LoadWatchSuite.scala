@@ -1,38 +1,33 @@
 package io.cleancut.format
 
 import java.io.{ByteArrayInputStream, InputStream}
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.Clock
-import io.cleancut.testkit.Frames
+import io.cleancut.testkit.{Frames, ManualClock}
 
 class LoadWatchSuite extends AnyFunSuite {
 
   /** Goes on by what happens, and counts who looks at it. */
-  private class Hands extends Clock {
-    var nowNs = 0L
+  private class Hands extends ManualClock {
     var looks = 0
-    override def wallMs(): Long = TimeUnit.NANOSECONDS.toMillis(nowNs)
     override def monotonicNs(): Long = {
       looks += 1
-      nowNs
+      super.monotonicNs()
     }
-    override def randomBytes(count: Int): Array[Byte] = new Array[Byte](count)
-    override def sleep(duration: Long, unit: TimeUnit): Unit = nowNs += unit.toNanos(duration)
   }
 
   /** Takes a nanosecond for each byte. */
   private class Slow(bytes: Array[Byte], clock: Hands) extends InputStream {
     private val in = new ByteArrayInputStream(bytes)
     override def read(): Int = {
-      clock.nowNs += 1
+      clock.advance(1, NANOSECONDS)
       in.read()
     }
     override def read(into: Array[Byte], from: Int, count: Int): Int = {
       val got = in.read(into, from, count)
-      clock.nowNs += Math.max(got, 0)
+      clock.advance(Math.max(got, 0).toLong, NANOSECONDS)
       got
     }
   }
@@ -55,14 +50,14 @@ class LoadWatchSuite extends AnyFunSuite {
     val scratch = BlockScratch.borrow()
     val in = new Slow(frame.bytes, clock)
     val reader = new FrameReader(frame.request, in, scratch, watch)
-    while (reader.nextBlock() > 0) clock.nowNs += 1000000L
+    while (reader.nextBlock() > 0) clock.advance(1, MILLISECONDS)
     scratch.giveBack()
   }
 
   test("a load's time is that of its phases, and nothing besides") {
     val clock = new Hands
     val watch = new LoadWatch.Running(clock)
-    clock.nowNs += 77
+    clock.advance(77, NANOSECONDS)
     watch.found(9)
     watch.enter(LoadPhase.Index)
     read(clock, watch)

@@ -2,6 +2,8 @@ package io.cleancut.objects
 
 import io.cleancut.Clock
 import io.cleancut.conf.ObjectStoreSettings
+import io.cleancut.cuts.CutArchive
+import io.cleancut.testkit.S3Server
 
 /** Stores as tests open them; the credentials lie where the SDK's default chain finds them. */
 object S3TestStore {
@@ -34,4 +36,10 @@ object S3TestStore {
       policy,
       Clock.System
     )
+
+  /** The cuts of the query whose checkpoint lies there in the server's bucket. */
+  def archive(endpoint: String, query: String): CutArchive = {
+    val root = s"s3://${S3Server.Bucket}/$query/cleancut"
+    new CutArchive(open(endpoint, root), Clock.System)
+  }
 }

@@ -5,21 +5,16 @@ import java.util.concurrent.{TimeoutException, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.Clock
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{ManualClock, TestDirectory}
 
 class BlockedRowSuite extends AnyFunSuite {
 
   /** Each wait takes as long as it says; `during` is called in each. */
-  final private class Steps(during: Int => Unit) extends Clock {
+  final private class Steps(during: Int => Unit) extends ManualClock {
     var waits = 0
-    private var nowNs = 0L
-    override def wallMs(): Long = 0L
-    override def monotonicNs(): Long = nowNs
-    override def randomBytes(count: Int): Array[Byte] = new Array[Byte](count)
     override def sleep(duration: Long, unit: TimeUnit): Unit = {
       waits += 1
-      nowNs += unit.toNanos(duration)
+      super.sleep(duration, unit)
       during(waits)
     }
   }

@@ -30,4 +30,12 @@ object S3Server {
   val AccessKey = "access"
   val SecretKey = "secret"
   val Bucket = "bucket"
+
+  /** System properties in which the SDK's default chain finds the credentials. */
+  val Credentials: Seq[(String, String)] =
+    Seq("aws.accessKeyId" -> AccessKey, "aws.secretAccessKey" -> SecretKey)
+
+  /** The same as options of a JVM. */
+  val CredentialOptions: String =
+    Credentials.map { case (key, value) => s"-D$key=$value" }.mkString(" ")
 }
