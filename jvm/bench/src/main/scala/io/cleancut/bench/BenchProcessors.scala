@@ -4,21 +4,38 @@ import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.streaming._
 
 /** A value of each key that counts its rows. */
-final class CountingProcessor extends StatefulProcessor[Long, Tick, Long] {
+abstract class RowCount[I, O] extends StatefulProcessor[Long, I, O] {
   @transient private var seen: ValueState[Long] = _
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
     seen = getHandle.getValueState("seen", Encoders.scalaLong, TTLConfig.NONE)
 
+  /** Counts so many rows more, and returns how many there are. */
+  protected def count(rows: Int): Long = {
+    val total = (if (seen.exists()) seen.get() else 0L) + rows
+    seen.update(total)
+    total
+  }
+}
+
+/** How many rows a key has had, once for all that it has in an epoch. */
+final class CountingProcessor extends RowCount[Tick, Long] {
+
   override def handleInputRows(
       key: Long,
       rows: Iterator[Tick],
       timers: TimerValues
-  ): Iterator[Long] = {
-    val total = (if (seen.exists()) seen.get() else 0L) + rows.size
-    seen.update(total)
-    Iterator(total)
-  }
+  ): Iterator[Long] = Iterator(count(rows.size))
+}
+
+/** Hands each row on with its number among those of its key. */
+final class NumberingProcessor extends RowCount[Long, (Long, Long)] {
+
+  override def handleInputRows(
+      key: Long,
+      rows: Iterator[Long],
+      timers: TimerValues
+  ): Iterator[(Long, Long)] = rows.map(_ -> count(1))
 }
 
 /** A map of each key that sums its amounts by their last digit. */

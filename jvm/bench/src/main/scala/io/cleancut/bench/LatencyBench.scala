@@ -9,7 +9,7 @@ import org.apache.spark.sql.{DataFrame, Encoders, ForeachWriter, Row}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
 import org.apache.spark.sql.functions.expr
-import org.apache.spark.sql.streaming._
+import org.apache.spark.sql.streaming.{OutputMode, TimeMode, Trigger}
 
 /**
  * Measures how long a row takes through a query in real-time mode, from the source to the sink: 200
@@ -22,7 +22,7 @@ object LatencyBench {
   private val PauseMs = 5L
   private val Groups = 1000
   private val Percentiles = Seq(50, 95, 99)
-  private val countedEncoder = Encoders.tuple(Encoders.scalaLong, Encoders.scalaLong)
+  private val numberedEncoder = Encoders.tuple(Encoders.scalaLong, Encoders.scalaLong)
 
   def main(args: Array[String]): Unit = {
     val spark = session(onCleancut = args(0) == "cleancut")
@@ -53,8 +53,10 @@ object LatencyBench {
       sent
         .as(Encoders.scalaLong)
         .groupByKey(_ % Groups)(Encoders.scalaLong)
-        .transformWithState(new Counted, TimeMode.None(), OutputMode.Update())(countedEncoder)
-        .toDF("sent", "count")
+        .transformWithState(new NumberingProcessor, TimeMode.None(), OutputMode.Update())(
+          numberedEncoder
+        )
+        .toDF("sent", "number")
   }
 
   private def send(input: LowLatencyMemoryStream[Long], seconds: Int): Unit = {
@@ -76,24 +78,6 @@ object LatencyBench {
     .config("spark.sql.streaming.realTimeMode.allowlistCheck", "false")
     .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
     .getOrCreate()
-}
-
-/** Hands each row on with its number among those of its group. */
-class Counted extends StatefulProcessor[Long, Long, (Long, Long)] {
-  @transient private var count: ValueState[Long] = _
-
-  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
-    count = getHandle.getValueState("count", Encoders.scalaLong, TTLConfig.NONE)
-
-  override def handleInputRows(
-      key: Long,
-      rows: Iterator[Long],
-      timers: TimerValues
-  ): Iterator[(Long, Long)] = rows.map { sent =>
-    val next = (if (count.exists()) count.get() else 0L) + 1
-    count.update(next)
-    (sent, next)
-  }
 }
 
 /** How long each row took, in nanoseconds. Tasks run in this JVM. */
