@@ -135,7 +135,7 @@ demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provide
 bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 turns=1' is short
 	$(SBT) "bench/run $(ARGS)"
 
-bench-demo: $(JAR)  ## the demo's two queries on each provider; ARGS='--rows 100000' is short
+bench-demo: $(JAR)  ## the demo's two queries on each provider; ARGS='--rows 9000' is short
 	$(PYTHON) -m demo.bench $(ARGS)
 
 bench-python: $(JAR)  ## a slow Python function in each mode; ARGS='--slow-ms 50 --epochs 4'
