@@ -17,8 +17,9 @@ def seal(df: "DataFrame", epoch: int) -> "DataFrame":
 
     Called first in a function for `foreachBatch`, it lets tasks commit without waiting for the
     store, and the state of the epoch goes there in as few objects as it fits into. A function that
-    makes something visible before it seals loses that, and nothing else. Where the checkpoint
-    location has no coordinator, each commit is durable by itself, and only the tasks are run.
+    makes something visible before it seals loses that, and leaves no rows in flight, and nothing
+    else. Where the checkpoint location has no coordinator, each commit is durable by itself, and
+    only the tasks are run.
 
     Args:
         df: as Spark hands it to the function.

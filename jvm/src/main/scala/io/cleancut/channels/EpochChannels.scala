@@ -11,7 +11,8 @@ import io.cleancut.format.{Cut, FrameName}
  *
  * Which rows stay in flight is decided by the first attempt at a task whose frames outlive their
  * executor, since what that attempt handed on may be cached by then. Later ones are told the
- * decision and repeat it.
+ * decision and repeat it. Where an attempt has begun that may leave none, because its rows may be
+ * seen before the sink seals, no later one may either.
  *
  * @param sealedBefore
  *   decisions under which an earlier run of the epoch let its sink write
@@ -20,6 +21,7 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
   private val opened = mutable.Map.empty[Long, mutable.Set[StoreId]]
   private val awaited = mutable.Map.empty[Long, mutable.Set[StoreId]]
   private val reports = mutable.Map.empty[Long, mutable.Map[StoreId, ChannelReport]]
+  private val whole = mutable.Set.empty[StoreId]
   private val courses = mutable.Map.empty[(Long, StoreId), ChannelCourse]
   private val decided = mutable.LinkedHashMap.from(sealedBefore.map(d => d.report.channel -> d))
 
@@ -34,8 +36,12 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
   def open(attempt: Long, channel: StoreId, mayDefer: Boolean): Unit = {
     opened.getOrElseUpdate(attempt, mutable.Set.empty) += channel
     if (mayDefer) awaited.getOrElseUpdate(attempt, mutable.Set.empty) += channel
+    else whole += channel
     ()
   }
+
+  /** Whether all of its rows are handed on in this epoch. */
+  def isWhole(channel: StoreId): Boolean = whole(channel)
 
   def hasOpened(attempt: Long, channel: StoreId): Boolean =
     opened.get(attempt).exists(_(channel))

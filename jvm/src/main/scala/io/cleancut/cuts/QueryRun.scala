@@ -74,7 +74,7 @@ final private class QueryRun(
     asked != Capture.Off && epoch > first && isHeld(epoch)
 
   def openChannel(task: ChannelTask, nowNs: Long): Either[String, ChannelOpened] = {
-    val isDeferring = mayDefer(task.capture, task.epoch)
+    val isDeferring = mayDefer(task.capture, task.epoch) && !channels.isWhole(task.channel)
     val isFinished = finishedFrom(task.epoch).isDefined
     if (task.capture != Capture.Off && !isHeld(task.epoch) && !isFinished)
       aligned += task.channel.operator -> QueryRun.NotSealed
@@ -186,10 +186,13 @@ final private class QueryRun(
 
   def failed(write: EarlyFrames.Write): Unit = early.failed(write)
 
-  /** What is not durable yet of an epoch, of which nothing is kept from now on. */
+  /**
+   * What is not durable yet of an epoch, of which nothing is kept from now on. What the sink has
+   * sealed comes last, and so counts before what an earlier action has made.
+   */
   def release(epoch: Long): Seq[SealedFrame] = {
     val sealing = held.filter(_.epoch == epoch).fold(Seq.empty[SealedFrame])(_.close())
-    if (epoch == ledger.epoch.epoch) sealing ++ early.close() else sealing
+    if (epoch == ledger.epoch.epoch) early.close() ++ sealing else sealing
   }
 
   /** What [[release]] gave is durable. */

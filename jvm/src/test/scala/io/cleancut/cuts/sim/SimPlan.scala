@@ -24,6 +24,9 @@ object SinkKind {
   /** It seals the epoch before it writes. */
   case object Sealing extends SinkKind
 
+  /** It runs an action before it seals the epoch. */
+  case object SealingLate extends SinkKind
+
   /** It looks first, and does nothing; else it seals the epoch before it writes. */
   case object SealingOnce extends SinkKind
 
@@ -31,10 +34,10 @@ object SinkKind {
   case object Staging extends SinkKind
 
   val all: IndexedSeq[SinkKind] =
-    IndexedSeq(Plain, Twice, Skipping, Peeking, Sealing, SealingOnce)
+    IndexedSeq(Plain, Twice, Skipping, Peeking, Sealing, SealingLate, SealingOnce)
 
   /** With checkpoint format 2 Spark itself wants every task of an epoch to run. */
-  val ofFormat2: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice, Sealing)
+  val ofFormat2: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice, Sealing, SealingLate)
 }
 
 /**

@@ -136,12 +136,12 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     plan.sink match {
       case SinkKind.Skipping | SinkKind.SealingOnce if hasSeen => false
       case SinkKind.Sealing | SinkKind.SealingOnce             =>
-        process.call(runId, "hold")(_.hold(runId, work.epoch))
-        job.runAll()
-        faults.count(Fault.Seal)
-        if (world.defect != Defect.NeverSealed) {
-          process.call(runId, "seal")(_.seal(runId, work.epoch))
-        }
+        sealActing(job, work)
+        true
+      case SinkKind.SealingLate =>
+        if (world.random.nextBoolean()) job.runAll() else job.runSome()
+        faults.count(Fault.SecondAction)
+        sealActing(job, work)
         true
       case SinkKind.Peeking =>
         job.runSome()
@@ -156,6 +156,15 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       case _ =>
         job.runAll()
         true
+    }
+  }
+
+  private def sealActing(job: SimJob, work: EpochWork): Unit = {
+    process.call(runId, "hold")(_.hold(runId, work.epoch))
+    job.runAll()
+    faults.count(Fault.Seal)
+    if (world.defect != Defect.NeverSealed) {
+      process.call(runId, "seal")(_.seal(runId, work.epoch))
     }
   }
 
