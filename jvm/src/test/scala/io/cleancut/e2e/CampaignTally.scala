@@ -26,7 +26,7 @@ final case class CampaignTally(runs: Seq[JudgedRun]) {
   override def toString: String =
     s"queries ${runs.size}, epochs $epochs, with rows in flight $epochsInFlight, rows in flight " +
       s"$rowsInFlight, failures $failures, restarts $restarts, epochs that ran again behind " +
-      s"their seal ${cuts.map(_.again).sum}; lost $lost, doubled $doubled, out of order " +
+      s"their seal ${cuts.map(_.again).sum}, second actions ${cuts.map(_.acted).sum}; lost $lost, doubled $doubled, out of order " +
       s"$disordered; runs that are wrong $wrong; never with rows in flight: " +
       never.mkString(", ")
 

@@ -1,6 +1,7 @@
 package io.cleancut.e2e
 
 import java.sql.Timestamp
+import java.util.SplittableRandom
 
 import scala.util.Random
 
@@ -20,15 +21,22 @@ object Reading {
  *
  * @param hot
  *   the share of rows that have the same key
- * @param late
- *   the share of rows that are late, by up to `Inputs.MaxLateMs`
+ * @param behind
+ *   the share of rows that come behind others of their time, by less than `mostBehindMs`
  */
-final case class Inputs(keys: Int, hot: Double, nulls: Double, late: Double, left: Double) {
+final case class Inputs(
+    keys: Int,
+    hot: Double,
+    nulls: Double,
+    behind: Double,
+    mostBehindMs: Int,
+    left: Double
+) {
   import Inputs._
 
   def rows(random: Random, step: Int, count: Int): Seq[Reading] = Seq.fill(count) {
-    val lateMs = if (random.nextDouble() < late) random.nextInt(MaxLateMs) else 0
-    val atMs = StartMs + step * StepMs + random.nextInt(StepMs) - lateMs
+    val behindMs = if (random.nextDouble() < behind) random.nextInt(mostBehindMs) else 0
+    val atMs = StartMs + step * StepMs + random.nextInt(StepMs) - behindMs
     Reading(
       if (random.nextDouble() < nulls) None else Some(key(random)),
       new Timestamp(atMs),
@@ -44,15 +52,22 @@ final case class Inputs(keys: Int, hot: Double, nulls: Double, late: Double, lef
 object Inputs {
   private val StartMs = 1700000000000L
   private val StepMs = 10000
-  private val MaxLateMs = 40000
 
-  def draw(random: Random): Inputs = Inputs(
+  def draw(random: Random, mostBehindMs: Int): Inputs = Inputs(
     keys = DrawnQuery.oneOf(random, 1, 5, 30, 200),
     hot = DrawnQuery.oneOf(random, 0.0, 0.0, 0.5, 0.9),
     nulls = DrawnQuery.oneOf(random, 0.0, 0.1, 0.3),
-    late = DrawnQuery.oneOf(random, 0.0, 0.1, 0.4),
+    behind = if (mostBehindMs == 0) 0.0 else DrawnQuery.oneOf(random, 0.0, 0.1, 0.4),
+    mostBehindMs,
     left = DrawnQuery.oneOf(random, 0.2, 0.5, 0.8)
   )
+}
+
+/** Numbers that a query's details are drawn from, the same at every call for it. */
+final class Choices(seed: Long) extends Random(new SplittableRandom(seed).nextLong()) {
+
+  /** How long its watermark is behind the latest row. */
+  val delayMs: Int = DrawnQuery.oneOf(this, 0, 5000, 20000)
 }
 
 /** New input for a query, and what happens to the query before and while it works on it. */
@@ -67,11 +82,11 @@ final class DrawnQuery(val seed: Long) {
   val operator: StatefulOperator =
     StatefulOperators.all(Math.floorMod(seed, StatefulOperators.all.size.toLong).toInt)
   val settings: Map[String, String] = drawSettings(random) ++ operator.settings(random)
-  private val inputs = Inputs.draw(random)
+  private val inputs = Inputs.draw(random, MostLateMs)
   val steps: Seq[Step] = Seq.tabulate(3 + random.nextInt(4))(step)
 
   /** The same query at every call, for every provider and after every restart. */
-  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Random(seed))
+  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Choices(seed))
 
   override def toString: String = {
     val fate = steps.map(s => (s.rows.size, s.restart, s.incident))
@@ -90,6 +105,9 @@ final class DrawnQuery(val seed: Long) {
 }
 
 object DrawnQuery {
+
+  /** Twice the longest delay of a watermark. */
+  private val MostLateMs = 40000
   private val FileManagers = "org.apache.spark.sql.execution.streaming.checkpointing."
 
   def oneOf[T](random: Random, choices: T*): T = choices(random.nextInt(choices.size))

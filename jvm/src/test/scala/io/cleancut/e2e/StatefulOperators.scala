@@ -13,7 +13,7 @@ import io.cleancut.e2e.DrawnQuery.oneOf
  * A stateful operator, or a chain of two.
  *
  * @param build
- *   the query, with details that depend on the random numbers
+ *   the query, with details that are drawn
  * @param oneRowPerKey
  *   whether the result depends on which rows of a key come first, an order that Spark leaves open
  *   within an epoch
@@ -21,7 +21,7 @@ import io.cleancut.e2e.DrawnQuery.oneOf
 final case class StatefulOperator(
     name: String,
     mode: OutputMode,
-    build: (Dataset[Reading], Random) => DataFrame,
+    build: (Dataset[Reading], Choices) => DataFrame,
     settings: Random => Map[String, String] = _ => Map.empty,
     oneRowPerKey: Boolean = false
 )
@@ -147,8 +147,8 @@ object StatefulOperators {
   private def formats(operator: String, versions: Int*): Random => Map[String, String] = random =>
     Map(s"spark.sql.streaming.$operator.stateFormatVersion" -> oneOf(random, versions: _*).toString)
 
-  private def timed(input: Dataset[Reading], random: Random): Dataset[Reading] =
-    input.withWatermark("ts", oneOf(random, "0 seconds", "5 seconds", "20 seconds"))
+  private def timed(input: Dataset[Reading], random: Choices): Dataset[Reading] =
+    input.withWatermark("ts", s"${random.delayMs} milliseconds")
 
   private def aggregates: Seq[Column] = Seq(
     sum("value").as("total"),
@@ -159,12 +159,12 @@ object StatefulOperators {
     max(expr("if(value % 3 = 0, null, repeat('x', cast(value % 40 as int)))"))
   )
 
-  private def totals(input: Dataset[Reading], random: Random): DataFrame = {
+  private def totals(input: Dataset[Reading], random: Choices): DataFrame = {
     val by = oneOf(random, Seq(col("key")), Seq(col("key"), col("value") % 7))
     input.groupBy(by: _*).agg(count("*"), aggregates: _*)
   }
 
-  private def windows(input: Dataset[Reading], random: Random): DataFrame = {
+  private def windows(input: Dataset[Reading], random: Choices): DataFrame = {
     val of = oneOf(
       random,
       window(col("ts"), "10 seconds"),
@@ -173,7 +173,7 @@ object StatefulOperators {
     timed(input, random).groupBy(of, col("key")).agg(count("*"), aggregates: _*)
   }
 
-  private def sessionWindows(input: Dataset[Reading], random: Random): DataFrame = {
+  private def sessionWindows(input: Dataset[Reading], random: Choices): DataFrame = {
     val gap = oneOf(
       random,
       lit("2 seconds"),
@@ -185,7 +185,7 @@ object StatefulOperators {
       .agg(count("*"), aggregates: _*)
   }
 
-  private def distinctSeconds(input: Dataset[Reading], random: Random): DataFrame =
+  private def distinctSeconds(input: Dataset[Reading], random: Choices): DataFrame =
     timed(
       input.withColumn("ts", date_trunc("second", col("ts"))).as[Reading],
       random
@@ -193,12 +193,12 @@ object StatefulOperators {
       .select("key", "ts")
       .dropDuplicates("key", "ts")
 
-  private def sides(input: Dataset[Reading], random: Random): (DataFrame, DataFrame) = {
+  private def sides(input: Dataset[Reading], random: Choices): (DataFrame, DataFrame) = {
     val rows = timed(input, random)
     (rows.filter("left").drop("left"), rows.filter("not left").drop("left"))
   }
 
-  private def boundedJoin(how: String)(input: Dataset[Reading], random: Random): DataFrame = {
+  private def boundedJoin(how: String)(input: Dataset[Reading], random: Choices): DataFrame = {
     val (left, right) = sides(input, random)
     val bounds = oneOf(
       random,
@@ -208,7 +208,7 @@ object StatefulOperators {
     left.as("l").join(right.as("r"), expr(s"l.key = r.key and $bounds"), how)
   }
 
-  private def windowJoin(how: String)(input: Dataset[Reading], random: Random): DataFrame = {
+  private def windowJoin(how: String)(input: Dataset[Reading], random: Choices): DataFrame = {
     val (left, right) = sides(input, random)
     val size = oneOf(random, "1 second", "5 seconds")
     def side(rows: DataFrame, value: String): DataFrame =
@@ -220,7 +220,7 @@ object StatefulOperators {
     input.groupBy(window(col("ts"), "15 seconds")).agg(count("*"), min("key"), max("key"))
 
   /** All keys with a value, for functions on groups take a primitive key. */
-  private def events(input: Dataset[Reading], random: Random): Dataset[Event] = {
+  private def events(input: Dataset[Reading], random: Choices): Dataset[Event] = {
     val session = input.sparkSession
     import session.implicits._
     timed(input, random)
@@ -230,7 +230,7 @@ object StatefulOperators {
 
   private def flatMapped(mode: OutputMode, timeout: GroupStateTimeout)(
       input: Dataset[Reading],
-      random: Random
+      random: Choices
   ): DataFrame = {
     val session = input.sparkSession
     import session.implicits._
@@ -240,7 +240,7 @@ object StatefulOperators {
       .toDF()
   }
 
-  private def mapped(input: Dataset[Reading], random: Random): DataFrame = {
+  private def mapped(input: Dataset[Reading], random: Choices): DataFrame = {
     val session = input.sparkSession
     import session.implicits._
     val timeout = GroupStateTimeout.NoTimeout()
@@ -259,7 +259,7 @@ object StatefulOperators {
     events.groupByKey(_.key).transformWithState(new Ledger, "ts", Append)
   }
 
-  private def openedBalances(input: Dataset[Reading], random: Random): DataFrame = {
+  private def openedBalances(input: Dataset[Reading], random: Choices): DataFrame = {
     val session = input.sparkSession
     import session.implicits._
     val openings = Seq(Opening(0, 1000), Opening(2, 2000), Opening(-1, 3000)).toDS()
@@ -270,6 +270,6 @@ object StatefulOperators {
   }
 
   /** How many rows there are and not which, for that is left to Spark. */
-  private def limited(input: Dataset[Reading], random: Random): DataFrame =
+  private def limited(input: Dataset[Reading], random: Choices): DataFrame =
     input.select(lit("row")).limit(50 + random.nextInt(250))
 }

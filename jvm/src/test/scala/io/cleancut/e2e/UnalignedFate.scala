@@ -9,6 +9,15 @@ import io.cleancut.e2e.DrawnQuery.oneOf
 /** What happens to a query before and with new input, and whether all of it is awaited. */
 final case class UnalignedStep(restart: Boolean, drain: Boolean, incident: Option[Incident])
 
+/** Whether a sink runs the tasks of an epoch a second time, and when. */
+sealed trait Action
+
+object Action {
+  case object None extends Action
+  case object BeforeSeal extends Action
+  case object BehindSeal extends Action
+}
+
 /** What one run of a drawn query goes through, and how it is configured; all from its seed. */
 final class UnalignedFate(val seed: Long) {
   import UnalignedFate._
@@ -51,9 +60,17 @@ final class UnalignedFate(val seed: Long) {
   /** The mode of the query's start of this number, from 0. */
   def mode(start: Int): String = modes(start % MostModes)
 
+  /** What its sink does with the rows of each epoch beside sealing them. */
+  val action: Action =
+    oneOf(
+      random,
+      Seq.fill(3)(Action.None) ++ Seq(Action.BeforeSeal) ++ Seq.fill(2)(Action.BehindSeal): _*
+    )
+
   override def toString: String = {
     val chosen = settings.toSeq.sorted.map { case (key, value) => s"$key=$value" }
-    s"CLEANCUT_SEED=$seed $query, ${chosen.mkString(" ")}, modes ${modes.mkString(" ")}, $steps"
+    s"CLEANCUT_SEED=$seed $query, ${chosen.mkString(" ")}, modes ${modes.mkString(" ")}, " +
+      s"second action $action, $steps"
   }
 }
 

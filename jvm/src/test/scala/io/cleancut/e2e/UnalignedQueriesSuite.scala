@@ -91,6 +91,6 @@ final case class JudgedRun(fate: UnalignedFate, outcome: Try[(CutRun, Difference
   override def toString: String = outcome match {
     case Failure(_)                 => s"$fate: ${DrawnRuns.ending(outcome)}"
     case Success((run, difference)) =>
-      s"$fate: $difference, epochs that changed behind their seal: ${run.unlike}"
+      s"$fate: $difference, epochs that changed when they ran again: ${run.unlike}"
   }
 }

@@ -1,12 +1,8 @@
 package io.cleancut.e2e
 
-import scala.util.Random
-
 import org.apache.spark.sql.{DataFrame, Dataset, Encoders}
 import org.apache.spark.sql.functions.{coalesce, col, date_trunc, lit}
 import org.apache.spark.sql.streaming._
-
-import io.cleancut.e2e.DrawnQuery.oneOf
 
 /**
  * A query with its input, both from one number, whose rows do not depend on the epoch in which they
@@ -21,7 +17,8 @@ final class UnalignedQuery(val number: Long) {
   val operator: StatefulOperator = operators(Math.floorMod(number, operators.size.toLong).toInt)
   val settings: Map[String, String] = operator.settings(random)
 
-  private val inputs = Inputs.draw(random).copy(late = 0.0)
+  // Within the delay of the watermark, so that none is late in whatever epoch it comes.
+  private val inputs = Inputs.draw(random, mostBehindMs = new Choices(number).delayMs)
 
   /** New input, one after the other. */
   val steps: Seq[Seq[Reading]] = Seq.tabulate(3 + random.nextInt(2)) { step =>
@@ -42,7 +39,7 @@ final class UnalignedQuery(val number: Long) {
     !operator.name.contains("WithinWatermark") && !operator.name.contains("timeouts")
 
   /** The same query at every call. */
-  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, DrawnRuns.random(number))
+  def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Choices(number))
 
   override def toString: String =
     s"${operator.name}, $inputs, ${steps.map(_.size).mkString(" + ")} rows"
@@ -124,7 +121,7 @@ object UnalignedQuery {
   }
 
   /** With a timeout that nothing comes of. Spark refuses one that is before the watermark. */
-  private def timedByRow(input: Dataset[Reading], random: Random): DataFrame =
+  private def timedByRow(input: Dataset[Reading], random: Choices): DataFrame =
     numbering(events(delayed(input, random)), GroupStateTimeout.EventTimeTimeout())(countTimedRows)
 
   private def countTimedRows(
@@ -139,19 +136,19 @@ object UnalignedQuery {
   }
 
   /** Each instant of a key once it is behind the watermark. */
-  private def timed(input: Dataset[Reading], random: Random): DataFrame =
+  private def timed(input: Dataset[Reading], random: Choices): DataFrame =
     events(delayed(input, random))
       .groupByKey(_.key)(Encoders.scalaLong)
       .transformWithState(new Reminder, TimeMode.EventTime(), OutputMode.Append())(timerEncoder)
       .toDF("key", "at")
 
-  private def delayed(input: Dataset[Reading], random: Random): Dataset[Reading] =
-    input.withWatermark("ts", oneOf(random, "0 seconds", "5 seconds", "20 seconds"))
+  private def delayed(input: Dataset[Reading], random: Choices): Dataset[Reading] =
+    input.withWatermark("ts", s"${random.delayMs} milliseconds")
 
   /** Equal rows are within a second, which is less than the delay; so one of them is left. */
-  private def distinctSeconds(input: Dataset[Reading], random: Random): DataFrame = input
+  private def distinctSeconds(input: Dataset[Reading], random: Choices): DataFrame = input
     .withColumn("second", date_trunc("second", col("ts")))
-    .withWatermark("ts", oneOf(random, "5 seconds", "20 seconds"))
+    .withWatermark("ts", s"${Math.max(random.delayMs, 5000)} milliseconds")
     .dropDuplicatesWithinWatermark("key", "second")
     .select("key", "second")
 

@@ -1,6 +1,7 @@
 package io.cleancut.e2e
 
 import java.nio.file.Path
+import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 
 import scala.jdk.CollectionConverters._
@@ -24,7 +25,9 @@ import io.cleancut.objects.HadoopStore
  * @param inFlight
  *   rows in flight behind each epoch
  * @param unlike
- *   epochs that ran again behind their seal, and had other rows then
+ *   epochs that had other rows when they ran again behind their seal, or in a second action
+ * @param acted
+ *   how many second actions there were
  * @param again
  *   how many epochs ran again behind their seal
  * @param struck
@@ -34,6 +37,7 @@ final case class CutRun(
     gave: GivenRows,
     inFlight: Seq[Long],
     unlike: Seq[Long],
+    acted: Int,
     again: Int,
     struck: Int,
     starts: Int
@@ -51,6 +55,7 @@ final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
   private val seen = new ConcurrentHashMap[Long, Seq[Row]]
   private val unlike = new ConcurrentLinkedQueue[Long]
   private val again = new ConcurrentLinkedQueue[Long]
+  private val acted = new AtomicInteger
   private var columns = Seq.empty[String]
   @volatile private var running: Option[StreamingQuery] = None
   private var starts = 0
@@ -73,6 +78,7 @@ final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
         ),
         inFlight,
         unlike.asScala.toSeq,
+        acted.get,
         again.size,
         struck,
         starts
@@ -158,18 +164,26 @@ final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
   }
 
   private def sink(run: String)(batch: Dataset[Row], epoch: Long): Unit = {
+    val before = Option.when(fate.action == Action.BeforeSeal)(act(batch))
     val kept = CleancutSeal.seal(batch, epoch)
     try {
       val rows = kept.collect().toSeq
-      Option(seen.put(epoch, rows)).foreach { before =>
-        again.add(epoch)
-        if (GivenRows.texts(before).sorted != GivenRows.texts(rows).sorted) unlike.add(epoch)
-      }
+      val after = Option.when(fate.action == Action.BehindSeal)(act(batch))
+      val sealedBefore = Option(seen.put(epoch, rows))
+      if (sealedBefore.isDefined) again.add(epoch)
+      val others = (before ++ after ++ sealedBefore).map(GivenRows.texts(_).sorted)
+      if (others.exists(_ != GivenRows.texts(rows).sorted)) unlike.add(epoch)
     } finally {
       kept.unpersist()
       ()
     }
     Incidents.inSink(run, epoch)
+  }
+
+  /** Runs all tasks of the epoch, also those that have run. */
+  private def act(batch: Dataset[Row]): Seq[Row] = {
+    acted.incrementAndGet()
+    batch.collect().toSeq
   }
 
   private def inFlight: Seq[Long] = {
