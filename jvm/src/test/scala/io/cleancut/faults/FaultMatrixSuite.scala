@@ -76,6 +76,17 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
       inject(later)(in(random)(run => later.flatMap(plan => run.all(Seq(plan))).toMap))
     }
 
+  for {
+    isLasting <- Seq(false, true)
+    kinds = (if (isLasting) FaultKind.lasting else FaultKind.all)
+      .filter(_.concerns(KnownSteps.uploadAbort))
+    kind <- chosen(kinds, OfAborts)
+  }
+    test(s"an upload that is refused cannot be aborted ${often(isLasting)} for this: $kind") {
+      val plan = Plan(KnownSteps.uploadAbort, kind, isLasting)
+      inject(Seq(plan))(in(new Random(seed ^ kind.name.hashCode))(_.aborting(plan)))
+    }
+
   test("nothing was lost, doubled, out of order or left behind") {
     tally.sums.foreach(info(_))
     Seq(false, true).flatMap(tally.table).foreach(info(_))
@@ -124,6 +135,9 @@ object FaultMatrixSuite {
   private val OfKinds = 1
   private val OfLasting = 1
   private val OfSteps = 1
+  private val OfAborts = 1
+
+  private def often(isLasting: Boolean): String = if (isLasting) "at all" else "at once"
 
   private def chosen[A](all: Seq[A], count: Int): Seq[A] =
     if (sys.env.get("CLEANCUT_FAULTS").contains("all")) all

@@ -75,6 +75,14 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
     armed.map { case (plan, harm) => plan -> harm.strikes }.toMap
   }
 
+  /** The same with uploads that are refused at their end, so that they are aborted. */
+  def aborting(plan: Plan): Map[Plan, Int] = {
+    val refused =
+      proxy.harm(Refusal, times = MaxSpared + 1)(Step.is(KnownSteps.uploadEnd, query.prefix))
+    try all(Seq(plan))
+    finally refused.end()
+  }
+
   private def turn(armed: Seq[Harm] = Nil): Unit = {
     if (starts > 0) dieBeforeCut(armed)
     query.input.add()
@@ -90,8 +98,7 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
 
   private def dieBeforeCut(armed: Seq[Harm]): Unit = {
     query.input.add()
-    val refusal = Fault.Answer(403, "AccessDenied")
-    val harm = proxy.harm(refusal, times = Int.MaxValue)(Step.is(CutCreate, query.prefix))
+    val harm = proxy.harm(Refusal, times = Int.MaxValue)(Step.is(CutCreate, query.prefix))
     @tailrec def go(left: Int): Unit = {
       val death = start(armed)
       if (harm.strikes == 0) {
@@ -125,6 +132,8 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
 
 object FaultRun {
   private val CutCreate = Step("cuts", "create")
+  // Nobody asks again behind it.
+  private val Refusal = Fault.Answer(403, "AccessDenied")
   // Maintenance has its own time.
   private val MaxTurns = 40
   private val MaxStarts = 60

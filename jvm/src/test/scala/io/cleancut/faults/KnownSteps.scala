@@ -28,8 +28,12 @@ object KnownSteps {
     "write probe" -> "create, delete, list, look, put, read, read a range"
   )
 
+  /** The last request of an upload, and what is asked in its place when that is refused. */
+  val uploadEnd: Step = Step("segments", "complete an upload")
+  val uploadAbort: Step = Step("segments", "abort an upload")
+
   /** What a query does as well if it dies while one of its tasks is about to write. */
-  val possible: Set[Step] = steps("segments" -> "abort an upload")
+  val possible: Set[Step] = Set(uploadAbort)
 
   val all: Seq[Step] = (first ++ later).toSeq.sortBy(_.toString)
 
