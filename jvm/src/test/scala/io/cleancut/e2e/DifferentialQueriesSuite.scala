@@ -79,7 +79,9 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 object DifferentialQueriesSuite {
   private val Patience = 5.minutes
 
-  private val seeds: Seq[Long] = DrawnRuns.seeds("CLEANCUT_QUERIES", default = 50L)
+  // The operators take turns.
+  private val seeds: Seq[Long] =
+    DrawnRuns.seeds("CLEANCUT_QUERIES", default = StatefulOperators.all.size.toLong)
 
   /** The first difference between what Cleancut gave and what RocksDB gave. */
   private def difference(ours: Found, theirs: Found): Option[String] = {
