@@ -79,6 +79,7 @@ lazy val bench = (project in file("jvm/bench"))
     run / fork := true,
     run / baseDirectory := (LocalRootProject / baseDirectory).value,
     run / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
+    run / envVars ++= localCluster.value,
     run / outputStrategy := Some(StdoutOutput),
     Compile / mainClass := Some("io.cleancut.bench.Bench"),
     assembly / skip := true
@@ -130,6 +131,14 @@ lazy val suites = (project in file("jvm/suites"))
     Compile / mainClass := Some("io.cleancut.suites.RunSuites")
   )
 
+// local-cluster starts executors as Spark's own scripts would, which set these two.
+lazy val localCluster = Def.setting(
+  Map(
+    "SPARK_HOME" -> pySparkHome.value.getPath,
+    "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
+  )
+)
+
 lazy val testSettings = Seq(
   Test / fork := true,
   Test / parallelExecution := false,
@@ -151,11 +160,7 @@ lazy val childJvmSettings = Seq(
     s"-Dcleancut.test.jar=${assembly.value}",
     s"-Dcleancut.test.otherSdk=${ChildJvm.classPath(update.value, ChildJvm.OtherSdk)}"
   ),
-  // local-cluster starts executors as Spark's own scripts would, which set these two.
-  Test / envVars ++= Map(
-    "SPARK_HOME" -> pySparkHome.value.getPath,
-    "SPARK_SCALA_VERSION" -> scalaBinaryVersion.value
-  ),
+  Test / envVars ++= localCluster.value,
   // What `make versitygw` compiles; Node and 360 MB of packages, which `make stores` fetches; Ceph.
   Test / testOptions ++= Seq(
     "VersityGatewaySuite" -> "CLEANCUT_VERSITYGW",

@@ -28,7 +28,7 @@ object CaptureCostBench {
 
   def main(args: Array[String]): Unit = {
     val Array(partitions, slots, rows, keys, turns) = args.map(_.toInt): @unchecked
-    val plain = CaptureRun.session(slots).getOrCreate()
+    val plain = CaptureRun.session(s"local[$slots]").getOrCreate()
     val cpu = new CpuByEpoch
     plain.sparkContext.addSparkListener(cpu)
     val capturing = extended()

@@ -1,5 +1,6 @@
 package io.cleancut.bench
 
+import java.lang.management.ManagementFactory
 import java.nio.file.{Files, Path}
 import java.util.concurrent.ConcurrentLinkedQueue
 
@@ -52,10 +53,21 @@ object CaptureRun {
     .map(_.numRowsTotal)
     .sum
 
+  /** How long it took at most from the order that a task be overtaken until its rows were kept. */
+  def barrierToCaptureMs(progress: StreamingQueryProgress): Long = progress.stateOperators
+    .flatMap(_.customMetrics.asScala.collect {
+      case (name, ms) if name.startsWith("barrierToCaptureMs") => ms.toLong
+    })
+    .maxOption
+    .getOrElse(0L)
+
   /** What the sessions of these runs have in common. */
-  def session(slots: Int): SparkSession.Builder = SparkSession
+  def session(master: String): SparkSession.Builder = SparkSession
     .builder()
-    .master(s"local[$slots]")
+    .master(master)
+    .config("spark.driver.host", "127.0.0.1")
+    // Where there are executors: the functions of these queries.
+    .config("spark.executor.extraClassPath", ManagementFactory.getRuntimeMXBean.getClassPath)
     .config("spark.ui.enabled", "false")
     .config("spark.sql.adaptive.enabled", "false")
 

@@ -4,8 +4,12 @@ package io.cleancut.bench
 object CompareCapture {
 
   /**
+   * @param slots
+   *   tasks at a time, of all executors together
+   * @param executors
+   *   of the query with a slow key; none is the driver itself
    * @param slowMs
-   *   what a row of the slow key takes
+   *   what a row of the slow key takes, of one run each
    * @param rowMs
    *   what any other row takes
    * @param costRows
@@ -18,9 +22,10 @@ object CompareCapture {
   final case class Options(
       partitions: Int = 20,
       slots: Int = 4,
+      executors: Int = 0,
       rows: Int = 800,
       epochs: Int = 20,
-      slowMs: Int = 5,
+      slowMs: Seq[Int] = Seq(5),
       rowMs: Int = 20,
       timeout: String = "1s",
       costRows: Int = 50000,
@@ -44,9 +49,10 @@ object CompareCapture {
       Options(
         number("partitions", usual.partitions),
         number("slots", usual.slots),
+        number("executors", usual.executors),
         number("rows", usual.rows),
         number("epochs", usual.epochs),
-        number("slow", usual.slowMs),
+        named.get("slow").fold(usual.slowMs)(_.split(",").map(_.toInt).toSeq),
         number("row", usual.rowMs),
         named.getOrElse("timeout", usual.timeout),
         number("costRows", usual.costRows),
@@ -59,8 +65,10 @@ object CompareCapture {
 
   def run(options: Options): Unit = {
     if (options.parts(SlowKey)) {
-      println("\n### A slow key\n")
-      println(slowKey(options))
+      for (slowMs <- options.slowMs) {
+        println(s"\n### A slow key, $slowMs ms a row\n")
+        println(slowKey(options, slowMs))
+      }
     }
     if (options.parts(Cost)) {
       println("\n### The cost of capture to a query without one\n")
@@ -68,11 +76,15 @@ object CompareCapture {
     }
   }
 
-  private def slowKey(o: Options): String = {
-    val arguments = Seq(o.partitions, o.slots, o.rows, o.epochs, o.slowMs, o.rowMs).map(_.toString)
-    val lines = ChildJvm.run("io.cleancut.bench.SlowKeyBench", arguments :+ o.timeout).collect {
-      case Array(subject, figure, number) => (subject, figure, number.toLong)
-    }
+  private def slowKey(o: Options, slowMs: Int): String = {
+    val master =
+      if (o.executors == 0) s"local[${o.slots}]"
+      else s"local-cluster[${o.executors},${o.slots / o.executors},1024]"
+    val sizes = Seq(o.partitions, o.rows, o.epochs, slowMs, o.rowMs).map(_.toString)
+    val lines =
+      ChildJvm.run("io.cleancut.bench.SlowKeyBench", Seq(master, o.timeout) ++ sizes).collect {
+        case Array(subject, figure, number) => (subject, figure, number.toLong)
+      }
     val found = lines.groupMap(line => (line._1, line._2))(_._3)
     val base = Figures.median(found((SlowKeyBench.WithoutSlowKey, "epoch")))
     val rows = lines.map(_._1).distinct.map { subject =>
@@ -86,11 +98,17 @@ object CompareCapture {
         Figures.ratio(base, p50),
         found((subject, "rows in flight")).count(_ > 0).toString,
         found((subject, "rows in flight")).max.toString,
+        Figures.time(found((subject, "capture")).max),
         Figures.time(found((subject, "drain")).sum)
       )
     }
     val header = Seq("mode", "epoch, p50", "p90", "max", "over one without the slow key") ++
-      Seq("epochs with rows in flight", "rows at most", "until none are left")
+      Seq(
+        "epochs with rows in flight",
+        "rows at most",
+        "barrier to capture, max",
+        "until none are left"
+      )
     Figures.table(header, rows)
   }
 

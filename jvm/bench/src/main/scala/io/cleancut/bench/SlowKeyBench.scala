@@ -1,7 +1,7 @@
 package io.cleancut.bench
 
 import java.nio.file.Path
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.TimeUnit.MILLISECONDS
 
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQueryProgress}
@@ -12,23 +12,24 @@ import org.apache.spark.sql.streaming.{OutputMode, StreamingQueryProgress}
  * the outputs differ, or rows of a key came out of order.
  *
  * Prints `subject<TAB>figure<TAB>number`: `epoch`, nanoseconds of an epoch with input, but for the
- * first two; `rows in flight` behind each of them; `drain`, nanoseconds of all epochs without.
+ * first two; `rows in flight` behind each of them, and `capture`, nanoseconds from the barrier to
+ * it; `drain`, nanoseconds of all epochs without.
  *
- * Arguments: partitions, slots, rows of an epoch, epochs, milliseconds of a slow row and of another
- * one, timeout of mode auto.
+ * Arguments: Spark's master, timeout of mode auto, partitions, rows of an epoch, epochs,
+ * milliseconds of a slow row and of another one.
  */
 object SlowKeyBench {
   private val WarmUps = 2
   val WithoutSlowKey = "without the slow key"
 
   def main(args: Array[String]): Unit = {
-    val Array(partitions, slots, rows, epochs, slowMs, rowMs) =
-      args.take(6).map(_.toInt): @unchecked
+    val Array(partitions, rows, epochs, slowMs, rowMs) = args.drop(2).map(_.toInt): @unchecked
     val slow = SlowKeyQuery(rows, epochs + WarmUps, slowMs, rowMs)
     val input = CaptureRun.temporary()
     slow.write(input)
-    val spark = session(slots)
-    val subjects = CaptureSubject.modes.map(CaptureSubject.mode(_, args(6))) :+ CaptureSubject.Rocks
+    val spark = session(master = args(0))
+    val subjects =
+      CaptureSubject.modes.map(CaptureSubject.mode(_, timeout = args(1))) :+ CaptureSubject.Rocks
     try {
       val usual = subjects.head.copy(name = WithoutSlowKey)
       // Once for the compilers of the JVM, which would make the first look slow.
@@ -46,8 +47,8 @@ object SlowKeyBench {
     System.exit(0)
   }
 
-  private def session(slots: Int): SparkSession = CaptureRun
-    .session(slots)
+  private def session(master: String): SparkSession = CaptureRun
+    .session(master)
     // Epochs that only take up what is in flight may be many more than Spark remembers.
     .config("spark.sql.streaming.numRecentProgressUpdates", "100000")
     .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
@@ -73,6 +74,9 @@ object SlowKeyBench {
     for (epoch <- full.drop(WarmUps)) {
       say(s"${subject.name}\tepoch\t${nanos(epoch)}")
       say(s"${subject.name}\trows in flight\t${CaptureRun.inFlight(epoch)}")
+      say(
+        s"${subject.name}\tcapture\t${MILLISECONDS.toNanos(CaptureRun.barrierToCaptureMs(epoch))}"
+      )
     }
     say(s"${subject.name}\tdrain\t${empty.map(nanos).sum}")
     run.close()
@@ -81,5 +85,5 @@ object SlowKeyBench {
   }
 
   private def nanos(epoch: StreamingQueryProgress): Long =
-    TimeUnit.MILLISECONDS.toNanos(epoch.durationMs.get("triggerExecution"))
+    MILLISECONDS.toNanos(epoch.durationMs.get("triggerExecution"))
 }
