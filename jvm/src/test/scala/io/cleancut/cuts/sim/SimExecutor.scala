@@ -92,7 +92,8 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
       val segment = new Segment(CutLayout.segment(epoch, name, id), identity)
       val (bytes, placed) = segment.pack(Seq(frame))
       val early = ack(placed.head)
-      root.put(ObjectKey(segment.name), bytes)
+      // In the background, and so behind what the task does next.
+      baton.spawn("upload", this)(root.put(ObjectKey(segment.name), bytes))
       early
     }
   }
