@@ -15,13 +15,12 @@ object TestGroups {
         "-Djdk.lang.Process.launchMechanism=VFORK")
 
   /**
-   * Whole queries, whose code is soon done with unless there are thousands of them
-   * (`CLEANCUT_LASTING`). What is nearer to memory is tested with all compilers, as users run it.
+   * Whole queries. Each makes classes of its own, so that its code is soon done with, however many
+   * there are. What is nearer to memory is tested with all compilers, as users run it.
    */
   def byKind(suites: Seq[TestDefinition], fork: ForkOptions): Seq[Tests.Group] = {
     val (queries, others) = suites.partition(suite => Queries.exists(suite.name.startsWith(_)))
-    val isLasting = sys.env.contains("CLEANCUT_LASTING")
-    val brief = if (isLasting) fork else fork.withEnvVars(fork.envVars + ForBriefWork)
+    val brief = fork.withEnvVars(fork.envVars + ForBriefWork)
     Seq(
       Tests.Group("others", others, Tests.SubProcess(fork)),
       Tests.Group("queries", queries, Tests.SubProcess(brief))

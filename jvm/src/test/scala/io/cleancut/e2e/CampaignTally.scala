@@ -26,9 +26,9 @@ final case class CampaignTally(runs: Seq[JudgedRun]) {
   override def toString: String =
     s"queries ${runs.size}, epochs $epochs, with rows in flight $epochsInFlight, rows in flight " +
       s"$rowsInFlight, failures $failures, restarts $restarts, epochs that ran again behind " +
-      s"their seal ${cuts.map(_.again).sum}, second actions ${cuts.map(_.acted).sum}; lost $lost, doubled $doubled, out of order " +
-      s"$disordered; runs that are wrong $wrong; never with rows in flight: " +
-      never.mkString(", ")
+      s"their seal ${cuts.map(_.again).sum}, second actions ${cuts.map(_.acted).sum}; " +
+      s"lost $lost, doubled $doubled, out of order $disordered; runs that are wrong $wrong; " +
+      s"never with rows in flight: ${never.mkString(", ")}"
 
   private def epochs = cuts.map(_.inFlight.size).sum
   private def rowsInFlight = cuts.map(_.inFlight.sum).sum
