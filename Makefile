@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign test demo bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly versitygw wheel docs clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly versitygw wheel docs clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -33,7 +33,7 @@ SBT_UNIT := core/test $(SBT_OLDER)
 SBT_JARS := core/assembly older/assembly
 
 help:  ## list the tasks
-	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: java $(INSTALLED)  ## create .venv with all that development needs
 
@@ -104,6 +104,11 @@ campaign: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign: export CLEANCUT_UNALIGNED_QUERIES := $(or $(RUNS),1000)
 campaign: setup  ## queries cut at random, a line for docs/campaigns.md; FIRST=n RUNS=n choose seeds
 	$(SBT) "core/testOnly io.cleancut.e2e.UnalignedQueriesSuite"
+
+campaign-kills: export SEED := $(or $(FIRST),$(RANDOM_SEED))
+campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
+campaign-kills: $(JAR) $(CLASSES)  ## the same on a cluster whose processes are killed, three queries a seed
+	$(PYTEST) tests/chaos/test_sigkill_in_flight.py $(ARGS)
 
 # Two at a time, the longest first: first what needs no jar beside its making, then what needs it.
 test: setup  ## check and all tests; installs what it needs

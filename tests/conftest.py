@@ -41,10 +41,15 @@ def spark() -> "Iterator[SparkSession]":
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def figures(request: pytest.FixtureRequest) -> list[str]:
+    """Lines that stand at the end of the run."""
+    return request.config.stash.setdefault(_FIGURES, [])
+
+
 @pytest.fixture
-def show(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def show(request: pytest.FixtureRequest, figures: list[str]) -> Callable[[str], None]:
     """Takes what a test counted; all of it stands at the end of the run, passed or failed."""
-    figures = request.config.stash.setdefault(_FIGURES, [])
     return lambda text: figures.append(f"{request.node.name}: {text}")
 
 
