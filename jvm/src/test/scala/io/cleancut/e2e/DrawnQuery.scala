@@ -1,7 +1,6 @@
 package io.cleancut.e2e
 
 import java.sql.Timestamp
-import java.util.SplittableRandom
 
 import scala.util.Random
 
@@ -64,7 +63,7 @@ object Inputs {
 }
 
 /** Numbers that a query's details are drawn from, the same at every call for it. */
-final class Choices(seed: Long) extends Random(new SplittableRandom(seed).nextLong()) {
+final class Choices(seed: Long) extends Random(DrawnRuns.spread(seed)) {
 
   /** How long its watermark is behind the latest row. */
   val delayMs: Int = DrawnQuery.oneOf(this, 0, 5000, 20000)

@@ -22,7 +22,10 @@ object DrawnRuns {
   }
 
   /** Numbers that have nothing in common with those of the next seed, as those of Java's have. */
-  def random(seed: Long): Random = new Random(new SplittableRandom(seed).nextLong())
+  def random(seed: Long): Random = new Random(spread(seed))
+
+  /** Of neighbouring seeds, numbers that are far from each other. */
+  def spread(seed: Long): Long = new SplittableRandom(seed).nextLong()
 
   def ending(run: Try[_]): String = run match {
     case Success(_) => "succeeded"

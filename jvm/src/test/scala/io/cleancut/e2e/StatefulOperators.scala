@@ -147,7 +147,8 @@ object StatefulOperators {
   private def formats(operator: String, versions: Int*): Random => Map[String, String] = random =>
     Map(s"spark.sql.streaming.$operator.stateFormatVersion" -> oneOf(random, versions: _*).toString)
 
-  private def timed(input: Dataset[Reading], random: Choices): Dataset[Reading] =
+  /** With the delay that was drawn for the query. */
+  private[e2e] def timed(input: Dataset[Reading], random: Choices): Dataset[Reading] =
     input.withWatermark("ts", s"${random.delayMs} milliseconds")
 
   private def aggregates: Seq[Column] = Seq(

@@ -122,7 +122,9 @@ object UnalignedQuery {
 
   /** With a timeout that nothing comes of. Spark refuses one that is before the watermark. */
   private def timedByRow(input: Dataset[Reading], random: Choices): DataFrame =
-    numbering(events(delayed(input, random)), GroupStateTimeout.EventTimeTimeout())(countTimedRows)
+    numbering(events(StatefulOperators.timed(input, random)), GroupStateTimeout.EventTimeTimeout())(
+      countTimedRows
+    )
 
   private def countTimedRows(
       key: Long,
@@ -137,13 +139,10 @@ object UnalignedQuery {
 
   /** Each instant of a key once it is behind the watermark. */
   private def timed(input: Dataset[Reading], random: Choices): DataFrame =
-    events(delayed(input, random))
+    events(StatefulOperators.timed(input, random))
       .groupByKey(_.key)(Encoders.scalaLong)
       .transformWithState(new Reminder, TimeMode.EventTime(), OutputMode.Append())(timerEncoder)
       .toDF("key", "at")
-
-  private def delayed(input: Dataset[Reading], random: Choices): Dataset[Reading] =
-    input.withWatermark("ts", s"${random.delayMs} milliseconds")
 
   /** Equal rows are within a second, which is less than the delay; so one of them is left. */
   private def distinctSeconds(input: Dataset[Reading], random: Choices): DataFrame = input
