@@ -1,5 +1,6 @@
 """Stateful processors for `transformWithState`: every kind of state, TTL and timers at once."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -133,14 +134,17 @@ class Ledger(StatefulProcessor):
         timers = sorted(self._handle.listTimers())
         return kept | {"timers": timers if self.event_time else len(timers)}
 
+    @abstractmethod
     def _events(self, rows: Any) -> Iterable[tuple[int, int, str | None]]:
-        raise NotImplementedError
+        """The time in milliseconds, the value and the text of each row."""
 
+    @abstractmethod
     def _initial(self, state: Any) -> list[tuple[int, str | None]]:
-        raise NotImplementedError
+        """Values and texts of an initial state."""
 
+    @abstractmethod
     def _emitted(self, key: Any, what: str, kept: str) -> Any:
-        raise NotImplementedError
+        """What the function gives, as Spark takes it."""
 
 
 class RowLedger(Ledger):
