@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -185,8 +186,12 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     orders, location = SkewedInput(tmp_path / "orders", seed=6, rows=400, hot=0.0), tmp_path / "q"
     sink = EpochRows()
 
-    def start(per_row_ms: int) -> StreamingQuery:
-        rows = orders.stream(session).dropDuplicates(["key", "number"])
+    def distinct(rows: DataFrame, **changed: Column) -> DataFrame:
+        odd = f.when(f.col("number") % 2 == 1, f.col("number"))
+        return rows.withColumns({"odd": odd} | changed).dropDuplicates(["key", "number"])
+
+    def start(per_row_ms: int, **changed: Column) -> StreamingQuery:
+        rows = distinct(orders.stream(session), **changed)
         slowed = slow("value", per_row_ms=per_row_ms, when=f.spark_partition_id() == 0)
         writer = rows.withColumn("value", slowed).writeStream.foreachBatch(sink)
         writer = writer.option("checkpointLocation", str(location))
@@ -210,6 +215,17 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     refused = run_without_the_extension(tmp_path)
     assert refused.returncode != 0
     assert "[CLEANCUT_CHANNEL_UNREAD]" in refused.stderr, refused.stderr
+    # Nor can one whose rows have other columns, which Spark itself would let pass.
+    number = f.col("number")
+    without_null = f.coalesce(number, f.lit(0))
+    for changed in (
+        {"more": number},
+        {"value": number.cast("string")},
+        {"odd": without_null},
+    ):
+        other = start(per_row_ms=0, **changed)
+        with pytest.raises(StreamingQueryException, match=r"\[CLEANCUT_CHANNEL_CHANGED\]"):
+            other.awaitTermination()
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
     for planned in (location / "offsets").glob("*2*"):
         planned.unlink()
@@ -221,7 +237,7 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1, 2]
     drained = checkpoint.cut(2).channels
     assert sum(of.rows_in_flight for of in drained) == 0
-    assert_same_rows(sink.rows, orders.batch(session).dropDuplicates(["key", "number"]))
+    assert_same_rows(sink.rows, distinct(orders.batch(session)))
     # The first run may have ended before its entry of epoch 1; then the second has written it.
     before = json.loads((location / "commits" / "1").read_text().splitlines()[1])
     planned = json.loads((location / "offsets" / "2").read_text().splitlines()[1])

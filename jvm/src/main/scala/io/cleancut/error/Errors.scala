@@ -231,6 +231,19 @@ object Errors {
       "channels" -> channels.mkString("; ")
     )
 
+  def channelChanged(
+      location: String,
+      channel: StoreId,
+      stored: String,
+      asked: String
+  ): CleancutException =
+    make("CLEANCUT_CHANNEL_CHANGED")(
+      "location" -> location,
+      "channel" -> channel.toString,
+      "stored" -> stored,
+      "asked" -> asked
+    )
+
   def channelDiffers(
       location: String,
       epoch: Long,

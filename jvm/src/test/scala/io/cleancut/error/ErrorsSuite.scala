@@ -30,6 +30,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.coordinatorMissing("s3://b/q"),
     Errors.sealMisplaced(7),
     Errors.channelUnread("s3://b/q", 6L, Seq(channel)),
+    Errors.channelChanged("s3://b/q", channel, "a BIGINT", "a INT NOT NULL"),
     Errors.channelDiffers("s3://b/q", 7L, "s3://b/q/7.sealed", report(100), report(99)),
     Errors.coordinatorUnreachable("s3://b/q", "operator=0 7", "the run has been followed"),
     Errors.cutDamaged("s3://b/q/cleancut/cuts/7.cut", "its checksum is wrong"),

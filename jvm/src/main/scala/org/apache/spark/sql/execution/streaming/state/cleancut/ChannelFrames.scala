@@ -85,14 +85,33 @@ final private[cleancut] class ChannelFrames(
   }
 
   private def readRows(reader: FrameReader, scratch: BlockScratch): RowBuffer = {
+    val family = reader.identity.families.head
+    val stored = DataType.fromJson(family.valueSchema).asInstanceOf[StructType]
+    val withoutNull = columnsWithoutNull(stored)
     val rows = RowBuffer.inTask()
     val row = new UnsafeRow(schema.length)
     val records = new FrameRecords(reader, scratch)
     while (records.advance()) {
       row.pointTo(records.value.base, records.value.offset, records.value.length)
+      if (withoutNull.exists(row.isNullAt)) throw changed(stored)
       rows.add(row)
     }
     rows
+  }
+
+  /**
+   * Columns in which a row of the frame may have a null, and none of this query has. Spark looks at
+   * what a changed query keeps as state, and not at what comes to it.
+   */
+  private def columnsWithoutNull(stored: StructType): Seq[Int] = {
+    // Of two columns of one type that change places only the names tell.
+    if (!DataType.equalsIgnoreNullability(stored, schema)) throw changed(stored)
+    schema.indices.filter(i => stored(i).nullable && !schema(i).nullable)
+  }
+
+  private def changed(stored: StructType) = {
+    val checkpoint = StoreFiles.checkpointOf(id.checkpointRootLocation).toString
+    Errors.channelChanged(checkpoint, context.store, stored.toDDL, schema.toDDL)
   }
 
   private def writeRows(
