@@ -67,10 +67,13 @@ final class UnalignedFate(val seed: Long) {
       Seq.fill(3)(Action.None) ++ Seq(Action.BeforeSeal) ++ Seq.fill(2)(Action.BehindSeal): _*
     )
 
+  /** Whether one task takes all partitions of the last operator, one behind the other. */
+  val isCoalesced: Boolean = random.nextInt(6) == 0
+
   override def toString: String = {
     val chosen = settings.toSeq.sorted.map { case (key, value) => s"$key=$value" }
     s"CLEANCUT_SEED=$seed $query, ${chosen.mkString(" ")}, modes ${modes.mkString(" ")}, " +
-      s"second action $action, $steps"
+      s"second action $action, coalesced $isCoalesced, $steps"
   }
 }
 

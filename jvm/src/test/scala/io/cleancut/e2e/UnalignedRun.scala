@@ -152,7 +152,8 @@ final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
     val input = source
       .toDS()
       .mapPartitions(Incidents.within(run, Place.Source, _))
-    val output = query(input)
+    val divided = query(input)
+    val output = if (fate.isCoalesced) divided.coalesce(1) else divided
     columns = output.columns.toSeq
     output
       .mapPartitions(Incidents.within(run, Place.State, _))(Encoders.row(output.schema))
