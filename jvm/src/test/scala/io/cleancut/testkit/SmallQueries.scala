@@ -14,7 +14,9 @@ object SmallQueries {
     "spark.sql.session.timeZone" -> "UTC",
     // Compiling costs more than the few rows of an epoch.
     "spark.sql.codegen.wholeStage" -> "false",
-    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN"
+    "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
+    // What is compiled all the same is kept for all queries of a JVM; by default for a few.
+    "spark.sql.codegen.cache.maxEntries" -> "5000"
   )
 
   def builder(master: String): SparkSession.Builder =
