@@ -107,7 +107,7 @@ campaign: setup  ## queries cut at random, a line for docs/campaigns.md; FIRST=n
 
 campaign-kills: export SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
-campaign-kills: $(JAR) $(CLASSES)  ## the same on a cluster whose processes are killed, three queries a seed
+campaign-kills: $(JAR) $(CLASSES)  ## the same on a cluster whose processes are killed, five queries a seed
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py $(ARGS)
 
 # Two at a time, the longest first: first what needs no jar beside its making, then what needs it.

@@ -1,6 +1,6 @@
 """Queries on a cluster of two executors, cut at random and killed while rows are in flight.
 
-Topology: three drawn queries in mode unaligned on `local-cluster`, each with a hot key; one has a
+Topology: five drawn queries in mode unaligned on `local-cluster`, each with a hot key; one has a
 slow function in Python. Drivers and executors die by SIGKILL at random moments at which rows are in
 flight, those of the query in Python where Spark's line lets them be. Verified, against the answer
 that a batch gives of the same files: rows lost, doubled, and out of order; epochs that ran again

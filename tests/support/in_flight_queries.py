@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import CleancutError, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import RowComparison, SkewedInput, compare_rows, last_rows, slow
-from tests.support.sessions import builder
+from tests.support.sessions import builder, take_out_defaults
 from tests.support.slow_keys import FORMS, Pace
 
 ROWS = 300
@@ -30,6 +30,9 @@ PARTITIONS = 4
 _CUT_EVERY_S = (0.05, 0.6)
 # So that the worker has rows at most moments, and longer than the other queries.
 _SECONDS_PER_SLOW_ROW = 0.005
+_DELAY_S = 5
+_WINDOW_S = 10
+_CHAINED_WINDOW_S = 40
 _KEYS = "spark.sql.streaming.stateStore.cleancut."
 
 
@@ -85,6 +88,41 @@ def _pairs(rows: DataFrame) -> DataFrame:
     return left.join(right, near).select("key", "left", "number")
 
 
+def _windows(rows: DataFrame) -> DataFrame:
+    timed = rows.withWatermark("at", f"{_DELAY_S} seconds")
+    return timed.groupBy(F.window("at", f"{_WINDOW_S} seconds"), "key").agg(
+        F.count("*").alias("n"), F.sum("value").alias("value")
+    )
+
+
+def _sums_of_windows(rows: DataFrame) -> DataFrame:
+    """What is in each window of every key."""
+    return _windows(rows).select(_seconds("window.end").alias("end"), "key", "n", "value")
+
+
+def _sums_of_sums(rows: DataFrame) -> DataFrame:
+    """A chain of two operators with state: windows of every key, and larger ones of all keys."""
+    larger = F.window(F.window_time("window"), f"{_CHAINED_WINDOW_S} seconds")
+    of_keys = _windows(rows).groupBy(larger.alias("larger"))
+    sums = of_keys.agg(F.count("*").alias("keys"), F.sum("n").alias("n"), F.sum("value"))
+    return sums.select(_seconds("larger.end").alias("end"), *sums.columns[1:])
+
+
+def _seconds(timestamp: str) -> Column:
+    return F.col(timestamp).cast("long")
+
+
+def _closed(build: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
+    """Of the windows of a batch those that the last watermark of a stream has closed."""
+
+    def answer(rows: DataFrame) -> DataFrame:
+        last = rows.agg(F.max(F.unix_millis("at")).alias("at")).head()
+        assert last is not None
+        return build(rows).where(F.col("end") * 1000 <= last["at"] - _DELAY_S * 1000)
+
+    return answer
+
+
 def _counted(form: str) -> Callable[[DataFrame], DataFrame]:
     """Every row with how many of its key there are until then, by a function in Python."""
 
@@ -106,6 +144,11 @@ _IN_JVM = {
     "totals": InFlightQuery(_totals, "update", ["key"], "n"),
     # A pair comes when the later of its rows does, so that only pairs of their own have an order.
     "pairs": InFlightQuery(_pairs, "append", ["key", "left", "number"], "number"),
+    # Windows of one epoch come in no order.
+    "windows": InFlightQuery(
+        _sums_of_windows, "append", ["key", "end"], "end", answer=_closed(_sums_of_windows)
+    ),
+    "chain": InFlightQuery(_sums_of_sums, "append", ["end"], "end", answer=_closed(_sums_of_sums)),
 }
 IN_PYTHON = {
     form: InFlightQuery(_counted(form), "append", ["k"], "n", answer=_numbered) for form in FORMS
@@ -114,9 +157,9 @@ QUERIES = _IN_JVM | IN_PYTHON
 
 
 def draw_queries(seed: int) -> list[str]:
-    """Names of three queries, the last of which has its function in Python."""
+    """Names of five queries, the last of which has its function in Python."""
     draw = random.Random(seed)
-    return [*draw.sample(sorted(_IN_JVM), 2), draw.choice(sorted(IN_PYTHON))]
+    return [*draw.sample(sorted(_IN_JVM), 4), draw.choice(sorted(IN_PYTHON))]
 
 
 class OrderedEpochs:
@@ -171,6 +214,7 @@ def start(
 def main(master: str, seed: int, source: SkewedInput, root: Path, names: list[str]) -> None:
     """Runs queries to the end of their input, and cuts them at moments that the seed draws."""
     spark = builder(master).config("spark.scheduler.mode", "FAIR").getOrCreate()
+    take_out_defaults(spark)
     queries = [start(spark, name, source, root / name) for name in names]
     draw = random.Random(seed)
     threading.Thread(target=_cut, args=(queries, draw), daemon=True).start()
