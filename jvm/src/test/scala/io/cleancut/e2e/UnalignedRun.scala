@@ -6,7 +6,6 @@ import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path => HadoopPath}
 
 import org.apache.spark.sql.{Dataset, Encoders, Row, SparkSession}
@@ -189,8 +188,8 @@ final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
 
   private def inFlight: Seq[Long] = {
     val at = new HadoopPath(root.resolve("cleancut").toUri)
-    val archive =
-      new CutArchive(HadoopStore.open(at, new Configuration, Clock.System), Clock.System)
+    val conf = spark.sparkContext.hadoopConfiguration
+    val archive = new CutArchive(HadoopStore.open(at, conf, Clock.System), Clock.System)
     archive.epochs().flatMap(archive.read).map(_.channels.map(_.deferred.rows).sum)
   }
 }
