@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming._
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
+import io.cleancut._
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
 
@@ -71,6 +71,9 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
       .transformWithState(new OnlyNew, TimeMode.None(), OutputMode.Update())(Encoders.scalaLong)
       .toDF("value")
 
+  private def slowly(rows: Dataset[Long]): Dataset[Long] =
+    rows.map { (value: Long) => Thread.sleep(20); value }(Encoders.scalaLong)
+
   private def assertSeen(query: StreamingQuery, expected: Range): Assertion = {
     eventually {
       query.exception.foreach(throw _)
@@ -109,7 +112,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
 
   test("transformWithState in real-time mode keeps its state on Cleancut through a restart") {
     // Spark's list of operators that may run in this mode names its own class alone.
-    val confs = Seq(Asking, "spark.sql.streaming.realTimeMode.allowlistCheck" -> "false")
+    val confs = Seq(Asking, AnyOperator)
     val root = runBoth(session(confs: _*), session(confs: _*), onlyNew)
     assert(recorded(root).toSet == Set(Cleancut))
     assert(files(root).exists(_.endsWith(".delta")))
@@ -126,6 +129,50 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
     val cuts = DriverCuts.of(s"file:$root").get.status
     assert(cuts.aligned == Map(0L -> "it runs in real-time mode"))
     assert(files(root).exists(_.endsWith(".cut")) && !files(root).exists(_.endsWith(".delta")))
+  }
+
+  test("rows that a query left in flight are seen when it goes on in real-time mode") {
+    val (few, more, all) = (0L until 10L, 10L until 60L, 0L until 70L)
+    val confs = Seq(
+      Asking,
+      SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key -> ManagerClass,
+      Keys.Cuts.name -> "true",
+      Keys.Mode.name -> "unaligned",
+      // Without it Spark refuses to go on in this mode.
+      SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key -> "2",
+      // Spark's list of operators names no channel.
+      AnyOperator
+    )
+    Seen.rows.clear()
+    val root = Files.createTempDirectory("cleancut-real-time")
+    val seen = new ConcurrentLinkedQueue[Long]
+    val input = stream(session(confs: _*))
+    val query = slowly(input.toDS().dropDuplicates("value")).writeStream
+      .option("checkpointLocation", root.toString)
+      .foreachBatch { (batch: Dataset[Long], epoch: Long) =>
+        CleancutSeal.seal(batch, epoch).collect().foreach(seen.add)
+      }
+      .start()
+    // The first epoch of a run is aligned.
+    input.addData(few)
+    eventually(assert(seen.size == few.size))
+    input.addData(more)
+    eventually {
+      query.exception.foreach(throw _)
+      val cuts = DriverCuts.of(s"file:$root").get
+      cuts.cutNow()
+      assert(cuts.status.channels.exists(_.deferred.rows > 0))
+    }
+    query.stop()
+    val before = seen.asScala.toSeq
+    assert(before.size < few.size + more.size)
+    val again = stream(session(confs: _*))
+    val restarted = start(again, root, all, _.dropDuplicates("value").toDF())
+    eventually {
+      restarted.exception.foreach(throw _)
+      assert((before ++ Seen.rows.asScala).sorted == all)
+    }
+    restarted.stop()
   }
 
   test("a query that began on Cleancut goes on there in a session that does not ask for it") {
@@ -165,6 +212,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
 
 object RealTimeModeSuite {
   private val Asking = Keys.RealTimeMode.name -> "true"
+  private val AnyOperator = "spark.sql.streaming.realTimeMode.allowlistCheck" -> "false"
   private val ManagerClass = classOf[CleancutCheckpointFileManager].getName
   private val RocksDb = classOf[RocksDBStateStoreProvider].getName
   private val Naming = SQLConf.STATE_STORE_PROVIDER_CLASS.key -> RocksDb
