@@ -75,7 +75,8 @@ final private class TurnQuery(
   private val input = MemoryStream(Encoders.scalaLong, session)
   private val subject =
     CaptureSubject.mode(if (name == CaptureCostBench.Off) "aligned" else name, "10s")
-  private val run = new CaptureRun(session, subject, OutputMode.Update(), partitions)
+  private val run =
+    new CaptureRun(session, subject, OutputMode.Update(), partitions, keepsRows = false)
   private val query: StreamingQuery = run.start(_ => totals)
 
   def runId: String = query.runId.toString

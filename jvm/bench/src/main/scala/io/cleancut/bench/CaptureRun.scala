@@ -12,14 +12,17 @@ import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQuer
 import io.cleancut.CleancutSeal
 
 /**
- * One query on one subject, with a sink that seals where there is something to seal, and keeps what
- * it is given.
+ * One query on one subject, with a sink that seals where there is something to seal.
+ *
+ * @param keepsRows
+ *   whether it keeps all that it is given, for [[output]]; of many large epochs no heap is left
  */
 final class CaptureRun(
     session: SparkSession,
     subject: CaptureSubject,
     mode: OutputMode,
-    partitions: Int
+    partitions: Int,
+    keepsRows: Boolean
 ) {
   private val checkpoint = CaptureRun.temporary()
   private val rows = new ConcurrentLinkedQueue[Row]
@@ -39,7 +42,8 @@ final class CaptureRun(
 
   private def sink(batch: DataFrame, epoch: Long): Unit = {
     val kept = if (subject.isCleancut) CleancutSeal.seal(batch, epoch) else batch.persist()
-    rows.addAll(kept.collect().toSeq.asJava)
+    val taken = kept.collect()
+    if (keepsRows) rows.addAll(taken.toSeq.asJava)
     kept.unpersist()
     ()
   }

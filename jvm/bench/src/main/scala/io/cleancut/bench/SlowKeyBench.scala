@@ -63,7 +63,8 @@ object SlowKeyBench {
       partitions: Int,
       say: String => Unit
   ): Seq[String] = {
-    val run = new CaptureRun(spark.newSession(), subject, OutputMode.Append(), partitions)
+    val run =
+      new CaptureRun(spark.newSession(), subject, OutputMode.Append(), partitions, keepsRows = true)
     val running = run.start(query.build(_, input))
     running.processAllAvailable()
     val (full, empty) = running.recentProgress.toSeq
