@@ -1,16 +1,17 @@
 package io.cleancut.e2e
 
-import java.nio.file.Files
+import java.nio.file.Path
 import java.util.concurrent.{ConcurrentHashMap, Executors, TimeUnit}
 
 import scala.concurrent.{Await, ExecutionContext, Future}
 import scala.concurrent.duration.Duration
 import scala.util.{Failure, Success, Try}
 
-import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.state.StateStore
+
+import io.cleancut.testkit.TestDirectory
 
 /**
  * Queries drawn from a seed, cut at random moments while tasks fail and drivers restart, beside the
@@ -43,34 +44,32 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
   }
 
   /** Several at a time, since none keeps two cores busy. */
-  private def round(seeds: Seq[Long], workers: ExecutionContext): Seq[JudgedRun] = {
-    val runs = seeds.map(seed => Future(judged(new UnalignedFate(seed)))(workers))
-    try {
-      val judged = runs.map(Await.result(_, Duration(PatienceMinutes, TimeUnit.MINUTES)))
-      note(s"to ${seeds.last}: ${CampaignTally(judged)}")
-      judged
-    } finally StateStore.stop()
-  }
+  private def round(seeds: Seq[Long], workers: ExecutionContext): Seq[JudgedRun] =
+    TestDirectory.use("cleancut-unaligned") { home =>
+      val runs = seeds.map(seed => Future(judged(new UnalignedFate(seed), home))(workers))
+      try {
+        val judged = runs.map(Await.result(_, Duration(PatienceMinutes, TimeUnit.MINUTES)))
+        note(s"to ${seeds.last}: ${CampaignTally(judged)}")
+        // At once, since a campaign may take hours.
+        judged.filterNot(_.isRight).foreach(run => note(run.toString))
+        judged
+      } finally StateStore.stop()
+    }
 
-  private def judged(fate: UnalignedFate): JudgedRun = {
-    val home = Files.createTempDirectory("cleancut-unaligned")
-    val run = JudgedRun(
+  private def judged(fate: UnalignedFate, home: Path): JudgedRun =
+    JudgedRun(
       fate,
       for {
-        expected <- Try(answers.computeIfAbsent(fate.query.number, _ => answer(fate.query)))
-        run <- Try(new UnalignedRun(spark, fate, home)())
+        expected <- Try(answer(fate.query, home))
+        run <- Try(new UnalignedRun(spark, fate, home.resolve(fate.seed.toString))())
       } yield run -> Difference.of(fate.query, run.gave, expected)
     )
-    FileUtils.deleteDirectory(home.toFile)
-    if (!run.isRight) alert(run.toString)
-    run
-  }
 
-  private def answer(query: UnalignedQuery): GivenRows = {
-    val home = Files.createTempDirectory("cleancut-uncut")
-    try UncutAnswer.of(spark, query, home)
-    finally FileUtils.deleteDirectory(home.toFile)
-  }
+  private def answer(query: UnalignedQuery, home: Path): GivenRows =
+    answers.computeIfAbsent(
+      query.number,
+      number => UncutAnswer.of(spark, query, home.resolve(s"uncut-$number"))
+    )
 }
 
 object UnalignedQueriesSuite {

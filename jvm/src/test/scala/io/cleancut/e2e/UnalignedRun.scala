@@ -195,5 +195,5 @@ final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
 }
 
 object UnalignedRun {
-  private val PatienceNs = 60L * 1000000000L
+  private val PatienceNs = 600L * 1000000000L
 }
