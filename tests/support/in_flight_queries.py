@@ -193,16 +193,30 @@ def json_rows(df: DataFrame) -> list[dict[str, Any]]:
 
 
 def start(
-    spark: SparkSession, name: str, source: SkewedInput, root: Path, mode: str = "unaligned"
+    spark: SparkSession,
+    name: str,
+    source: SkewedInput,
+    root: Path,
+    mode: str = "unaligned",
+    behind: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> StreamingQuery:
-    """Starts a query that ends with its input; its files are below `root`."""
+    """Starts a query that ends with its input; its files are below `root`.
+
+    Args:
+        spark: whose settings it has, beside its own.
+        name: of the query.
+        source: its input.
+        root: an empty directory, or that of an earlier run.
+        mode: of capture.
+        behind: what the rows go through on their way to the sink.
+    """
     session = spark.newSession()
     session.conf.set(f"{_KEYS}cuts", "true")
     session.conf.set(f"{_KEYS}mode", mode)
     session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
     query = QUERIES[name]
     return (
-        query.build(source.stream(session))
+        behind(query.build(source.stream(session)))
         .writeStream.outputMode(query.mode)
         .option("checkpointLocation", str(root / "checkpoint"))
         .foreachBatch(sealing(OrderedEpochs(root / "results")))
@@ -216,19 +230,23 @@ def main(master: str, seed: int, source: SkewedInput, root: Path, names: list[st
     spark = builder(master).config("spark.scheduler.mode", "FAIR").getOrCreate()
     take_out_defaults(spark)
     queries = [start(spark, name, source, root / name) for name in names]
-    draw = random.Random(seed)
-    threading.Thread(target=_cut, args=(queries, draw), daemon=True).start()
+    cut_at_random(queries, random.Random(seed))
     for query in queries:
         query.awaitTermination()
     spark.stop()
 
 
-def _cut(queries: list[StreamingQuery], draw: random.Random) -> None:
-    while True:
-        time.sleep(draw.uniform(*_CUT_EVERY_S))
-        # One that has not begun has no coordinator, and one that has ended has none any more.
-        with contextlib.suppress(CleancutError):
-            coordinator(draw.choice(queries)).cut_now()
+def cut_at_random(queries: list[StreamingQuery], draw: random.Random) -> None:
+    """Has one after the other cut at some moment, as long as this process lives."""
+
+    def cut() -> None:
+        while True:
+            time.sleep(draw.uniform(*_CUT_EVERY_S))
+            # One that has not begun has no coordinator, and one that has ended none any more.
+            with contextlib.suppress(CleancutError):
+                coordinator(draw.choice(queries)).cut_now()
+
+    threading.Thread(target=cut, daemon=True).start()
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,56 @@
+"""Tasks of which two attempts run at once, on two hosts."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cleancut import Checkpoint
+from cleancut.testing import SkewedInput
+from tests.support.in_flight_queries import QUERIES, ROWS, OrderedEpochs
+from tests.support.kills import environment
+from tests.support.seeds import hunting
+from tests.support.speculated import SLOW_HOST, copies
+from tests.support.standalone import standalone
+
+pytestmark = pytest.mark.spark
+
+SEED = hunting(815)
+FILES = 6
+NAMES = ["unique", "totals", "windows", "applyInPandasWithState"]
+HOSTS: dict[str, dict[str, str]] = {"127.0.0.1": {SLOW_HOST: "yes"}, "127.0.0.2": {}}
+
+
+def test_rows_are_there_once_where_a_copy_of_a_task_overtakes_it(
+    spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    source = SkewedInput(tmp_path / "input", seed=SEED, rows=ROWS)
+    source.write(*range(FILES))
+    root, log = tmp_path / "queries", tmp_path / "events"
+    with standalone(tmp_path, HOSTS, cores=3) as master:
+        command = [sys.executable, "-m", "tests.support.speculated", master, str(SEED)]
+        command += [str(source.directory), str(root), str(log), *NAMES]
+        ended = subprocess.run(
+            command, env=environment(), capture_output=True, text=True, timeout=600, check=False
+        )
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    ran = copies(log)
+    show(f"seed {SEED}, copies of tasks: {dict(ran)}")
+    held = 0
+    for name in NAMES:
+        sink = OrderedEpochs(root / name / "results")
+        compared = QUERIES[name].compare(sink.read(), source.batch(spark))
+        cuts = Checkpoint(str(root / name / "checkpoint")).cuts()
+        unaligned = sum(cut.mode == "unaligned" for cut in cuts)
+        held += unaligned
+        show(f"{name}: {len(cuts)} epochs, {unaligned} with rows in flight, {compared}")
+        assert compared.expected > 0
+        assert compared.is_same
+        assert sink.changed() == []
+    assert held > 0
+    # Some overtook the first attempt, and some came too late.
+    assert ran["Success"] > 0
+    assert ran["TaskKilled"] > 0
