@@ -142,7 +142,7 @@ bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 tur
 bench-demo: $(JAR)  ## the demo's two queries on each provider; ARGS='--rows 9000' is short
 	$(PYTHON) -m demo.bench $(ARGS)
 
-bench-python: $(JAR)  ## a slow Python function in each mode; ARGS='--slow-ms 50 --epochs 4'
+bench-python: $(JAR)  ## a slow Python function in each mode; ARGS='--slow-ms 1 5 50 --epochs 4'
 	$(PYTHON) -m tests.bench.slow_python $(ARGS)
 
 bench-s3a: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)

@@ -1,10 +1,10 @@
 """`python -m tests.bench.slow_python`: a slow key of a Python function, in each mode.
 
-Half of the rows are of one key, hence in one partition, and each of them takes its time. The modes
-and Spark's RocksDB provider run in turn on one cluster, on the same files, an epoch each, and then
-take up what is left in flight. It fails if the output of any two differs: each row with its number
-among those of its key, and so the order of a key's rows too. The time of an epoch is that of
-Spark's progress.
+Half of the rows are of one key, hence in one partition, and each of them takes its time: one run of
+all for each time that is given. The modes and Spark's RocksDB provider run in turn on one cluster,
+on the same files, an epoch each, and then take up what is left in flight. It fails if the output of
+any two differs: each row with its number among those of its key, and so the order of a key's rows
+too. The time of an epoch is that of Spark's progress.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Options:
         partitions: of the operator.
         rows: of an epoch.
         epochs: that count.
-        slow_ms: what a row of the slow key takes, in milliseconds.
+        slow_ms: what a row of the slow key takes, in milliseconds, of one run each.
         row_ms: what each other row takes.
         timeout: `alignmentTimeout` of mode "auto".
     """
@@ -54,7 +54,7 @@ class Options:
     partitions: int
     rows: int
     epochs: int
-    slow_ms: float
+    slow_ms: Sequence[float]
     row_ms: float
     timeout: str
 
@@ -66,43 +66,47 @@ class Taken:
     Attributes:
         epoch_ms: of each epoch with input, but for the first ones.
         in_flight: rows behind each of these.
+        capture_ms: at most, from the order that a task be overtaken until its rows were kept.
         drain_ms: of all epochs without input.
         output: all that came out, in no order.
     """
 
     epoch_ms: Sequence[int]
     in_flight: Sequence[int]
+    capture_ms: int
     drain_ms: int
     output: Sequence[tuple[int, int, int]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs all subjects and prints the table; returns 1 if an output differs."""
+    """Runs all subjects and prints the tables; returns 1 if an output differs."""
     options = _parse(arguments)
     with tempfile.TemporaryDirectory(prefix="cleancut-slow-python-") as home:
         source = Path(home, "input")
         _write(options, source)
         spark = _session(options)
         expected: Sequence[tuple[int, int, int]] | None = None
-        found: dict[str, Taken] = {}
-        for number, (name, settings, slow_ms) in enumerate(_subjects(options)):
-            taken = _run(spark, options, settings, slow_ms, source, Path(home, f"{number}"))
-            if expected is None:
-                expected = sorted(taken.output)
-            if sorted(taken.output) != expected or not expected:
-                print(f"The output of {name} differs.", file=sys.stderr)
-                return 1
-            found[name] = taken
-            print(f"# {name}: {taken.epoch_ms} ms", file=sys.stderr, flush=True)
+        for slow_ms in options.slow_ms:
+            found: dict[str, Taken] = {}
+            for name, settings, slow in _subjects(options, slow_ms):
+                checkpoint = Path(tempfile.mkdtemp(dir=home))
+                taken = _run(spark, options, settings, slow, source, checkpoint)
+                expected = expected or sorted(taken.output)
+                if sorted(taken.output) != expected or not expected:
+                    print(f"The output of {name} differs.", file=sys.stderr)
+                    return 1
+                found[name] = taken
+                print(f"# {name}: {taken.epoch_ms} ms", file=sys.stderr, flush=True)
+            print(f"\n{slow_ms:g} ms for a row of the slow key:\n\n{table(found)}", flush=True)
         spark.stop()
-    print(table(found))
     return 0
 
 
 def table(found: Mapping[str, Taken]) -> str:
     """Renders the runs, each beside the one without the slow key, as Markdown."""
     heads = ["mode", "epoch, p50", "p90", "max", "over one without the slow key"]
-    heads += ["epochs with rows in flight", "rows at most", "until none are left"]
+    heads += ["epochs with rows in flight", "rows at most", "barrier to capture, max"]
+    heads += ["until none are left"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     base = statistics.median(found[_WITHOUT].epoch_ms)
     for name, taken in found.items():
@@ -111,27 +115,28 @@ def table(found: Mapping[str, Taken]) -> str:
         p90 = sorted(taken.epoch_ms)[round(0.9 * (len(taken.epoch_ms) - 1))]
         cells = [name, *(f"{ms:.0f} ms" for ms in (p50, p90, max(taken.epoch_ms)))]
         cells += [f"{p50 / base:.2f}", str(sum(rows > 0 for rows in taken.in_flight))]
-        cells += [f"{max(taken.in_flight):,}", f"{taken.drain_ms / 1000:.1f} s"]
+        cells += [f"{max(taken.in_flight):,}", f"{taken.capture_ms} ms"]
+        cells += [f"{taken.drain_ms / 1000:.1f} s"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _subjects(options: Options) -> Iterator[tuple[str, Mapping[str, str], float]]:
+def _subjects(options: Options, slow_ms: float) -> Iterator[tuple[str, Mapping[str, str], float]]:
     """Name, settings, and what a row of the slow key takes."""
 
     def mode(name: str) -> dict[str, str]:
         return {f"{PREFIX}cuts": "true", f"{PREFIX}mode": name}
 
     yield _WITHOUT, mode("aligned"), 0
-    yield "`aligned`", mode("aligned"), options.slow_ms
+    yield "`aligned`", mode("aligned"), slow_ms
     auto = mode("auto") | {f"{PREFIX}alignmentTimeout": options.timeout}
-    yield f"`auto`, {options.timeout}", auto, options.slow_ms
-    yield "`unaligned`", mode("unaligned"), options.slow_ms
+    yield f"`auto`, {options.timeout}", auto, slow_ms
+    yield "`unaligned`", mode("unaligned"), slow_ms
     rocks = {
         PROVIDER_KEY: ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
-    yield "RocksDB", rocks, options.slow_ms
+    yield "RocksDB", rocks, slow_ms
 
 
 def _write(options: Options, source: Path) -> None:
@@ -203,6 +208,7 @@ def _run(
     return Taken(
         epoch_ms=[of["durationMs"]["triggerExecution"] for of in with_input],
         in_flight=[_in_flight(of) for of in with_input],
+        capture_ms=max(map(_capture_ms, epochs)),
         drain_ms=sum(
             of["durationMs"]["triggerExecution"] for of in epochs if not of["numInputRows"]
         ),
@@ -231,11 +237,23 @@ def _numbered(rows: DataFrame, slow_s: float, row_s: float) -> DataFrame:
 
 
 def _in_flight(progress: Mapping[str, Any]) -> int:
-    return sum(
-        of["numRowsTotal"]
-        for of in progress["stateOperators"]
-        if of["operatorName"] == "cleancutChannels"
+    return sum(of["numRowsTotal"] for of in _channels(progress))
+
+
+def _capture_ms(progress: Mapping[str, Any]) -> int:
+    return max(
+        (
+            ms
+            for of in _channels(progress)
+            for name, ms in of["customMetrics"].items()
+            if name.startswith("barrierToCaptureMs")
+        ),
+        default=0,
     )
+
+
+def _channels(progress: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (of for of in progress["stateOperators"] if of["operatorName"] == "cleancutChannels")
 
 
 def _parse(arguments: Sequence[str] | None) -> Options:
@@ -244,7 +262,9 @@ def _parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--partitions", type=int, default=20, help="of the operator")
     parser.add_argument("--rows", type=int, default=1600, help="of an epoch")
     parser.add_argument("--epochs", type=int, default=8, help="that count")
-    parser.add_argument("--slow-ms", type=float, default=5, help="that a row of the slow key takes")
+    parser.add_argument(
+        "--slow-ms", type=float, nargs="+", default=[5], help="that a row of the slow key takes"
+    )
     parser.add_argument("--row-ms", type=float, default=10, help="that any other row takes")
     parser.add_argument("--timeout", default="1s", help="alignmentTimeout of mode auto")
     return Options(**vars(parser.parse_args(arguments)))
