@@ -14,6 +14,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 import io.cleancut.CleancutStateStoreProvider
+import io.cleancut.testkit.SessionPool
 
 /**
  * Queries drawn from a seed, each with failures and restarts, on Cleancut's provider and on Spark's
@@ -28,6 +29,7 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
   // Enough for both providers at a time, and a second attempt for each task.
   override protected def master: String = "local[4, 2]"
 
+  private val sessions = new SessionPool(spark)
   private val threads = Executors.newFixedThreadPool(2)
   implicit private val context: ExecutionContext = ExecutionContext.fromExecutor(threads)
 
@@ -52,21 +54,17 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     }
   }
 
-  private def outcome(query: DrawnQuery): Either[String, Found] = {
+  private def outcome(query: DrawnQuery): Outcome = {
     val home = Files.createTempDirectory("cleancut-differential")
-    try {
-      val runs = Seq(classOf[CleancutStateStoreProvider].getName, AgainstRocksDb.RocksDb).map {
-        provider => new ProviderRun(spark, provider, query, home.resolve(provider))
+    def on(provider: String)(body: ProviderRun => Outcome): Outcome =
+      sessions.use(ProviderRun.settings(provider, query)) { session =>
+        body(new ProviderRun(session, provider, query, home.resolve(provider)))
       }
-      try {
-        val found = Await.result(Future.sequence(runs.map(run => Future(Try(run())))), Patience)
-        (found.head, found.last) match {
-          case (Success(ours), Success(theirs)) => difference(ours, theirs).toLeft(ours)
-          case (ours, theirs)                   =>
-            Left(s"ours ${DrawnRuns.ending(ours)}, theirs ${DrawnRuns.ending(theirs)}")
-        }
-      } finally runs.foreach(_.cancel())
-    } catch {
+    try
+      on(classOf[CleancutStateStoreProvider].getName) { ours =>
+        on(AgainstRocksDb.RocksDb)(theirs => both(Seq(ours, theirs)))
+      }
+    catch {
       case NonFatal(e) => Left(e.toString)
     } finally {
       // The next query sets another maintenance interval, which holds for all stores of the JVM.
@@ -74,9 +72,23 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
       FileUtils.deleteDirectory(home.toFile)
     }
   }
+
+  private def both(runs: Seq[ProviderRun]): Outcome =
+    try {
+      val found = Await.result(Future.sequence(runs.map(run => Future(Try(run())))), Patience)
+      (found.head, found.last) match {
+        case (Success(ours), Success(theirs)) => difference(ours, theirs).toLeft(ours)
+        case (ours, theirs)                   =>
+          Left(s"ours ${DrawnRuns.ending(ours)}, theirs ${DrawnRuns.ending(theirs)}")
+      }
+    } finally runs.foreach(_.cancel())
 }
 
 object DifferentialQueriesSuite {
+
+  /** What Cleancut gave, or how the other differs. */
+  private type Outcome = Either[String, Found]
+
   private val Patience = 5.minutes
 
   // The operators take turns.

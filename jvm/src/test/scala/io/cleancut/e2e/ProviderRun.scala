@@ -25,15 +25,16 @@ final case class Found(
     restarts: Int
 )
 
-/** Runs a drawn query on one provider, through its incidents and restarts. */
-final class ProviderRun(spark: SparkSession, provider: String, query: DrawnQuery, root: Path) {
+/**
+ * Runs a drawn query on one provider, through its incidents and restarts.
+ *
+ * @param session
+ *   with [[ProviderRun.settings]]
+ */
+final class ProviderRun(session: SparkSession, provider: String, query: DrawnQuery, root: Path) {
   import ProviderRun._
 
   private val name = s"$provider ${query.seed}"
-  private val session = spark.newSession()
-  (query.settings + ("spark.sql.streaming.stateStore.providerClass" -> provider)).foreach {
-    case (key, value) => session.conf.set(key, value)
-  }
   private val source = MemoryStream(Encoders.product[Reading], session)
   private val epochs = new ConcurrentLinkedQueue[Epoch]
   private var starts = 0
@@ -106,5 +107,8 @@ final class ProviderRun(spark: SparkSession, provider: String, query: DrawnQuery
 }
 
 object ProviderRun {
+  def settings(provider: String, query: DrawnQuery): Map[String, String] =
+    query.settings + ("spark.sql.streaming.stateStore.providerClass" -> provider)
+
   private val StrikeSeconds = 60L
 }

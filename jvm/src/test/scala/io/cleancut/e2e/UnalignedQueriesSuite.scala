@@ -11,7 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{SessionPool, TestDirectory}
 
 /**
  * Queries drawn from a seed, cut at random moments while tasks fail and drivers restart, beside the
@@ -27,6 +27,7 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 
   override protected def master: String = "local[4, 2]"
 
+  private val sessions = new SessionPool(spark)
   private val answers = new ConcurrentHashMap[Long, GivenRows]
 
   test("drawn queries that are cut at random give the rows of queries that are not") {
@@ -61,14 +62,19 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
       fate,
       for {
         expected <- Try(answer(fate.query, home))
-        run <- Try(new UnalignedRun(spark, fate, home.resolve(fate.seed.toString))())
+        run <- Try(sessions.use(fate.settings) { session =>
+          new UnalignedRun(session, fate, home.resolve(fate.seed.toString))()
+        })
       } yield run -> Difference.of(fate.query, run.gave, expected)
     )
 
   private def answer(query: UnalignedQuery, home: Path): GivenRows =
     answers.computeIfAbsent(
       query.number,
-      number => UncutAnswer.of(spark, query, home.resolve(s"uncut-$number"))
+      number =>
+        sessions.use(UncutAnswer.settings(query)) { session =>
+          UncutAnswer.of(session, query, home.resolve(s"uncut-$number"))
+        }
     )
 }
 

@@ -42,14 +42,17 @@ final case class CutRun(
     starts: Int
 )
 
-/** Runs a drawn query, cut at moments that nobody chose, through its failures and restarts. */
-final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
+/**
+ * Runs a drawn query, cut at moments that nobody chose, through its failures and restarts.
+ *
+ * @param session
+ *   with the settings of its fate
+ */
+final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path) {
   import UnalignedRun._
 
   private val query = fate.query
   private val name = fate.seed.toString
-  private val session = spark.newSession()
-  fate.settings.foreach { case (key, value) => session.conf.set(key, value) }
   private val source = MemoryStream(Reading.encoder, session)
   private val seen = new ConcurrentHashMap[Long, Seq[Row]]
   private val unlike = new ConcurrentLinkedQueue[Long]
@@ -188,7 +191,7 @@ final class UnalignedRun(spark: SparkSession, fate: UnalignedFate, root: Path) {
 
   private def inFlight: Seq[Long] = {
     val at = new HadoopPath(root.resolve("cleancut").toUri)
-    val conf = spark.sparkContext.hadoopConfiguration
+    val conf = session.sparkContext.hadoopConfiguration
     val archive = new CutArchive(HadoopStore.open(at, conf, Clock.System), Clock.System)
     archive.epochs().flatMap(archive.read).map(_.channels.map(_.deferred.rows).sum)
   }

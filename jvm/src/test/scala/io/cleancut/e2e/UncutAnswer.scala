@@ -10,9 +10,11 @@ import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 
 /** What a drawn query gives on Spark's RocksDB provider of all its input in one epoch. */
 object UncutAnswer {
-  def of(spark: SparkSession, query: UnalignedQuery, root: Path): GivenRows = {
-    val session = spark.newSession()
-    (query.settings ++ OnRocksDb).foreach { case (key, value) => session.conf.set(key, value) }
+
+  /** Of the session that finds it. */
+  def settings(query: UnalignedQuery): Map[String, String] = query.settings ++ OnRocksDb
+
+  def of(session: SparkSession, query: UnalignedQuery, root: Path): GivenRows = {
     val source = MemoryStream(Reading.encoder, session)
     val output = query(source.toDS())
     val epochs = new ConcurrentLinkedQueue[Seq[Row]]

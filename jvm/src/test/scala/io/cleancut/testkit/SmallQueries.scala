@@ -16,7 +16,9 @@ object SmallQueries {
     "spark.sql.codegen.wholeStage" -> "false",
     "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
     // What is compiled all the same is kept for all queries of a JVM; by default for a few.
-    "spark.sql.codegen.cache.maxEntries" -> "5000"
+    "spark.sql.codegen.cache.maxEntries" -> "5000",
+    // What nobody looks at is sorted again and again.
+    "spark.sql.ui.retainedExecutions" -> "10"
   )
 
   def builder(master: String): SparkSession.Builder =
