@@ -19,7 +19,7 @@ from tests.support.standalone import standalone
 pytestmark = pytest.mark.spark
 
 SEED = hunting(815)
-FILES = 6
+FILES = 10
 NAMES = ["unique", "totals", "windows", "applyInPandasWithState"]
 HOSTS: dict[str, dict[str, str]] = {"127.0.0.1": {SLOW_HOST: "yes"}, "127.0.0.2": {}}
 
