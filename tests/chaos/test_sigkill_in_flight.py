@@ -18,16 +18,9 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from cleancut import Checkpoint
 from cleancut.testing import SkewedInput
 from demo.in_flight import has_rows_in_flight, rows_in_flight
-from tests.support.in_flight_queries import (
-    QUERIES,
-    ROWS,
-    OrderedEpochs,
-    draw_queries,
-    start,
-)
+from tests.support.in_flight_queries import ROWS, Ended, draw_queries, start
 from tests.support.kills import Campaign
 from tests.support.seeds import chaos_runs, hunting
 
@@ -86,27 +79,24 @@ def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
     tally["met"] += sum(sum(rows.values()) for rows in met)
     open_epochs = 0
     for name in names:
-        query = QUERIES[name]
         start(spark, name, source, root / name, mode="aligned").awaitTermination()
-        sink = OrderedEpochs(root / name / "results")
-        compared = query.compare(sink.read(), source.batch(spark))
-        cuts = Checkpoint(checkpoints[name]).cuts()
-        held = sum(cut.mode == "unaligned" for cut in cuts)
-        open_epochs += held
-        show(f"{name}: {len(cuts)} epochs, {held} with rows in flight, {compared}")
-        is_right = compared.is_same and sink.changed() == []
+        query = Ended.of(name, spark, source, root / name)
+        compared = query.compared
+        open_epochs += query.held
+        show(f"{name}: {query}")
+        is_right = compared.is_same and query.changed == []
         tally.update(
             runs=1,
-            epochs=len(cuts),
-            held=held,
+            epochs=len(query.modes),
+            held=query.held,
             lost=compared.lost,
             doubled=compared.doubled,
             disordered=compared.out_of_order,
             wrong=not is_right,
         )
         assert compared.expected > 0
-        assert is_right, (compared, sink.changed())
-        assert cuts[-1].mode == "aligned"
+        assert is_right, (compared, query.changed)
+        assert query.modes[-1] == "aligned"
     assert open_epochs > 0
     assert any(sum(rows.values()) for rows in met)
     assert (campaign.drivers_killed, campaign.executors_killed) == (driver_kills, executor_kills)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cleancut import Checkpoint
 from cleancut.testing import SkewedInput
-from tests.support.in_flight_queries import QUERIES, ROWS, OrderedEpochs
+from tests.support.in_flight_queries import ROWS, Ended
 from tests.support.kills import environment
 from tests.support.seeds import hunting
 from tests.support.speculated import SLOW_HOST, copies
@@ -41,15 +40,12 @@ def test_rows_are_there_once_where_a_copy_of_a_task_overtakes_it(
     show(f"seed {SEED}, copies of tasks: {dict(ran)}")
     held = 0
     for name in NAMES:
-        sink = OrderedEpochs(root / name / "results")
-        compared = QUERIES[name].compare(sink.read(), source.batch(spark))
-        cuts = Checkpoint(str(root / name / "checkpoint")).cuts()
-        unaligned = sum(cut.mode == "unaligned" for cut in cuts)
-        held += unaligned
-        show(f"{name}: {len(cuts)} epochs, {unaligned} with rows in flight, {compared}")
-        assert compared.expected > 0
-        assert compared.is_same
-        assert sink.changed() == []
+        query = Ended.of(name, spark, source, root / name)
+        held += query.held
+        show(f"{name}: {query}")
+        assert query.compared.expected > 0
+        assert query.compared.is_same
+        assert query.changed == []
     assert held > 0
     # Which of two attempts is the first depends on the machine; most times some copies are.
     assert ran.total() > 0

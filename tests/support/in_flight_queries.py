@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut import CleancutError, coordinator
+from cleancut import Checkpoint, CleancutError, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import RowComparison, SkewedInput, compare_rows, last_rows, slow
 from tests.support.sessions import builder, take_out_defaults
@@ -187,6 +187,37 @@ class OrderedEpochs:
         return sorted(path.stem for path in self._root.glob("*.changed"))
 
 
+@dataclass(frozen=True)
+class Ended:
+    """What a query has come to.
+
+    Attributes:
+        compared: its rows beside the answer of the batch.
+        changed: epochs that ran again behind their seal, and had other rows then.
+        modes: of its cuts, in their order.
+    """
+
+    compared: RowComparison
+    changed: Sequence[str]
+    modes: Sequence[str]
+
+    @classmethod
+    def of(cls, name: str, spark: SparkSession, source: SkewedInput, root: Path) -> "Ended":
+        """Reads it from the files below `root`."""
+        sink = OrderedEpochs(root / "results")
+        compared = QUERIES[name].compare(sink.read(), source.batch(spark))
+        cuts = Checkpoint(str(root / "checkpoint")).cuts()
+        return cls(compared, sink.changed(), [cut.mode for cut in cuts])
+
+    @property
+    def held(self) -> int:
+        """How many epochs left rows in flight."""
+        return self.modes.count("unaligned")
+
+    def __str__(self) -> str:
+        return f"{len(self.modes)} epochs, {self.held} with rows in flight, {self.compared}"
+
+
 def json_rows(df: DataFrame) -> list[dict[str, Any]]:
     """The rows of a batch as they are written to files."""
     return [row.asDict(recursive=True) for row in df.collect()]
@@ -225,28 +256,31 @@ def start(
     )
 
 
-def main(master: str, seed: int, source: SkewedInput, root: Path, names: list[str]) -> None:
+def main(
+    session: SparkSession.Builder,
+    seed: int,
+    source: SkewedInput,
+    root: Path,
+    names: list[str],
+    behind: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+) -> None:
     """Runs queries to the end of their input, and cuts them at moments that the seed draws."""
-    spark = builder(master).config("spark.scheduler.mode", "FAIR").getOrCreate()
+    spark = session.config("spark.scheduler.mode", "FAIR").getOrCreate()
     take_out_defaults(spark)
-    queries = [start(spark, name, source, root / name) for name in names]
-    cut_at_random(queries, random.Random(seed))
+    queries = [start(spark, name, source, root / name, behind=behind) for name in names]
+    draw = random.Random(seed)
+    threading.Thread(target=_cut, args=(queries, draw), daemon=True).start()
     for query in queries:
         query.awaitTermination()
     spark.stop()
 
 
-def cut_at_random(queries: list[StreamingQuery], draw: random.Random) -> None:
-    """Has one after the other cut at some moment, as long as this process lives."""
-
-    def cut() -> None:
-        while True:
-            time.sleep(draw.uniform(*_CUT_EVERY_S))
-            # One that has not begun has no coordinator, and one that has ended none any more.
-            with contextlib.suppress(CleancutError):
-                coordinator(draw.choice(queries)).cut_now()
-
-    threading.Thread(target=cut, daemon=True).start()
+def _cut(queries: list[StreamingQuery], draw: random.Random) -> None:
+    while True:
+        time.sleep(draw.uniform(*_CUT_EVERY_S))
+        # One that has not begun has no coordinator, and one that has ended has none any more.
+        with contextlib.suppress(CleancutError):
+            coordinator(draw.choice(queries)).cut_now()
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -261,4 +295,4 @@ def _multiset(rows: list[dict[str, Any]]) -> list[str]:
 if __name__ == "__main__":
     master, seed, source, root = sys.argv[1:5]
     given = SkewedInput(Path(source), seed=int(seed), rows=ROWS)
-    main(master, int(seed), given, Path(root), sys.argv[5:])
+    main(builder(master), int(seed), given, Path(root), sys.argv[5:])

@@ -6,32 +6,29 @@ executors have the variable `SLOW_HOST`.
 """
 
 import json
-import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 from cleancut.testing import SkewedInput, slow
-from tests.support.in_flight_queries import ROWS, cut_at_random, start
-from tests.support.sessions import builder, take_out_defaults
+from cleancut.testing._slow import called
+from tests.support.in_flight_queries import ROWS, main
+from tests.support.sessions import builder
 
 SLOW_HOST = "CLEANCUT_TEST_SLOW_HOST"
 _MS_PER_SLOW_ROW = 12
 _SETTINGS = {
-    "spark.scheduler.mode": "FAIR",
     "spark.speculation": "true",
     # All that is slower than half of a stage gets a copy soon, so that both are under way.
     "spark.speculation.quantile": "0.4",
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.interval": "20ms",
     "spark.speculation.minTaskRuntime": "50ms",
-    # An attempt that has lost is not to take its host with it.
-    "spark.excludeOnFailure.enabled": "false",
     "spark.eventLog.enabled": "true",
     "spark.eventLog.rolling.enabled": "false",
     "spark.eventLog.compress": "false",
@@ -41,27 +38,19 @@ _SETTINGS = {
 def dragging(rows: DataFrame) -> DataFrame:
     """The rows, of which each takes its time on a slow host."""
     first = rows.columns[0]
-    is_slow = F.expr(f"reflect('java.lang.System', 'getenv', '{SLOW_HOST}')").isNotNull()
+    is_slow = called("java.lang.System", "getenv", SLOW_HOST).isNotNull()
     return rows.withColumn(
         first, slow(F.col(f"`{first}`"), per_row_ms=_MS_PER_SLOW_ROW, when=is_slow)
     )
 
 
-def main(
-    master: str, seed: int, source: SkewedInput, root: Path, log: Path, names: list[str]
-) -> None:
-    """Runs the queries; Spark's events are then in a file below `log`."""
+def session(master: str, log: Path) -> SparkSession.Builder:
+    """Of the queries; Spark's events are then in a file below `log`."""
     log.mkdir(exist_ok=True)
     made = builder(master).config("spark.eventLog.dir", log.as_uri())
     for key, value in _SETTINGS.items():
         made = made.config(key, value)
-    spark = made.getOrCreate()
-    take_out_defaults(spark)
-    queries = [start(spark, name, source, root / name, behind=dragging) for name in names]
-    cut_at_random(queries, random.Random(seed))
-    for query in queries:
-        query.awaitTermination()
-    spark.stop()
+    return made
 
 
 def copies(log: Path) -> Counter[str]:
@@ -82,4 +71,5 @@ def _events(log: Path) -> Iterator[dict[str, Any]]:
 if __name__ == "__main__":
     master, seed, source, root, log = sys.argv[1:6]
     given = SkewedInput(Path(source), seed=int(seed), rows=ROWS)
-    main(master, int(seed), given, Path(root), Path(log), sys.argv[6:])
+    made = session(master, Path(log))
+    main(made, int(seed), given, Path(root), sys.argv[6:], behind=dragging)

@@ -39,8 +39,7 @@ def standalone(work: Path, hosts: Mapping[str, Mapping[str, str]], *, cores: int
         def run(name: str, *arguments: str, variables: Mapping[str, str]) -> Path:
             log = work / f"{name}.log"
             command = [str(_SPARK / "bin" / "spark-class"), *arguments]
-            own = {"SPARK_HOME": str(_SPARK), "SPARK_LOG_DIR": str(work)}
-            env = environment() | own | dict(variables)
+            env = environment() | {"SPARK_HOME": str(_SPARK)} | dict(variables)
             stack.enter_context(ProcessTree(command, env=env, log=log))
             return log
 

@@ -85,8 +85,7 @@ final private[cleancut] class ChannelFrames(
   }
 
   private def readRows(reader: FrameReader, scratch: BlockScratch): RowBuffer = {
-    val family = reader.identity.families.head
-    val stored = DataType.fromJson(family.valueSchema).asInstanceOf[StructType]
+    val stored = SparkKeyOrder.structOf(reader.identity.families.head.valueSchema)
     val withoutNull = columnsWithoutNull(stored)
     val rows = RowBuffer.inTask()
     val row = new UnsafeRow(schema.length)

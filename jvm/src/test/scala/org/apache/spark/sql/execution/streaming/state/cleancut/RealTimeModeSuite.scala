@@ -119,13 +119,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
   }
 
   test("a query in real-time mode is committed by cuts, and says why none of them captures") {
-    val confs = Seq(
-      Asking,
-      SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key -> ManagerClass,
-      Keys.Cuts.name -> "true",
-      Keys.Mode.name -> "unaligned"
-    )
-    val root = runTwice(confs: _*)(confs: _*)
+    val root = runTwice(Capturing: _*)(Capturing: _*)
     val cuts = DriverCuts.of(s"file:$root").get.status
     assert(cuts.aligned == Map(0L -> "it runs in real-time mode"))
     assert(files(root).exists(_.endsWith(".cut")) && !files(root).exists(_.endsWith(".delta")))
@@ -133,11 +127,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
 
   test("rows that a query left in flight are seen when it goes on in real-time mode") {
     val (few, more, all) = (0L until 10L, 10L until 60L, 0L until 70L)
-    val confs = Seq(
-      Asking,
-      SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key -> ManagerClass,
-      Keys.Cuts.name -> "true",
-      Keys.Mode.name -> "unaligned",
+    val confs = Capturing ++ Seq(
       // Without it Spark refuses to go on in this mode.
       SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key -> "2",
       // Spark's list of operators names no channel.
@@ -214,6 +204,12 @@ object RealTimeModeSuite {
   private val Asking = Keys.RealTimeMode.name -> "true"
   private val AnyOperator = "spark.sql.streaming.realTimeMode.allowlistCheck" -> "false"
   private val ManagerClass = classOf[CleancutCheckpointFileManager].getName
+  private val Capturing = Seq(
+    Asking,
+    SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key -> ManagerClass,
+    Keys.Cuts.name -> "true",
+    Keys.Mode.name -> "unaligned"
+  )
   private val RocksDb = classOf[RocksDBStateStoreProvider].getName
   private val Naming = SQLConf.STATE_STORE_PROVIDER_CLASS.key -> RocksDb
   private val ProviderKey = SQLConf.STATE_STORE_PROVIDER_CLASS.key
