@@ -3,23 +3,27 @@ package io.cleancut.bench
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.LongAdder
 
+import scala.util.Random
+
 import org.apache.spark.scheduler.{SparkListener, SparkListenerStageSubmitted, SparkListenerTaskEnd}
 import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.functions.{col, count, sum}
+import org.apache.spark.sql.functions.{col, count, explode, sequence, sum}
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery}
 
 import io.cleancut.CleancutExtensions
+import io.cleancut.conf.Keys
 
 /**
  * What the modes cost a query that no task holds up, in CPU time of its tasks: against the same
- * query in a session that cannot capture. All queries run beside each other, and take turns, an
- * epoch of the same rows each.
+ * query in a session that cannot capture. Modes and this one take turns in an order that is drawn,
+ * an epoch of as many rows each. One query goes through all modes: two queries that are alike, in
+ * one JVM, may differ by more than is looked for, throughout.
  *
  * Prints `subject<TAB>turn<TAB>nanoseconds`, and `<subject>, rows in flight<TAB>0<TAB>rows` at the
  * most behind any epoch.
  *
- * Arguments: partitions, slots, rows of an epoch, keys, turns.
+ * Arguments: partitions, slots, rows of an epoch, keys, turns, seed.
  */
 object CaptureCostBench {
   private val WarmUps = 8
@@ -27,28 +31,25 @@ object CaptureCostBench {
   val Off = "off"
 
   def main(args: Array[String]): Unit = {
-    val Array(partitions, slots, rows, keys, turns) = args.map(_.toInt): @unchecked
+    val Array(partitions, slots, rows, keys, turns, seed) = args.map(_.toInt): @unchecked
+    val random = new Random(seed)
     val plain = CaptureRun.session(s"local[$slots]").getOrCreate()
     val cpu = new CpuByEpoch
     plain.sparkContext.addSparkListener(cpu)
-    val capturing = extended()
-    val subjects = (Off, plain) +: CaptureSubject.modes.map(_ -> capturing)
-    val queries = subjects.map { case (name, session) =>
-      new TurnQuery(name, session.newSession(), partitions, keys)
-    }
-    for (turn <- 0 until WarmUps + turns) {
-      // Nobody always comes behind the same one.
-      val (before, after) = queries.splitAt(turn % queries.size)
-      (after ++ before).foreach(_.epoch(turn, rows))
-    }
+    val off = new TurnQuery(plain.newSession(), partitions, rows, keys)
+    val on = new TurnQuery(extended().newSession(), partitions, rows, keys)
+    val subjects = Off +: CaptureSubject.modes
+    val ran = for {
+      turn <- -WarmUps until turns
+      subject <- random.shuffle(subjects)
+    } yield (subject, turn, if (subject == Off) off.epoch("aligned") else on.epoch(subject))
     // Spark tells its listeners later.
     Thread.sleep(BusPauseMs)
-    for (query <- queries) {
-      for (turn <- WarmUps until WarmUps + turns)
-        println(s"${query.name}\t${turn - WarmUps}\t${cpu.of(query.runId, turn)}")
-      println(s"${query.name}, rows in flight\t0\t${query.inFlight}")
-    }
-    queries.foreach(_.close())
+    for ((subject, turn, epoch) <- ran if turn >= 0)
+      println(s"$subject\t$turn\t${cpu.of(epoch.runId, epoch.number)}")
+    for ((subject, epochs) <- ran.groupMap(_._1)(_._3))
+      println(s"$subject, rows in flight\t0\t${epochs.map(_.inFlight).max}")
+    Seq(off, on).foreach(_.close())
     plain.stop()
     System.exit(0)
   }
@@ -63,29 +64,35 @@ object CaptureCostBench {
   }
 }
 
+/** An epoch that has ended, with the rows that it left in flight. */
+final private case class TurnEpoch(runId: String, number: Int, inFlight: Long)
+
 /** An aggregation that waits for its turn. */
-final private class TurnQuery(
-    val name: String,
-    session: SparkSession,
-    partitions: Int,
-    keys: Int
-) {
+final private class TurnQuery(session: SparkSession, partitions: Int, rows: Int, keys: Int) {
   import TurnQuery._
 
   private val input = MemoryStream(Encoders.scalaLong, session)
-  private val subject =
-    CaptureSubject.mode(if (name == CaptureCostBench.Off) "aligned" else name, "10s")
-  private val run =
-    new CaptureRun(session, subject, OutputMode.Update(), partitions, keepsRows = false)
+  private val eachHas = rows / partitions
+  private val run = new CaptureRun(
+    session,
+    CaptureSubject.mode("aligned", "10s"),
+    OutputMode.Update(),
+    partitions,
+    keepsRows = false
+  )
   private val query: StreamingQuery = run.start(_ => totals)
+  private var epochs = 0
 
-  def runId: String = query.runId.toString
-
-  def inFlight: Long = query.recentProgress.map(CaptureRun.inFlight).maxOption.getOrElse(0L)
-
-  def epoch(turn: Int, rows: Int): Unit = {
-    input.addData((0 until rows).map(i => turn.toLong * rows + i))
+  /** The tasks make its rows themselves, each from where it begins. */
+  def epoch(mode: String): TurnEpoch = {
+    // What a query runs in is there from its first epoch on.
+    if (epochs > 0) run.set(Keys.Mode.name, mode)
+    input.addData((0 until partitions).map(i => epochs.toLong * rows + i * eachHas))
     query.processAllAvailable()
+    val ended = query.lastProgress
+    require(ended.batchId == epochs, s"epoch ${ended.batchId} came in the place of $epochs")
+    epochs += 1
+    TurnEpoch(query.runId.toString, epochs - 1, CaptureRun.inFlight(ended))
   }
 
   def close(): Unit = {
@@ -95,6 +102,7 @@ final private class TurnQuery(
 
   private def totals: DataFrame = input
     .toDF()
+    .select(explode(sequence(col("value"), col("value") + (eachHas - 1))).as("value"))
     .groupBy((col("value") * Scatter % keys).as("key"))
     .agg(count("*"), sum("value"))
 }

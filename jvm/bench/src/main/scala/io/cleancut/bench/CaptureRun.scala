@@ -26,6 +26,8 @@ final class CaptureRun(
 ) {
   private val checkpoint = CaptureRun.temporary()
   private val rows = new ConcurrentLinkedQueue[Row]
+  // A query has one of its own.
+  @volatile private var running = session
   (subject.confs + ("spark.sql.shuffle.partitions" -> partitions.toString))
     .foreach { case (key, value) => session.conf.set(key, value) }
 
@@ -38,12 +40,16 @@ final class CaptureRun(
   /** All rows that came out, in no order. */
   def output: Seq[Row] = rows.asScala.toSeq
 
+  /** Changes a setting of the query that runs, for its epochs to come. */
+  def set(key: String, value: String): Unit = running.conf.set(key, value)
+
   def close(): Unit = Directories.deleteBelow(checkpoint)
 
   private def sink(batch: DataFrame, epoch: Long): Unit = {
+    running = batch.sparkSession
     val kept = if (subject.isCleancut) CleancutSeal.seal(batch, epoch) else batch.persist()
-    val taken = kept.collect()
-    if (keepsRows) rows.addAll(taken.toSeq.asJava)
+    if (keepsRows) rows.addAll(kept.collect().toSeq.asJava)
+    else kept.write.format("noop").mode("append").save()
     kept.unpersist()
     ()
   }

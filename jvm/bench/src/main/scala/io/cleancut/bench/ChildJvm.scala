@@ -8,12 +8,21 @@ import scala.jdk.CollectionConverters._
 /** Runs a benchmark in a JVM of its own, with the options and the class path of this one. */
 object ChildJvm {
 
-  /** The tab separated fields of the lines that it printed. */
-  def run(main: String, arguments: Seq[String]): Seq[Array[String]] = {
+  /**
+   * The tab separated fields of the lines that it printed.
+   *
+   * @param options
+   *   of the JVM, besides those of this one
+   */
+  def run(
+      main: String,
+      arguments: Seq[String],
+      options: Seq[String] = Nil
+  ): Seq[Array[String]] = {
     val jvm = ManagementFactory.getRuntimeMXBean
     val java = Path.of(System.getProperty("java.home"), "bin", "java").toString
     val command = Seq(java) ++ jvm.getInputArguments.asScala ++
-      Seq("-Xmx6g", "-cp", jvm.getClassPath, main) ++ arguments
+      Seq("-Xmx6g") ++ options ++ Seq("-cp", jvm.getClassPath, main) ++ arguments
     val child =
       new ProcessBuilder(command.asJava).redirectError(ProcessBuilder.Redirect.DISCARD).start()
     val lines = new String(child.getInputStream.readAllBytes()).linesIterator.toSeq

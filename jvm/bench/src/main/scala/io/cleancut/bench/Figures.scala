@@ -1,7 +1,7 @@
 package io.cleancut.bench
 
-/** A mean and its 95 % interval. */
-final case class Interval(mean: Double, margin: Double)
+/** An estimate, and where the true value is with 95 %. */
+final case class Interval(low: Double, estimate: Double, high: Double)
 
 /** How figures are condensed and shown. */
 object Figures {
@@ -11,11 +11,17 @@ object Figures {
   def percentile(all: Seq[Long], percent: Int): Long =
     all.sorted.apply(Math.ceil(all.size * percent / 100.0).toInt - 1)
 
-  /** The mean, with what lies to either side of it in 95 of 100 such measurements. */
+  /**
+   * The median of the means of any two, and Wilcoxon's interval around it (Hodges and Lehmann,
+   * 1963). A neighbour of the machine that takes its caches for a while does not move it, as it
+   * does a mean.
+   */
   def interval(all: Seq[Double]): Interval = {
-    val mean = all.sum / all.size
-    val variance = all.map(x => (x - mean) * (x - mean)).sum / Math.max(all.size - 1, 1)
-    Interval(mean, Normal95 * Math.sqrt(variance / all.size))
+    val n = all.size
+    val means = (for (i <- 0 until n; j <- i until n) yield (all(i) + all(j)) / 2).sorted
+    val deviation = Math.sqrt(n * (n + 1) * (2 * n + 1) / 24.0)
+    val rank = Math.max(0, Math.floor(means.size / 2.0 - Normal95 * deviation).toInt)
+    Interval(means(rank), means(means.size / 2), means(means.size - 1 - rank))
   }
 
   private val Normal95 = 1.96
