@@ -91,6 +91,8 @@ final private class TurnQuery(session: SparkSession, partitions: Int, rows: Int,
     query.processAllAvailable()
     val ended = query.lastProgress
     require(ended.batchId == epochs, s"epoch ${ended.batchId} came in the place of $epochs")
+    val captures = epochs > 0 && mode != CaptureSubject.modes.head
+    require(CaptureRun.hasChannels(ended) == captures, s"mode $mode is not what epoch $epochs had")
     epochs += 1
     TurnEpoch(query.runId.toString, epochs - 1, CaptureRun.inFlight(ended))
   }

@@ -7,7 +7,12 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
-import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryProgress}
+import org.apache.spark.sql.streaming.{
+  OutputMode,
+  StateOperatorProgress,
+  StreamingQuery,
+  StreamingQueryProgress
+}
 
 import io.cleancut.CleancutSeal
 
@@ -58,10 +63,15 @@ final class CaptureRun(
 object CaptureRun {
 
   /** Rows that the cut of an epoch left in flight. */
-  def inFlight(progress: StreamingQueryProgress): Long = progress.stateOperators
-    .filter(_.operatorName == "cleancutChannels")
-    .map(_.numRowsTotal)
-    .sum
+  def inFlight(progress: StreamingQueryProgress): Long =
+    progress.stateOperators.filter(isOfChannels).map(_.numRowsTotal).sum
+
+  /** Whether rows might have stayed in flight, or some were from before. */
+  def hasChannels(progress: StreamingQueryProgress): Boolean =
+    progress.stateOperators.exists(isOfChannels)
+
+  private def isOfChannels(operator: StateOperatorProgress): Boolean =
+    operator.operatorName == "cleancutChannels"
 
   /** How long it took at most from the order that a task be overtaken until its rows were kept. */
   def barrierToCaptureMs(progress: StreamingQueryProgress): Long = progress.stateOperators
