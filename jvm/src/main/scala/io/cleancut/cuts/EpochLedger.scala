@@ -51,6 +51,7 @@ final class EpochLedger(
     previous.iterator.flatMap(_.stores).map(_.store).filterNot(Channels.isChannel) ++ further
   )
   private val failed = mutable.Set.empty[Long]
+  private val discarded = mutable.Set.empty[Long]
   // Later attempts count before earlier ones; an attempt's turn is that of its last frame.
   private var turn = 0L
   private val turns = mutable.Map.empty[Long, Long]
@@ -60,7 +61,11 @@ final class EpochLedger(
     ()
   }
 
-  /** The attempt will not be counted by Spark, whatever it has reported. */
+  /**
+   * The attempt failed, or was killed. It counts only where no other one is complete: where its
+   * rows were kept before it failed, as those of a batch that is persisted, the next attempt reads
+   * these rows and opens no store.
+   */
   def fail(attempt: Long): Unit = {
     failed += attempt
     ()
@@ -96,7 +101,7 @@ final class EpochLedger(
     val isDone = opened.get(attempt).exists(_.forall(own.contains)) && channels.isRead(attempt)
     val conflict = if (isDone) channels.settle(attempt, own) else None
     conflict.fold[Ack](Ack.Accepted) { why =>
-      failed += attempt
+      discarded += attempt
       Ack.Discarded(why)
     }
   }
@@ -135,7 +140,7 @@ final class EpochLedger(
     opened.count { case (attempt, stores) =>
       kept.get(attempt).exists(reported => stores.forall(reported.contains))
     },
-    failed.size,
+    (failed ++ discarded).size,
     expected.size,
     kept.values.flatMap(_.keys).toSet.size
   )
@@ -171,7 +176,9 @@ final class EpochLedger(
     frames.get(attempt).flatMap(_.get(store))
 
   private def latestComplete: collection.Map[StoreId, PlacedFrame] = {
-    val attempts = frames.keys.toSeq.filter(a => !failed(a) && isComplete(a)).sortBy(turns)
+    val attempts = frames.keys.toSeq
+      .filter(attempt => !discarded(attempt) && isComplete(attempt))
+      .sortBy(attempt => (!failed(attempt), turns(attempt)))
     // Apart from the stores, of which there are as many for each attempt to be looked through.
     val inFlight = mutable.Set.empty[StoreId]
     attempts.foldLeft(mutable.HashMap.empty[StoreId, PlacedFrame]) { (chosen, attempt) =>

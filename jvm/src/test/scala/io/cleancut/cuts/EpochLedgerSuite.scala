@@ -54,16 +54,24 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(attempts(epoch.close(None)) == Map(Left -> 2L, Right -> 2L))
   }
 
-  test("a failed attempt does not count, even if it has reported everything") {
+  test("a failed attempt counts where no other is complete, since its rows may be kept") {
     val epoch = ledger()
-    for (attempt <- 1L to 2L) {
+    for (attempt <- 1L to 3L) {
       epoch.open(attempt, Left)
+      epoch.open(attempt, Right)
       epoch.ack(frame(Left, 1, attempt))
     }
-    epoch.fail(2L)
-    assert(attempts(epoch.close(None)) == Map(Left -> 1L))
     epoch.fail(1L)
-    assert(epoch.close(None) == scala.Left(Set(Left)))
+    assert(epoch.close(None) == scala.Left(Set(Left, Right)), "none of them has all of its stores")
+    epoch.ack(frame(Right, 1, 1))
+    assert(attempts(epoch.close(None)) == Map(Left -> 1L, Right -> 1L))
+    epoch.ack(frame(Right, 1, 2))
+    assert(attempts(epoch.close(None)) == Map(Left -> 2L, Right -> 2L))
+    epoch.ack(frame(Right, 1, 3))
+    epoch.fail(3L)
+    assert(attempts(epoch.close(None)) == Map(Left -> 2L, Right -> 2L), "the failed one is later")
+    epoch.fail(2L)
+    assert(attempts(epoch.close(None)) == Map(Left -> 3L, Right -> 3L))
   }
 
   test("a report that comes again is a duplicate, wherever it lies; another version is discarded") {

@@ -114,7 +114,6 @@ class QueryLedgerSuite extends AnyFunSuite {
     query.open(1L, Left, 0L)
     query.ack(frame(Left, 1, 1))
     query.fail(1L)
-    assert(query.close(0L, None) == scala.Left(Set(Left)))
     assert(commit(query, attempt = 2L).of(Left).exists(_.version == version(1, 2)))
   }
 }
