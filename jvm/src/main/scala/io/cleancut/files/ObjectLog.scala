@@ -12,9 +12,11 @@ import io.cleancut.objects.ObjectStore
 /**
  * One of Spark's logs: entries by number, each created once, by the run that has listed the log.
  *
- * Spark asks for each entry whether it is there, writes it, and reads it back an epoch later. What
- * lies behind the last entry that this run knows of is not asked for: if another run has written
- * it, the create finds that out, which is conditional.
+ * Spark asks for each entry whether it is there, writes it, and reads it back an epoch later. Once
+ * this run has written an entry, what lies behind the last one that it knows of is not asked for:
+ * if another run has written it, the create finds that out, which is conditional. Before, a run
+ * that is still alive may have gone on since the log was listed, and Spark reads what its other
+ * logs speak of.
  *
  * @param noted
  *   called with the number and the text of each entry that was written
@@ -27,8 +29,9 @@ final private[cleancut] class ObjectLog(
 ) extends ObjectFileManager(directory, store, () => (), clock) {
   import ObjectLog._
 
-  // Both guarded by this.
+  // All guarded by this.
   private var last = Option.empty[Long]
+  private var hasWritten = false
   private val recent = mutable.LinkedHashMap.empty[String, Array[Byte]]
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
@@ -59,6 +62,7 @@ final private[cleancut] class ObjectLog(
   override protected def written(path: Path, bytes: Array[Byte]): Unit =
     numberOf(path).foreach { number =>
       synchronized {
+        hasWritten = true
         last = last.map(Math.max(_, number))
         if (bytes.length <= MaxRecentBytes) recent(path.getName) = bytes
         if (recent.size > MaxRecent) recent -= recent.head._1
@@ -74,7 +78,7 @@ final private[cleancut] class ObjectLog(
     path.getParent == directory && synchronized(recent.contains(path.getName))
 
   private def isBehindLast(path: Path): Boolean = {
-    val known = synchronized(last)
+    val known = synchronized(last.filter(_ => hasWritten))
     numberOf(path).exists(number => known.exists(_ < number))
   }
 

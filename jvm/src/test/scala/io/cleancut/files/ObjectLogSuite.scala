@@ -73,14 +73,23 @@ class ObjectLogSuite extends AnyFunSuite with StoreOnDisk {
     assert(second.exists(entry(9)) && read(second, 9) == "epoch 9")
   }
 
-  test("an entry that another run has written meanwhile is found by the create") {
+  test("an entry that another run has written since the log was listed is there") {
     val (first, second) = (newLog(), newLog())
     names(first)
     names(second)
     add(first, 0, "of the first")
-    assert(!second.exists(entry(0)))
-    intercept[FileAlreadyExistsException](add(second, 0, "of the second"))
-    assert(read(second, 0) == "of the first")
+    assert(second.exists(entry(0)) && read(second, 0) == "of the first")
+  }
+
+  test("one that another run has written behind those of this run is found by the create") {
+    val (first, second) = (newLog(), newLog())
+    names(first)
+    add(first, 0, "of the first")
+    names(second)
+    add(second, 1, "of the second")
+    assert(!first.exists(entry(1)))
+    intercept[FileAlreadyExistsException](add(first, 1, "of the first"))
+    assert(read(first, 1) == "of the second")
   }
 
   test("an entry that was deleted is gone") {
