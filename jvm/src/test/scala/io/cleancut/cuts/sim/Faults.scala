@@ -16,6 +16,7 @@ object Fault {
   case object LostReply extends Fault("reply to a message lost")
   case object LostFailure extends Fault("report of a failed attempt lost")
   case object AttemptFailed extends Fault("attempt failed")
+  case object FailedBehind extends Fault("attempt failed behind rows that are kept")
   case object Speculation extends Fault("speculative attempt")
   case object TaskAgain extends Fault("finished task run again")
   case object StoppedBehindSeal extends Fault("query stopped between seal and sink")
@@ -50,6 +51,7 @@ object Fault {
     LostReply,
     LostFailure,
     AttemptFailed,
+    FailedBehind,
     Speculation,
     TaskAgain,
     StoppedBehindSeal,

@@ -33,8 +33,19 @@ final case class EpochWork(
  */
 final case class TaskDone(ids: Map[StoreId, String], rows: Vector[Int])
 
-/** One attempt at a task, on one executor. */
-final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, task: SimTask) {
+/**
+ * One attempt at a task, on one executor.
+ *
+ * @param keeps
+ *   whether its rows are kept, where the next attempt finds them
+ */
+final class SimAttempt(
+    world: World,
+    executor: SimExecutor,
+    work: EpochWork,
+    task: SimTask,
+    keeps: Boolean
+) {
   import world.{baton, faults}
 
   private val id = world.nextAttempt()
@@ -43,12 +54,17 @@ final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, tas
   /** What it made, or why it failed. */
   var outcome = Option.empty[Either[Throwable, TaskDone]]
 
+  private var done = Option.empty[TaskDone]
+
   private val actor = {
     val weight = if (world.random.nextInt(4) == 0) Baton.Slow else Baton.Ordinary
     baton.spawn(s"attempt $id of ${work.runId}", executor, weight)(run())
   }
 
   def isOver: Boolean = outcome.isDefined || actor.isFinished || !executor.isAlive
+
+  /** What another attempt finds, as long as the executor lives. */
+  def kept: Option[TaskDone] = done.filter(_ => keeps && executor.isAlive)
 
   /** Spark ends an attempt that it does not need. */
   def kill(): Unit = if (!isOver) {
@@ -76,7 +92,10 @@ final class SimAttempt(world: World, executor: SimExecutor, work: EpochWork, tas
         }
       }
       mayFail()
-      outcome = Some(Right(TaskDone(ids.toMap, news.sorted)))
+      done = Some(TaskDone(ids.toMap, news.sorted))
+      if (keeps && faults.strikes(Fault.FailedBehind, SimJob.PerTask))
+        throw new AttemptLost("what reads its rows failed")
+      outcome = done.map(Right(_))
     } catch {
       case NonFatal(e) =>
         outcome = Some(Left(e))

@@ -4,8 +4,13 @@ import scala.collection.mutable
 
 import io.cleancut.StoreId
 
-/** One action on an epoch: all tasks of its stages, each until one attempt has succeeded. */
-final class SimJob(world: World, process: SimProcess, work: EpochWork) {
+/**
+ * One action on an epoch: all tasks of its stages, each until one attempt has succeeded.
+ *
+ * @param keeps
+ *   whether the rows of its last stage are kept
+ */
+final class SimJob(world: World, process: SimProcess, work: EpochWork, keeps: Boolean) {
   import SimJob._
   import world.{baton, faults, invariants, plan, random}
 
@@ -68,10 +73,14 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork) {
 
     private def attempt(): Unit = {
       val executor = process.executors(random.nextInt(process.executors.size))
-      attempts += new SimAttempt(world, executor, work, task)
+      val isKept = keeps && plan.stages.last.contains(task)
+      attempts += new SimAttempt(world, executor, work, task, isKept)
     }
 
-    private def success = attempts.flatMap(_.outcome).collectFirst { case Right(done) => done }
+    private def success = attempts
+      .flatMap(_.outcome)
+      .collectFirst { case Right(done) => done }
+      .orElse(attempts.flatMap(_.kept).headOption)
   }
 }
 

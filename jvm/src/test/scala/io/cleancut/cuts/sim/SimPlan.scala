@@ -36,6 +36,9 @@ object SinkKind {
   val all: IndexedSeq[SinkKind] =
     IndexedSeq(Plain, Twice, Skipping, Peeking, Sealing, SealingLate, SealingOnce)
 
+  /** To seal is to keep the rows. */
+  val keeping: Set[SinkKind] = Set(Sealing, SealingLate, SealingOnce, Staging)
+
   /** With checkpoint format 2 Spark itself wants every task of an epoch to run. */
   val ofFormat2: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice, Sealing, SealingLate)
 }
@@ -93,6 +96,12 @@ final class SimPlan(random: Random) {
   /** Half of those that seal. */
   val sink: SinkKind =
     if (drawnSink == SinkKind.Sealing && random.nextBoolean()) SinkKind.Staging else drawnSink
+
+  /**
+   * Whether the sink has the rows of the batch kept. With checkpoint format 2 Spark itself wants
+   * every task to have run its operator.
+   */
+  val keepsRows: Boolean = !isFormat2 && SinkKind.keeping(sink)
 
   /**
    * Whether each run finds other rows in an epoch, from the second with a cut on. From there every

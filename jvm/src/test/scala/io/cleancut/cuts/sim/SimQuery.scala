@@ -88,7 +88,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     val mark =
       if (plan.isUnsteady && epoch > plan.levelZeroEpochs) 1 + runId.hashCode.abs % 99 else 0
     work = EpochWork(runId, epoch, rows, if (plan.isFormat2) Some(ids) else None, mark)
-    val job = new SimJob(world, process, work)
+    val job = new SimJob(world, process, work, keeps = plan.keepsRows)
     runSink(job, work)
     if (faults.strikes(Fault.StoppedBeforeCommit, PerEpoch)) throw new Unreachable("stopped")
     commit(epoch, CommitIds.entry(if (plan.isFormat2) job.counted.values else Nil))
@@ -210,7 +210,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     override def run(): Unit = {
       faults.count(Fault.PlanRun)
       invariants.ranByGate(work.runId, work.epoch)
-      new SimJob(world, process, work).runAll()
+      new SimJob(world, process, work, keeps = false).runAll()
     }
   }
 
