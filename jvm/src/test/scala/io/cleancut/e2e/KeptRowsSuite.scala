@@ -6,12 +6,12 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
 
-import org.scalatest.{Assertion, BeforeAndAfterAll}
+import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.{Success, TaskContext}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
-import org.apache.spark.sql.{DataFrame, Encoders, Row, SparkSession}
+import org.apache.spark.sql.{DataFrame, Encoders, Row}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 
 import io.cleancut._
@@ -22,27 +22,12 @@ import io.cleancut.testkit.TestDirectory
  * Tasks that fail when Spark has kept their rows already, so that the next attempt reads those and
  * never comes to the stateful operator: what the failed one wrote is all there is.
  */
-class KeptRowsSuite extends AnyFunSuite with BeforeAndAfterAll {
+class KeptRowsSuite extends AnyFunSuite with WithCuts {
   import KeptRowsSuite._
 
-  private lazy val spark: SparkSession = SparkSession
-    .builder()
-    .master("local[2, 4]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", Partitions.toString)
-    .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
-    .config(
-      "spark.sql.streaming.stateStore.providerClass",
-      classOf[CleancutStateStoreProvider].getName
-    )
-    .config(
-      "spark.sql.streaming.checkpointFileManagerClass",
-      classOf[CleancutCheckpointFileManager].getName
-    )
-    .config(Keys.Cuts.name, "true")
-    .getOrCreate()
+  override protected def master: String = "local[2, 4]"
 
-  override def afterAll(): Unit = spark.stop()
+  override protected def partitions: Int = Partitions
 
   for (mode <- Seq("aligned", "unaligned"); seals <- Seq(false, true)) {
     val sink = if (seals) "seals" else "does not seal"

@@ -7,10 +7,10 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path => HadoopPath}
-import org.scalatest.{Assertion, BeforeAndAfterAll}
+import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
+import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.streaming._
 
@@ -33,27 +33,12 @@ final case class Passed(key: Long, number: Long, before: Long)
  * Queries with a key that is slow, cut while its rows are in flight. Every row must come through
  * the operator once, and behind those of its key that were there before.
  */
-class UnalignedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
+class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
   import UnalignedCutsSuite._
 
-  private lazy val spark: SparkSession = SparkSession
-    .builder()
-    .master("local[4]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", "4")
-    .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
-    .config(
-      "spark.sql.streaming.stateStore.providerClass",
-      classOf[CleancutStateStoreProvider].getName
-    )
-    .config(
-      "spark.sql.streaming.checkpointFileManagerClass",
-      classOf[CleancutCheckpointFileManager].getName
-    )
-    .config(Keys.Cuts.name, "true")
-    .getOrCreate()
+  override protected def master: String = "local[4]"
 
-  override def afterAll(): Unit = spark.stop()
+  override protected def partitions: Int = 4
 
   test("a query that asks for rows in flight and has no cuts is told what it lacks") {
     TestDirectory.use("uncut") { root =>

@@ -42,7 +42,11 @@ object CaptureCostBench {
     val ran = for {
       turn <- -WarmUps until turns
       subject <- random.shuffle(subjects)
-    } yield (subject, turn, if (subject == Off) off.epoch("aligned") else on.epoch(subject))
+    } yield (
+      subject,
+      turn,
+      if (subject == Off) off.epoch(CaptureSubject.Aligned) else on.epoch(subject)
+    )
     // Spark tells its listeners later.
     Thread.sleep(BusPauseMs)
     for ((subject, turn, epoch) <- ran if turn >= 0)
@@ -75,7 +79,7 @@ final private class TurnQuery(session: SparkSession, partitions: Int, rows: Int,
   private val eachHas = rows / partitions
   private val run = new CaptureRun(
     session,
-    CaptureSubject.mode("aligned", "10s"),
+    CaptureSubject.mode(CaptureSubject.Aligned, "10s"),
     OutputMode.Update(),
     partitions,
     keepsRows = false
@@ -91,7 +95,7 @@ final private class TurnQuery(session: SparkSession, partitions: Int, rows: Int,
     query.processAllAvailable()
     val ended = query.lastProgress
     require(ended.batchId == epochs, s"epoch ${ended.batchId} came in the place of $epochs")
-    val captures = epochs > 0 && mode != CaptureSubject.modes.head
+    val captures = epochs > 0 && mode != CaptureSubject.Aligned
     require(CaptureRun.hasChannels(ended) == captures, s"mode $mode is not what epoch $epochs had")
     epochs += 1
     TurnEpoch(query.runId.toString, epochs - 1, CaptureRun.inFlight(ended))

@@ -22,5 +22,7 @@ object CaptureSubject {
     isCleancut = true
   )
 
-  val modes: Seq[String] = Seq("aligned", "auto", "unaligned")
+  val Aligned = "aligned"
+
+  val modes: Seq[String] = Seq(Aligned, "auto", "unaligned")
 }

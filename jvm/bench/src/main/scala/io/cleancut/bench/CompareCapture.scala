@@ -133,7 +133,7 @@ object CompareCapture {
         Figures.interval(pairs.map { case (own, other) => own.toDouble / other })
       f"${percent(estimate)}%.1f %% (${percent(low)}%.1f to ${percent(high)}%.1f)"
     }
-    val aligned = CaptureSubject.modes.head
+    val aligned = CaptureSubject.Aligned
     val rows = CaptureSubject.modes.map { mode =>
       Seq(
         mode,
