@@ -101,6 +101,7 @@ chaos: $(JAR) $(VERSITYGW) $(CLASSES)  ## kills and damage at random; SEED=n rep
 	  io.cleancut.e2e.DifferentialQueriesSuite io.cleancut.e2e.UnalignedQueriesSuite"
 
 campaign: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
+campaign: export CLEANCUT_CAMPAIGN := yes
 campaign: export CLEANCUT_UNALIGNED_QUERIES := $(or $(RUNS),1000)
 campaign: setup  ## queries cut at random, a line for docs/campaigns.md; FIRST=n RUNS=n choose seeds
 	$(SBT) "core/testOnly io.cleancut.e2e.UnalignedQueriesSuite"
