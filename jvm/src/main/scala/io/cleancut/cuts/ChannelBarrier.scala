@@ -58,11 +58,18 @@ trait ChannelBarrier extends QueryRuns {
     isCut
   }
 
-  /** Looks at the time; to be called often while tasks run that may be overtaken. */
-  def tick(): Unit = {
-    val answers = synchronized {
-      current.toSeq.flatMap(_.tick(clock.monotonicNs()))
+  /**
+   * Looks at the time; to be called often while tasks run that may be overtaken.
+   *
+   * @return
+   *   whether there are such tasks, or executors that ask for them
+   */
+  def tick(): Boolean = {
+    val (answers, goesOn) = synchronized {
+      val due = current.toSeq.flatMap(_.tick(clock.monotonicNs()))
+      (due, current.exists(_.isWatched))
     }
     answers.foreach(_())
+    goesOn
   }
 }

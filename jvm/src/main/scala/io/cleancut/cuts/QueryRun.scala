@@ -129,6 +129,9 @@ final private class QueryRun(
     if (barrier.isAwaited) barrier.due(channels.stragglers.overtaken, nowNs) else Nil
   }
 
+  /** Whether the time may change something. */
+  def isWatched: Boolean = channels.stragglers.isRunning || barrier.isAwaited
+
   private def rowsOf(of: StoreCut): ChannelRows = {
     val (_, version, place) = of.frames.last
     ChannelRows.Placed(version, place)

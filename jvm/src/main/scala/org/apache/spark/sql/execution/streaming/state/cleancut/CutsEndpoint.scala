@@ -50,14 +50,15 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
       case Report(_, runId, frame, from) =>
         cuts.heard(runId, frame.attempt, from.toSender)
         replyWhenDone(cuts.report(runId, frame), reply)
-      case OpenChannel(_, runId, task) =>
-        if (task.capture != Capture.Off) DriverCuts.watch()
-        reply(cuts.openChannel(runId, task).fold(Declined, ChannelReply))
+      case OpenChannel(location, runId, task) =>
+        val opened = cuts.openChannel(runId, task)
+        if (task.capture != Capture.Off) DriverCuts.watch(location, cuts)
+        reply(opened.fold(Declined, ChannelReply))
       case Arrived(_, runId, attempt, report, reading) =>
         reply(cuts.arrived(runId, attempt, report, reading).fold(Declined, _ => Noted))
-      case AwaitOvertaken(_, runId, executor, known) =>
+      case AwaitOvertaken(location, runId, executor, known) =>
         cuts.awaitOvertaken(runId, executor, known).thenAccept(told => reply(OvertakenReply(told)))
-        ()
+        DriverCuts.watch(location, cuts)
       case Writer(_, runId) =>
         reply(cuts.writer(runId).fold(Declined, run => WriterReply(run.generation)))
       case Submit(_, runId, frame, attempt, bytes, from) =>
@@ -83,6 +84,8 @@ private object CutsEndpoint {
 /** The coordinators of this driver's queries, by checkpoint location. */
 object DriverCuts extends Logging {
   private val queries = new ConcurrentHashMap[String, QueryCuts]
+  // Those that have something to look for: a driver may have had thousands of queries.
+  private val watched = new ConcurrentHashMap[String, QueryCuts]
   private var served = Option.empty[RpcEnv]
 
   // Tasks are late by tenths of a second; looking so often costs a driver next to nothing.
@@ -93,16 +96,26 @@ object DriverCuts extends Logging {
     timer.scheduleWithFixedDelay(() => tick(), TickMs, TickMs, TimeUnit.MILLISECONDS)
   }
 
-  /** Begins to look for tasks that hold their epochs up. */
-  private[cleancut] def watch(): Unit = {
+  /** Looks for tasks of a query that hold its epoch up, as long as some may. */
+  private[cleancut] def watch(location: String, cuts: QueryCuts): Unit = {
+    watched.put(location, cuts)
     watching
     ()
   }
 
-  private def tick(): Unit =
-    queries.values.forEach { cuts =>
-      try cuts.tick()
-      catch { case NonFatal(e) => logWarning("Stragglers could not be looked for", e) }
+  private[cleancut] def isWatched(location: String): Boolean = watched.containsKey(location)
+
+  /** Taken out first: what begins to be watched meanwhile is put in behind it, and stays. */
+  private def tick(): Unit = watched.keySet.forEach { location =>
+    Option(watched.remove(location)).filter(goesOn).foreach(watched.putIfAbsent(location, _))
+  }
+
+  private def goesOn(cuts: QueryCuts): Boolean =
+    try cuts.tick()
+    catch {
+      case NonFatal(e) =>
+        logWarning("Stragglers could not be looked for", e)
+        true
     }
 
   /** The query's coordinator, where it runs on this driver. */
@@ -117,6 +130,7 @@ object DriverCuts extends Logging {
           // Of an application that has ended in this process: its executors' ids are given again.
           queries.values.forEach(_.close())
           queries.clear()
+          watched.clear()
           env.rpcEnv.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env.rpcEnv))
           served = Some(env.rpcEnv)
         }
