@@ -19,7 +19,8 @@ object TestGroups {
    * For campaigns: the second compiler has paid for itself after some minutes, and a large young
    * generation is hardly ever full. Last on the command line, so that they count.
    */
-  private val ForLongWork = Seq("-XX:+UseParallelGC", "-Xmn2g", "-Xmx6g", QuickFork)
+  private val ForLongWork =
+    Seq("-XX:+UseParallelGC", "-Xms6g", "-Xmx6g", "-Xmn2g", "-XX:MetaspaceSize=512m", QuickFork)
 
   /**
    * Whole queries. Each makes classes of its own, so that its code is soon done with, unless there

@@ -10,7 +10,7 @@ import org.apache.spark.rpc.{RpcCallContext, RpcEndpoint, RpcEnv}
 
 import io.cleancut.DaemonThreads
 import io.cleancut.channels.Capture
-import io.cleancut.cuts.{Ack, Opened, QueryCuts}
+import io.cleancut.cuts.{Ack, Opened, QueryCuts, Watch}
 import io.cleancut.format.SealedFrame
 
 /** Where executors reach the coordinators of a driver's queries. */
@@ -84,8 +84,8 @@ private object CutsEndpoint {
 /** The coordinators of this driver's queries, by checkpoint location. */
 object DriverCuts extends Logging {
   private val queries = new ConcurrentHashMap[String, QueryCuts]
-  // Those that have something to look for: a driver may have had thousands of queries.
-  private val watched = new ConcurrentHashMap[String, QueryCuts]
+  // Of all that a driver has had, those with tasks that may be late.
+  private val watched = new Watch[QueryCuts](goesOn)
   private var served = Option.empty[RpcEnv]
 
   // Tasks are late by tenths of a second; looking so often costs a driver next to nothing.
@@ -93,22 +93,17 @@ object DriverCuts extends Logging {
   private lazy val watching = {
     val timer =
       Executors.newSingleThreadScheduledExecutor(DaemonThreads.named("cleancut-barrier"))
-    timer.scheduleWithFixedDelay(() => tick(), TickMs, TickMs, TimeUnit.MILLISECONDS)
+    timer.scheduleWithFixedDelay(() => watched.look(), TickMs, TickMs, TimeUnit.MILLISECONDS)
   }
 
   /** Looks for tasks of a query that hold its epoch up, as long as some may. */
   private[cleancut] def watch(location: String, cuts: QueryCuts): Unit = {
-    watched.put(location, cuts)
+    watched.add(location, cuts)
     watching
     ()
   }
 
-  private[cleancut] def isWatched(location: String): Boolean = watched.containsKey(location)
-
-  /** Taken out first: what begins to be watched meanwhile is put in behind it, and stays. */
-  private def tick(): Unit = watched.keySet.forEach { location =>
-    Option(watched.remove(location)).filter(goesOn).foreach(watched.putIfAbsent(location, _))
-  }
+  private[cleancut] def isWatched(location: String): Boolean = watched.contains(location)
 
   private def goesOn(cuts: QueryCuts): Boolean =
     try cuts.tick()
