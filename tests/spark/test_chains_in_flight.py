@@ -138,4 +138,4 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
     }
     show(f"seed {SEED}, {len(cuts)} of {len(found)} epochs left rows in flight to {sorted(first)}")
     # Spark counts operators from the sink on.
-    assert 1 in first, "no cut came while the first operator's rows were on their way"
+    assert max(first, default=None) == 1, "no cut met rows on their way to the first operator"
