@@ -16,7 +16,7 @@ from tests.support.classfiles import ClassFile, Library, Reference, read_classes
 _SPARK = "org/apache/spark/"
 # Classes of Spark inherit from Scala's.
 _JARS = ("spark-*.jar", "scala-library-*.jar")
-_STORE = f"{_SPARK}sql/execution/streaming/state/cleancut/LogStateStore"
+_STORE = f"{_SPARK}sql/execution/streaming/state/cleancut/store/LogStateStore"
 _COMMIT = Reference(f"{_SPARK}sql/execution/streaming/state/StateStore", ("commit", "()J"))
 
 

@@ -32,9 +32,9 @@ def test_the_build_makes_a_jar_for_each_line() -> None:
 
 def test_the_jar_of_each_line_knows_its_line_and_the_others() -> None:
     for line in SPARK:
-        built_for = read(f"jvm/src/main/scala-{line}/{PACKAGE}/BuiltFor.scala")
+        built_for = read(f"jvm/src/main/scala-{line}/{PACKAGE}/session/BuiltFor.scala")
         assert f'val Spark = "{line}"' in built_for
-    check = read(f"jvm/src/main/scala/{PACKAGE}/SparkLine.scala")
+    check = read(f"jvm/src/main/scala/{PACKAGE}/session/SparkLine.scala")
     listed = ", ".join(f'"{line}"' for line in SPARK)
     assert f"val Supported = Seq({listed})" in check
 

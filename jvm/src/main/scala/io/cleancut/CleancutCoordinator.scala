@@ -3,7 +3,7 @@ package io.cleancut
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.DriverCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 
 import io.cleancut.cuts.{CommittedEpoch, QueryCuts}
 import io.cleancut.error.Errors

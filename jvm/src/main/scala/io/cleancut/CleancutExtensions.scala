@@ -1,8 +1,8 @@
 package io.cleancut
 
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.execution.streaming.state.cleancut.{
-  ChannelRule,
+import org.apache.spark.sql.execution.streaming.state.cleancut.channels.ChannelRule
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
   CheckpointScheme,
   SessionProvider,
   SparkLine,

@@ -1,7 +1,7 @@
 package io.cleancut
 
 import org.apache.spark.sql.Dataset
-import org.apache.spark.sql.execution.streaming.state.cleancut.EpochSeal
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.EpochSeal
 
 /** For functions of `foreachBatch` that let their output be seen only behind the seal. */
 object CleancutSeal {

@@ -1,6 +1,6 @@
 package io.cleancut
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.LogStateStoreProvider
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.LogStateStoreProvider
 
 /**
  * Cleancut's state store, for `spark.sql.streaming.stateStore.providerClass`. Spark records this

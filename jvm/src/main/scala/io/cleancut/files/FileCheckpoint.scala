@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{
   FileContextBasedCheckpointFileManager,
   FileSystemBasedCheckpointFileManager
 }
-import org.apache.spark.sql.execution.streaming.state.cleancut.SparkGate
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.SparkGate
 
 import io.cleancut.Clock
 import io.cleancut.conf.{Keys, Settings}

@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.cleancut.SparkGate
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.SparkGate
 
 import io.cleancut.Clock
 import io.cleancut.conf.{Keys, ObjectStoreSettings, Settings}

@@ -3,7 +3,7 @@ package io.cleancut.e2e
 import scala.util.Random
 
 import org.apache.spark.sql.{Column, DataFrame, Dataset}
-import org.apache.spark.sql.execution.streaming.state.cleancut.TestLine
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestLine
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 

@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.{Path => HadoopPath}
 
 import org.apache.spark.sql.{Dataset, Encoders, Row, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime._
-import org.apache.spark.sql.execution.streaming.state.cleancut.DriverCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryException}
 
 import io.cleancut.{CleancutSeal, Clock}

@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.execution.streaming.state.cleancut.DriverCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 import org.apache.spark.sql.streaming.Trigger
 
 import io.cleancut.cuts._

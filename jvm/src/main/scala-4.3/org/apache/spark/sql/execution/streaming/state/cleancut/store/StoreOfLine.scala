@@ -1,0 +1,40 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.store
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.StructType
+
+/** What Spark 4.3 asks of a store beyond what 4.2 does. */
+private[cleancut] trait StoreOfLine extends SupportsReusableIterator { this: StateStore =>
+
+  /** All rows of a family, in its order if it has one. */
+  protected def restartableScan(colFamilyName: String): RestartableScan
+
+  protected def declare(
+      colFamilyName: String,
+      valueSchema: StructType,
+      encoder: KeyStateEncoderSpec,
+      isMultiValued: Boolean,
+      isInternal: Boolean
+  ): Unit
+
+  override def reusableIterator(colFamilyName: String): ReusableIterator[UnsafeRowPair] = {
+    val scan = restartableScan(colFamilyName)
+    new ReusableIterator[UnsafeRowPair] {
+      override def refreshAndSeekToPrefix(prefix: UnsafeRow): Unit = scan.restartFrom(prefix)
+      override def hasNext: Boolean = scan.hasNext
+      override def next(): UnsafeRowPair = scan.next()
+      override def close(): Unit = scan.close()
+    }
+  }
+
+  override def registerColFamily(
+      colFamilyName: String,
+      keySchema: StructType,
+      valueSchema: StructType,
+      keyStateEncoderSpec: KeyStateEncoderSpec,
+      useMultipleValuesPerKey: Boolean,
+      isInternal: Boolean
+  ): Unit =
+    declare(colFamilyName, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal)
+}

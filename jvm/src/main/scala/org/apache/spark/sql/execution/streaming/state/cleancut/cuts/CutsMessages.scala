@@ -1,0 +1,134 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
+
+import java.io._
+
+import scala.util.Using
+
+import io.cleancut.StoreId
+import io.cleancut.channels.{ChannelOpened, ChannelReading, ChannelReport, ChannelTask}
+import io.cleancut.cuts.{Ack, Opened, Place, Sender, Usage}
+import io.cleancut.format.{FrameName, PlacedFrame}
+
+/**
+ * What executors ask the coordinator. A message travels as bytes, since Spark reads what arrives
+ * with a class loader that may not know the user's jars.
+ *
+ * `location` is the query's checkpoint location, `runId` Spark's id of its run.
+ */
+sealed private[cleancut] trait CutsMessage extends Serializable {
+  def location: String
+}
+
+/** A task attempt opens a store for writing. Answered by [[OpenReply]]. */
+final private[cleancut] case class Open(
+    location: String,
+    runId: String,
+    attempt: Long,
+    store: StoreId,
+    version: Long,
+    at: Place
+) extends CutsMessage
+
+/** Which id of a version counts, for reading. Answered by [[OpenReply]]. */
+final private[cleancut] case class Accepted(location: String, store: StoreId, version: Long)
+    extends CutsMessage
+
+/** A task attempt has failed. Answered by [[Noted]]. */
+final private[cleancut] case class Failed(location: String, runId: String, attempt: Long)
+    extends CutsMessage
+
+/** A frame to be made durable. Answered by [[AckReply]] when it is, or by [[Full]]. */
+final private[cleancut] case class Submit(
+    location: String,
+    runId: String,
+    frame: FrameName,
+    attempt: Long,
+    bytes: Array[Byte],
+    from: SentBy
+) extends CutsMessage
+
+/** A frame is durable. Answered by [[AckReply]]. */
+final private[cleancut] case class Report(
+    location: String,
+    runId: String,
+    frame: PlacedFrame,
+    from: SentBy
+) extends CutsMessage
+
+/** As whom to write segments. Answered by [[WriterReply]]. */
+final private[cleancut] case class Writer(location: String, runId: String) extends CutsMessage
+
+/** A task attempt begins to read a channel. Answered by [[ChannelReply]]. */
+final private[cleancut] case class OpenChannel(location: String, runId: String, task: ChannelTask)
+    extends CutsMessage
+
+/** A task attempt has read a channel to its end. Answered by [[Noted]]. */
+final private[cleancut] case class Arrived(
+    location: String,
+    runId: String,
+    attempt: Long,
+    report: ChannelReport,
+    reading: ChannelReading
+) extends CutsMessage
+
+/** Which attempts of an executor are overtaken, once there are more. See [[OvertakenReply]]. */
+final private[cleancut] case class AwaitOvertaken(
+    location: String,
+    runId: String,
+    executor: String,
+    known: Set[Long]
+) extends CutsMessage
+
+/**
+ * Who reports, and as bytes what its process has used for the query so far: some forty bytes, where
+ * an object of so many numbers would take a kilobyte.
+ */
+final private[cleancut] case class SentBy(executor: String, host: String, usage: Array[Byte]) {
+  def toSender: Sender = Sender(executor, host, Usage.parse(usage))
+}
+
+private[cleancut] object SentBy {
+  def apply(sender: Sender): SentBy =
+    SentBy(sender.executor, sender.host, sender.usage.toBytes)
+}
+
+sealed private[cleancut] trait CutsReply extends Serializable
+
+private[cleancut] case object Noted extends CutsReply
+
+/** No such query runs on this driver. */
+private[cleancut] case object NoQuery extends CutsReply
+
+/** The driver has no room; the executor writes the frame itself. */
+private[cleancut] case object Full extends CutsReply
+
+final private[cleancut] case class OpenReply(opened: Opened) extends CutsReply
+
+final private[cleancut] case class ChannelReply(opened: ChannelOpened) extends CutsReply
+
+final private[cleancut] case class OvertakenReply(attempts: Set[Long]) extends CutsReply
+
+final private[cleancut] case class AckReply(ack: Ack) extends CutsReply
+
+final private[cleancut] case class WriterReply(generation: Long) extends CutsReply
+
+/** The answer to what this run of the query may not do. */
+final private[cleancut] case class Declined(why: String) extends CutsReply
+
+private[cleancut] object CutsMessages {
+
+  def encode(message: Serializable): Array[Byte] = {
+    val bytes = new ByteArrayOutputStream
+    Using.resource(new ObjectOutputStream(bytes))(_.writeObject(message))
+    bytes.toByteArray
+  }
+
+  def decode[A](bytes: Array[Byte]): A =
+    Using.resource(new OwnClasses(new ByteArrayInputStream(bytes)))(_.readObject().asInstanceOf[A])
+
+  private class OwnClasses(in: InputStream) extends ObjectInputStream(in) {
+    override def resolveClass(description: ObjectStreamClass): Class[_] =
+      try Class.forName(description.getName, false, getClass.getClassLoader)
+      catch { case _: ClassNotFoundException => super.resolveClass(description) }
+  }
+}

@@ -1,0 +1,96 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
+
+import org.apache.spark.sql.Dataset
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
+import org.apache.spark.sql.classic.{Dataset => ClassicDataset, SparkSession}
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+import io.cleancut.cuts.QueryCuts
+import io.cleancut.error.Errors
+
+/** The epochs of the queries that run on this driver. */
+object EpochSeal {
+
+  /**
+   * Runs the tasks of an epoch, keeps the rows of its batch, and seals it.
+   *
+   * @param batch
+   *   what Spark hands to `foreachBatch`
+   * @return
+   *   the rows that are kept: the batch itself wherever Spark can keep it
+   */
+  def run[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
+    val rows = compute(batch, epoch)
+    keptBehind(rows)(close(batch, epoch, None))
+  }
+
+  /** The first half of [[run]]: the tasks have run and the rows are kept, and nothing is sealed. */
+  def compute[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
+    val rows = keepable(batch)
+    of(batch, epoch).foreach { case (cuts, runId) => cuts.hold(runId, epoch) }
+    rows.persist()
+    // Spark caches whole rows, also where a count reads none of their columns.
+    keptBehind(rows)(rows.count())
+  }
+
+  /** The rows, which are kept unless the step fails. */
+  private def keptBehind[A](rows: Dataset[A])(step: => Any): Dataset[A] = {
+    try step
+    catch {
+      case e: Throwable =>
+        rows.unpersist()
+        throw e
+    }
+    rows
+  }
+
+  /**
+   * The other half.
+   *
+   * @param output
+   *   by what the sink knows the rows, if it has written them in between
+   */
+  def close(batch: Dataset[_], epoch: Long, output: Option[String]): Unit =
+    of(batch, epoch).foreach { case (cuts, runId) => cuts.seal(runId, epoch, output) }
+
+  /** What an earlier run gave to [[close]], if it has sealed the epoch. */
+  def sealedOutput(batch: Dataset[_], epoch: Long): Option[String] =
+    of(batch, epoch).flatMap { case (cuts, runId) => cuts.sealedOutput(runId, epoch) }
+
+  /** Finishes the epoch from the seal of an earlier run, if there is one; its rows are dropped. */
+  def finish(batch: Dataset[_], epoch: Long): Boolean =
+    of(batch, epoch).exists { case (cuts, runId) => cuts.finish(runId, epoch) } && {
+      // The tasks take the sealed versions over, and Spark learns of versions from its tasks alone.
+      batch.count()
+      true
+    }
+
+  /** None where each commit of a store is durable when it returns. */
+  private def of(batch: Dataset[_], epoch: Long): Option[(QueryCuts, String)] = {
+    val query = queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
+    DriverCuts.of(query.resolvedCheckpointRoot).map(_ -> query.runId.toString)
+  }
+
+  /**
+   * The same rows in the same partitions, in a form that Spark can keep.
+   *
+   * The batch of an aggregation that Spark sorts promises an order by columns that it does not
+   * have. Spark keeps such rows, and then fails to read them with `key not found`. To join
+   * partitions, of which none are joined here, makes it forget the order.
+   */
+  private def keepable[A](batch: Dataset[A]): Dataset[A] = batch match {
+    case rows: ClassicDataset[A] =>
+      // Planned apart: the batch's own plan has to be made behind `persist`, to find what is kept.
+      val planned = rows.sparkSession.sessionState.executePlan(rows.queryExecution.analyzed)
+      val plan = planned.optimizedPlan
+      val ordering = AttributeSet(plan.outputOrdering.flatMap(_.references))
+      if (ordering.subsetOf(plan.outputSet)) batch
+      else batch.coalesce(Math.max(planned.toRdd.getNumPartitions, 1))
+    case _ => batch
+  }
+
+  private def queryOf(batch: Dataset[_]): Option[StreamExecution] = batch.sparkSession match {
+    case session: SparkSession => RunningQueries.bySession(session)
+    case _                     => None
+  }
+}

@@ -1,0 +1,249 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
+
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.{
+  FrameFiles,
+  PendingFrame,
+  StoreFiles
+}
+
+import java.io.{ByteArrayInputStream, FileNotFoundException, InputStream}
+import java.util.concurrent.{
+  CompletableFuture,
+  ConcurrentHashMap,
+  ExecutionException,
+  Executor,
+  Executors
+}
+import java.util.zip.CRC32
+
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
+import io.cleancut.conf.Keys
+import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger}
+import io.cleancut.error.Errors
+import io.cleancut.files.{CheckedInput, RangeInput, SharedStores}
+import io.cleancut.format._
+import io.cleancut.objects.{ObjectKey, ObjectStore}
+import io.cleancut.protocol.StoreListing
+
+/**
+ * The frames of one store in the segments of its query, where the cuts say that they are. Versions
+ * from before the first cut lie in files of the store's own, and are read there.
+ *
+ * @param checkpoint
+ *   the query's checkpoint location, as its driver knows it
+ * @param root
+ *   what all names are below, `<checkpointLocation>/cleancut`
+ */
+final private[cleancut] class GroupedFiles(
+    store: StoreId,
+    checkpoint: String,
+    root: ObjectStore,
+    before: StoreFiles,
+    hadoopConf: Configuration,
+    clock: Clock
+) extends FrameFiles {
+  import GroupedFiles._
+
+  private val archive = new CutArchive(root, clock)
+  private val runId = hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
+  private val places = new ConcurrentHashMap[(StateVersion, FrameKind), FramePlace]
+  // What a seal names of a version that has no cut yet.
+  @volatile private var takenOver = Option.empty[StoreCut]
+  private val fetched = new ConcurrentHashMap[(StateVersion, FrameKind), Fetching]
+
+  override def location: String = s"${root.location}/${CutLayout.Segments}"
+
+  override def path(version: StateVersion, kind: FrameKind): String =
+    Option(places.get((version, kind)))
+      .fold(s"${root.location}/${CutLayout.segmentsOf(version.number - 1)}")(place =>
+        s"${root.location}/${place.segment} at ${place.offset}"
+      )
+
+  override def open(version: Long, id: Option[String]): Opened = {
+    val attempt = currentAttempt
+    val asked = Open(checkpoint, runId, attempt, store, version, GroupedFrame.here)
+    CutsClient.ask(asked, clock) match {
+      case OpenReply(opened) if opened.unread.nonEmpty =>
+        throw Errors.channelUnread(checkpoint, version - 1, opened.unread)
+      case OpenReply(opened) =>
+        Option(TaskContext.get()).foreach { task =>
+          task.addTaskFailureListener((_, _) => CutsClient.tell(Failed(checkpoint, runId, attempt)))
+        }
+        takenOver = opened.sealedAs
+        opened.copy(accepted = id.orElse(opened.accepted))
+      // The driver would commit without a cut, and would not even know that there are some.
+      case NoQuery if !SharedStores.isInBucket(new Path(checkpoint)) =>
+        val reason = s"it has cuts, or ${Keys.Cuts.name} is true"
+        throw Errors.cutsRequired(checkpoint, reason, "Spark's commit log is not kept by Cleancut")
+      case other => throw unreachable(s"$store $version", other)
+    }
+  }
+
+  override def accepted(version: Long, id: Option[String]): Option[String] = id.orElse {
+    if (version == 0L) None
+    else
+      CutsClient.ask(Accepted(checkpoint, store, version), clock) match {
+        case OpenReply(opened) => opened.accepted
+        case _                 => None
+      }
+  }
+
+  /** Where a frame lies that no cut names yet. */
+  def place(version: StateVersion, kind: FrameKind, at: FramePlace): Unit = {
+    places.put((version, kind), at)
+    ()
+  }
+
+  override def list(first: Long, last: Long, watch: LoadWatch): StoreListing = {
+    val known = archive.cutBytesRead
+    val ahead = takenOver.filter(_.version.number == last)
+    val numbers = Math.max(first, 1L) to (if (ahead.isDefined) last - 1 else last)
+    val cuts = numbers.flatMap(v => CutCache.read(archive, runId, v - 1)).map(_.of(store)) ++
+      ahead.map(Some(_))
+    watch.found(archive.cutBytesRead - known)
+    if (cuts.isEmpty) before.list(first, last)
+    else {
+      val found = cuts.flatten.flatMap(_.frames)
+      found.foreach { case (kind, version, place) => places.put((version, kind), place) }
+      fetchAhead(cuts.last.toSeq.flatMap(_.frames))
+      def of(kind: FrameKind) = found.collect { case (`kind`, version, _) => version }.toSet
+      val own = StoreListing(of(FrameKind.Base), of(FrameKind.Delta))
+      if (cuts.size == last - Math.max(first, 1L) + 1) own
+      else own.and(before.list(first, last))
+    }
+  }
+
+  override def create(version: StateVersion, kind: FrameKind): PendingFrame =
+    new GroupedFrame(
+      FrameName(store, version, kind),
+      currentAttempt,
+      checkpoint,
+      runId,
+      root,
+      clock
+    )
+
+  override def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch)(
+      read: (FrameReader, BlockScratch) => A
+  ): A = {
+    val place = places.get((version, kind))
+    if (place == null) before.read(version, kind, watch)(read)
+    else {
+      val request = FrameRequest(path(version, kind), store, version, kind)
+      val scratch = BlockScratch.borrow()
+      try
+        Using.resource(input(version, kind, place, watch))(in =>
+          read(new FrameReader(request, in, scratch, watch), scratch)
+        )
+      catch { case e: FileNotFoundException => throw missing(version, e) }
+      finally scratch.giveBack()
+    }
+  }
+
+  /** The driver sweeps the segments. */
+  override def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean = true
+
+  /** The driver marks the root. */
+  override def markRoot(): Unit = before.makeSparkDirectory()
+
+  override def checkRoot(): Unit = ()
+
+  /** Of the task that this thread runs; maintenance is none. */
+  private def currentAttempt: Long =
+    Option(TaskContext.get()).fold(QueryLedger.Maintenance)(_.taskAttemptId())
+
+  /** What is at hand as a whole is compared with the cut before anything is made of it. */
+  private def input(
+      version: StateVersion,
+      kind: FrameKind,
+      place: FramePlace,
+      watch: LoadWatch
+  ): InputStream =
+    if (place.length > PieceBytes)
+      new CheckedInput(inPieces(place), place.crc, damaged(version, kind))
+    else {
+      val bytes = downloading(watch)(
+        Option(fetched.remove((version, kind))).fold(whole(place))(_.get())
+      )
+      val crc = new CRC32
+      crc.update(bytes)
+      if (crc.getValue.toInt != place.crc) throw damaged(version, kind)
+      new ByteArrayInputStream(bytes)
+    }
+
+  private def downloading[A](watch: LoadWatch)(body: => A): A = {
+    val phase = watch.enter(LoadPhase.Download)
+    try body
+    catch { case e: ExecutionException => throw e.getCause }
+    finally {
+      watch.enter(phase)
+      ()
+    }
+  }
+
+  /** The next piece comes while one is decoded. */
+  private def inPieces(place: FramePlace): InputStream =
+    input(place, ahead = Some((threads, PiecesAhead)))
+
+  private def whole(place: FramePlace): Array[Byte] =
+    Using.resource(input(place, ahead = None))(_.readAllBytes())
+
+  private def input(place: FramePlace, ahead: Option[(Executor, Int)]): InputStream =
+    new RangeInput(root, ObjectKey(place.segment), place.offset, place.length, PieceBytes, ahead)
+
+  /** Begins to read the small frames of a chain, several at once; large ones are read when due. */
+  private def fetchAhead(chain: Seq[(FrameKind, StateVersion, FramePlace)]): Unit = {
+    fetched.clear()
+    if (chain.size > 1) {
+      chain.filter(_._3.length <= MaxAheadBytes).foreach { case (kind, version, place) =>
+        val ahead = CompletableFuture.supplyAsync[Array[Byte]](() => whole(place), threads)
+        fetched.put((version, kind), ahead)
+      }
+    }
+  }
+
+  private def damaged(version: StateVersion, kind: FrameKind) = Errors.frameDamaged(
+    path(version, kind),
+    store.operator,
+    store.partition,
+    store.name,
+    version.number,
+    "these are not the bytes that the cut names"
+  )
+
+  private def missing(version: StateVersion, cause: FileNotFoundException) = Errors.frameMissing(
+    location,
+    store.operator,
+    store.partition,
+    store.name,
+    version.number,
+    cause.getMessage
+  )
+
+  private def unreachable(what: String, reply: CutsReply) = Errors.coordinatorUnreachable(
+    checkpoint,
+    what,
+    GroupedFrame.explain(reply)
+  )
+}
+
+private[cleancut] object GroupedFiles {
+  private type Fetching = CompletableFuture[Array[Byte]]
+
+  private val PieceBytes = 8 << 20
+  private val PiecesAhead = 1
+  private val MaxAheadBytes = 1L << 20
+
+  /** Reads at once in one process, while stores are loaded. */
+  private val Readers = 8
+  private val threads =
+    Executors.newFixedThreadPool(Readers, DaemonThreads.named("cleancut-restore"))
+}

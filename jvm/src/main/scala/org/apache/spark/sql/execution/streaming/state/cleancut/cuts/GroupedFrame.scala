@@ -1,0 +1,182 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
+
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.PendingFrame
+
+import java.io.ByteArrayOutputStream
+import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
+import java.util.zip.CRC32
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.util.Utils
+
+import io.cleancut.{Clock, StateVersion}
+import io.cleancut.cuts.{Ack, CutsRuntime, Place, SegmentPacker, Sender, Usage, WriteCounts}
+import io.cleancut.error.Errors
+import io.cleancut.format._
+import io.cleancut.objects.{MultipartUpload, ObjectKey, ObjectStore, RequestCounts, WriterToken}
+
+/**
+ * A frame on its way into a segment. By its size when it is complete it rides to the driver, goes
+ * with others of this process into one object, or has been written to an object of its own
+ * meanwhile, so that no more of it than a part is ever in memory. [[commit]] returns when it is
+ * durable and the coordinator has taken it.
+ */
+final private[cleancut] class GroupedFrame(
+    name: FrameName,
+    attempt: Long,
+    checkpoint: String,
+    runId: String,
+    root: ObjectStore,
+    clock: Clock
+) extends PendingFrame {
+  import GroupedFrame._
+
+  private val epoch = name.version.number - 1
+  private val buffer = new ByteArrayOutputStream(InitialBytes)
+  private var own = Option.empty[OwnSegment]
+
+  override def write(byte: Int): Unit = {
+    buffer.write(byte)
+    spillIfFull()
+  }
+
+  override def write(bytes: Array[Byte], offset: Int, length: Int): Unit = {
+    var from = offset
+    val end = offset + length
+    while (from < end) {
+      val count = Math.min(end - from, PartBytes - buffer.size)
+      buffer.write(bytes, from, count)
+      from += count
+      spillIfFull()
+    }
+  }
+
+  override def commit(): Unit = {
+    val ack = own match {
+      case Some(segment)                       => report(segment.finish(buffer.toByteArray))
+      case None if buffer.size <= MaxRideBytes => ride()
+      case None                                => report(pack())
+    }
+    ack match {
+      case Ack.Accepted | Ack.Duplicate => ()
+      case Ack.Unknown(why)             => throw refused(why)
+      case Ack.Discarded(why)           => throw refused(why)
+    }
+  }
+
+  override def cancel(): Unit = own.foreach(_.abort())
+
+  private def ride(): Ack = {
+    val message = Submit(checkpoint, runId, name, attempt, buffer.toByteArray, sentBy())
+    CutsClient.ask(message, clock) match {
+      case AckReply(ack) => ack
+      case Full          => report(pack())
+      case other         => throw refused(explain(other))
+    }
+  }
+
+  private def pack(): PlacedFrame = {
+    val frame = SealedFrame(name, attempt, buffer.toByteArray)
+    try packerOf(root, clock).submit(identity(), frame).get()
+    catch { case e: ExecutionException => throw e.getCause }
+  }
+
+  private def report(frame: PlacedFrame): Ack =
+    CutsClient.ask(Report(checkpoint, runId, frame, sentBy()), clock) match {
+      case AckReply(ack) => ack
+      case other         => throw refused(explain(other))
+    }
+
+  private def sentBy(): SentBy = {
+    // The coordinator sees by itself what its own process asks for.
+    val isDriver = writerName == CutsRuntime.Driver
+    val requests = if (isDriver) RequestCounts.Zero else root.counts
+    val written = Option(packers.get(root.location)).fold(WriteCounts.Zero)(_.written)
+    val at = here
+    SentBy(Sender(at.executor, at.host, Usage(requests, written)))
+  }
+
+  private def identity(): SegmentIdentity =
+    CutsClient.ask(Writer(checkpoint, runId), clock) match {
+      case WriterReply(generation) => SegmentIdentity(epoch, writerName, runId, generation)
+      case other                   => throw refused(explain(other))
+    }
+
+  private def spillIfFull(): Unit = if (buffer.size == PartBytes) {
+    if (own.isEmpty) own = Some(new OwnSegment(identity()))
+    own.foreach(_.write(buffer.toByteArray))
+    buffer.reset()
+  }
+
+  private def refused(why: String) = Errors.coordinatorUnreachable(checkpoint, name.toString, why)
+
+  /** A segment of this frame alone, which is written while the frame is made. */
+  final private class OwnSegment(identity: SegmentIdentity) {
+    private val id = StateVersion.newId(clock)
+    private val segment =
+      new Segment(CutLayout.segment(identity.epoch, identity.writer, id), identity)
+    private val upload: MultipartUpload =
+      root.upload(ObjectKey(segment.name), PartBytes, WriterToken.fresh(clock))
+    private val crc = new CRC32
+    private var length = 0L
+    private var parts = 0
+    // Parts have one size, and the header shifts what they hold.
+    private var rest = segment.header
+
+    def write(bytes: Array[Byte]): Unit = {
+      crc.update(bytes)
+      length += bytes.length
+      send(rest ++ bytes, isLast = false)
+    }
+
+    def finish(bytes: Array[Byte]): PlacedFrame = {
+      crc.update(bytes)
+      length += bytes.length
+      val place = FramePlace(segment.name, segment.header.length.toLong, length, crc.getValue.toInt)
+      val frame = PlacedFrame(name, place, attempt)
+      val footer = segment.footer(Seq(frame))
+      send(rest ++ bytes ++ footer, isLast = true)
+      upload.complete()
+      packerOf(root, clock).wrote(frame, segment.header.length + length + footer.length)
+      frame
+    }
+
+    def abort(): Unit = upload.abort()
+
+    private def send(bytes: Array[Byte], isLast: Boolean): Unit = {
+      var from = 0
+      while (bytes.length - from >= PartBytes || (isLast && from < bytes.length)) {
+        val count = Math.min(PartBytes, bytes.length - from)
+        parts += 1
+        upload.part(parts, java.util.Arrays.copyOfRange(bytes, from, from + count))
+        from += count
+      }
+      rest = java.util.Arrays.copyOfRange(bytes, from, bytes.length)
+    }
+  }
+}
+
+private[cleancut] object GroupedFrame {
+  private val InitialBytes = 4 << 10
+
+  /** The driver takes frames up to this size; 10,000 of them are less than what it may hold. */
+  private val MaxRideBytes = 32 << 10
+
+  private val PartBytes = 8 << 20
+
+  private val packers = new ConcurrentHashMap[String, SegmentPacker]
+
+  private def packerOf(root: ObjectStore, clock: Clock): SegmentPacker =
+    packers.computeIfAbsent(root.location, _ => new SegmentPacker(root, writerName, clock))
+
+  private def writerName: String = Option(SparkEnv.get).fold("executor")(_.executorId)
+
+  /** The process that this runs in. */
+  def here: Place = Place(writerName, Utils.localHostName())
+
+  def explain(reply: CutsReply): String = reply match {
+    case Declined(why) => why
+    case NoQuery       => "no query with this checkpoint location runs on the driver"
+    case other         => s"the answer was $other"
+  }
+}

@@ -1,0 +1,49 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.store
+
+import java.io.OutputStream
+
+import io.cleancut.StateVersion
+import io.cleancut.cuts.Opened
+import io.cleancut.format.{BlockScratch, FrameKind, FrameReader, LoadWatch}
+import io.cleancut.protocol.StoreListing
+
+/** A frame that is being written. It counts from [[commit]] on, and leaves nothing if cancelled. */
+private[cleancut] trait PendingFrame extends OutputStream {
+  def commit(): Unit
+  def cancel(): Unit
+}
+
+/** The frames of one store, wherever they lie. */
+private[cleancut] trait FrameFiles {
+
+  /** For messages. */
+  def location: String
+
+  /** Where a frame is or will be, for messages. */
+  def path(version: StateVersion, kind: FrameKind): String
+
+  /** A task is about to write the version after this one. `id` is the one that Spark named. */
+  def open(version: Long, id: Option[String]): Opened
+
+  /** The id of the version that counts, for reading; `id` is the one that Spark named. */
+  def accepted(version: Long, id: Option[String]): Option[String]
+
+  /** All frames that the versions from `first` to `last` are made of, and possibly more. */
+  def list(first: Long, last: Long, watch: LoadWatch = LoadWatch.Off): StoreListing
+
+  def create(version: StateVersion, kind: FrameKind): PendingFrame
+
+  /** Runs `read` on a frame that was checked against its identity. */
+  def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch = LoadWatch.Off)(
+      read: (FrameReader, BlockScratch) => A
+  ): A
+
+  /** Deletes what no version from `keepFrom` on needs; whether that is all of it. */
+  def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean
+
+  /** Says at the root what lies there. */
+  def markRoot(): Unit
+
+  /** Refuses a root that this release cannot read. */
+  def checkRoot(): Unit
+}

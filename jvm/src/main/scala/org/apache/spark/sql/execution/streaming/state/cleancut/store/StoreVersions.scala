@@ -1,0 +1,322 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.store
+
+import io.cleancut.StateVersion
+import io.cleancut.engine.{Compaction, StateLog}
+import io.cleancut.error.Errors
+import io.cleancut.format._
+import io.cleancut.protocol.{BasePlan, Chain}
+
+/**
+ * The versions of one store: those in memory, in the current log, and those on file. A version that
+ * the current log does not serve is loaded into a new log; the old one lives on until its last user
+ * lets go of it.
+ *
+ * `open…`, `drop` and `adoptCompaction` belong to the one user that is in the store
+ * ([[StoreAccess]]); the rest may be called from any thread. Since [[close]] is one of them, a log
+ * that is opened is held for the caller before the lock is given up, and the caller must release
+ * it.
+ */
+final private[cleancut] class StoreVersions(context: StoreContext) {
+  import StoreVersions._
+
+  private var current: Option[StateLog] = None
+  private var pending: Option[(StateLog, Compaction)] = None
+  private var isClosed = false
+  private var isCompacting = false
+
+  // Where the files stand, for the decision on the next base.
+  private var baseVersion = 0L
+  private var baseSizeBytes = 0L
+  private var deltaSizeBytes = 0L
+
+  /** The log, rewound to this very version so that it can be written on. */
+  def openForWrite(number: Long, id: Option[String]): StateLog = {
+    val open = inMemory(number, id).flatMap { case (open, version) => rewound(open, version) }
+    open.getOrElse(load(number, id))
+  }
+
+  /** Goes on from a version that is on file, whatever has been made of its number here. */
+  def takeOver(version: StateVersion): Unit = load(version.number, Some(version.id)).release()
+
+  /** A log that serves this version, and the version in it. */
+  def openForRead(number: Long, id: Option[String]): (StateLog, StateLog.Version) =
+    inMemory(number, id).getOrElse {
+      val loaded = load(number, id)
+      (loaded, loaded.latest)
+    }
+
+  /** An empty log that stands at this version, for a state that is written anew. */
+  def openEmpty(number: Long, id: Option[String]): StateLog = {
+    val log = context.newLog()
+    log.startAt(number, id)
+    become(log)
+  }
+
+  /**
+   * A log at version `number` that was made from the base of just this version, for one who wants
+   * to see the way from there.
+   */
+  def openReplay(
+      base: Long,
+      baseId: Option[String],
+      number: Long,
+      id: Option[String]
+  ): StateLog = {
+    val log = context.newLog()
+    val watch = new LoadWatch.Running(context.clock)
+    releasing(log) {
+      context.files.checkRoot()
+      val listing = context.files.list(base, number, watch)
+      loadInto(log, number, Chain.from(listing, base, baseId, number, id, parentOf), watch)
+    }
+    become(log)
+  }
+
+  /** The deltas of these versions, and the family of this name as the first of them found it. */
+  def changes(
+      first: Long,
+      number: Long,
+      id: Option[String],
+      familyName: String
+  ): (Seq[StateVersion], Option[FamilySchema]) = {
+    val listing = context.files.list(first - 1, number)
+    val deltas = orMissing(number, Chain.deltas(listing, first, number, id, parentOf))
+    val parent = parentOf(deltas.head)
+    val families =
+      if (parent.version == 0L) Nil
+      else {
+        val before =
+          orMissing(parent.version, Chain.to(listing, parent.version, parent.id, parentOf))
+        val frames = before.base.map(_ -> FrameKind.Base).toSeq ++
+          before.deltas.map(_ -> FrameKind.Delta)
+        frames.reverseIterator
+          .map { case (version, kind) => identityOf(version, kind).families }
+          .find(_.nonEmpty)
+          .getOrElse(Nil)
+      }
+    (deltas, families.find(_.name == familyName))
+  }
+
+  def deltaWritten(sizeBytes: Long): Unit = synchronized {
+    deltaSizeBytes += sizeBytes
+  }
+
+  def baseWritten(version: Long, sizeBytes: Long): Unit = synchronized {
+    if (version > baseVersion) {
+      baseVersion = version
+      baseSizeBytes = sizeBytes
+      deltaSizeBytes = 0L
+    }
+  }
+
+  def position: Option[BasePlan.Position] = synchronized {
+    current.map { open =>
+      BasePlan.Position(
+        open.latest.number,
+        baseVersion,
+        deltaSizeBytes,
+        baseSizeBytes,
+        context.request.conf.minDeltasForSnapshot
+      )
+    }
+  }
+
+  /** The current log, held for the caller, who must release it. */
+  def retainCurrent(): Option[StateLog] =
+    synchronized(current.filter(_.retain()))
+
+  /** Forgets the log: its content is not known to be right any more. */
+  def drop(log: StateLog): Unit = synchronized {
+    current.filter(_ eq log).foreach { open =>
+      open.release()
+      current = None
+    }
+  }
+
+  /** Whether a compaction is due and none is under way; if so, one is taken to be under way now. */
+  def mayCompact(): Boolean = synchronized {
+    val may = !isClosed && !isCompacting && pending.isEmpty &&
+      current.exists(Compaction.isDue)
+    if (may) isCompacting = true
+    may
+  }
+
+  def compactionEnded(): Unit = synchronized {
+    isCompacting = false
+  }
+
+  def isCurrent(log: StateLog): Boolean = synchronized(!isClosed && current.exists(_ eq log))
+
+  /** Leaves a finished copy for the next moment at which nobody uses the store. */
+  def offer(old: StateLog, compaction: Compaction): Unit = synchronized {
+    pending.foreach(_._2.abandon())
+    pending = None
+    if (isCurrent(old)) pending = Some((old, compaction)) else compaction.abandon()
+  }
+
+  /** Puts a finished copy in the place of the log that it was made from. */
+  def adoptCompaction(): Unit = synchronized {
+    pending.foreach { case (old, compaction) =>
+      pending = None
+      if (isCurrent(old)) {
+        val fresh =
+          try compaction.catchUp()
+          catch {
+            case e: Throwable =>
+              compaction.abandon()
+              throw e
+          }
+        old.release()
+        current = Some(fresh)
+      } else compaction.abandon()
+    }
+  }
+
+  def close(): Unit = synchronized {
+    isClosed = true
+    current.foreach(_.release())
+    current = None
+    pending.foreach(_._2.abandon())
+    pending = None
+  }
+
+  private def inMemory(number: Long, id: Option[String]): Option[(StateLog, StateLog.Version)] =
+    synchronized {
+      val found = current.flatMap(open => open.find(number, id).map(open -> _))
+      found.foreach { case (open, _) =>
+        hold(open)
+        context.metrics.memoryHits.incrementAndGet()
+      }
+      found
+    }
+
+  /** The log at this version, or None if another thread reads what came after it. */
+  private def rewound(open: StateLog, version: StateLog.Version): Option[StateLog] = {
+    var isRewound = false
+    try isRewound = open.tryRewindTo(version)
+    finally if (!isRewound) open.release()
+    if (isRewound) Some(open) else None
+  }
+
+  private def hold(open: StateLog): Unit =
+    require(open.retain(), s"the log of ${context.store} has been freed")
+
+  private def become(opened: StateLog): StateLog = synchronized {
+    if (isClosed) {
+      opened.release()
+      throw Errors.storeClosed(context.store.toString, "load")
+    }
+    current.foreach(_.release())
+    current = Some(opened)
+    hold(opened)
+    opened
+  }
+
+  private def load(number: Long, id: Option[String]): StateLog = {
+    val log = context.newLog()
+    val watch = new LoadWatch.Running(context.clock)
+    releasing(log) {
+      if (number > 0) {
+        context.files.checkRoot()
+        val listing = context.files.list(number, number, watch)
+        loadInto(log, number, Chain.to(listing, number, id, parentOf), watch)
+      }
+    }
+    become(log)
+  }
+
+  /** Frees the log if what fills it fails. */
+  private def releasing(log: StateLog)(body: => Unit): Unit =
+    try body
+    catch {
+      case e: Throwable =>
+        log.release()
+        throw e
+    }
+
+  private def loadInto(
+      log: StateLog,
+      number: Long,
+      found: Either[Chain.Broken, Chain],
+      watch: LoadWatch.Running
+  ): Unit = {
+    val chain = orMissing(number, found)
+    watch.enter(LoadPhase.Index)
+    synchronized {
+      baseVersion = 0L
+      baseSizeBytes = 0L
+      deltaSizeBytes = 0L
+    }
+    chain.base.foreach(version => loadFrame(log, version, FrameKind.Base, None, watch))
+    chain.deltas.foldLeft(chain.base) { (before, version) =>
+      loadFrame(log, version, FrameKind.Delta, Some(before), watch)
+      Some(version)
+    }
+    log.seal(chain.target, keep = 1)
+    context.validateLoaded(log)
+    watch.enter(LoadPhase.Find)
+    context.metrics.loaded(watch, log)
+    chain.base.foreach(version => context.reportBase(version.number))
+  }
+
+  /** `before`: what a delta must apply to (None within: version 0); None for a base. */
+  private def loadFrame(
+      log: StateLog,
+      version: StateVersion,
+      kind: FrameKind,
+      before: Option[Option[StateVersion]],
+      watch: LoadWatch
+  ): Unit =
+    context.files.read(version, kind, watch) { (reader, scratch) =>
+      before.foreach(checkParent(reader, version, _))
+      log.load(reader, scratch)
+      context.metrics.loadedFrames.incrementAndGet()
+      context.metrics.loadedBytes.addAndGet(reader.sizeBytes)
+      synchronized {
+        if (kind == FrameKind.Base) {
+          baseVersion = version.number
+          baseSizeBytes = reader.sizeBytes
+          deltaSizeBytes = 0L
+        } else deltaSizeBytes += reader.sizeBytes
+      }
+    }
+
+  private def checkParent(
+      reader: FrameReader,
+      version: StateVersion,
+      before: Option[StateVersion]
+  ): Unit = {
+    val expected = before.fold(Parent(0L, None))(b => Parent(b.number, Some(b.id)))
+    val found = reader.identity.parent.get
+    if (found != expected) {
+      val detail =
+        s"the delta $version applies to ${describe(found)}, found is ${describe(expected)}"
+      throw missing(version.number, Chain.Broken(found.version, detail))
+    }
+  }
+
+  private def parentOf(version: StateVersion): Parent =
+    identityOf(version, FrameKind.Delta).parent.get
+
+  private def identityOf(version: StateVersion, kind: FrameKind): FrameIdentity =
+    context.files.read(version, kind)((reader, _) => reader.identity)
+
+  private def orMissing[A](number: Long, found: Either[Chain.Broken, A]): A =
+    found.fold(broken => throw missing(number, broken), identity)
+
+  private def missing(number: Long, broken: Chain.Broken) = Errors.frameMissing(
+    context.files.location,
+    context.store.operator,
+    context.store.partition,
+    context.store.name,
+    broken.number,
+    if (broken.number == number) broken.detail
+    else s"version $number cannot be built: ${broken.detail}"
+  )
+}
+
+private[cleancut] object StoreVersions {
+
+  private def describe(parent: Parent): String =
+    parent.id.fold(s"version ${parent.version}")(id => s"${parent.version}-$id")
+}

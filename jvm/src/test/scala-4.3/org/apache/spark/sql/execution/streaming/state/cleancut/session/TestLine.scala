@@ -1,0 +1,29 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.session
+
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.RestartableScan
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.streaming.state._
+
+/** What tests ask of Spark 4.3 otherwise than of 4.2. */
+object TestLine {
+  val TaskCpus: BigDecimal = BigDecimal(1)
+
+  /** State formats of joins. */
+  val JoinFormats: Seq[Int] = Seq(2, 3, 4)
+
+  def maintain(provider: StateStoreProvider): Unit = {
+    provider.doSnapshotMaintenance()
+    provider.doCleanupMaintenance()
+  }
+
+  def reusableIterator(store: StateStore, family: String): Option[RestartableScan] = {
+    val found = store.asInstanceOf[SupportsReusableIterator].reusableIterator(family)
+    Some(new RestartableScan {
+      override def restartFrom(prefix: UnsafeRow): Unit = found.refreshAndSeekToPrefix(prefix)
+      override def hasNext: Boolean = found.hasNext
+      override def next(): UnsafeRowPair = found.next()
+      override def close(): Unit = found.close()
+    })
+  }
+}

@@ -1,0 +1,140 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.channels
+
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.testkit.Seeded
+
+/** The rows of a channel, told apart by key and number; `late` rows may not stay in flight. */
+class ChannelIteratorSuite extends AnyFunSuite with Seeded {
+  import ChannelCases._
+
+  test("rows come as they are while nobody overtakes the task") {
+    val port = new Port
+    val rows = numbered(100, keys = 7, new Random(1))
+    assert(decide(rows, port) == rows)
+    assert(port.kept.isEmpty && port.report.deferred.rows == 0 && port.report.input.rows == 100)
+  }
+
+  test("what is left when the task is overtaken stays in flight, in its order") {
+    for (at <- Seq(0, 1, 50, 98, 99)) {
+      val port = new Port(overtakenAt = at)
+      val rows = numbered(100, keys = 7, new Random(2))
+      // The first row goes through in any case.
+      assert(decide(rows, port) == rows.take(at + 1))
+      assert(port.kept == rows.drop(at + 1))
+    }
+  }
+
+  test("beyond the bound the oldest rows are handed on, until the rest fits") {
+    val rows = numbered(100, keys = 7, new Random(3))
+    val rowBytes = unsafe(rows.head).getSizeInBytes.toLong
+    for ((staying, at) <- Seq(0 -> 10, 1 -> 10, 32 -> 10, 89 -> 10, 90 -> 10, 99 -> 0, 20 -> 98)) {
+      val port = new Port(overtakenAt = at)
+      val passed = decide(rows, port, maxBytes = staying * rowBytes + rowBytes - 1)
+      val kept = math.min(staying, rows.size - at - 1)
+      assert(passed == rows.dropRight(kept) && port.kept == rows.takeRight(kept))
+      assert(port.report.deferred.rows == kept && port.report.input.rows == rows.size)
+      assert(port.beyondBound == rows.size - at - 1 - kept)
+    }
+  }
+
+  test("a channel that gets more than it takes in stays at its bound, and its rows in order") {
+    val rowBytes = unsafe(numbered(1, keys = 1, new Random(1)).head).getSizeInBytes.toLong
+    var left = Seq.empty[Case]
+    var passed = Seq.empty[Case]
+    val all = numbered(1000, keys = 3, new Random(5))
+    val kept = all.grouped(50).toSeq.map { batch =>
+      // It takes in ten of fifty rows before it is overtaken.
+      val port = new Port(overtakenAt = 9)
+      passed ++= decide(left ++ batch, port, maxBytes = 100 * rowBytes)
+      left = port.kept
+      left.size
+    }
+    assert(kept.take(3) == Seq(40, 80, 100) && kept.drop(3).forall(_ == 100))
+    assert(passed ++ left == all)
+  }
+
+  test("rows that would be late are handed on, and behind those of their key") {
+    var withLate = 0
+    forSeeds(200) { random =>
+      val rows = numbered(60, keys = 1 + random.nextInt(8), random, lateShare = 0.2)
+      val port = new Port(overtakenAt = random.nextInt(60))
+      val maxBytes = if (random.nextInt(3) == 0) 512L else 1L << 20
+      val passed = decide(rows, port, maxBytes)
+      assert(port.kept.map(row => unsafe(row).getSizeInBytes.toLong).sum <= maxBytes)
+      assert((passed ++ port.kept).sorted == rows.sorted)
+      assert(!port.kept.exists(_.isLate), "a late row stays in flight")
+      for ((key, of) <- (passed ++ port.kept).groupBy(_.key))
+        assert(of.map(_.number) == of.map(_.number).sorted, s"key $key is out of order")
+      if (port.kept.nonEmpty && passed.drop(port.overtakenAt + 1).nonEmpty) withLate += 1
+    }
+    assert(withLate > 20, "hardly any case had what the test is about")
+  }
+
+  test("groups that are not split stay in flight as a whole, or not at all") {
+    var withLate, beyond = 0
+    forSeeds(1000) { random =>
+      val rows = numbered(60, keys = 1 + random.nextInt(12), random, lateShare = 0.05).sorted
+      val port = new Port(overtakenAt = random.nextInt(60))
+      val maxBytes = if (random.nextInt(3) == 0) 512L else 1L << 20
+      val passed = decide(rows, port, maxBytes, splitsGroups = false)
+      assert((passed ++ port.kept).sorted == rows)
+      assert(passed.map(_.key).toSet.intersect(port.kept.map(_.key).toSet).isEmpty)
+      assert(port.kept.map(row => unsafe(row).getSizeInBytes.toLong).sum <= maxBytes)
+      assert(!port.kept.exists(_.isLate), "a late row stays in flight")
+      for ((key, of) <- passed.groupBy(_.key))
+        assert(of == of.sorted, s"key $key is out of order")
+      if (port.kept.nonEmpty && passed.exists(_.isLate)) withLate += 1
+      if (port.kept.nonEmpty && port.beyondBound > 0) beyond += 1
+    }
+    info(s"$withLate cases with late rows, $beyond beyond the bound")
+    assert(withLate > 20 && beyond > 10, "hardly any case had what the test is about")
+  }
+
+  test("a second attempt hands on what the first did, whatever the order of its input") {
+    forSeeds(100) { random =>
+      val rows = doubled(numbered(60, keys = 5, random, lateShare = 0.1), random)
+      val first = new Port(overtakenAt = random.nextInt(60))
+      val passed = decide(rows, first)
+      val second = new Port(overtakenAt = random.nextInt(60))
+      val again = follow(random.shuffle(rows), second, first)
+      assert(again.sorted == passed.sorted)
+      assert(second.kept == first.kept && second.report == first.report)
+    }
+  }
+
+  test("a second attempt with other input is refused") {
+    val rows = numbered(60, keys = 5, new Random(4))
+    val first = new Port(overtakenAt = 30)
+    decide(rows, first)
+    val others = Seq(
+      rows.tail,
+      rows.init,
+      rows :+ rows.head,
+      rows.updated(10, rows(10).copy(number = 1000)),
+      rows.updated(50, rows(50).copy(number = 1000))
+    )
+    for (other <- others)
+      assertThrows[Differs](follow(other, new Port, first))
+  }
+
+  private def decide(
+      rows: Seq[Case],
+      port: Port,
+      maxBytes: Long = 1 << 20,
+      splitsGroups: Boolean = true
+  ): Seq[Case] = {
+    val source = rows.iterator.map(unsafe)
+    new DecidingChannel(source, Schema, port, maxBytes, splitsGroups).map(parse).toVector
+  }
+
+  private def follow(rows: Seq[Case], port: Port, decided: Port): Seq[Case] = {
+    val staying = port.newBuffer()
+    decided.kept.foreach(row => staying.add(unsafe(row)))
+    val channel =
+      new FollowingChannel(rows.iterator.map(unsafe), Schema, port, decided.report, staying)
+    channel.map(parse).toVector
+  }
+}

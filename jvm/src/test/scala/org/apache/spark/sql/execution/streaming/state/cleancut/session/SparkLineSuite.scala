@@ -1,0 +1,39 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.session
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.SPARK_VERSION
+
+import io.cleancut.error.CleancutException
+
+class SparkLineSuite extends AnyFunSuite {
+  private def refusal(version: String): String = {
+    val refused = intercept[CleancutException](SparkLine.check(version))
+    assert(refused.getErrorId == "CLEANCUT_VERSION_UNSUPPORTED")
+    refused.getMessage
+  }
+
+  test("the jar runs on the Spark that these tests run on") {
+    assert(SPARK_VERSION.startsWith(s"${BuiltFor.Spark}."))
+    SparkLine.check()
+  }
+
+  test("every release of the line is accepted") {
+    Seq("0", "7", "0-SNAPSHOT").foreach(last => SparkLine.check(s"${BuiltFor.Spark}.$last"))
+  }
+
+  test("a line with a jar of its own is refused with the name of that jar") {
+    val other = if (BuiltFor.Spark == "4.2") "4.3" else "4.2"
+    val text = refusal(s"$other.0")
+    assert(text.contains(s"This jar is cleancut-spark-${BuiltFor.Spark}, and Spark is $other.0."))
+    assert(text.contains(s"Take cleancut-spark-$other."))
+  }
+
+  test("an unknown line is refused with the lines that work") {
+    Seq("4.1.1", s"${BuiltFor.Spark}0.0", "5.0.0").foreach { version =>
+      val text = refusal(version)
+      assert(text.contains(s"Spark is $version.") && !text.contains("Take"))
+      assert(text.contains("It runs with Spark 4.2.x or 4.3.x, Scala 2.13 and Java 17 or later."))
+    }
+  }
+}
