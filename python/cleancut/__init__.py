@@ -4,14 +4,12 @@
 checkpoint of a query without a JVM.
 """
 
-from cleancut import sinks
-from cleancut._jar import jar_path
-from cleancut._version import __version__
-from cleancut.channels import ChannelInfo, OperatorCut
-from cleancut.checkpoint import Checkpoint
-from cleancut.coordinator import Coordinator, CoordinatorStatus, coordinator
-from cleancut.costs import Costs, EpochInfo, RequestCount, RequestsByKind, StoreTime, Usage
-from cleancut.cuts import (
+from cleancut import errors, sinks, testing
+from cleancut._checkpoint import Checkpoint
+from cleancut._display.info_list import InfoList
+from cleancut._format.channels import ChannelInfo, OperatorCut
+from cleancut._format.costs import Costs, RequestCount, RequestsByKind, StoreTime, Usage
+from cleancut._reading.cut_info import (
     ChainInfo,
     CutDetails,
     CutInfo,
@@ -19,6 +17,15 @@ from cleancut.cuts import (
     SavepointInfo,
     StoreCutInfo,
 )
+from cleancut._reading.epoch_info import EpochInfo
+from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
+from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
+from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
+from cleancut._spark.jars import jar_path
+from cleancut._spark.sealing import seal
+from cleancut._spark.session import configure
+from cleancut._verifying.report import Problem, VerifyReport
+from cleancut._version import __version__
 from cleancut.errors import (
     CleancutError,
     DamagedError,
@@ -27,11 +34,6 @@ from cleancut.errors import (
     RequestError,
     RetryableError,
 )
-from cleancut.infos import FamilyInfo, FrameInfo, InfoList, StoreInfo
-from cleancut.prices import DailyCost, DailyCosts, PriceList
-from cleancut.sealing import seal
-from cleancut.session import configure
-from cleancut.verify import Problem, VerifyReport
 
 __all__ = [
     "ChainInfo",
@@ -69,7 +71,9 @@ __all__ = [
     "__version__",
     "configure",
     "coordinator",
+    "errors",
     "jar_path",
     "seal",
     "sinks",
+    "testing",
 ]

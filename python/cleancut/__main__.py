@@ -2,6 +2,6 @@
 
 import sys
 
-from cleancut.cli import main
+from cleancut._cli import main
 
 sys.exit(main())

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from cleancut._catalog import error_classes
-from cleancut.settings import PROVIDER_CLASS
+from cleancut._error_catalog import error_classes
+from cleancut._spark.settings import PROVIDER_CLASS
 
 __all__ = [
     "CleancutError",

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from cleancut._s3 import S3Objects, open_s3
+from cleancut._storage.s3 import S3Objects, open_s3
 
 
 class Location(Protocol):

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import cleancut
-from cleancut.settings import PREFIX, PROVIDER_KEY
+from cleancut._spark.settings import PREFIX, PROVIDER_KEY
 from cleancut.sinks import sealing
 from tests.support.sessions import ROCKSDB
 

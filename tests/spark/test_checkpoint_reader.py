@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from cleancut import Checkpoint, RequestError
+from cleancut._spark.settings import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut.errors import from_java
-from cleancut.settings import PROVIDER_CLASS, PROVIDER_KEY
 
 pytestmark = pytest.mark.spark
 

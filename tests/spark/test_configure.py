@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut import RequestError
-from cleancut.settings import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.settings import PROVIDER_CLASS, PROVIDER_KEY
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut import Checkpoint, cli, coordinator
+from cleancut import Checkpoint, _cli, coordinator
 from cleancut.errors import RequestError, from_java
 
 pytestmark = pytest.mark.spark
@@ -86,9 +86,9 @@ def test_a_checkpoint_of_files_goes_on_with_cuts_that_python_reads(
     assert found.status().committed == 5
     assert [cut.epoch for cut in found.history()] == [2, 3, 4, 5]
     assert found.pin("kept") == 5
-    assert cli.main(["ls", str(counting.checkpoint), "--json"]) == cli.OK
+    assert _cli.main(["ls", str(counting.checkpoint), "--json"]) == _cli.OK
     assert "5" in capsys.readouterr().out
-    assert cli.main(["verify", str(counting.checkpoint), "--json"]) == cli.OK
+    assert _cli.main(["verify", str(counting.checkpoint), "--json"]) == _cli.OK
     assert json.loads(capsys.readouterr().out)["savepoints"] == 1
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 
 from cleancut import DamagedError, FencedError, RequestError
 from cleancut.errors import error_of
-from cleancut.sinks import EpochFiles, files
+from cleancut.sinks import EpochFiles, _files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
@@ -163,7 +163,7 @@ def test_a_driver_that_is_fenced_shows_nothing(
             failures.append(failure)
             raise
 
-    monkeypatch.setattr(files, "close", fenced)
+    monkeypatch.setattr(_files, "close", fenced)
     with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
         query.run(sink)
     assert [type(failure) for failure in failures] == [FencedError]

@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 from cleancut import Checkpoint
-from cleancut._cut import Cut, read_cut
-from cleancut.channels import ChannelInfo
-from cleancut.sinks import files, sealing
+from cleancut._format.channels import ChannelInfo
+from cleancut._format.cut import Cut, read_cut
+from cleancut.sinks import _files, sealing
 from cleancut.sinks._publishing import Publishing
 from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
@@ -67,7 +67,7 @@ def query_at(
 
 def dying(query: Unsteady, monkeypatch: pytest.MonkeyPatch) -> None:
     """`EpochFiles` fails once, behind the first seal of an epoch with rows in flight."""
-    close = files.close  # type: ignore[attr-defined]
+    close = _files.close  # type: ignore[attr-defined]
 
     def dies(df: DataFrame, epoch: int, output: str) -> None:
         close(df, epoch, output)
@@ -75,7 +75,7 @@ def dying(query: Unsteady, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.undo()
             raise DeathError(f"behind the seal of epoch {epoch}")
 
-    monkeypatch.setattr(files, "close", dies)
+    monkeypatch.setattr(_files, "close", dies)
 
 
 def staged_rows(query: Unsteady, spark: SparkSession) -> list[Row]:
@@ -192,7 +192,7 @@ def test_the_first_epoch_of_a_run_is_finished_too_without_a_row_in_flight(
 ) -> None:
     """Its operators have decided on nothing, so that no task would find that its rows differ."""
     query = query_at(tmp_path, settings={MODE: "aligned"})
-    close = files.close  # type: ignore[attr-defined]
+    close = _files.close  # type: ignore[attr-defined]
     deaths: list[bool] = []
 
     def dies(df: DataFrame, epoch: int, output: str) -> None:
@@ -201,7 +201,7 @@ def test_the_first_epoch_of_a_run_is_finished_too_without_a_row_in_flight(
             deaths.append(query.seal_file(epoch).exists())
             raise DeathError("behind the seal")
 
-    monkeypatch.setattr(files, "close", dies)
+    monkeypatch.setattr(_files, "close", dies)
     for _ in range(2):
         with pytest.raises(StreamingQueryException, match="behind the seal"):
             run_to_the_end(query, spark)

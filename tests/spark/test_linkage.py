@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cleancut
-from cleancut._installed import SPARK, spark_home, spark_line
+from cleancut._spark.installed import SPARK, spark_home, spark_line
 from tests.support.classfiles import ClassFile, Library, Reference, read_classes
 
 _SPARK = "org/apache/spark/"

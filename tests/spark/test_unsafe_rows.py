@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cleancut._schema import struct_of
+from cleancut._unsafe_rows.schema import struct_of
 from tests.vectors.row_encoder import encode_row
 
 pytestmark = pytest.mark.spark

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from cleancut._installed import spark_line
+from cleancut._spark.installed import spark_line
 from tests.support.events import SCHEMA
 
 WATERMARK = "10 seconds"

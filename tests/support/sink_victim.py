@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut.sealing import close, compute
-from cleancut.sinks import EpochFiles, files
+from cleancut._spark.sealing import close, compute
+from cleancut.sinks import EpochFiles, _files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
@@ -101,9 +101,9 @@ def doom(fate: Fate) -> None:
         close(df, epoch, output)
         fate.meets(epoch, SEALED)
 
-    files.Publishing = Doomed  # type: ignore[attr-defined]
-    files.compute = doomed_compute  # type: ignore[attr-defined]
-    files.close = doomed_close  # type: ignore[attr-defined]
+    _files.Publishing = Doomed  # type: ignore[attr-defined]
+    _files.compute = doomed_compute  # type: ignore[attr-defined]
+    _files.close = doomed_close  # type: ignore[attr-defined]
 
 
 def start_victim(

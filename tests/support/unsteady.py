@@ -21,10 +21,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import CleancutError, coordinator
-from cleancut._cut import Cut, read_cut
-from cleancut._layout import CUTS
-from cleancut._root import Root, open_root
-from cleancut.sinks import EpochFiles, files
+from cleancut._format.cut import Cut, read_cut
+from cleancut._format.layout import CUTS
+from cleancut._reading.root import Root, open_root
+from cleancut.sinks import EpochFiles, _files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
@@ -175,7 +175,7 @@ def doom(query: Unsteady, step: str) -> None:
             (query.root / "died").write_text(f"{epoch} {step}")
             os.killpg(os.getpgrp(), signal.SIGKILL)
 
-    close, finish = files.close, files.finish  # type: ignore[attr-defined]
+    close, finish = _files.close, _files.finish  # type: ignore[attr-defined]
     publish = Publishing.publish
 
     def doomed_close(df: DataFrame, epoch: int, output: str) -> None:
@@ -193,8 +193,8 @@ def doom(query: Unsteady, step: str) -> None:
         meets(batch.epoch, PUBLISHED)
         return found
 
-    files.close = doomed_close  # type: ignore[attr-defined]
-    files.finish = doomed_finish  # type: ignore[attr-defined]
+    _files.close = doomed_close  # type: ignore[attr-defined]
+    _files.finish = doomed_finish  # type: ignore[attr-defined]
     Publishing.publish = doomed_publish  # type: ignore[method-assign]
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import cleancut
-from cleancut import cli
+from cleancut import _cli
+from cleancut._spark.settings import PREFIX
 from cleancut.errors import error_of
-from cleancut.settings import PREFIX
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -23,12 +23,12 @@ LEVEL = "spark.sql.streaming.stateStore.cleancut.compressionLevel"
 @pytest.fixture
 def jar(monkeypatch: pytest.MonkeyPatch) -> str:
     path = "/opt/some where/cleancut-spark-4.3_2.13-0.1.0.jar"
-    monkeypatch.setattr(cli, "jar_path", lambda: path)
+    monkeypatch.setattr(_cli, "jar_path", lambda: path)
     return path
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    status = cli.main(arguments)
+    status = _cli.main(arguments)
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 
@@ -37,7 +37,7 @@ def test_conf_prints_arguments_that_a_shell_takes(
     capsys: pytest.CaptureFixture[str], jar: str
 ) -> None:
     status, out, _ = run(capsys, "conf", "--compression-level", "-3")
-    assert status == cli.OK
+    assert status == _cli.OK
     assert shlex.split(out.replace("\\\n", " ")) == [
         "--jars",
         jar,
@@ -118,7 +118,7 @@ def test_a_switch_of_conf_alone_turns_on(
     assert alone == run(capsys, "conf", "--format", "json", f"--{switch}", "true")[1]
     assert list(json.loads(alone).values())[-1] == "true"
     status, _, err = run(capsys, "conf", f"--{switch}", "perhaps")
-    assert status == cli.REFUSED
+    assert status == _cli.REFUSED
     assert f"{switch.replace('-', '_')} must be" in err
 
 
@@ -132,7 +132,7 @@ def test_conf_refuses_wrong_options_all_at_once(
     capsys: pytest.CaptureFixture[str], jar: str
 ) -> None:
     status, out, err = run(capsys, "conf", "--compression-level", "99", "--acquire-timeout", "5")
-    assert (status, out) == (cli.REFUSED, "")
+    assert (status, out) == (_cli.REFUSED, "")
     assert err.startswith("[CLEANCUT_CONF_INVALID]")
     assert "compression_level" in err
     assert "acquire_timeout" in err
@@ -144,9 +144,9 @@ def test_conf_without_a_jar_says_how_to_get_one(
     def missing() -> str:
         raise error_of("CLEANCUT_JAR_MISSING", path="x.jar")
 
-    monkeypatch.setattr(cli, "jar_path", missing)
+    monkeypatch.setattr(_cli, "jar_path", missing)
     status, _, err = run(capsys, "conf")
-    assert status == cli.REFUSED
+    assert status == _cli.REFUSED
     assert "make jar" in err
 
 
@@ -155,7 +155,7 @@ def test_ls_lists_the_stores(
 ) -> None:
     location = str(two_partitions.location)
     status, out, _ = run(capsys, "ls", location)
-    assert status == cli.OK
+    assert status == _cli.OK
     assert out.splitlines()[0].split() == [
         "operator",
         "partition",
@@ -176,7 +176,7 @@ def test_state_shows_rows(
     status, out, _ = run(
         capsys, "state", location, "--operator", "0", "--version", "1", "--limit", "1"
     )
-    assert status == cli.OK
+    assert status == _cli.OK
     assert '{"id": 1, "name": "ada"}' in out
     assert out.splitlines()[-1] == "1 of 2 rows of version 1"
     _, out, _ = run(capsys, "state", location, "--operator", "0", "--partition", "1", "--json")
@@ -202,12 +202,12 @@ def test_verify_tells_damage_by_its_status(
 ) -> None:
     location = str(two_partitions.location)
     status, out, _ = run(capsys, "verify", location)
-    assert status == cli.OK
+    assert status == _cli.OK
     assert "sound" in out
     path = two_partitions.directory(0, 1) / name_of(2)
     path.write_bytes(b"")
     status, out, _ = run(capsys, "verify", location, "--json")
-    assert status == cli.DAMAGED
+    assert status == _cli.DAMAGED
     assert json.loads(out)["problems"][0]["object"] == str(path)
 
 
@@ -216,7 +216,7 @@ def test_damage_on_reading_has_the_status_of_damage(
 ) -> None:
     (two_partitions.directory(0, 1) / name_of(2)).write_bytes(b"")
     status, out, err = run(capsys, "state", str(two_partitions.location), "--operator", "0")
-    assert (status, out) == (cli.DAMAGED, "")
+    assert (status, out) == (_cli.DAMAGED, "")
     assert err.startswith("[CLEANCUT_FRAME_DAMAGED]")
 
 
@@ -225,7 +225,7 @@ def test_a_place_without_checkpoint_is_refused(
     capsys: pytest.CaptureFixture[str], command: str, tmp_path: Path
 ) -> None:
     status, out, err = run(capsys, command, str(tmp_path))
-    assert (status, out) == (cli.REFUSED, "")
+    assert (status, out) == (_cli.REFUSED, "")
     assert err.startswith("[CLEANCUT_CHECKPOINT_NOT_FOUND]")
 
 
@@ -237,16 +237,16 @@ def test_a_file_system_that_fails_is_told(
     def fail(location: str, **_: object) -> None:
         raise PermissionError(13, "Permission denied", location)
 
-    monkeypatch.setattr(cli, "Checkpoint", fail)
+    monkeypatch.setattr(_cli, "Checkpoint", fail)
     status, _, err = run(capsys, "ls", "x")
-    assert status == cli.REFUSED
+    assert status == _cli.REFUSED
     assert "Permission denied" in err
 
 
 def test_the_module_runs_as_a_command(two_partitions: CheckpointFiles) -> None:
     command = [sys.executable, "-m", "cleancut", "verify", str(two_partitions.location)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert answer.returncode == cli.OK, answer.stderr
+    assert answer.returncode == _cli.OK, answer.stderr
     assert "5 sound frames" in answer.stdout
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cleancut import cli
+from cleancut import _cli
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cli import run
@@ -13,7 +13,7 @@ from tests.unit.test_cli import run
 def test_ls_lists_the_cuts(capsys: pytest.CaptureFixture[str], four_cuts: CutFiles) -> None:
     location = str(four_cuts.location)
     status, out, _ = run(capsys, "ls", location)
-    assert status == cli.OK
+    assert status == _cli.OK
     assert out.split()[:3] == ["epoch", "version", "generation"]
     assert len(out.splitlines()) == 6
     _, out, _ = run(capsys, "ls", location, "--json")
@@ -35,7 +35,7 @@ def test_ls_lists_the_stores_on_request(
 def test_show_tells_all_of_a_cut(capsys: pytest.CaptureFixture[str], four_cuts: CutFiles) -> None:
     location = str(four_cuts.location)
     status, out, _ = run(capsys, "show", location)
-    assert status == cli.OK
+    assert status == _cli.OK
     assert str(four_cuts.cut_path(3)) in out
     assert "base 3, deltas 4" in out
     _, out, _ = run(capsys, "show", location, "--epoch", "1", "--json")
@@ -49,7 +49,7 @@ def test_show_refuses_an_epoch_without_a_cut(
     capsys: pytest.CaptureFixture[str], four_cuts: CutFiles, arguments: list[str]
 ) -> None:
     status, out, err = run(capsys, "show", str(four_cuts.location), *arguments)
-    assert (status, out) == (cli.REFUSED, "")
+    assert (status, out) == (_cli.REFUSED, "")
     assert "it has cuts of epochs 0-3" in err
 
 
@@ -57,7 +57,7 @@ def test_show_refuses_a_checkpoint_of_level_0(
     capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
 ) -> None:
     status, _, err = run(capsys, "show", str(two_partitions.location))
-    assert status == cli.REFUSED
+    assert status == _cli.REFUSED
     assert "it has no cuts" in err
 
 
@@ -90,16 +90,16 @@ def test_verify_tells_damage_by_its_status(
 ) -> None:
     location = str(four_cuts.location)
     status, out, _ = run(capsys, "verify", location)
-    assert status == cli.OK
+    assert status == _cli.OK
     assert "4 cuts, 5 segments" in out
     path = four_cuts.cut_path(2)
     four_cuts.change(path, lambda data: data[:-1])
     status, out, _ = run(capsys, "verify", location, "--json")
-    assert status == cli.DAMAGED
+    assert status == _cli.DAMAGED
     report = json.loads(out)
     assert [problem["object"] for problem in report["problems"]] == [str(path)]
     status, _, err = run(capsys, "ls", location)
-    assert status == cli.DAMAGED
+    assert status == _cli.DAMAGED
     assert err.startswith("[CLEANCUT_CUT_DAMAGED]")
 
 
@@ -107,5 +107,5 @@ def test_an_endpoint_goes_with_an_object_store_alone(
     capsys: pytest.CaptureFixture[str], four_cuts: CutFiles
 ) -> None:
     status, _, err = run(capsys, "ls", str(four_cuts.location), "--endpoint", "http://x")
-    assert status == cli.REFUSED
+    assert status == _cli.REFUSED
     assert err.startswith("[CLEANCUT_OBJECT_LOCATION_INVALID]")

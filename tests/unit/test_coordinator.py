@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cleancut.coordinator import Coordinator, EpochProgress
-from cleancut.coordinator import coordinator as coordinator_of
-from cleancut.costs import RequestCount
+from cleancut._format.costs import RequestCount
+from cleancut._spark.coordinator import Coordinator, EpochProgress
+from cleancut._spark.coordinator import coordinator as coordinator_of
 from cleancut.errors import RequestError
 from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cleancut import Checkpoint, EpochInfo, PriceList, RequestError, cli
-from cleancut.costs import RequestCount
-from cleancut.prices import CLASSES, PRICES, daily_costs
+from cleancut import Checkpoint, EpochInfo, PriceList, RequestError, _cli
+from cleancut._format.costs import RequestCount
+from cleancut._reading.prices import CLASSES, PRICES, daily_costs
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cli import run
@@ -118,7 +118,7 @@ def test_the_history_shows_itself_as_a_table(cuts: CutFiles) -> None:
 
 def test_the_history_is_json(cuts: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "history", str(cuts.location), "--json")
-    assert status == cli.OK
+    assert status == _cli.OK
     told = json.loads(out)
     assert [epoch["epoch"] for epoch in told] == [0, 1, 2, 3, 4, 5]
     assert told[0]["requests"] is None
@@ -159,7 +159,7 @@ def test_the_estimate_says_that_it_is_one(
         assert "This is an estimate" in text
         assert "Class B: get, getRange, head. Free: delete, uploadAbort." in text
     status, out, _ = run(capsys, "costs", str(cuts.location), "--json")
-    assert status == cli.OK
+    assert status == _cli.OK
     assert [one["store"] for one in json.loads(out)] == [prices.name for prices in PRICES]
     assert json.loads(out)[0]["as_of"] == PRICES[0].as_of.isoformat()
 

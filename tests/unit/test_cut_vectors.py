@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow.fs
 import pytest
 
-from cleancut._cut import Cut, PlacedFrame, read_cut
-from cleancut._directory import Directory
-from cleancut._history import History
-from cleancut._layout import (
+from cleancut._format.channels import ChannelInfo
+from cleancut._format.costs import Usage
+from cleancut._format.cut import Cut, PlacedFrame, read_cut
+from cleancut._format.layout import (
     SegmentName,
     cut_name,
     parse_cut_name,
@@ -19,11 +19,11 @@ from cleancut._layout import (
     savepoint_name,
     writer_of,
 )
-from cleancut._placed import CutReader
-from cleancut._root import Root
-from cleancut._segment_check import check_segments
-from cleancut.channels import ChannelInfo
-from cleancut.costs import Usage
+from cleancut._reading.cut_reader import CutReader
+from cleancut._reading.history import History
+from cleancut._reading.root import Root
+from cleancut._storage.directory import Directory
+from cleancut._verifying.segments import check_segments
 from cleancut.errors import CleancutError
 from tests.unit.test_vectors import LAYOUT, VECTORS, load, rows_of
 

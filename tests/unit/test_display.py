@@ -3,7 +3,7 @@
 import pytest
 
 from cleancut import InfoList, StoreInfo
-from cleancut.display import html_table, ranges, text_table
+from cleancut._display.tables import html_table, ranges, text_table
 
 
 def test_columns_are_aligned_and_numbers_stand_to_the_right() -> None:

@@ -12,11 +12,11 @@ import pytest
 from cleancut import DamagedError, RequestError
 from cleancut.errors import CleancutError
 from cleancut.sinks._batch import Batch, batch_of
+from cleancut.sinks._files import _manifests
 from cleancut.sinks._hadoop import _linked
 from cleancut.sinks._manifest import DataFile, Manifest, Owner
 from cleancut.sinks._names import Attempt, attempts, manifest_epochs, manifest_name
 from cleancut.sinks._publishing import Output, Publishing, sealed_as
-from cleancut.sinks.files import _manifests
 
 TOKEN = "0123456789abcdef" * 2
 BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_ms=1_700)

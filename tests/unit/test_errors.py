@@ -11,7 +11,7 @@ import pytest
 
 import cleancut
 from cleancut import errors
-from cleancut._catalog import ErrorClass, error_classes
+from cleancut._error_catalog import ErrorClass, error_classes
 from cleancut.errors import CleancutError, error_of, from_java
 
 ROOT = Path(__file__).resolve().parents[2]

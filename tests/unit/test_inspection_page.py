@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import cli
+from cleancut import _cli
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import S3Server, s3_server
 from tests.unit.test_cli import run
@@ -69,7 +69,7 @@ def test_every_command_on_a_directory_runs(
         assert name == "cleancut"
         for form in ([], ["--json"]):
             status, out, err = run(capsys, *arguments, *form)
-            assert (status, err) == (cli.OK, "")
+            assert (status, err) == (_cli.OK, "")
             assert out
 
 
@@ -82,7 +82,7 @@ def test_every_command_on_a_bucket_runs(
     assert [command[1] for command in there] == ["ls", "show", "state", "verify"]
     for _, *arguments in there:
         status, out, err = run(capsys, *arguments)
-        assert (status, err) == (cli.OK, "")
+        assert (status, err) == (_cli.OK, "")
         assert out
 
 
@@ -100,7 +100,7 @@ def test_the_python_code_runs(delays: CutFiles, server: S3Server) -> None:
 
 def test_the_page_and_the_command_name_the_same_commands() -> None:
     named = {command[1] for block in blocks("sh") for command in commands(block)}
-    choices = cli._parser()._subparsers
+    choices = _cli._parser()._subparsers
     assert choices is not None
     (action,) = choices._group_actions
     assert named | {"conf"} == set(action.choices or ())

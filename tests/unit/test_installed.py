@@ -7,7 +7,7 @@ import pyspark
 import pytest
 
 from cleancut import RequestError
-from cleancut._installed import check_platform, check_pyspark
+from cleancut._spark.installed import check_platform, check_pyspark
 from tests.unit.installations import Installation, install
 
 

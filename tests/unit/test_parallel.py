@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cleancut import _parallel
-from cleancut._parallel import Range, mapped, read_ranges, windows
+from cleancut._storage import parallel
+from cleancut._storage.parallel import Range, mapped, read_ranges, windows
 
 
 @dataclass
@@ -39,8 +39,8 @@ DATA = random.Random(1).randbytes(1000)
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_parallel, "_PIECE_BYTES", 100)
-    monkeypatch.setattr(_parallel, "_MAX_GAP_BYTES", 10)
+    monkeypatch.setattr(parallel, "_PIECE_BYTES", 100)
+    monkeypatch.setattr(parallel, "_MAX_GAP_BYTES", 10)
 
 
 def test_near_parts_are_read_in_one_request() -> None:

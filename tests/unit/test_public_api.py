@@ -1,16 +1,20 @@
 """What the package offers, and what it asks for."""
 
+import importlib
+import pkgutil
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import cleancut
-from cleancut import RequestError, _jar
-from cleancut._installed import SPARK
+from cleancut import RequestError
+from cleancut._spark import jars
+from cleancut._spark.installed import SPARK
 from tests.unit.installations import install
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,12 +25,35 @@ def test_public_names_are_sorted_and_there() -> None:
     assert all(hasattr(cleancut, name) for name in cleancut.__all__)
 
 
+def test_only_these_modules_are_public() -> None:
+    public = {name for name in modules() if not any(part.startswith("_") for part in parts(name))}
+    assert public == {"cleancut.errors", "cleancut.sinks", "cleancut.testing"}
+
+
+def test_no_module_takes_the_name_of_what_can_be_called() -> None:
+    """`cleancut.coordinator` was a function or a module, by what had been imported last."""
+    for name in modules():
+        importlib.import_module(name)
+    for place in (cleancut, cleancut.sinks, cleancut.testing):
+        found = {name for name in place.__all__ if isinstance(getattr(place, name), ModuleType)}
+        assert found == ({"errors", "sinks", "testing"} if place is cleancut else set())
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(cleancut.__path__, "cleancut.")
+    return [module.name for module in found if not module.name.endswith("__main__")]
+
+
+def parts(module: str) -> list[str]:
+    return module.split(".")
+
+
 def test_the_release_is_that_of_the_project_and_of_the_jar() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     build = (ROOT / "project/Versions.scala").read_text(encoding="utf-8")
     assert project["version"] == cleancut.__version__
     assert re.findall(r'val Cleancut = "(.+)"', build) == [cleancut.__version__]
-    assert project["scripts"]["cleancut"] == "cleancut.cli:main"
+    assert project["scripts"]["cleancut"] == "cleancut._cli:main"
 
 
 @pytest.mark.parametrize("line", SPARK)
@@ -34,7 +61,7 @@ def test_the_jar_for_the_installed_spark_is_found_where_the_build_puts_it(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch).spark(version=f"{line}.0")
-    monkeypatch.setattr(_jar, "_JARS", tmp_path)
+    monkeypatch.setattr(jars, "_JARS", tmp_path)
     with pytest.raises(RequestError) as raised:
         cleancut.jar_path()
     assert raised.value.error_id == "CLEANCUT_JAR_MISSING"
@@ -46,7 +73,7 @@ def test_the_jar_for_the_installed_spark_is_found_where_the_build_puts_it(
 def test_the_place_of_the_jar_is_that_of_the_build() -> None:
     build = (ROOT / "build.sbt").read_text(encoding="utf-8")
     assert '"python" / "cleancut" / "jars"' in build
-    assert _jar._JARS == ROOT / "python" / "cleancut" / "jars"
+    assert jars._JARS == ROOT / "python" / "cleancut" / "jars"
 
 
 def test_checkpoints_are_read_without_pyspark() -> None:

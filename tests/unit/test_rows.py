@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleancut._cells import MisfitError
-from cleancut._schema import struct_of
+from cleancut._unsafe_rows.column_cells import MisfitError
+from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import RequestError
 from tests.vectors.row_encoder import encode_row, struct_type
 

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 import pytest
 from moto.s3.models import s3_backends
 
-from cleancut import Checkpoint, DamagedError, RequestError, RetryableError, cli
-from cleancut._s3 import S3Objects, open_s3
+from cleancut import Checkpoint, DamagedError, RequestError, RetryableError, _cli
+from cleancut._storage.s3 import S3Objects, open_s3
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import BUCKET, S3Server, s3_server
@@ -154,7 +154,7 @@ def test_the_command_reads_a_bucket(
     reach = ["--endpoint", server.endpoint, "--region", "us-east-1"]
     for command in (["ls"], ["show"], ["state", "--operator", "0"], ["verify"]):
         status, out, err = run(capsys, *command, location, *reach, "--json")
-        assert status == cli.OK, err
+        assert status == _cli.OK, err
         assert json.loads(out)
 
 

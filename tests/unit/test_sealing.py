@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import cleancut
-from cleancut import RequestError, sealing
+from cleancut import RequestError
+from cleancut._spark import sealing
 
 
 class Rows:

@@ -12,7 +12,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut import RequestError, _running, session
+from cleancut import RequestError
+from cleancut._spark import running, session, user_conf
 from tests.unit.installations import Installation, install
 
 JAR = "/opt/cleancut-spark-4.3_2.13-0.1.0.jar"
@@ -330,7 +331,7 @@ def jvm_of(loader: Loader, java: str = "17") -> SimpleNamespace:
 
 def test_a_jvm_that_was_left_behind_without_the_jar_is_refused() -> None:
     with pytest.raises(RequestError) as raised:
-        _running.check_not_running(jvm_of(Loader()))
+        running.check_not_running(jvm_of(Loader()))
     assert raised.value.error_id == "CLEANCUT_SESSION_RUNNING"
     assert "not on its class path" in str(raised.value)
 
@@ -343,7 +344,7 @@ def test_a_jvm_that_has_the_jar_is_accepted(monkeypatch: pytest.MonkeyPatch) -> 
 
 def _seen(given: dict[str, Any], *, has_jvm: bool) -> Any:
     assert has_jvm
-    return cleancut._user_conf.UserConf({"the builder": given})
+    return user_conf.UserConf({"the builder": given})
 
 
 def test_an_old_java_of_a_running_jvm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cleancut.settings import NOT_GIVEN, OPTIONS, PREFIX, Settings, conf_problems
+from cleancut._spark.settings import NOT_GIVEN, OPTIONS, PREFIX, Settings, conf_problems
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference/configuration.md"
 

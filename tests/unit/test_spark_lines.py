@@ -7,7 +7,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from cleancut._installed import SPARK
+from cleancut._spark.installed import SPARK
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "org/apache/spark/sql/execution/streaming/state/cleancut"

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow.fs
 import pytest
 
-from cleancut._directory import Directory
-from cleancut._frame import Frame, FrameRequest, read_frame
-from cleancut._layout import FrameName, StoreId, parse_frame_name, parse_store_directory
-from cleancut._listing import Listing
-from cleancut._state import State
-from cleancut._store import StoreReader
+from cleancut._format.frame import Frame, FrameRequest, read_frame
+from cleancut._format.layout import FrameName, StoreId, parse_frame_name, parse_store_directory
+from cleancut._reading.listing import Listing
+from cleancut._reading.state import State
+from cleancut._reading.store_reader import StoreReader
+from cleancut._storage.directory import Directory
 from cleancut.errors import CleancutError
 from tests.vectors import generate
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import Checkpoint, VerifyReport, _cut_check
-from cleancut._root import Root
-from cleancut._segment_check import check_segments
+from cleancut import Checkpoint, VerifyReport
+from cleancut._reading.root import Root
+from cleancut._verifying import cuts as cut_checks
+from cleancut._verifying.segments import check_segments
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cuts import after_level_0
@@ -229,7 +230,7 @@ def test_segments_that_go_with_their_cut_are_no_damage(
         (four_cuts.root / segment_name(3)).unlink()
         return check_segments(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("cleancut._cut_check.check_segments", late)
+    monkeypatch.setattr("cleancut._verifying.cuts.check_segments", late)
     report = verify(four_cuts)
     assert report.ok, report
     assert report.loadable == 6
@@ -239,7 +240,7 @@ def test_stores_are_read_in_groups_that_fit(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = verify(four_cuts)
-    monkeypatch.setattr(_cut_check, "_WINDOW_BYTES", 1)
+    monkeypatch.setattr(cut_checks, "_WINDOW_BYTES", 1)
     assert verify(four_cuts) == expected
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from cleancut._fields import typed
+from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._names import Attempt

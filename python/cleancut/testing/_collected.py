@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from cleancut.sealing import seal
+from cleancut._spark.sealing import seal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -1,0 +1,299 @@
+"""Looks into the state of a query's checkpoint, without a JVM and without changing anything."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from cleancut._display.info_list import InfoList
+from cleancut._display.tables import ranges
+from cleancut._format.layout import StoreId
+from cleancut._reading.cut_info import (
+    CutDetails,
+    CutInfo,
+    SavepointInfo,
+    cut_details,
+    cut_info,
+    epoch_infos,
+    savepoint_info,
+)
+from cleancut._reading.cut_reader import LoadedState
+from cleancut._reading.epoch_info import EpochInfo
+from cleancut._reading.frames import frames_of
+from cleancut._reading.history import History
+from cleancut._reading.prices import PRICES, DailyCosts, PriceList, daily_costs
+from cleancut._reading.root import Root, open_root
+from cleancut._reading.store_info import (
+    FamilyInfo,
+    FrameInfo,
+    StoreInfo,
+    family_infos,
+    frame_info,
+    store_info,
+)
+from cleancut._reading.table import table_of
+from cleancut._verifying.report import VerifyReport, verify
+from cleancut.errors import error_of
+
+
+class Checkpoint:
+    """The state of one query, as its checkpoint holds it now.
+
+    Every call lists the checkpoint anew, so that a running query can be watched. State is read at a
+    version: epoch *e* turns version *e* into version *e+1*. A version that has a cut is committed.
+    Where the checkpoint has no cuts (level 0), a version whose frames are there need not be one
+    that Spark has committed: the highest may belong to an epoch that still runs. Versions below
+    the first cut, of a checkpoint that came from level 0, are read as there.
+
+    What is damaged, missing or exchanged raises DamagedError, which names the object and the
+    version; nothing is skipped. Errors of a file system are OSError, those of an object store
+    RequestError or RetryableError.
+    """
+
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+    ) -> None:
+        """Finds the checkpoint.
+
+        Args:
+            location: a query's `checkpointLocation`: a local path, `s3://bucket/prefix` (which
+                takes the extra `cleancut[s3]`), or another URI that
+                `pyarrow.fs.FileSystem.from_uri` takes. Credentials for `s3://` are found as boto3
+                finds them: in the environment, in `~/.aws`, or by the role of the machine.
+            endpoint: the URL of an S3-compatible store; None is AWS_ENDPOINT_URL_S3 or
+                AWS_ENDPOINT_URL of the environment, or AWS.
+            region: what requests are signed for; None is that of the environment, or what the
+                store takes.
+
+        Raises:
+            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN; for `s3://`
+                also CLEANCUT_OBJECT_LOCATION_INVALID, CLEANCUT_OBJECT_STORE_REFUSED and
+                CLEANCUT_DEPENDENCY_MISSING.
+            RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
+        """
+        self._root: Root = open_root(location, endpoint, region)
+
+    @property
+    def location(self) -> str:
+        """The checkpoint location as it was given."""
+        return self._root.location
+
+    def cuts(self) -> InfoList[CutInfo]:
+        """All cuts, by their epochs; none in a checkpoint of level 0.
+
+        Raises:
+            DamagedError: a cut is damaged.
+        """
+        return InfoList(map(cut_info, History(self._root).cuts()))
+
+    def history(self) -> InfoList[EpochInfo]:
+        """What each epoch cost whose cut is kept, by their epochs; none at level 0.
+
+        Raises:
+            DamagedError: a cut is damaged.
+        """
+        return InfoList(epoch_infos(History(self._root).cuts()))
+
+    def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
+        """Estimates what the query costs in a day, from the epochs whose cuts are kept.
+
+        Counted are the requests that these epochs made, by kind, at their pace all day, and the
+        bytes that are stored now; docs/inspection.md says what stores bill.
+
+        Args:
+            prices: the price lists to take, in place of those that were published.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND, where no two cuts of one run follow each other
+                and tell their costs.
+            DamagedError: a cut is damaged.
+        """
+        history = History(self._root)
+        found = daily_costs(epoch_infos(history.cuts()), self._root.stored_bytes(), prices)
+        if found is None:
+            available = f"cuts of epochs {ranges(history.epochs)}" if history.epochs else "no cuts"
+            raise history.not_found("two cuts of one run that tell their costs", available)
+        return found
+
+    def savepoints(self) -> InfoList[SavepointInfo]:
+        """All cuts that are kept by a name, by these names.
+
+        Raises:
+            DamagedError: one is damaged.
+        """
+        history = History(self._root)
+        names = self._root.savepoints()
+        return InfoList(savepoint_info(name, history.savepoint(name)) for name in names)
+
+    def cut(self, epoch: int | None = None, *, savepoint: str | None = None) -> CutDetails:
+        """All that the cut of an epoch says: stores, chains, offsets, watermark, commit entry.
+
+        Args:
+            epoch: Spark's batch id; None is the last that has a cut.
+            savepoint: the cut that is kept by this name instead.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: the cut is damaged.
+            TypeError: both epoch and savepoint are given.
+        """
+        _at_most_one("cut", epoch=epoch, savepoint=savepoint)
+        history = History(self._root)
+        return cut_details(
+            history.cut(epoch) if savepoint is None else history.savepoint(savepoint)
+        )
+
+    def stores(self) -> InfoList[StoreInfo]:
+        """All state stores that have at least one frame, by operator, partition and name.
+
+        Raises:
+            DamagedError: a cut is damaged.
+        """
+        return InfoList(map(store_info, History(self._root).stores()))
+
+    def versions(self, operator: int, partition: int, store: str = "default") -> tuple[int, ...]:
+        """The versions of one store that have a frame, ascending.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: a cut is damaged.
+        """
+        return History(self._root).store(StoreId(operator, partition, store)).versions
+
+    def frames(
+        self,
+        operator: int,
+        partition: int,
+        store: str = "default",
+        *,
+        version: int | None = None,
+    ) -> InfoList[FrameInfo]:
+        """Reads the frames of one store, whole, and describes them.
+
+        Args:
+            operator: Spark's operator id.
+            partition: Spark's partition id.
+            store: Spark's name of the store.
+            version: only the frames of this version, which may be several: a base beside the delta,
+                and at level 0 those of attempts that were run again.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
+            DamagedError: a frame or a cut is damaged or misplaced.
+        """
+        history = History(self._root)
+        found = history.store(StoreId(operator, partition, store))
+        if version is not None:
+            history.require(found.versions, version, "version", str(found.store))
+        return InfoList(map(frame_info, frames_of(found, history.reader, version)))
+
+    def state(
+        self,
+        operator: int,
+        *,
+        store: str = "default",
+        version: int | None = None,
+        epoch: int | None = None,
+        savepoint: str | None = None,
+        partition: int | None = None,
+        family: str = "default",
+    ) -> pa.Table:
+        """The rows of one operator's state.
+
+        Args:
+            operator: Spark's operator id.
+            store: Spark's name of the store; a stream-stream join has several.
+            version: the state version; None is that of the last cut. Without cuts it is the
+                greatest that all partitions have, also where only one partition is read, so that
+                partitions read one by one fit together.
+            epoch: the epoch whose result is wanted, in place of the version after it.
+            savepoint: the version that is kept by this name instead.
+            partition: only this partition; None is all.
+            family: the column family; `families` lists them.
+
+        Returns:
+            A table with the struct columns `key` and `value`, typed by the schemas that are stored
+            with the rows, and the int32 column `partition`. A key with a list of values (a
+            ListState) has a row for each of them, in their order. Timestamps are in UTC, to the
+            microsecond. Of several fields of one name, all but the first have a number behind it.
+            The metadata of the table's schema tell operator, store and version.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE,
+                CLEANCUT_FORMAT_UNKNOWN or, on a big-endian machine, CLEANCUT_PLATFORM_UNSUPPORTED.
+            DamagedError: a cut or a frame that the version needs is damaged, misplaced or missing.
+            TypeError: more than one of version, epoch and savepoint is given.
+        """
+        if sys.byteorder != "little":
+            raise error_of("CLEANCUT_PLATFORM_UNSUPPORTED", detail="it is big-endian")
+        _at_most_one("state", version=version, epoch=epoch, savepoint=savepoint)
+        history = History(self._root)
+        if savepoint is not None:
+            stored = history.of(history.savepoint(savepoint), operator, store)
+        else:
+            stored = history.at(operator, store, version if epoch is None else epoch + 1)
+        if partition is not None:
+            where = f"operator={operator} store={store}"
+            history.require(stored.partitions, partition, "partition", where)
+        chosen = stored.partitions if partition is None else [partition]
+        tables = [self._table(history, loaded, family) for loaded in stored.load(chosen)]
+        metadata = {"cleancut.operator": str(operator), "cleancut.store": store}
+        metadata["cleancut.version"] = str(stored.version)
+        return pa.concat_tables(tables).replace_schema_metadata(metadata)
+
+    def families(
+        self, operator: int, *, store: str = "default", version: int | None = None
+    ) -> InfoList[FamilyInfo]:
+        """The column families of one operator's state, and how many keys each has.
+
+        Args:
+            operator: Spark's operator id.
+            store: Spark's name of the store.
+            version: the state version; None is as in `state`.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
+            DamagedError: a frame that the version needs is damaged, misplaced or missing.
+        """
+        stored = History(self._root).at(operator, store, version)
+        return InfoList(family_infos(loaded.state for loaded in stored.load(stored.partitions)))
+
+    def verify(self) -> VerifyReport:
+        """Reads every byte, and puts every version together that can be loaded.
+
+        Checked are the checksums of cuts, segments and frames, that each frame that a cut names is
+        there, the identity of each frame against its name, the chain from each version to its base,
+        the counts in the trailers, and each base against the deltas that lead to it. Damage is
+        collected in the report, never raised. The states of a few partitions at a time are held in
+        memory, beside 256 MiB of what was read ahead.
+
+        Raises:
+            RetryableError: the object store cannot answer.
+            RequestError: it refuses to answer.
+        """
+        return verify(self._root)
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.location!r})"
+
+    def _repr_html_(self) -> str:
+        return (self.cuts() or self.stores())._repr_html_()
+
+    def _table(self, history: History, loaded: LoadedState, family: str) -> pa.Table:
+        for found in loaded.state.families.values():
+            if found.name == family:
+                return table_of(loaded, found)
+        names = ", ".join(sorted(found.name for found in loaded.state.families.values()))
+        wanted = f"column family {family} in {loaded.store}"
+        raise history.not_found(wanted, f"families {names}")
+
+
+def _at_most_one(method: str, **given: object) -> None:
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise TypeError(f"{method} takes only one of {' and '.join(named)}")

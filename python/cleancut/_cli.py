@@ -1,0 +1,227 @@
+"""The command `cleancut`: looks into checkpoints, and prints the configuration for spark-submit."""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from cleancut._checkpoint import Checkpoint
+from cleancut._display import tables
+from cleancut._display.info_list import InfoList
+from cleancut._spark.jars import jar_path
+from cleancut._spark.settings import OPTIONS, Settings
+from cleancut._version import __version__
+from cleancut.errors import CleancutError, DamagedError, error_of
+
+OK = 0
+DAMAGED = 1
+REFUSED = 2
+
+_DEFAULT_LIMIT = 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command.
+
+    Args:
+        arguments: those of the command line; None takes them from the process.
+
+    Returns:
+        The exit status: 0 for success, 1 where the checkpoint is damaged, 2 where the request
+        cannot be met.
+    """
+    parsed = _parser().parse_args(arguments)
+    try:
+        status = int(parsed.run(parsed))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read the output has seen enough, as `head` does; Python must not flush it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except CleancutError as error:
+        print(error, file=sys.stderr)
+        return DAMAGED if isinstance(error, DamagedError) else REFUSED
+    except OSError as error:
+        print(f"The checkpoint cannot be read: {error}", file=sys.stderr)
+        return REFUSED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cleancut", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"cleancut {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_conf(commands)
+    listing = _add_reader(commands, "ls", "list the cuts of a checkpoint; without any, its stores")
+    what = listing.add_mutually_exclusive_group()
+    what.add_argument("--stores", action="store_true", help="list the state stores")
+    what.add_argument("--savepoints", action="store_true", help="list the savepoints")
+    listing.set_defaults(run=_ls)
+    show = _add_reader(commands, "show", "show one cut: stores, offsets, watermark, commit entry")
+    which = show.add_mutually_exclusive_group()
+    which.add_argument("--epoch", type=int, help="default: the last that has a cut")
+    which.add_argument("--savepoint", help="the cut that is kept by this name")
+    show.set_defaults(run=_show)
+    history = _add_reader(commands, "history", "list what each epoch cost: time, requests, bytes")
+    history.set_defaults(run=_history)
+    costs = _add_reader(commands, "costs", "estimate what the query costs in a day, on S3 and R2")
+    costs.set_defaults(run=_costs)
+    state = _add_reader(commands, "state", "show the rows of one operator's state")
+    state.add_argument("--operator", type=int, required=True, help="Spark's operator id")
+    state.add_argument("--store", default="default", help="Spark's name of the store")
+    state.add_argument("--family", default="default", help="the column family, as `families` says")
+    state.add_argument("--partition", type=int, help="only this partition")
+    when = state.add_mutually_exclusive_group()
+    when.add_argument("--version", type=int, help="default: of the last cut, or of all partitions")
+    when.add_argument("--epoch", type=int, help="the epoch whose result is shown")
+    when.add_argument("--savepoint", help="the savepoint that is shown")
+    state.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
+    state.set_defaults(run=_state)
+    families = _add_reader(commands, "families", "list the column families of a state store")
+    families.add_argument("--operator", type=int, required=True, help="Spark's operator id")
+    families.add_argument("--store", default="default", help="Spark's name of the store")
+    families.set_defaults(run=_families)
+    verify = _add_reader(commands, "verify", "check every byte; exit with 1 on damage")
+    verify.set_defaults(run=_verify)
+    return parser
+
+
+def _row_count(text: str) -> int:
+    if int(text) < 0:
+        raise ValueError
+    return int(text)
+
+
+def _add_conf(commands: Any) -> None:
+    conf = commands.add_parser(
+        "conf",
+        help="print the configuration for spark-submit",
+        description="Prints the configuration for spark-submit. The options are those of "
+        "cleancut.configure; docs/reference/configuration.md says what each is for.",
+    )
+    conf.add_argument("--format", choices=("submit", "properties", "json"), default="submit")
+    for option in OPTIONS:
+        # A switch alone turns on what it names.
+        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.is_switch else {}
+        conf.add_argument(option.flag, metavar="VALUE", help=option.allowed, **alone)
+    conf.set_defaults(run=_conf)
+
+
+def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    parser.add_argument("location", metavar="LOCATION", help="a query's checkpointLocation")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--endpoint", help="for s3://: the URL of the store")
+    parser.add_argument("--region", help="for s3://: what requests are signed for")
+    return parser
+
+
+def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
+    return Checkpoint(parsed.location, endpoint=parsed.endpoint, region=parsed.region)
+
+
+def _conf(parsed: argparse.Namespace) -> int:
+    texts = {option: getattr(parsed, option.name) for option in OPTIONS}
+    given: dict[str, Any] = {
+        of.name: of.parse(text) for of, text in texts.items() if text is not None
+    }
+    settings = Settings(**given)
+    problems = settings.problems()
+    if problems:
+        raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
+    confs, jar = settings.confs(), jar_path()
+    if parsed.format == "submit":
+        lines = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in confs.items()]
+        print(" \\\n".join([f"--jars {shlex.quote(jar)}", *lines]))
+    elif parsed.format == "properties":
+        print("\n".join(f"{key} {value}" for key, value in [("spark.jars", jar), *confs.items()]))
+    else:
+        _print_json({"spark.jars": jar, **confs})
+    return OK
+
+
+def _ls(parsed: argparse.Namespace) -> int:
+    checkpoint = _checkpoint(parsed)
+    found: InfoList[Any]
+    if parsed.savepoints:
+        found = checkpoint.savepoints()
+    elif parsed.stores:
+        found = checkpoint.stores()
+    else:
+        found = checkpoint.cuts() or checkpoint.stores()
+    return _print_list(found, parsed)
+
+
+def _show(parsed: argparse.Namespace) -> int:
+    cut = _checkpoint(parsed).cut(parsed.epoch, savepoint=parsed.savepoint)
+    if parsed.json:
+        _print_json(cut.to_dict())
+    else:
+        print(cut)
+    return OK
+
+
+def _history(parsed: argparse.Namespace) -> int:
+    return _print_list(_checkpoint(parsed).history(), parsed)
+
+
+def _costs(parsed: argparse.Namespace) -> int:
+    return _print_list(_checkpoint(parsed).cost_per_day(), parsed)
+
+
+def _state(parsed: argparse.Namespace) -> int:
+    table = _checkpoint(parsed).state(
+        parsed.operator,
+        store=parsed.store,
+        version=parsed.version,
+        epoch=parsed.epoch,
+        savepoint=parsed.savepoint,
+        partition=parsed.partition,
+        family=parsed.family,
+    )
+    version = int(table.schema.metadata[b"cleancut.version"])
+    rows = table.slice(0, parsed.limit).to_pylist()
+    if parsed.json:
+        _print_json({"version": version, "total_rows": table.num_rows, "rows": rows})
+        return OK
+    print(tables.text_table(table.column_names, [[*map(_plain, row.values())] for row in rows]))
+    print(f"{len(rows)} of {table.num_rows} rows of version {version}")
+    return OK
+
+
+def _families(parsed: argparse.Namespace) -> int:
+    return _print_list(_checkpoint(parsed).families(parsed.operator, store=parsed.store), parsed)
+
+
+def _verify(parsed: argparse.Namespace) -> int:
+    report = _checkpoint(parsed).verify()
+    if parsed.json:
+        _print_json(report.to_dict())
+    else:
+        print(report)
+    return OK if report.ok else DAMAGED
+
+
+def _print_list(found: InfoList[Any], parsed: argparse.Namespace) -> int:
+    if parsed.json:
+        _print_json(found.to_dicts())
+    else:
+        print(found)
+    return OK
+
+
+def _plain(value: object) -> object:
+    """A cell of a row: structs as JSON, numbers as they are."""
+    return value if isinstance(value, int) else json.dumps(value, default=_text, ensure_ascii=False)
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, default=_text, indent=2, ensure_ascii=False))
+
+
+def _text(value: object) -> str:
+    """What JSON has no form for: bytes in hexadecimal, all else as Python writes it."""
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,203 @@
+"""What an epoch cost, as its cut tells it: requests, bytes and time; docs/FORMAT.md, "Costs"."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cleancut._format.fields import typed
+
+_NUMBERS = ("bytesSent", "bytesReceived", "frames", "frameBytes", "segments", "segmentBytes")
+
+
+@dataclass(frozen=True)
+class RequestCount:
+    """Requests of one kind to the object store.
+
+    Attributes:
+        requests: as sent, repetitions included: what the store bills.
+        retries: those that repeat one that failed.
+        failures: calls that ended with an error.
+    """
+
+    requests: int
+    retries: int
+    failures: int
+
+
+class RequestsByKind(dict[str, RequestCount]):
+    """Requests by the name of their kind, without the kinds that there were none of."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{kind} {count.requests}" for kind, count in sorted(self.items()))
+
+    @property
+    def total(self) -> RequestCount:
+        """Of all kinds."""
+        counts = self.values()
+        return RequestCount(
+            requests=sum(count.requests for count in counts),
+            retries=sum(count.retries for count in counts),
+            failures=sum(count.failures for count in counts),
+        )
+
+    def __add__(self, other: Mapping[str, RequestCount]) -> "RequestsByKind":
+        none = RequestCount(0, 0, 0)
+        pairs = {kind: (self.get(kind, none), other.get(kind, none)) for kind in {*self, *other}}
+        return RequestsByKind(
+            {
+                kind: RequestCount(
+                    one.requests + two.requests,
+                    one.retries + two.retries,
+                    one.failures + two.failures,
+                )
+                for kind, (one, two) in sorted(pairs.items())
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one side, the driver or all executors together, asked of the store and wrote there.
+
+    Attributes:
+        requests: by kind.
+        bytes_sent: in bodies of requests.
+        bytes_received: in bodies of answers.
+        frames: frames that were made durable, whether they count or not.
+        frame_bytes: their size.
+        segments: objects that these frames were put into.
+        segment_bytes: the size of these objects.
+    """
+
+    requests: RequestsByKind
+    bytes_sent: int
+    bytes_received: int
+    frames: int
+    frame_bytes: int
+    segments: int
+    segment_bytes: int
+
+    def __str__(self) -> str:
+        return str(self.requests) or "nothing"
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            requests=self.requests + other.requests,
+            bytes_sent=self.bytes_sent + other.bytes_sent,
+            bytes_received=self.bytes_received + other.bytes_received,
+            frames=self.frames + other.frames,
+            frame_bytes=self.frame_bytes + other.frame_bytes,
+            segments=self.segments + other.segments,
+            segment_bytes=self.segment_bytes + other.segment_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class StoreTime:
+    """How long a store took in one epoch, by the driver's clock.
+
+    Attributes:
+        operator: Spark's operator id.
+        partition: Spark's partition id.
+        store: Spark's name of the store.
+        executor: Spark's id of the executor; "driver" where tasks run in the driver's process.
+        host: its host.
+        ms: milliseconds from when a task opened the store until its frame was accepted.
+    """
+
+    operator: int
+    partition: int
+    store: str
+    executor: str
+    host: str
+    ms: int
+
+    def __str__(self) -> str:
+        where = f" on {self.executor} at {self.host}" if self.executor else ""
+        return f"{self.operator}/{self.partition} {self.store} {self.ms} ms{where}"
+
+
+class StoreTimes(tuple[StoreTime, ...]):
+    """The stores that took longest, the slowest first."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What an epoch cost.
+
+    Requests and bytes are those from when the cut before was put together until this one was; so
+    the write of a cut counts for the epoch after it. The first cut of a run counts from when that
+    run took the query over.
+
+    Attributes:
+        driver: what the driver asked for and wrote.
+        executors: what all executors together did, as far as they had told by then.
+        executor_count: how many executors had told anything since the driver began.
+        slowest: the stores that took longest.
+    """
+
+    driver: Usage
+    executors: Usage
+    executor_count: int
+    slowest: StoreTimes
+
+    @property
+    def all(self) -> Usage:
+        """What both did."""
+        return self.driver + self.executors
+
+
+def costs_of(fields: Any) -> Costs:
+    """The costs in a cut.
+
+    Raises:
+        ValueError: they are not what a writer makes.
+    """
+    if not isinstance(fields, dict):
+        raise ValueError("costs is not a JSON object")
+    executors = typed(fields, "executors", dict)
+    return Costs(
+        driver=usage_of(typed(fields, "driver", dict)),
+        executors=usage_of(executors),
+        executor_count=typed(executors, "count", int, 0),
+        slowest=store_times_of(typed(fields, "slowest", list)),
+    )
+
+
+def usage_of(fields: dict[str, Any]) -> Usage:
+    """What one side used. A number that a release did not count yet is 0."""
+    requests = typed(fields, "requests", dict)
+    return Usage(
+        RequestsByKind({kind: _count(of, kind) for kind, of in sorted(requests.items())}),
+        *(typed(fields, name, int, 0) for name in _NUMBERS),
+    )
+
+
+def store_times_of(fields: list[Any]) -> StoreTimes:
+    """How long stores took."""
+    return StoreTimes(map(_store_time, fields))
+
+
+def _count(fields: Any, kind: str) -> RequestCount:
+    if not isinstance(fields, dict):
+        raise ValueError(f"the requests of kind {kind} are no JSON object")
+    names = ("requests", "retries", "failures")
+    return RequestCount(*(typed(fields, name, int, 0) for name in names))
+
+
+def _store_time(fields: Any) -> StoreTime:
+    if not isinstance(fields, dict):
+        raise ValueError("the time of a store is not a JSON object")
+    return StoreTime(
+        operator=typed(fields, "operator", int),
+        partition=typed(fields, "partition", int),
+        store=typed(fields, "store", str),
+        executor=typed(fields, "executor", str, ""),
+        host=typed(fields, "host", str, ""),
+        ms=typed(fields, "ms", int, 0),
+    )

@@ -1,0 +1,111 @@
+"""The identity in a frame's header: which frame this is, and how its rows are read."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cleancut._format.fields import typed
+from cleancut._format.layout import FrameName, Kind, StoreId
+
+UNSAFE_ROW = "unsaferow"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A column family of a store.
+
+    Attributes:
+        family_id: the number that records carry; 0 is the default family.
+        name: Spark's name of the family.
+        key_schema: Spark's `StructType` as parsed JSON.
+        value_schema: likewise.
+        is_multi_valued: whether a key has a list of values.
+        is_internal: whether Spark keeps its own books in it.
+        encoding: Spark's name of the encoding of the rows.
+    """
+
+    family_id: int
+    name: str
+    key_schema: Mapping[str, Any]
+    value_schema: Mapping[str, Any]
+    is_multi_valued: bool
+    is_internal: bool
+    encoding: str
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which frame this is.
+
+    Attributes:
+        store: the store that the frame belongs to.
+        name: the name that the frame was written under.
+        parent_version: the version that a delta applies to; None in a base.
+        parent_id: the id of that version; None in a base and where the parent is version 0.
+        families: all column families that there are after the frame; empty where they are those of
+            the version before.
+    """
+
+    store: StoreId
+    name: FrameName
+    parent_version: int | None
+    parent_id: str | None
+    families: tuple[Family, ...]
+
+    def __str__(self) -> str:
+        name = self.name
+        return f"{self.store} version={name.version} id={name.version_id} kind={name.kind}"
+
+
+def parse_identity(raw: bytes, kind: Kind) -> Identity:
+    """Reads an identity.
+
+    Raises:
+        ValueError: it breaks a rule of docs/FORMAT.md; the text says which.
+    """
+    fields = json.loads(raw.decode())
+    if not isinstance(fields, dict):
+        raise ValueError("it is not a JSON object")
+    version = typed(fields, "version", int)
+    families = tuple(_family(family) for family in typed(fields, "families", list, default=[]))
+    identity = Identity(
+        StoreId(
+            typed(fields, "operator", int),
+            typed(fields, "partition", int),
+            typed(fields, "store", str),
+        ),
+        FrameName(version, typed(fields, "id", str), kind),
+        typed(fields, "parentVersion", int, default=None),
+        typed(fields, "parentId", str, default=None),
+        families,
+    )
+    _check_parent(identity)
+    return identity
+
+
+def _check_parent(identity: Identity) -> None:
+    parent = identity.parent_version
+    if identity.name.kind == "base":
+        if parent is not None or identity.parent_id is not None:
+            raise ValueError("a base has no parent")
+    elif parent is None or not 0 <= parent < identity.name.version:
+        raise ValueError(f"parentVersion {parent} is not below version {identity.name.version}")
+    elif (identity.parent_id is None) != (parent == 0):
+        raise ValueError(f"parentId {identity.parent_id} does not fit parentVersion {parent}")
+    if not identity.families and not parent:
+        raise ValueError("families are missing")
+
+
+def _family(fields: Any) -> Family:
+    if not isinstance(fields, dict):
+        raise ValueError("a family is not a JSON object")
+    return Family(
+        typed(fields, "id", int),
+        typed(fields, "name", str),
+        typed(fields, "keySchema", dict),
+        typed(fields, "valueSchema", dict),
+        fields.get("multiValued") is True,
+        fields.get("internal") is True,
+        typed(fields, "encoding", str, default=UNSAFE_ROW),
+    )

@@ -1,0 +1,122 @@
+"""Reads what frames a segment's frames, format version 1; docs/FORMAT.md draws the bytes.
+
+Nobody needs it who has a cut, which tells by itself where each frame lies.
+"""
+
+import json
+import struct
+from typing import Any
+from zlib import crc32
+
+from cleancut._format.cut import PlacedFrame, cut_damaged, placed_frame
+from cleancut._format.fields import typed
+from cleancut._format.layout import SegmentName, StoreId, writer_of
+from cleancut._format.zstd_json import parse_zstd_json
+from cleancut.errors import error_of
+
+HEADER_SIZE = 16
+TRAILER_SIZE = 28
+
+_HEADER = struct.Struct("<4sHHII")
+_TRAILER = struct.Struct("<IIQII4s")
+_HEADER_MAGIC = b"CCS1"
+_TRAILER_MAGIC = b"CCSE"
+_FORMAT_VERSION = 1
+
+
+def extents(head: bytes, tail: bytes, path: str, size: int) -> tuple[int, int]:
+    """How long the parts before and behind the frames are, in bytes.
+
+    Args:
+        head: bytes from the start of the segment, HEADER_SIZE at least.
+        tail: bytes up to its end, TRAILER_SIZE at least.
+        path: for messages.
+        size: the size of the object.
+
+    Raises:
+        DamagedError: CLEANCUT_CUT_DAMAGED.
+        RequestError: CLEANCUT_FORMAT_UNKNOWN.
+    """
+    if len(head) < HEADER_SIZE or len(tail) < TRAILER_SIZE:
+        raise cut_damaged(path, f"it has {size} bytes, less than any segment")
+    magic, version, reserved, identity_size, _ = _HEADER.unpack_from(head)
+    if magic != _HEADER_MAGIC:
+        raise cut_damaged(path, "it does not begin with the magic of a segment")
+    if version != _FORMAT_VERSION:
+        raise error_of(
+            "CLEANCUT_FORMAT_UNKNOWN", path=path, found=version, supported=_FORMAT_VERSION
+        )
+    table_size, _, told, _, zero, magic = _TRAILER.unpack(tail[-TRAILER_SIZE:])
+    if magic != _TRAILER_MAGIC:
+        raise cut_damaged(path, "it does not end with the magic of a segment")
+    if reserved != 0 or zero != 0:
+        raise cut_damaged(path, "bytes are set that no writer sets")
+    before, behind = HEADER_SIZE + identity_size, table_size + TRAILER_SIZE
+    if told != size or before + behind > size:
+        raise cut_damaged(path, f"its {size} bytes do not fit its header and trailer")
+    return before, behind
+
+
+def read_table(
+    head: bytes, tail: bytes, path: str, name: SegmentName, size: int
+) -> list[PlacedFrame]:
+    """The frames of a segment, in their order, which cover all bytes between head and tail.
+
+    Args:
+        head: the bytes before the frames.
+        tail: the bytes behind them.
+        path: for messages.
+        name: what the object is called.
+        size: the size of the object.
+
+    Raises:
+        DamagedError: CLEANCUT_CUT_DAMAGED.
+        RequestError: CLEANCUT_FORMAT_UNKNOWN.
+    """
+    extents(head, tail, path, size)
+    _check_identity(head, path, name)
+    stored, trailer = tail[:-TRAILER_SIZE], tail[-TRAILER_SIZE:]
+    _, raw_size, _, crc, _, _ = _TRAILER.unpack(trailer)
+    if crc32(trailer[:16], crc32(stored, crc32(head[12:16]))) != crc:
+        raise cut_damaged(path, "the checksum of its table is wrong")
+    try:
+        entries = parse_zstd_json(stored, raw_size)
+        if not isinstance(entries, list):
+            raise ValueError("it is not a JSON array")
+        frames = [_frame(entry, str(name)) for entry in entries]
+    except ValueError as error:
+        raise cut_damaged(path, f"its table cannot be read: {error}") from error
+    at = len(head)
+    for frame in frames:
+        if frame.offset != at:
+            raise cut_damaged(path, f"a frame begins at byte {frame.offset} and not at {at}")
+        at += frame.length
+    if at != size - len(tail):
+        raise cut_damaged(path, f"its frames end at byte {at}, where the table does not begin")
+    return frames
+
+
+def _check_identity(head: bytes, path: str, name: SegmentName) -> None:
+    raw = head[HEADER_SIZE:]
+    if crc32(raw, crc32(head[:12])) != int.from_bytes(head[12:16], "little"):
+        raise cut_damaged(path, "the checksum of its header is wrong")
+    try:
+        identity = json.loads(raw.decode())
+        if not isinstance(identity, dict):
+            raise ValueError("it is not a JSON object")
+        epoch, writer = typed(identity, "epoch", int), typed(identity, "writer", str)
+    except ValueError as error:
+        raise cut_damaged(path, f"its identity cannot be read: {error}") from error
+    if (epoch, writer_of(writer)) != (name.epoch, name.writer):
+        raise cut_damaged(path, f"it is a segment of epoch {epoch} by {writer}")
+
+
+def _frame(fields: Any, segment: str) -> PlacedFrame:
+    if not isinstance(fields, dict):
+        raise ValueError("an element is not a JSON object")
+    store = StoreId(
+        typed(fields, "operator", int), typed(fields, "partition", int), typed(fields, "store", str)
+    )
+    name = fields.get("version"), fields.get("id"), fields.get("kind")
+    place = fields.get("offset"), fields.get("length"), fields.get("crc")
+    return placed_frame(store, name, segment, place)

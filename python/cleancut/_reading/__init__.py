@@ -1,0 +1,1 @@
+"""What a checkpoint tells: its epochs, cuts, stores and their state."""

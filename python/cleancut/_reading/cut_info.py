@@ -1,0 +1,292 @@
+"""What a checkpoint tells about its cuts."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from cleancut._display import tables
+from cleancut._display.info_list import InfoList
+from cleancut._format.channels import ChannelInfo, operator_cuts
+from cleancut._format.costs import Costs
+from cleancut._format.cut import Chain, Cut
+from cleancut._format.layout import Kind
+from cleancut._format.log_entries import next_watermark_of, offsets_of, watermark_of
+from cleancut._reading.cut_reader import chain_bytes
+from cleancut._reading.epoch_info import EpochInfo, epoch_info
+
+
+@dataclass(frozen=True)
+class CutInfo:
+    """One cut: a committed epoch, and all that makes up the state after it.
+
+    Attributes:
+        epoch: Spark's batch id.
+        version: the state version of all stores, `epoch + 1`.
+        generation: of the driver that wrote it; each start of the query has a higher one.
+        run_id: Spark's id of the run.
+        written: when it was written, in UTC.
+        mode: "unaligned" where the cut has rows in flight, else "aligned".
+        stores: the number of state stores.
+        frames: the number of frames that make up their state.
+        segments: the number of objects that these lie in.
+        bytes: the size of these frames.
+    """
+
+    epoch: int
+    version: int
+    generation: int
+    run_id: str
+    written: datetime
+    mode: str
+    stores: int
+    frames: int
+    segments: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class SavepointInfo:
+    """A cut that is kept by a name, whatever becomes of the others.
+
+    Attributes:
+        name: what it is called.
+        epoch: Spark's batch id.
+        version: the state version of all stores, `epoch + 1`.
+        written: when the cut was written, in UTC.
+        stores: the number of state stores.
+    """
+
+    name: str
+    epoch: int
+    version: int
+    written: datetime
+    stores: int
+
+
+@dataclass(frozen=True)
+class PlacedFrameInfo:
+    """A frame that a cut names.
+
+    Attributes:
+        kind: "delta" (what one epoch changed) or "base" (all live rows).
+        version: the state version after the frame.
+        id: the id of that version of the store.
+        segment: the object that it lies in, by its name below the root.
+        offset: where it begins there, in bytes.
+        length: its length in bytes.
+        crc: CRC-32 of its bytes.
+    """
+
+    kind: Kind
+    version: int
+    id: str
+    segment: str
+    offset: int
+    length: int
+    crc: int
+
+
+class ChainInfo(tuple[PlacedFrameInfo, ...]):
+    """The frames that make up one version of a store, oldest first."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        bases = [frame.version for frame in self if frame.kind == "base"]
+        deltas = [frame.version for frame in self if frame.kind == "delta"]
+        parts = [f"base {version}" for version in bases]
+        return ", ".join([*parts, *([f"deltas {tables.ranges(deltas)}"] if deltas else [])])
+
+
+@dataclass(frozen=True)
+class StoreCutInfo:
+    """One state store in a cut.
+
+    Attributes:
+        operator: Spark's operator id.
+        partition: Spark's partition id.
+        store: Spark's name of the store.
+        id: the id of the version.
+        chain: the frames that make it up.
+        bytes: the size of these frames.
+    """
+
+    operator: int
+    partition: int
+    store: str
+    id: str
+    chain: ChainInfo
+    bytes: int
+
+
+@dataclass(frozen=True)
+class CutDetails:
+    """All that a cut says.
+
+    Attributes:
+        path: full path of the object.
+        info: what `Checkpoint.cuts` tells of it.
+        query_id: Spark's id of the query, where it is known.
+        token: tells it from a cut that another driver made of the same epoch.
+        watermark_ms: the watermark of the epoch, in milliseconds since 1970; None without one.
+        next_watermark_ms: the watermark of the epoch after it, likewise.
+        offsets: where each source stood at the end of the epoch: by its number, or its name where
+            Spark knows one; None where it has not begun.
+        offsets_entry: Spark's entry of the offset log.
+        commit_entry: Spark's entry of the commit log.
+        timings: milliseconds by phase of the commit.
+        costs: what the epoch cost; None where an older release wrote the cut.
+        channels: what the epoch made of each channel that could be captured.
+        segments: the objects that the frames lie in, by their names below the root.
+        stores: the state stores, by operator, partition and name.
+    """
+
+    path: str
+    info: CutInfo
+    query_id: str | None
+    token: str
+    watermark_ms: int | None
+    next_watermark_ms: int | None
+    offsets: Mapping[str, str | None]
+    offsets_entry: str
+    commit_entry: str
+    timings: Mapping[str, int]
+    costs: Costs | None
+    channels: InfoList[ChannelInfo]
+    segments: Sequence[str]
+    stores: InfoList[StoreCutInfo]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a plain dictionary."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{tables.text_facts(self._facts())}\n\n{self.stores}"
+
+    def _repr_html_(self) -> str:
+        return tables.html_table(("", ""), self._facts()) + self.stores._repr_html_()
+
+    def _facts(self) -> list[tuple[str, object]]:
+        info = self.info
+        facts: list[tuple[str, object]] = [("cut", self.path), ("epoch", str(info.epoch))]
+        facts += [("version", str(info.version)), ("written", info.written), ("mode", info.mode)]
+        facts += [("query", self.query_id), ("run", info.run_id)]
+        facts += [("generation", str(info.generation))]
+        facts += [("watermark", _instant(self.watermark_ms))]
+        facts += [("next watermark", _instant(self.next_watermark_ms))]
+        facts += [(f"offset of source {name}", text) for name, text in self.offsets.items()]
+        facts += [(f"{phase} took", f"{ms} ms") for phase, ms in self.timings.items()]
+        size = f"{info.bytes} bytes, {info.frames} frames, {info.segments} segments"
+        facts += [("size", size)]
+        if self.costs is not None:
+            used = self.costs.all
+            written = f"{used.segment_bytes} bytes, {used.frames} frames, {used.segments} segments"
+            facts += [("written in the epoch", written)]
+            facts += [("requests of the driver", str(self.costs.driver))]
+            facts += [("requests of executors", str(self.costs.executors))]
+            facts += [("slowest store", str(slow)) for slow in self.costs.slowest]
+        cuts = operator_cuts(self.channels)
+        return [*facts, *((f"operator {cut.operator}", str(cut)) for cut in cuts)]
+
+
+def cut_info(cut: Cut) -> CutInfo:
+    """Describes a cut in a line."""
+    return CutInfo(
+        epoch=cut.epoch,
+        version=cut.version,
+        generation=cut.generation,
+        run_id=cut.run_id,
+        written=moment(cut.written_ms),
+        mode=cut.mode,
+        stores=len(cut.chains),
+        frames=sum(map(len, cut.chains.values())),
+        segments=len(cut.segments),
+        bytes=sum(map(chain_bytes, cut.chains.values())),
+    )
+
+
+def epoch_infos(cuts: Iterable[Cut]) -> Iterator[EpochInfo]:
+    """What epochs cost, given their cuts in order."""
+    before = None
+    for cut in cuts:
+        if before is not None:
+            yield _epoch_info(before, cut)
+        before = cut
+    if before is not None:
+        yield _epoch_info(before, None)
+
+
+def _epoch_info(cut: Cut, following: Cut | None) -> EpochInfo:
+    is_next = following is not None and (cut.epoch + 1, cut.generation) == (
+        following.epoch,
+        following.generation,
+    )
+    return epoch_info(
+        epoch=cut.epoch,
+        generation=cut.generation,
+        written=moment(cut.written_ms),
+        stores=len(cut.chains),
+        timings=cut.timings,
+        costs=cut.costs,
+        channels=cut.channels,
+        cut_ms=following.timings.get("previousCutMs") if following and is_next else None,
+    )
+
+
+def savepoint_info(name: str, cut: Cut) -> SavepointInfo:
+    """Describes a savepoint in a line."""
+    return SavepointInfo(name, cut.epoch, cut.version, moment(cut.written_ms), len(cut.chains))
+
+
+def cut_details(cut: Cut) -> CutDetails:
+    """Describes a cut whole."""
+    return CutDetails(
+        path=cut.path,
+        info=cut_info(cut),
+        query_id=cut.query_id,
+        token=cut.token,
+        watermark_ms=watermark_of(cut.offsets),
+        next_watermark_ms=next_watermark_of(cut.commit),
+        offsets=offsets_of(cut.offsets),
+        offsets_entry=cut.offsets,
+        commit_entry=cut.commit,
+        timings=cut.timings,
+        costs=cut.costs,
+        channels=InfoList(cut.channels),
+        segments=cut.segments,
+        stores=InfoList(map(_store_cut_info, cut.chains.values())),
+    )
+
+
+def _store_cut_info(chain: Chain) -> StoreCutInfo:
+    store, last = chain[0].store, chain[-1].name
+    frames = ChainInfo(
+        PlacedFrameInfo(
+            kind=frame.name.kind,
+            version=frame.name.version,
+            id=frame.name.version_id,
+            segment=frame.segment,
+            offset=frame.offset,
+            length=frame.length,
+            crc=frame.crc,
+        )
+        for frame in chain
+    )
+    return StoreCutInfo(
+        operator=store.operator,
+        partition=store.partition,
+        store=store.store,
+        id=last.version_id,
+        chain=frames,
+        bytes=chain_bytes(chain),
+    )
+
+
+def moment(ms: int) -> datetime:
+    """A time in milliseconds since 1970, as a date in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _instant(ms: int | None) -> str | None:
+    return None if ms is None else f"{moment(ms)} ({ms})"

@@ -1,0 +1,157 @@
+"""Reads frames out of segments, and versions out of the chains of a cut."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from zlib import crc32
+
+from cleancut._format.cut import Chain, Cut, CutRef, PlacedFrame, cut_damaged, read_cut
+from cleancut._format.frame import Frame, FrameRequest, read_frame
+from cleancut._format.layout import StoreId, cut_name, savepoint_name
+from cleancut._reading.state import State
+from cleancut._storage.objects import Objects
+from cleancut._storage.parallel import Range, read_ranges, windows
+from cleancut.errors import CleancutError, error_of
+
+# What is read ahead of its decoding.
+WINDOW_BYTES = 64 << 20
+
+Parts = Mapping[Range, bytes | None]
+
+
+class LoadedState(NamedTuple):
+    """The state of one store, and the object that errors about its rows name."""
+
+    store: StoreId
+    place: str
+    state: State
+
+
+@dataclass(frozen=True)
+class CutReader:
+    """Reads cuts and what they name."""
+
+    objects: Objects
+
+    def path(self, epoch: int) -> str:
+        """Full path of a cut."""
+        return self.objects.path(cut_name(epoch))
+
+    def savepoint_path(self, savepoint: str) -> str:
+        """Full path of a savepoint."""
+        return self.objects.path(savepoint_name(savepoint))
+
+    def cut(self, epoch: int) -> Cut:
+        """Reads a cut.
+
+        Raises:
+            FileNotFoundError: the epoch has none.
+            DamagedError: CLEANCUT_CUT_DAMAGED.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        return read_cut(self.objects.read(cut_name(epoch)), self.path(epoch), epoch)
+
+    def savepoint(self, savepoint: str) -> Cut:
+        """Reads the cut that a savepoint keeps.
+
+        Raises:
+            FileNotFoundError: there is no such savepoint.
+            DamagedError: CLEANCUT_CUT_DAMAGED.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        data = self.objects.read(savepoint_name(savepoint))
+        return read_cut(data, self.savepoint_path(savepoint), None)
+
+    def states(self, cut: Cut, stores: Iterable[StoreId]) -> Iterator[LoadedState]:
+        """The states of some stores as of a cut, in their order.
+
+        Raises:
+            DamagedError: a frame is damaged, misplaced or missing, or does not fit its chain.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        chains = [cut.chains[store] for store in stores]
+        for group in windows(chains, chain_bytes, WINDOW_BYTES):
+            parts = self.read(frame for chain in group for frame in chain)
+            for chain in group:
+                state = State()
+                for placed in chain:
+                    self.append(state, self.frame(placed, parts, cut.ref), cut.ref)
+                yield LoadedState(chain[0].store, cut.path, state)
+
+    def read(self, frames: Iterable[PlacedFrame]) -> Parts:
+        """The bytes of frames, which `frame` takes."""
+        return read_ranges(self.objects, map(range_of, frames))
+
+    def frame(self, placed: PlacedFrame, parts: Parts, cut: CutRef | None) -> Frame:
+        """Decodes one frame and checks that it is the one that was named.
+
+        Args:
+            placed: the frame.
+            parts: what `read` returned.
+            cut: the one that names the frame; None where it was found in a segment's table.
+
+        Raises:
+            DamagedError: the frame is damaged, misplaced or missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        data = parts[range_of(placed)]
+        if data is None:
+            raise self._missing(placed, cut)
+        request = self.request(placed)
+        if len(data) < placed.length:
+            end = placed.offset + len(data)
+            raise request.damaged(f"it ends at byte {end}, inside the frame at {placed.offset}")
+        if crc32(data) != placed.crc:
+            raise request.damaged(f"the checksum of the frame at byte {placed.offset} is wrong")
+        return read_frame(data, request)
+
+    def request(self, placed: PlacedFrame) -> FrameRequest:
+        """What is asked for where a frame is read."""
+        path = self.objects.path(placed.segment)
+        return FrameRequest(path, placed.store, placed.name, placed.offset)
+
+    def append(self, state: State, frame: Frame, cut: CutRef) -> None:
+        """Brings a state to the version of the next frame of a chain.
+
+        Args:
+            state: starts as version 0.
+            frame: the next of the chain.
+            cut: the one whose chain it is.
+
+        Raises:
+            DamagedError: another frame must come next, or it does not fit the state.
+        """
+        if not follows(frame, state):
+            store, name = frame.identity.store, frame.identity.name
+            detail = f"the frames of {store} do not follow on each other, for {name} applies to "
+            detail += f"version {frame.identity.parent_version} and not to {state.version}"
+            raise cut_damaged(cut.path, detail)
+        state.apply(frame)
+
+    def _missing(self, placed: PlacedFrame, cut: CutRef | None) -> CleancutError:
+        store, segment = placed.store, self.objects.path(placed.segment)
+        return error_of(
+            "CLEANCUT_FRAME_MISSING",
+            directory=segment if cut is None else cut.path,
+            detail=f"{segment} is missing",
+            operator=store.operator,
+            partition=store.partition,
+            store=store.store,
+            version=placed.name.version if cut is None else cut.version,
+        )
+
+
+def follows(frame: Frame, state: State) -> bool:
+    """Whether a frame applies to a state; a base applies to version 0 alone."""
+    parent = frame.identity.parent_version or 0, frame.identity.parent_id
+    return parent == (state.version, state.version_id)
+
+
+def range_of(placed: PlacedFrame) -> Range:
+    """Where a frame lies."""
+    return Range(placed.segment, placed.offset, placed.length)
+
+
+def chain_bytes(chain: Chain) -> int:
+    """The size of the frames of a chain, in bytes."""
+    return sum(frame.length for frame in chain)

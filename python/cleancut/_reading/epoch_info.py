@@ -1,0 +1,114 @@
+"""What the epochs of a query cost: requests, bytes and time."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from cleancut._format.channels import ChannelInfo, OperatorCut, longest, operator_cuts
+from cleancut._format.costs import Costs, RequestsByKind, StoreTimes
+
+
+@dataclass(frozen=True)
+class EpochInfo:
+    """What one committed epoch cost. What its cut does not tell is None: an older release wrote it.
+
+    Attributes:
+        epoch: Spark's batch id.
+        generation: of the driver that committed it; each start of the query has a higher one.
+        written: when its cut was put together, in UTC.
+        duration_ms: milliseconds from when the first task opened a store until then, by the
+            driver's clock; None too where no task did.
+        gate_ms: milliseconds of these between the end of the sink and then; `timings` has its
+            parts.
+        cut_ms: milliseconds that writing the cut took afterwards, which the next cut of the same
+            run tells; None until there is one.
+        stores: the number of state stores.
+        frames: frames that were made durable, whether they count or not.
+        frame_bytes: their size.
+        segments: objects that these frames were put into.
+        segment_bytes: the size of these objects.
+        requests: by kind, of the driver and the executors, repetitions included; see `Costs`.
+        retries: those that repeat one that failed.
+        failures: calls that ended with an error.
+        bytes_sent: in bodies of requests.
+        bytes_received: in bodies of answers.
+        slowest: the stores that took longest.
+        mode: "unaligned" where rows are in flight behind the epoch, else "aligned".
+        rows_in_flight: how many.
+        alignment_ms: the longest that an operator's first channel to arrive waited for its last,
+            by the driver's clock; None too where no channel could be captured.
+        barrier_to_capture_ms: the longest that an overtaken channel took from the driver's order
+            until it had arrived, by the driver's clock; None too where none was overtaken.
+        operators: how each operator was cut whose channels could be captured.
+        timings: milliseconds by phase, as docs/FORMAT.md names them.
+        costs: the same figures for the driver and the executors apart.
+    """
+
+    epoch: int
+    generation: int
+    written: datetime
+    duration_ms: int | None
+    gate_ms: int | None
+    cut_ms: int | None
+    stores: int
+    frames: int | None
+    frame_bytes: int | None
+    segments: int | None
+    segment_bytes: int | None
+    requests: RequestsByKind | None
+    retries: int | None
+    failures: int | None
+    bytes_sent: int | None
+    bytes_received: int | None
+    slowest: StoreTimes | None
+    mode: str
+    rows_in_flight: int
+    alignment_ms: int | None
+    barrier_to_capture_ms: int | None
+    operators: tuple[OperatorCut, ...] = field(metadata={"column": False})
+    timings: Mapping[str, int] = field(metadata={"column": False})
+    costs: Costs | None = field(metadata={"column": False})
+
+
+def epoch_info(
+    *,
+    epoch: int,
+    generation: int,
+    written: datetime,
+    stores: int,
+    timings: Mapping[str, int],
+    costs: Costs | None,
+    cut_ms: int | None,
+    channels: Iterable[ChannelInfo],
+) -> EpochInfo:
+    """Draws together what a cut tells of its epoch."""
+    used = None if costs is None else costs.all
+    operators = operator_cuts(channels)
+    rows_in_flight = sum(of.rows_in_flight for of in operators)
+    total = None if used is None else used.requests.total
+    return EpochInfo(
+        epoch=epoch,
+        generation=generation,
+        written=written,
+        duration_ms=timings.get("epochMs"),
+        gate_ms=timings.get("gateMs"),
+        cut_ms=cut_ms,
+        stores=stores,
+        frames=None if used is None else used.frames,
+        frame_bytes=None if used is None else used.frame_bytes,
+        segments=None if used is None else used.segments,
+        segment_bytes=None if used is None else used.segment_bytes,
+        requests=None if used is None else used.requests,
+        retries=None if total is None else total.retries,
+        failures=None if total is None else total.failures,
+        bytes_sent=None if used is None else used.bytes_sent,
+        bytes_received=None if used is None else used.bytes_received,
+        slowest=None if costs is None else costs.slowest,
+        mode="unaligned" if rows_in_flight else "aligned",
+        rows_in_flight=rows_in_flight,
+        alignment_ms=longest(of.alignment_ms for of in operators),
+        barrier_to_capture_ms=longest(of.barrier_to_capture_ms for of in operators),
+        operators=operators,
+        timings=timings,
+        costs=costs,
+    )

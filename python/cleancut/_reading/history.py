@@ -1,0 +1,287 @@
+"""Which versions a checkpoint has, and where each is read from: a cut, or the files of level 0."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from cleancut._display.tables import ranges
+from cleancut._format.cut import Chain, Cut, CutRef
+from cleancut._format.layout import StoreId
+from cleancut._reading.cut_reader import CutReader, LoadedState
+from cleancut._reading.listing import Listing
+from cleancut._reading.root import Root
+from cleancut._reading.store_reader import StoreReader
+from cleancut._storage.parallel import mapped
+from cleancut.errors import CleancutError, error_of
+
+# A cut of many partitions takes some memory, and so does a state.
+_CUTS_AT_ONCE = 4
+STORES_AT_ONCE = 4
+
+
+class StoredVersion(Protocol):
+    """One version of one operator's stores of one name."""
+
+    @property
+    def version(self) -> int:
+        """The state version."""
+
+    @property
+    def partitions(self) -> Sequence[int]:
+        """The partitions that there are, ascending."""
+
+    def load(self, partitions: Iterable[int]) -> Iterator[LoadedState]:
+        """The states of some partitions, in their order."""
+
+
+@dataclass(frozen=True)
+class CutVersion:
+    """A version that has a cut."""
+
+    reader: CutReader
+    cut: Cut
+    chains: Mapping[int, Chain]
+
+    @property
+    def version(self) -> int:
+        return self.cut.version
+
+    @property
+    def partitions(self) -> Sequence[int]:
+        return sorted(self.chains)
+
+    def load(self, partitions: Iterable[int]) -> Iterator[LoadedState]:
+        stores = (self.chains[partition][0].store for partition in partitions)
+        return self.reader.states(self.cut, stores)
+
+
+@dataclass(frozen=True)
+class ListedVersion:
+    """A version of level 0."""
+
+    readers: Mapping[int, StoreReader]
+    version: int
+
+    @property
+    def partitions(self) -> Sequence[int]:
+        return sorted(self.readers)
+
+    def load(self, partitions: Iterable[int]) -> Iterator[LoadedState]:
+        # A chain is found frame by frame, so only different stores can be read at once.
+        return mapped(self._loaded, partitions, ahead=STORES_AT_ONCE)
+
+    def _loaded(self, partition: int) -> LoadedState:
+        reader = self.readers[partition]
+        return LoadedState(reader.listing.store, reader.directory, reader.load(self.version))
+
+
+@dataclass(frozen=True)
+class StoreHistory:
+    """What there is of one store.
+
+    Attributes:
+        store: the store.
+        files: reads what level 0 has of it; None where it has nothing.
+        chains: its chain in each cut.
+    """
+
+    store: StoreId
+    files: StoreReader | None
+    chains: Mapping[CutRef, Chain]
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The versions that have a frame, ascending."""
+        listed = () if self.files is None else self.files.listing.versions
+        return tuple(sorted({*listed, *(cut.version for cut in self.chains)}))
+
+
+class History:
+    """One look at a checkpoint; what it finds is not looked for again."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self.epochs = root.epochs()
+        self.reader = CutReader(root.objects)
+
+    @cached_property
+    def listings(self) -> Mapping[StoreId, Listing]:
+        """The stores of level 0, without what lies there of versions that only a cut can have."""
+        listings = self._root.listings()
+        if not self.epochs:
+            return listings
+        first = self.epochs[0] + 1
+        before = {store: listing.before(first) for store, listing in listings.items()}
+        return {store: listing for store, listing in before.items() if listing.sizes}
+
+    def cuts(self) -> Iterator[Cut]:
+        """All cuts, by their epochs, each read when its turn comes.
+
+        Raises:
+            DamagedError: one is damaged.
+        """
+        found = mapped(self._cut_or_none, self.epochs, ahead=_CUTS_AT_ONCE)
+        return (cut for cut in found if cut is not None)
+
+    def stores(self) -> Sequence[StoreHistory]:
+        """All stores, in their order.
+
+        Raises:
+            DamagedError: a cut is damaged.
+        """
+        chains = self._chains(None)
+        stores = sorted({*self.listings, *chains})
+        return [self._history(store, chains.get(store, {})) for store in stores]
+
+    def store(self, store: StoreId) -> StoreHistory:
+        """One store.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: a cut is damaged.
+        """
+        chains = self._chains(store)
+        if store not in self.listings and store not in chains:
+            available = "; ".join(str(found.store) for found in self.stores()) or "no state yet"
+            raise self.not_found(f"state store {store}", available)
+        return self._history(store, chains.get(store, {}))
+
+    def _chains(self, only: StoreId | None) -> Mapping[StoreId, Mapping[CutRef, Chain]]:
+        """For each store, or for one, its chain in each cut."""
+        chains: dict[StoreId, dict[CutRef, Chain]] = {}
+        for cut in self.cuts():
+            for store, chain in cut.chains.items():
+                if only in (None, store):
+                    chains.setdefault(store, {})[cut.ref] = chain
+        return chains
+
+    def _history(self, store: StoreId, chains: Mapping[CutRef, Chain]) -> StoreHistory:
+        listing = self.listings.get(store)
+        files = None if listing is None else StoreReader(self._root.objects, listing)
+        return StoreHistory(store, files, chains)
+
+    def cut(self, epoch: int | None) -> Cut:
+        """The cut of an epoch; None is the last.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: it is damaged.
+        """
+        available = f"cuts of epochs {ranges(self.epochs)}" if self.epochs else "no cuts"
+        wanted = "cut" if epoch is None else f"cut of epoch {epoch}"
+        chosen = self.epochs[-1] if epoch is None and self.epochs else epoch
+        cut = self._cut_or_none(chosen) if chosen in self.epochs and chosen is not None else None
+        if cut is None:
+            raise self.not_found(wanted, available)
+        return cut
+
+    def savepoint(self, savepoint: str) -> Cut:
+        """The cut that a savepoint keeps.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: it is damaged.
+        """
+        savepoints = self._root.savepoints()
+        if savepoint in savepoints:
+            with suppress(FileNotFoundError):
+                return self.reader.savepoint(savepoint)
+        available = ", ".join(found for found in savepoints if found != savepoint)
+        what = f"the savepoints {available}" if available else "no savepoints"
+        raise self.not_found(f"savepoint {savepoint}", what)
+
+    def at(self, operator: int, store: str, version: int | None) -> StoredVersion:
+        """A version of one operator's stores of one name.
+
+        Args:
+            operator: Spark's operator id.
+            store: Spark's name of the store.
+            version: None is that of the last cut; without cuts the last that all partitions have.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: the version's cut is damaged.
+        """
+        last = self.epochs[-1] if self.epochs else None
+        epoch = last if version is None else version - 1
+        if epoch is None or epoch not in self.epochs:
+            return self._listed(operator, store, version)
+        return self.of(self.cut(epoch), operator, store)
+
+    def of(self, cut: Cut, operator: int, store: str) -> StoredVersion:
+        """The version that a cut stands for of one operator's stores of one name.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+        """
+        chains = {
+            found.partition: chain
+            for found, chain in cut.chains.items()
+            if (found.operator, found.store) == (operator, store)
+        }
+        if not chains:
+            raise self._no_store(operator, store, cut.chains)
+        return CutVersion(self.reader, cut, chains)
+
+    def _listed(self, operator: int, store: str, version: int | None) -> ListedVersion:
+        readers = {
+            found.partition: StoreReader(self._root.objects, listing)
+            for found, listing in self.listings.items()
+            if (found.operator, found.store) == (operator, store)
+        }
+        if not readers and self.epochs:
+            self.require(self._of_cuts, version, "version", f"operator={operator} store={store}")
+        if not readers:
+            raise self._no_store(operator, store, self.listings)
+        if version is None:
+            return ListedVersion(readers, self._last_of_all(readers.values()))
+        for reader in readers.values():
+            available = {*reader.listing.versions, *self._of_cuts}
+            self.require(available, version, "version", str(reader.listing.store))
+        return ListedVersion(readers, version)
+
+    @property
+    def _of_cuts(self) -> Sequence[int]:
+        return [epoch + 1 for epoch in self.epochs]
+
+    def _last_of_all(self, readers: Iterable[StoreReader]) -> int:
+        listings = [reader.listing for reader in readers]
+        common = set.intersection(*(set(listing.versions) for listing in listings))
+        if not common:
+            available = (f"{found.store} {ranges(found.versions)}" for found in listings)
+            raise self.not_found("version that all partitions have", "; ".join(available))
+        return max(common)
+
+    def require(self, available: Iterable[int], wanted: int | None, what: str, where: str) -> None:
+        """Checks that a number is among those that there are.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+        """
+        numbers = sorted(available)
+        if wanted not in numbers:
+            raise self.not_found(f"{what} {wanted} of {where}", f"{what} {ranges(numbers)}")
+
+    def not_found(self, wanted: str, available: str) -> CleancutError:
+        """The error for what the checkpoint does not have."""
+        return error_of(
+            "CLEANCUT_STATE_NOT_FOUND",
+            location=self._root.location,
+            wanted=wanted,
+            available=available,
+        )
+
+    def _no_store(self, operator: int, store: str, found: Iterable[StoreId]) -> CleancutError:
+        stores = sorted({(store_id.operator, store_id.store) for store_id in found})
+        available = "; ".join(f"operator={number} store={name}" for number, name in stores)
+        wanted = f"state store operator={operator} store={store}"
+        return self.not_found(wanted, available or "no state yet")
+
+    def _cut_or_none(self, epoch: int) -> Cut | None:
+        """A cut; None where retention has deleted it since it was listed."""
+        try:
+            return self.reader.cut(epoch)
+        except FileNotFoundError:
+            return None

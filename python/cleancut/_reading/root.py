@@ -1,0 +1,132 @@
+"""Finds and lists the objects of one checkpoint, wherever it lies."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.fs
+
+from cleancut._format.layout import (
+    CUTS,
+    FORMAT_OBJECT,
+    ROOT,
+    SAVEPOINTS,
+    SEGMENTS,
+    STORES,
+    FrameName,
+    StoreId,
+    parse_cut_name,
+    parse_frame_name,
+    parse_savepoint_name,
+    parse_segment_name,
+    parse_store_directory,
+)
+from cleancut._reading.listing import Listing
+from cleancut._storage.directory import Directory
+from cleancut._storage.objects import Objects
+from cleancut._storage.s3 import SCHEMES, open_s3
+from cleancut.errors import CleancutError, error_of
+
+_SUPPORTED = "format cleancut, formatVersion 1"
+
+
+@dataclass(frozen=True)
+class Root:
+    """The directory in which Cleancut keeps the state of one query.
+
+    Attributes:
+        location: the checkpoint location as it was given.
+        objects: what lies in the directory.
+    """
+
+    location: str
+    objects: Objects
+
+    def epochs(self) -> list[int]:
+        """The epochs that have a cut, ascending; one listing."""
+        found = (parse_cut_name(name) for name in self.objects.list(CUTS))
+        return sorted(epoch for epoch in found if epoch is not None)
+
+    def savepoints(self) -> list[str]:
+        """What the savepoints are called, in order; one listing."""
+        found = (parse_savepoint_name(name) for name in self.objects.list(SAVEPOINTS))
+        return sorted(savepoint for savepoint in found if savepoint is not None)
+
+    def segments(self) -> Mapping[str, int]:
+        """The size in bytes of every segment, by its name below the root; one listing."""
+        listed = self.objects.list(SEGMENTS).items()
+        return {name: size for name, size in listed if parse_segment_name(name) is not None}
+
+    def stored_bytes(self) -> int:
+        """The size of all cuts, savepoints, segments and files of level 0; four listings."""
+        kinds = (CUTS, SAVEPOINTS, SEGMENTS, STORES)
+        return sum(sum(self.objects.list(kind).values()) for kind in kinds)
+
+    def listings(self) -> dict[StoreId, Listing]:
+        """All stores of level 0 in their order, each with its frames; one recursive listing."""
+        sizes: dict[StoreId, dict[FrameName, int]] = {}
+        for path, size in self.objects.list(STORES).items():
+            directory, _, base_name = path.rpartition("/")
+            store = parse_store_directory(directory)
+            name = parse_frame_name(base_name)
+            if store is not None and name is not None:
+                sizes.setdefault(store, {})[name] = size
+        return {store: Listing(store, found) for store, found in sorted(sizes.items())}
+
+
+def open_root(
+    location: str | os.PathLike[str], endpoint: str | None = None, region: str | None = None
+) -> Root:
+    """Finds the root of a checkpoint and checks that this release can read it.
+
+    Args:
+        location: the checkpoint location.
+        endpoint: for an object store, its URL; None is that of the environment.
+        region: likewise.
+
+    Raises:
+        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN, or that the object
+            store cannot be asked.
+    """
+    text = os.fspath(location)
+    try:
+        objects = _objects_at(text, endpoint, region)
+    except pa.ArrowInvalid as error:
+        raise _not_found(text, str(error)) from error
+    note = objects.path(FORMAT_OBJECT)
+    try:
+        _check_format(objects.read(FORMAT_OBJECT), note)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _not_found(text, f"{note} does not exist") from error
+    return Root(text, objects)
+
+
+def _objects_at(location: str, endpoint: str | None, region: str | None) -> Objects:
+    if location.startswith(SCHEMES):
+        return open_s3(location, ROOT, endpoint, region)
+    if endpoint is not None or region is not None:
+        detail = "an endpoint or a region goes with s3:// alone"
+        raise error_of("CLEANCUT_OBJECT_LOCATION_INVALID", location=location, detail=detail)
+    # Hadoop writes local URIs with one slash, and a colon alone may be part of a path.
+    if "://" in location or location.startswith("file:/"):
+        filesystem, path = pyarrow.fs.FileSystem.from_uri(location)
+    else:
+        filesystem = pyarrow.fs.LocalFileSystem()
+        path = os.path.abspath(location)  # noqa: PTH100  # keep links
+    return Directory(filesystem, f"{path.rstrip('/')}/{ROOT}")
+
+
+def _check_format(raw: bytes, path: str) -> None:
+    try:
+        note = json.loads(raw)
+        found = f"format {note['format']}, formatVersion {note['formatVersion']}"
+    except (ValueError, KeyError, TypeError):
+        found = "no format"
+    if found != _SUPPORTED:
+        raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=found, supported=_SUPPORTED)
+
+
+def _not_found(location: str, detail: str) -> CleancutError:
+    return error_of("CLEANCUT_CHECKPOINT_NOT_FOUND", location=location, detail=detail)

@@ -1,0 +1,1 @@
+"""The session and the driver of a running query."""

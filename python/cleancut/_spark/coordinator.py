@@ -1,0 +1,340 @@
+"""Where a running query stands, and savepoints of it, by its coordinator on the driver."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from cleancut._checkpoint import Checkpoint
+from cleancut._display import tables
+from cleancut._display.info_list import InfoList
+from cleancut._format.channels import channels_of
+from cleancut._format.costs import (
+    RequestsByKind,
+    StoreTimes,
+    Usage,
+    costs_of,
+    store_times_of,
+    usage_of,
+)
+from cleancut._reading.cut_info import moment
+from cleancut._reading.epoch_info import EpochInfo, epoch_info
+from cleancut._reading.prices import PRICES, DailyCosts, PriceList
+from cleancut._spark.settings import PREFIX
+from cleancut._storage.s3 import SCHEMES
+from cleancut.errors import error_of, translating
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class EpochProgress:
+    """How far the epoch is that is under way.
+
+    Attributes:
+        epoch: Spark's batch id.
+        attempts: task attempts that have opened a store.
+        complete: those of them that have reported every store that they opened.
+        failed: those that have failed.
+        stores: stores that the epoch must have, as far as is known by now.
+        reported: those of them that have a frame.
+    """
+
+    epoch: int
+    attempts: int
+    complete: int
+    failed: int
+    stores: int
+    reported: int
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """Rows of one channel that the last cut holds.
+
+    Attributes:
+        operator: Spark's id of the stateful operator that the channel leads to.
+        partition: of its state.
+        channel: the name under which `Checkpoint.state` gives the rows.
+        rows: how many are in flight.
+        of: how many came through the channel in that epoch, these included.
+        bytes: their size; None where an older release made the cut.
+    """
+
+    operator: int
+    partition: int
+    channel: str
+    rows: int
+    of: int
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class CoordinatorStatus:
+    """Where a query stands.
+
+    Attributes:
+        location: where its cuts lie.
+        run_id: Spark's id of the run that owns the query; None until its first task or commit.
+        generation: how many runs have owned it, this one included; None likewise.
+        committed: the last epoch that is committed; None before the first.
+        epoch: the one under way; None before the first task.
+        slowest: the stores that have taken longest of those that have committed in that epoch.
+        last: what the last epoch cost that this driver has committed; None before it.
+        driver: what the driver has asked of the store for this query since it began, tasks that
+            run in its process included.
+        executors: what all executors together have, each since it began, as far as they have told.
+        executor_count: how many executors have told anything.
+        in_flight: the channels that hold rows behind the last cut.
+        aligned: why operators cannot be overtaken, by their ids. In mode "aligned" it is empty, but
+            in a run that has taken up rows that were in flight.
+        overloaded: of operators, by their ids, that get more rows than they take in, so that
+            their epochs wait for what `maxInFlightBytes` does not let stay in flight: how many.
+    """
+
+    location: str
+    run_id: str | None
+    generation: int | None
+    committed: int | None
+    epoch: EpochProgress | None
+    slowest: StoreTimes
+    last: EpochInfo | None
+    driver: Usage
+    executors: Usage
+    executor_count: int
+    in_flight: tuple[InFlight, ...]
+    aligned: Mapping[int, str]
+    overloaded: Mapping[int, str]
+
+    @property
+    def requests(self) -> RequestsByKind:
+        """Requests of the driver and the executors for this query so far, by kind."""
+        return self.driver.requests + self.executors.requests
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a plain dictionary."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return tables.text_facts(self._facts())
+
+    def _repr_html_(self) -> str:
+        return tables.html_table(("", ""), self._facts())
+
+    def _facts(self) -> list[tuple[str, object]]:
+        facts: list[tuple[str, object]] = [("cuts", self.location), ("run", self.run_id)]
+        facts += [("generation", _text(self.generation)), ("committed", _text(self.committed))]
+        if self.last is not None:
+            last = self.last
+            facts += [("it took", f"{last.duration_ms} ms, {last.gate_ms} ms of them in the gate")]
+            facts += [("its cut took", f"{last.cut_ms} ms"), ("its requests", str(last.requests))]
+            facts += [("its slowest store", str(slow)) for slow in (last.slowest or ())[:1]]
+        if self.epoch is not None:
+            at = self.epoch
+            facts += [("under way", f"{at.epoch}: {at.reported} of {at.stores} stores")]
+        facts += [("slow store", str(slow)) for slow in self.slowest]
+        if self.in_flight:
+            rows = sum(channel.rows for channel in self.in_flight)
+            facts += [("in flight", f"{rows} rows in {len(self.in_flight)} channels")]
+        facts += [(f"operator {of} is aligned", why) for of, why in sorted(self.aligned.items())]
+        facts += [
+            (f"operator {of} is overloaded", why) for of, why in sorted(self.overloaded.items())
+        ]
+        facts += [("requests of the driver", str(self.driver))]
+        return [*facts, (f"of {self.executor_count} executors", str(self.executors))]
+
+
+class Coordinator:
+    """What commits the epochs of one query by cuts."""
+
+    def __init__(self, jvm: Any, location: str, access: Mapping[str, str | None]) -> None:
+        self._jvm = jvm
+        self._location = location
+        self._access = dict(access)
+
+    def __repr__(self) -> str:
+        return f"Coordinator({self._location!r})"
+
+    @property
+    def location(self) -> str:
+        """The checkpoint location, as Spark resolved it."""
+        return self._location
+
+    def status(self) -> CoordinatorStatus:
+        """Where the query stands now, by its driver.
+
+        Raises:
+            RequestError: CLEANCUT_COORDINATOR_MISSING, if the driver is another one.
+        """
+        found = json.loads(self._call("status"))
+        epoch = found.get("epoch")
+        return CoordinatorStatus(
+            location=found["location"],
+            run_id=found.get("runId"),
+            generation=found.get("generation"),
+            committed=found.get("committed"),
+            epoch=EpochProgress(**epoch) if epoch else None,
+            slowest=store_times_of(found["slowest"]),
+            last=_last_of(found["last"]) if "last" in found else None,
+            driver=usage_of(found["driver"]),
+            executors=usage_of(found["executors"]),
+            executor_count=found["executorCount"],
+            in_flight=tuple(InFlight(**channel) for channel in found["inFlight"]),
+            aligned={int(operator): why for operator, why in found["aligned"].items()},
+            overloaded={int(operator): why for operator, why in found["overloaded"].items()},
+        )
+
+    def history(self) -> InfoList[EpochInfo]:
+        """What each epoch cost whose cut the store holds: it outlives the driver.
+
+        Raises:
+            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND before the first epoch, and as Checkpoint.
+            DamagedError: a cut is damaged.
+        """
+        return self._checkpoint().history()
+
+    def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
+        """Estimates what the query costs in a day, from the epochs whose cuts are kept.
+
+        Args:
+            prices: the price lists to take, in place of those that were published.
+
+        Raises:
+            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND before the first epoch,
+                CLEANCUT_STATE_NOT_FOUND before the second, and as Checkpoint.
+            DamagedError: a cut is damaged.
+        """
+        return self._checkpoint().cost_per_day(prices)
+
+    def wait_for(self, epoch: int, timeout: float | None = None) -> bool:
+        """Waits until an epoch is committed.
+
+        Args:
+            epoch: Spark's batch id.
+            timeout: in seconds; None waits for as long as it takes.
+
+        Returns:
+            Whether it is committed.
+
+        Raises:
+            RequestError: CLEANCUT_COORDINATOR_MISSING.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            committed = self.status().committed
+            if committed is not None and committed >= epoch:
+                return True
+            if end is not None and time.monotonic() >= end:
+                return False
+            time.sleep(_POLL_S)
+
+    def cut_now(self) -> bool:
+        """Cuts the epoch that runs: its tasks hand no more rows on, and what is left is in flight.
+
+        It returns at once; `wait_for` waits for the cut.
+
+        Returns:
+            Whether an epoch runs that may be cut so: in mode "unaligned" or "auto", with a sink
+            that seals, and not the first of its run.
+
+        Raises:
+            RequestError: CLEANCUT_COORDINATOR_MISSING.
+        """
+        return bool(self._call("cutNow"))
+
+    def pin(self, name: str, epoch: int | None = None) -> int:
+        """Keeps a cut, and all that it needs, under a name until it is given up.
+
+        Args:
+            name: 1 to 64 letters, digits, dashes and underscores; one that no savepoint has.
+            epoch: Spark's batch id; None is the last that is committed.
+
+        Returns:
+            The epoch of the cut.
+
+        Raises:
+            RequestError: CLEANCUT_SAVEPOINT_INVALID, CLEANCUT_COORDINATOR_MISSING.
+        """
+        chosen = self.status().committed if epoch is None else epoch
+        if chosen is None:
+            raise error_of(
+                "CLEANCUT_SAVEPOINT_INVALID",
+                name=name,
+                location=self._location,
+                detail="no epoch is committed yet",
+            )
+        self._call("pin", name, chosen)
+        return chosen
+
+    def unpin(self, name: str) -> bool:
+        """Gives a savepoint up. Returns whether there was one of this name.
+
+        Raises:
+            RequestError: CLEANCUT_COORDINATOR_MISSING.
+        """
+        return bool(self._call("unpin", name))
+
+    def _checkpoint(self) -> Checkpoint:
+        return Checkpoint(
+            self._location,
+            endpoint=self._access.get("endpoint"),
+            region=self._access.get("region"),
+        )
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        facade = self._jvm.io.cleancut.CleancutCoordinator
+        with translating():
+            return getattr(facade, method)(self._location, *arguments)
+
+
+def coordinator(query: "StreamingQuery") -> Coordinator:
+    """The coordinator of a query that was started in this session.
+
+    Args:
+        query: as `writeStream.start()` returned it, with its checkpoint location on `s3://`, or
+            elsewhere with cuts.
+
+    Raises:
+        RequestError: CLEANCUT_COORDINATOR_MISSING for a query without cuts.
+    """
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None or context._jvm is None:
+        raise error_of("CLEANCUT_COORDINATOR_MISSING", location="of a session that was stopped")
+    execution = query._jsq.streamingQuery()
+    conf = execution.sparkSession().conf()
+    location = str(execution.resolvedCheckpointRoot())
+    ways = ("endpoint", "region") if location.startswith(SCHEMES) else ()
+    access = {name: _set_value(conf, f"{PREFIX}{name}") for name in ways}
+    found = Coordinator(context._jvm, location, access)
+    found.status()
+    return found
+
+
+def _last_of(found: dict[str, Any]) -> EpochInfo:
+    return epoch_info(
+        epoch=found["epoch"],
+        generation=found["generation"],
+        written=moment(found["writtenMs"]),
+        stores=found["stores"],
+        timings=found["timings"],
+        costs=costs_of(found["costs"]) if "costs" in found else None,
+        cut_ms=found["cutMs"],
+        channels=channels_of(found["channels"]),
+    )
+
+
+def _text(number: int | None) -> str | None:
+    """As text, so that no table takes it for a column of numbers."""
+    return None if number is None else str(number)
+
+
+def _set_value(conf: Any, key: str) -> str | None:
+    option = conf.getOption(key)
+    value = str(option.get()) if option.isDefined() else "auto"
+    return None if value == "auto" else value

@@ -1,0 +1,204 @@
+"""Configures a Spark session for Cleancut's state store provider."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from cleancut._spark.installed import check_platform, check_pyspark
+from cleancut._spark.jars import JAR_PREFIX, jar_path
+from cleancut._spark.running import check_classic, check_not_running, running_jvm
+from cleancut._spark.settings import (
+    EXTENSION_CLASS,
+    EXTENSIONS_KEY,
+    FILE_MANAGER_CLASS,
+    FILE_MANAGER_KEY,
+    NOT_GIVEN,
+    PROVIDER_CLASS,
+    PROVIDER_KEY,
+    REAL_TIME_KEY,
+    NotGiven,
+    Settings,
+    conf_problems,
+    is_on,
+)
+from cleancut._spark.user_conf import SUBMIT_ARGS, UserConf, user_conf
+from cleancut.errors import error_of
+
+if TYPE_CHECKING:
+    # Whoever only reads checkpoints needs no PySpark.
+    from pyspark.sql import SparkSession
+
+_JARS_KEY = "spark.jars"
+
+
+def configure(
+    builder: "SparkSession.Builder",
+    *,
+    compression_level: int | NotGiven = NOT_GIVEN,
+    acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN,
+    memory_bound: str | NotGiven = NOT_GIVEN,
+    real_time_mode: bool | NotGiven = NOT_GIVEN,
+    cuts: bool | str | NotGiven = NOT_GIVEN,
+    dialect: str | NotGiven = NOT_GIVEN,
+    endpoint: str | NotGiven = NOT_GIVEN,
+    path_style: bool | str | NotGiven = NOT_GIVEN,
+    region: str | NotGiven = NOT_GIVEN,
+    request_timeout: str | timedelta | NotGiven = NOT_GIVEN,
+    mode: str | NotGiven = NOT_GIVEN,
+    alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN,
+    max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN,
+    max_in_flight_bytes: str | NotGiven = NOT_GIVEN,
+    split_groups: bool | NotGiven = NOT_GIVEN,
+    change_feed: str | NotGiven = NOT_GIVEN,
+) -> "SparkSession.Builder":
+    """Makes the session that a builder will create keep streaming state in Cleancut.
+
+    It adds the packaged jar to `spark.jars` and Cleancut's extension to `spark.sql.extensions`,
+    each behind what is there, and sets the state store provider. Call it last before
+    `getOrCreate`: what is set on the builder afterwards is not checked. A query that was started
+    with another provider keeps that provider, because Spark records it in the checkpoint.
+
+    Options that are not given keep what the configuration says, or the default of their key;
+    docs/reference/configuration.md has all of it. A duration is a text with a unit (h, m, s, ms) or
+    a timedelta, a size a text with a unit (k, m, g, t).
+
+    Args:
+        builder: a `SparkSession.builder` of classic Spark.
+        compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small).
+        acquire_timeout: how long a task waits for a store that another attempt of it still holds.
+        memory_bound: how much memory outside the heap all state of one executor takes, or "auto",
+            half of its heap; what goes beyond lies in local files.
+        real_time_mode: whether the session may run queries in real-time mode.
+        cuts: whether cuts commit the epochs of queries on a file system of Hadoop. True begins
+            with them, for good; False refuses a checkpoint that has any; "auto" goes on as it is.
+        dialect: whose rules an S3-compatible store follows: "aws", "r2", "generic" or "auto".
+        endpoint: the URL of that store, or "auto", which is that of the environment or AWS.
+        path_style: whether the bucket stands in the path of a request, or "auto".
+        region: what requests are signed for, or "auto".
+        request_timeout: how long a request to the object store is repeated before the task or the
+            epoch fails.
+        mode: whether a task that holds its epoch up is waited for ("aligned") or overtaken ("auto",
+            "unaligned"). That takes a sink that seals, and `cuts=True` unless it is on s3://.
+        alignment_timeout: how long "auto" waits for such a task.
+        max_epoch_duration: after how long an epoch is cut as a whole; "0ms" is no limit.
+        max_in_flight_bytes: the size of the rows that a channel of a partition keeps in flight.
+        split_groups: whether a function with state may get the rows that a key has in an epoch in
+            two. False overtakes a task between two keys only.
+        change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
+
+    Returns:
+        The same builder.
+
+    Raises:
+        TypeError: `builder` is not a builder.
+        RequestError: CLEANCUT_CONNECT_UNSUPPORTED, CLEANCUT_VERSION_UNSUPPORTED,
+            CLEANCUT_SESSION_RUNNING, CLEANCUT_JAR_MISSING, or CLEANCUT_CONF_INVALID with every
+            problem that the options and the configuration have.
+    """
+    # Each option of Settings has its name here, and nothing else is defined yet.
+    options = {name: value for name, value in locals().items() if name != "builder"}
+    settings = Settings(**options)
+    for key, value in _confs(builder, settings).items():
+        builder.config(key, value)
+    return builder
+
+
+def _confs(builder: "SparkSession.Builder", settings: Settings) -> dict[str, str]:
+    """What the builder must be told, once it is sure that nothing stands against it."""
+    options = getattr(builder, "_options", None)
+    if not isinstance(options, dict):
+        # Spark offers no public way to read what a builder holds.
+        kind = type(builder).__name__
+        raise TypeError(f"configure takes a SparkSession.builder, before getOrCreate, not a {kind}")
+    check_pyspark()
+    check_classic(builder, options)
+    jvm = running_jvm()
+    java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
+    check_platform(java)
+    check_not_running(jvm)
+    conf, jar = user_conf(options, has_jvm=jvm is not None), jar_path()
+    settings = _as_asked(settings, conf)
+    problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
+    if problems:
+        raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
+    return settings.confs() | {
+        _JARS_KEY: ",".join(_jars_with(conf, jar)),
+        EXTENSIONS_KEY: ",".join(_extensions_with(conf)),
+    }
+
+
+def _as_asked(settings: Settings, conf: UserConf) -> Settings:
+    """The settings with real-time mode as its key asks for it, unless the option was given.
+
+    The key alone would have no effect: the provider's name, which is set without the option, makes
+    Spark refuse real-time mode.
+    """
+    asked = conf.get(REAL_TIME_KEY)
+    if settings.real_time_mode is not NOT_GIVEN or asked is None or not is_on(asked[0]):
+        return settings
+    return replace(settings, real_time_mode=True)
+
+
+def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:
+    """One sentence for each thing that is configured and cannot stay."""
+    given = settings.confs()
+    yield from conf_problems({k: v for k, v in conf.merged().items() if k not in given})
+    provider = conf.get(PROVIDER_KEY)
+    if provider is not None and provider[0] != PROVIDER_CLASS:
+        yield (
+            f"{PROVIDER_KEY} is {provider[0]} in {provider[1]}: remove it there, "
+            f"or do without Cleancut."
+        )
+    elif provider is not None and PROVIDER_KEY not in given:
+        yield (
+            f"{PROVIDER_KEY} is set in {provider[1]}, and Spark runs no query in real-time mode "
+            f"then: remove it there."
+        )
+    for key in (FILE_MANAGER_KEY, f"spark.hadoop.{FILE_MANAGER_KEY}"):
+        manager = conf.get(key)
+        if manager is not None and manager[0] != FILE_MANAGER_CLASS:
+            yield (
+                f"{key} is {manager[0]} in {manager[1]}, and Cleancut has a file manager of its "
+                f"own: remove it there."
+            )
+
+
+def _jar_problems(conf: UserConf, jar: str) -> Iterator[str]:
+    for other in _jars(conf):
+        name = PurePosixPath(other).name
+        if name.startswith(JAR_PREFIX) and name != PurePosixPath(jar).name:
+            yield (
+                f"{_JARS_KEY} has {other}, which is not the jar of this release for this Spark: "
+                f"remove it."
+            )
+    submitted = conf.sources.get(SUBMIT_ARGS, {}).get(_JARS_KEY)
+    if submitted is not None and not _contains(submitted.split(","), jar):
+        # spark-submit lets its own arguments win over what the builder says.
+        yield f"{SUBMIT_ARGS} has jars, which take the place of {_JARS_KEY}: add {jar} to them."
+
+
+def _jars(conf: UserConf) -> list[str]:
+    return _listed(conf, _JARS_KEY)
+
+
+def _jars_with(conf: UserConf, jar: str) -> list[str]:
+    jars = _jars(conf)
+    return jars if _contains(jars, jar) else [*jars, jar]
+
+
+def _extensions_with(conf: UserConf) -> list[str]:
+    extensions = _listed(conf, EXTENSIONS_KEY)
+    named = {extension.strip() for extension in extensions}
+    return extensions if EXTENSION_CLASS in named else [*extensions, EXTENSION_CLASS]
+
+
+def _listed(conf: UserConf, key: str) -> list[str]:
+    configured = conf.get(key)
+    return [] if configured is None else [part for part in configured[0].split(",") if part.strip()]
+
+
+def _contains(jars: list[str], jar: str) -> bool:
+    # The same release under another path is the same jar.
+    return PurePosixPath(jar).name in {PurePosixPath(other).name for other in jars}

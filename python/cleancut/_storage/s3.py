@@ -1,0 +1,207 @@
+"""Objects in a bucket of S3, R2 or a compatible store, read through boto3."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from cleancut._storage.parallel import THREADS
+from cleancut.errors import CleancutError, error_of
+
+SCHEMES = ("s3://", "s3a://")
+
+_LOCATION = re.compile(r"s3a?://([^/]*)/?(.*)")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
+_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_TRUST = "AWS_CA_BUNDLE can name a file with the certificate of the authority to be trusted"
+_ATTEMPTS = 5
+_BODY_ATTEMPTS = 3
+_TIMEOUT_S = 20
+_NOT_FOUND = 404
+_BEYOND_THE_END = 416
+_TOO_MANY = 429
+_SERVER_ERRORS = 500
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class S3Objects:
+    """Implements `Objects`.
+
+    What the store cannot answer now is a RetryableError after some repetitions, what it will not
+    answer a RequestError.
+
+    Attributes:
+        client: boto3's client; threads may share it.
+        bucket: the name of the bucket.
+        root: what the keys of all objects begin with, without a slash at the end.
+    """
+
+    client: Any
+    bucket: str
+    root: str
+
+    def path(self, name: str) -> str:
+        return f"s3://{self.bucket}/{self.root}/{name}"
+
+    def list(self, below: str) -> Mapping[str, int]:
+        prefix = f"{self.root}/"
+
+        def listed() -> dict[str, int]:
+            pages = self.client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=f"{prefix}{below}/"
+            )
+            return {
+                found["Key"].removeprefix(prefix): found["Size"]
+                for page in pages
+                for found in page.get("Contents", [])
+            }
+
+        return self._asked("list", self.path(below), listed)
+
+    def read(self, name: str) -> bytes:
+        return self._get(name, {})
+
+    def read_range(self, name: str, offset: int, length: int) -> bytes:
+        return self._get(name, {"Range": f"bytes={offset}-{offset + length - 1}"})
+
+    def _get(self, name: str, part: Mapping[str, str]) -> bytes:
+        from botocore.exceptions import BotoCoreError
+
+        def got() -> Any:
+            key = f"{self.root}/{name}"
+            try:
+                return self.client.get_object(Bucket=self.bucket, Key=key, **part)["Body"]
+            except self.client.exceptions.ClientError as error:
+                if _status(error) == _BEYOND_THE_END:
+                    return BytesIO()
+                raise
+
+        began = time.monotonic()
+        for _ in range(_BODY_ATTEMPTS):
+            body = self._asked("get", self.path(name), got)
+            try:
+                return bytes(body.read())
+            except BotoCoreError as error:
+                # boto3 repeats requests, but not what breaks while their answer is read.
+                broken = error
+        raise _unavailable("get", self.path(name), _BODY_ATTEMPTS, began, broken) from broken
+
+    def _asked(self, operation: str, target: str, request: Callable[[], Answer]) -> Answer:
+        """The answer to a request, which boto3 repeats.
+
+        Raises:
+            FileNotFoundError: there is no such object.
+            RequestError: CLEANCUT_OBJECT_STORE_REFUSED.
+            RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
+        """
+        from botocore import exceptions as boto
+
+        began = time.monotonic()
+        try:
+            return request()
+        except boto.ClientError as error:
+            answer, status = error.response["Error"], _status(error)
+            code, message = answer.get("Code"), answer.get("Message") or "no message"
+            if status == _NOT_FOUND and code != "NoSuchBucket":
+                raise FileNotFoundError(target) from error
+            detail = f"{message} ({status} {code})"
+            if status < _SERVER_ERRORS and status != _TOO_MANY:
+                raise _refused(operation, target, detail) from error
+            attempts = error.response["ResponseMetadata"].get("RetryAttempts", 0) + 1
+            raise _unavailable(operation, target, attempts, began, detail) from error
+        except boto.SSLError as error:
+            raise _refused(operation, target, f"{error} ({_TRUST})") from error
+        except (boto.HTTPClientError, boto.ConnectionError) as error:
+            raise _unavailable(operation, target, _ATTEMPTS, began, error) from error
+        except boto.BotoCoreError as error:
+            raise _refused(operation, target, error) from error
+
+
+def open_s3(location: str, below: str, endpoint: str | None, region: str | None) -> S3Objects:
+    """Objects below a location such as `s3://bucket/prefix`; no request is made.
+
+    Args:
+        location: the place.
+        below: the directory at that place.
+        endpoint: URL of the store; None is that of the environment, or AWS.
+        region: None is that of the environment or what the store asks for.
+
+    Raises:
+        RequestError: CLEANCUT_OBJECT_LOCATION_INVALID, CLEANCUT_DEPENDENCY_MISSING or
+            CLEANCUT_OBJECT_STORE_REFUSED.
+    """
+    found = _LOCATION.fullmatch(location)
+    if found is None or _BUCKET.fullmatch(found[1]) is None:
+        bucket = "" if found is None else found[1]
+        raise _invalid(location, f"'{bucket}' is not the name of a bucket")
+    prefix = found[2].strip("/")
+    if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
+        raise _invalid(location, "its path has an empty segment, '.' or '..'")
+    root = f"{prefix}/{below}" if prefix else below
+    return S3Objects(_client(location, endpoint, region), found[1], root)
+
+
+def _client(location: str, endpoint: str | None, region: str | None) -> Any:
+    try:
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+    except ImportError as error:
+        raise error_of(
+            "CLEANCUT_DEPENDENCY_MISSING", feature=location, package="boto3", extra="s3"
+        ) from error
+    named = (os.environ.get(name) for name in _ENDPOINT_VARIABLES)
+    url = endpoint or next(filter(None, named), None)
+    host = "" if url is None else urlsplit(url).hostname or ""
+    is_aws = url is None or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+    try:
+        session = boto3.Session()
+        if region is None and host.endswith(".r2.cloudflarestorage.com"):
+            region = "auto"
+        config = Config(
+            connect_timeout=_TIMEOUT_S,
+            read_timeout=_TIMEOUT_S,
+            max_pool_connections=THREADS,
+            response_checksum_validation="when_required",
+            retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
+            s3={"addressing_style": "auto" if is_aws else "path"},
+        )
+        # Compatible stores rarely care, but a signature needs some region.
+        place = region or session.region_name or "us-east-1"
+        return session.client("s3", endpoint_url=url, region_name=place, config=config)
+    except (BotoCoreError, ValueError) as error:
+        raise _refused("open", location, error) from error
+
+
+def _status(error: Any) -> int:
+    return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+
+
+def _invalid(location: str, detail: str) -> CleancutError:
+    return error_of("CLEANCUT_OBJECT_LOCATION_INVALID", location=location, detail=detail)
+
+
+def _refused(operation: str, target: str, detail: object) -> CleancutError:
+    text = str(detail).rstrip(".")
+    return error_of(
+        "CLEANCUT_OBJECT_STORE_REFUSED", operation=operation, target=target, detail=text
+    )
+
+
+def _unavailable(
+    operation: str, target: str, attempts: int, began: float, detail: object
+) -> CleancutError:
+    return error_of(
+        "CLEANCUT_OBJECT_STORE_UNAVAILABLE",
+        operation=operation,
+        target=target,
+        attempts=attempts,
+        waitedMs=round(1000 * (time.monotonic() - began)),
+        detail=str(detail).rstrip("."),
+    )

@@ -1,0 +1,1 @@
+"""Spark's UnsafeRow form of rows, decoded to Arrow."""

@@ -1,0 +1,142 @@
+"""Checks every byte of a checkpoint's state and every version that can be loaded."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cleancut._display import tables
+from cleancut._reading.history import STORES_AT_ONCE
+from cleancut._reading.root import Root
+from cleancut._reading.store_reader import StoreReader
+from cleancut._storage.parallel import mapped
+from cleancut._verifying.cuts import CutCheck
+from cleancut._verifying.findings import Finding
+from cleancut._verifying.stores import StoreCheck
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One cut, segment or frame that is damaged, misplaced or missing.
+
+    Attributes:
+        object: full path of the object that it is, or lies in.
+        affects: the versions that cannot be loaded because of it, ascending: of the frame's store,
+            or of all stores for a cut or a missing segment. None where a sound base spares the
+            reader a damaged delta, where no cut needs what is damaged, and for a damaged savepoint.
+        error_id: the id of the error that reading it raises.
+        message: that error's whole text.
+    """
+
+    object: str
+    affects: tuple[int, ...]
+    error_id: str
+    message: str
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What `Checkpoint.verify` found.
+
+    Attributes:
+        location: the checkpoint location as it was given.
+        cuts: the number of sound cuts; a checkpoint of level 0 has none.
+        savepoints: the number of sound savepoints.
+        segments: the number of segments whose header, table and trailer are sound.
+        unnamed: the number of segments that no cut and no savepoint names: those of an epoch that
+            is not committed yet, or what a crash has left.
+        stores: the number of state stores.
+        frames: the number of sound frames.
+        bytes: their size.
+        loadable: the number of versions, over all stores, that can be loaded.
+        retired: the number of versions that have a frame but no longer all that they build on, and
+            are older than the oldest version of their store that can be loaded. Retention leaves
+            such frames behind; they are no damage.
+        problems: everything that is wrong: files of level 0, cuts, segments, frames in segments,
+            each in the order of stores and versions.
+    """
+
+    location: str
+    cuts: int
+    savepoints: int
+    segments: int
+    unnamed: int
+    stores: int
+    frames: int
+    bytes: int
+    loadable: int
+    retired: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a plain dictionary, `ok` included."""
+        return {**asdict(self), "ok": self.ok}
+
+    def __str__(self) -> str:
+        return "\n".join([*(problem.message for problem in self.problems), self._summary()])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (problem.object, problem.affects, problem.error_id, problem.message)
+            for problem in self.problems
+        ]
+        summary = tables.html_text(self._summary())
+        if not rows:
+            return summary
+        return summary + tables.html_table(("object", "affects", "error", "message"), rows)
+
+    def _summary(self) -> str:
+        verdict = "sound" if self.ok else f"{len(self.problems)} problem(s)"
+        pinned = f"{self.savepoints} savepoints, " if self.savepoints else ""
+        segments = f"{self.segments} segments ({self.unnamed} that no cut names), "
+        cuts = f"{self.cuts} cuts, {pinned}{segments}" if self.cuts or self.segments else ""
+        return (
+            f"{self.location}: {verdict}; {cuts}"
+            f"{self.stores} state stores, {self.frames} sound frames of {self.bytes} bytes, "
+            f"{self.loadable} versions loadable, {self.retired} retired"
+        )
+
+
+def verify(root: Root) -> VerifyReport:
+    """Reads everything once; damage is collected, never raised.
+
+    Raises:
+        OSError: the file system fails.
+        RequestError: the object store refuses to answer.
+        RetryableError: it cannot answer.
+    """
+    epochs = root.epochs()
+    listings = root.listings()
+    checks = [StoreCheck(StoreReader(root.objects, listing)) for listing in listings.values()]
+    for _ in mapped(StoreCheck.run, checks, ahead=STORES_AT_ONCE):
+        pass
+    of_cuts = CutCheck(root, epochs)
+    of_cuts.run()
+    files = [finding for check in checks for finding in check.findings.values()]
+    return VerifyReport(
+        location=root.location,
+        cuts=of_cuts.cuts,
+        savepoints=of_cuts.savepoints,
+        segments=of_cuts.segments,
+        unnamed=of_cuts.unnamed,
+        stores=len(listings.keys() | of_cuts.stores),
+        frames=sum(check.frames for check in checks) + of_cuts.frames,
+        bytes=sum(check.bytes for check in checks) + of_cuts.bytes,
+        loadable=sum(_loadable(check, epochs) for check in checks) + of_cuts.loadable,
+        retired=sum(len(check.retired) for check in checks),
+        problems=tuple(map(_problem, [*files, *of_cuts.findings.values()])),
+    )
+
+
+def _loadable(check: StoreCheck, epochs: Sequence[int]) -> int:
+    """The versions that are read from the files of level 0; later ones have cuts."""
+    return sum(not epochs or version <= epochs[0] for version in check.loadable)
+
+
+def _problem(finding: Finding) -> Problem:
+    error = finding.error
+    return Problem(finding.path, tuple(finding.affects), error.error_id, str(error))

@@ -1,0 +1,245 @@
+"""Epochs as files: each is written once, and seen as a whole or not at all."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from cleancut._display.info_list import InfoList
+from cleancut._reading.cut_info import moment
+from cleancut._spark.sealing import close, compute, finish, sealed_output
+from cleancut._storage.parallel import mapped
+from cleancut.errors import error_of
+from cleancut.sinks._batch import batch_of
+from cleancut.sinks._hadoop import HadoopDirectory
+from cleancut.sinks._manifest import Manifest
+from cleancut.sinks._names import ATTEMPT_COLUMN, EPOCHS, FILES, manifest_epochs
+from cleancut.sinks._publishing import Output, Publishing, read_manifest, sealed_as
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class PublishedEpoch:
+    """An epoch that readers see.
+
+    Attributes:
+        epoch: Spark's batch id.
+        rows: how many it has.
+        files: how many hold them.
+        bytes: the size of all its files.
+        format: Spark's name of their format.
+        query_id: Spark's id of the query.
+        run_id: Spark's id of the run that wrote it.
+        published: when it became visible, UTC.
+    """
+
+    epoch: int
+    rows: int
+    files: int
+    bytes: int
+    format: str
+    query_id: str
+    run_id: str
+    published: datetime
+
+
+class EpochFiles:
+    """Writes each epoch of a query into files of its own; a function for `foreachBatch`.
+
+    An epoch is written by Spark's own writer on the executors, sealed, and then published by one
+    small manifest that names its files. However often a driver dies and runs an epoch again, it is
+    published once. `read` shows published epochs only; other readers find nothing at the path.
+
+    The path belongs to the query that first writes there, and takes all its epochs.
+
+        counts.writeStream.foreachBatch(EpochFiles("hdfs:///lake/counts")).start()
+        EpochFiles("hdfs:///lake/counts").read(spark)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        format: str = "parquet",  # noqa: A002  # the name that all of Spark uses
+        *,
+        partition_by: str | Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Names the place; nothing is looked at yet.
+
+        Args:
+            path: a directory of any file system that Spark can write to, made when it is written.
+            format: a format of files that Spark writes and reads: parquet, orc, json, csv, avro, …
+                For reading, each epoch's manifest says what it was written in.
+            partition_by: columns by whose values the files of an epoch are put apart.
+            options: Spark's options of the format, for writing and for reading.
+        """
+        columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+        self._path = os.fspath(path)
+        self._output = Output(format, columns, dict(options or {}))
+        self._run: tuple[str, Publishing] | None = None
+
+    def __repr__(self) -> str:
+        return f"EpochFiles({self._path!r}, {self._output.format!r})"
+
+    def __call__(self, df: "DataFrame", epoch: int) -> None:
+        """Seals an epoch and publishes its rows, or only seals it if they are published.
+
+        What an earlier run has sealed with its rows is finished as it is: these rows are published,
+        and the state is that of the seal.
+
+        Args:
+            df: as Spark hands it to a function of `foreachBatch`.
+            epoch: likewise.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, another driver owns the query; nothing was published.
+            RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
+            RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs;
+                CLEANCUT_SINK_OWNED, another query writes to this path;
+                CLEANCUT_SINK_EPOCH_TAKEN, the query has published the epoch with other input, and
+                was set back since.
+            DamagedError: CLEANCUT_SINK_DAMAGED, what is published of the epoch cannot be read;
+                others, what is sealed of it cannot.
+        """
+        batch = batch_of(df, epoch)
+        if self._run is None or self._run[0] != batch.run_id:
+            directory = HadoopDirectory(df.sparkSession, self._path)
+            self._run = (batch.run_id, Publishing(directory, self._output))
+        publishing = self._run[1]
+        published = publishing.check(batch)
+        staged = publishing.sealed(sealed_output(df, epoch), published)
+        if staged is not None and finish(df, epoch):
+            published = published or publishing.publish(staged, batch)
+        else:
+            # Also an epoch that is published: its tasks have to run, or its state would be missing.
+            rows = compute(df, epoch)
+            try:
+                # Before the seal, which only has what a later run can do without the rows.
+                staged = published or publishing.stage(rows, batch)
+                close(df, epoch, sealed_as(staged))
+                published = published or publishing.publish(staged, batch)
+            finally:
+                rows.unpersist()
+        publishing.sweep(published)
+
+    def epochs(self, spark: "SparkSession") -> InfoList[PublishedEpoch]:
+        """The published epochs, ascending.
+
+        Args:
+            spark: any session that can read the path.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        found = _manifests(HadoopDirectory(spark, self._path), None)
+        return InfoList(_published(manifest) for manifest in found)
+
+    def read(
+        self,
+        spark: "SparkSession",
+        epochs: Iterable[int] | None = None,
+        *,
+        epoch_column: str | None = None,
+    ) -> "DataFrame":
+        """The rows of published epochs, as they are now; epochs that come later are not in it.
+
+        Columns are found by their names. Those that an epoch does not have are null in its rows;
+        the order is that of the newest epoch, and what only older ones have follows.
+
+        Args:
+            spark: any session that can read the path.
+            epochs: which ones; None is all of them.
+            epoch_column: the name of a column to add, which says what epoch a row is of.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published, or none is.
+            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest or a file that it names is missing.
+        """
+        directory = HadoopDirectory(spark, self._path)
+        found = _manifests(directory, epochs)
+        if not found:
+            raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=directory.location, epochs="any")
+        alike: dict[tuple[object, ...], list[Manifest]] = {}
+        for manifest in reversed(found):
+            kind = (manifest.format, manifest.schema, manifest.partition_by)
+            alike.setdefault(kind, []).append(manifest)
+        frames = [
+            self._frame(spark, directory, manifests, epoch_column) for manifests in alike.values()
+        ]
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+
+    def _frame(
+        self,
+        spark: "SparkSession",
+        directory: HadoopDirectory,
+        manifests: Sequence[Manifest],
+        epoch_column: str | None,
+    ) -> "DataFrame":
+        """The rows of epochs that were written alike."""
+        from pyspark.errors import AnalysisException
+        from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
+        from pyspark.sql.types import StringType, StructType
+
+        schema = StructType.fromJson(json.loads(manifests[0].schema))
+        read = StructType([*schema.fields]).add(ATTEMPT_COLUMN, StringType())
+        paths = [directory.at(file.name) for manifest in manifests for file in manifest.files]
+        try:
+            rows = (
+                spark.read.format(manifests[0].format)
+                .options(**self._output.options)
+                .option("basePath", directory.at(FILES))
+                # Names of files, in which a bracket is a bracket.
+                .option("__globPaths__", "false")
+                .schema(read)
+                .load(paths)
+                if paths
+                else spark.createDataFrame([], read)
+            )
+        except AnalysisException as failure:
+            if failure.getCondition() != "PATH_NOT_FOUND":
+                raise
+            raise error_of(
+                "CLEANCUT_SINK_DAMAGED", path=directory.location, detail=failure
+            ) from failure
+        columns = [F.col(_quoted(name)) for name in schema.fieldNames()]
+        if epoch_column is not None:
+            epoch = F.split_part(F.col(ATTEMPT_COLUMN), F.lit("-"), F.lit(1)).cast("long")
+            columns.append(epoch.alias(epoch_column))
+        return rows.select(columns)
+
+
+def _manifests(directory: HadoopDirectory, epochs: Iterable[int] | None) -> list[Manifest]:
+    """Those of some epochs, or all there are; ascending."""
+    wanted = manifest_epochs(directory.names(EPOCHS)) if epochs is None else sorted(set(epochs))
+    found = [
+        manifest
+        for manifest in mapped(lambda epoch: read_manifest(directory, epoch), wanted)
+        if manifest is not None
+    ]
+    missing = sorted(set(wanted) - {manifest.epoch for manifest in found})
+    if missing and epochs is not None:
+        texts = ", ".join(map(str, missing))
+        raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=directory.location, epochs=texts)
+    return found
+
+
+def _published(manifest: Manifest) -> PublishedEpoch:
+    return PublishedEpoch(
+        epoch=manifest.epoch,
+        rows=manifest.rows,
+        files=len(manifest.files),
+        bytes=sum(file.bytes for file in manifest.files),
+        format=manifest.format,
+        query_id=manifest.query_id,
+        run_id=manifest.run_id,
+        published=moment(manifest.published_ms),
+    )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
