@@ -5,10 +5,12 @@ import sys
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import ranges
 from cleancut._format.layout import StoreId
+from cleancut._reading.batches import batch_reader
 from cleancut._reading.cut_info import (
     CutDetails,
     CutInfo,
@@ -18,12 +20,12 @@ from cleancut._reading.cut_info import (
     epoch_infos,
     savepoint_info,
 )
-from cleancut._reading.cut_reader import LoadedState
 from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.frames import frames_of
 from cleancut._reading.history import History
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList, daily_costs
 from cleancut._reading.root import Root, open_root
+from cleancut._reading.selection import Selection
 from cleancut._reading.store_info import (
     FamilyInfo,
     FrameInfo,
@@ -32,7 +34,6 @@ from cleancut._reading.store_info import (
     frame_info,
     store_info,
 )
-from cleancut._reading.table import table_of
 from cleancut._verifying.report import VerifyReport, verify
 from cleancut.errors import error_of
 
@@ -202,8 +203,48 @@ class Checkpoint:
         savepoint: str | None = None,
         partition: int | None = None,
         family: str = "default",
+        columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
+        limit: int | None = None,
     ) -> pa.Table:
-        """The rows of one operator's state.
+        """The rows of one operator's state, as `state_batches` gives them, in one table.
+
+        Memory holds all rows that are asked for: where they are many, take them batch by batch.
+        """
+        return self.state_batches(
+            operator,
+            store=store,
+            version=version,
+            epoch=epoch,
+            savepoint=savepoint,
+            partition=partition,
+            family=family,
+            columns=columns,
+            where=where,
+            limit=limit,
+        ).read_all()
+
+    def state_batches(
+        self,
+        operator: int,
+        *,
+        store: str = "default",
+        version: int | None = None,
+        epoch: int | None = None,
+        savepoint: str | None = None,
+        partition: int | None = None,
+        family: str = "default",
+        columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
+        limit: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows of one operator's state, batch by batch; what is not asked for is not read.
+
+        Rows come partition by partition, those that changed last at first; beyond that their order
+        means nothing, but for the values of a list. A limit takes the first that there are. Memory
+        holds a batch and what changed in a partition since its last base. The checkpoint may be
+        that of a running query; a batch that is taken after retention has deleted its version
+        raises DamagedError.
 
         Args:
             operator: Spark's operator id.
@@ -215,36 +256,43 @@ class Checkpoint:
             savepoint: the version that is kept by this name instead.
             partition: only this partition; None is all.
             family: the column family; `families` lists them.
+            columns: some of `key`, `value`, `partition`, and fields such as `key.carrier`, which
+                become columns of that name; None is the first three.
+            where: only rows for which this holds, an expression over `key`, `value` and
+                `partition`, such as `pyarrow.compute.field("value", "count") > 10`.
+            limit: no more rows than this; None is all.
 
         Returns:
-            A table with the struct columns `key` and `value`, typed by the schemas that are stored
-            with the rows, and the int32 column `partition`. A key with a list of values (a
-            ListState) has a row for each of them, in their order. Timestamps are in UTC, to the
+            A reader of batches with the struct columns `key` and `value`, typed by the schemas that
+            are stored with the rows, and the int32 column `partition`. A key with a list of values
+            (a ListState) has a row for each of them, in their order. Timestamps are in UTC, to the
             microsecond. Of several fields of one name, all but the first have a number behind it.
-            The metadata of the table's schema tell operator, store and version.
+            The metadata of the schema tell operator, store and version.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE,
                 CLEANCUT_FORMAT_UNKNOWN or, on a big-endian machine, CLEANCUT_PLATFORM_UNSUPPORTED.
-            DamagedError: a cut or a frame that the version needs is damaged, misplaced or missing.
-            TypeError: more than one of version, epoch and savepoint is given.
+            DamagedError: a cut or a frame that was read is damaged, misplaced or missing; taking a
+                batch raises it too.
+            TypeError: more than one of version, epoch and savepoint is given, or no number where
+                one belongs.
+            ValueError: the limit is negative, or the expression does not fit the columns.
         """
         if sys.byteorder != "little":
             raise error_of("CLEANCUT_PLATFORM_UNSUPPORTED", detail="it is big-endian")
         _at_most_one("state", version=version, epoch=epoch, savepoint=savepoint)
+        _require_numbers(operator=operator, version=version, epoch=epoch, partition=partition)
         history = History(self._root)
         if savepoint is not None:
             stored = history.of(history.savepoint(savepoint), operator, store)
         else:
-            stored = history.at(operator, store, version if epoch is None else epoch + 1)
+            stored = history.at(operator, store, version, epoch)
         if partition is not None:
-            where = f"operator={operator} store={store}"
-            history.require(stored.partitions, partition, "partition", where)
+            of = f"operator={operator} store={store}"
+            history.require(stored.partitions, partition, "partition", of)
         chosen = stored.partitions if partition is None else [partition]
-        tables = [self._table(history, loaded, family) for loaded in stored.load(chosen)]
-        metadata = {"cleancut.operator": str(operator), "cleancut.store": store}
-        metadata["cleancut.version"] = str(stored.version)
-        return pa.concat_tables(tables).replace_schema_metadata(metadata)
+        selected = Selection(limit, where, *([] if columns is None else [columns]))
+        return batch_reader(history, stored, chosen, family, selected)
 
     def families(
         self, operator: int, *, store: str = "default", version: int | None = None
@@ -284,16 +332,14 @@ class Checkpoint:
     def _repr_html_(self) -> str:
         return (self.cuts() or self.stores())._repr_html_()
 
-    def _table(self, history: History, loaded: LoadedState, family: str) -> pa.Table:
-        for found in loaded.state.families.values():
-            if found.name == family:
-                return table_of(loaded, found)
-        names = ", ".join(sorted(found.name for found in loaded.state.families.values()))
-        wanted = f"column family {family} in {loaded.store}"
-        raise history.not_found(wanted, f"families {names}")
-
 
 def _at_most_one(method: str, **given: object) -> None:
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1:
         raise TypeError(f"{method} takes only one of {' and '.join(named)}")
+
+
+def _require_numbers(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None and not hasattr(value, "__index__"):
+            raise TypeError(f"{name} is a number, such as 0, and not {value!r}")

@@ -175,6 +175,7 @@ def _costs(parsed: argparse.Namespace) -> int:
 def _state(parsed: argparse.Namespace) -> int:
     table = _checkpoint(parsed).state(
         parsed.operator,
+        limit=parsed.limit + 1,
         store=parsed.store,
         version=parsed.version,
         epoch=parsed.epoch,
@@ -184,11 +185,13 @@ def _state(parsed: argparse.Namespace) -> int:
     )
     version = int(table.schema.metadata[b"cleancut.version"])
     rows = table.slice(0, parsed.limit).to_pylist()
+    has_more = table.num_rows > parsed.limit
     if parsed.json:
-        _print_json({"version": version, "total_rows": table.num_rows, "rows": rows})
+        _print_json({"version": version, "has_more": has_more, "rows": rows})
         return OK
     print(tables.text_table(table.column_names, [[*map(_plain, row.values())] for row in rows]))
-    print(f"{len(rows)} of {table.num_rows} rows of version {version}")
+    more = "the first " if has_more else ""
+    print(f"{more}{len(rows)} rows of version {version}")
     return OK
 
 

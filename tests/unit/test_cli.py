@@ -177,12 +177,12 @@ def test_state_shows_rows(
         capsys, "state", location, "--operator", "0", "--version", "1", "--limit", "1"
     )
     assert status == _cli.OK
-    assert '{"id": 1, "name": "ada"}' in out
-    assert out.splitlines()[-1] == "1 of 2 rows of version 1"
+    assert '{"id": 2, "name": "grace"}' in out
+    assert out.splitlines()[-1] == "the first 1 rows of version 1"
     _, out, _ = run(capsys, "state", location, "--operator", "0", "--partition", "1", "--json")
     assert json.loads(out) == {
         "version": 2,
-        "total_rows": 1,
+        "has_more": False,
         "rows": [
             {"key": {"id": 4, "name": "emmy"}, "value": {"count": 2, "sum": 8.0}, "partition": 1}
         ],

@@ -216,7 +216,9 @@ def test_a_version_that_lost_its_cut_is_not_taken_from_level_0(files: Checkpoint
     [
         (lambda c: c.cut(9), "cut of epoch 9", "cuts of epochs 0-3"),
         (lambda c: c.state(7), "operator=7 store=default", "operator=0 store=default"),
-        (lambda c: c.state(0, epoch=9), "version 10", "version 1-4"),
+        (lambda c: c.state(0, epoch=9), "epoch 9", "epoch 0-3"),
+        (lambda c: c.state(0, version=10), "version 10", "version 1-4"),
+        (lambda c: c.state(0, columns=["key.x"]), "column key.x", "key.id, key.name"),
         (lambda c: c.state(0, partition=5), "partition 5", "partition 0-1"),
         (lambda c: c.state(0, family="x"), "column family x", "families default"),
         (lambda c: c.versions(0, 9), "partition=9", "partition=1 store=default"),

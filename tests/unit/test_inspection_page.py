@@ -89,11 +89,13 @@ def test_every_command_on_a_bucket_runs(
 def test_the_python_code_runs(delays: CutFiles, server: S3Server) -> None:
     for name, data in delays.objects().items():
         server.client.put_object(Bucket="bucket", Key=f"delays/{name}", Body=data)
-    directory, prices, bucket = blocks("python")
+    directory, batches, prices, bucket = blocks("python")
     names: dict[str, object] = {}
     exec(directory, names)
     assert getattr(names["report"], "ok", False)
     assert getattr(names["rows"], "num_rows", 0) == 3
+    exec(batches, names)
+    assert getattr(names["batch"], "num_rows", 0) == 1
     exec(prices, names)
     exec(bucket, names)
 

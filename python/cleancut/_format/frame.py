@@ -4,9 +4,10 @@ All that is returned has been compared with its checksum, and the identity with 
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import count
+from typing import Literal, Protocol
 from zlib import crc32
 
 import zstandard
@@ -115,6 +116,96 @@ class Frame:
             yield from block.records
 
 
+class SliceableBytes(Protocol):
+    """Bytes of which a part may be somewhere else still; `bytes` are some."""
+
+    def __getitem__(self, part: slice, /) -> bytes:
+        """A part; shorter than asked for where the bytes end."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+
+class FrameReader:
+    """Reads a frame from its header on, no further than it is asked to.
+
+    Attributes:
+        request: what is asked for; the frame is exactly that.
+        identity: from the header.
+        codec: how the blocks are stored.
+    """
+
+    def __init__(self, data: SliceableBytes, request: FrameRequest) -> None:
+        """Reads the header.
+
+        Raises:
+            DamagedError: CLEANCUT_FRAME_DAMAGED or CLEANCUT_FRAME_MISPLACED, naming object and
+                version; so do all methods.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        self.request = request
+        self.identity, self.codec, self._header_crc, self._start = _read_header(data, request)
+        self._data = data
+        self._keys: int | None = None
+
+    @property
+    def keys(self) -> int:
+        """The number of live keys of the store at this version, once a trailer was read."""
+        assert self._keys is not None, "no blocks were asked for"
+        return self._keys
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, then the trailer; what was read is not needed any more."""
+        counts = []
+        for extent in self._extents():
+            block = self._decoded(extent)
+            counts.append(len(block.records))
+            yield block
+        self._read_trailer(counts)
+
+    def blocks_from_the_end(self) -> Iterator[Block]:
+        """The trailer, then all blocks, the last first, each decoded when its turn comes."""
+        extents = list(self._extents())
+        self._read_trailer([extent.count for extent in extents])
+        return map(self._decoded, reversed(extents))
+
+    def _extents(self) -> Iterator["_Extent"]:
+        at, self._end = self._start, self._start
+        for ordinal in count():
+            if (
+                int.from_bytes(_cut(self._data, at, 4, "a block header", self.request), "little")
+                == 0
+            ):
+                self._end = at
+                return
+            head = _cut(self._data, at, _BLOCK.size, f"the block at byte {at}", self.request)
+            yield (extent := _Extent(ordinal, at, head))
+            at = extent.end
+
+    def _decoded(self, extent: "_Extent") -> Block:
+        seed = crc32(struct.pack("<II", self._header_crc, extent.ordinal))
+        block = _read_block(self._data, extent, seed, self.codec, self.request)
+        if self.identity.name.kind == "base" and any(of.value is None for of in block.records):
+            raise self.request.damaged("a base holds a remove")
+        return block
+
+    def _read_trailer(self, counts: Sequence[int]) -> None:
+        self._keys = _read_trailer(self._data, self._end, self._header_crc, counts, self.request)
+
+
+class _Extent:
+    """Where a block lies, and what its header says."""
+
+    def __init__(self, ordinal: int, at: int, head: bytes) -> None:
+        self.ordinal, self.at, self.head = ordinal, at, head
+        self.raw_size, self.stored_size, self.count, self.crc = _BLOCK.unpack(head)
+
+    @property
+    def end(self) -> int:
+        """The place after it."""
+        return self.at + _BLOCK.size + int(self.stored_size)
+
+
 def read_frame(data: bytes, request: FrameRequest) -> Frame:
     """Decodes a frame and checks all of it.
 
@@ -122,19 +213,12 @@ def read_frame(data: bytes, request: FrameRequest) -> Frame:
         DamagedError: CLEANCUT_FRAME_DAMAGED or CLEANCUT_FRAME_MISPLACED, naming object and version.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
-    identity, codec, header_crc, at = _read_header(data, request)
-    blocks: list[Block] = []
-    while _u32(data, at, request) != 0:
-        block = _read_block(data, at, _block_seed(header_crc, len(blocks)), codec, request)
-        if identity.name.kind == "base" and any(record.value is None for record in block.records):
-            raise request.damaged("a base holds a remove")
-        blocks.append(block)
-        at += _BLOCK.size + block.stored_bytes
-    keys = _read_trailer(data, at, header_crc, blocks, request)
-    return Frame(request, identity, codec, tuple(blocks), keys, len(data))
+    reader = FrameReader(data, request)
+    blocks = tuple(reader.blocks())
+    return Frame(request, reader.identity, reader.codec, blocks, reader.keys, len(data))
 
 
-def _read_header(data: bytes, request: FrameRequest) -> tuple[Identity, Codec, int, int]:
+def _read_header(data: SliceableBytes, request: FrameRequest) -> tuple[Identity, Codec, int, int]:
     head = _cut(data, 0, _HEADER.size, "the header", request)
     magic, version, kind, codec, length, crc = _HEADER.unpack(head)
     if magic != _HEADER_MAGIC:
@@ -159,28 +243,23 @@ def _read_header(data: bytes, request: FrameRequest) -> tuple[Identity, Codec, i
     return identity, _CODECS[codec], crc, _HEADER.size + length
 
 
-def _block_seed(header_crc: int, ordinal: int) -> int:
-    """What ties a block to its frame and its place."""
-    return crc32(struct.pack("<II", header_crc, ordinal))
-
-
-def _read_block(data: bytes, at: int, seed: int, codec: Codec, request: FrameRequest) -> Block:
-    where = f"the block at byte {at}"
-    head = _cut(data, at, _BLOCK.size, where, request)
-    raw_size, stored_size, count, crc = _BLOCK.unpack(head)
-    stored = _cut(data, at + _BLOCK.size, stored_size, where, request)
-    if crc32(stored, crc32(head[:12], seed)) != crc:
+def _read_block(
+    data: SliceableBytes, extent: _Extent, seed: int, codec: Codec, request: FrameRequest
+) -> Block:
+    where = f"the block at byte {extent.at}"
+    stored = _cut(data, extent.at + _BLOCK.size, extent.stored_size, where, request)
+    if crc32(stored, crc32(extent.head[:12], seed)) != extent.crc:
         raise request.damaged(f"the checksum of {where} is wrong")
     try:
-        raw = stored if codec == "none" else _decompress(stored, raw_size)
+        raw = stored if codec == "none" else _decompress(stored, extent.raw_size)
         records = parse_records(raw)
     except (ValueError, zstandard.ZstdError) as error:
         raise request.damaged(f"{where} cannot be decoded: {error}") from error
-    if len(raw) != raw_size:
-        raise request.damaged(f"{where} holds {len(raw)} bytes and not {raw_size}")
-    if len(records) != count:
-        raise request.damaged(f"{where} holds {len(records)} records and not {count}")
-    return Block(raw_size, stored_size, records)
+    if len(raw) != extent.raw_size:
+        raise request.damaged(f"{where} holds {len(raw)} bytes and not {extent.raw_size}")
+    if len(records) != extent.count:
+        raise request.damaged(f"{where} holds {len(records)} records and not {extent.count}")
+    return Block(extent.raw_size, extent.stored_size, records)
 
 
 def _decompress(stored: bytes, raw_size: int) -> bytes:
@@ -191,7 +270,7 @@ def _decompress(stored: bytes, raw_size: int) -> bytes:
 
 
 def _read_trailer(
-    data: bytes, at: int, header_crc: int, blocks: list[Block], request: FrameRequest
+    data: SliceableBytes, at: int, header_crc: int, counts: Sequence[int], request: FrameRequest
 ) -> int:
     raw = _cut(data, at, _TRAILER.size, "the trailer", request)
     _, block_count, record_count, keys, length, crc, magic = _TRAILER.unpack(raw)
@@ -199,19 +278,15 @@ def _read_trailer(
         raise request.damaged("the checksum of the trailer is wrong")
     if magic != _TRAILER_MAGIC:
         raise request.damaged("it does not end with the magic of a frame")
-    records = sum(len(block.records) for block in blocks)
-    if (block_count, record_count, length) != (len(blocks), records, at + _TRAILER.size):
+    found = len(counts), sum(counts), at + _TRAILER.size
+    if (block_count, record_count, length) != found:
         raise request.damaged("the trailer does not fit the blocks before it")
     if len(data) != at + _TRAILER.size:
         raise request.damaged(f"bytes follow the trailer, which ends at {at + _TRAILER.size}")
     return int(keys)
 
 
-def _u32(data: bytes, at: int, request: FrameRequest) -> int:
-    return int.from_bytes(_cut(data, at, 4, "a block header", request), "little")
-
-
-def _cut(data: bytes, at: int, size: int, what: str, request: FrameRequest) -> bytes:
+def _cut(data: SliceableBytes, at: int, size: int, what: str, request: FrameRequest) -> bytes:
     piece = data[at : at + size]
     if len(piece) < size:
         raise request.damaged(f"it ends at byte {len(data)}, inside {what}")

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 from zlib import crc32
 
 from cleancut._format.cut import Chain, Cut, CutRef, PlacedFrame, cut_damaged, read_cut
 from cleancut._format.frame import Frame, FrameRequest, read_frame
+from cleancut._format.identity import Identity
 from cleancut._format.layout import StoreId, cut_name, savepoint_name
 from cleancut._reading.state import State
+from cleancut._reading.stored_frame import StoredFrame
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range, read_ranges, windows
 from cleancut.errors import CleancutError, error_of
@@ -105,6 +108,30 @@ class CutReader:
             raise request.damaged(f"the checksum of the frame at byte {placed.offset} is wrong")
         return read_frame(data, request)
 
+    def newest_first(self, cut: Cut, chain: Chain, parts: Parts) -> Iterator[StoredFrame]:
+        """The frames of a chain from its end, each compared with the one before when that comes.
+
+        Args:
+            cut: the one whose chain it is.
+            chain: the frames.
+            parts: what was read ahead.
+
+        Raises:
+            DamagedError: a frame does not fit the chain.
+        """
+        for at in reversed(range(len(chain))):
+            placed, part = chain[at], range_of(chain[at])
+            missing = partial(self._missing, placed, cut.ref)
+            yield (
+                frame := StoredFrame(
+                    self.objects, self.request(placed), part, placed.crc, missing, parts.get(part)
+                )
+            )
+            before = chain[at - 1].name if at else None
+            expected = (0, None) if before is None else (before.version, before.version_id)
+            if _parent(frame.identity) != expected:
+                raise _broken(cut.ref, frame.identity, expected[0])
+
     def request(self, placed: PlacedFrame) -> FrameRequest:
         """What is asked for where a frame is read."""
         path = self.objects.path(placed.segment)
@@ -122,10 +149,7 @@ class CutReader:
             DamagedError: another frame must come next, or it does not fit the state.
         """
         if not follows(frame, state):
-            store, name = frame.identity.store, frame.identity.name
-            detail = f"the frames of {store} do not follow on each other, for {name} applies to "
-            detail += f"version {frame.identity.parent_version} and not to {state.version}"
-            raise cut_damaged(cut.path, detail)
+            raise _broken(cut, frame.identity, state.version)
         state.apply(frame)
 
     def _missing(self, placed: PlacedFrame, cut: CutRef | None) -> CleancutError:
@@ -143,8 +167,17 @@ class CutReader:
 
 def follows(frame: Frame, state: State) -> bool:
     """Whether a frame applies to a state; a base applies to version 0 alone."""
-    parent = frame.identity.parent_version or 0, frame.identity.parent_id
-    return parent == (state.version, state.version_id)
+    return _parent(frame.identity) == (state.version, state.version_id)
+
+
+def _parent(identity: Identity) -> tuple[int, str | None]:
+    return identity.parent_version or 0, identity.parent_id
+
+
+def _broken(cut: CutRef, identity: Identity, expected: int) -> CleancutError:
+    detail = f"the frames of {identity.store} do not follow on each other, for {identity.name} "
+    detail += f"applies to version {identity.parent_version} and not to {expected}"
+    return cut_damaged(cut.path, detail)
 
 
 def range_of(placed: PlacedFrame) -> Range:

@@ -4,21 +4,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from cleancut._display.tables import ranges
 from cleancut._format.cut import Chain, Cut, CutRef
 from cleancut._format.layout import StoreId
-from cleancut._reading.cut_reader import CutReader, LoadedState
+from cleancut._reading.cut_reader import WINDOW_BYTES, CutReader, LoadedState, chain_bytes
 from cleancut._reading.listing import Listing
+from cleancut._reading.live_rows import LiveState
 from cleancut._reading.root import Root
 from cleancut._reading.store_reader import StoreReader
-from cleancut._storage.parallel import mapped
+from cleancut._storage.parallel import mapped, windows
 from cleancut.errors import CleancutError, error_of
 
 # A cut of many partitions takes some memory, and so does a state.
 _CUTS_AT_ONCE = 4
 STORES_AT_ONCE = 4
+_FIRST_WINDOW_BYTES = 1 << 20
 
 
 class StoredVersion(Protocol):
@@ -34,6 +36,9 @@ class StoredVersion(Protocol):
 
     def load(self, partitions: Iterable[int]) -> Iterator[LoadedState]:
         """The states of some partitions, in their order."""
+
+    def live(self, partitions: Iterable[int]) -> Iterator[LiveState]:
+        """The same, to be read from their newest frames back, as far as is asked for."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,16 @@ class CutVersion:
         stores = (self.chains[partition][0].store for partition in partitions)
         return self.reader.states(self.cut, stores)
 
+    def live(self, partitions: Iterable[int]) -> Iterator[LiveState]:
+        chains = (self.chains[partition] for partition in partitions)
+        # The first rows are not to wait for much, and many small partitions not for each other.
+        for group in windows(chains, chain_bytes, WINDOW_BYTES, first=_FIRST_WINDOW_BYTES):
+            fits = len(group) > 1 or chain_bytes(group[0]) <= _FIRST_WINDOW_BYTES
+            parts = self.reader.read(of for chain in group for of in chain) if fits else {}
+            for chain in group:
+                frames = self.reader.newest_first(self.cut, chain, parts)
+                yield LiveState(chain[0].store, self.cut.path, self.version, frames)
+
 
 @dataclass(frozen=True)
 class ListedVersion:
@@ -75,6 +90,24 @@ class ListedVersion:
     def _loaded(self, partition: int) -> LoadedState:
         reader = self.readers[partition]
         return LoadedState(reader.listing.store, reader.directory, reader.load(self.version))
+
+    def live(self, partitions: Iterable[int]) -> Iterator[LiveState]:
+        for reader in map(self.readers.__getitem__, partitions):
+            frames = reader.newest_first(self.version)
+            yield LiveState(reader.listing.store, reader.directory, self.version, frames)
+
+
+class _Wanted(NamedTuple):
+    """A version, as it was asked for: by its own number or by that of its epoch."""
+
+    what: Literal["version", "epoch"]
+    number: int | None
+
+    @property
+    def version(self) -> int | None:
+        if self.number is None:
+            return None
+        return self.number + 1 if self.what == "epoch" else self.number
 
 
 @dataclass(frozen=True)
@@ -192,23 +225,28 @@ class History:
         what = f"the savepoints {available}" if available else "no savepoints"
         raise self.not_found(f"savepoint {savepoint}", what)
 
-    def at(self, operator: int, store: str, version: int | None) -> StoredVersion:
+    def at(
+        self, operator: int, store: str, version: int | None, epoch: int | None = None
+    ) -> StoredVersion:
         """A version of one operator's stores of one name.
 
         Args:
             operator: Spark's operator id.
             store: Spark's name of the store.
             version: None is that of the last cut; without cuts the last that all partitions have.
+            epoch: the epoch whose result is wanted, in place of the version after it.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
             DamagedError: the version's cut is damaged.
         """
         last = self.epochs[-1] if self.epochs else None
-        epoch = last if version is None else version - 1
-        if epoch is None or epoch not in self.epochs:
-            return self._listed(operator, store, version)
-        return self.of(self.cut(epoch), operator, store)
+        of_version = last if version is None else version - 1
+        chosen = of_version if epoch is None else epoch
+        if chosen is None or chosen not in self.epochs:
+            wanted = _Wanted("version", version) if epoch is None else _Wanted("epoch", epoch)
+            return self._listed(operator, store, wanted)
+        return self.of(self.cut(chosen), operator, store)
 
     def of(self, cut: Cut, operator: int, store: str) -> StoredVersion:
         """The version that a cut stands for of one operator's stores of one name.
@@ -225,22 +263,27 @@ class History:
             raise self._no_store(operator, store, cut.chains)
         return CutVersion(self.reader, cut, chains)
 
-    def _listed(self, operator: int, store: str, version: int | None) -> ListedVersion:
+    def _listed(self, operator: int, store: str, wanted: "_Wanted") -> ListedVersion:
         readers = {
             found.partition: StoreReader(self._root.objects, listing)
             for found, listing in self.listings.items()
             if (found.operator, found.store) == (operator, store)
         }
         if not readers and self.epochs:
-            self.require(self._of_cuts, version, "version", f"operator={operator} store={store}")
+            self._require(self._of_cuts, wanted, f"operator={operator} store={store}")
         if not readers:
             raise self._no_store(operator, store, self.listings)
-        if version is None:
+        if wanted.version is None:
             return ListedVersion(readers, self._last_of_all(readers.values()))
         for reader in readers.values():
             available = {*reader.listing.versions, *self._of_cuts}
-            self.require(available, version, "version", str(reader.listing.store))
-        return ListedVersion(readers, version)
+            self._require(available, wanted, str(reader.listing.store))
+        return ListedVersion(readers, wanted.version)
+
+    def _require(self, versions: Iterable[int], wanted: "_Wanted", where: str) -> None:
+        """Checks that a version is there, in the words in which it was asked for."""
+        available = (version - (wanted.what == "epoch") for version in versions)
+        self.require(available, wanted.number, wanted.what, where)
 
     @property
     def _of_cuts(self) -> Sequence[int]:

@@ -1,13 +1,20 @@
 """Reads the frames of one store, and versions out of them."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from cleancut._format.frame import Frame, FrameRequest, read_frame
 from cleancut._format.layout import FrameName
 from cleancut._reading.listing import Listing
 from cleancut._reading.state import State
+from cleancut._reading.stored_frame import StoredFrame
 from cleancut._storage.objects import Objects
+from cleancut._storage.parallel import Range
 from cleancut.errors import CleancutError, error_of
+
+ReadFrame = TypeVar("ReadFrame", Frame, StoredFrame)
 
 
 @dataclass(frozen=True)
@@ -51,30 +58,45 @@ class StoreReader:
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         state = State()
-        for frame in reversed(self._chain(version, version_id)):
+        for frame in reversed(list(self._chain(version, version_id, self.frame))):
             state.apply(frame)
         return state
 
-    def _chain(self, version: int, version_id: str | None) -> list[Frame]:
-        """The frames that make up a version, from its own down to a base or to version 0."""
+    def newest_first(self, version: int) -> Iterator[StoredFrame]:
+        """The frames that make up a version, from its own down to a base or to version 0.
+
+        Raises:
+            DamagedError: a frame on the way is missing, damaged or misplaced.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        return self._chain(version, None, self._stored)
+
+    def _stored(self, name: FrameName) -> StoredFrame:
+        part = Range(self.listing.object_name(name), 0, self.listing.sizes[name])
+        gone = partial(self.missing, name.version, f"{name} was listed and is gone")
+        request = FrameRequest(self.path(name), self.listing.store, name)
+        return StoredFrame(self.objects, request, part, None, gone)
+
+    def _chain(
+        self, version: int, version_id: str | None, read: Callable[[FrameName], ReadFrame]
+    ) -> Iterator[ReadFrame]:
         ids = self.listing.ids.get(version, [])
         if not ids or (version_id is not None and version_id not in ids):
             wanted = "it" if version_id is None else version_id
             raise self.missing(version, f"{wanted} has no frame")
-        frames: list[Frame] = []
         at, at_id = version, version_id or ids[-1]
+        child = ""
         while True:
             name = self.listing.frame_of(at, at_id)
             if name is None:
-                child = frames[-1].identity.name
                 raise self.missing(
                     version, f"{child} builds on {at:020d}-{at_id}, which is missing"
                 )
-            frame = self.frame(name)
-            frames.append(frame)
-            if not frame.identity.parent_version or frame.identity.parent_id is None:
-                return frames
-            at, at_id = frame.identity.parent_version, frame.identity.parent_id
+            yield (frame := read(name))
+            parent, parent_id = frame.identity.parent_version, frame.identity.parent_id
+            if not parent or parent_id is None:
+                return
+            child, at, at_id = str(frame.identity.name), parent, parent_id
 
     def missing(self, version: int, detail: str) -> CleancutError:
         """The error for a frame that should be in the directory."""

@@ -76,14 +76,24 @@ def read_ranges(objects: Objects, wanted: Iterable[Range]) -> Mapping[Range, byt
     return {part: _assembled(part, by_name.get(part.name, []), read) for part in ranges}
 
 
-def windows(items: Iterable[Item], size: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:
-    """Items in order, in groups that are not larger than a limit unless one item alone is."""
+def windows(
+    items: Iterable[Item], size: Callable[[Item], int], limit: int, *, first: int | None = None
+) -> Iterator[list[Item]]:
+    """Items in order, in groups that are not larger than a limit unless one item alone is.
+
+    Args:
+        items: what is to be grouped.
+        size: of an item.
+        limit: of a group.
+        first: a lower limit of the first group, from which each has twice that of the one before.
+    """
+    last, limit = limit, limit if first is None else first
     group: list[Item] = []
     total = 0
     for item in items:
         if group and total + size(item) > limit:
             yield group
-            group, total = [], 0
+            group, total, limit = [], 0, min(2 * limit, last)
         group.append(item)
         total += size(item)
     if group:

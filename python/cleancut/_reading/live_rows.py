@@ -1,0 +1,146 @@
+"""The live rows of one version of a store, found from its newest frame back.
+
+What a frame says of a key holds unless a newer one has said something. So deltas are held in memory
+one at a time, with the keys that they name, and the base, which names all the others, is read piece
+by piece: memory is bounded by what has changed since the base. Who stops early has read no more
+than what led to the rows so far.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cleancut._format.identity import Family
+from cleancut._format.layout import StoreId
+from cleancut._format.records import Record
+from cleancut._reading.stored_frame import StoredFrame
+
+Row = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class LiveState:
+    """One version of one store.
+
+    Attributes:
+        store: the store.
+        place: the object that errors about its rows name.
+        version: the state version.
+        newest_first: its frames, each found when its turn comes.
+    """
+
+    store: StoreId
+    place: str
+    version: int
+    newest_first: Iterator[StoredFrame]
+    _found: list[StoredFrame] = field(default_factory=list)
+
+    @cached_property
+    def families(self) -> Sequence[Family]:
+        """All column families; reads headers only, back to the last that tells them."""
+        return next((of.identity.families for of in self._frames() if of.identity.families), ())
+
+    def rows(self, family: Family) -> Iterator[Row]:
+        """The rows of a family, each a key and a value; a list's values keep their order.
+
+        Raises:
+            DamagedError: a frame is damaged, misplaced or missing, or the number of keys is wrong.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        fold = _Fold(self.families)
+        for frame in self._frames():
+            for family_id, *row in fold.rows_of(frame):
+                if family_id == family.family_id:
+                    yield row[0], row[1]
+        for family_id, *row in fold.rest():
+            if family_id == family.family_id:
+                yield row[0], row[1]
+        newest = self._found[0]
+        if fold.live != newest.keys:
+            detail = f"the store has {fold.live} live keys after it"
+            raise newest.request.damaged(f"{detail}, and its trailer says {newest.keys}")
+
+    def _frames(self) -> Iterator[StoredFrame]:
+        at = 0
+        while True:
+            if at == len(self._found):
+                frame = next(self.newest_first, None)
+                if frame is None:
+                    return
+                self._found.append(frame)
+            yield self._found[at]
+            at += 1
+
+
+class _Fold:
+    """What newer frames have said of each key.
+
+    Attributes:
+        live: the number of live keys so far, over all families.
+    """
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self.live = 0
+        self._lists = {family.family_id for family in families if family.is_multi_valued}
+        # By family: keys of which all is said; values to come behind what an older frame says.
+        self._said: dict[int, set[bytes]] = {family.family_id: set() for family in families}
+        self._behind: dict[int, dict[bytes, list[bytes]]] = {of: {} for of in self._said}
+        self._in_base: set[tuple[int, bytes]] = set()
+
+    def rows_of(self, frame: StoredFrame) -> Iterator[tuple[int, bytes, bytes]]:
+        """The rows that an older frame adds to those of the newer ones."""
+        if frame.is_base:
+            self._forget_families_but(frame.identity.families)
+            for block in frame.blocks():
+                yield from self._base_rows(block.records)
+        else:
+            blocks = frame.blocks_from_the_end()
+            self._forget_families_but(frame.identity.families)
+            for block in blocks:
+                yield from self._delta_rows(reversed(block.records), frame)
+
+    def rest(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """The values behind those of the base, or of keys that had none."""
+        for family_id, behind in self._behind.items():
+            for key, values in behind.items():
+                self.live += (family_id, key) not in self._in_base
+                yield from ((family_id, key, value) for value in reversed(values))
+
+    def _forget_families_but(self, families: Sequence[Family]) -> None:
+        """A family that was gone in between has none of the rows from before."""
+        if families:
+            there = {family.family_id for family in families}
+            self._said = {of: said for of, said in self._said.items() if of in there}
+
+    def _base_rows(self, records: Iterable[Record]) -> Iterator[tuple[int, bytes, bytes]]:
+        for family_id, key, value, is_merge in records:
+            said = self._said.get(family_id)
+            if said is None or key in said or value is None:
+                continue
+            if not is_merge:
+                self.live += 1
+                if key in self._behind[family_id]:
+                    self._in_base.add((family_id, key))
+            yield family_id, key, value
+
+    def _delta_rows(
+        self, records: Iterable[Record], frame: StoredFrame
+    ) -> Iterator[tuple[int, bytes, bytes]]:
+        for family_id, key, value, is_merge in records:
+            said = self._said.get(family_id)
+            if said is None or key in said:
+                continue
+            behind = self._behind[family_id]
+            if is_merge and value is not None:
+                if family_id not in self._lists:
+                    raise frame.request.damaged(
+                        f"a merge in family {family_id}, which has no lists"
+                    )
+                behind.setdefault(key, []).append(value)
+                continue
+            said.add(key)
+            values = behind.pop(key, [])
+            if value is not None:
+                values.append(value)
+            self.live += bool(values)
+            yield from ((family_id, key, found) for found in reversed(values))

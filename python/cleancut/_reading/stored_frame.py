@@ -1,0 +1,89 @@
+"""One frame where it lies, read as far as it is asked for."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from zlib import crc32
+
+from cleancut._format.frame import Block, FrameReader, FrameRequest
+from cleancut._format.identity import Identity
+from cleancut._storage.forward import ForwardBytes
+from cleancut._storage.objects import Objects
+from cleancut._storage.parallel import Range
+from cleancut.errors import CleancutError
+
+
+@dataclass(frozen=True)
+class StoredFrame:
+    """A frame that was not read yet; all that it gives has been compared with its checksum.
+
+    Attributes:
+        objects: where it lies.
+        request: which frame it is.
+        part: its place in its object.
+        crc: CRC-32 of its bytes, where a cut tells it.
+        missing: the error where its object is missing.
+        read_ahead: its bytes, where they are known already.
+    """
+
+    objects: Objects
+    request: FrameRequest
+    part: Range
+    crc: int | None
+    missing: Callable[[], CleancutError]
+    read_ahead: bytes | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """What its header says; reads no more than the beginning."""
+        reader = self._whole if "_whole" in vars(self) else self._forward[1]
+        return reader.identity
+
+    @property
+    def is_base(self) -> bool:
+        return self.request.name.kind == "base"
+
+    @property
+    def keys(self) -> int:
+        """The number of live keys after it; only of a frame whose blocks were read."""
+        reader = self._forward[1] if self.is_base else self._whole
+        return reader.keys
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks in their order, a part of the frame in memory at a time; once.
+
+        Raises:
+            DamagedError: the frame is damaged, misplaced or missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        data, reader = self._forward
+        yield from reader.blocks()
+        self._compare(data.crc if isinstance(data, ForwardBytes) else crc32(data))
+
+    def blocks_from_the_end(self) -> Iterator[Block]:
+        """All blocks, the last first, the frame in memory; raises likewise."""
+        return self._whole.blocks_from_the_end()
+
+    @cached_property
+    def _forward(self) -> tuple[ForwardBytes | bytes, FrameReader]:
+        data: ForwardBytes | bytes | None = self.read_ahead
+        if data is None:
+            data = ForwardBytes(self.objects, self.part, self.missing)
+        return data, FrameReader(data, self.request)
+
+    @cached_property
+    def _whole(self) -> FrameReader:
+        data = self.read_ahead
+        if data is None:
+            size = self.part.length
+            data = ForwardBytes(self.objects, self.part, self.missing, first=size)[0:size]
+        if len(data) < self.part.length:
+            end, at = self.part.offset + len(data), self.part.offset
+            raise self.request.damaged(f"it ends at byte {end}, inside the frame at {at}")
+        self._compare(crc32(data))
+        return FrameReader(data, self.request)
+
+    def _compare(self, crc: int) -> None:
+        if self.crc not in (None, crc):
+            at = self.part.offset
+            raise self.request.damaged(f"the checksum of the frame at byte {at} is wrong")
