@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly versitygw wheel docs clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly versitygw wheel docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -204,6 +204,20 @@ wheel: $(JAR)  ## build dist/*.whl with the jars inside
 
 docs: setup  ## regenerate conf/ and docs/reference/ from the code
 	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"
+
+# In an environment of its own: nothing else needs it.
+DOCS := .venv-docs
+
+$(DOCS)/.installed: pyproject.toml | java
+	project/create-venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  $$($(DOCS)/bin/python -c "import tomllib; \
+	  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
+	@touch $@
+
+docs-site: $(DOCS)/.installed  ## the pages as a site in target/site; a dead link fails
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	@echo target/site/README.html
 
 clean:  ## remove what the build made; .venv and the sbt launcher stay
 	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/older/target dist

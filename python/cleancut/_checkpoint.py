@@ -104,7 +104,7 @@ class Checkpoint:
         """Estimates what the query costs in a day, from the epochs whose cuts are kept.
 
         Counted are the requests that these epochs made, by kind, at their pace all day, and the
-        bytes that are stored now; docs/inspection.md says what stores bill.
+        bytes that are stored now; docs/guides/inspection.md says what stores bill.
 
         Args:
             prices: the price lists to take, in place of those that were published.
@@ -266,7 +266,7 @@ class Checkpoint:
             A reader of batches with the struct columns `key` and `value`, typed by the schemas that
             are stored with the rows, and the int32 column `partition`. A key with a list of values
             (a ListState) has a row for each of them, in their order. Timestamps are in UTC, to the
-            microsecond. Of several fields of one name, all but the first have a number behind it.
+            microsecond. Of several fields of one name, all but the first have a number after it.
             The metadata of the schema tell operator, store and version.
 
         Raises:

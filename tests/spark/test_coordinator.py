@@ -19,7 +19,7 @@ from tests.support.s3_servers import S3Server, versitygw
 pytestmark = pytest.mark.spark
 
 KEYS = "spark.sql.streaming.stateStore.cleancut."
-DOCUMENTED = "object-stores.md"
+DOCUMENTED = "guides/object-stores.md"
 EPOCHS = 6
 FREE = {"delete", "uploadAbort"}
 # The entries of the offset log and of the source's own, the cut, and the look at the owners.

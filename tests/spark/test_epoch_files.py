@@ -286,7 +286,7 @@ def test_any_file_system_of_hadoop_will_do(
 
 
 def test_the_documented_sink(query: Query, spark: SparkSession) -> None:
-    writing, reading = python_blocks("sinks.md")
+    writing, reading = python_blocks("guides/sinks.md")
     writing, reading = (
         code.replace("/lake", f"{query.home}/lake").replace("/checkpoints", f"{query.home}/ckpt")
         for code in (writing, reading)

@@ -1,4 +1,4 @@
-"""The kit for tests of queries, in tasks: docs/testing.md as it stands, and what it promises."""
+"""The kit for tests of queries: docs/guides/testing.md as it stands, and what it promises."""
 
 import sys
 import threading
@@ -28,7 +28,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 def test_the_documented_tests_of_a_query_pass(tmp_path: Path) -> None:
     """The page makes its own session, which takes a process of its own."""
-    page = "\n".join(python_blocks("testing.md"))
+    page = "\n".join(python_blocks("guides/testing.md"))
     assert "0 lost" in run_as_typed([sys.executable, "-c", page], tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""What docs/inspection.md tells a user to type, typed as it stands there."""
+"""What docs/guides/inspection.md tells a user to type, typed as it stands there."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import S3Server, s3_server
 from tests.unit.test_cli import run
 
-PAGE = (Path(__file__).parents[2] / "docs/inspection.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/guides/inspection.md").read_text(encoding="utf-8")
 LOCATION = "checkpoints/delays"
 
 

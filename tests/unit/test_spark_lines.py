@@ -58,5 +58,5 @@ def test_pip_installs_these_lines_and_no_other() -> None:
 
 
 def test_the_documents_name_them() -> None:
-    for name in ("README.md", "docs/limits.md", "CHANGELOG.md"):
+    for name in ("README.md", "docs/concepts/limits.md", "CHANGELOG.md"):
         assert all(line in read(name) for line in SPARK), name

@@ -33,7 +33,7 @@ class EpochInfo:
         bytes_sent: in bodies of requests.
         bytes_received: in bodies of answers.
         slowest: the stores that took longest.
-        mode: "unaligned" where rows are in flight behind the epoch, else "aligned".
+        mode: "unaligned" where rows are in flight after the epoch, else "aligned".
         rows_in_flight: how many.
         alignment_ms: the longest that an operator's first channel to arrive waited for its last,
             by the driver's clock; None too where no channel could be captured.

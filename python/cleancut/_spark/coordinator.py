@@ -89,7 +89,7 @@ class CoordinatorStatus:
             run in its process included.
         executors: what all executors together have, each since it began, as far as they have told.
         executor_count: how many executors have told anything.
-        in_flight: the channels that hold rows behind the last cut.
+        in_flight: the channels that hold rows after the last cut.
         aligned: why operators cannot be overtaken, by their ids. In mode "aligned" it is empty, but
             in a run that has taken up rows that were in flight.
         overloaded: of operators, by their ids, that get more rows than they take in, so that

@@ -41,7 +41,7 @@ def seal(df: "DataFrame", epoch: int) -> "DataFrame":
 def compute(df: "DataFrame", epoch: int) -> "DataFrame":
     """The first half of `seal`: runs the tasks and keeps the rows, and makes nothing durable.
 
-    For sinks that write the rows where nobody sees them, and show them behind `close`. Arguments,
+    For sinks that write the rows where nobody sees them, and show them after `close`. Arguments,
     result and errors are those of `seal`.
     """
     with translating():

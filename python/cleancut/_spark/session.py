@@ -56,7 +56,7 @@ def configure(
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
     It adds the packaged jar to `spark.jars` and Cleancut's extension to `spark.sql.extensions`,
-    each behind what is there, and sets the state store provider. Call it last before
+    each after what is there, and sets the state store provider. Call it last before
     `getOrCreate`: what is set on the builder afterwards is not checked. A query that was started
     with another provider keeps that provider, because Spark records it in the checkpoint.
 

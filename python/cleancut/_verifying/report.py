@@ -50,7 +50,7 @@ class VerifyReport:
         loadable: the number of versions, over all stores, that can be loaded.
         retired: the number of versions that have a frame but no longer all that they build on, and
             are older than the oldest version of their store that can be loaded. Retention leaves
-            such frames behind; they are no damage.
+            such frames; they are no damage.
         problems: everything that is wrong: files of level 0, cuts, segments, frames in segments,
             each in the order of stores and versions.
     """

@@ -27,7 +27,7 @@ def sealing(
     Epochs are sealed from the first one on, before any of their tasks run. So a query in mode
     "unaligned" or "auto" may leave rows in flight; with a function that is not wrapped it is
     aligned, and `coordinator(query).status().aligned` says so. Wrap what is given to
-    `foreachBatch`, not a function within it that is called behind another action on the batch:
+    `foreachBatch`, not a function within it that is called after another action on the batch:
     the channels that the action has read are aligned in that epoch.
 
     Args:

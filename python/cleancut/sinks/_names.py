@@ -1,4 +1,4 @@
-"""Builds and parses the names below the path of `EpochFiles`; see docs/sinks.md.
+"""Builds and parses the names below the path of `EpochFiles`; see docs/guides/sinks.md.
 
 No other module knows what they look like. All of them are hidden from Spark's own readers of files,
 which would take what was never published for results.

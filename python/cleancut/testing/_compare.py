@@ -19,7 +19,7 @@ class RowComparison:
         lost: rows that the stream has too seldom, each as often as it lacks.
         doubled: rows of the answer that it has too often, likewise.
         unexpected: rows that are not in the answer at all.
-        out_of_order: rows that came behind a later one of their key, or beside an equal one; 0
+        out_of_order: rows that came after a later one of their key, or beside an equal one; 0
             where no order was asked for.
         examples: the first of each kind, as text.
     """

@@ -10,8 +10,8 @@ def slow(column: "Column | str", *, per_row_ms: int, when: "Column | None" = Non
     """A column with the values of another one, each of which takes its time.
 
     The task waits, in the JVM and without a Python worker. It is the task that computes the column:
-    put it behind a stateful operator to slow that operator's tasks, since no exchange lies between,
-    and directly behind the source to slow the tasks that read.
+    put it after a stateful operator to slow that operator's tasks, since no exchange lies between,
+    and directly after the source to slow the tasks that read.
 
     Spark leaves out a column that nobody reads, and its time with it.
 
@@ -29,7 +29,7 @@ def slow(column: "Column | str", *, per_row_ms: int, when: "Column | None" = Non
 
 
 def behind(act: "Column", column: "Column | str", when: "Column | None") -> "Column":
-    """A column whose values are computed behind an act, for some rows or for all."""
+    """A column whose values are computed after an act, for some rows or for all."""
     from pyspark.sql import functions as f
 
     value = f.col(column) if isinstance(column, str) else column

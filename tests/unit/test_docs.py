@@ -1,0 +1,89 @@
+"""The pages as a reader goes through them: links, anchors, pictures, and the order of the site."""
+
+import re
+import runpy
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_tidy import ROOT, named, tracked
+
+PAGES = tracked(".md")
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+NAV = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+# Pages that the site takes from the root of the repository.
+FROM_ROOT = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+
+
+def prose(page: Path) -> str:
+    """A page without its code."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"`[^`\n]*`", "``", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings that all renderers of Markdown agree on."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.*)$", text, flags=re.M):
+        kept = re.sub(r"[^\w\s-]", "", heading).strip().lower()
+        forge, site = re.sub(r"\s", "-", kept), re.sub(r"[-\s]+", "-", kept)
+        if forge == site and forge not in found:
+            found.add(forge)
+    return found
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        for markdown, html in LINK.findall(prose(page)):
+            yield page, markdown or html
+
+
+def broken(page: Path, link: str) -> str | None:
+    path, _, anchor = link.partition("#")
+    if "://" in path:
+        return None
+    target = (page.parent / path).resolve() if path else page
+    if not target.exists():
+        return f"{named(page)}: {link}: there is no such file"
+    if anchor and (target.suffix != ".md" or anchor not in anchors(target)):
+        return f"{named(page)}: {link}: there is no such heading"
+    return None
+
+
+def test_no_link_is_dead() -> None:
+    found = list(links())
+    assert len(found) > 50
+    assert [problem for page, link in found if (problem := broken(page, link))] == []
+
+
+@pytest.mark.parametrize("link", ["docs/nowhere.md", "CONTRIBUTING.md#no-such-heading"])
+def test_a_dead_link_would_be_found(link: str) -> None:
+    assert broken(ROOT / "README.md", link) is not None
+
+
+def test_the_site_has_each_page_once() -> None:
+    in_nav = re.findall(r"([\w/.-]+\.md)$", NAV, flags=re.M)
+    inside = {named(page).removeprefix("docs/") for page in PAGES if named(page)[:5] == "docs/"}
+    assert sorted(in_nav) == sorted(inside | FROM_ROOT)
+
+
+def test_links_of_the_repository_are_those_of_the_site() -> None:
+    site = runpy.run_path(str(ROOT / "project/site_pages.py"))
+    link = site["site_link"]
+    assert link("README.md", "docs/guides/sinks.md") == "guides/sinks.md"
+    assert link("guides/sinks.md", "../../CONTRIBUTING.md") == "../CONTRIBUTING.md"
+    assert link("guides/sinks.md", "object-stores.md") == "object-stores.md"
+    assert link("README.md", "https://example.org/a") == "https://example.org/a"
+
+
+def test_pictures_are_drawings_with_a_title_for_light_and_dark() -> None:
+    pictures = tracked(".svg")
+    assert pictures
+    for picture in pictures:
+        text = picture.read_text(encoding="utf-8")
+        assert ElementTree.fromstring(text).tag.endswith("svg")
+        assert "<title" in text
+        assert "prefers-color-scheme: dark" in text
