@@ -7,17 +7,23 @@ import io.cleancut.objects.ObjectKey
  * Deletes cuts beyond retention, and segments that no kept cut needs.
  *
  * A frame is named by the cuts from the one that adopts it until a base takes its place, without a
- * gap, and a base is adopted at most `baseMargin` epochs after that of its segment. So a segment
- * that lies as far as that behind the oldest kept cut, and is not named there, will be named by
- * none that is kept: one cut and one listing decide. Savepoints keep what they name.
+ * gap, and a base is adopted at most `baseMargin` epochs after that of its segment, unless it was
+ * announced ([[BaseLedger]]). So a segment that lies as far as that behind the oldest kept cut, is
+ * not named there, and is not spared, will be named by none that is kept: one cut and one listing
+ * decide. Savepoints keep what they name.
  *
  * Files of stores from before the first cut are needed by no cut: each store begins with a base
  * there. They go when the epochs without cuts are beyond retention.
  */
 final class CutSweep(archive: CutArchive, baseMargin: Long) {
 
-  /** Keeps the cuts from `oldest` on. */
-  def run(oldest: Long): CutSweep.Swept = {
+  /**
+   * Keeps the cuts from `oldest` on.
+   *
+   * @param spared
+   *   segments to be left alone, from what the owner knew before this began
+   */
+  def run(oldest: Long, spared: Set[String]): CutSweep.Swept = {
     val listed = archive.listed()
     val epochs = listed.epochs
     val cuts = epochs.filter(_ < oldest)
@@ -29,7 +35,7 @@ final class CutSweep(archive: CutArchive, baseMargin: Long) {
     archive.delete(cuts.map(epoch => ObjectKey(CutLayout.cut(epoch))))
     archive.delete(seals.map(epoch => ObjectKey(CutLayout.seal(epoch))))
     val garbage = anchor.toSeq.flatMap { cut =>
-      val kept = cut.segments.toSet ++ archive.pinned().values.flatMap(_.segments)
+      val kept = spared ++ cut.segments ++ archive.pinned().values.flatMap(_.segments)
       val newest = Math.min(oldest, cut.epoch) - baseMargin
       archive.segments().collect {
         case (epoch, key) if epoch < newest && !kept(key.name) => key

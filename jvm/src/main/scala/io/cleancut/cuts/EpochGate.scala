@@ -175,7 +175,8 @@ trait EpochGate extends FrameAcks {
       timings,
       Some(costs),
       channels,
-      courses
+      courses,
+      late = synchronized(run.ledger.lateIn(stores))
     )
     if (!archive.create(cut)) throw fencedBy(epoch, archive.read(epoch))
     val writeNs = clock.monotonicNs() - readyNs
@@ -188,7 +189,7 @@ trait EpochGate extends FrameAcks {
       s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
         s"${msSince(start)} ms"
     )
-    if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(epoch)
+    if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(run, epoch)
   }
 
   /** What is sealed, unless Spark goes on from versions of tasks that had run before. */
@@ -321,12 +322,14 @@ trait EpochGate extends FrameAcks {
     }
   }
 
-  private def sweepInBackground(epoch: Long): Unit = {
+  private def sweepInBackground(run: QueryRun, epoch: Long): Unit = {
     val oldest = epoch - logs.epochsToKeep
     if (oldest > 0) {
       runtime.background.execute { () =>
         try {
-          val swept = new CutSweep(archive, runtime.baseMargin).run(oldest)
+          val spared = synchronized(run.ledger.spared(oldest, clock.monotonicNs()))
+          val swept = new CutSweep(archive, runtime.baseMargin).run(oldest, spared)
+          synchronized(run.ledger.bases.swept(oldest))
           logger.info(
             s"Swept ${swept.cuts} cuts, ${swept.segments} segments and ${swept.storeFiles} files " +
               "from before the first cut"

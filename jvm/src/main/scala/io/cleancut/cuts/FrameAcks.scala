@@ -50,6 +50,13 @@ trait FrameAcks extends QueryRuns {
   def writer(runId: String): Either[String, RunId] = runOf(runId).map(_.id)
 
   /**
+   * An executor writes a base of a version to a segment of its own. From now on no sweep takes the
+   * segment, however long that lasts, as long as this is said again now and then.
+   */
+  def announce(runId: String, segment: String, version: Long): Either[String, Unit] =
+    within(runId)(_.ledger.announce(segment, version, clock.monotonicNs())).flatten
+
+  /**
    * An executor made a frame durable. The answer is there when the executor may let its task go on:
    * the commit that completes an epoch waits for all that its other tasks did not wait for.
    */

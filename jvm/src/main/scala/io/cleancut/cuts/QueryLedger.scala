@@ -1,14 +1,12 @@
 package io.cleancut.cuts
 
-import scala.collection.mutable
-
 import io.cleancut.StoreId
 import io.cleancut.channels.{ChannelTask, Channels, Decision, EpochChannels}
-import io.cleancut.format.{Cut, FrameKind, PlacedFrame, SealedFrame, StoreCut}
+import io.cleancut.format._
 
 /**
- * What the coordinator of one run knows: the last cut, the epoch behind it, and the bases that have
- * been written since. Pure, as [[EpochLedger]] is.
+ * What the coordinator of one run knows: the last cut, the epoch behind it, and the bases that
+ * maintenance writes. Pure, as [[EpochLedger]] is.
  *
  * @param committed
  *   the last epoch that is committed; -1 before the first
@@ -34,7 +32,9 @@ final class QueryLedger(
     current,
     channels = new EpochChannels(seal.toSeq.flatMap(Decision.sealedIn))
   )
-  private val bases = mutable.Map.empty[StoreId, PlacedFrame]
+
+  /** What maintenance writes beside the epochs. */
+  val bases = new BaseLedger(baseMargin)
 
   def lastCommitted: Long = last
 
@@ -95,7 +95,7 @@ final class QueryLedger(
   def close(epoch: Long, counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
     require(epoch > last, s"epoch $epoch is closed, the last is $last")
     val ledger = if (epoch == pending.epoch) pending else new EpochLedger(epoch, current)
-    ledger.close(counted).map(_.map(withBase))
+    ledger.close(counted).map(_.map(bases.withBase))
   }
 
   /** The epoch is committed with this cut. */
@@ -103,48 +103,25 @@ final class QueryLedger(
     last = done.epoch
     current = Some(done)
     pending = new EpochLedger(last + 1, current)
-    bases.filterInPlace { case (store, base) =>
-      base.name.version.number >= oldestBase && !done.of(store).exists(isNamed(base, _))
-    }
-    ()
+    bases.advance(done)
   }
 
-  def withBase(store: StoreCut): StoreCut =
-    bases.get(store.store).fold(store) { base =>
-      val at = store.frames.indexWhere(_._2 == base.name.version)
-      if (at < 0) store
-      else {
-        val head = (base.name.kind, base.name.version, base.place)
-        StoreCut(store.store, head +: store.frames.drop(at + 1))
-      }
-    }
+  /** The late bases that the cut of the epoch under way has to list, with these stores. */
+  def lateIn(stores: Seq[StoreCut]): Seq[LateBase] = bases.lateIn(last + 1, stores, current)
 
-  /**
-   * Maintenance writes a base of a version that a task left in memory; whether that is the one that
-   * counts shows when its epoch closes. One that comes late is refused: what lies in the segments
-   * of old epochs and is named by no old cut is swept.
-   */
+  /** The segments that a sweep leaves alone which keeps the cuts from `oldest` on. */
+  def spared(oldest: Long, nowNs: Long): Set[String] = bases.spared(oldest, current, nowNs)
+
+  /** Maintenance is about to write a base of a version to a segment of its own, or goes on to. */
+  def announce(segment: String, version: Long, nowNs: Long): Either[String, Unit] =
+    if (version > last + 2) Left(notOpen(version - 1))
+    else Either.cond(bases.announce(segment, version, last, nowNs), (), s"version $version is old")
+
+  /** Maintenance writes a base of a version that a task left in memory. */
   private def ackBase(frame: PlacedFrame, epoch: Long): Ack =
     if (epoch > last + 1) Ack.Unknown(notOpen(epoch))
     else if (frame.name.kind != FrameKind.Base) Ack.Discarded("no task wrote it, and it is no base")
-    else if (frame.name.version.number < oldestBase) Ack.Discarded(s"it is of epoch $epoch")
-    else {
-      val known = bases.get(frame.name.store)
-      if (known.contains(frame)) Ack.Duplicate
-      else if (known.exists(_.name.version.number > frame.name.version.number)) {
-        Ack.Discarded("there is a newer one")
-      } else {
-        bases(frame.name.store) = frame
-        Ack.Accepted
-      }
-    }
-
-  private def isNamed(base: PlacedFrame, in: StoreCut): Boolean = {
-    val (kind, version, _) = in.frames.head
-    kind == FrameKind.Base && version == base.name.version
-  }
-
-  private def oldestBase: Long = last + 2 - baseMargin
+    else bases.ack(frame, last, current)
 
   private def notOpen(epoch: Long) =
     if (epoch <= committed)

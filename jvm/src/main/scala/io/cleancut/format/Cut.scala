@@ -27,6 +27,9 @@ final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, 
   def version: StateVersion = frames.last._2
 }
 
+/** A segment of one base, and the epoch whose cut was the first to name it. */
+final case class LateBase(segment: String, since: Long)
+
 /**
  * The manifest of one epoch. See `docs/FORMAT.md`, "Cut".
  *
@@ -46,6 +49,9 @@ final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, 
  *   how these came to the barrier; not in a cut of a release that did not measure it
  * @param output
  *   of a seal: by what the sink knows the rows that it has written and not shown yet
+ * @param late
+ *   bases that were adopted longer after the epoch of their segment than a sweep reckons with, and
+ *   that cuts may still name which this one no longer knows
  */
 final case class Cut(
     epoch: Long,
@@ -59,7 +65,8 @@ final case class Cut(
     costs: Option[EpochCosts] = None,
     channels: Seq[ChannelReport] = Nil,
     courses: Map[StoreId, ChannelCourse] = Map.empty,
-    output: Option[String] = None
+    output: Option[String] = None,
+    late: Seq[LateBase] = Nil
 ) {
 
   /** The names of the segments that it needs, below the root. */
@@ -188,6 +195,12 @@ object Cut {
       }
     }
     cut.output.foreach(node.put("output", _))
+    if (cut.late.nonEmpty) {
+      val late = node.putArray("late")
+      cut.late.foreach(base =>
+        late.addObject().put("segment", base.segment).put("since", base.since)
+      )
+    }
     node
   }
 
@@ -222,7 +235,10 @@ object Cut {
       Option(node.get("costs")).map(CostsJson.read),
       channels.map(ChannelJson.read),
       channels.flatMap(ChannelJson.readCourse).toMap,
-      Option(node.get("output")).filter(_.isTextual).map(_.asText)
+      Option(node.get("output")).filter(_.isTextual).map(_.asText),
+      Option(node.get("late")).toSeq.flatMap(_.elements.asScala).map { base =>
+        LateBase(required(base, "segment").asText, required(base, "since").asLong)
+      }
     )
   }
 

@@ -194,7 +194,7 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
     val last = archive.read(59).get
     assert(last.stores.forall(s => s.frames.head._1 == FrameKind.Base && s.frames.size <= 8))
     val before = archive.segments().size
-    val swept = new CutSweep(archive, QueryLedger.BaseMargin).run(oldest = 56)
+    val swept = new CutSweep(archive, QueryLedger.BaseMargin).run(oldest = 56, spared = Set.empty)
     assert(archive.epochs() == (56L to 59L))
     assert(swept.segments > 20 && archive.segments().size == before - swept.segments)
     for (e <- archive.epochs(); name <- archive.read(e).get.segments)
@@ -214,14 +214,18 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
       submit(cuts, "r1", SealedFrame(name, QueryLedger.Maintenance, "base".getBytes))
     }
     for (e <- 60L until 90L) epoch(cuts, "r1", e)
-    assert(new CutSweep(archive, QueryLedger.BaseMargin).run(oldest = 88).segments > 40)
+    assert(
+      new CutSweep(archive, QueryLedger.BaseMargin)
+        .run(oldest = 88, spared = Set.empty)
+        .segments > 40
+    )
     val pinned = archive.pinned()("before-upgrade")
     assert(pinned.epoch == 5 && pinned.segments.nonEmpty)
     assert(pinned.segments.forall(name => store.head(ObjectKey(name)).isDefined))
     assert(cuts.unpin("before-upgrade") && !cuts.unpin("before-upgrade"))
     assert(
       new CutSweep(archive, QueryLedger.BaseMargin)
-        .run(oldest = 88)
+        .run(oldest = 88, spared = Set.empty)
         .segments == pinned.segments.size
     )
   }
@@ -237,8 +241,16 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
       cuts.commit("r1", e, "v1")
     }
     val sweep = new CutSweep(archive, QueryLedger.BaseMargin)
-    assert(sweep.run(oldest = 6).storeFiles == 0 && archive.storeFiles().size == files.size)
-    assert(sweep.run(oldest = 7).storeFiles == files.size && archive.storeFiles().isEmpty)
+    assert(
+      sweep.run(oldest = 6, spared = Set.empty).storeFiles == 0 && archive
+        .storeFiles()
+        .size == files.size
+    )
+    assert(
+      sweep.run(oldest = 7, spared = Set.empty).storeFiles == files.size && archive
+        .storeFiles()
+        .isEmpty
+    )
     assert(cuts.open("r1", 10, part(0), 10).isRight)
   }
 

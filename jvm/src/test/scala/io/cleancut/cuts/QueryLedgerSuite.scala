@@ -105,8 +105,82 @@ class QueryLedgerSuite extends AnyFunSuite {
     // The next cut is of epoch 5, so that segments from epoch 2 on are safe from the sweep.
     assert(query.ack(base(Left, 2, 1)).isInstanceOf[Ack.Discarded])
     assert(query.ack(base(Left, 3, 1)) == Ack.Accepted)
-    query.advance(cut(5L, StoreCut(Left, (1L to 6L).map(delta(Left, _, 1)))))
+    for (epoch <- 5L to 7L)
+      query.advance(cut(epoch, StoreCut(Left, (1L to epoch + 1).map(delta(Left, _, 1)))))
     assert(chain(commit(query)).forall(_._1 == FrameKind.Delta))
+  }
+
+  /** Commits as often, with the late bases that each cut has to list. */
+  private def listed(query: QueryLedger, times: Int): Cut = Iterator
+    .continually {
+      val epoch = query.lastCommitted + 1
+      assert(query.open(1L, Left, epoch).isRight)
+      assert(query.ack(frame(Left, epoch + 1, 1L)) == Ack.Accepted)
+      val stores = query.close(epoch, None).fold(missing => fail(s"lacks $missing"), identity)
+      val done = cut(epoch, stores: _*).copy(late = query.lateIn(stores))
+      query.advance(done)
+      done
+    }
+    .take(times)
+    .foldLeft(cut(0L))((_, next) => next)
+
+  test("a base whose upload lasts longer than the margin is adopted if it was announced") {
+    // Before, none was: a store that needs longer never had one, and its chain grew for ever.
+    val query = fresh
+    listed(query, times = 2)
+    val late = base(Left, 2, 1)
+    assert(query.announce(late.place.segment, 2L, nowNs = 0L).isRight)
+    listed(query, times = 20)
+    assert(query.ack(late) == Ack.Accepted)
+    val adopted = listed(query, times = 1)
+    assert(chain(adopted).take(2) == Seq(FrameKind.Base -> 2L, FrameKind.Delta -> 3L))
+    assert(adopted.late == Seq(LateBase(late.place.segment, since = 22L)))
+    assert(query.ack(late) == Ack.Duplicate)
+  }
+
+  test("a late base is spared until no cut from before its adoption is kept") {
+    val query = fresh
+    listed(query, times = 2)
+    val late = base(Left, 2, 1)
+    val segment = late.place.segment
+    query.announce(segment, 2L, nowNs = 0L)
+    listed(query, times = 20)
+    assert(query.spared(oldest = 15L, nowNs = 0L) == Set(segment))
+    query.ack(late)
+    assert(query.spared(oldest = 15L, nowNs = 0L) == Set(segment))
+    listed(query, times = 1)
+    assert(query.spared(oldest = 21L, nowNs = 0L) == Set(segment))
+    query.bases.swept(21L)
+    // Another base takes its place, and cuts that name the late one are still kept.
+    assert(query.ack(base(Left, 23, 1)) == Ack.Accepted)
+    val after = listed(query, times = 5)
+    assert(chain(after).head == FrameKind.Base -> 23L)
+    assert(query.spared(oldest = 21L, nowNs = 0L) == Set(segment))
+    val restarted = new QueryLedger(after.epoch, Some(after), Margin)
+    assert(restarted.spared(oldest = 21L, nowNs = 0L) == Set(segment))
+    assert(query.spared(oldest = 22L, nowNs = 0L).isEmpty)
+    query.bases.swept(22L)
+    assert(listed(query, times = 1).late.isEmpty)
+  }
+
+  test("an announcement that is not renewed is void, and its base is refused") {
+    val query = fresh
+    listed(query, times = 2)
+    val (renewed, forgotten) = (base(Left, 2, 1), base(Left, 2, 2))
+    for (of <- Seq(renewed, forgotten)) query.announce(of.place.segment, 2L, nowNs = 0L)
+    listed(query, times = 10)
+    val later = BaseLedger.PatienceNs
+    assert(query.announce(renewed.place.segment, 2L, nowNs = later - 1).isRight)
+    assert(query.spared(oldest = 5L, nowNs = later) == Set(renewed.place.segment))
+    assert(query.ack(forgotten).isInstanceOf[Ack.Discarded])
+    assert(query.ack(renewed) == Ack.Accepted)
+  }
+
+  test("what a sweep may be taking already is not announced any more") {
+    val query = fresh
+    listed(query, times = 10)
+    assert(query.announce("segment", 7L, nowNs = 0L).isLeft)
+    assert(query.announce("segment", 8L, nowNs = 0L).isRight)
   }
 
   test("a failed attempt leaves the epoch to the next") {

@@ -55,6 +55,11 @@ class CutSuite extends AnyFunSuite {
     assert(Cut.parse("a", 41, old.toBytes) == old)
   }
 
+  test("a cut lists the bases that were adopted late") {
+    val listing = cut.copy(late = Seq(LateBase(place(2).segment, since = 40)))
+    assert(Cut.parse("a", 41, listing.toBytes) == listing)
+  }
+
   test("a seal says what its sink has said of the rows") {
     val seal = cut.copy(commit = "", output = Some("rows of 41\n{\"ü\": 1}"))
     assert(Cut.parse("a", 41, seal.toBytes) == seal)

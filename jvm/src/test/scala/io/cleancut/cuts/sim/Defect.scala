@@ -25,6 +25,9 @@ object Defect {
   /** Bases may not be adopted late, as far as the sweep knows. */
   case object NoMargin extends Defect("which is not there", "was deleted, which")
 
+  /** A sweep takes segments of bases that were announced, or adopted late. */
+  case object NotSpared extends Defect("which is not there", "was deleted, which")
+
   /** A sink writes without having sealed what it had the coordinator hold. */
   case object NeverSealed extends Defect("could not commit epoch")
 
@@ -43,6 +46,7 @@ object Defect {
   /** A sink writes the rows of its own run beside the state that another one has sealed. */
   case object ShownAsMade extends Defect("has other rows than were shown", "was to show other rows")
 
-  val all: Seq[Defect] = Seq(NoConditions, NoAttempts, EarlyAck, NoMargin, NeverSealed) ++
-    Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade)
+  val all: Seq[Defect] =
+    Seq(NoConditions, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
+      Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade)
 }

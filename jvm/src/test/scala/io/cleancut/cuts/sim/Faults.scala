@@ -27,6 +27,7 @@ object Fault {
   case object Zombie extends Fault("driver replaced while alive")
   case object RunAgain extends Fault("query restarted in its driver")
   case object Maintenance extends Fault("base by maintenance")
+  case object LongUpload extends Fault("upload of a base that spans epochs")
   case object Pin extends Fault("cut pinned")
   case object SecondAction extends Fault("second action")
   case object SkippedSink extends Fault("sink skipped the epoch")
@@ -62,6 +63,7 @@ object Fault {
     Zombie,
     RunAgain,
     Maintenance,
+    LongUpload,
     Pin,
     SecondAction,
     SkippedSink,

@@ -65,9 +65,35 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     baton.spawn("maintenance", this) {
       val name = FrameName(store, version, FrameKind.Base)
       val base = SimFrame(name, None, held.writer, held.rows)
-      try write(runId, QueryLedger.Maintenance, base)
+      try
+        if (world.random.nextBoolean()) write(runId, QueryLedger.Maintenance, base)
+        else upload(runId, SealedFrame(name, QueryLedger.Maintenance, base.toBytes))
       catch { case NonFatal(_) => () }
     }
+    ()
+  }
+
+  /** Announces a base, and takes its time with it. */
+  private def upload(runId: String, base: SealedFrame): Unit = {
+    val version = base.name.version.number
+    val run = identity(runId, version - 1)
+    val id = StateVersion.newId(world.clock)
+    val segment = new Segment(CutLayout.segment(run.epoch, name, id), run)
+    driver
+      .ask(runId, "announce")(Believed.right[String, Unit])(
+        _.announce(runId, segment.name, version)
+      )
+      .fold(why => throw new AttemptLost(why), _ => ())
+    val due = world.invariants.last + world.random.nextInt(plan.baseMargin.toInt + 4)
+    var patience = SimExecutor.MaxWaits
+    while (world.invariants.last < due && patience > 0) {
+      patience -= 1
+      baton.yieldNow()
+    }
+    val (bytes, placed) = segment.pack(Seq(base))
+    root.put(ObjectKey(segment.name), bytes)
+    if (world.invariants.last - run.epoch > plan.baseMargin) faults.count(Fault.LongUpload)
+    driver.ask(runId, "report")(Believed.reported)(_.report(runId, placed.head))
     ()
   }
 
@@ -78,24 +104,28 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
   }
 
   private def report(runId: String, frame: SealedFrame): CompletableFuture[Ack] = {
-    val run = driver
-      .ask(runId, "writer")(Believed.right[String, RunId])(_.writer(runId))
-      .fold(why => throw new AttemptLost(why), run => run)
     val epoch = frame.name.version.number - 1
-    val identity = SegmentIdentity(epoch, name, runId, run.generation)
+    val of = identity(runId, epoch)
     def ack(frame: PlacedFrame) =
       driver.ask(runId, "report")(Believed.reported)(_.report(runId, frame))
     if (world.defect != Defect.EarlyAck) {
-      ack(SegmentPacker.writeSegment(root, name, world.clock)(identity, Seq(frame)).head)
+      ack(SegmentPacker.writeSegment(root, name, world.clock)(of, Seq(frame)).head)
     } else {
       val id = StateVersion.newId(world.clock)
-      val segment = new Segment(CutLayout.segment(epoch, name, id), identity)
+      val segment = new Segment(CutLayout.segment(epoch, name, id), of)
       val (bytes, placed) = segment.pack(Seq(frame))
       val early = ack(placed.head)
       // In the background, and so behind what the task does next.
       baton.spawn("upload", this)(root.put(ObjectKey(segment.name), bytes))
       early
     }
+  }
+
+  private def identity(runId: String, epoch: Long): SegmentIdentity = {
+    val run = driver
+      .ask(runId, "writer")(Believed.right[String, RunId])(_.writer(runId))
+      .fold(why => throw new AttemptLost(why), run => run)
+    SegmentIdentity(epoch, name, runId, run.generation)
   }
 
   /** The rows of a channel, from where the driver says they are. */
@@ -125,6 +155,9 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
 }
 
 private object SimExecutor {
+
+  /** How often a long upload lets others go on. */
+  val MaxWaits = 2000
 
   /** A version in memory, and the attempt that made it. */
   final case class Held(rows: Vector[Int], writer: String)

@@ -28,7 +28,7 @@ final class SimProcess(world: World, val name: String) {
       world.clock,
       new SimPacker(world, this, root, CutsRuntime.Driver, cuts),
       task => {
-        baton.spawn("sweep", this, Baton.Slow)(task.run())
+        baton.spawn("sweep", this, Baton.Slow, cuts)(task.run())
         ()
       },
       plan.sweepEpochs,

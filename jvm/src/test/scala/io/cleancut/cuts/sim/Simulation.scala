@@ -113,17 +113,20 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
       val age = world.random.nextInt(plan.keep + 2)
       driver.pin(s"pin-${runs.size}-$disturbances", invariants.last - age)
     } else if (defect == Defect.NoMargin) {
-      if (world.random.nextBoolean()) maintain(driver) else sweepWithoutMargin(driver)
+      if (world.random.nextBoolean()) maintain(driver) else sweepAnyway(driver, baseMargin = 0L)
+    } else if (defect == Defect.NotSpared) {
+      if (world.random.nextBoolean()) maintain(driver) else sweepAnyway(driver, plan.baseMargin)
     }
   }
 
   private def maintain(driver: SimProcess): Unit =
     driver.executors(world.random.nextInt(plan.executors)).maintain(runs.last.runId)
 
-  private def sweepWithoutMargin(driver: SimProcess): Unit = {
+  /** A sweep that does not know what the owner knows. */
+  private def sweepAnyway(driver: SimProcess, baseMargin: Long): Unit = {
     baton.spawn("broken sweep", driver) {
-      val sweep = new CutSweep(driver.archive, baseMargin = 0L)
-      try sweep.run(invariants.last - plan.keep)
+      val sweep = new CutSweep(driver.archive, baseMargin)
+      try sweep.run(invariants.last - plan.keep, spared = Set.empty)
       catch { case NonFatal(_) => () }
       ()
     }
@@ -140,7 +143,8 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     if (invariants.last != target + more - 1) {
       invariants.violated(s"epoch ${invariants.last} is the last and not ${target + more - 1}")
     }
-    new CutSweep(driver.archive, plan.baseMargin).run(invariants.last - plan.keep)
+    new CutSweep(driver.archive, plan.baseMargin)
+      .run(invariants.last - plan.keep, spared = Set.empty)
     val left = invariants.orphans(world.names)
     orphans = left.size
     if (left.nonEmpty) invariants.violated(s"the sweep left ${left.mkString(", ")}")

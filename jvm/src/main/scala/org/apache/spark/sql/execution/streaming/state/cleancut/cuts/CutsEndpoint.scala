@@ -61,6 +61,8 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
         DriverCuts.watch(location, cuts)
       case Writer(_, runId) =>
         reply(cuts.writer(runId).fold(Declined, run => WriterReply(run.generation)))
+      case Announce(_, runId, segment, version) =>
+        reply(cuts.announce(runId, segment, version).fold(Declined, _ => Noted))
       case Submit(_, runId, frame, attempt, bytes, from) =>
         cuts.heard(runId, attempt, from.toSender)
         cuts.submit(runId, SealedFrame(frame, attempt, bytes)) match {

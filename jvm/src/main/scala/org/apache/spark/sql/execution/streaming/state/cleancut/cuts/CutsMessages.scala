@@ -55,6 +55,14 @@ final private[cleancut] case class Report(
     from: SentBy
 ) extends CutsMessage
 
+/** A segment for a base is being written. Answered by [[Noted]]. */
+final private[cleancut] case class Announce(
+    location: String,
+    runId: String,
+    segment: String,
+    version: Long
+) extends CutsMessage
+
 /** As whom to write segments. Answered by [[WriterReply]]. */
 final private[cleancut] case class Writer(location: String, runId: String) extends CutsMessage
 

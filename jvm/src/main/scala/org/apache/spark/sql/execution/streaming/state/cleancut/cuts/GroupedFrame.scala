@@ -3,17 +3,16 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 import org.apache.spark.sql.execution.streaming.state.cleancut.store.PendingFrame
 
 import java.io.ByteArrayOutputStream
-import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
-import java.util.zip.CRC32
+import java.util.concurrent.{ConcurrentHashMap, ExecutionException, TimeUnit}
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.util.Utils
 
 import io.cleancut.{Clock, StateVersion}
-import io.cleancut.cuts.{Ack, CutsRuntime, Place, SegmentPacker, Sender, Usage, WriteCounts}
+import io.cleancut.cuts._
 import io.cleancut.error.Errors
 import io.cleancut.format._
-import io.cleancut.objects.{MultipartUpload, ObjectKey, ObjectStore, RequestCounts, WriterToken}
+import io.cleancut.objects._
 
 /**
  * A frame on its way into a segment. By its size when it is complete it rides to the driver, goes
@@ -34,6 +33,7 @@ final private[cleancut] class GroupedFrame(
   private val epoch = name.version.number - 1
   private val buffer = new ByteArrayOutputStream(InitialBytes)
   private var own = Option.empty[OwnSegment]
+  private var announcedNs = 0L
 
   override def write(byte: Int): Unit = {
     buffer.write(byte)
@@ -53,7 +53,7 @@ final private[cleancut] class GroupedFrame(
 
   override def commit(): Unit = {
     val ack = own match {
-      case Some(segment)                       => report(segment.finish(buffer.toByteArray))
+      case Some(segment)                       => report(finish(segment))
       case None if buffer.size <= MaxRideBytes => ride()
       case None                                => report(pack())
     }
@@ -103,57 +103,40 @@ final private[cleancut] class GroupedFrame(
     }
 
   private def spillIfFull(): Unit = if (buffer.size == PartBytes) {
-    if (own.isEmpty) own = Some(new OwnSegment(identity()))
-    own.foreach(_.write(buffer.toByteArray))
+    val segment = own.getOrElse(begin())
+    segment.write(buffer.toByteArray)
+    if (clock.monotonicNs() - announcedNs > RenewalNs) announce(segment.name)
     buffer.reset()
   }
 
-  private def refused(why: String) = Errors.coordinatorUnreachable(checkpoint, name.toString, why)
-
-  /** A segment of this frame alone, which is written while the frame is made. */
-  final private class OwnSegment(identity: SegmentIdentity) {
-    private val id = StateVersion.newId(clock)
-    private val segment =
-      new Segment(CutLayout.segment(identity.epoch, identity.writer, id), identity)
-    private val upload: MultipartUpload =
-      root.upload(ObjectKey(segment.name), PartBytes, WriterToken.fresh(clock))
-    private val crc = new CRC32
-    private var length = 0L
-    private var parts = 0
-    // Parts have one size, and the header shifts what they hold.
-    private var rest = segment.header
-
-    def write(bytes: Array[Byte]): Unit = {
-      crc.update(bytes)
-      length += bytes.length
-      send(rest ++ bytes, isLast = false)
-    }
-
-    def finish(bytes: Array[Byte]): PlacedFrame = {
-      crc.update(bytes)
-      length += bytes.length
-      val place = FramePlace(segment.name, segment.header.length.toLong, length, crc.getValue.toInt)
-      val frame = PlacedFrame(name, place, attempt)
-      val footer = segment.footer(Seq(frame))
-      send(rest ++ bytes ++ footer, isLast = true)
-      upload.complete()
-      packerOf(root, clock).wrote(frame, segment.header.length + length + footer.length)
-      frame
-    }
-
-    def abort(): Unit = upload.abort()
-
-    private def send(bytes: Array[Byte], isLast: Boolean): Unit = {
-      var from = 0
-      while (bytes.length - from >= PartBytes || (isLast && from < bytes.length)) {
-        val count = Math.min(PartBytes, bytes.length - from)
-        parts += 1
-        upload.part(parts, java.util.Arrays.copyOfRange(bytes, from, from + count))
-        from += count
-      }
-      rest = java.util.Arrays.copyOfRange(bytes, from, bytes.length)
-    }
+  private def begin(): OwnSegment = {
+    val id = StateVersion.newId(clock)
+    val of = identity()
+    val segment = new Segment(CutLayout.segment(epoch, of.writer, id), of)
+    announce(segment.name)
+    val upload = root.upload(ObjectKey(segment.name), PartBytes, WriterToken.fresh(clock))
+    val begun = new OwnSegment(segment, new PartSender(upload), PartBytes)
+    own = Some(begun)
+    begun
   }
+
+  private def finish(segment: OwnSegment): PlacedFrame = {
+    val (frame, bytes) = segment.finish(buffer.toByteArray, PlacedFrame(name, _, attempt))
+    packerOf(root, clock).wrote(frame, bytes)
+    frame
+  }
+
+  /** A base may be on its way for longer than a sweep reckons with. */
+  private def announce(segment: String): Unit =
+    if (name.kind == FrameKind.Base && attempt == QueryLedger.Maintenance) {
+      announcedNs = clock.monotonicNs()
+      CutsClient.ask(Announce(checkpoint, runId, segment, name.version.number), clock) match {
+        case Noted => ()
+        case other => throw refused(explain(other))
+      }
+    }
+
+  private def refused(why: String) = Errors.coordinatorUnreachable(checkpoint, name.toString, why)
 }
 
 private[cleancut] object GroupedFrame {
@@ -163,6 +146,9 @@ private[cleancut] object GroupedFrame {
   private val MaxRideBytes = 32 << 10
 
   private val PartBytes = 8 << 20
+
+  /** How often a writer says that it goes on; see [[BaseLedger.PatienceNs]]. */
+  private val RenewalNs = TimeUnit.MINUTES.toNanos(1)
 
   private val packers = new ConcurrentHashMap[String, SegmentPacker]
 
