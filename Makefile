@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly versitygw wheel docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-s3 bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly versitygw wheel docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -12,6 +12,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.cleancut-installed
 SBT := project/sbt
+S3PROXY := .cache/s3proxy.classpath
 R2_SIMULATOR := .cache/r2-simulator
 CLASSES := .cache/spark-classes.jsa
 VERSITYGW_VERSION := 1.8.0
@@ -20,6 +21,7 @@ GO_VERSION := 1.27.3
 NODE_VERSION := 24.19.0
 MINIFLARE_VERSION := 4.20260730.0
 PYTEST := $(PYTHON) -m pytest
+STAGE := project/stage
 BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.properties)
 JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 
@@ -30,7 +32,10 @@ SBT_OLDER := 'older/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
   Test/compile bench/compile
 SBT_UNIT := core/test $(SBT_OLDER)
-SBT_JARS := core/assembly older/assembly
+# Suites that draw, of which 'chaos' takes all draws and 'test' a quarter.
+SBT_DRAWN := io.cleancut.engine.* io.cleancut.format.* *.cleancut.store.* *.cleancut.channels.* \
+  *.cleancut.worker.* *.HadoopStoreSuite *.HdfsStoreSuite
+SBT_JARS := core/assembly older/assembly core/s3ProxyClassPath
 
 help:  ## list the tasks
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -45,13 +50,18 @@ $(PYTHON): | java
 	project/create-venv $(VENV)
 
 $(INSTALLED): pyproject.toml hatch_build.py | java $(PYTHON)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[demo,dev,s3]'
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[demo,dev,s3]'
 	@touch $@
 
 jar: $(JAR)  ## build the jars, one for each line of Spark, into the Python package
 
 $(JAR): $(JVM_SOURCES) | setup
 	$(SBT) $(SBT_JARS)
+	@touch $@ $(S3PROXY)
+
+# An S3 server for tests and the demo, which comes with what the build fetches anyway.
+$(S3PROXY): build.sbt project/ChildJvm.scala project/Versions.scala | setup
+	$(SBT) core/s3ProxyClassPath
 	@touch $@
 
 fmt: setup  ## format everything
@@ -75,9 +85,9 @@ unit: setup  ## tests without a Spark session, both languages
 # Classes of Spark's, loaded and verified, for the many JVMs of tests that are started and killed.
 $(CLASSES): $(JAR) tests/support/share_classes.py
 	@mkdir -p $(@D)
-	$(PYTHON) -m tests.support.share_classes $@
+	$(STAGE) classes $(PYTHON) -m tests.support.share_classes $@
 
-spark: $(JAR) $(VERSITYGW) $(CLASSES)  ## Python tests with a Spark session
+spark: $(JAR) $(S3PROXY) $(CLASSES)  ## Python tests with a Spark session
 	$(PYTEST) tests/spark $(ARGS)
 
 # A seed that nobody has chosen.
@@ -94,10 +104,12 @@ chaos: export CLEANCUT_UNALIGNED_QUERIES ?= 1000
 chaos: export CLEANCUT_SIMULATIONS ?= 10000
 chaos: export CLEANCUT_FAULTS ?= all
 chaos: export CLEANCUT_OPERATORS ?= all
+chaos: export CLEANCUT_ALL_DRAWS ?= yes
+chaos: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
-chaos: $(JAR) $(VERSITYGW) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
+chaos: $(JAR) $(S3PROXY) $(VERSITYGW) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos tests/spark/test_operators.py tests/spark/test_finished_epochs.py $(ARGS)
-	$(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
+	$(SBT) "core/testOnly $(SBT_DRAWN) io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
 	  io.cleancut.e2e.DifferentialQueriesSuite io.cleancut.e2e.UnalignedQueriesSuite"
 
 campaign: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
@@ -111,31 +123,41 @@ campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
 campaign-kills: $(JAR) $(CLASSES)  ## the same on a cluster whose processes are killed, five queries a seed
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py $(ARGS)
 
-# Two at a time, the longest first: first what needs no jar beside its making, then what needs it.
-test: setup  ## check and all tests; installs what it needs
+# First what needs no jar beside its making, then what needs it. Each stage waits a part of its time.
+test: export CLEANCUT_STAGES := $(CURDIR)/target/stages
+test:  ## check and all tests; installs what it needs, and ends with what took long
+	@rm -rf $(CLEANCUT_STAGES) && mkdir -p $(CLEANCUT_STAGES) && touch $(CLEANCUT_STAGES)/began
+	$(STAGE) setup $(MAKE) setup
 	$(MAKE) --jobs=2 compiled test-without-jar
-	$(MAKE) --jobs=2 test-scala test-spark test-kills
+	$(MAKE) --jobs=3 test-scala test-spark test-kills
+	@$(PYTHON) -m tests.support.slowest $(CLEANCUT_STAGES)
+
+
+REPORT = --junitxml=target/stages/$@.xml
 
 .PHONY: compiled test-without-jar test-scala test-spark test-kills
 compiled:
-	$(SBT) $(SBT_CHECK) $(SBT_JARS)
-	@touch $(JAR)
+	$(STAGE) $@ $(SBT) $(SBT_CHECK) $(SBT_JARS)
+	@touch $(JAR) $(S3PROXY)
 
-test-without-jar: check-python $(VERSITYGW)
-	$(PYTEST) tests/unit $(ARGS)
+test-without-jar:
+	$(STAGE) check-python $(MAKE) check-python
+	$(STAGE) $@ $(PYTEST) tests/unit $(REPORT) $(ARGS)
 
-test-scala: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
-test-scala: $(VERSITYGW)
-	$(SBT) $(SBT_UNIT)
+test-scala:
+	$(STAGE) $@ $(SBT) $(SBT_UNIT)
 
-test-spark: $(CLASSES)
-	$(PYTEST) tests/spark $(ARGS)
+test-spark: $(S3PROXY) $(CLASSES)
+	$(STAGE) $@ $(PYTEST) tests/spark $(REPORT) $(ARGS)
 
-test-kills: $(CLASSES)
-	$(PYTEST) tests/chaos $(ARGS)
+test-kills: $(S3PROXY) $(CLASSES)
+	$(STAGE) $@ $(PYTEST) tests/chaos $(REPORT) $(ARGS)
 
-demo: $(JAR)  ## the flights job, killed and restarted; ARGS='--rows N --provider rocksdb'
+demo: $(JAR)  ## some flights through two queries, killed and restarted; ARGS='--all' takes all flights
 	$(PYTHON) -m demo $(ARGS)
+
+demo-s3: $(JAR) $(S3PROXY)  ## the same with checkpoints on S3 and rows in flight, on a server of its own
+	$(PYTHON) -m demo --s3 --mode unaligned $(ARGS)
 
 bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 turns=1' is short
 	$(SBT) "bench/run $(ARGS)"
@@ -163,7 +185,7 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 	@touch $@
 
 spark42: export CLEANCUT_OPERATORS ?= all
-spark42: $(JAR) $(OLDER_INSTALLED) $(VERSITYGW)  ## the tests that use Spark, both languages, on Spark 4.2
+spark42: $(JAR) $(OLDER_INSTALLED) $(S3PROXY)  ## the tests that use Spark, both languages, on Spark 4.2
 	$(SBT) older/test
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
 
@@ -185,14 +207,15 @@ $(R2_SIMULATOR)/.installed: Makefile | setup
 	@touch $@
 
 stores: export CLEANCUT_R2_SIMULATOR := $(CURDIR)/$(R2_SIMULATOR)
+stores: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 stores: export CLEANCUT_NODE := $(CURDIR)/$(VENV)/bin/node
-stores: $(R2_SIMULATOR)/.installed $(JAR) $(VERSITYGW)  ## Cloudflare's simulator of R2: the client, and the demo with kills
-	$(SBT) "core/testOnly io.cleancut.objects.R2SimulatorSuite"
+stores: $(R2_SIMULATOR)/.installed $(JAR) $(S3PROXY) $(VERSITYGW)  ## versitygw, Cloudflare's simulator of R2: the client, and the demo with kills
+	$(SBT) "core/testOnly *.R2SimulatorSuite *.VersityGatewaySuite"
 	$(PYTEST) tests/chaos/test_demo_on_s3.py $(ARGS)
 
 # Ceph comes with the system's packages, not with Python's.
 nightly: export CLEANCUT_CEPH := $(CURDIR)/$(PYTHON)
-nightly: $(JAR)  ## Ceph's S3 server, which the system must have: the client, and the demo with kills
+nightly: $(JAR) $(S3PROXY)  ## Ceph's S3 server, which the system must have: the client, and the demo with kills
 	@project/check-ceph
 	$(SBT) "core/testOnly io.cleancut.objects.RadosGatewaySuite"
 	$(PYTEST) tests/chaos/test_demo_on_s3.py -k rados_gateway $(ARGS)

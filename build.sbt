@@ -5,6 +5,8 @@ ThisBuild / scalaVersion := Versions.Scala
 lazy val pySparkHome = settingKey[File]("directory of the pinned pyspark package")
 ThisBuild / pySparkHome := PySpark.home((LocalRootProject / baseDirectory).value)
 
+lazy val s3ProxyClassPath = taskKey[File]("the class path of the S3 server of tests and demo")
+
 lazy val strictScalac = Seq(
   "-encoding",
   "utf-8",
@@ -49,7 +51,12 @@ lazy val core = (project in file("jvm"))
       ("org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop % Test).intransitive(),
     libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
     ivyConfigurations ++= ChildJvm.configurations,
-    libraryDependencies ++= ChildJvm.modules
+    libraryDependencies ++= ChildJvm.modules,
+    s3ProxyClassPath := {
+      val file = (LocalRootProject / baseDirectory).value / ".cache" / "s3proxy.classpath"
+      IO.write(file, ChildJvm.classPath(update.value, ChildJvm.S3Proxy))
+      file
+    }
   )
   .settings(testSettings)
   .settings(childJvmSettings)
@@ -66,7 +73,12 @@ lazy val older = (project in file("jvm/older"))
     libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
     Test / unmanagedSources ++= OlderTests.sources((core / Test / scalaSource).value),
     Test / unmanagedResourceDirectories += (core / Test / resourceDirectory).value,
-    scalafmtOnCompile := false
+    scalafmtOnCompile := false,
+    // The others are checked where they are compiled first.
+    Compile / scalafmt / unmanagedSources :=
+      ((core / baseDirectory).value / "src" / "main" / "scala-4.2" ** "*.scala").get,
+    Test / scalafmt / unmanagedSources :=
+      ((core / baseDirectory).value / "src" / "test" / "scala-4.2" ** "*.scala").get
   )
   .settings(testSettings)
   .settings(assemblySettings)

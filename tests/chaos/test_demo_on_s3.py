@@ -17,9 +17,11 @@ from tests.support.demo import run_demo
 from tests.support.s3_servers import (
     HAS_CEPH,
     R2_SIMULATOR,
+    VERSITYGW,
     S3Server,
     r2_simulator,
     rados_gateway,
+    s3proxy,
     versitygw,
 )
 
@@ -34,7 +36,8 @@ EXECUTOR_KILLS = 1
 SEED = 16
 PREFIX = "runs/1"
 SERVERS = [
-    versitygw,
+    s3proxy,
+    *([versitygw] if VERSITYGW else []),
     *([r2_simulator] if R2_SIMULATOR else []),
     *([rados_gateway] if HAS_CEPH else []),
 ]

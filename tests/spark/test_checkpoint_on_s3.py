@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cleancut import Checkpoint
-from tests.support.s3_servers import S3Server, versitygw
+from tests.support.s3_servers import S3Server, s3proxy
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,7 @@ print(json.dumps(state))
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with versitygw(tmp_path_factory.mktemp("versitygw")) as started:
+    with s3proxy(tmp_path_factory.mktemp("s3proxy")) as started:
         yield started
 
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import cleancut
 from cleancut import Checkpoint, Coordinator, EpochInfo, RequestError, coordinator
 from tests.support.documented import python_blocks
-from tests.support.s3_servers import S3Server, versitygw
+from tests.support.s3_servers import S3Server, s3proxy
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,7 @@ WITHOUT_SEGMENTS = {"create": 3, "head": 1}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with versitygw(tmp_path_factory.mktemp("versitygw")) as started:
+    with s3proxy(tmp_path_factory.mktemp("s3proxy")) as started:
         yield started
 
 
@@ -270,19 +270,20 @@ def test_status_history_and_savepoints(
 
 # What the server calls the kinds of requests; two kinds may be one operation.
 OPERATIONS = {
-    "PutObject": {"put", "create"},
-    "GetObject": {"get", "getRange"},
-    "HeadObject": {"head"},
-    "ListObjectsV2": {"list"},
+    "PUT": {"put", "create"},
+    "GET": {"get", "getRange"},
+    "HEAD": {"head"},
+    "LIST": {"list"},
 }
 
 
 def operations(server: S3Server, location: str) -> list[tuple[str, str]]:
     """What a query's clients asked the server for, in order: the operation, and its target."""
-    assert server.access_log is not None
+    assert server.request_log is not None
     name = re.escape(location.removeprefix(f"s3://{server.BUCKET}/")).replace("/", "(?:/|%2F)")
-    request = re.compile(rf" s3_(\w+) \S+ (\S*{name}(?:/|%2F)\S*) .*aws-sdk-java")
-    return [(found[1], found[2]) for found in request.finditer(server.access_log.read_text())]
+    request = re.compile(rf"\{{(\w+)@\w+ http://[^/]+(/\S*{name}(?:/|%2F)\S*) HTTP/")
+    found = request.findall(server.request_log.read_text())
+    return [("LIST" if "list-type=2" in target else method, target) for method, target in found]
 
 
 def between_cuts(done: list[tuple[str, str]], first: int, last: int) -> Counter[str]:
@@ -293,7 +294,7 @@ def between_cuts(done: list[tuple[str, str]], first: int, last: int) -> Counter[
         (place,) = (
             place
             for place, (operation, target) in enumerate(done)
-            if operation == "PutObject" and target.endswith(name)
+            if operation == "PUT" and target.endswith(name)
         )
         return place
 
@@ -362,7 +363,7 @@ def test_cuts_tell_what_the_server_was_asked_for(
         s3, r2 = one.cost_per_day()
         assert 0 < r2.requests_usd < s3.requests_usd
         a_day = s3.epochs_per_day / (len(history) - 1)
-        writes = told(history[1:])["PutObject"] + told(history[1:])["ListObjectsV2"]
+        writes = told(history[1:])["PUT"] + told(history[1:])["LIST"]
         assert s3.class_a_per_day == pytest.approx(writes * a_day)
         assert s3.stored_bytes > sum(sizes)
 

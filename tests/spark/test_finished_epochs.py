@@ -27,7 +27,7 @@ from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
 from tests.support.kills import environment
 from tests.support.queries import CHECKPOINT_IDS
-from tests.support.s3_servers import versitygw
+from tests.support.s3_servers import s3proxy
 from tests.support.seeds import chaos_runs
 from tests.support.slow_keys import FORMS, Pace
 from tests.support.unsteady import (
@@ -150,7 +150,7 @@ def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_
 def test_an_epoch_that_is_sealed_in_a_bucket_is_finished(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with versitygw(tmp_path) as server:
+    with s3proxy(tmp_path) as server:
         for name, value in {**server.environment, ENDPOINT: server.endpoint}.items():
             monkeypatch.setenv(name, value)
         query = dataclasses.replace(query_at(tmp_path), location=f"s3://{server.BUCKET}/query")

@@ -15,7 +15,7 @@ from cleancut import Checkpoint
 from demo.processes import ProcessTree
 from tests.support.kills import environment
 from tests.support.rival import END, done_at, input_at, sink_at
-from tests.support.s3_servers import S3Server, versitygw
+from tests.support.s3_servers import S3Server, s3proxy
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
@@ -31,9 +31,9 @@ ALLOWED = ("CLEANCUT_FENCED", "another driver has committed", "CONCURRENT_STREAM
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[S3Server]:
-    home = tmp_path / "versitygw"
+    home = tmp_path / "s3proxy"
     home.mkdir()
-    with versitygw(home) as started:
+    with s3proxy(home) as started:
         yield started
 
 

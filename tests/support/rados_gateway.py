@@ -23,7 +23,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from tests.support.ports import free_port, listens
+from demo.ports import free_port, listens
 
 _READY_WITHIN_S = 60.0
 _STOPPED_WITHIN_S = 10.0

@@ -1,7 +1,6 @@
 """S3 servers on loopback, each in a process of its own that ends with the test."""
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -9,16 +8,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from tests.support.ports import free_port, listens
+from demo.ports import free_port, listens
+from demo.s3_server import BUCKET, REQUEST_LOG, VARIABLES, command
 
 _ROOT = Path(__file__).resolve().parents[2]
 _READY_WITHIN_S = 60.0
 _STOPPED_WITHIN_S = 20.0
-_ACCESS, _SECRET = "access", "secret"
+_ACCESS, _SECRET = VARIABLES["AWS_ACCESS_KEY_ID"], VARIABLES["AWS_SECRET_ACCESS_KEY"]
 _R2_PATH = "/cdn-cgi/local/r2/s3"
 
 # Where `make stores` has put the simulator; elsewhere it is not asked for.
 R2_SIMULATOR = os.environ.get("CLEANCUT_R2_SIMULATOR")
+# What `make versitygw` compiles; `make chaos` and `make stores` ask for it.
+VERSITYGW = os.environ.get("CLEANCUT_VERSITYGW")
 # `make nightly` asks for Ceph, which the machine must have.
 HAS_CEPH = "CLEANCUT_CEPH" in os.environ
 
@@ -30,11 +32,10 @@ class S3Server:
         BUCKET: the bucket's name.
         endpoint: where it listens.
         environment: what whoever speaks to it needs in its environment.
-        access_log: where it writes a line for each request, in the form of S3's own access logs;
-            None where it keeps none.
+        request_log: where it writes a line for each request; None where it keeps none.
     """
 
-    BUCKET = "bucket"
+    BUCKET = BUCKET
 
     def __init__(
         self,
@@ -45,17 +46,12 @@ class S3Server:
         path: str = "",
         region: str = "us-east-1",
         variables: Mapping[str, str] | None = None,
-        access_log: Path | None = None,
+        request_log: Path | None = None,
     ) -> None:
         self.endpoint = f"http://127.0.0.1:{port}{path}"
-        self.environment = {
-            "AWS_ACCESS_KEY_ID": _ACCESS,
-            "AWS_SECRET_ACCESS_KEY": _SECRET,
-            "AWS_REGION": region,
-            "AWS_DEFAULT_REGION": region,
-        }
+        self.environment = VARIABLES | {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
         self._port, self._log = port, log
-        self.access_log = access_log
+        self.request_log = request_log
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
@@ -83,21 +79,35 @@ class S3Server:
             self._process.wait()
 
 
+def s3proxy(directory: Path) -> S3Server:
+    """s3proxy over a directory, of whose creators of one object exactly one wins.
+
+    Args:
+        directory: for its objects and its logs; on a file system with extended attributes.
+    """
+    port = free_port()
+    return S3Server(
+        command(directory, port),
+        port=port,
+        log=directory / "log",
+        request_log=directory / REQUEST_LOG,
+    )
+
+
 def versitygw(directory: Path) -> S3Server:
     """versitygw over a directory, which keeps through SIGKILL what it has acknowledged.
 
     Args:
         directory: for its objects and its log; on a file system with extended attributes.
     """
+    assert VERSITYGW is not None
     data, port = directory / "data", free_port()
     (data / S3Server.BUCKET).mkdir(parents=True)
-    access_log = directory / "access.log"
-    command = [str(_versitygw_program()), "--port", f"127.0.0.1:{port}", "--keep-alive", "--quiet"]
+    options = ["--port", f"127.0.0.1:{port}", "--keep-alive", "--quiet", "posix", str(data)]
     return S3Server(
-        [*command, "--access-log", str(access_log), "posix", str(data)],
+        [VERSITYGW, *options],
         port=port,
         log=directory / "log",
-        access_log=access_log,
         variables={"ROOT_ACCESS_KEY": _ACCESS, "ROOT_SECRET_KEY": _SECRET},
     )
 
@@ -126,11 +136,3 @@ def rados_gateway(directory: Path) -> S3Server:
         port=port,
         log=directory / "log",
     )
-
-
-def _versitygw_program() -> Path:
-    found = re.search(r"^VERSITYGW_VERSION := (\S+)$", (_ROOT / "Makefile").read_text(), re.M)
-    assert found is not None
-    program = _ROOT / f".cache/versitygw-{found[1]}/versitygw"
-    assert program.exists(), "the S3 server of this test is not compiled yet: run 'make versitygw'"
-    return program

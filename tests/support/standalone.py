@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pyspark
 
+from demo.ports import free_port, listens
 from demo.processes import ProcessTree
 from tests.support.kills import environment
-from tests.support.ports import free_port, listens
 
 _SPARK = Path(pyspark.__file__).parent
 _PATIENCE_S = 120.0

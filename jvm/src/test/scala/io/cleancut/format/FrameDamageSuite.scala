@@ -5,7 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.engine.{Bytes, OneFamily}
 import io.cleancut.engine.OneFamily._
 import io.cleancut.error.CleancutException
-import io.cleancut.testkit.Frames
+import io.cleancut.testkit.{Draws, Frames}
 
 /** A frame of several blocks, and all that can happen to one byte of it. */
 class FrameDamageSuite extends AnyFunSuite {
@@ -29,7 +29,8 @@ class FrameDamageSuite extends AnyFunSuite {
     // Every byte of the ends, where the structure lies, and a sample of what the blocks store.
     val ends = (0 until 400) ++ (frame.bytes.length - 60 until frame.bytes.length)
     val positions = (ends ++ (400 until frame.bytes.length by 97)).distinct
-    for (position <- positions; bit <- 0 until 8) {
+    // Of each byte a choice of bits, which takes turns from byte to byte.
+    for (position <- positions; bit <- (0 until Draws.of(8)).map(n => (position + n) % 8)) {
       val damaged = frame.bytes.clone()
       damaged(position) = (damaged(position) ^ (1 << bit)).toByte
       val thrown = withClue(s"bit $bit of byte $position: ") {

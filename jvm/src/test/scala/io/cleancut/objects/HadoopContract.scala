@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{FileSystem, Path}
 
 import io.cleancut.Clock
+import io.cleancut.testkit.Draws
 
 /** What holds on every file system of Hadoop beside the contract. */
 abstract class HadoopContract extends ObjectStoreContract {
@@ -44,7 +45,7 @@ abstract class HadoopContract extends ObjectStoreContract {
 
   test("who writes into a directory that another empties loses nothing") {
     val threads = Executors.newFixedThreadPool(2)
-    val rounds = 1 to 60
+    val rounds = 1 to Draws.of(60)
     def writer(which: Int): Callable[Unit] = () =>
       rounds.foreach { round =>
         val (kept, passing) = (ObjectKey(s"d/$round/$which"), ObjectKey(s"d/$round/passing-$which"))

@@ -15,6 +15,8 @@ final case class KeyStoreFile(path: Path, password: String)
  *   for its files
  */
 final class PrivateCa(directory: Path) {
+  import PrivateCa._
+
   private val password = "password"
   private val authority = directory.resolve("ca.p12")
   private val certificate = directory.resolve("ca.pem")
@@ -58,10 +60,14 @@ final class PrivateCa(directory: Path) {
   private def keytool(arguments: Seq[String], store: Path): Unit = {
     val program = Path.of(System.getProperty("java.home"), "bin", "keytool").toString
     val stored = Seq("-keystore", store.toString, "-storetype", "PKCS12", "-storepass", password)
-    val process = new ProcessBuilder((program +: (arguments ++ stored)).asJava)
+    val process = new ProcessBuilder((program +: (ForBriefWork ++ arguments ++ stored)).asJava)
       .redirectErrorStream(true)
       .start()
     val printed = new String(process.getInputStream.readAllBytes(), UTF_8)
     if (process.waitFor() != 0) throw new IllegalStateException(printed)
   }
+}
+
+private object PrivateCa {
+  private val ForBriefWork = Seq("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 }

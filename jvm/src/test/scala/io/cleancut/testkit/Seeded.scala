@@ -8,11 +8,14 @@ import org.scalatest.exceptions.TestFailedException
 /** Repeats a test with other random numbers each time, and names the seed where it fails. */
 trait Seeded extends Assertions {
 
-  /** Runs `body` for `times` seeds; with `CLEANCUT_SEED` in the environment for that one only. */
-  protected def forSeeds(times: Int)(body: Random => Any): Unit = {
+  /**
+   * Runs `body` for as many of `most` seeds as [[Draws]] asks for; with `CLEANCUT_SEED` in the
+   * environment for that one only.
+   */
+  protected def forSeeds(most: Int)(body: Random => Any): Unit = {
     val first = System.nanoTime()
     val seeds =
-      sys.env.get("CLEANCUT_SEED").fold(Seq.tabulate(times)(first + _))(s => Seq(s.toLong))
+      sys.env.get("CLEANCUT_SEED").fold(Seq.tabulate(Draws.of(most))(first + _))(s => Seq(s.toLong))
     for (seed <- seeds)
       try withClue(s"${Seeded.replay(seed)}: ")(body(new Random(seed)))
       catch {

@@ -6,6 +6,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.state._
 
+import io.cleancut.testkit.Draws
+
 import Providers._
 
 /**
@@ -23,7 +25,7 @@ class DifferentialSuite extends AnyFunSuite {
   for (encoder <- Seq(Plain, ByPrefix))
     test(s"the three providers agree on random operations, ${encoder.getClass.getSimpleName}") {
       var operations = 0
-      for (seed <- 1 to 6) withClue(s"seed $seed: ") {
+      for (seed <- 1 to Draws.of(6)) withClue(s"seed $seed: ") {
         operations += new Run(seed.toLong, encoder).agree()
       }
       info(s"$operations operations on each provider")

@@ -13,6 +13,8 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
+import io.cleancut.testkit.Draws
+
 /**
  * Column families of every kind, with the same random operations on Cleancut and on RocksDB in one
  * JVM: every answer, every refusal and every version must be equal.
@@ -22,7 +24,7 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
 
   test("column families of every key encoding agree with RocksDB's") {
     var operations = 0
-    for (seed <- 1 to 8) withClue(s"seed $seed: ") {
+    for (seed <- 1 to Draws.of(8)) withClue(s"seed $seed: ") {
       operations += new Run(seed.toLong).agree()
     }
     info(s"$operations operations on each provider")

@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.streaming.state._
 
 import io.cleancut.engine.MemoryAccount
 import io.cleancut.error.CleancutException
+import io.cleancut.testkit.Draws
 
 import Providers._
 
@@ -302,13 +303,13 @@ class ProviderContractSuite extends AnyFunSuite {
     assert(MemoryAccount.process.usedBytes == before)
   }
 
-  test("a thousand times opened, loaded, written and closed takes no memory in the end") {
+  test("opened, loaded, written and closed again and again takes no memory in the end") {
     val setup = Providers.setup()
     val first = setup.open()
     commit(first, 0, (1L to 300L).map(i => i -> i): _*)
     first.close()
     val before = MemoryAccount.process.usedBytes
-    for (i <- 0 until 1000) {
+    for (i <- 0 until Draws.of(1000)) {
       val provider = setup.open()
       val store = provider.getStore(1)
       store.put(key(i.toLong), value(1))
