@@ -1,28 +1,31 @@
 """`python -m demo`: runs the flights job with kills and judges its results."""
 
 import argparse
+import contextlib
+import os
 import random
 import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cleancut.errors import CleancutError
 from demo.expected import expected_results, read_flights
-from demo.flights import DATA_SET_ROWS, DataSetMissingError
+from demo.flights import DATA_SET_ROWS, SLICE_ROWS, DataSetMissingError
 from demo.job import ALIGNED, MODES, QUERIES, Job
 from demo.kills import most_kills, plan_kills
 from demo.processes import SurvivorError
 from demo.providers import CLEANCUT, PROVIDERS
 from demo.replay import write_input
-from demo.report import examples, next_steps, summary
+from demo.report import examples, next_steps, summary, time_needed
+from demo.s3_server import BUCKET, VARIABLES, ServerMissingError, serving
 from demo.sink import read_results
 from demo.supervisor import DriverError, Run, Supervisor
 from demo.verdict import Verdict, compare
 
-_FAILURES = (CleancutError, DataSetMissingError, DriverError, SurvivorError)
+_FAILURES = (CleancutError, DataSetMissingError, DriverError, ServerMissingError, SurvivorError)
 _FAILED = 1
 _BAD_REQUEST = 2
 _INTERRUPTED = 130
@@ -34,8 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # So that `finally` runs, and the driver does not outlive a `kill` of this process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_INTERRUPTED))
     try:
-        job = _job(options)
-        code = _run(job)
+        root = _root(options)
+        with _store(options, root):
+            job = _job(options, root)
+            code = _run(job)
     except (*_FAILURES, _RequestError) as problem:
         print(problem, file=sys.stderr)
         return _BAD_REQUEST if isinstance(problem, _RequestError) else _FAILED
@@ -43,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("Interrupted; the driver has been killed.", file=sys.stderr)
         return _INTERRUPTED
     if not options.keep:
-        shutil.rmtree(job.root)
+        shutil.rmtree(root)
     return code
 
 
@@ -58,6 +63,7 @@ def _run(job: Job) -> int:
     print(
         f"{job.rows:,} flights in {job.flight_files} files, {job.files_per_trigger} files an epoch"
     )
+    print(time_needed(job), flush=True)
     plan = plan_kills(job.kills, job.epochs * len(QUERIES), job.seed)
     run = Supervisor(job, plan, lambda line: print(line, flush=True)).run()
     print("Comparing every result row with the answer of pandas ...", flush=True)
@@ -101,13 +107,33 @@ def _conclude(job: Job, run: Run, verdicts: dict[str, Verdict]) -> int:
     return 0
 
 
-def _job(options: argparse.Namespace) -> Job:
+def _root(options: argparse.Namespace) -> Path:
     root = Path(options.dir or tempfile.mkdtemp(prefix="cleancut-demo-")).resolve()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise _RequestError(f"--dir {root} is not empty. Name a new or an empty directory.")
+    return root
+
+
+@contextlib.contextmanager
+def _store(options: argparse.Namespace, root: Path) -> Iterator[None]:
+    """With `--s3` a server for the checkpoints, which is then what `--checkpoint` names."""
+    if not options.s3:
+        yield
+        return
+    if options.checkpoint:
+        raise _RequestError("--s3 starts a server of its own: leave out --checkpoint.")
+    directory = root / "s3"
+    directory.mkdir(parents=True)
+    os.environ.update(VARIABLES)
+    with serving(directory) as endpoint:
+        options.checkpoint, options.endpoint = f"s3://{BUCKET}/demo", endpoint
+        yield
+
+
+def _job(options: argparse.Namespace, root: Path) -> Job:
     job = Job(
         root=root,
-        rows=options.rows,
+        rows=DATA_SET_ROWS if options.all else options.rows,
         provider=options.provider,
         master=options.master,
         kills=options.kills,
@@ -116,6 +142,7 @@ def _job(options: argparse.Namespace) -> Job:
         checkpoints=options.checkpoint,
         endpoint=options.endpoint,
         mode=options.mode,
+        s3_directory=str(root / "s3") if options.s3 else None,
     )
     _check_places(job)
     limit = most_kills(job.epochs * len(QUERIES))
@@ -160,7 +187,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "moments, restarts it, and compares every result row with the right answer.",
     )
     add = parser.add_argument
-    add("--rows", type=_at_least(1), default=DATA_SET_ROWS, metavar="N", help="flights to replay")
+    add("--rows", type=_at_least(1), default=SLICE_ROWS, metavar="N", help="flights to replay")
+    add("--all", action="store_true", help=f"replay all {DATA_SET_ROWS:,} flights")
     add("--provider", choices=PROVIDERS, default=PROVIDERS[0], help="state store provider")
     add(
         "--mode",
@@ -181,6 +209,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="s3://BUCKET/PREFIX",
         help="keep the checkpoints in a bucket, which is then all that a restart finds; "
         "credentials come from the environment, as for any tool of AWS",
+    )
+    add(
+        "--s3",
+        action="store_true",
+        help="keep the checkpoints in a bucket of an S3 server that the demo starts on loopback",
     )
     add("--endpoint", metavar="URL", help="where the store of --checkpoint listens, if not AWS")
     add("--seed", type=int, default=random.randrange(10**6), help="of the moments of the kills")

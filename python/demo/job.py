@@ -34,6 +34,7 @@ class Job:
             directory below `root`.
         endpoint: URL of the store of that bucket; None is AWS, or what the environment says.
         mode: of the cuts; in any but "aligned" rows may be in flight when a driver is killed.
+        s3_directory: of the S3 server that the demo has started for them; None where it has not.
     """
 
     root: Path
@@ -46,6 +47,7 @@ class Job:
     checkpoints: str | None = None
     endpoint: str | None = None
     mode: str = ALIGNED
+    s3_directory: str | None = None
 
     @property
     def has_rows_in_flight(self) -> bool:

@@ -5,14 +5,20 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from demo.events import Epoch, read_epochs
 from demo.job import QUERIES, Job
 from demo.providers import CLEANCUT
+from demo.s3_server import VARIABLES
 from demo.supervisor import Run
 from demo.verdict import Verdict
 
 _WIDTH = (30, 16)
+# The start of a driver, an epoch of one query, and flights beyond that, all rounded up.
+_LIFE_S = 12.0
+_EPOCH_S = 0.7
+_ROWS_PER_S = 3000.0
 
 
 def summary(job: Job, run: Run, verdicts: dict[str, Verdict]) -> str:
@@ -63,24 +69,54 @@ def examples(verdicts: dict[str, Verdict]) -> str:
     return "\n".join(shown)
 
 
+def time_needed(job: Job) -> str:
+    """Says how long a run will take, by what runs on two cores have taken."""
+    lives, epochs = job.kills + 1, job.epochs * len(QUERIES)
+    seconds = lives * _LIFE_S + epochs * _EPOCH_S + job.rows / _ROWS_PER_S
+    return f"This takes about {max(round(seconds / 60), 1)} minutes on two cores."
+
+
 def next_steps(job: Job, run: Run) -> str:
-    """Says how to look at the checkpoint that the run leaves."""
+    """Says how to look at the checkpoint that the run leaves, and what to run next."""
     query = QUERIES[-1]
     location = job.checkpoint(query).name
     # In the end the closing files have emptied the state: a version from the middle shows more.
     version = max(run.positions[query].committed // 2, 1)
     if job.provider == CLEANCUT:
-        program = "cleancut" if shutil.which("cleancut") else f"{sys.executable} -m cleancut"
-        endpoint = f" --endpoint {job.endpoint}" if job.endpoint else ""
-        commands = [
-            f"{program} ls {location}{endpoint}",
-            f"{program} state {location} --operator 0 --version {version}{endpoint}",
-            f"{program} verify {location}{endpoint}",
-        ]
+        commands = _commands(job, location, version)
     else:
         reader = f"spark.read.format('statestore').option('batchId', {version - 1})"
         commands = [f"{reader}.load('{location}').show()"]
-    return "\n".join(["To look at the checkpoint:", *(f"  {command}" for command in commands)])
+    lines = ["To look at the checkpoint:", *(f"  {command}" for command in commands)]
+    if job.provider == CLEANCUT and job.checkpoints is None:
+        lines += ["The same on S3, with rows in flight while drivers are killed:", "  make demo-s3"]
+    return "\n".join(lines)
+
+
+def _commands(job: Job, location: str, version: int) -> list[str]:
+    program = "cleancut" if shutil.which("cleancut") else f"{sys.executable} -m cleancut"
+    endpoint = f" --endpoint {job.endpoint}" if job.endpoint else ""
+    histories = [f"{program} history {location}{endpoint}"] if job.checkpoints else []
+    return [
+        *_server(job),
+        f"{program} ls {location}{endpoint}",
+        *histories,
+        f"{program} state {location} --operator 0 --version {version}{endpoint}",
+        f"{program} verify {location}{endpoint}",
+    ]
+
+
+def _server(job: Job) -> list[str]:
+    """How to have the demo's own S3 server again, which has ended with the run."""
+    if job.s3_directory is None or job.endpoint is None:
+        return []
+    port = job.endpoint.rsplit(":", 1)[1]
+    packages = Path(__file__).resolve().parents[1]
+    return [
+        "export " + " ".join(f"{name}={value}" for name, value in VARIABLES.items()),
+        f"PYTHONPATH={packages} {sys.executable} -m demo.s3_server {job.s3_directory} "
+        f"--port {port} &",
+    ]
 
 
 def _line(name: str, values: Iterable[object]) -> str:

@@ -19,12 +19,13 @@ pytestmark = [
 ]
 
 
+@pytest.mark.parametrize("place", [[], ["--s3"]], ids=["local disk", "S3"])
 def test_rows_in_flight_are_taken_up_by_the_restarts_of_the_demo(
-    tmp_path: Path, show: Callable[[str], None]
+    place: list[str], tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     seed = hunting(4711)
     options = ["--mode", "unaligned", "--rows", "4000", "--kills", str(KILLS), "--seed", str(seed)]
-    ended = run_demo(*options, "--dir", str(tmp_path), timeout_s=TIMEOUT_S)
+    ended = run_demo(*options, *place, "--dir", str(tmp_path), timeout_s=TIMEOUT_S)
     print(ended.stdout)
     assert ended.returncode == 0
     assert f"{KILLS} kills survived" in ended.stdout

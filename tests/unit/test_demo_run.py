@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from demo import s3_server
 from demo.__main__ import main
 from demo.checkpoint import Phase, position
 from demo.events import Epoch, read_epochs
@@ -18,6 +19,7 @@ from demo.in_flight import has_rows_in_flight, rows_in_flight
 from demo.job import HOURLY, Job
 from demo.kills import Aim, Kill, most_kills, plan_executor_kills, plan_kills
 from demo.processes import ProcessTree
+from demo.report import time_needed
 from demo.sink import read_results
 from demo.trigger import Trigger, View
 
@@ -229,3 +231,25 @@ def test_row_count_that_is_none_is_refused(rows: str) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "is not a number from 1 upwards" in ended.stderr
+
+
+def test_a_store_of_its_own_and_one_that_is_named_are_refused_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = ["--s3", "--checkpoint", "s3://bucket/prefix"]
+    assert main(["--dir", str(tmp_path / "demo"), *places]) == 2
+    assert "leave out --checkpoint" in capsys.readouterr().err
+
+
+def test_without_the_server_that_the_build_fetches_the_error_says_how_to_fetch_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_server, "_CLASS_PATH", tmp_path / "s3proxy.classpath")
+    assert main(["--dir", str(tmp_path / "demo"), "--s3"]) == 1
+    assert "make .cache/s3proxy.classpath" in capsys.readouterr().err
+
+
+def test_the_time_that_a_run_takes_is_told_by_its_epochs_and_lives(tmp_path: Path) -> None:
+    job = Job(tmp_path, rows=12_000, provider="cleancut", master="local[2]", kills=5, seed=1)
+    assert time_needed(job) == "This takes about 2 minutes on two cores."
+    assert time_needed(replace(job, kills=20)) == "This takes about 5 minutes on two cores."
