@@ -54,7 +54,8 @@ def check(
     checkpoint: Checkpoint, version: int, family: str, partitions: list[Rows], draw: Random
 ) -> None:
     def read(**options: object) -> list[tuple[int, int, int]]:
-        return found(checkpoint.state_batches(0, version=version, family=family, **options))  # type: ignore[arg-type]
+        batches = checkpoint.state_batches(0, version=version, family=family, **options)  # type: ignore[arg-type]
+        return found(batches)
 
     whole = read()
     assert by_key(whole) == by_key(expected(partitions))
