@@ -35,3 +35,9 @@ final class Place(var major: Long, var minor: Long, var ref: Int = 0) {
     if (byMajor != 0) byMajor else java.lang.Long.compareUnsigned(minor, other.minor)
   }
 }
+
+object Place {
+
+  /** Where every order begins. A scan moves its place along, so each one needs its own. */
+  def first: Place = new Place(0L, 0L)
+}

@@ -1,5 +1,7 @@
 package io.cleancut.engine
 
+import scala.collection.mutable
+
 /**
  * The newest record of each key from one place of the order to another, as a reader with `bound`
  * sees them. Refs are fetched from the index in pieces, each continuing after the last one, so that
@@ -43,29 +45,41 @@ object OrderedScan {
 }
 
 /**
- * The rows of a scan whose places do not tell their whole order: they are looked at when the scan
- * is opened, and sorted.
+ * The rows of a scan whose places do not tell their whole order: those of one place are sorted when
+ * the scan comes to them.
  */
-final class SortedScan(table: Table, order: KeyOrder, rows: RecordScan) extends RecordScan {
-  private val sorted = {
-    val all = Vector.newBuilder[Long]
-    while (rows.advance()) all += rows.address
-    all.result().sortWith((a, b) => isBefore(keyAt(a), keyAt(b)))
-  }
-  private var at = -1
+final class TieSortedScan(table: Table, order: KeyOrder, rows: RecordScan) extends RecordScan {
+  private val tied = mutable.ArrayBuffer.empty[Long]
+  private val upcoming = new Bytes
+  private val left = new Bytes
+  private val right = new Bytes
+  private var hasUpcoming = rows.advance()
+  private var at = 0
 
   override def advance(): Boolean = {
     at += 1
-    at < sorted.size
+    if (at >= tied.size) {
+      tied.clear()
+      at = 0
+      if (hasUpcoming) takeTied()
+    }
+    tied.nonEmpty
   }
 
-  override def address: Long = sorted(at)
+  override def address: Long = tied(at)
 
-  private def keyAt(address: Long): Bytes = table.keyAt(address, new Bytes)
-
-  private def isBefore(a: Bytes, b: Bytes): Boolean = {
-    val first = order.placeOf(a)
-    val byPlace = first.compareTo(order.placeOf(b))
-    if (byPlace != 0) byPlace < 0 else order.compare(a, b) < 0
+  private def takeTied(): Unit = {
+    val place = order.placeOf(table.keyAt(rows.address, upcoming))
+    do {
+      tied += rows.address
+      hasUpcoming = rows.advance()
+    } while (hasUpcoming && isAt(place))
+    if (tied.size > 1) tied.sortInPlaceWith(isBefore)
   }
+
+  private def isAt(place: Place): Boolean =
+    order.placeOf(table.keyAt(rows.address, upcoming)).compareTo(place) == 0
+
+  private def isBefore(a: Long, b: Long): Boolean =
+    order.compare(table.keyAt(a, left), table.keyAt(b, right)) < 0
 }

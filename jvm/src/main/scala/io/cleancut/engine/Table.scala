@@ -146,7 +146,7 @@ final class Table(
       throw Errors.unsupportedFeature("an ordered scan", s"the keys of $name are not ordered")
     }
     val rows = new OrderedScan(this, index, from, to, if (bound == NoBound) log.end else bound)
-    if (order.get.isTotal) rows else new SortedScan(this, order.get, rows)
+    if (order.get.isTotal) rows else new TieSortedScan(this, order.get, rows)
   }
 
   /**

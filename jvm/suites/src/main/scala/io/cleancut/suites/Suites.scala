@@ -66,6 +66,8 @@ object Suites {
     classOf[StateDataSourceTransformWithStateSuite],
     classOf[StateDataSourceChangeDataReaderSuite],
     classOf[StateStoreContractSuite],
+    InPlaceOfRocksDb.load("RocksDBStateStoreSuite"),
+    InPlaceOfRocksDb.load("RocksDBTimestampEncoderOperationsSuite"),
     classOf[StreamingSessionWindowStateManagerSuite],
     classOf[StreamingQueryOptimizationCorrectnessSuite],
     classOf[ValueStateSuite],

@@ -82,7 +82,11 @@ final private[cleancut] class FamilyHandle(
   def keyAt(row: UnsafeRow, address: Long): UnsafeRow =
     codec.keyAt(null, Record.keyAddress(address), Record.keyLength(memory, address), row)
 
-  def scanAll(): RecordScan = if (table == null) RecordScan.Empty else table.snapshot(bound)
+  /** All rows: in the order of their keys if Spark relies on one, else as they were written. */
+  def scanAll(): RecordScan =
+    if (table == null) RecordScan.Empty
+    else if (order.exists(_.isRanged)) table.scan(Place.first, null, bound)
+    else table.snapshot(bound)
 
   def scan(stretch: SparkKeyOrder.Stretch): RecordScan =
     if (table == null) RecordScan.Empty else table.scan(stretch.from, stretch.to, bound)

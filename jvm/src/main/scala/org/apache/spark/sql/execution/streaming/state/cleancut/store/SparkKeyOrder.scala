@@ -41,6 +41,7 @@ abstract private[cleancut] class SparkKeyOrder(
   /** From the first row that has this prefix, or would have it, to the end of the family. */
   def from(prefix: UnsafeRow): Stretch = throw new IllegalArgumentException(NoRange)
 
+  /** Whether Spark relies on the order also where it walks through all keys. */
   def isRanged: Boolean = false
 
   protected def locate(key: UnsafeRow): Unit

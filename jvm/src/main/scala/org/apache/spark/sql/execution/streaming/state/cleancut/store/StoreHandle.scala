@@ -119,11 +119,6 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
   override protected def restartableScan(colFamilyName: String): RestartableScan = gate {
     val family = use("iterator", colFamilyName)
     val rows = new StoreRows(this, family, family.scanAll(), SparkKeyOrder.All, eachValue = false)
-    // Ranged families are walked in their order from the start on.
-    family.order.filter(_.isRanged).foreach { order =>
-      val all = order.rangeStretch(None, None)
-      rows.restart(family.scan(all), all.accepts)
-    }
     new RestartableScan {
       override def restartFrom(prefix: UnsafeRow): Unit = guarded("iterator") {
         val order = family.order.getOrElse(throw new IllegalArgumentException(NeedsRange))
