@@ -4,7 +4,12 @@ package io.cleancut.cuts
 trait SparkLogs {
   def queryId(): Option[String]
 
-  /** The offset log's entry, verbatim. */
+  /**
+   * The offset log's entry, verbatim. Spark writes it before the epoch's tasks run.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OFFSETS_MISSING
+   */
   def offsets(epoch: Long): String
 
   /** The last epoch whose entry of the commit log is a file of its own. */

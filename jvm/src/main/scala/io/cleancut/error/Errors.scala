@@ -170,6 +170,18 @@ object Errors {
   def objectLocationInvalid(location: String, detail: String): CleancutException =
     make("CLEANCUT_OBJECT_LOCATION_INVALID")("location" -> location, "detail" -> detail)
 
+  /** @param path of the entry */
+  def offsetsMissing(location: String, epoch: Long, path: String): CleancutException =
+    make("CLEANCUT_OFFSETS_MISSING")(
+      "location" -> location,
+      "epoch" -> epoch.toString,
+      "path" -> path
+    )
+
+  /** @param path of the file */
+  def metadataMissing(location: String, path: String, query: String): CleancutException =
+    make("CLEANCUT_METADATA_MISSING")("location" -> location, "path" -> path, "query" -> query)
+
   def cutDamaged(path: String, detail: String): CleancutException =
     make("CLEANCUT_CUT_DAMAGED")("path" -> path, "detail" -> detail)
 

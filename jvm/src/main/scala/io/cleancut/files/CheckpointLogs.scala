@@ -8,6 +8,7 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import io.cleancut.cuts.SparkLogs
+import io.cleancut.error.Errors
 import io.cleancut.format.FormatNote
 import io.cleancut.objects.{ObjectKey, ObjectPrefix, ObjectStore}
 
@@ -24,13 +25,15 @@ final private[cleancut] class CheckpointLogs(
 ) extends SparkLogs {
 
   override def queryId(): Option[String] =
-    checkpoint.get(ObjectKey("metadata")).flatMap(FormatNote.queryIdOf)
+    checkpoint.get(ObjectKey(CheckpointLogs.Metadata)).flatMap(FormatNote.queryIdOf)
 
   override def offsets(epoch: Long): String =
     CheckpointLogs.written(location, epoch).getOrElse {
-      checkpoint
-        .get(ObjectKey(s"${CheckpointLogs.Offsets}/$epoch"))
-        .fold("")(new String(_, UTF_8))
+      val key = ObjectKey(s"${CheckpointLogs.Offsets}/$epoch")
+      val entry = checkpoint.get(key).getOrElse {
+        throw Errors.offsetsMissing(location, epoch, s"${checkpoint.location}/$key")
+      }
+      new String(entry, UTF_8)
     }
 
   override def lastPlainCommit(): Option[Long] = checkpoint
@@ -48,6 +51,9 @@ private[cleancut] object CheckpointLogs {
 
   /** Where each source may keep a log of its own, by its number. */
   val Sources = "sources"
+
+  /** Spark's file with the id of the query. */
+  val Metadata = "metadata"
 
   val names: Set[String] = Set(Commits, Offsets)
 

@@ -56,7 +56,10 @@ private[files] object FileCheckpoint {
       new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(archive)
       val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
       val ofOffsets = sparks(offsets, hadoopConf)
-      archive.last().foreach(DrainPlan.write(_, offsets, ofOffsets, Clock.System))
+      archive.last().foreach { last =>
+        QueryMetadata.check(checkpoint, last, files)
+        DrainPlan.write(last, offsets, ofOffsets, Clock.System)
+      }
       SparkGate.serve(checkpoint.toString, archive, logs)
     }
     checkpoint

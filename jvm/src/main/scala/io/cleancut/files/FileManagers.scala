@@ -48,7 +48,10 @@ private[cleancut] object FileManagers {
           val (archive, logs) = cutsOf(path, settings, keep)
           val offsets = new Path(path, CheckpointLogs.Offsets)
           val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
-          archive.last().foreach(DrainPlan.write(_, offsets, files, Clock.System))
+          archive.last().foreach { last =>
+            QueryMetadata.check(path, last, files)
+            DrainPlan.write(last, offsets, files, Clock.System)
+          }
           SparkGate.serve(path.toString, archive, logs)
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)

@@ -31,7 +31,7 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
       .builder()
       .bucket(where.bucket)
       .key(where.fullName(key))
-      .metadata(java.util.Map.of(ChecksumName, checksum(body)))
+      .metadata((written(key) + (ChecksumName -> checksum(body))).asJava)
       .overrideConfiguration(until(attempt))
     dialect.bodyCheck match {
       case BodyCheck.ContentMd5 => request.contentMD5(md5(body))
@@ -45,9 +45,20 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
       token: WriterToken,
       attempt: Attempt
   ): PutObjectRequest = {
-    val metadata = java.util.Map.of(ChecksumName, checksum(body), TokenName, token.text)
-    put(key, body, attempt).ifNoneMatch("*").metadata(metadata).build()
+    val metadata = written(key, token) + (ChecksumName -> checksum(body))
+    put(key, body, attempt).ifNoneMatch("*").metadata(metadata.asJava).build()
   }
+
+  private def written(key: ObjectKey): Map[String, String] = Map(PlaceName -> placeOf(key))
+
+  private def written(key: ObjectKey, token: WriterToken): Map[String, String] =
+    written(key) + (TokenName -> token.text)
+
+  private def placeOf(key: ObjectKey): String = ObjectPlace.of(where.fullName(key))
+
+  /** What an answer says to be another object than was asked for: its place. */
+  def misplaced(key: ObjectKey, answer: GetObjectResponse): Option[String] =
+    Option(answer.metadata.get(PlaceName)).filter(_ != placeOf(key))
 
   def get(key: ObjectKey, attempt: Attempt): GetObjectRequest.Builder =
     GetObjectRequest
@@ -104,7 +115,7 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
       .builder()
       .bucket(where.bucket)
       .key(where.fullName(key))
-      .metadata(java.util.Map.of(TokenName, token.text))
+      .metadata(written(key, token).asJava)
       .overrideConfiguration(until(attempt))
     if (dialect.bodyCheck == BodyCheck.Crc32c)
       request.checksumAlgorithm(ChecksumAlgorithm.CRC32_C)
@@ -175,6 +186,9 @@ private[objects] object S3Requests {
    * An object that was written in parts has none.
    */
   val ChecksumName = "cleancut-crc32c"
+
+  /** The name of the user metadata that holds the [[ObjectPlace]] that was written to. */
+  val PlaceName = "cleancut-place"
 
   /** Whether these are the bytes that the object was written with, as far as it says. */
   def isAsWritten(answer: GetObjectResponse, bytes: Array[Byte]): Boolean =

@@ -90,6 +90,7 @@ final class S3Store private (
       try {
         val answer = client.getObject(requests.get(key, attempt).build(), toBytes)
         val bytes = received(answer)
+        checkPlace(key, answer.response)
         checkWhole(key, answer.response, bytes, attempt)
         Some(bytes)
       } catch { case _: NoSuchKeyException => None }
@@ -120,6 +121,7 @@ final class S3Store private (
         val request = requests.get(key, attempt).range(range).build()
         val answer = client.getObject(request, toBytes)
         val piece = S3Requests.piece(answer.response, received(answer), offset, maxLength)
+        checkPlace(key, answer.response)
         if (piece.bytes.length == piece.objectBytes)
           checkWhole(key, answer.response, piece.bytes, attempt)
         Some(piece)
@@ -131,6 +133,12 @@ final class S3Store private (
       }
     }
   }
+
+  /** Somebody may have exchanged two objects, each of which is as it was written. */
+  private def checkPlace(key: ObjectKey, answer: GetObjectResponse): Unit =
+    requests.misplaced(key, answer).foreach { place =>
+      throw Errors.cutDamaged(target(key), s"it was written as $place")
+    }
 
   /** What differs may have been changed on its way, or in the store for good. */
   private def checkWhole(
