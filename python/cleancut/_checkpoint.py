@@ -35,6 +35,7 @@ from cleancut._reading.store_info import (
     store_info,
 )
 from cleancut._verifying.report import VerifyReport, verify
+from cleancut._verifying.restoring import restore_metadata
 from cleancut.errors import error_of
 
 
@@ -316,15 +317,33 @@ class Checkpoint:
 
         Checked are the checksums of cuts, segments and frames, that each frame that a cut names is
         there, the identity of each frame against its name, the chain from each version to its base,
-        the counts in the trailers, and each base against the deltas that lead to it. Damage is
-        collected in the report, never raised. The states of a few partitions at a time are held in
-        memory, beside 256 MiB of what was read ahead.
+        the counts in the trailers, and each base against the deltas that lead to it; and the files
+        that Spark itself goes on from: that they are there, can be read, are where they were
+        written, and say what the cuts say. Damage is collected in the report, never raised. The
+        states of a few partitions at a time are held in memory, beside 256 MiB of what was read
+        ahead.
 
         Raises:
             RetryableError: the object store cannot answer.
             RequestError: it refuses to answer.
         """
         return verify(self._root)
+
+    def restore_metadata(self) -> str:
+        """Writes Spark's file `metadata` anew where it is lost, from the last sound cut.
+
+        It holds the id of the query alone. Without it a restart fails with
+        CLEANCUT_METADATA_MISSING; this is the one call that writes to a checkpoint. A file that is
+        there stays as it is.
+
+        Returns:
+            The id of the query.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND, no cut holds the id.
+            DamagedError: CLEANCUT_CUT_DAMAGED, the file is there with another id.
+        """
+        return restore_metadata(self._root)
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.location!r})"

@@ -86,6 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     families.set_defaults(run=_families)
     verify = _add_reader(commands, "verify", "check every byte; exit with 1 on damage")
     verify.set_defaults(run=_verify)
+    restore = _add_reader(
+        commands, "restore-metadata", "write Spark's file `metadata` anew, from the last cut"
+    )
+    restore.set_defaults(run=_restore_metadata)
     return parser
 
 
@@ -197,6 +201,15 @@ def _state(parsed: argparse.Namespace) -> int:
 
 def _families(parsed: argparse.Namespace) -> int:
     return _print_list(_checkpoint(parsed).families(parsed.operator, store=parsed.store), parsed)
+
+
+def _restore_metadata(parsed: argparse.Namespace) -> int:
+    query = _checkpoint(parsed).restore_metadata()
+    if parsed.json:
+        _print_json({"query_id": query})
+    else:
+        print(f"{parsed.location} is the checkpoint of the query {query}")
+    return OK
 
 
 def _verify(parsed: argparse.Namespace) -> int:

@@ -1,5 +1,6 @@
 """Writes checkpoints with cuts for tests, by the encoders of the test vectors."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,20 @@ from tests.vectors.cut_writer import Stored, cut_body, cut_name, write_segment
 from tests.vectors.frame_encoder import Change
 
 Changes = Sequence[Change]
+
+
+def spark_files(epoch: int, cut: Mapping[str, Any]) -> dict[str, str]:
+    """What Spark writes of an epoch of a query with one file source and one operator."""
+    entries = [{"path": f"file:///{n}.json", "batchId": n} for n in range(epoch + 1)]
+    operator = {"operatorInfo": {"operatorId": 0}, "stateStoreInfo": [{"storeName": "default"}]}
+    sources = {f"sources/0/{e['batchId']}": f"v1\n{json.dumps(e)}" for e in entries}
+    return sources | {
+        "metadata": json.dumps({"id": cut["queryId"]}),
+        f"offsets/{epoch}": cut["offsets"],
+        f"commits/{epoch}": cut["commit"],
+        "state/0/_metadata/metadata": f"v1\n{json.dumps(operator)}",
+        "state/0/0/_metadata/schema": "\0\2v2 and the schemas",
+    }
 
 
 class CutFiles:
@@ -55,7 +70,12 @@ class CutFiles:
 
     def cut(self, epoch: int, **fields: Any) -> None:
         chains = [self.chains[partition] for partition in sorted(self.chains)]
-        self.write(cut_name(epoch), encode_cut(cut_body(epoch, chains, **fields)))
+        body = cut_body(epoch, chains, **fields)
+        self.write(cut_name(epoch), encode_cut(body))
+        for name, text in spark_files(epoch, body).items():
+            path = self.location / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
 
     def savepoint(self, name: str, epoch: int) -> Path:
         """Keeps the cut of an epoch by a name."""

@@ -14,6 +14,9 @@ CUTS = "cuts"
 SEGMENTS = "segments"
 SAVEPOINTS = "savepoints"
 
+# What the stores of rows in flight are called; they are no operator's own.
+CHANNEL_PREFIX = "cleancut-channel-"
+
 Kind = Literal["delta", "base"]
 
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")

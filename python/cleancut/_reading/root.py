@@ -25,7 +25,7 @@ from cleancut._format.layout import (
 )
 from cleancut._reading.listing import Listing
 from cleancut._storage.directory import Directory
-from cleancut._storage.objects import Objects
+from cleancut._storage.objects import Place
 from cleancut._storage.s3 import SCHEMES, open_s3
 from cleancut.errors import CleancutError, error_of
 
@@ -42,7 +42,12 @@ class Root:
     """
 
     location: str
-    objects: Objects
+    objects: Place
+
+    @property
+    def checkpoint(self) -> Place:
+        """What lies at the checkpoint location: Spark's own files, beside this directory."""
+        return self.objects.above()
 
     def epochs(self) -> list[int]:
         """The epochs that have a cut, ascending; one listing."""
@@ -103,7 +108,7 @@ def open_root(
     return Root(text, objects)
 
 
-def _objects_at(location: str, endpoint: str | None, region: str | None) -> Objects:
+def _objects_at(location: str, endpoint: str | None, region: str | None) -> Place:
     if location.startswith(SCHEMES):
         return open_s3(location, ROOT, endpoint, region)
     if endpoint is not None or region is not None:

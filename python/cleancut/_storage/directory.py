@@ -21,6 +21,9 @@ class Directory:
     def path(self, name: str) -> str:
         return f"{self.root}/{name}"
 
+    def above(self) -> "Directory":
+        return Directory(self.filesystem, self.root.rpartition("/")[0])
+
     def list(self, below: str) -> Mapping[str, int]:
         selector = pyarrow.fs.FileSelector(self.path(below), recursive=True, allow_not_found=True)
         return {
@@ -38,3 +41,11 @@ class Directory:
             # Beyond the end pyarrow raises or reads nothing, by the file system.
             available = max(0, min(length, file.size() - offset))
             return bytes(file.read_at(available, offset)) if available else b""
+
+    def create(self, name: str, data: bytes) -> bool:
+        path = self.path(name)
+        if self.filesystem.get_file_info(path).type != pyarrow.fs.FileType.NotFound:
+            return False
+        with self.filesystem.open_output_stream(path) as file:
+            file.write(data)
+        return True

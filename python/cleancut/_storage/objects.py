@@ -25,3 +25,13 @@ class Objects(Protocol):
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
         """A part of an object; shorter than `length` where the object ends."""
+
+
+class Place(Objects, Protocol):
+    """Objects below a root that lies below another one."""
+
+    def above(self) -> "Place":
+        """The objects around the root: those of the directory that it lies in."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Writes an object; False, and nothing done, if there is one of this name."""

@@ -4,12 +4,13 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from cleancut._storage.parallel import THREADS
+from cleancut._storage.written import changed, misplaced
 from cleancut.errors import CleancutError, error_of
 
 SCHEMES = ("s3://", "s3a://")
@@ -22,6 +23,7 @@ _ATTEMPTS = 5
 _BODY_ATTEMPTS = 3
 _TIMEOUT_S = 20
 _NOT_FOUND = 404
+_ALREADY_THERE = 412
 _BEYOND_THE_END = 416
 _TOO_MANY = 429
 _SERVER_ERRORS = 500
@@ -39,18 +41,27 @@ class S3Objects:
     Attributes:
         client: boto3's client; threads may share it.
         bucket: the name of the bucket.
-        root: what the keys of all objects begin with, without a slash at the end.
+        root: what the keys of all objects begin with, without a slash at the end; may be empty.
+        is_compared: whether what is read whole is compared with the checksum that it was written
+            with, for objects that have none inside.
     """
 
     client: Any
     bucket: str
     root: str
+    is_compared: bool = False
 
     def path(self, name: str) -> str:
-        return f"s3://{self.bucket}/{self.root}/{name}"
+        return f"s3://{self.bucket}/{self._key(name)}"
+
+    def above(self) -> "S3Objects":
+        return replace(self, root=self.root.rpartition("/")[0], is_compared=True)
+
+    def _key(self, name: str) -> str:
+        return f"{self.root}/{name}" if self.root else name
 
     def list(self, below: str) -> Mapping[str, int]:
-        prefix = f"{self.root}/"
+        prefix = self._key("")
 
         def listed() -> dict[str, int]:
             pages = self.client.get_paginator("list_objects_v2").paginate(
@@ -67,6 +78,20 @@ class S3Objects:
     def read(self, name: str) -> bytes:
         return self._get(name, {})
 
+    def create(self, name: str, data: bytes) -> bool:
+        def put() -> bool:
+            try:
+                self.client.put_object(
+                    Bucket=self.bucket, Key=self._key(name), Body=data, IfNoneMatch="*"
+                )
+            except self.client.exceptions.ClientError as error:
+                if _status(error) == _ALREADY_THERE:
+                    return False
+                raise
+            return True
+
+        return self._asked("create", self.path(name), put)
+
     def read_range(self, name: str, offset: int, length: int) -> bytes:
         return self._get(name, {"Range": f"bytes={offset}-{offset + length - 1}"})
 
@@ -74,23 +99,32 @@ class S3Objects:
         from botocore.exceptions import BotoCoreError
 
         def got() -> Any:
-            key = f"{self.root}/{name}"
+            key = self._key(name)
             try:
-                return self.client.get_object(Bucket=self.bucket, Key=key, **part)["Body"]
+                return self.client.get_object(Bucket=self.bucket, Key=key, **part)
             except self.client.exceptions.ClientError as error:
                 if _status(error) == _BEYOND_THE_END:
-                    return BytesIO()
+                    return {"Body": BytesIO(), "Metadata": {}}
                 raise
 
         began = time.monotonic()
         for _ in range(_BODY_ATTEMPTS):
-            body = self._asked("get", self.path(name), got)
+            answer = self._asked("get", self.path(name), got)
             try:
-                return bytes(body.read())
+                data = bytes(answer["Body"].read())
+                self._check(name, answer["Metadata"], None if part else data)
+                return data
             except BotoCoreError as error:
                 # boto3 repeats requests, but not what breaks while their answer is read.
                 broken = error
         raise _unavailable("get", self.path(name), _BODY_ATTEMPTS, began, broken) from broken
+
+    def _check(self, name: str, metadata: Mapping[str, str], whole: bytes | None) -> None:
+        detail = misplaced(metadata, self._key(name))
+        if detail is None and self.is_compared and whole is not None:
+            detail = changed(metadata, whole)
+        if detail is not None:
+            raise error_of("CLEANCUT_CUT_DAMAGED", path=self.path(name), detail=detail)
 
     def _asked(self, operation: str, target: str, request: Callable[[], Answer]) -> Answer:
         """The answer to a request, which boto3 repeats.

@@ -26,6 +26,7 @@ class CutCheck:
         root: the checkpoint.
         epochs: those that have a cut.
         cuts: the number of sound cuts.
+        committed: the sound cuts, by their epochs.
         savepoints: the number of sound savepoints.
         segments: the number of segments whose header, table and trailer are sound.
         unnamed: the number of segments that neither a sound cut nor a sound savepoint names.
@@ -39,6 +40,7 @@ class CutCheck:
     root: Root
     epochs: Sequence[int]
     cuts: int = 0
+    committed: list[Cut] = field(default_factory=list)
     savepoints: int = 0
     segments: int = 0
     unnamed: int = 0
@@ -85,7 +87,9 @@ class CutCheck:
             elif found is not None:
                 cuts.append(found)
                 self.cuts += isinstance(name, int)
-                if isinstance(name, str):
+                if isinstance(name, int):
+                    self.committed.append(found)
+                else:
                     self.savepoints += 1
                     self._pinned.add(found.version)
         # Chains are applied in this order, each on top of the one before if it can be.

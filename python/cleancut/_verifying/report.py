@@ -11,18 +11,20 @@ from cleancut._reading.store_reader import StoreReader
 from cleancut._storage.parallel import mapped
 from cleancut._verifying.cuts import CutCheck
 from cleancut._verifying.findings import Finding
+from cleancut._verifying.spark_files import SparkFilesCheck
 from cleancut._verifying.stores import StoreCheck
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One cut, segment or frame that is damaged, misplaced or missing.
+    """One cut, segment, frame or file of Spark's that is damaged, misplaced or missing.
 
     Attributes:
         object: full path of the object that it is, or lies in.
         affects: the versions that cannot be loaded because of it, ascending: of the frame's store,
             or of all stores for a cut or a missing segment. None where a sound base spares the
-            reader a damaged delta, where no cut needs what is damaged, and for a damaged savepoint.
+            reader a damaged delta, where no cut needs what is damaged, for a damaged savepoint, and
+            for a file of Spark's, without which the state can be read, but no query goes on.
         error_id: the id of the error that reading it raises.
         message: that error's whole text.
     """
@@ -51,8 +53,10 @@ class VerifyReport:
         retired: the number of versions that have a frame but no longer all that they build on, and
             are older than the oldest version of their store that can be loaded. Retention leaves
             such frames; they are no damage.
+        spark_files: the number of sound files that Spark has written: the id of the query, the logs
+            of offsets, commits and sources, operators and schemas.
         problems: everything that is wrong: files of level 0, cuts, segments, frames in segments,
-            each in the order of stores and versions.
+            each in the order of stores and versions, and Spark's files.
     """
 
     location: str
@@ -65,6 +69,7 @@ class VerifyReport:
     bytes: int
     loadable: int
     retired: int
+    spark_files: int
     problems: tuple[Problem, ...]
 
     @property
@@ -94,9 +99,11 @@ class VerifyReport:
         pinned = f"{self.savepoints} savepoints, " if self.savepoints else ""
         segments = f"{self.segments} segments ({self.unnamed} that no cut names), "
         cuts = f"{self.cuts} cuts, {pinned}{segments}" if self.cuts or self.segments else ""
+        sparks = f"{self.spark_files} sound files of Spark's, " if self.spark_files else ""
         return (
             f"{self.location}: {verdict}; {cuts}"
-            f"{self.stores} state stores, {self.frames} sound frames of {self.bytes} bytes, "
+            f"{self.stores} state stores, {sparks}"
+            f"{self.frames} sound frames of {self.bytes} bytes, "
             f"{self.loadable} versions loadable, {self.retired} retired"
         )
 
@@ -116,7 +123,10 @@ def verify(root: Root) -> VerifyReport:
         pass
     of_cuts = CutCheck(root, epochs)
     of_cuts.run()
-    files = [finding for check in checks for finding in check.findings.values()]
+    of_spark = SparkFilesCheck(root, of_cuts.committed)
+    of_spark.run()
+    findings = [finding for check in checks for finding in check.findings.values()]
+    findings += [*of_cuts.findings.values(), *of_spark.findings.values()]
     return VerifyReport(
         location=root.location,
         cuts=of_cuts.cuts,
@@ -128,7 +138,8 @@ def verify(root: Root) -> VerifyReport:
         bytes=sum(check.bytes for check in checks) + of_cuts.bytes,
         loadable=sum(_loadable(check, epochs) for check in checks) + of_cuts.loadable,
         retired=sum(len(check.retired) for check in checks),
-        problems=tuple(map(_problem, [*files, *of_cuts.findings.values()])),
+        spark_files=of_spark.files,
+        problems=tuple(map(_problem, findings)),
     )
 
 

@@ -27,7 +27,7 @@ private[files] object QueryMetadata {
     last.run.queryId.foreach { query =>
       val path = new Path(checkpoint, CheckpointLogs.Metadata)
       read(path, files) match {
-        case None => throw Errors.metadataMissing(checkpoint.toString, path.toString, query)
+        case None        => throw Errors.metadataMissing(checkpoint.toString, path.toString, query)
         case Some(bytes) =>
           val found = FormatNote.queryIdOf(bytes)
           if (!found.contains(query)) {

@@ -18,7 +18,7 @@ import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
-import io.cleancut.objects.HadoopStore
+import io.cleancut.objects.{HadoopStore, ObjectKey}
 import io.cleancut.testkit.TestDirectory
 
 /** A checkpoint location on a file system of Hadoop, as Spark sees it through the file manager. */
@@ -73,11 +73,16 @@ abstract class FileCheckpointContract
         Using.resource(fileSystem.open(entry(epoch)))(in => new String(in.readAllBytes(), UTF_8))
       )
 
-  private def cut(epoch: Long, text: String = "", withStore: Boolean = true): Assertion = {
+  private def cut(
+      epoch: Long,
+      text: String = "",
+      withStore: Boolean = true,
+      queryId: Option[String] = None
+  ): Assertion = {
     val place = FramePlace(CutLayout.segment(epoch, "driver", id), 0L, 1L, 0)
     val version = StateVersion(epoch + 1, id)
     val store = StoreCut(StoreId(0, 0, "default"), Seq((FrameKind.Base, version, place)))
-    val run = RunId(None, "r", 1)
+    val run = RunId(queryId, "r", 1)
     val stores = if (withStore) Seq(store) else Nil
     assert(archive.create(Cut(epoch, run, id, 0, text, "offsets", stores, Map.empty)))
   }
@@ -115,6 +120,35 @@ abstract class FileCheckpointContract
     cut(3, "v1 of 3")
     assert(listed(start()) == Set("0", "1", "2", "3"))
     assert((0L to 2L).forall(epoch => read(epoch).contains(s"level 0, $epoch")))
+  }
+
+  private def writeMetadata(text: String): Unit =
+    Using.resource(fileSystem.create(new Path(checkpoint, "metadata"), true)) { out =>
+      out.write(text.getBytes(UTF_8))
+    }
+
+  test("a lost file with the id of the query is missed before Spark makes another one") {
+    cut(3, "v1 of 3", queryId = Some("abc"))
+    val lost = errorOf(start())
+    assert(lost.errorId == "CLEANCUT_METADATA_MISSING" && lost.getMessage.contains("abc"))
+    assert(lost.getMessage.contains(s"restore-metadata $checkpoint"))
+    writeMetadata("""{"id":"abc"}""")
+    start()
+    for (other <- Seq("""{"id":"xyz"}""", "{", "")) {
+      writeMetadata(other)
+      val changed = errorOf(start())
+      assert(changed.errorId == "CLEANCUT_CUT_DAMAGED" && changed.getMessage.contains("/metadata"))
+    }
+  }
+
+  test("an entry of the offset log that is missing is an error that names it") {
+    val files = HadoopStore.open(checkpoint, new Configuration, Clock.System)
+    val logs = new CheckpointLogs(checkpoint.toString, files, 100)
+    files.put(ObjectKey("offsets/6"), "v1".getBytes(UTF_8))
+    assert(logs.offsets(6) == "v1")
+    val missing = errorOf(logs.offsets(7))
+    assert(missing.errorId == "CLEANCUT_OFFSETS_MISSING")
+    assert(missing.getMessage.contains(s"$checkpoint/offsets/7"))
   }
 
   test("a checkpoint with cuts is refused where the key turns them off, and the key is named") {

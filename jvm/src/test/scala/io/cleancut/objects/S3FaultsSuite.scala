@@ -5,6 +5,8 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
+import software.amazon.awssdk.core.sync.RequestBody
+import software.amazon.awssdk.services.s3.model.{CopyObjectRequest, PutObjectRequest}
 
 import io.cleancut.Clock
 import io.cleancut.error.{CleancutException, ErrorKind}
@@ -142,6 +144,81 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     val thrown = intercept[CleancutException](store.get(key))
     assert(thrown.errorId == "CLEANCUT_CUT_DAMAGED" && harm.strikes == 3)
     assert(thrown.getMessage.contains(s"/$key"))
+  }
+
+  /** One object in the place of another, with all that belongs to it. */
+  private def copy(from: ObjectKey, to: ObjectKey, ofStore: S3Store = store): Unit = {
+    val client = S3TestStore.connection(endpoint, Dialect.Generic).client()
+    def nameOf(key: ObjectKey) =
+      BucketPath.parse(ofStore.location).fullName(key)
+    try {
+      client.copyObject(
+        CopyObjectRequest
+          .builder()
+          .sourceBucket(S3Server.Bucket)
+          .sourceKey(BucketPath.parse(store.location).fullName(from))
+          .destinationBucket(S3Server.Bucket)
+          .destinationKey(nameOf(to))
+          .build()
+      )
+      ()
+    } finally client.close()
+  }
+
+  test("of two objects of Spark's that were exchanged each is found out, and named") {
+    val places = Seq(
+      "offsets/7" -> "offsets/8",
+      "commits/7" -> "offsets/7",
+      "sources/0/7" -> "sources/0/8",
+      "sources/0/7" -> "sources/1/7",
+      "state/0/_metadata/metadata" -> "state/1/_metadata/metadata",
+      "state/0/0/_metadata/schema" -> "state/0/0/left/_metadata/schema"
+    )
+    for ((one, other) <- places; isWhole <- Seq(true, false)) {
+      store.put(ObjectKey(one), bytes("one"))
+      copy(ObjectKey(one), ObjectKey(other))
+      val thrown = intercept[CleancutException] {
+        if (isWhole) store.get(ObjectKey(other)) else store.getPiece(ObjectKey(other), 0L, 2)
+      }
+      assert(thrown.errorId == "CLEANCUT_CUT_DAMAGED")
+      assert(thrown.getMessage.contains(s"/$other") && thrown.getMessage.contains(s"as $one"))
+    }
+  }
+
+  test("an object in parts is bound to its place, too") {
+    val large =
+      store.upload(ObjectKey("sources/0/9.compact"), MultipartUpload.MinPartBytes, fresh())
+    large.part(1, bytes("all"))
+    large.complete()
+    copy(ObjectKey("sources/0/9.compact"), ObjectKey("sources/0/19.compact"))
+    val thrown = intercept[CleancutException](store.get(ObjectKey("sources/0/19.compact")))
+    assert(thrown.getMessage.contains("as sources/0/9.compact"))
+  }
+
+  test("a copy of a checkpoint at another prefix is read as ever") {
+    val there = S3TestStore.open(endpoint, s"s3://${S3Server.Bucket}/state/0/copy-${runs.get}")
+    try
+      for (name <- Seq("metadata", "offsets/7", "sources/0/7", "state/0/_metadata/metadata")) {
+        store.put(ObjectKey(name), bytes(name))
+        copy(ObjectKey(name), ObjectKey(name), there)
+        assert(there.get(ObjectKey(name)).map(new String(_, UTF_8)).contains(name))
+      }
+    finally there.close()
+  }
+
+  test("an object that no place is known of is read as ever, as earlier releases wrote it") {
+    val client = S3TestStore.connection(endpoint, Dialect.Generic).client()
+    try
+      client.putObject(
+        PutObjectRequest
+          .builder()
+          .bucket(S3Server.Bucket)
+          .key(BucketPath.parse(store.location).fullName(ObjectKey("offsets/7")))
+          .build(),
+        RequestBody.fromString("v1")
+      )
+    finally client.close()
+    assert(textOf(ObjectKey("offsets/7")).contains("v1"))
   }
 
   test("a store that answers a range with all of the object is refused, not believed") {

@@ -6,8 +6,6 @@ import org.apache.xbean.asm9.commons.{ClassRemapper, SimpleRemapper}
 import org.apache.xbean.asm9.{ClassReader, ClassWriter}
 import org.scalatest.Suite
 
-import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
-
 import io.cleancut.CleancutStateStoreProvider
 
 /**
@@ -22,11 +20,11 @@ object InPlaceOfRocksDb {
     new Loader(s"$State.$suite").loadClass(s"$State.$suite").asSubclass(classOf[Suite])
 
   private val renamed = new SimpleRemapper(
-    internalName(classOf[RocksDBStateStoreProvider]),
-    internalName(classOf[CleancutStateStoreProvider])
+    internalName(s"$State.RocksDBStateStoreProvider"),
+    internalName(classOf[CleancutStateStoreProvider].getName)
   )
 
-  private def internalName(named: Class[_]): String = named.getName.replace('.', '/')
+  private def internalName(name: String): String = name.replace('.', '/')
 
   /** Loads the class and those inside it by itself, all others through its parent. */
   final private class Loader(suite: String) extends ClassLoader(getClass.getClassLoader) {
@@ -39,12 +37,13 @@ object InPlaceOfRocksDb {
         }
 
     private def define(name: String): Class[_] = {
-      val bytes = Using.resource(getParent.getResourceAsStream(s"${name.replace('.', '/')}.class")) {
-        original =>
-          val writer = new ClassWriter(0)
-          new ClassReader(original).accept(new ClassRemapper(writer, renamed), 0)
-          writer.toByteArray
-      }
+      val bytes =
+        Using.resource(getParent.getResourceAsStream(s"${internalName(name)}.class")) {
+          original =>
+            val writer = new ClassWriter(0)
+            new ClassReader(original).accept(new ClassRemapper(writer, renamed), 0)
+            writer.toByteArray
+        }
       defineClass(name, bytes, 0, bytes.length)
     }
   }

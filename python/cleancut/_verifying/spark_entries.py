@@ -1,0 +1,149 @@
+"""What Spark's own files of a checkpoint must hold, as far as they show it."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cleancut._format.log_entries import offsets_of
+
+_VERSION = re.compile(r"v[0-9]+")
+_SCHEMA = re.compile(rb"(\0.)?v[0-9]+")
+_COMPACT = ".compact"
+
+Missing = list[tuple[str, str]]
+
+
+def query_id_of(metadata: bytes) -> str | None:
+    """The id in Spark's file `metadata`."""
+    found = _json(metadata.decode("utf-8", "replace"))
+    query_id = found.get("id") if isinstance(found, dict) else None
+    return query_id if isinstance(query_id, str) else None
+
+
+def problem_of(name: str, data: bytes) -> str | None:
+    """What is wrong with a file by its content; None where nothing is known to be."""
+    if not data:
+        return "it is empty"
+    parts = name.split("/")
+    if "_stateSchema" in parts or parts[-1] == "schema":
+        return None if _SCHEMA.match(data) else "it does not begin with the version of a schema"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None if parts[0] == "sources" else "it is no text"
+    if parts[0] == "sources":
+        return _problem_of_source(parts[2], text)
+    version, *lines = text.split("\n")
+    if not _VERSION.fullmatch(version):
+        return "it does not begin with a version"
+    body = _json(lines[0] if lines else "")
+    if not isinstance(body, dict):
+        return "its second line is no JSON object"
+    if parts[0] == "state":
+        return _problem_of_operator(int(parts[1]), body)
+    return None
+
+
+def _problem_of_source(entry: str, text: str) -> str | None:
+    """Sources write what they will; the file source tells to which entry each line belongs."""
+    number = _number(entry)
+    for line in text.split("\n")[1:]:
+        if not line.startswith("{"):
+            continue
+        found = _json(line)
+        if found is None:
+            return "a line of it is no JSON"
+        of = found.get("batchId") if isinstance(found, dict) else None
+        if isinstance(of, int) and number is not None:
+            fits = of <= number if entry.endswith(_COMPACT) else of == number
+            if not fits:
+                return f"it tells of entry {of}"
+    return None
+
+
+def _problem_of_operator(operator: int, body: Mapping[str, Any]) -> str | None:
+    info = body.get("operatorInfo")
+    found = info.get("operatorId") if isinstance(info, dict) else None
+    return None if found in (None, operator) else f"it is that of the operator {found}"
+
+
+def numbers(names: Iterable[str], directory: str) -> set[int]:
+    """The numbered entries of a log."""
+    prefix = f"{directory}/"
+    found = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+    return {int(entry) for entry in found if entry.isdecimal()}
+
+
+def missing_of_sources(names: Iterable[str], offsets: bytes, epoch: int) -> Missing:
+    """The entries of file sources that an epoch's offsets build on and that are not there."""
+    there = set(names)
+    missing: Missing = []
+    for source, offset in _offsets(offsets).items():
+        found = _json(offset) if offset is not None and source.isdecimal() else None
+        last = found.get("logOffset") if isinstance(found, dict) else None
+        if not isinstance(last, int):
+            continue
+        log = f"sources/{source}"
+        compacted = max((n for n in range(last + 1) if f"{log}/{n}{_COMPACT}" in there), default=-1)
+        own = (number for number in numbers(there, log) if compacted < number <= last)
+        first = 0 if compacted < 0 else compacted + 1
+        missing += [
+            (f"{log}/{number}", f"the offsets of epoch {epoch} build on it")
+            for number in sorted(set(range(first, last + 1)) - set(own))
+        ]
+    return missing
+
+
+def missing_of_operators(
+    names: Iterable[str], operators: Iterable[int], entries: Mapping[str, bytes]
+) -> Missing:
+    """What tells of the operators and their schemas and is not there."""
+    there = set(names)
+    missing: Missing = []
+    for operator in sorted(operators):
+        home = f"state/{operator}"
+        own = [name for name in there if name.startswith(f"{home}/_metadata/")]
+        if not own:
+            missing.append((f"{home}/_metadata/metadata", f"operator {operator} has state"))
+        for name in own:
+            for schema in _schemas(home, entries.get(name, b"")):
+                if schema not in there:
+                    missing.append((schema, f"{name} tells of it"))
+    return missing
+
+
+def _schemas(home: str, metadata: bytes) -> list[str]:
+    """The files with schemas that an operator's metadata speak of."""
+    lines = metadata.decode("utf-8", "replace").split("\n")
+    body = _json(lines[1]) if len(lines) > 1 else None
+    stores = body.get("stateStoreInfo", []) if isinstance(body, dict) else []
+    found = []
+    for store in stores:
+        if lines[0] == "v1":
+            name = store.get("storeName")
+            part = "0" if name == "default" else f"0/{name}"
+            found.append(f"{home}/{part}/_metadata/schema")
+        else:
+            paths = store.get("stateSchemaFilePaths") or []
+            found += [home + path.rpartition(home)[2] for path in paths if home in path]
+    return found
+
+
+def _offsets(entry: bytes) -> Mapping[str, str | None]:
+    try:
+        return offsets_of(entry.decode()) if entry else {}
+    except UnicodeDecodeError:
+        return {}
+
+
+def _number(entry: str) -> int | None:
+    number = entry.removesuffix(_COMPACT)
+    return int(number) if number.isdecimal() else None
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

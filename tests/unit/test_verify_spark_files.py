@@ -1,0 +1,227 @@
+"""verify finds what is wrong with Spark's own files, without which no query goes on."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from struct import pack
+from zlib import crc32
+
+import pytest
+
+from cleancut import Checkpoint, CleancutError
+from cleancut._cli import main
+from cleancut._storage.side_files import side_file_of
+from cleancut._storage.written import crc32c, place_of
+from tests.unit.checkpoint_files import CheckpointFiles
+from tests.unit.cut_files import CutFiles
+from tests.unit.s3_server import BUCKET, S3Server, s3_server
+from tests.vectors.cut_cases import flipped
+
+DAMAGED = "CLEANCUT_CUT_DAMAGED"
+MISSING = "CLEANCUT_METADATA_MISSING"
+FILES = (
+    "metadata",
+    "offsets/3",
+    "offsets/2",
+    "commits/2",
+    "sources/0/3",
+    "sources/0/0",
+    "state/0/_metadata/metadata",
+    "state/0/0/_metadata/schema",
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with s3_server() as started:
+        yield started
+
+
+@pytest.fixture
+def bucket(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+    return server
+
+
+def found(location: object) -> list[tuple[str, str]]:
+    report = Checkpoint(str(location)).verify()
+    root = str(location).removesuffix("/")
+    return [(p.object.removeprefix(f"{root}/"), p.error_id) for p in report.problems]
+
+
+def named(name: str) -> list[tuple[str, str]]:
+    return [(name, MISSING if name == "metadata" else DAMAGED)]
+
+
+def with_side_file(path: Path) -> None:
+    """As Hadoop's local file system writes one: a checksum of each 512 bytes."""
+    data = path.read_bytes()
+    sums = [crc32(data[at : at + 512]) for at in range(0, len(data), 512)]
+    side = b"crc\0" + pack(f">i{len(sums)}I", 512, *sums)
+    Path(side_file_of(str(path))).write_bytes(side)
+
+
+def test_what_a_query_writes_is_sound(four_cuts: CutFiles) -> None:
+    report = Checkpoint(four_cuts.location).verify()
+    assert report.ok, report
+    assert report.spark_files == 3 + 3 * 4
+    assert "15 sound files of Spark's" in str(report)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(name: str, four_cuts: CutFiles) -> None:
+    (four_cuts.location / name).unlink()
+    # An entry of the commit log that lies in a cut is written anew.
+    assert found(four_cuts.location) == named(name)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_emptied_file_is_named(name: str, four_cuts: CutFiles) -> None:
+    (four_cuts.location / name).write_bytes(b"")
+    assert found(four_cuts.location) == [(name, DAMAGED)]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_is_found_by_the_checksums_beside_the_file(
+    name: str, four_cuts: CutFiles
+) -> None:
+    path = four_cuts.location / name
+    with_side_file(path)
+    assert found(four_cuts.location) == []
+    path.write_bytes(flipped(path.read_bytes(), path.stat().st_size // 2))
+    assert found(four_cuts.location) == [(name, DAMAGED)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("offsets/1", "offsets/2"), ("commits/1", "commits/2"), ("sources/0/1", "sources/0/2")],
+)
+def test_exchanged_entries_are_both_named(one: str, other: str, four_cuts: CutFiles) -> None:
+    exchange(four_cuts.location / one, four_cuts.location / other)
+    assert found(four_cuts.location) == [(one, DAMAGED), (other, DAMAGED)]
+
+
+def test_exchanged_operators_are_both_named(four_cuts: CutFiles) -> None:
+    home = four_cuts.location / "state"
+    shutil.copytree(home / "0", home / "1")
+    path = home / "1/_metadata/metadata"
+    path.write_text(path.read_text().replace('"operatorId": 0', '"operatorId": 1'))
+    assert found(four_cuts.location) == []
+    exchange(home / "0/_metadata/metadata", path)
+    names = [f"state/{operator}/_metadata/metadata" for operator in (0, 1)]
+    assert found(four_cuts.location) == [(name, DAMAGED) for name in names]
+
+
+def test_the_id_of_another_query_is_named(four_cuts: CutFiles) -> None:
+    (four_cuts.location / "metadata").write_text('{"id":"another"}', encoding="utf-8")
+    assert found(four_cuts.location) == [("metadata", DAMAGED)]
+
+
+def test_entries_that_retention_has_deleted_are_not_missed(four_cuts: CutFiles) -> None:
+    for epoch in (0, 1):
+        (four_cuts.location / f"offsets/{epoch}").unlink()
+        four_cuts.cut_path(epoch).unlink()
+    (four_cuts.location / "commits/0").unlink()
+    assert Checkpoint(four_cuts.location).verify().ok
+
+
+def test_a_compacted_log_of_a_source_needs_no_older_entries(four_cuts: CutFiles) -> None:
+    log = four_cuts.location / "sources/0"
+    (log / "2.compact").write_text('v1\n{"batchId":0}\n{"batchId":2}', encoding="utf-8")
+    for number in (0, 1, 2):
+        (log / f"{number}").unlink()
+    assert found(four_cuts.location) == []
+    (log / "2.compact").write_text('v1\n{"batchId":0}\n{"batchId":3}', encoding="utf-8")
+    assert found(four_cuts.location) == [("sources/0/2.compact", DAMAGED)]
+
+
+def test_files_of_another_state_store_are_left_alone(four_cuts: CutFiles) -> None:
+    (four_cuts.location / "state/0/0/1.zip").write_bytes(b"")
+    assert found(four_cuts.location) == []
+
+
+def test_state_alone_is_told_to_have_no_query(four_cuts: CutFiles) -> None:
+    for name in ("offsets", "commits", "sources", "state"):
+        shutil.rmtree(four_cuts.location / name)
+    (four_cuts.location / "metadata").unlink()
+    assert found(four_cuts.location) == [("metadata", MISSING)]
+
+
+def written(server: S3Server, four_cuts: CutFiles, prefix: str) -> str:
+    """The checkpoint in a bucket, as Cleancut's client writes it."""
+    for name, data in four_cuts.objects().items():
+        key = f"{prefix}/{name}"
+        metadata = {"cleancut-place": place_of(key), "cleancut-crc32c": f"{crc32c(data):08x}"}
+        server.client.put_object(Bucket=BUCKET, Key=key, Body=data, Metadata=metadata)
+    return f"s3://{BUCKET}/{prefix}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_flipped_and_exchanged_objects_of_a_bucket_are_named(
+    name: str, bucket: S3Server, four_cuts: CutFiles
+) -> None:
+    prefix = f"state/0/{name.replace('/', '-')}"
+    location = written(bucket, four_cuts, prefix)
+    assert found(location) == []
+    other = FILES[FILES.index(name) - 1]
+    copy(bucket, f"{prefix}/{other}", f"{prefix}/{name}")
+    assert found(location) == [(name, DAMAGED)]
+    data = (four_cuts.location / name).read_bytes()
+    metadata = {"cleancut-crc32c": f"{crc32c(data):08x}"}
+    body = flipped(data, len(data) - 1)
+    bucket.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{name}", Body=body, Metadata=metadata)
+    assert found(location) == [(name, DAMAGED)]
+
+
+def test_a_copy_of_a_bucket_at_another_prefix_is_sound(
+    bucket: S3Server, four_cuts: CutFiles
+) -> None:
+    written(bucket, four_cuts, "here/q")
+    for name in four_cuts.objects():
+        copy(bucket, f"here/q/{name}", f"sources/3/there/{name}")
+    assert found(f"s3://{BUCKET}/sources/3/there") == []
+
+
+@pytest.mark.parametrize("place", ["directory", "bucket"])
+def test_lost_metadata_is_restored_from_a_cut(
+    place: str, bucket: S3Server, four_cuts: CutFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = four_cuts.location / "metadata"
+    before = path.read_text(encoding="utf-8").replace(" ", "")
+    path.unlink()
+    location = str(four_cuts.location)
+    if place == "bucket":
+        location = bucket.put("lost", four_cuts.objects())
+    assert main(["verify", location]) == 1
+    assert f"restore-metadata {location}" in capsys.readouterr().out
+    assert main(["restore-metadata", location]) == 0
+    assert found(location) == []
+    # What is there stays.
+    assert main(["restore-metadata", location, "--json"]) == 0
+    if place == "directory":
+        assert path.read_text(encoding="utf-8") == before
+        path.write_text('{"id":"another"}', encoding="utf-8")
+        assert main(["restore-metadata", location]) == 1
+
+
+def test_metadata_that_no_cut_knows_cannot_be_restored(two_partitions: CheckpointFiles) -> None:
+    with pytest.raises(CleancutError) as refused:
+        Checkpoint(two_partitions.location).restore_metadata()
+    assert refused.value.error_id == "CLEANCUT_STATE_NOT_FOUND"
+
+
+def test_the_checksum_is_castagnolis() -> None:
+    assert crc32c(b"123456789") == 0xE3069283
+
+
+def copy(server: S3Server, key: str, to: str) -> None:
+    source = {"Bucket": BUCKET, "Key": key}
+    server.client.copy_object(Bucket=BUCKET, CopySource=source, Key=to)
+
+
+def exchange(one: Path, other: Path) -> None:
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
