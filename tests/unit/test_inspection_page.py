@@ -86,6 +86,17 @@ def test_every_command_on_a_bucket_runs(
         assert out
 
 
+def test_the_command_that_restores_runs(
+    delays: CutFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (delays.location / "metadata").unlink()
+    ((_, *arguments),) = commands(blocks("sh")[2])
+    status, out, err = run(capsys, *arguments)
+    assert (status, err) == (_cli.OK, "")
+    assert out
+    assert (delays.location / "metadata").exists()
+
+
 def test_the_python_code_runs(delays: CutFiles, server: S3Server) -> None:
     for name, data in delays.objects().items():
         server.client.put_object(Bucket="bucket", Key=f"delays/{name}", Body=data)
