@@ -64,17 +64,17 @@ class Checkpoint:
 
         Args:
             location: a query's `checkpointLocation`: a local path, `s3://bucket/prefix` (which
-                takes the extra `cleancut[s3]`), or another URI that
-                `pyarrow.fs.FileSystem.from_uri` takes. Credentials for `s3://` are found as boto3
-                finds them: in the environment, in `~/.aws`, or by the role of the machine.
+                takes the extra `cleancut[s3]`), or a URI of `hdfs:` or `gs:`, which Arrow reads.
+                Credentials for `s3://` are found as boto3 finds them: in the environment, in
+                `~/.aws`, or by the role of the machine.
             endpoint: the URL of an S3-compatible store; None is AWS_ENDPOINT_URL_S3 or
                 AWS_ENDPOINT_URL of the environment, or AWS.
             region: what requests are signed for; None is that of the environment, or what the
                 store takes.
 
         Raises:
-            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN; for `s3://`
-                also CLEANCUT_OBJECT_LOCATION_INVALID, CLEANCUT_OBJECT_STORE_REFUSED and
+            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN or
+                CLEANCUT_OBJECT_LOCATION_INVALID; for `s3://` also CLEANCUT_OBJECT_STORE_REFUSED and
                 CLEANCUT_DEPENDENCY_MISSING.
             RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
         """
@@ -145,6 +145,7 @@ class Checkpoint:
             TypeError: both epoch and savepoint are given.
         """
         _at_most_one("cut", epoch=epoch, savepoint=savepoint)
+        _require_numbers(epoch=epoch)
         history = History(self._root)
         return cut_details(
             history.cut(epoch) if savepoint is None else history.savepoint(savepoint)
@@ -165,6 +166,7 @@ class Checkpoint:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
             DamagedError: a cut is damaged.
         """
+        _require_numbers(operator=operator, partition=partition)
         return History(self._root).store(StoreId(operator, partition, store)).versions
 
     def frames(
@@ -188,6 +190,7 @@ class Checkpoint:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
             DamagedError: a frame or a cut is damaged or misplaced.
         """
+        _require_numbers(operator=operator, partition=partition, version=version)
         history = History(self._root)
         found = history.store(StoreId(operator, partition, store))
         if version is not None:
@@ -309,6 +312,7 @@ class Checkpoint:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
             DamagedError: a frame that the version needs is damaged, misplaced or missing.
         """
+        _require_numbers(operator=operator, version=version)
         stored = History(self._root).at(operator, store, version)
         return InfoList(family_infos(loaded.state for loaded in stored.load(stored.partitions)))
 
@@ -347,9 +351,6 @@ class Checkpoint:
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.location!r})"
-
-    def _repr_html_(self) -> str:
-        return (self.cuts() or self.stores())._repr_html_()
 
 
 def _at_most_one(method: str, **given: object) -> None:

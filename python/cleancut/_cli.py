@@ -5,7 +5,8 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cleancut._checkpoint import Checkpoint
@@ -14,11 +15,22 @@ from cleancut._display.info_list import InfoList
 from cleancut._spark.jars import jar_path
 from cleancut._spark.settings import OPTIONS, Settings
 from cleancut._version import __version__
-from cleancut.errors import CleancutError, DamagedError, error_of
+from cleancut.errors import CleancutError, DamagedError, InternalError, RetryableError, error_of
 
 OK = 0
 DAMAGED = 1
 REFUSED = 2
+# Those of sysexits.h that fit, and what shells say of an interrupt.
+BUG = 70
+TRY_AGAIN = 75
+INTERRUPTED = 130
+
+_STATUSES: Mapping[type[CleancutError], int] = {
+    DamagedError: DAMAGED,
+    RetryableError: TRY_AGAIN,
+    InternalError: BUG,
+    CleancutError: REFUSED,
+}
 
 _DEFAULT_LIMIT = 20
 
@@ -31,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 for success, 1 where the checkpoint is damaged, 2 where the request
-        cannot be met.
+        cannot be met, 70 for a bug, 75 where the store cannot answer now, 130 for an interrupt.
     """
     parsed = _parser().parse_args(arguments)
     try:
@@ -44,10 +56,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     except CleancutError as error:
         print(error, file=sys.stderr)
-        return DAMAGED if isinstance(error, DamagedError) else REFUSED
+        return next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
     except OSError as error:
         print(f"The checkpoint cannot be read: {error}", file=sys.stderr)
         return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+        print("This is a bug of the command cleancut: please report it.", file=sys.stderr)
+        return BUG
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -94,8 +112,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _row_count(text: str) -> int:
-    if int(text) < 0:
-        raise ValueError
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number of rows, from 0 on")
     return int(text)
 
 

@@ -174,7 +174,7 @@ def test_a_relative_path_with_odd_characters_is_taken_as_it_is(
     assert Checkpoint("ab:c%20 d").versions(0, 0) == (1,)
 
 
-@pytest.mark.parametrize("location", ["missing", "", "nonsense://x", "file:///a b"])
+@pytest.mark.parametrize("location", ["missing", "", "file:///a b"])
 def test_a_location_without_checkpoint_is_refused(
     location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +183,28 @@ def test_a_location_without_checkpoint_is_refused(
         Checkpoint(location)
     assert raised.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
     assert raised.value.params["location"] == location
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["nonsense://x", "abfss://c@a.dfs.core.windows.net/x", "dbfs:/checkpoints/x", "wasbs://x@y/z"],
+)
+def test_a_file_system_that_nothing_here_reads_is_refused_at_once(location: str) -> None:
+    """`abfss:` ended the process, and `dbfs:` was taken for a directory of the local disk."""
+    with pytest.raises(RequestError) as raised:
+        Checkpoint(location)
+    assert raised.value.error_id == "CLEANCUT_OBJECT_LOCATION_INVALID"
+    scheme = location.partition(":")[0]
+    assert f"and not {scheme}:" in raised.value.params["detail"]
+
+
+@pytest.mark.parametrize("method", ["state", "versions", "frames", "families", "cut"])
+def test_a_text_where_a_number_belongs_is_told(
+    method: str, two_partitions: CheckpointFiles
+) -> None:
+    arguments = ("0", 0) if method in ("versions", "frames") else ("0",)
+    with pytest.raises(TypeError, match="is a number, such as 0, and not '0'"):
+        getattr(Checkpoint(two_partitions.location), method)(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +316,7 @@ def test_a_big_endian_machine_is_refused(
 def test_a_checkpoint_shows_itself(two_partitions: CheckpointFiles) -> None:
     checkpoint = Checkpoint(two_partitions.location)
     assert repr(checkpoint) == f"Checkpoint('{two_partitions.location}')"
-    html = checkpoint._repr_html_()
+    html = checkpoint.stores()._repr_html_()
     assert "<th>operator</th>" in html
     assert "<td>1-3</td>" in html
     assert json.dumps(checkpoint.stores().to_dicts())

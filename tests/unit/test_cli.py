@@ -194,7 +194,7 @@ def test_a_negative_limit_is_a_usage_error(
 ) -> None:
     with pytest.raises(SystemExit):
         run(capsys, "state", str(two_partitions.location), "--operator", "0", "--limit", "-1")
-    assert "--limit" in capsys.readouterr().err
+    assert "--limit: -1 is not a number of rows, from 0 on" in capsys.readouterr().err
 
 
 def test_verify_tells_damage_by_its_status(
@@ -241,6 +241,30 @@ def test_a_file_system_that_fails_is_told(
     status, _, err = run(capsys, "ls", "x")
     assert status == _cli.REFUSED
     assert "Permission denied" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (KeyError("x"), 70),
+        (error_of("CLEANCUT_OBJECT_STORE_UNAVAILABLE"), 75),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_only_damage_ends_with_the_status_of_damage(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    status: int,
+) -> None:
+    """A crash ended with 1, which says that the checkpoint is damaged."""
+
+    def fail(location: str, **_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(_cli, "Checkpoint", fail)
+    assert run(capsys, "ls", "x")[0] == status
+    assert {_cli.OK, _cli.DAMAGED, _cli.REFUSED} == {0, 1, 2}
 
 
 def test_the_module_runs_as_a_command(two_partitions: CheckpointFiles) -> None:

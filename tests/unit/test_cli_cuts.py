@@ -1,6 +1,8 @@
 """The command `cleancut` on checkpoints that have cuts."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,8 @@ def test_ls_lists_the_cuts(capsys: pytest.CaptureFixture[str], four_cuts: CutFil
     status, out, _ = run(capsys, "ls", location)
     assert status == _cli.OK
     assert out.split()[:3] == ["epoch", "version", "generation"]
-    assert len(out.splitlines()) == 6
+    assert len(out.splitlines()) == 7
+    assert out.splitlines()[-1] == "(no room for run_id)"
     _, out, _ = run(capsys, "ls", location, "--json")
     assert [(cut["epoch"], cut["stores"]) for cut in json.loads(out)] == [
         (0, 2),
@@ -83,6 +86,43 @@ def test_state_is_shown_by_epoch(capsys: pytest.CaptureFixture[str], four_cuts: 
     assert json.loads(out)["version"] == 4
     with pytest.raises(SystemExit):
         run(capsys, "state", location, "--operator", "0", "--epoch", "0", "--version", "1")
+
+
+def test_an_epoch_that_is_not_there_is_told_in_epochs(
+    capsys: pytest.CaptureFixture[str], four_cuts: CutFiles, two_stores: str
+) -> None:
+    """It spoke of version 100 to who had asked for epoch 99."""
+    for location, there in ((str(four_cuts.location), "0-3"), (two_stores, "0-2")):
+        arguments = ["state", location, "--operator", "0", "--epoch", "99"]
+        status, _, err = run(capsys, *arguments)
+        assert status == _cli.REFUSED
+        assert re.search(rf"has no epoch 99 of [^;]*; it has epoch {there}\.", err)
+        assert "`cleancut ls --stores` lists its state stores" in err
+        assert "version 100" not in err
+
+
+@pytest.fixture
+def two_stores(tmp_path: Path) -> str:
+    """A checkpoint of level 0."""
+    files = CheckpointFiles(tmp_path / "level 0")
+    for version in (1, 2, 3):
+        files.delta(version, [], 0)
+    return str(files.location)
+
+
+def test_the_history_fits_a_terminal(
+    capsys: pytest.CaptureFixture[str], four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was 339 columns wide."""
+    for width in (80, 100, 400):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for command in ("history", "ls", "costs"):
+            _, out, _ = run(capsys, command, str(four_cuts.location))
+            table = out.split("\nThis is an estimate")[0]
+            assert max(map(len, table.splitlines())) <= width
+            assert "(no room for" not in out or width < 400
+    _, out, _ = run(capsys, "history", str(four_cuts.location))
+    assert "barrier_to_capture_ms" in out.splitlines()[0]
 
 
 def test_verify_tells_damage_by_its_status(

@@ -110,10 +110,10 @@ def test_the_history_tells_how_each_epoch_was_cut(cuts: CutFiles) -> None:
 def test_the_history_shows_itself_as_a_table(cuts: CutFiles) -> None:
     found = Checkpoint(cuts.location).history()
     head = str(found).split("\n", maxsplit=1)[0].split()
-    assert head[:4] == ["epoch", "generation", "written", "duration_ms"]
+    assert head[:4] == ["epoch", "written", "duration_ms", "gate_ms"]
     assert "costs" not in head
-    assert "create 1, getRange 4, head 1, put 3" in str(found)
-    assert "<td>create 1, getRange 4, head 1, put 3</td>" in found._repr_html_()
+    assert "<td>9</td>" in found._repr_html_()
+    assert str(found[-1].requests) == "create 1, getRange 4, head 1, put 3"
 
 
 def test_the_history_is_json(cuts: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ def test_offsets_of_named_sources_are_told_by_name(files: CheckpointFiles) -> No
     cuts.commit(([], 0), offsets=entry, commit="v1\n{}")
     cut = Checkpoint(files.location).cut(0)
     assert cut.offsets == {"flights": '{"a":{"0":7}}', "weather": None}
-    assert (cut.watermark_ms, cut.next_watermark_ms) == (0, None)
+    assert (cut.watermark_ms, cut.next_watermark_ms) == (None, None)
 
 
 def test_stores_and_versions_come_from_the_cuts(four_cuts: CutFiles) -> None:
@@ -280,7 +280,7 @@ def test_a_cut_that_retention_deletes_meanwhile_is_passed_over(
 
 def test_cuts_show_themselves(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
-    assert "<td>aligned</td>" in checkpoint._repr_html_()
+    assert "<td>aligned</td>" in checkpoint.cuts()._repr_html_()
     cut = checkpoint.cut()
     text = str(cut)
     assert text.split("\n", maxsplit=1)[0].split() == ["cut", cut.path]

@@ -1,5 +1,6 @@
 """Sealing an epoch, on a JVM that only notes what it is asked."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,9 @@ import pytest
 import cleancut
 from cleancut import RequestError
 from cleancut._spark import sealing
+from cleancut._spark.coordinator import coordinator
+from cleancut.sinks import EpochFiles
+from cleancut.testing import EpochRows
 
 
 class Rows:
@@ -155,3 +159,23 @@ def test_a_batch_of_spark_connect_cannot_be_sealed() -> None:
     with pytest.raises(RequestError, match="epoch 3") as raised:
         cleancut.seal(batch, 3)
     assert raised.value.error_id == "CLEANCUT_SEAL_MISPLACED"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda given: cleancut.seal(given, 0),
+        lambda given: cleancut.sinks.sealing(print)(given, 0),
+        lambda given: EpochFiles("x")(given, 0),
+        lambda given: EpochFiles("x").epochs(given),
+        lambda given: EpochRows()(given, 0),
+        coordinator,
+    ],
+)
+def test_what_is_of_spark_connect_is_refused_as_that(use: Callable[[Any], object]) -> None:
+    """It was called the batch of no query, or failed on an attribute without a word of Connect."""
+    given = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    with pytest.raises(RequestError) as raised:
+        use(given)
+    assert raised.value.error_id == "CLEANCUT_CONNECT_UNSUPPORTED"
+    assert "is one of Spark Connect" in str(raised.value)

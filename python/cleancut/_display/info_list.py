@@ -1,8 +1,7 @@
 """Lists of values that show themselves as tables."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import Field, asdict, fields
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 from cleancut._display import tables
 
@@ -13,22 +12,48 @@ if TYPE_CHECKING:
 else:
     Info = TypeVar("Info")
 
+_REPR_ROWS = 10
+
 
 class InfoList(list[Info]):
-    """A list that shows itself as a table, in a notebook and when it is printed."""
+    """A list that shows itself as a table, in a notebook and when it is printed.
+
+    The table is as wide as the terminal, and names the columns for which there is no room;
+    `to_dicts` has them all.
+    """
+
+    @overload
+    def __getitem__(self, at: SupportsIndex, /) -> Info: ...
+    @overload
+    def __getitem__(self, at: slice, /) -> "InfoList[Info]": ...
+    def __getitem__(self, at: SupportsIndex | slice, /) -> "Info | InfoList[Info]":
+        if isinstance(at, slice):
+            return InfoList(super().__getitem__(at))
+        return super().__getitem__(at)
 
     def __str__(self) -> str:
-        return tables.text_table(*self._table())
+        return tables.fitting(self._columns())
+
+    def __repr__(self) -> str:
+        more = len(self) - _REPR_ROWS
+        rest = f"\n… and {more} more" if more > 0 else ""
+        return str(self[:_REPR_ROWS]) + rest
 
     def _repr_html_(self) -> str:
-        return tables.html_table(*self._table())
+        columns = self._columns()
+        rows = list(zip(*(column.values for column in columns), strict=True))
+        return tables.html_table([column.name for column in columns], rows)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The same as plain dictionaries."""
         return [asdict(info) for info in self]
 
-    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
-        if not self:
-            return (), ()
-        names = [found.name for found in fields(self[0]) if found.metadata.get("column", True)]
-        return names, [[getattr(info, name) for name in names] for info in self]
+    def _columns(self) -> list[tables.Column]:
+        """What fields say of themselves: whether they are a `column`, its `rank` and its `cell`."""
+        shown = [of for of in fields(self[0]) if of.metadata.get("column", True)] if self else []
+        return [self._column(of) for of in shown]
+
+    def _column(self, of: "Field[Any]") -> tables.Column:
+        show = of.metadata.get("cell", lambda value: value)
+        values = [show(getattr(info, of.name)) for info in self]
+        return tables.Column(of.name, values, of.metadata.get("rank", 0))

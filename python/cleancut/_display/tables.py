@@ -1,16 +1,75 @@
 """Tables for terminals and notebooks."""
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from html import escape
+from textwrap import fill
 
 _MAX_CELL = 60
+_MIN_CELL = 8
+_GAP = 2
+# For a table that goes into a file or a pipe.
+_WIDTH_WITHOUT_TERMINAL = 100
 
 
-def text_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: what stands above it.
+        values: one for each row.
+        rank: of the columns that do not fit, that of the highest rank is left out first; 0 stays.
+    """
+
+    name: str
+    values: Sequence[object]
+    rank: int = 0
+
+    @property
+    def width(self) -> int:
+        return max(len(self.name), *(len(cell(value)) for value in self.values)) + _GAP
+
+
+def rank(number: int) -> Mapping[str, int]:
+    """What the fields of a dataclass say, for a column that may be left out."""
+    return {"rank": number}
+
+
+def fitting(columns: Sequence[Column]) -> str:
+    """A table as wide as the terminal; below it, which columns found no room."""
+    limit = shutil.get_terminal_size((_WIDTH_WITHOUT_TERMINAL, 0)).columns + _GAP
+    shown, left_out = list(columns), list[str]()
+    while sum(of.width for of in shown) > limit and any(of.rank for of in shown):
+        last = max(shown, key=lambda of: of.rank)
+        shown.remove(last)
+        left_out.append(last.name)
+    rows = list(zip(*(of.values for of in shown), strict=True))
+    table = text_table([of.name for of in shown], rows, _too_wide(shown, limit))
+    if not left_out:
+        return table
+    named = ", ".join(of.name for of in columns if of.name in left_out)
+    return f"{table}\n{fill(f'(no room for {named})', limit - _GAP)}"
+
+
+def _too_wide(columns: Sequence[Column], limit: int) -> int:
+    """How wide a cell may be, so that the table is not wider than a limit."""
+    widths = [of.width - _GAP for of in columns]
+    at_most = _MAX_CELL
+    while at_most > _MIN_CELL and sum(min(of, at_most) + _GAP for of in widths) > limit:
+        at_most -= 1
+    return at_most
+
+
+def text_table(
+    names: Sequence[str], rows: Sequence[Sequence[object]], at_most: int = _MAX_CELL
+) -> str:
     """A table of aligned columns, numbers to the right; "(none)" where there are no rows."""
     if not rows:
         return "(none)"
-    cells = [[cell(value) for value in row] for row in rows]
+    cells = [[cell(value, at_most) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     numeric = [isinstance(value, int | float) for value in rows[0]]
     lines = [
@@ -48,14 +107,16 @@ def html_text(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
-def cell(value: object) -> str:
+def cell(value: object, at_most: int = _MAX_CELL) -> str:
     """One value, short enough for a line."""
     if value is None:
         return ""
     if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
         return ranges(value)
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _MAX_CELL else text[: _MAX_CELL - 1] + "…"
+    return text if len(text) <= at_most else text[: at_most - 1] + "…"
 
 
 def ranges(numbers: Sequence[int]) -> str:

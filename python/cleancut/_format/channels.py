@@ -1,15 +1,17 @@
 """What an epoch made of its channels: how long it aligned, and what it left in flight."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from cleancut._display.brief import Brief
+from cleancut._display.tables import rank
 from cleancut._format.fields import typed
 
 
-@dataclass(frozen=True)
-class ChannelInfo:
+@dataclass(frozen=True, repr=False)
+class ChannelInfo(Brief):
     """One channel of one partition in an epoch, in the attempt that decided on it.
 
     What was not measured is None: an older release wrote the cut, or an earlier run decided.
@@ -37,12 +39,12 @@ class ChannelInfo:
     channel: str
     rows: int
     rows_in_flight: int
-    bytes_in_flight: int | None
-    rows_replayed: int | None
-    rows_beyond_bound: int | None
-    arrived_ms: int | None
-    overtaken_ms: int | None
-    capture_ms: int | None
+    bytes_in_flight: int | None = field(metadata=rank(1))
+    rows_replayed: int | None = field(metadata=rank(3))
+    rows_beyond_bound: int | None = field(metadata=rank(4))
+    arrived_ms: int | None = field(metadata=rank(2))
+    overtaken_ms: int | None = field(metadata=rank(2))
+    capture_ms: int | None = field(metadata=rank(1))
 
     @property
     def barrier_to_capture_ms(self) -> int | None:
@@ -52,8 +54,8 @@ class ChannelInfo:
         return self.arrived_ms - self.overtaken_ms
 
 
-@dataclass(frozen=True)
-class OperatorCut:
+@dataclass(frozen=True, repr=False)
+class OperatorCut(Brief):
     """How one stateful operator was cut in an epoch. What was not measured is None.
 
     Attributes:

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cleancut._display.brief import Brief
 from cleancut._format.fields import typed
 
 _NUMBERS = ("bytesSent", "bytesReceived", "frames", "frameBytes", "segments", "segmentBytes")
 
 
-@dataclass(frozen=True)
-class RequestCount:
+@dataclass(frozen=True, repr=False)
+class RequestCount(Brief):
     """Requests of one kind to the object store.
 
     Attributes:
@@ -26,6 +27,9 @@ class RequestCount:
 
 class RequestsByKind(dict[str, RequestCount]):
     """Requests by the name of their kind, without the kinds that there were none of."""
+
+    def __repr__(self) -> str:
+        return f"RequestsByKind({self})"
 
     def __str__(self) -> str:
         return ", ".join(f"{kind} {count.requests}" for kind, count in sorted(self.items()))
@@ -55,8 +59,8 @@ class RequestsByKind(dict[str, RequestCount]):
         )
 
 
-@dataclass(frozen=True)
-class Usage:
+@dataclass(frozen=True, repr=False)
+class Usage(Brief):
     """What one side, the driver or all executors together, asked of the store and wrote there.
 
     Attributes:
@@ -92,8 +96,8 @@ class Usage:
         )
 
 
-@dataclass(frozen=True)
-class StoreTime:
+@dataclass(frozen=True, repr=False)
+class StoreTime(Brief):
     """How long a store took in one epoch, by the driver's clock.
 
     Attributes:
@@ -122,12 +126,15 @@ class StoreTimes(tuple[StoreTime, ...]):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"StoreTimes({len(self)} stores, the slowest {self[0]})" if self else "StoreTimes()"
+
     def __str__(self) -> str:
         return "; ".join(map(str, self))
 
 
-@dataclass(frozen=True)
-class Costs:
+@dataclass(frozen=True, repr=False)
+class Costs(Brief):
     """What an epoch cost.
 
     Requests and bytes are those from when the cut before was put together until this one was; so

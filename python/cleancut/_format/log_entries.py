@@ -21,7 +21,10 @@ def offsets_of(entry: str) -> Mapping[str, str | None]:
 
 
 def watermark_of(offsets: str) -> int | None:
-    """The watermark of the epoch in milliseconds since 1970, by its entry of the offset log."""
+    """The watermark of the epoch in milliseconds since 1970, by its entry of the offset log.
+
+    None where the query has no watermark, or has seen no event time yet: Spark writes 0 for both.
+    """
     return _number(offsets, "batchWatermarkMs")
 
 
@@ -38,4 +41,4 @@ def _number(entry: str, field: str) -> int | None:
     except ValueError:
         return None
     value = metadata.get(field) if isinstance(metadata, dict) else None
-    return value if isinstance(value, int) else None
+    return value if isinstance(value, int) and value != 0 else None

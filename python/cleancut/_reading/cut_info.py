@@ -1,12 +1,14 @@
 """What a checkpoint tells about its cuts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from cleancut._display import tables
+from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
+from cleancut._display.tables import rank
 from cleancut._format.channels import ChannelInfo, operator_cuts
 from cleancut._format.costs import Costs
 from cleancut._format.cut import Chain, Cut
@@ -16,8 +18,8 @@ from cleancut._reading.cut_reader import chain_bytes
 from cleancut._reading.epoch_info import EpochInfo, epoch_info
 
 
-@dataclass(frozen=True)
-class CutInfo:
+@dataclass(frozen=True, repr=False)
+class CutInfo(Brief):
     """One cut: a committed epoch, and all that makes up the state after it.
 
     Attributes:
@@ -35,18 +37,18 @@ class CutInfo:
 
     epoch: int
     version: int
-    generation: int
-    run_id: str
+    generation: int = field(metadata=rank(3))
+    run_id: str = field(metadata=rank(5))
     written: datetime
     mode: str
     stores: int
-    frames: int
-    segments: int
+    frames: int = field(metadata=rank(1))
+    segments: int = field(metadata=rank(2))
     bytes: int
 
 
-@dataclass(frozen=True)
-class SavepointInfo:
+@dataclass(frozen=True, repr=False)
+class SavepointInfo(Brief):
     """A cut that is kept by a name, whatever becomes of the others.
 
     Attributes:
@@ -64,8 +66,8 @@ class SavepointInfo:
     stores: int
 
 
-@dataclass(frozen=True)
-class PlacedFrameInfo:
+@dataclass(frozen=True, repr=False)
+class PlacedFrameInfo(Brief):
     """A frame that a cut names.
 
     Attributes:
@@ -92,6 +94,9 @@ class ChainInfo(tuple[PlacedFrameInfo, ...]):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"ChainInfo({self})"
+
     def __str__(self) -> str:
         bases = [frame.version for frame in self if frame.kind == "base"]
         deltas = [frame.version for frame in self if frame.kind == "delta"]
@@ -99,8 +104,8 @@ class ChainInfo(tuple[PlacedFrameInfo, ...]):
         return ", ".join([*parts, *([f"deltas {tables.ranges(deltas)}"] if deltas else [])])
 
 
-@dataclass(frozen=True)
-class StoreCutInfo:
+@dataclass(frozen=True, repr=False)
+class StoreCutInfo(Brief):
     """One state store in a cut.
 
     Attributes:
@@ -115,13 +120,13 @@ class StoreCutInfo:
     operator: int
     partition: int
     store: str
-    id: str
+    id: str = field(metadata=rank(1))
     chain: ChainInfo
     bytes: int
 
 
-@dataclass(frozen=True)
-class CutDetails:
+@dataclass(frozen=True, repr=False)
+class CutDetails(Brief):
     """All that a cut says.
 
     Attributes:
@@ -129,7 +134,8 @@ class CutDetails:
         info: what `Checkpoint.cuts` tells of it.
         query_id: Spark's id of the query, where it is known.
         token: tells it from a cut that another driver made of the same epoch.
-        watermark_ms: the watermark of the epoch, in milliseconds since 1970; None without one.
+        watermark_ms: the watermark of the epoch, in milliseconds since 1970; None without one, and
+            before the first event time.
         next_watermark_ms: the watermark of the epoch after it, likewise.
         offsets: where each source stood at the end of the epoch: by its number, or its name where
             Spark knows one; None where it has not begun.

@@ -4,12 +4,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from cleancut._display.brief import Brief
+from cleancut._display.tables import rank
 from cleancut._format.channels import ChannelInfo, OperatorCut, longest, operator_cuts
 from cleancut._format.costs import Costs, RequestsByKind, StoreTimes
 
 
-@dataclass(frozen=True)
-class EpochInfo:
+def _total(requests: RequestsByKind | None) -> int | None:
+    return None if requests is None else requests.total.requests
+
+
+@dataclass(frozen=True, repr=False)
+class EpochInfo(Brief):
     """What one committed epoch cost. What its cut does not tell is None: an older release wrote it.
 
     Attributes:
@@ -45,26 +51,26 @@ class EpochInfo:
     """
 
     epoch: int
-    generation: int
+    generation: int = field(metadata=rank(9))
     written: datetime
     duration_ms: int | None
     gate_ms: int | None
-    cut_ms: int | None
-    stores: int
-    frames: int | None
-    frame_bytes: int | None
-    segments: int | None
-    segment_bytes: int | None
-    requests: RequestsByKind | None
-    retries: int | None
-    failures: int | None
-    bytes_sent: int | None
-    bytes_received: int | None
-    slowest: StoreTimes | None
-    mode: str
+    cut_ms: int | None = field(metadata=rank(5))
+    stores: int = field(metadata=rank(6))
+    frames: int | None = field(metadata=rank(8))
+    frame_bytes: int | None = field(metadata=rank(10))
+    segments: int | None = field(metadata=rank(7))
+    segment_bytes: int | None = field(metadata=rank(3))
+    requests: RequestsByKind | None = field(metadata={"cell": _total})
+    retries: int | None = field(metadata=rank(4))
+    failures: int | None = field(metadata=rank(4))
+    bytes_sent: int | None = field(metadata=rank(11))
+    bytes_received: int | None = field(metadata=rank(11))
+    slowest: StoreTimes | None = field(metadata=rank(12))
+    mode: str = field(metadata=rank(2))
     rows_in_flight: int
-    alignment_ms: int | None
-    barrier_to_capture_ms: int | None
+    alignment_ms: int | None = field(metadata=rank(1))
+    barrier_to_capture_ms: int | None = field(metadata=rank(9))
     operators: tuple[OperatorCut, ...] = field(metadata={"column": False})
     timings: Mapping[str, int] = field(metadata={"column": False})
     costs: Costs | None = field(metadata={"column": False})

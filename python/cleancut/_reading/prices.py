@@ -1,12 +1,14 @@
 """What a query's requests and bytes cost in a day, by the price lists of object stores."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
 from cleancut._display import tables
+from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
+from cleancut._display.tables import rank
 from cleancut._format.costs import RequestsByKind
 from cleancut._reading.epoch_info import EpochInfo
 
@@ -34,8 +36,8 @@ CLASSES: Mapping[str, BillingClass] = {
 }
 
 
-@dataclass(frozen=True)
-class PriceList:
+@dataclass(frozen=True, repr=False)
+class PriceList(Brief):
     """The published unit prices of one object store, in US dollars.
 
     Attributes:
@@ -62,8 +64,8 @@ PRICES: tuple[PriceList, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class DailyCost:
+@dataclass(frozen=True, repr=False)
+class DailyCost(Brief):
     """An estimate of what one query costs in a day at one object store.
 
     Attributes:
@@ -80,14 +82,14 @@ class DailyCost:
     """
 
     store: str
-    as_of: date
-    epochs_per_day: float
+    as_of: date = field(metadata=rank(1))
+    epochs_per_day: float = field(metadata=rank(2))
     class_a_per_day: float
     class_b_per_day: float
-    free_per_day: float
-    stored_bytes: int
-    requests_usd: float
-    storage_usd: float
+    free_per_day: float = field(metadata=rank(3))
+    stored_bytes: int = field(metadata=rank(1))
+    requests_usd: float = field(metadata=rank(1))
+    storage_usd: float = field(metadata=rank(1))
     usd: float
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,6 +30,9 @@ from cleancut._storage.objects import Place
 from cleancut._storage.s3 import SCHEMES, open_s3
 from cleancut.errors import CleancutError, error_of
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+# Arrow's client for Azure is left out: where it finds no credentials, it ends the process.
+_SCHEMES_OF_ARROW = ("file", "hdfs", "viewfs", "gs", "gcs")
 _SUPPORTED = "format cleancut, formatVersion 1"
 
 
@@ -114,8 +118,11 @@ def _objects_at(location: str, endpoint: str | None, region: str | None) -> Plac
     if endpoint is not None or region is not None:
         detail = "an endpoint or a region goes with s3:// alone"
         raise error_of("CLEANCUT_OBJECT_LOCATION_INVALID", location=location, detail=detail)
-    # Hadoop writes local URIs with one slash, and a colon alone may be part of a path.
-    if "://" in location or location.startswith("file:/"):
+    # Hadoop writes some URIs with one slash, and a colon alone may be part of a path.
+    scheme = _SCHEME.match(location)
+    if scheme is not None:
+        if scheme[1] not in _SCHEMES_OF_ARROW:
+            raise _unreadable(location, scheme[1])
         filesystem, path = pyarrow.fs.FileSystem.from_uri(location)
     else:
         filesystem = pyarrow.fs.LocalFileSystem()
@@ -131,6 +138,14 @@ def _check_format(raw: bytes, path: str) -> None:
         found = "no format"
     if found != _SUPPORTED:
         raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=found, supported=_SUPPORTED)
+
+
+def _unreadable(location: str, scheme: str) -> CleancutError:
+    detail = (
+        f"this package reads local paths, s3:, hdfs: and gs:, and not {scheme}: (give the path "
+    )
+    detail += "under which it is mounted, such as /dbfs/…, or copy the checkpoint to one of these)"
+    return error_of("CLEANCUT_OBJECT_LOCATION_INVALID", location=location, detail=detail)
 
 
 def _not_found(location: str, detail: str) -> CleancutError:

@@ -1,16 +1,18 @@
 """What a checkpoint tells about its state stores, their column families and their frames."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from cleancut._display.brief import Brief
+from cleancut._display.tables import rank
 from cleancut._format.frame import Codec, Frame
 from cleancut._format.layout import Kind
 from cleancut._reading.history import StoreHistory
 from cleancut._reading.state import State
 
 
-@dataclass(frozen=True)
-class StoreInfo:
+@dataclass(frozen=True, repr=False)
+class StoreInfo(Brief):
     """One state store of a query.
 
     Attributes:
@@ -30,8 +32,8 @@ class StoreInfo:
     bytes: int
 
 
-@dataclass(frozen=True)
-class FamilyInfo:
+@dataclass(frozen=True, repr=False)
+class FamilyInfo(Brief):
     """One column family of a state store, over all partitions.
 
     Attributes:
@@ -49,8 +51,8 @@ class FamilyInfo:
     encoding: str
 
 
-@dataclass(frozen=True)
-class FrameInfo:
+@dataclass(frozen=True, repr=False)
+class FrameInfo(Brief):
     """One frame, read whole and found sound.
 
     Attributes:
@@ -75,16 +77,16 @@ class FrameInfo:
     partition: int
     store: str
     version: int
-    id: str
+    id: str = field(metadata=rank(8))
     kind: Kind
-    parent_version: int | None
-    parent_id: str | None
-    codec: Codec
-    blocks: int
+    parent_version: int | None = field(metadata=rank(7))
+    parent_id: str | None = field(metadata=rank(9))
+    codec: Codec = field(metadata=rank(6))
+    blocks: int = field(metadata=rank(5))
     records: int
     keys: int
-    raw_bytes: int
-    stored_bytes: int
+    raw_bytes: int = field(metadata=rank(3))
+    stored_bytes: int = field(metadata=rank(4))
     file_bytes: int
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut._checkpoint import Checkpoint
 from cleancut._display import tables
+from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._format.channels import channels_of
 from cleancut._format.costs import (
@@ -21,6 +22,7 @@ from cleancut._format.costs import (
 from cleancut._reading.cut_info import moment
 from cleancut._reading.epoch_info import EpochInfo, epoch_info
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList
+from cleancut._spark.connect import require_classic
 from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import error_of, translating
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 _POLL_S = 0.1
 
 
-@dataclass(frozen=True)
-class EpochProgress:
+@dataclass(frozen=True, repr=False)
+class EpochProgress(Brief):
     """How far the epoch is that is under way.
 
     Attributes:
@@ -52,8 +54,8 @@ class EpochProgress:
     reported: int
 
 
-@dataclass(frozen=True)
-class InFlight:
+@dataclass(frozen=True, repr=False)
+class InFlight(Brief):
     """Rows of one channel that the last cut holds.
 
     Attributes:
@@ -73,8 +75,8 @@ class InFlight:
     bytes: int | None = None
 
 
-@dataclass(frozen=True)
-class CoordinatorStatus:
+@dataclass(frozen=True, repr=False)
+class CoordinatorStatus(Brief):
     """Where a query stands.
 
     Attributes:
@@ -299,10 +301,12 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
             elsewhere with cuts.
 
     Raises:
-        RequestError: CLEANCUT_COORDINATOR_MISSING for a query without cuts.
+        RequestError: CLEANCUT_COORDINATOR_MISSING for a query without cuts;
+            CLEANCUT_CONNECT_UNSUPPORTED.
     """
     from pyspark import SparkContext
 
+    require_classic(query, "query")
     context = SparkContext._active_spark_context
     if context is None or context._jvm is None:
         raise error_of("CLEANCUT_COORDINATOR_MISSING", location="of a session that was stopped")

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from cleancut._spark.connect import require_classic
 from cleancut.errors import error_of, translating
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def seal(df: "DataFrame", epoch: int) -> "DataFrame":
     Raises:
         FencedError: CLEANCUT_FENCED, another driver owns the query; nothing may be written.
         RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
-        RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
+        RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs;
+            CLEANCUT_CONNECT_UNSUPPORTED.
     """
     with translating():
         return _rows(df, _seals(df, epoch).seal(df._jdf, epoch))
@@ -94,6 +96,7 @@ def finish(df: "DataFrame", epoch: int) -> bool:
 
 
 def _seals(df: "DataFrame", epoch: int) -> Any:
+    require_classic(df, "DataFrame")
     if getattr(df, "_jdf", None) is None:
         raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
     jvm: Any = df.sparkSession._jvm

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cleancut._display import tables
+from cleancut._display.brief import Brief
 from cleancut._reading.history import STORES_AT_ONCE
 from cleancut._reading.root import Root
 from cleancut._reading.store_reader import StoreReader
@@ -15,8 +16,8 @@ from cleancut._verifying.spark_files import SparkFilesCheck
 from cleancut._verifying.stores import StoreCheck
 
 
-@dataclass(frozen=True)
-class Problem:
+@dataclass(frozen=True, repr=False)
+class Problem(Brief):
     """One cut, segment, frame or file of Spark's that is damaged, misplaced or missing.
 
     Attributes:
@@ -35,8 +36,8 @@ class Problem:
     message: str
 
 
-@dataclass(frozen=True)
-class VerifyReport:
+@dataclass(frozen=True, repr=False)
+class VerifyReport(Brief):
     """What `Checkpoint.verify` found.
 
     Attributes:

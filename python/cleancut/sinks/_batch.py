@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cleancut._spark.connect import require_classic
 from cleancut.errors import error_of
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def batch_of(df: "DataFrame", epoch: int) -> Batch:
     """Finds the query whose batch this is.
 
     Raises:
-        RequestError: CLEANCUT_SEAL_MISPLACED, there is none.
+        RequestError: CLEANCUT_SEAL_MISPLACED, there is none; CLEANCUT_CONNECT_UNSUPPORTED.
     """
+    require_classic(df, "DataFrame")
     if getattr(df, "_jdf", None) is None:
         raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
     # A query runs in a session of its own, in which its batches are made.

@@ -3,12 +3,14 @@
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
+from cleancut._display.tables import rank
 from cleancut._reading.cut_info import moment
 from cleancut._spark.sealing import close, compute, finish, sealed_output
 from cleancut._storage.parallel import mapped
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@dataclass(frozen=True)
-class PublishedEpoch:
+@dataclass(frozen=True, repr=False)
+class PublishedEpoch(Brief):
     """An epoch that readers see.
 
     Attributes:
@@ -43,8 +45,8 @@ class PublishedEpoch:
     files: int
     bytes: int
     format: str
-    query_id: str
-    run_id: str
+    query_id: str = field(metadata=rank(2))
+    run_id: str = field(metadata=rank(3))
     published: datetime
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cleancut._spark.connect import require_classic
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -25,6 +27,7 @@ class HadoopDirectory:
     """
 
     def __init__(self, spark: "SparkSession", path: str) -> None:
+        require_classic(spark, "session")
         self._gateway: Any = spark.sparkContext._gateway
         jvm: Any = spark._jvm
         self._hadoop: Any = jvm.org.apache.hadoop

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cleancut._display.brief import Brief
 from cleancut.testing._slow import behind, called
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ _RELEASED = "released"
 _POLL_S = 0.01
 
 
-@dataclass(frozen=True)
-class Block:
+@dataclass(frozen=True, repr=False)
+class Block(Brief):
     """Holds the tasks that come to it, in whatever process they are, until it is released.
 
     It is two files in a directory, so it may be handed to Python workers and outlives the driver.

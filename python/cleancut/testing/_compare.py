@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cleancut._display.brief import Brief
+
 _EXAMPLES = 3
 
 
-@dataclass(frozen=True)
-class RowComparison:
+@dataclass(frozen=True, repr=False)
+class RowComparison(Brief):
     """Two multisets of rows compared.
 
     Attributes:

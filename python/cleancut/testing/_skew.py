@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cleancut._display.brief import Brief
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -16,8 +18,8 @@ _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 _FIRST_TIME_S = 1_000_000_000
 
 
-@dataclass(frozen=True)
-class SkewedInput:
+@dataclass(frozen=True, repr=False)
+class SkewedInput(Brief):
     """Files of rows in a directory, an epoch each, for one streaming source.
 
     A row has the columns `key`, 0 for the hot key; `number`, which counts all rows from 0 and so
