@@ -22,7 +22,7 @@ LOGS = ("offsets", "commits", "sources/0")
 
 @pytest.fixture(scope="module")
 def counted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Counting:
-    """A query that has stopped behind epoch 3."""
+    """A query that has stopped after epoch 3."""
     counting = Counting(spark, tmp_path_factory.mktemp("counted"))
     counting.add(4)
     counting.run("true")

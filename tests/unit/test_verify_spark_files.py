@@ -180,8 +180,8 @@ def test_a_copy_of_a_bucket_at_another_prefix_is_sound(
 ) -> None:
     written(bucket, four_cuts, "here/q")
     for name in four_cuts.objects():
-        copy(bucket, f"here/q/{name}", f"sources/3/there/{name}")
-    assert found(f"s3://{BUCKET}/sources/3/there") == []
+        copy(bucket, f"here/q/{name}", f"state/3/there/{name}")
+    assert found(f"s3://{BUCKET}/state/3/there") == []
 
 
 @pytest.mark.parametrize("place", ["directory", "bucket"])
@@ -210,6 +210,25 @@ def test_metadata_that_no_cut_knows_cannot_be_restored(two_partitions: Checkpoin
     with pytest.raises(CleancutError) as refused:
         Checkpoint(two_partitions.location).restore_metadata()
     assert refused.value.error_id == "CLEANCUT_STATE_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "metadata",
+        "offsets/7",
+        "commits/7",
+        "sources/0/9.compact",
+        "state/0/_metadata/metadata",
+        "state/0/_metadata/v2/0",
+        "state/0/_stateSchema/default/0_ab",
+        "state/0/0/_metadata/schema",
+        "state/0/0/left-keyToNumValues/_metadata/schema",
+    ],
+)
+def test_a_place_is_the_name_below_the_checkpoint_whatever_that_is_called(name: str) -> None:
+    for prefix in ("", "q/", "state/0/q/", "sources/1/2/", "state/3/0/q/", "offsets/"):
+        assert place_of(prefix + name) == name
 
 
 def test_the_checksum_is_castagnolis() -> None:

@@ -10,8 +10,10 @@ package io.cleancut.objects
 private[objects] object ObjectPlace {
 
   // The last that fits counts, for a checkpoint may lie below such a name.
-  private val OfSpark =
-    "(?:.*/)?((?:offsets|commits)/[^/]+|sources/[0-9]+/[^/]+|state/[0-9]+/.+)".r
+  private val OfSpark = (
+    "(?:.*/)?((?:offsets|commits)/[0-9][^/]*|sources/[0-9]+/[0-9][^/]*|" +
+      "state/[0-9]+/(?:[0-9]+/(?:.+/)?)?_[^/]+/.+)"
+  ).r
 
   def of(fullName: String): String = fullName match {
     case OfSpark(place) => place
