@@ -1,10 +1,12 @@
 """`EpochFiles` in queries: epochs that run again, what is refused, and what readers get."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset
+import pyarrow.fs
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +21,18 @@ from cleancut.sinks._publishing import Publishing
 from tests.support.documented import python_blocks
 from tests.support.events import write_closing, write_events
 from tests.support.queries import OPERATORS, Events, Operator
+from tests.support.s3_servers import S3Server, versitygw
 from tests.support.seeds import fixed
 from tests.support.sessions import start
+from tests.support.sink_places import (
+    KEYS,
+    Bucket,
+    Disk,
+    Place,
+    attempts,
+    credentials,
+    session_at,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -28,18 +40,33 @@ SEED = fixed(5)
 EPOCHS = 3
 CUTS = "spark.sql.streaming.stateStore.cleancut.cuts"
 COUNTS = Operator(lambda events: events().groupBy("k").count(), "update")
-WRITTEN = "_files/cleancut_attempt=*"
+
+
+@pytest.fixture(scope="module")
+def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with versitygw(tmp_path_factory.mktemp("versitygw")) as started, credentials(spark):
+        yield started
+
+
+@pytest.fixture(params=["disk", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "disk":
+        return Disk(tmp_path / "sink")
+    return Bucket(request.getfixturevalue("server").endpoint, f"lake/{tmp_path.name}/sink")
 
 
 class Query:
     """A query over files of which each is an epoch, and the place it writes to."""
 
-    def __init__(self, spark: SparkSession, home: Path, *, cuts: bool = False) -> None:
-        self.spark = spark
+    def __init__(
+        self, spark: SparkSession, home: Path, place: Place, *, cuts: bool = False
+    ) -> None:
+        self.spark = session_at(spark, place)
         self.home = home
+        self.place = place
         self.root = home / "query"
-        self.sink = EpochFiles(home / "sink")
-        self.settings = {CUTS: "true"} if cuts else {}
+        self.sink = EpochFiles(place.location)
+        self.settings = dict(place.settings) | ({CUTS: "true"} if cuts else {})
         write_events(home / "events", seed=SEED, files=range(EPOCHS), rows=50)
 
     def run(
@@ -79,8 +106,13 @@ class Query:
 
 
 @pytest.fixture
-def query(spark: SparkSession, tmp_path: Path) -> Query:
-    return Query(spark, tmp_path)
+def query(spark: SparkSession, tmp_path: Path, place: Place) -> Query:
+    return Query(spark, tmp_path, place)
+
+
+@pytest.fixture
+def on_disk(spark: SparkSession, tmp_path: Path) -> Query:
+    return Query(spark, tmp_path, Disk(tmp_path / "sink"))
 
 
 def failing(sink: EpochFiles, at: int) -> Callable[[DataFrame, int], None]:
@@ -96,21 +128,22 @@ def failing(sink: EpochFiles, at: int) -> Callable[[DataFrame, int], None]:
 
 @pytest.mark.parametrize("cuts", [False, True], ids=["files", "cuts"])
 def test_an_epoch_that_is_published_runs_again_and_is_not_written(
-    cuts: bool, spark: SparkSession, tmp_path: Path
+    cuts: bool, spark: SparkSession, tmp_path: Path, place: Place
 ) -> None:
-    query = Query(spark, tmp_path, cuts=cuts)
+    query = Query(spark, tmp_path, place, cuts=cuts)
+    spark = query.spark
     with pytest.raises(StreamingQueryException, match="behind the manifest"):
         query.run(failing(query.sink, at=1))
     before = {info.epoch: info for info in query.sink.epochs(spark)}
     assert list(before) == [0, 1]
     # A driver that starts anew knows nothing of what the other wrote.
-    query.sink = EpochFiles(tmp_path / "sink")
+    query.sink = EpochFiles(place.location)
     query.run()
     after = {info.epoch: info for info in query.sink.epochs(spark)}
     assert list(after) == list(range(EPOCHS))
     assert {epoch: after[epoch] for epoch in before} == before
     assert after[2].run_id != after[1].run_id
-    assert len(list((tmp_path / "sink").glob(WRITTEN))) == EPOCHS
+    assert len(attempts(query.place)) == EPOCHS
     # The state of the epoch that was not written again is that of all its rows.
     assert query.last() == query.batch()
     assert sum(info.rows for info in after.values()) == query.sink.read(spark).count()
@@ -121,7 +154,8 @@ def test_an_epoch_that_is_published_runs_again_and_is_not_written(
         assert list(query.sink.epochs(spark)) == list(after.values())
 
 
-def test_a_query_that_was_set_back_is_refused(query: Query, spark: SparkSession) -> None:
+def test_a_query_that_was_set_back_is_refused(query: Query) -> None:
+    spark = query.spark
     query.run()
     before = list(query.sink.epochs(spark))
     query.forget(EPOCHS - 1, "commits", "offsets", "sources/0")
@@ -130,14 +164,15 @@ def test_a_query_that_was_set_back_is_refused(query: Query, spark: SparkSession)
     assert f"Epoch {EPOCHS - 1}" in str(raised.value)
     assert list(query.sink.epochs(spark)) == before
     # What the error says: with the manifest its epoch is gone, and the query writes it again.
-    (query.home / f"sink/_epochs/{EPOCHS - 1:020d}.json").unlink()
+    query.place.delete(f"_epochs/{EPOCHS - 1:020d}.json")
     assert [info.epoch for info in query.sink.epochs(spark)] == list(range(EPOCHS - 1))
     query.run()
-    assert len(list((query.home / "sink").glob(WRITTEN))) == EPOCHS
+    assert len(attempts(query.place)) == EPOCHS
     assert query.last() == query.batch()
 
 
-def test_another_query_is_refused_before_it_runs_a_task(query: Query, spark: SparkSession) -> None:
+def test_another_query_is_refused_before_it_runs_a_task(query: Query) -> None:
+    spark = query.spark
     query.run()
     before = list(query.sink.epochs(spark))
     shutil.rmtree(query.root)
@@ -149,8 +184,10 @@ def test_another_query_is_refused_before_it_runs_a_task(query: Query, spark: Spa
 
 
 def test_a_driver_that_is_fenced_shows_nothing(
-    query: Query, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    spark = query.spark
+
     def fenced(df: DataFrame, epoch: int, output: str) -> None:
         raise error_of("CLEANCUT_FENCED", location="s3://b/q", owner="another", epoch=epoch)
 
@@ -168,7 +205,7 @@ def test_a_driver_that_is_fenced_shows_nothing(
         query.run(sink)
     assert [type(failure) for failure in failures] == [FencedError]
     assert list(query.sink.epochs(spark)) == []
-    assert [path.name for path in (query.home / "sink").iterdir()] == ["_files"]
+    assert {name.split("/")[0] for name in query.place.sizes()} == {"_files"}
 
 
 def test_rows_of_no_query_are_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -178,8 +215,9 @@ def test_rows_of_no_query_are_refused(spark: SparkSession, tmp_path: Path) -> No
     assert not (tmp_path / "sink").exists()
 
 
-def test_a_batch_whose_rows_spark_sorts(query: Query, spark: SparkSession) -> None:
+def test_a_batch_whose_rows_spark_sorts(query: Query) -> None:
     """Spark cannot read such a batch once it has kept it."""
+    spark = query.spark
     query.run(operator=OPERATORS["aggregation-update"])
     rows = query.sink.read(spark, epoch_column="e").orderBy("e").collect()
     found = {row["k"]: (row["n"], row["max(s)"]) for row in rows}
@@ -190,7 +228,8 @@ def test_a_batch_whose_rows_spark_sorts(query: Query, spark: SparkSession) -> No
     assert query.sink.epochs(spark)[0].files == 3
 
 
-def test_epochs_without_rows_are_published_without_files(query: Query, spark: SparkSession) -> None:
+def test_epochs_without_rows_are_published_without_files(query: Query) -> None:
+    spark = query.spark
     write_closing(query.home / "events", EPOCHS)
     query.run(operator=OPERATORS["aggregation-append"])
     found = query.sink.epochs(spark)
@@ -198,22 +237,28 @@ def test_epochs_without_rows_are_published_without_files(query: Query, spark: Sp
     assert empty
     assert len(empty) < len(found)
     assert {(info.files, info.bytes) for info in empty} == {(0, 0)}
-    assert len(list((query.home / "sink").glob(WRITTEN))) == len(found) - len(empty)
+    assert len(attempts(query.place)) == len(found) - len(empty)
     columns = query.sink.read(spark).columns
     only_empty = query.sink.read(spark, [info.epoch for info in empty])
     assert (only_empty.columns, only_empty.count()) == (columns, 0)
     assert query.sink.read(spark).count() == sum(info.rows for info in found) > 0
 
 
-def test_partitions_options_and_columns_that_come_later(query: Query, spark: SparkSession) -> None:
+def odd_place(place: Place) -> str:
+    """A path of letters that mean something elsewhere, where the place has such."""
+    return place.location + (" {b}[c]*%41" if isinstance(place, Disk) else "%41-ä")
+
+
+def test_partitions_options_and_columns_that_come_later(query: Query) -> None:
     """Names with every letter that means something in a path, and values that look like numbers."""
-    odd = "concat('0', k % 3, ' {a,b}[c]*?%41 /\\\\:=#')"
+    spark = query.spark
+    odd = "concat('0', k % 3, ' {a,b}[c]*?%41 é/\\\\:=#字')"
 
     def stateless(*columns: str) -> Operator:
         return Operator(lambda events: events().selectExpr(*columns), "append")
 
     sink = EpochFiles(
-        query.home / "a {b}[c]*%41",
+        odd_place(query.place),
         "csv",
         partition_by=["p", "v2"],
         options={"header": "true", "sep": "|"},
@@ -241,9 +286,8 @@ def test_partitions_options_and_columns_that_come_later(query: Query, spark: Spa
     assert one.where("p like '01%'").count() == one.where("v2 >= 0 and p like '01%'").count() > 0
 
 
-def test_epochs_that_are_not_there_and_files_that_are_gone(
-    query: Query, spark: SparkSession
-) -> None:
+def test_epochs_that_are_not_there_and_files_that_are_gone(query: Query) -> None:
+    spark = query.spark
     with pytest.raises(RequestError) as raised:
         query.sink.read(spark)
     assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
@@ -254,44 +298,45 @@ def test_epochs_that_are_not_there_and_files_that_are_gone(
     assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
     shown = str(query.sink.epochs(spark))
     assert "parquet" in shown
-    lost = next((query.home / "sink").glob(f"_files/*={0:020d}-*/part-*"))
-    lost.unlink()
+    lost = next(name for name in query.place.sizes() if f"={0:020d}-" in name)
+    query.place.delete(lost)
     with pytest.raises(DamagedError) as damaged:
         query.sink.read(spark)
     assert damaged.value.error_id == "CLEANCUT_SINK_DAMAGED"
-    assert lost.name in str(damaged.value)
+    assert lost.split("/")[-1] in str(damaged.value)
     assert query.sink.read(spark, [1, 2]).count() > 0
     # Whoever reads the directory with Spark alone sees nothing, and so nothing twice.
     with pytest.raises(Exception, match="UNABLE_TO_INFER_SCHEMA"):
-        spark.read.parquet(str(query.home / "sink"))
+        spark.read.parquet(query.place.location)
 
 
 def test_any_file_system_of_hadoop_will_do(
-    query: Query, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    on_disk: Query, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one that neither this package nor Spark has heard of: only its rename decides."""
     link = "fs.viewfs.mounttable.epochs.link./lake"
     session = spark.newSession()
-    session.conf.set(link, f"file://{query.home}")
+    session.conf.set(link, f"file://{on_disk.home}")
     sink = EpochFiles("viewfs://epochs/lake/sink")
-    settings = {link: f"file://{query.home}"}
+    settings = {link: f"file://{on_disk.home}"}
     with pytest.raises(StreamingQueryException, match="behind the manifest"):
-        query.run(failing(sink, at=1), settings=settings)
-    query.run(EpochFiles("viewfs://epochs/lake/sink"), settings=settings)
+        on_disk.run(failing(sink, at=1), settings=settings)
+    on_disk.run(EpochFiles("viewfs://epochs/lake/sink"), settings=settings)
     assert [info.epoch for info in sink.epochs(session)] == list(range(EPOCHS))
     assert sink.read(session).count() == sum(info.rows for info in sink.epochs(session))
-    assert query.last() == query.batch()
-    assert len(list((query.home / "sink").glob(WRITTEN))) == EPOCHS
-    assert not list((query.home / "sink").rglob("_pending*"))
+    assert on_disk.last() == on_disk.batch()
+    assert len(attempts(on_disk.place)) == EPOCHS
 
 
-def test_the_documented_sink(query: Query, spark: SparkSession) -> None:
+def test_the_documented_sink(on_disk: Query, spark: SparkSession) -> None:
     writing, reading = python_blocks("guides/sinks.md")
     writing, reading = (
-        code.replace("/lake", f"{query.home}/lake").replace("/checkpoints", f"{query.home}/ckpt")
+        code.replace("/lake", f"{on_disk.home}/lake").replace(
+            "/checkpoints", f"{on_disk.home}/ckpt"
+        )
         for code in (writing, reading)
     )
-    events = Events(spark.newSession(), query.home / "events")
+    events = Events(spark.newSession(), on_disk.home / "events")
     counts = events().groupBy(F.to_date("ts").alias("day"), "k").count()
     names: dict[str, Any] = {"counts": counts, "spark": spark, "EpochFiles": EpochFiles}
     exec(writing, names)
@@ -299,16 +344,17 @@ def test_the_documented_sink(query: Query, spark: SparkSession) -> None:
         names["query"].processAllAvailable()
     finally:
         names["query"].stop()
-    assert list((query.home / "lake/counts").glob(f"{WRITTEN}/day=1970-01-01/part-*"))
+    assert list((on_disk.home / "lake/counts").glob("_files/*/day=1970-01-01/part-*"))
     exec(reading, names)
     total = names["sink"].read(spark).where("k is not null")
     assert total.count() == sum(info.rows for info in names["sink"].epochs(spark)) > 0
 
 
 def test_of_two_runs_of_an_epoch_the_second_follows_the_first(
-    query: Query, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two drivers at once: each has found nothing published, and both have staged."""
+    spark = query.spark
     publish = Publishing.publish
     batches: list[DataFrame] = []
 
@@ -326,4 +372,37 @@ def test_of_two_runs_of_an_epoch_the_second_follows_the_first(
     query.run(sink)
     assert [info.epoch for info in query.sink.epochs(spark)] == list(range(EPOCHS))
     assert query.last() == query.batch()
-    assert len(list((query.home / "sink").glob(WRITTEN))) == EPOCHS
+    assert len(attempts(query.place)) == EPOCHS
+
+
+def test_plain_readers_find_the_files_of_published_epochs(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyarrow and Spark's own reader: neither knows of manifests."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "access" if name.endswith("ID") else "secret")
+    endpoint = query.place.settings.get(f"{KEYS}endpoint")
+    sink = EpochFiles(query.place.location, partition_by="p")
+    query.run(sink, Operator(lambda events: events().selectExpr("v", "k % 3 as p"), "append"))
+    wanted = sorted((row["v"], row["p"]) for row in sink.read(query.spark).collect())
+    paths = sink.paths(endpoint=endpoint)
+    assert len(wanted) == 50 * EPOCHS
+    found = dataset(paths, endpoint).to_table(columns=["v", "p"]).to_pylist()
+    assert sorted((row["v"], row["p"]) for row in found) == wanted
+    base = f"{query.place.location}/_files"
+    rows = query.spark.read.option("basePath", base).parquet(*paths).select("v", "p").collect()
+    assert sorted(map(tuple, rows)) == wanted
+    assert sink.paths([1], endpoint=endpoint) == [p for p in paths if f"={1:020d}-" in p]
+    # Files without a manifest are nobody's.
+    query.place.delete(f"_epochs/{EPOCHS - 1:020d}.json")
+    assert sink.paths(endpoint=endpoint) == sink.paths(range(EPOCHS - 1), endpoint=endpoint)
+
+
+def dataset(paths: list[str], endpoint: str | None) -> Any:
+    files = None
+    if endpoint is not None:
+        files = pyarrow.fs.S3FileSystem(
+            endpoint_override=endpoint, access_key="access", secret_key="secret"
+        )
+        paths = [path.removeprefix("s3://") for path in paths]
+    return pyarrow.dataset.dataset(paths, filesystem=files, partitioning="hive")

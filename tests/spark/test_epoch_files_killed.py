@@ -4,7 +4,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,9 @@ from demo.processes import ProcessTree
 from tests.support.events import SCHEMA, write_events
 from tests.support.kills import environment
 from tests.support.results import Difference
+from tests.support.s3_servers import S3Server, versitygw
 from tests.support.seeds import chaos_runs, hunting
+from tests.support.sink_places import Place, credentials, session_at
 from tests.support.sink_victim import (
     BEFORE,
     PUBLISHED,
@@ -25,7 +27,7 @@ from tests.support.sink_victim import (
     STAGED,
     STAGING,
     death_note,
-    sink_path,
+    sink_place,
     start_victim,
 )
 from tests.support.taken import taken
@@ -50,13 +52,15 @@ def plan(seed: int) -> list[tuple[int, str]]:
     return list(zip(sorted(draw.sample(range(FILES - 2), len(steps))), steps, strict=True))
 
 
-def live(home: Path, root: Path, epoch: int, step: str) -> int:
+def live(home: Path, root: Path, server: S3Server | None, epoch: int, step: str) -> int:
     """Runs the victim once; its exit code, negative for a signal."""
     command = [sys.executable, "-m", "tests.support.sink_victim"]
-    command += [str(home / "events"), str(root), str(epoch), step]
+    command += [str(home / "events"), str(root), server.endpoint if server else ""]
+    command += [str(epoch), step]
+    env = environment() | (server.environment if server else {})
     log = home / "life.log"
     deadline = time.monotonic() + LIFE_LIMIT_S
-    with ProcessTree(command, env=environment(), log=log) as victim:
+    with ProcessTree(command, env=env, log=log) as victim:
         while (code := victim.exit_code()) is None:
             assert time.monotonic() < deadline, "a life takes too long"
             time.sleep(0.05)
@@ -64,9 +68,9 @@ def live(home: Path, root: Path, epoch: int, step: str) -> int:
     return code
 
 
-def published(spark: SparkSession, root: Path) -> dict[int, list[str]]:
+def published(spark: SparkSession, place: Place) -> dict[int, list[str]]:
     """What a reader sees, by epoch."""
-    sink = EpochFiles(sink_path(root))
+    sink = EpochFiles(place.location)
     found: dict[int, list[str]] = {info.epoch: [] for info in sink.epochs(spark)}
     if found:
         for row in sink.read(spark, epoch_column="epoch").collect():
@@ -88,32 +92,39 @@ def expected(checkpoint: Path) -> dict[int, list[str]]:
     return epochs
 
 
-def leftovers(root: Path) -> list[str]:
+def leftovers(place: Place) -> list[str]:
     """What lies at the sink's path beyond what is published; each file of that is looked at."""
-    path = sink_path(root)
+    found = place.sizes()
     named = {"_query.json"}
-    for manifest in path.glob("_epochs/*.json"):
-        named.add(str(manifest.relative_to(path)))
-        for file in json.loads(manifest.read_text())["files"]:
-            assert (path / file["name"]).stat().st_size == file["bytes"] > 0
+    for manifest in (name for name in found if name.startswith("_epochs/")):
+        named.add(manifest)
+        for file in json.loads(place.read(manifest))["files"]:
+            assert found[file["name"]] == file["bytes"] > 0
             named.add(file["name"])
-    found = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
-    empty = [str(made) for made in path.rglob("*") if made.is_dir() and not any(made.iterdir())]
-    assert named <= found or not path.exists()
-    # Spark's own marker and the checksums of Hadoop's local files stand beside what they belong to.
-    own = {name for name in named if "/" in name}
-    beside = {f"{Path(name).parent}/.{Path(name).name}.crc" for name in own}
-    marks = {
-        f"{Path(name).parent}/{mark}" for name in own for mark in ("_SUCCESS", "._SUCCESS.crc")
-    }
-    return sorted(found - named - beside - marks) + empty
+    assert not found or "_query.json" in found or not any("_epochs" in name for name in found)
+    return sorted(set(found) - named)
 
 
+@pytest.fixture(scope="module")
+def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with versitygw(tmp_path_factory.mktemp("versitygw")) as started, credentials(spark):
+        yield started
+
+
+@pytest.mark.parametrize("where", ["disk", "bucket"])
 @pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
 def test_what_is_published_is_the_batch_answer_wherever_drivers_die(
-    seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+    seed: int,
+    where: str,
+    spark: SparkSession,
+    tmp_path: Path,
+    show: Callable[[str], None],
+    request: pytest.FixtureRequest,
 ) -> None:
+    bucket: S3Server | None = request.getfixturevalue("server") if where == "bucket" else None
     root = tmp_path / "query"
+    place = sink_place(root, bucket.endpoint if bucket else "")
+    spark = session_at(spark, place)
     root.mkdir()
     write_events(tmp_path / "events", seed=seed, files=range(FILES))
     hit: list[str] = []
@@ -121,29 +132,29 @@ def test_what_is_published_is_the_batch_answer_wherever_drivers_die(
     seen: dict[int, list[str]] = {}
     for epoch, step in plan(seed):
         death_note(root).unlink(missing_ok=True)
-        assert live(tmp_path, root, epoch, step) == -9, f"nobody died: {epoch} {step}"
+        assert live(tmp_path, root, bucket, epoch, step) == -9, f"nobody died: {epoch} {step}"
         assert death_note(root).read_text() == f"{epoch} {step}"
         hit.append(f"{epoch} {step}")
-        before, seen = seen, published(spark, root)
+        before, seen = seen, published(spark, place)
         # What was published stays as it was, and the epoch of the kill is there or not there.
         assert list(seen) == list(range(epoch + (step in VISIBLE)))
         assert {known: seen[known] for known in before} == before
-        left.append(len(leftovers(root)))
+        left.append(len(leftovers(place)))
     # The last life is that of this process, and nobody dies in it.
-    start_victim(spark, tmp_path / "events", root).awaitTermination()
-    found, wanted = published(spark, root), expected(root / "checkpoint")
+    start_victim(spark, tmp_path / "events", root, place).awaitTermination()
+    found, wanted = published(spark, place), expected(root / "checkpoint")
     difference = Difference.between(wanted, found)
     show(f"seed {seed}, killed: {', '.join(hit)}; left behind: {left} files; {difference}")
     assert len(hit) == len(WINDOWS)
     assert difference.none
     assert {known: found[known] for known in seen} == seen
-    assert last_of_each_key(spark, root) == batch_answer(spark, tmp_path / "events")
+    assert last_of_each_key(spark, place) == batch_answer(spark, tmp_path / "events")
     assert any(left), "no kill left anything, so nothing was cleaned"
-    assert leftovers(root) == []
+    assert leftovers(place) == []
 
 
-def last_of_each_key(spark: SparkSession, root: Path) -> dict[int, tuple[object, ...]]:
-    rows = EpochFiles(sink_path(root)).read(spark, epoch_column="epoch").orderBy("epoch").collect()
+def last_of_each_key(spark: SparkSession, place: Place) -> dict[int, tuple[object, ...]]:
+    rows = EpochFiles(place.location).read(spark, epoch_column="epoch").orderBy("epoch").collect()
     return {row["k"]: tuple(row)[1:-1] for row in rows}
 
 

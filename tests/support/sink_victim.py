@@ -1,7 +1,8 @@
 """The process that dies in a sink: a query with `EpochFiles` and a step at which it kills itself.
 
-`python -m tests.support.sink_victim <events> <root> <epoch> <step>` goes on wherever it was left
-and dies by SIGKILL, driver and JVM at once, at that step of that epoch.
+`python -m tests.support.sink_victim <events> <root> <endpoint> <epoch> <step>` goes on wherever it
+was left and dies by SIGKILL, driver and JVM at once, at that step of that epoch. The endpoint is
+that of the bucket that the sink writes to, or empty for a directory.
 """
 
 import os
@@ -24,6 +25,7 @@ from cleancut.sinks._publishing import Publishing
 from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator
 from tests.support.sessions import builder, start
+from tests.support.sink_places import Bucket, Disk, Place
 
 OPERATOR = Operator(
     lambda events: events().groupBy("k").agg(F.count("*"), F.sum("v"), F.max("v")), "update"
@@ -39,9 +41,11 @@ RETURNED = "given back to Spark"
 _POLL_S = 0.001
 
 
-def sink_path(root: Path) -> Path:
+def sink_place(root: Path, endpoint: str) -> Place:
     """Where the victim writes."""
-    return root / "sink"
+    if not endpoint:
+        return Disk(root / "sink")
+    return Bucket(endpoint, f"{root.parent.name}/sink")
 
 
 def death_note(root: Path) -> Path:
@@ -55,11 +59,13 @@ class Fate:
 
     Attributes:
         root: of the query's files.
+        place: of its sink.
         epoch: of the death.
         step: likewise.
     """
 
     root: Path
+    place: Place
     epoch: int
     step: str
 
@@ -71,9 +77,7 @@ class Fate:
 
     def watch(self) -> None:
         """Dies as soon as a part of the epoch's files is there."""
-        # What Spark has of a job's files before they get their names.
-        pattern = f"_files/*={self.epoch:020d}-*/_temporary/0/_temporary/*/*"
-        while not list(sink_path(self.root).glob(pattern)):
+        while not any(f"={self.epoch:020d}-" in name for name in self.place.sizes()):
             time.sleep(_POLL_S)
         self.meets(self.epoch, STAGING)
 
@@ -107,28 +111,30 @@ def doom(fate: Fate) -> None:
 
 
 def start_victim(
-    spark: SparkSession, events: Path, root: Path, fate: Fate | None = None
+    spark: SparkSession, events: Path, root: Path, place: Place, fate: Fate | None = None
 ) -> StreamingQuery:
     """Starts the query, which goes on wherever it was left and ends when all files are read."""
-    sink = EpochFiles(sink_path(root))
+    sink = EpochFiles(place.location)
+    settings = {**SETTINGS, **place.settings}
 
     def mortal(df: DataFrame, epoch: int) -> None:
         sink(df, epoch)
         if fate is not None:
             fate.meets(epoch, RETURNED)
 
-    return start(spark, OPERATOR, events=events, root=root, sink=mortal, settings=SETTINGS)
+    return start(spark, OPERATOR, events=events, root=root, sink=mortal, settings=settings)
 
 
 def main(events: Path, root: Path, fate: Fate) -> None:
     """Runs the query until it dies."""
     doom(fate)
     spark = builder("local[2]").getOrCreate()
-    start_victim(spark, events, root, fate).awaitTermination()
+    start_victim(spark, events, root, fate.place, fate).awaitTermination()
     spark.stop()
 
 
 if __name__ == "__main__":
     die_with_the_test()
     home = Path(sys.argv[2])
-    main(Path(sys.argv[1]), home, Fate(home, int(sys.argv[3]), sys.argv[4]))
+    sink = sink_place(home, sys.argv[3])
+    main(Path(sys.argv[1]), home, Fate(home, sink, int(sys.argv[4]), sys.argv[5]))

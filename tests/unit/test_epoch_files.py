@@ -11,12 +11,14 @@ import pytest
 
 from cleancut import DamagedError, RequestError
 from cleancut.errors import CleancutError
+from cleancut.sinks import EpochFiles
 from cleancut.sinks._batch import Batch, batch_of
+from cleancut.sinks._directory import SinkDirectory
 from cleancut.sinks._files import _manifests
-from cleancut.sinks._hadoop import _linked
 from cleancut.sinks._manifest import DataFile, Manifest, Owner
 from cleancut.sinks._names import Attempt, attempts, manifest_epochs, manifest_name
 from cleancut.sinks._publishing import Output, Publishing, sealed_as
+from tests.unit.s3_server import BUCKET, s3_server
 
 TOKEN = "0123456789abcdef" * 2
 BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_ms=1_700)
@@ -49,25 +51,6 @@ def test_attempts_are_found_by_their_directories() -> None:
     assert name == f"cleancut_attempt={7:020d}-{TOKEN}"
     others = ["cleancut_attempt=7-ab", f"{name}x", f".{name}", "_temporary"]
     assert list(attempts([*others, name])) == [attempt]
-
-
-@pytest.mark.parametrize(
-    ("below", "is_data"),
-    [
-        ("part-0.parquet", True),
-        ("k=1/part-0.parquet", True),
-        ("_k=1/part-0.parquet", True),
-        ("_SUCCESS", False),
-        (".part-0.parquet.crc", False),
-        ("_temporary/0/part-0.parquet", False),
-        ("_delta_log/0.json", False),
-    ],
-)
-def test_data_files_are_those_that_spark_reads(below: str, is_data: bool) -> None:
-    attempt = Attempt(7, TOKEN)
-    assert attempt.holds(f"{attempt.directory}/{below}") is is_data
-    assert not attempt.holds(f"_files/elsewhere/{below}")
-    assert not attempt.holds(attempt.pending(manifest_name(7)))
 
 
 def test_a_manifest_says_what_was_published() -> None:
@@ -151,14 +134,6 @@ def test_rows_that_no_query_hands_over_are_refused() -> None:
     assert refusal(lambda: batch_of(rows, 3)).error_id == "CLEANCUT_SEAL_MISPLACED"
 
 
-def test_on_a_local_disk_the_first_of_two_gets_the_name(tmp_path: Path) -> None:
-    target = tmp_path / "_epochs" / "7.json"
-    assert _linked(target, b"first", tmp_path / "a" / "_pending")
-    assert not (tmp_path / "a" / "_pending").exists()
-    assert not _linked(target, b"second", tmp_path / "b" / "_pending")
-    assert target.read_bytes() == b"first"
-
-
 class Directory:
     """What `Publishing` asks of a directory, in memory; `asked` is every file that it read."""
 
@@ -176,7 +151,7 @@ class Directory:
         self.asked.append(name)
         return self.present.get(name)
 
-    def create(self, name: str, body: bytes, *, pending: str) -> bool:
+    def create(self, name: str, body: bytes) -> bool:
         if name in self.present:
             return False
         self.present[name] = body
@@ -301,8 +276,8 @@ def test_an_answer_that_is_lost_deletes_nothing() -> None:
     """The manifest may be there, and then the files belong to it."""
 
     class Losing(Directory):
-        def create(self, name: str, body: bytes, *, pending: str) -> bool:
-            super().create(name, body, pending=pending)
+        def create(self, name: str, body: bytes) -> bool:
+            super().create(name, body)
             raise OSError("the answer was lost")
 
     directory = Losing(data(7, "a"), "_query.json")
@@ -317,7 +292,7 @@ def test_an_answer_that_is_lost_deletes_nothing() -> None:
 
 def test_a_manifest_that_vanishes_is_damage_and_no_epoch() -> None:
     class Vanishing(Directory):
-        def create(self, name: str, body: bytes, *, pending: str) -> bool:
+        def create(self, name: str, body: bytes) -> bool:
             return False
 
     with pytest.raises(DamagedError) as raised:
@@ -333,3 +308,53 @@ def test_epochs_that_are_not_published_are_named() -> None:
     with pytest.raises(RequestError, match=r"mem:/sink: 0, 9\.") as raised:
         _manifests(directory, [9, 2, 0])
     assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
+
+
+def test_paths_are_those_of_published_epochs_and_need_no_jvm(tmp_path: Path) -> None:
+    sink = tmp_path / "a [sink]"
+    published = [manifest(epoch, "a", files=2) for epoch in (1, 2, 12)]
+    for one in published:
+        for name in (manifest_name(one.epoch), *(file.name for file in one.files)):
+            (sink / name).parent.mkdir(parents=True, exist_ok=True)
+            (sink / name).write_bytes(one.encode())
+    (sink / data(3, "b")).parent.mkdir()
+    (sink / data(3, "b")).write_bytes(b"of no epoch")
+    wanted = [str(sink / file.name) for one in published for file in one.files]
+    assert EpochFiles(sink).paths() == wanted
+    assert EpochFiles(sink.as_uri()).paths([12, 1]) == [*wanted[:2], *wanted[4:]]
+    assert EpochFiles(tmp_path / "nothing").paths() == []
+    with pytest.raises(RequestError) as raised:
+        EpochFiles(sink).paths([3])
+    assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
+
+
+@pytest.mark.parametrize("prefix", ["", "lake/counts"])
+def test_paths_in_a_bucket(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    one = manifest(7, "a", files=2)
+    with s3_server() as server:
+        name = f"{prefix}/{manifest_name(7)}".lstrip("/")
+        server.client.put_object(Bucket=BUCKET, Key=name, Body=one.encode())
+        location = f"s3://{BUCKET}/{prefix}".rstrip("/")
+        found = EpochFiles(location).paths(endpoint=server.endpoint)
+    assert found == [f"{location}/{file.name}" for file in one.files]
+
+
+def test_a_session_without_the_jar_is_told_so() -> None:
+    from py4j.java_gateway import JavaPackage
+
+    class Absent(JavaPackage):  # type: ignore[misc]
+        """What py4j gives for a name that is no class."""
+
+        def __getattr__(self, name: str) -> "Absent":
+            return self
+
+    class Session:
+        _jvm = Absent.__new__(Absent)
+
+    session: Any = Session()
+    with pytest.raises(RequestError) as raised:
+        SinkDirectory(session, "/sink")
+    assert raised.value.error_id == "CLEANCUT_JAR_NOT_LOADED"
+    assert "paths()" in str(raised.value)

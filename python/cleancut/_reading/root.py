@@ -101,7 +101,7 @@ def open_root(
     """
     text = os.fspath(location)
     try:
-        objects = _objects_at(text, endpoint, region)
+        objects = objects_at(text, ROOT, endpoint, region)
     except pa.ArrowInvalid as error:
         raise _not_found(text, str(error)) from error
     note = objects.path(FORMAT_OBJECT)
@@ -112,9 +112,10 @@ def open_root(
     return Root(text, objects)
 
 
-def _objects_at(location: str, endpoint: str | None, region: str | None) -> Place:
+def objects_at(location: str, below: str, endpoint: str | None, region: str | None) -> Place:
+    """What lies in a directory below a location, or at the location itself."""
     if location.startswith(SCHEMES):
-        return open_s3(location, ROOT, endpoint, region)
+        return open_s3(location, below, endpoint, region)
     if endpoint is not None or region is not None:
         detail = "an endpoint or a region goes with s3:// alone"
         raise error_of("CLEANCUT_OBJECT_LOCATION_INVALID", location=location, detail=detail)
@@ -127,7 +128,7 @@ def _objects_at(location: str, endpoint: str | None, region: str | None) -> Plac
     else:
         filesystem = pyarrow.fs.LocalFileSystem()
         path = os.path.abspath(location)  # noqa: PTH100  # keep links
-    return Directory(filesystem, f"{path.rstrip('/')}/{ROOT}")
+    return Directory(filesystem, f"{path.rstrip('/')}/{below}".rstrip("/"))
 
 
 def _check_format(raw: bytes, path: str) -> None:

@@ -177,7 +177,7 @@ def open_s3(location: str, below: str, endpoint: str | None, region: str | None)
     prefix = found[2].strip("/")
     if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
         raise _invalid(location, "its path has an empty segment, '.' or '..'")
-    root = f"{prefix}/{below}" if prefix else below
+    root = "/".join(filter(None, (prefix, below)))
     return S3Objects(_client(location, endpoint, region), found[1], root)
 
 

@@ -12,11 +12,12 @@ from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import rank
 from cleancut._reading.cut_info import moment
+from cleancut._reading.root import objects_at
 from cleancut._spark.sealing import close, compute, finish, sealed_output
 from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
 from cleancut.sinks._batch import batch_of
-from cleancut.sinks._hadoop import HadoopDirectory
+from cleancut.sinks._directory import PlainRecords, Records, SinkDirectory
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._names import ATTEMPT_COLUMN, EPOCHS, FILES, manifest_epochs
 from cleancut.sinks._publishing import Output, Publishing, read_manifest, sealed_as
@@ -74,7 +75,8 @@ class EpochFiles:
         """Names the place; nothing is looked at yet.
 
         Args:
-            path: a directory of any file system that Spark can write to, made when it is written.
+            path: `s3://bucket/prefix`, reached as a checkpoint there is, or a directory of a file
+                system of Hadoop; it is made when it is written.
             format: a format of files that Spark writes and reads: parquet, orc, json, csv, avro, …
                 For reading, each epoch's manifest says what it was written in.
             partition_by: columns by whose values the files of an epoch are put apart.
@@ -110,7 +112,7 @@ class EpochFiles:
         """
         batch = batch_of(df, epoch)
         if self._run is None or self._run[0] != batch.run_id:
-            directory = HadoopDirectory(df.sparkSession, self._path)
+            directory = SinkDirectory(df.sparkSession, self._path)
             self._run = (batch.run_id, Publishing(directory, self._output))
         publishing = self._run[1]
         published = publishing.check(batch)
@@ -138,7 +140,7 @@ class EpochFiles:
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        found = _manifests(HadoopDirectory(spark, self._path), None)
+        found = _manifests(SinkDirectory(spark, self._path), None)
         return InfoList(_published(manifest) for manifest in found)
 
     def read(
@@ -162,7 +164,7 @@ class EpochFiles:
             RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published, or none is.
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest or a file that it names is missing.
         """
-        directory = HadoopDirectory(spark, self._path)
+        directory = SinkDirectory(spark, self._path)
         found = _manifests(directory, epochs)
         if not found:
             raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=directory.location, epochs="any")
@@ -175,10 +177,40 @@ class EpochFiles:
         ]
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
 
+    def paths(
+        self,
+        epochs: Iterable[int] | None = None,
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+    ) -> list[str]:
+        """The files of published epochs, as they are now, for whoever reads without Cleancut.
+
+        No Spark and no JVM are needed: the path is reached as `cleancut.Checkpoint` reaches its
+        location. Values of `partition_by` are in the paths alone, as `column=value`.
+
+        Args:
+            epochs: which ones; None is all of them.
+            endpoint: for `s3://`, the URL of the store; None is that of the environment, or AWS.
+            region: likewise.
+
+        Returns:
+            Whole paths, in the order of the epochs; `s3://bucket/…` for what is in a bucket.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published; what
+                `Checkpoint` raises for a location.
+            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
+        """
+        objects = objects_at(self._path, "", endpoint, region)
+        records = PlainRecords(self._path, objects)
+        found = _manifests(records, epochs)
+        return [records.at(file.name) for manifest in found for file in manifest.files]
+
     def _frame(
         self,
         spark: "SparkSession",
-        directory: HadoopDirectory,
+        directory: Records,
         manifests: Sequence[Manifest],
         epoch_column: str | None,
     ) -> "DataFrame":
@@ -215,7 +247,7 @@ class EpochFiles:
         return rows.select(columns)
 
 
-def _manifests(directory: HadoopDirectory, epochs: Iterable[int] | None) -> list[Manifest]:
+def _manifests(directory: Records, epochs: Iterable[int] | None) -> list[Manifest]:
     """Those of some epochs, or all there are; ascending."""
     wanted = manifest_epochs(directory.names(EPOCHS)) if epochs is None else sorted(set(epochs))
     found = [

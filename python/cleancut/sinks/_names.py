@@ -35,15 +35,6 @@ class Attempt:
         """Its place below the sink's path."""
         return f"{FILES}/{ATTEMPT_COLUMN}={self.epoch:020d}-{self.token}"
 
-    def pending(self, name: str) -> str:
-        """Where a record is written before it gets its own name; goes with the attempt."""
-        return f"{self.directory}/_pending-{name.rpartition('/')[2]}"
-
-    def holds(self, name: str) -> bool:
-        """Whether this is a name of a data file of the attempt, as Spark's readers see it."""
-        below = name.removeprefix(f"{self.directory}/")
-        return below != name and not any(_is_hidden(part) for part in below.split("/"))
-
 
 def manifest_name(epoch: int) -> str:
     """The place of an epoch's manifest below the sink's path."""
@@ -60,7 +51,3 @@ def attempts(names: Iterable[str]) -> Iterator[Attempt]:
     for found in map(_ATTEMPT.fullmatch, names):
         if found:
             yield Attempt(int(found[1]), found[2])
-
-
-def _is_hidden(part: str) -> bool:
-    return part.startswith(".") or (part.startswith("_") and "=" not in part)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from cleancut.errors import error_of
+from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._batch import Batch
-from cleancut.sinks._hadoop import HadoopDirectory
+from cleancut.sinks._directory import Records, SinkDirectory
 from cleancut.sinks._manifest import DataFile, Manifest, Owner
 from cleancut.sinks._names import (
     EPOCHS,
@@ -54,10 +54,11 @@ class Publishing:
     out where `check` has found the epoch, and `stage` where `sealed` finds what was staged.
     """
 
-    def __init__(self, directory: HadoopDirectory, output: Output) -> None:
+    def __init__(self, directory: SinkDirectory, output: Output) -> None:
         self._directory = directory
         self._output = output
         self._is_claimed = False
+        self._is_prepared = False
         self._left: list[Attempt] | None = None
         self._kept: set[int] = set()
 
@@ -111,11 +112,15 @@ class Publishing:
     def stage(self, df: "DataFrame", batch: Batch) -> Manifest:
         """Writes the rows where nobody looks for them; gives what is to be published."""
         attempt = Attempt(batch.epoch, secrets.token_hex(16))
+        if not self._is_prepared:
+            self._directory.prepare()
+            self._is_prepared = True
         rows = df.count()
         files: tuple[DataFile, ...] = ()
         # Spark would write a file without rows, in each epoch that only moves the watermark.
         if rows:
-            files = self._written(df, attempt)
+            written = self._directory.write(df, self._output, attempt.directory)
+            files = tuple(DataFile(*file) for file in sorted(written))
         return Manifest(
             attempt=attempt,
             query_id=batch.query_id,
@@ -128,15 +133,6 @@ class Publishing:
             partition_by=self._output.partition_by,
             schema=df.schema.json(),
         )
-
-    def _written(self, df: "DataFrame", attempt: Attempt) -> tuple[DataFile, ...]:
-        writer = df.write.format(self._output.format).options(**self._output.options)
-        # Nobody has this name, so the mode has nothing to say but that none is replaced.
-        writer.partitionBy(*self._output.partition_by).mode("error").save(
-            self._directory.at(attempt.directory)
-        )
-        found = self._directory.files(attempt.directory)
-        return tuple(DataFile(*file) for file in sorted(found) if attempt.holds(file[0]))
 
     def publish(self, staged: Manifest, batch: Batch) -> Manifest:
         """Makes an epoch visible that is sealed, unless another run came first.
@@ -151,10 +147,10 @@ class Publishing:
         """
         attempt = staged.attempt
         if not self._is_claimed:
-            self._claim(batch, attempt)
+            self._claim(batch)
         name = manifest_name(staged.epoch)
         found: Manifest | None = staged
-        if not self._directory.create(name, staged.encode(), pending=attempt.pending(name)):
+        if not self._directory.create(name, staged.encode()):
             found = read_manifest(self._directory, staged.epoch)
         if found is None:
             # It was there a moment ago, and nothing of this package ever removes one.
@@ -169,9 +165,9 @@ class Publishing:
             self._delete(attempt)
         return found
 
-    def _claim(self, batch: Batch, attempt: Attempt) -> None:
+    def _claim(self, batch: Batch) -> None:
         mine = Owner(batch.query_id, batch.checkpoint)
-        if not self._directory.create(OWNER, mine.encode(), pending=attempt.pending(OWNER)):
+        if not self._directory.create(OWNER, mine.encode()):
             (self._owner() or mine).check(batch, self._directory.location)
         self._is_claimed = True
 
@@ -216,7 +212,7 @@ class Publishing:
 
         try:
             self._directory.delete(attempt.directory)
-        except Py4JJavaError as failure:
+        except (CleancutError, Py4JJavaError) as failure:
             # The epoch is published; that there is something beside it changes no result.
             place = self._directory.at(attempt.directory)
             _LOG.warning("%s is of no use and could not be deleted: %s", place, failure)
@@ -227,7 +223,7 @@ def sealed_as(staged: Manifest) -> str:
     return f"{_OUTPUT}\n{staged.encode().decode()}"
 
 
-def read_manifest(directory: HadoopDirectory, epoch: int) -> Manifest | None:
+def read_manifest(directory: Records, epoch: int) -> Manifest | None:
     """The manifest of an epoch; None if it is not published.
 
     Raises:

@@ -23,7 +23,7 @@ import io.cleancut.objects.BucketPath
  */
 class CleancutFileSystem extends FileSystem {
   private var uri: URI = _
-  private var tree: ObjectTree = _
+  private[cleancut] var tree: ObjectTree = _
 
   // What a filter is shown it may ask about, as Spark's does of every partition.
   private val shown = ThreadLocal.withInitial[Map[Path, FileStatus]](() => Map.empty)
@@ -99,7 +99,7 @@ class CleancutFileSystem extends FileSystem {
 
   override def concat(path: Path, others: Array[Path]): Unit = throw readOnly("append to", path)
 
-  private def qualified(path: Path): Path = {
+  private[cleancut] def qualified(path: Path): Path = {
     checkPath(path)
     path.makeQualified(uri, getWorkingDirectory)
   }

@@ -1,7 +1,10 @@
 package io.cleancut.files
 
+import java.io.OutputStream
+
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path}
 
+import io.cleancut.Clock
 import io.cleancut.error.Errors
 import io.cleancut.objects._
 
@@ -18,6 +21,19 @@ final private[cleancut] class ObjectTree(root: Path, store: ObjectStore) {
   /** None where there is no such file. */
   def open(path: Path): Option[FSDataInputStream] =
     ObjectInput.open(store, paths.key(path)).map(new FSDataInputStream(_))
+
+  /** A file that appears when the stream is closed; none of its name may be there. */
+  def create(path: Path): OutputStream =
+    new ObjectOutput(store, paths.key(path), mayReplace = false, path, Clock.System, _ => ())
+
+  /** Removes a file, or a directory with all that lies below it; whether there was any. */
+  def delete(path: Path): Boolean = {
+    val key = paths.key(path)
+    val below = store.list(paths.prefix(path)).map(_.key).toSeq
+    val found = if (below.isEmpty) store.head(key).map(_.key).toSeq else below
+    if (found.nonEmpty) store.delete(found)
+    found.nonEmpty
+  }
 
   def status(path: Path): Option[FileStatus] =
     if (path.isRoot) Some(ObjectPaths.directory(path))

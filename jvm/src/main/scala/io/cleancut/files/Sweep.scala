@@ -16,7 +16,7 @@ import io.cleancut.objects.{ObjectStore, WriteProbe}
  *
  * A store that does not list uploads, or gives no right to, is no reason not to start a query.
  */
-final private[files] class Sweep(store: ObjectStore, clock: Clock) extends Logging {
+final private[cleancut] class Sweep(store: ObjectStore, clock: Clock) extends Logging {
   import Sweep._
 
   def run(): Unit = {

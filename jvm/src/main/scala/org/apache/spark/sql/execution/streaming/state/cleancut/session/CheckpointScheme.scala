@@ -17,10 +17,10 @@ import io.cleancut.objects.BucketPath
  * system of the cluster may claim the scheme in files and jars that only Hadoop knows.
  */
 object CheckpointScheme {
-  private val ImplKey = s"fs.${BucketPath.Scheme}.impl"
+  val ImplKey = s"fs.${BucketPath.Scheme}.impl"
 
   /** Hadoop would keep the first instance for a bucket, whatever endpoint the next session has. */
-  private val UncachedKey = s"$ImplKey.disable.cache"
+  val UncachedKey = s"$ImplKey.disable.cache"
 
   /**
    * For all sessions of the context that runs. Where another file system has the scheme it stays.
@@ -28,7 +28,7 @@ object CheckpointScheme {
   def register(): Unit =
     SparkContext.getActive.foreach(context => register(context.hadoopConfiguration))
 
-  private[cleancut] def register(hadoopConf: Configuration): Unit =
+  def register(hadoopConf: Configuration): Unit =
     if (!isClaimed(hadoopConf)) {
       hadoopConf.set(ImplKey, classOf[CleancutFileSystem].getName)
       hadoopConf.setBoolean(UncachedKey, true)

@@ -1,0 +1,79 @@
+package io.cleancut.sinks
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import io.cleancut.Clock
+import io.cleancut.files.{FileManagers, SharedStores, Sweep}
+import io.cleancut.objects._
+
+/**
+ * The place that a sink writes to, for the Python package, which reaches it through py4j: hence
+ * null for None, and a text with a line for each element for what may have many.
+ *
+ * Records, which decide who writes what, are objects like those of a checkpoint. Files of rows are
+ * written by Spark's own writers, and are seen and deleted through Hadoop as those see them.
+ */
+final class SinkDirectory(path: String, conf: Configuration) {
+  private val asked = new Path(path)
+  private val fileSystem = AttemptFileSystem.of(asked, conf)
+  private val root = fileSystem.makeQualified(asked)
+  private lazy val store = SinkDirectory.storeAt(root, conf)
+
+  def location: String = root.toString
+
+  /**
+   * What the first write of a run needs to be sure of, as the start of a query does for its
+   * checkpoint.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_STORE_UNFIT
+   */
+  def prepare(): Unit = {
+    new WriteProbe(store, Clock.System).run()
+    new Sweep(store, Clock.System).run()
+  }
+
+  /** The bytes of a record, or null. */
+  def read(name: String): Array[Byte] = store.get(ObjectKey(name)).orNull
+
+  /** Writes a record unless there is one of this name; whether it did. */
+  def create(name: String, body: Array[Byte]): Boolean =
+    store.create(ObjectKey(name), body, WriterToken.fresh(Clock.System)) == CreateResult.Created
+
+  /** What lies directly below a directory. */
+  def names(directory: String): String =
+    store
+      .listLevel(ObjectPrefix(s"$directory/"))
+      .collect {
+        case Listed.Here(info)    => info.key.lastSegment
+        case Listed.Below(prefix) => prefix.lastSegment
+      }
+      .mkString("\n")
+
+  /** Size in bytes and name of each file below a directory that is there. */
+  def files(directory: String): String = {
+    val found = fileSystem.listFiles(new Path(root, directory), true)
+    val lines = Iterator.continually(found).takeWhile(_.hasNext).map { listing =>
+      val status = listing.next()
+      s"${status.getLen} ${status.getPath.toString.stripPrefix(s"$location/")}"
+    }
+    lines.mkString("\n")
+  }
+
+  /** Removes a directory with all that is in it, if it is there. */
+  def delete(directory: String): Unit = {
+    fileSystem.delete(new Path(root, directory), true)
+    ()
+  }
+}
+
+private object SinkDirectory {
+
+  private def storeAt(root: Path, conf: Configuration): ObjectStore =
+    if (SharedStores.isInBucket(root)) {
+      val place = BucketPath.parse(root.toString)
+      val bucket = SharedStores.ofBucket(place.bucket, FileManagers.settingsIn(conf).objectStore)
+      new RootedStore(bucket, place.prefix)
+    } else SharedStores.onFiles(root, conf)
+}

@@ -1,0 +1,118 @@
+"""Where a sink of a test writes, and what lies there: a local disk, or a bucket."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import boto3
+from pyspark.sql import SparkSession
+
+from tests.support.s3_servers import S3Server
+
+KEYS = "spark.sql.streaming.stateStore.cleancut."
+
+
+class Place(Protocol):
+    """A location, and what a session needs to reach it.
+
+    Attributes:
+        location: for `EpochFiles`.
+        settings: of a session.
+    """
+
+    location: str
+    settings: Mapping[str, str]
+
+    def sizes(self) -> dict[str, int]:
+        """The size in bytes of each file that readers may see, by its name below the location."""
+
+    def read(self, name: str) -> bytes: ...
+
+    def delete(self, name: str) -> None: ...
+
+
+def attempts(place: Place) -> set[str]:
+    """The directories of attempts that hold something."""
+    return {name.split("/")[1] for name in place.sizes() if name.startswith("_files/")}
+
+
+class Disk:
+    """A directory; files that begin with a dot are Hadoop's."""
+
+    settings: Mapping[str, str] = {}
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.location = str(directory)
+
+    def sizes(self) -> dict[str, int]:
+        found = (path for path in self._directory.rglob("*") if path.is_file())
+        return {
+            str(path.relative_to(self._directory)): path.stat().st_size
+            for path in found
+            if not path.name.startswith(".")
+        }
+
+    def read(self, name: str) -> bytes:
+        return (self._directory / name).read_bytes()
+
+    def delete(self, name: str) -> None:
+        (self._directory / name).unlink()
+
+
+class Bucket:
+    """A prefix in the bucket of a server."""
+
+    def __init__(self, endpoint: str, prefix: str) -> None:
+        self._prefix = f"{prefix}/"
+        self._bucket = S3Server.BUCKET
+        self._client: Any = boto3.client(
+            "s3",
+            endpoint_url=endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="access",
+            aws_secret_access_key="secret",
+        )
+        self.location = f"s3://{self._bucket}/{prefix}"
+        self.settings: Mapping[str, str] = {
+            f"{KEYS}endpoint": endpoint,
+            f"{KEYS}region": "us-east-1",
+        }
+
+    def sizes(self) -> dict[str, int]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=self._prefix
+        )
+        return {
+            found["Key"].removeprefix(self._prefix): found["Size"]
+            for page in pages
+            for found in page.get("Contents", [])
+        }
+
+    def read(self, name: str) -> bytes:
+        found = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
+        return bytes(found["Body"].read())
+
+    def delete(self, name: str) -> None:
+        self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name)
+
+
+def session_at(spark: SparkSession, place: Place) -> SparkSession:
+    """A session of its own that reaches a place."""
+    session = spark.newSession()
+    for name, value in place.settings.items():
+        session.conf.set(name, value)
+    return session
+
+
+@contextmanager
+def credentials(spark: SparkSession) -> Iterator[None]:
+    """Those of the test servers, for a JVM that runs already."""
+    system: Any = spark._jvm.java.lang.System  # type: ignore[union-attr]
+    properties = {"aws.accessKeyId": "access", "aws.secretAccessKey": "secret"}
+    for name, value in properties.items():
+        system.setProperty(name, value)
+    yield
+    for name in properties:
+        system.clearProperty(name)
