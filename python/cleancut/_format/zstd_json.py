@@ -5,6 +5,9 @@ from typing import Any
 
 import zstandard
 
+# No writer goes beyond it; a length that does is damage, and must not take memory.
+MAX_RAW_BYTES = 1 << 30
+
 
 def parse_zstd_json(stored: bytes, raw_size: int) -> Any:
     """What the JSON says.
@@ -12,6 +15,8 @@ def parse_zstd_json(stored: bytes, raw_size: int) -> Any:
     Raises:
         ValueError: it is no zstd, of another length, or no JSON.
     """
+    if raw_size > MAX_RAW_BYTES:
+        raise ValueError(f"a length of {raw_size} bytes is beyond the {MAX_RAW_BYTES} of a writer")
     # The length is told beside it; a size in zstd's own header must not allocate anything else.
     try:
         if zstandard.frame_content_size(stored) not in (-1, raw_size):

@@ -159,6 +159,25 @@ object Errors {
       "detail" -> detail
     )
 
+  /**
+   * @param content
+   *   of what it would be so large
+   * @param advice
+   *   a sentence that names what to change
+   */
+  def objectTooLarge(
+      what: String,
+      limitBytes: Long,
+      content: String,
+      advice: String
+  ): CleancutException =
+    make("CLEANCUT_OBJECT_TOO_LARGE")(
+      "what" -> what,
+      "limitBytes" -> limitBytes,
+      "content" -> content,
+      "advice" -> advice
+    )
+
   /** @param advice a sentence that names what to change */
   def objectStoreUnfit(location: String, finding: String, advice: String): CleancutException =
     make("CLEANCUT_OBJECT_STORE_UNFIT")(

@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.jsontype.TypeSerializer
 import com.fasterxml.jackson.databind.util.RawValue
-import com.fasterxml.jackson.databind.{JsonNode, JsonSerializable, ObjectMapper, SerializerProvider}
+import com.fasterxml.jackson.databind.{JsonNode, JsonSerializable, SerializerProvider}
 import com.github.luben.zstd.Zstd
 
 import io.cleancut.{StateVersion, StoreId}
@@ -79,7 +79,11 @@ final case class Cut(
   /** The channels that hold rows. They are asked for with every store that is opened. */
   lazy val inFlight: Seq[StoreCut] = stores.filter(of => Channels.isChannel(of.store))
 
-  def toBytes: Array[Byte] = Cut.encode(this)
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_TOO_LARGE, no reader would take it
+   */
+  def toBytes: Array[Byte] = Cut.encode(this, Cut.MaxRawBytes)
 }
 
 object Cut {
@@ -90,10 +94,14 @@ object Cut {
   private val CodecZstd: Byte = 1
   private val HeaderBytes = 20
   private val CheckedBytes = 16
-  private val MaxRawBytes = 1 << 30
+
+  /** Of the body before compression. Beyond it a length is taken for damage. */
+  private[format] val MaxRawBytes = 1 << 30
   private val CompressionLevel = 3
   private val FrameFields = 7
-  private val mapper = new ObjectMapper
+
+  // Entries of Spark's logs are texts of whatever length.
+  private val mapper = Json.mapperOfLongTexts
 
   /**
    * The cut that must be of this epoch.
@@ -146,13 +154,30 @@ object Cut {
     require(kinds.head == FrameKind.Base || numbers.head == 1, s"no base of ${store.store}")
   }
 
-  private def encode(cut: Cut): Array[Byte] = {
-    val body = mapper.writeValueAsBytes(write(cut))
+  private[format] def encode(cut: Cut, maxRawBytes: Int): Array[Byte] = {
+    val body = Json.bounded(mapper, write(cut), maxRawBytes).getOrElse {
+      throw tooLarge(cut, maxRawBytes)
+    }
     val stored = Zstd.compress(body, CompressionLevel)
     val out = FrameLayout.buffer(HeaderBytes + stored.length)
     out.putInt(Magic).putShort(FormatVersion).put(CodecZstd).put(0.toByte)
     out.putInt(body.length).putInt(stored.length).putInt(0).put(stored)
     out.putInt(CheckedBytes, crcOf(out.array)).array
+  }
+
+  private def tooLarge(cut: Cut, maxRawBytes: Int) = {
+    val frames = cut.stores.map(_.frames.size)
+    val texts = cut.commit.length.toLong + cut.offsets.length + cut.output.fold(0)(_.length)
+    Errors.objectTooLarge(
+      s"the cut of epoch ${cut.epoch}",
+      maxRawBytes.toLong,
+      s"${cut.stores.size} stores with ${frames.map(_.toLong).sum} frames, at most " +
+        s"${frames.maxOption.getOrElse(0)} a store, and entries of Spark's logs and of the sink " +
+        s"with $texts characters",
+      "Shorten the chains of frames by spark.sql.streaming.stateStore.minDeltasForSnapshot, or " +
+        "run with fewer shuffle partitions; where most is text, have the source keep its offsets " +
+        "shorter."
+    )
   }
 
   private def crcOf(bytes: Array[Byte]): Int = {

@@ -3,6 +3,8 @@ package io.cleancut.format
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
+import io.cleancut.error.Errors
+import io.cleancut.format.FrameLayout.MaxIdentityBytes
 import io.cleancut.{StateVersion, StoreId}
 
 import scala.jdk.CollectionConverters._
@@ -52,6 +54,10 @@ final case class FrameIdentity(
     familyKeys: Map[Int, Long] = Map.empty
 ) {
 
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_TOO_LARGE, no reader would take it
+   */
   def toJson: Array[Byte] = {
     val node = FrameIdentity.mapper.createObjectNode()
     node.put("operator", store.operator)
@@ -72,7 +78,14 @@ final case class FrameIdentity(
         familyKeys.get(family.id).foreach(node.put("keys", _))
       }
     }
-    FrameIdentity.mapper.writeValueAsBytes(node)
+    Json.bounded(FrameIdentity.mapper, node, MaxIdentityBytes).getOrElse {
+      throw Errors.objectTooLarge(
+        s"the header of version ${version.number} of $store",
+        MaxIdentityBytes.toLong,
+        s"${families.size} column families with their schemas",
+        "Use fewer state variables, or types with fewer fields."
+      )
+    }
   }
 }
 

@@ -24,8 +24,14 @@ final case class SealedFrame(name: FrameName, attempt: Long, bytes: Array[Byte])
  * @param name
  *   of the object, below the root
  */
-final class Segment(val name: String, identity: SegmentIdentity) {
+final class Segment private[format] (
+    val name: String,
+    identity: SegmentIdentity,
+    maxTableBytes: Int
+) {
   import Segment._
+
+  def this(name: String, identity: SegmentIdentity) = this(name, identity, Segment.MaxTableBytes)
 
   private val headerCrc = new CRC32
   val header: Array[Byte] = encodeHeader()
@@ -48,7 +54,14 @@ final class Segment(val name: String, identity: SegmentIdentity) {
 
   /** What follows the last of these frames, which lie one behind the other. */
   def footer(frames: Seq[PlacedFrame]): Array[Byte] = {
-    val table = mapper.writeValueAsBytes(tableOf(frames))
+    val table = Json.bounded(mapper, tableOf(frames), maxTableBytes).getOrElse {
+      throw Errors.objectTooLarge(
+        s"the table of $name",
+        maxTableBytes.toLong,
+        s"${frames.size} frames",
+        "Run with fewer shuffle partitions."
+      )
+    }
     val stored = Zstd.compress(table, CompressionLevel)
     val end = header.length + frames.map(_.place.length).sum
     val out = FrameLayout.buffer(stored.length + TrailerBytes).put(stored)
@@ -79,6 +92,8 @@ object Segment {
   private val HeaderBytes = 16
   private val HeaderCheckedBytes = 12
   private val TrailerCheckedBytes = 16
+
+  /** Before compression. Beyond it a length is taken for damage. */
   private val MaxTableBytes = 1 << 30
   private val CompressionLevel = 3
   private val mapper = new ObjectMapper

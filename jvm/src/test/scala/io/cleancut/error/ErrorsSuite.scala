@@ -48,6 +48,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.objectStoreRefused("put", "s3://b/q/1.cut", "AccessDenied (403)", writeFailed),
     Errors.objectStoreUnavailable("put", "s3://b/q/1.cut", 9, 120000L, writeFailed),
     Errors.objectStoreUnfit("s3://b/q", "it returns other bytes than were put", "Set dialect."),
+    Errors.objectTooLarge("the cut of epoch 7", 1L << 30, "9 stores", "Use fewer stores."),
     Errors.offHeapExhausted(1L << 20, 1L << 30),
     Errors.savepointInvalid("before", "s3://b/q", "there is no cut of epoch 7"),
     Errors.spillFailed(1L << 20, 1L << 30, writeFailed),

@@ -65,6 +65,33 @@ class CutSuite extends AnyFunSuite {
     assert(Cut.parse("a", 41, seal.toBytes) == seal)
   }
 
+  private def rawBytes(bytes: Array[Byte]): Int = FrameLayout.wrap(bytes).getInt(8)
+
+  test("a cut that no reader would take is not written, and says what it holds") {
+    val limit = rawBytes(cut.toBytes)
+    assert(Cut.parse("a", 41, Cut.encode(cut, limit)) == cut)
+    val thrown = intercept[CleancutException](Cut.encode(cut, limit - 1))
+    assert(thrown.errorId == "CLEANCUT_OBJECT_TOO_LARGE")
+    assert(thrown.getMessage.contains("40 stores with 160 frames, at most 4 a store"))
+    assert(thrown.getMessage.contains("minDeltasForSnapshot"))
+  }
+
+  test("a cut is refused at the very size from which on it is not read") {
+    val bytes = cut.toBytes
+    // The checksum covers the header, so a length that is told too large is a whole cut's.
+    def told(raw: Int): String = {
+      val changed = FrameLayout.wrap(bytes.clone()).putInt(8, raw)
+      intercept[CleancutException](Cut.parse("a", 41, changed.array)).getMessage
+    }
+    assert(told(Cut.MaxRawBytes).contains("checksum"))
+    assert(told(Cut.MaxRawBytes + 1).contains("do not fit its header"))
+  }
+
+  test("entries of Spark's logs may be longer than Jackson's own limit of a text") {
+    val long = cut.copy(offsets = "x" * 101000000)
+    assert(Cut.parse("a", 41, long.toBytes).offsets == long.offsets)
+  }
+
   test("every byte of a cut counts, and its length") {
     val bytes = cut.toBytes
     for (at <- bytes.indices) {
@@ -105,6 +132,13 @@ class CutSuite extends AnyFunSuite {
       val from = found.place.offset.toInt
       assert(bytes.slice(from, from + found.place.length.toInt).sameElements(frame.bytes))
     }
+  }
+
+  test("a segment whose table no reader would take is not written") {
+    val small = new Segment(segment.name, identity, maxTableBytes = 1000)
+    val thrown = intercept[CleancutException](small.pack(frames))
+    assert(thrown.errorId == "CLEANCUT_OBJECT_TOO_LARGE")
+    assert(thrown.getMessage.contains("30 frames"))
   }
 
   test("a segment whose header, table or trailer is damaged is found out") {

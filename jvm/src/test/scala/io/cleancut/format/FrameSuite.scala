@@ -5,6 +5,7 @@ import scala.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Blob, Frames, Seeded}
 
 class FrameSuite extends AnyFunSuite with Seeded {
@@ -54,6 +55,17 @@ class FrameSuite extends AnyFunSuite with Seeded {
       val identity = anyIdentity(random)
       assert(FrameIdentity.fromJson(identity.toJson) == identity)
     }
+  }
+
+  test("a header that no reader would take is not written") {
+    val schema = s"\"${"x" * (10 << 20)}\""
+    def of(families: Int) = Frames
+      .delta(Frames.version(1), None)
+      .copy(families = Seq.tabulate(families)(FamilySchema(_, "f", schema, "1", "1")))
+    assert(FrameIdentity.fromJson(of(6).toJson) == of(6))
+    val thrown = intercept[CleancutException](of(7).toJson)
+    assert(thrown.errorId == "CLEANCUT_OBJECT_TOO_LARGE")
+    assert(thrown.getMessage.contains("7 column families"))
   }
 
   private def anyIdentity(random: Random): FrameIdentity = {
