@@ -185,6 +185,20 @@ object Keys {
     since = "0.1.0"
   )
 
+  val TrustedScheme: Key[Option[String]] = Key(
+    "trustedScheme",
+    doc = "The scheme of a file system of Hadoop, such as maprfs, whose rename you know to decide " +
+      "between writers: of several that rename a file to one name at the same time, on whatever " +
+      "hosts, exactly one succeeds, and the others are refused. auto trusts local disks, HDFS, " +
+      "Ozone, and Azure accounts with hierarchical namespace, and refuses others. Danger: if it " +
+      "is not so, two drivers can both commit an epoch, and rows are lost or doubled without a " +
+      "word. Each start of a query lets four writers race for a name, 100 times; what lets two " +
+      "win once in 25 races is found out by 98 of 100 starts, and what does so more seldom less.",
+    default = None,
+    KeyType.textOrAuto("name", "or the scheme of a URL", isScheme),
+    since = "0.1.0"
+  )
+
   val all: Seq[Key[_]] = Seq(
     AcquireTimeout,
     AlignmentTimeout,
@@ -201,10 +215,13 @@ object Keys {
     RealTimeMode,
     Region,
     RequestTimeout,
-    SplitGroups
+    SplitGroups,
+    TrustedScheme
   )
 
   private def isEndpoint(text: String): Boolean = text.matches("https?://[^\\s/?#]+[^\\s?#]*")
 
   private def isRegion(text: String): Boolean = text.matches("[A-Za-z0-9-]{1,64}")
+
+  private def isScheme(text: String): Boolean = text.matches("[a-z][a-z0-9+.-]{0,63}")
 }

@@ -8,6 +8,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.apache.hadoop.security.AccessControlException
 
+import io.cleancut.conf.Keys
 import io.cleancut.error.Errors
 import io.cleancut.{Clock, StateVersion}
 
@@ -27,7 +28,8 @@ final class HadoopStore private (
     root: Path,
     files: FileSystem,
     publication: Publication,
-    clock: Clock
+    clock: Clock,
+    isTakenOnTrust: Boolean
 ) extends ObjectStore {
   private val counter = new RequestCounter
   private val pendingDirectory = new Path(root, HadoopStore.PendingName)
@@ -35,6 +37,11 @@ final class HadoopStore private (
   override def location: String = root.toString
 
   override def counts: RequestCounts = counter.now
+
+  override def keepsTokens: Boolean = false
+
+  override def probeRaces: Int =
+    if (isTakenOnTrust) HadoopStore.RacesOnTrust else ObjectStore.ProbeRaces
 
   override def put(key: ObjectKey, body: Array[Byte]): Unit =
     request(RequestKind.Put, key.name) {
@@ -228,16 +235,8 @@ final class HadoopStore private (
         throw new InterruptedException(s"interrupted in ${kind.name} of $name").initCause(e)
       case e: IOException =>
         counter.failed(kind)
-        throw failure(kind, s"$location/$name", e)
+        throw HadoopStore.failure(kind.name, s"$location/$name", e)
     }
-  }
-
-  private def failure(kind: RequestKind, target: String, e: IOException) = e match {
-    // Rights, or a file where a directory has to be: neither passes.
-    case _: AccessControlException | _: java.nio.file.AccessDeniedException |
-        _: ParentNotDirectoryException | _: FileAlreadyExistsException =>
-      Errors.objectStoreRefused(kind.name, target, e.toString, e)
-    case _ => Errors.objectStoreUnavailable(kind.name, target, attempts = 1, waitedMs = 0, e)
   }
 
   private def path(key: ObjectKey): Path = new Path(root, key.name)
@@ -253,31 +252,65 @@ object HadoopStore {
   private val Attempts = 5
 
   /**
-   * Schemes whose rename copies and deletes, with a look before it: two drivers could both win. Our
-   * own client does better there where the store speaks S3.
+   * What lets several writers win in a share p of all rounds is believed with the probability (1 -
+   * p)^100.
    */
-  private val CopyingSchemes =
-    Set("s3a", "s3n", "gs", "oss", "cos", "cosn", "obs", "swift", "wasb", "wasbs")
+  val RacesOnTrust = 100
 
-  /** @throws io.cleancut.error.CleancutException CLEANCUT_OBJECT_LOCATION_INVALID */
-  def open(location: Path, conf: Configuration, clock: Clock): HadoopStore = {
-    val files = unchecked(fileSystem(location, conf))
-    val root = files.makeQualified(location)
-    val scheme = files.getUri.getScheme
-    if (CopyingSchemes(scheme))
-      throw Errors.objectLocationInvalid(
-        location.toString,
-        s"files of $scheme:// are renamed by a copy, which cannot decide between two writers"
-      )
-    new HadoopStore(root, files, Publication.of(files, conf), clock)
-  }
-
-  private def fileSystem(location: Path, conf: Configuration): FileSystem =
-    try location.getFileSystem(conf)
-    catch {
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_LOCATION_INVALID; CLEANCUT_OBJECT_STORE_UNFIT, the file system is not known
+   *   to decide between two writers, and the user has not said that it does
+   */
+  def open(location: Path, conf: Configuration, clock: Clock): HadoopStore =
+    try {
+      val files = unchecked(location.getFileSystem(conf))
+      val root = files.makeQualified(location)
+      val isOnTrust = isTakenOnTrust(files, root, conf)
+      new HadoopStore(root, files, Publication.of(files, conf), clock, isOnTrust)
+    } catch {
       case e: UnsupportedFileSystemException =>
         throw Errors.objectLocationInvalid(location.toString, e.getMessage)
+      case e: IOException => throw failure("open", location.toString, e)
     }
+
+  /** For file systems that are no part of a configuration. */
+  private[objects] def on(
+      root: Path,
+      files: FileSystem,
+      publication: Publication,
+      clock: Clock
+  ): HadoopStore = new HadoopStore(root, files, publication, clock, isTakenOnTrust = false)
+
+  /** Whether only the user says that the file system decides between writers. */
+  private def isTakenOnTrust(files: FileSystem, root: Path, conf: Configuration): Boolean = {
+    val scheme = files.getUri.getScheme
+    if (AtomicRename.isByCopy(scheme))
+      throw Errors.objectLocationInvalid(
+        root.toString,
+        s"files of $scheme:// are renamed by a copy, which cannot decide between two writers"
+      )
+    val doubt = AtomicRename.doubt(files, root, conf)
+    val isVouchedFor = Option(conf.getTrimmed(Keys.TrustedScheme.name)).contains(scheme)
+    doubt.filterNot(_ => isVouchedFor).foreach { why =>
+      throw Errors.objectStoreUnfit(
+        root.toString,
+        why,
+        "Use a directory on HDFS, Ozone, a local disk or an Azure account with hierarchical " +
+          "namespace, or s3://. If you know that of several writers that rename a file to one " +
+          s"name exactly one succeeds there, say so by ${Keys.TrustedScheme.name}=$scheme."
+      )
+    }
+    doubt.isDefined
+  }
+
+  private def failure(operation: String, target: String, e: IOException) = e match {
+    // Rights, or a file where a directory has to be: neither passes.
+    case _: AccessControlException | _: java.nio.file.AccessDeniedException |
+        _: ParentNotDirectoryException | _: FileAlreadyExistsException =>
+      Errors.objectStoreRefused(operation, target, e.toString, e)
+    case _ => Errors.objectStoreUnavailable(operation, target, attempts = 1, waitedMs = 0, e)
+  }
 
   /** Without the side files of checksums: a link would not take them along. */
   private def unchecked(files: FileSystem): FileSystem = files match {

@@ -28,6 +28,18 @@ trait ObjectStore extends AutoCloseable {
   /** What all names are below, for messages. */
   def location: String
 
+  /**
+   * Whether a refused [[create]] tells the token of the object that it met, so that a writer knows
+   * its own.
+   */
+  def keepsTokens: Boolean = true
+
+  /**
+   * How often [[WriteProbe]] lets several writers race for a name before it believes [[create]]:
+   * more often where nothing but the user's word speaks for it.
+   */
+  def probeRaces: Int = ObjectStore.ProbeRaces
+
   /** Writes an object, replacing one of the same name. */
   def put(key: ObjectKey, body: Array[Byte]): Unit
 
@@ -109,4 +121,8 @@ trait ObjectStore extends AutoCloseable {
 
   /** Frees connections and threads. Closing twice does nothing. */
   override def close(): Unit
+}
+
+object ObjectStore {
+  private[objects] val ProbeRaces = 3
 }

@@ -11,6 +11,10 @@ final class RootedStore(under: ObjectStore, prefix: String) extends ObjectStore 
 
   override def location: String = s"${under.location}/$prefix".stripSuffix("/")
 
+  override def keepsTokens: Boolean = under.keepsTokens
+
+  override def probeRaces: Int = under.probeRaces
+
   override def put(key: ObjectKey, body: Array[Byte]): Unit = under.put(full(key), body)
 
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =

@@ -12,15 +12,17 @@ import io.cleancut.error.{CleancutException, ErrorKind, Errors}
  * Asks a store, before a query trusts it, for all that the query will rely on. It finds what would
  * otherwise be found as damage at the next restart, or as two drivers that both committed: a store
  * that keeps the framing of an upload as content, one that ignores the condition of a create or the
- * range of a read, a listing that lags.
+ * range of a read, a listing that lags, metadata that does not come back, a create that looks first
+ * and writes then.
  *
- * It costs eleven requests, and leaves nothing behind unless the store or its own process fails in
- * the middle.
+ * It costs eleven requests and some for each race ([[ObjectStore.probeRaces]]), and leaves nothing
+ * behind unless the store or its own process fails in the middle.
  */
 final class WriteProbe(store: ObjectStore, clock: Clock) {
   private val directory = s"${WriteProbe.Directory}${WriterToken.fresh(clock)}"
   private val plain = ObjectKey(s"$directory/plain")
   private val exclusive = ObjectKey(s"$directory/exclusive")
+  private val races = (1 to store.probeRaces).map(n => ObjectKey(s"$directory/race-$n"))
 
   /**
    * @throws io.cleancut.error.CleancutException
@@ -32,10 +34,11 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
       checkRange()
       checkCreate()
       checkList()
+      checkRaces()
       checkDelete()
     } catch {
       case NonFatal(e) =>
-        try store.delete(Seq(plain, exclusive))
+        try store.delete(all)
         catch { case NonFatal(again) => e.addSuppressed(again) }
         throw e
     }
@@ -62,12 +65,16 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
   }
 
   private def checkCreate(): Unit = {
-    val first = store.create(exclusive, body, WriterToken.fresh(clock))
-    if (first != CreateResult.Created)
+    val token = WriterToken.fresh(clock)
+    if (store.create(exclusive, body, token) != CreateResult.Created)
       unfit("it refuses to create an object that does not exist", Unconditional)
     val other = body.reverse
-    if (store.create(exclusive, other, WriterToken.fresh(clock)) == CreateResult.Created)
-      unfit("it creates an object twice, so that two drivers could both commit", Unconditional)
+    val found = store.create(exclusive, other, WriterToken.fresh(clock)) match {
+      case CreateResult.Created        => unfit(twice("it creates an object twice"), Unconditional)
+      case CreateResult.Exists(writer) => writer
+    }
+    if (store.keepsTokens && !found.contains(token))
+      unfit("the metadata of an object does not come back as it was sent", Corrupting)
     if (!store.get(exclusive).exists(Arrays.equals(_, body)))
       unfit("a create that it refused has changed the object", Unconditional)
   }
@@ -78,17 +85,30 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
       unfit(s"a listing shows ${listed.size} of 2 objects that were just written", Lagging)
   }
 
+  private def checkRaces(): Unit = {
+    val race = new CreateRace(store, clock)
+    races.foreach { key =>
+      val winners = race.winnersOf(key)
+      if (winners != 1)
+        unfit(twice(s"it lets $winners writers create one object at the same time"), Unconditional)
+    }
+  }
+
   private def checkDelete(): Unit = {
-    store.delete(Seq(plain, exclusive))
+    store.delete(all)
     if (store.head(plain).nonEmpty || store.head(exclusive).nonEmpty)
       unfit("it still has objects that were just deleted", Lagging)
   }
 
-  private def unfit(finding: String, advice: String): Unit =
+  private def twice(finding: String) = s"$finding, so that two drivers could both commit"
+
+  private def unfit(finding: String, advice: String): Nothing =
     throw Errors.objectStoreUnfit(store.location, finding, advice)
 
   private def described(found: Option[Array[Byte]]): String =
     found.fold("none")(bytes => s"${bytes.length} bytes that differ")
+
+  private def all: Seq[ObjectKey] = Seq(plain, exclusive) ++ races
 
   /** Random, so that what an earlier probe has left cannot pass for it. */
   private lazy val body: Array[Byte] = clock.randomBytes(WriteProbe.BodyBytes)

@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 
 import io.cleancut.Clock
 import io.cleancut.error.CleancutException
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{LookingFiles, TestDirectory}
 
 /** The Hadoop implementation on a local disk. */
 class HadoopStoreSuite extends HadoopContract {
@@ -67,7 +67,7 @@ class HadoopStoreSuite extends HadoopContract {
 
   test("a file system that renames by copying is refused by name") {
     val s3a = new Configuration
-    s3a.set("fs.s3a.impl", classOf[RenamedByCopy].getName)
+    s3a.set("fs.s3a.impl", classOf[LookingFiles].getName)
     val thrown = intercept[CleancutException](
       HadoopStore.open(new Path("s3a://bucket/q"), s3a, Clock.System)
     )
@@ -82,12 +82,4 @@ class HadoopStoreSuite extends HadoopContract {
     assert(thrown.errorId == "CLEANCUT_OBJECT_LOCATION_INVALID")
     assert(thrown.getMessage.contains("nowhere"))
   }
-}
-
-/** A local disk that says it is S3A. */
-class RenamedByCopy extends org.apache.hadoop.fs.RawLocalFileSystem {
-  override def getUri: java.net.URI = java.net.URI.create("s3a://bucket")
-  override def getScheme: String = "s3a"
-  override def initialize(uri: java.net.URI, conf: Configuration): Unit = setConf(conf)
-  override protected def checkPath(path: Path): Unit = ()
 }

@@ -1,5 +1,7 @@
 package io.cleancut.objects
 
+import java.util.concurrent.ConcurrentHashMap
+
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -34,10 +36,13 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     probed(_.list(ObjectPrefix.All).map(_.key.name).toSeq)
   }
 
-  test("a good store passes, with eleven requests and nothing left") {
+  test("a good store passes, with some thirty requests and nothing left") {
     probed { store =>
       new WriteProbe(store, Clock.System).run()
-      assert(store.counts.requests == 11, store.counts)
+      val alone = 11
+      // In each race all but one are told whose the object is, and it is read once.
+      val ofRaces = store.probeRaces * (4 + 3 + 1)
+      assert(store.counts.requests - store.counts.retries == alone + ofRaces, store.counts)
     }
     assert(leftBehind == Nil)
   }
@@ -60,6 +65,30 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     val thrown = error()
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT" && blind.strikes >= 3)
     assert(thrown.getMessage.contains("two drivers could both commit"))
+    assert(leftBehind == Nil)
+  }
+
+  test("a store that does not give the metadata of an object back is refused") {
+    val forgetful = Fault.Change(answer = _.without("x-amz-meta-cleancut-writer"))
+    always(forgetful)(_.method == "HEAD")
+    val thrown = error()
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.getMessage.contains("metadata"))
+    assert(leftBehind == Nil)
+  }
+
+  test("a store that looks for an object before it writes is refused") {
+    // Whoever comes within the first tenth of a second after the first is taken for alone.
+    val firsts = new ConcurrentHashMap[String, java.lang.Long]
+    val late = Fault.Change(request = { request =>
+      val nowNs = Clock.System.monotonicNs()
+      val firstNs = firsts.computeIfAbsent(request.target, _ => nowNs)
+      if (nowNs - firstNs < 100000000L) request.without("If-None-Match") else request
+    })
+    always(late)(request => isPut(request) && request.target.contains("/race-"))
+    val thrown = error()
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.getMessage.contains("writers create one object at the same time"))
     assert(leftBehind == Nil)
   }
 

@@ -46,7 +46,10 @@ object Defect {
   /** A sink writes the rows of its own run beside the state that another one has sealed. */
   case object ShownAsMade extends Defect("has other rows than were shown", "was to show other rows")
 
+  /** The query lies on a file system whose rename looks first and renames then. */
+  case object SchemeTrusted extends Defect("was committed by", "follows that of")
+
   val all: Seq[Defect] =
-    Seq(NoConditions, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
+    Seq(NoConditions, SchemeTrusted, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
       Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade)
 }

@@ -40,14 +40,21 @@ final class World(val seed: Long, val defect: Defect) {
 
   def processCount: Int = processes
 
-  /** The bucket as a process sees it. */
-  def store(process: String): ObjectStore = new SimulatedStore(
-    process,
-    bucket,
-    new SimNetwork(baton, faults),
-    clock,
-    plan.pageSize
-  )
+  private val disk = new SimulatedDisk(bucket)
+
+  /** Drawn beside the plan, which is the same on each kind of store. */
+  private val isOnDisk = defect == Defect.SchemeTrusted ||
+    defect == Defect.None && new Random(~seed).nextInt(World.DiskEvery) == 0
+
+  /** The bucket as a process sees it; or as files, through the store of Hadoop's file systems. */
+  def store(process: String): ObjectStore = {
+    val network = new SimNetwork(baton, faults)
+    if (isOnDisk) {
+      val isAtomic = defect != Defect.SchemeTrusted
+      val files = new SimulatedFiles(disk, network, clock, isAtomic)
+      SimulatedFiles.store(files, isAtomic, clock)
+    } else new SimulatedStore(process, bucket, network, clock, plan.pageSize)
+  }
 
   private def fileOf(store: StoreId, epoch: Long): String = {
     val version = StateVersion(epoch + 1, StateVersion.newId(clock))
@@ -77,6 +84,8 @@ final class World(val seed: Long, val defect: Defect) {
 }
 
 private object World {
+
+  val DiskEvery = 4
 
   /** A run has some thousands. */
   val MaxSteps = 200_000L

@@ -1,0 +1,90 @@
+package io.cleancut.testkit
+
+import java.net.URI
+import java.nio.file.{Files, StandardCopyOption}
+import java.util.concurrent.atomic.AtomicReference
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs._
+
+/**
+ * A local disk under whatever scheme it is asked for, whose rename is what many file systems make
+ * of it: it looks for the new name first, and replaces then what has it.
+ */
+class LookingFiles extends FilterFileSystem(new FilesOfAnyScheme) {
+  private var uri = URI.create("looking:///")
+
+  override def initialize(name: URI, conf: Configuration): Unit = {
+    fs.initialize(URI.create("file:///"), conf)
+    uri = URI.create(s"${name.getScheme}://${Option(name.getAuthority).getOrElse("")}/")
+    setConf(conf)
+  }
+
+  override def getUri: URI = uri
+
+  override def getScheme: String = uri.getScheme
+
+  override def makeQualified(path: Path): Path = path.makeQualified(uri, getWorkingDirectory)
+
+  override def getWorkingDirectory: Path = new Path("/")
+
+  override protected def checkPath(path: Path): Unit = ()
+
+  override def resolvePath(path: Path): Path = getFileStatus(path).getPath
+
+  override def getFileStatus(path: Path): FileStatus = own(fs.getFileStatus(plain(path)))
+
+  override def listStatus(path: Path): Array[FileStatus] =
+    fs.listStatus(plain(path)).map(own)
+
+  override def rename(from: Path, to: Path): Boolean =
+    !fs.exists(plain(to)) && {
+      LookingFiles.between.get.run()
+      val (source, target) = (new java.io.File(plain(from).toUri.getPath), plain(to).toUri.getPath)
+      Files.move(source.toPath, java.nio.file.Path.of(target), StandardCopyOption.REPLACE_EXISTING)
+      true
+    }
+
+  private def plain(path: Path) = new Path(path.toUri.getPath)
+
+  private def own(status: FileStatus): FileStatus = {
+    status.setPath(makeQualified(plain(status.getPath)))
+    status
+  }
+}
+
+private class FilesOfAnyScheme extends ForklessFiles {
+  override protected def checkPath(path: Path): Unit = ()
+}
+
+/** What Hadoop's `FileContext` gives for it. */
+class LookingFs(uri: URI, conf: Configuration)
+    extends DelegateToFileSystem(
+      URI.create(s"${uri.getScheme}:///"), {
+        val files = new LookingFiles
+        files.initialize(uri, conf)
+        files
+      },
+      conf,
+      uri.getScheme,
+      false
+    ) {
+  override def getUriDefaultPort: Int = -1
+  override def getServerDefaults(path: Path): FsServerDefaults =
+    local.LocalConfigKeys.getServerDefaults
+}
+
+object LookingFiles {
+
+  /** What happens between the look and the rename. */
+  val between = new AtomicReference[Runnable](() => ())
+
+  /** A configuration that has it for a scheme. */
+  def conf(scheme: String): Configuration = {
+    val conf = new Configuration
+    conf.set(s"fs.$scheme.impl", classOf[LookingFiles].getName)
+    conf.set(s"fs.$scheme.impl.disable.cache", "true")
+    conf.set(s"fs.AbstractFileSystem.$scheme.impl", classOf[LookingFs].getName)
+    conf
+  }
+}
