@@ -34,6 +34,7 @@ from cleancut._reading.store_info import (
     frame_info,
     store_info,
 )
+from cleancut._storage.s3 import S3Access
 from cleancut._verifying.report import VerifyReport, verify
 from cleancut._verifying.restoring import restore_metadata
 from cleancut.errors import error_of
@@ -59,6 +60,9 @@ class Checkpoint:
         *,
         endpoint: str | None = None,
         region: str | None = None,
+        access_point: str | None = None,
+        requester_pays: bool = False,
+        encryption: str | None = None,
     ) -> None:
         """Finds the checkpoint.
 
@@ -71,6 +75,10 @@ class Checkpoint:
                 AWS_ENDPOINT_URL of the environment, or AWS.
             region: what requests are signed for; None is that of the environment, or what the
                 store takes.
+            access_point: the ARN of an access point to ask in place of the bucket.
+            requester_pays: whether requests say that this side pays for them.
+            encryption: what the session has as the key `encryption`; reading needs it if that is
+                "customer:<file>".
 
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN or
@@ -78,7 +86,8 @@ class Checkpoint:
                 CLEANCUT_DEPENDENCY_MISSING.
             RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
         """
-        self._root: Root = open_root(location, endpoint, region)
+        access = S3Access(endpoint, region, access_point, requester_pays, encryption)
+        self._root: Root = open_root(location, access)
 
     @property
     def location(self) -> str:

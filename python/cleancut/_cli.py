@@ -138,11 +138,21 @@ def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--endpoint", help="for s3://: the URL of the store")
     parser.add_argument("--region", help="for s3://: what requests are signed for")
+    parser.add_argument("--access-point", help="for s3://: its ARN, in place of the bucket")
+    parser.add_argument("--requester-pays", action="store_true", help="for s3://: who asks pays")
+    parser.add_argument("--encryption", help="for s3://: customer:<file> with the key of objects")
     return parser
 
 
 def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
-    return Checkpoint(parsed.location, endpoint=parsed.endpoint, region=parsed.region)
+    return Checkpoint(
+        parsed.location,
+        endpoint=parsed.endpoint,
+        region=parsed.region,
+        access_point=parsed.access_point,
+        requester_pays=parsed.requester_pays,
+        encryption=parsed.encryption,
+    )
 
 
 def _conf(parsed: argparse.Namespace) -> int:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+_MAX_MESSAGE = 2000
+# Of one fact, from the widest down.
+_LIMITS = (_MAX_MESSAGE, 1000, 700, 500, 350, 250, 150, 100, 60, 30)
 _PLACEHOLDER = re.compile(r"\{([A-Za-z]+)\}")
 
 
@@ -26,6 +29,14 @@ class ErrorClass:
     message: str
     remedy: str
 
+    def fitted(self, params: Mapping[str, str]) -> dict[str, str]:
+        """The facts, cut so far that the whole message fits a screen."""
+        shortened = [
+            {name: _shortened(value, limit) for name, value in params.items()} for limit in _LIMITS
+        ]
+        fitting = (facts for facts in shortened if len(self.render(facts)) <= _MAX_MESSAGE)
+        return next(fitting, shortened[-1])
+
     def render(self, params: Mapping[str, str]) -> str:
         """`[ID] problem. remedy. name=value …`; facts that the text has named are not repeated."""
 
@@ -37,6 +48,10 @@ class ErrorClass:
         facts = [f"{name}={value}" for name, value in params.items() if name not in named]
         # One pass, so that a brace within a value is never taken for a parameter.
         return " ".join([f"[{self.error_id}]", _PLACEHOLDER.sub(fact, text), *facts])
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 @cache

@@ -82,7 +82,8 @@ _BY_KIND: Mapping[str, type[CleancutError]] = {
 def error_of(error_id: str, **params: object) -> CleancutError:
     """The exception for an id, with its message; made here only, raised by the caller."""
     error_class = error_classes()[error_id]
-    texts = {name: str(value) for name, value in params.items()}
+    # What is cut off of the words of others is in the cause.
+    texts = error_class.fitted({name: str(value) for name, value in params.items()})
     return _BY_KIND[error_class.kind](error_id, texts, error_class.render(texts))
 
 

@@ -78,12 +78,15 @@ def test_conf_for_real_time_mode_names_no_provider(
 
 
 GIVEN = {
+    "--access-point": "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine",
     "--acquire-timeout": "5s",
     "--alignment-timeout": "250ms",
     "--change-feed": "all",
     "--compression-level": "3",
+    "--connections": "200",
     "--cuts": "auto",
     "--dialect": "r2",
+    "--encryption": "kms",
     "--endpoint": "http://127.0.0.1:9000",
     "--max-epoch-duration": "1h",
     "--max-in-flight-bytes": "8m",
@@ -93,7 +96,9 @@ GIVEN = {
     "--real-time-mode": "true",
     "--region": "eu-west-1",
     "--request-timeout": "30s",
+    "--requester-pays": "true",
     "--split-groups": "false",
+    "--trusted-scheme": "maprfs",
 }
 
 
@@ -110,7 +115,9 @@ def test_conf_takes_every_option_of_configure(capsys: pytest.CaptureFixture[str]
     assert PROVIDER not in confs
 
 
-@pytest.mark.parametrize("switch", ["cuts", "path-style", "real-time-mode", "split-groups"])
+@pytest.mark.parametrize(
+    "switch", ["cuts", "path-style", "real-time-mode", "requester-pays", "split-groups"]
+)
 def test_a_switch_of_conf_alone_turns_on(
     capsys: pytest.CaptureFixture[str], jar: str, switch: str
 ) -> None:

@@ -5,11 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from cleancut import Checkpoint, CutInfo, DamagedError, RequestError
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_checkpoint import rows
+from tests.vectors.cut_encoder import encode_cut
 from tests.vectors.cut_writer import QUERY_ID, RUN_ID, WATERMARK_MS, WRITTEN_MS, segment_name
 from tests.vectors.frame_cases import put, version_id
 
@@ -253,6 +255,13 @@ def test_a_damaged_cut_is_named_and_spares_the_others(four_cuts: CutFiles) -> No
         assert raised.value.error_id == "CLEANCUT_CUT_DAMAGED"
         assert raised.value.params["path"] == str(path)
     assert rows(checkpoint.state(0)) == LAST
+
+
+def test_a_cut_that_says_to_be_longer_than_any_is_damaged(four_cuts: CutFiles) -> None:
+    body = zstandard.ZstdCompressor(write_content_size=False).compress(b"{}")
+    four_cuts.cut_path(3).write_bytes(encode_cut({}, raw_size=2**30 + 1, stored=body))
+    with pytest.raises(DamagedError, match="beyond the 1073741824 of a writer"):
+        Checkpoint(four_cuts.location).cut(3)
 
 
 def test_a_missing_segment_is_named_with_cut_and_version(four_cuts: CutFiles) -> None:

@@ -220,3 +220,13 @@ def test_causes_that_go_round_in_a_circle_come_to_an_end() -> None:
     error: Any = CapturedError(first)
     error._cause = error
     assert from_java(error) is None
+
+
+@pytest.mark.parametrize("error_id", sorted(error_classes()))
+def test_a_message_fits_a_screen_whatever_others_say(error_id: str) -> None:
+    text = error_classes()[error_id]
+    names = re.findall(r"\{([A-Za-z]+)\}", text.message + text.remedy)
+    error = error_of(error_id, **dict.fromkeys(names, "x" * 20_000))
+    assert len(str(error)) <= 2000
+    short = error_of(error_id, **dict.fromkeys(names, "short"))
+    assert "…" not in "".join(short.params.values())

@@ -1,18 +1,21 @@
 """Checkpoints in a bucket: what a directory gives, a bucket gives."""
 
+import base64
+import hashlib
 import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from moto.s3.models import s3_backends
 
 from cleancut import Checkpoint, DamagedError, RequestError, RetryableError, _cli
-from cleancut._storage.s3 import S3Objects, open_s3
+from cleancut._storage.s3 import S3Access, S3Objects, open_s3
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import BUCKET, S3Server, s3_server
@@ -104,14 +107,14 @@ def test_what_is_left_open_follows_from_the_endpoint(
     endpoint: str | None, region: str, style: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL")
-    meta = open_s3("s3://bucket/q", "cleancut", endpoint, None).client.meta
+    meta = open_s3("s3://bucket/q", "cleancut", S3Access(endpoint)).client.meta
     assert meta.region_name == region
     assert meta.config.s3["addressing_style"] == style
 
 
 def test_a_region_of_the_environment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
-    meta = open_s3("s3://bucket/q", "cleancut", None, None).client.meta
+    meta = open_s3("s3://bucket/q", "cleancut", S3Access()).client.meta
     assert meta.region_name == "eu-north-1"
 
 
@@ -120,12 +123,74 @@ def test_listings_of_many_pages_are_whole() -> None:
     backend = s3_backends["123456789012"]["aws"]
     for number in range(2003):
         backend.put_object(BUCKET, f"many/cleancut/cuts/{number:020d}.cut", b"")
-    assert len(open_s3(f"s3://{BUCKET}/many", "cleancut", None, None).list("cuts")) == 2003
+    assert len(open_s3(f"s3://{BUCKET}/many", "cleancut", S3Access()).list("cuts")) == 2003
+
+
+def _asked(objects: S3Objects) -> list[Any]:
+    """The requests of a listing and a read, as they are signed and before they are sent."""
+    sent: list[Any] = []
+
+    def record(request: Any, **_: object) -> None:
+        sent.append(request)
+        raise ConnectionAbortedError
+
+    objects.client.meta.events.register("before-send.s3", record)
+    for ask in (lambda: objects.list("cuts"), lambda: objects.read("x")):
+        with pytest.raises(ConnectionAbortedError):
+            ask()
+    return sent
+
+
+def _header(request: Any, name: str) -> str | None:
+    value = request.headers.get(name)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def test_requests_say_who_pays() -> None:
+    where = f"s3://{BUCKET}/q"
+    for asked in _asked(open_s3(where, "cleancut", S3Access(requester_pays=True))):
+        assert _header(asked, "x-amz-request-payer") == "requester"
+    for asked in _asked(open_s3(where, "cleancut", S3Access())):
+        assert _header(asked, "x-amz-request-payer") is None
+
+
+def test_a_customers_key_goes_with_reads_and_shows_nowhere(tmp_path: Path) -> None:
+    key = bytes(range(32))
+    text = base64.b64encode(key).decode()
+    (tmp_path / "key").write_text(f"{text}\n", encoding="ascii")
+    access = S3Access(encryption=f"customer:{tmp_path / 'key'}")
+    objects = open_s3(f"s3://{BUCKET}/q", "cleancut", access)
+    listing, reading = _asked(objects)
+    prefix = "x-amz-server-side-encryption-customer"
+    assert _header(reading, f"{prefix}-algorithm") == "AES256"
+    assert _header(reading, f"{prefix}-key") == text
+    digest = base64.b64encode(hashlib.md5(key).digest()).decode()
+    assert _header(reading, f"{prefix}-key-MD5") == digest
+    assert not any(name.lower().startswith(prefix) for name in listing.headers)
+    assert text not in repr(objects)
+    assert repr(key) not in repr(objects)
+
+
+def test_a_file_without_a_key_is_named_and_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(base64.b64encode(b"sixteen secrets!"))
+    with pytest.raises(RequestError, match="16 bytes") as raised:
+        S3Access(encryption=f"customer:{tmp_path / 'key'}").of_reads()
+    assert "sixteen" not in str(raised.value)
+
+
+def test_an_access_point_is_asked_in_place_of_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    arn = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
+    objects = open_s3("s3://name/q", "cleancut", S3Access(region="eu-west-1", access_point=arn))
+    for asked in _asked(objects):
+        host = urlsplit(asked.url).hostname
+        assert host == "mine-123456789012.s3-accesspoint.eu-west-1.amazonaws.com"
+    assert objects.path("x") == "s3://name/q/cleancut/x"
 
 
 def test_parts_of_objects_end_where_the_object_ends(server: S3Server) -> None:
     server.put("parts", {"cleancut/x": b"0123456789"})
-    objects = open_s3(f"s3://{BUCKET}/parts", "cleancut", None, None)
+    objects = open_s3(f"s3://{BUCKET}/parts", "cleancut", S3Access())
     assert objects.read_range("x", 2, 3) == b"234"
     assert objects.read_range("x", 8, 9) == b"89"
     assert objects.read_range("x", 10, 9) == b""

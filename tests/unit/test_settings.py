@@ -64,6 +64,11 @@ def test_what_is_not_given_is_not_set() -> None:
         ({"path_style": "auto"}, "auto"),
         ({"region": "eu-west-1"}, "eu-west-1"),
         ({"request_timeout": timedelta(seconds=30)}, "30000ms"),
+        ({"trusted_scheme": "maprfs"}, "maprfs"),
+        ({"encryption": "kms-bucket-key:1-2"}, "kms-bucket-key:1-2"),
+        ({"encryption": "customer:/etc/key"}, "customer:/etc/key"),
+        ({"requester_pays": True}, "true"),
+        ({"connections": 200}, "200"),
     ],
 )
 def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:
@@ -100,6 +105,11 @@ def test_real_time_mode_is_asked_for_without_the_provider() -> None:
         {"region": "eu west"},
         {"request_timeout": "2h"},
         {"request_timeout": 30},
+        {"trusted_scheme": "maprfs://"},
+        {"encryption": "aes"},
+        {"requester_pays": "yes"},
+        {"access_point": "arn:aws:s3:::bucket"},
+        {"connections": 0},
     ],
 )
 def test_a_wrong_way_to_an_object_store_is_told_with_what_is_allowed(

@@ -27,7 +27,7 @@ from cleancut._format.layout import (
 from cleancut._reading.listing import Listing
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Place
-from cleancut._storage.s3 import SCHEMES, open_s3
+from cleancut._storage.s3 import SCHEMES, S3Access, open_s3
 from cleancut.errors import CleancutError, error_of
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -86,14 +86,14 @@ class Root:
 
 
 def open_root(
-    location: str | os.PathLike[str], endpoint: str | None = None, region: str | None = None
+    location: str | os.PathLike[str],
+    access: S3Access = S3Access(),  # noqa: B008  # frozen
 ) -> Root:
     """Finds the root of a checkpoint and checks that this release can read it.
 
     Args:
         location: the checkpoint location.
-        endpoint: for an object store, its URL; None is that of the environment.
-        region: likewise.
+        access: how an object store is asked.
 
     Raises:
         RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN, or that the object
@@ -101,7 +101,7 @@ def open_root(
     """
     text = os.fspath(location)
     try:
-        objects = objects_at(text, ROOT, endpoint, region)
+        objects = objects_at(text, ROOT, access)
     except pa.ArrowInvalid as error:
         raise _not_found(text, str(error)) from error
     note = objects.path(FORMAT_OBJECT)
@@ -112,12 +112,14 @@ def open_root(
     return Root(text, objects)
 
 
-def objects_at(location: str, below: str, endpoint: str | None, region: str | None) -> Place:
+def objects_at(location: str, below: str, access: S3Access) -> Place:
     """What lies in a directory below a location, or at the location itself."""
     if location.startswith(SCHEMES):
-        return open_s3(location, below, endpoint, region)
-    if endpoint is not None or region is not None:
-        detail = "an endpoint or a region goes with s3:// alone"
+        return open_s3(location, below, access)
+    if access != S3Access():
+        detail = (
+            "an endpoint, a region and what else says how a bucket is asked go with s3:// alone"
+        )
         raise error_of("CLEANCUT_OBJECT_LOCATION_INVALID", location=location, detail=detail)
     # Hadoop writes some URIs with one slash, and a colon alone may be part of a path.
     scheme = _SCHEME.match(location)

@@ -150,6 +150,10 @@ class CoordinatorStatus(Brief):
         return [*facts, (f"of {self.executor_count} executors", str(self.executors))]
 
 
+# The keys that say how a bucket is asked for what lies there.
+_WAYS = ("endpoint", "region", "accessPoint", "requesterPays", "encryption")
+
+
 class Coordinator:
     """What commits the epochs of one query by cuts."""
 
@@ -285,6 +289,9 @@ class Coordinator:
             self._location,
             endpoint=self._access.get("endpoint"),
             region=self._access.get("region"),
+            access_point=self._access.get("accessPoint"),
+            requester_pays=self._access.get("requesterPays") == "true",
+            encryption=self._access.get("encryption"),
         )
 
     def _call(self, method: str, *arguments: Any) -> Any:
@@ -313,7 +320,7 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
     execution = query._jsq.streamingQuery()
     conf = execution.sparkSession().conf()
     location = str(execution.resolvedCheckpointRoot())
-    ways = ("endpoint", "region") if location.startswith(SCHEMES) else ()
+    ways = _WAYS if location.startswith(SCHEMES) else ()
     access = {name: _set_value(conf, f"{PREFIX}{name}") for name in ways}
     found = Coordinator(context._jvm, location, access)
     found.status()

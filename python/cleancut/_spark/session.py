@@ -52,6 +52,11 @@ def configure(
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN,
     split_groups: bool | NotGiven = NOT_GIVEN,
     change_feed: str | NotGiven = NOT_GIVEN,
+    trusted_scheme: str | NotGiven = NOT_GIVEN,
+    encryption: str | NotGiven = NOT_GIVEN,
+    requester_pays: bool | NotGiven = NOT_GIVEN,
+    access_point: str | NotGiven = NOT_GIVEN,
+    connections: int | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
@@ -60,42 +65,37 @@ def configure(
     `getOrCreate`: what is set on the builder afterwards is not checked. A query that was started
     with another provider keeps that provider, because Spark records it in the checkpoint.
 
-    Options that are not given keep what the configuration says, or the default of their key;
-    docs/reference/configuration.md has all of it. A duration is a text with a unit (h, m, s, ms) or
-    a timedelta, a size a text with a unit (k, m, g, t).
+    Options that are not given keep what the configuration says; a duration is a text with a unit
+    (h, m, s, ms) or a timedelta, a size a text with a unit (k, m, g, t).
 
     Args:
         builder: a `SparkSession.builder` of classic Spark.
         compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small).
         acquire_timeout: how long a task waits for a store that another attempt of it still holds.
-        memory_bound: how much memory outside the heap all state of one executor takes, or "auto",
-            half of its heap; what goes beyond lies in local files.
+        memory_bound: memory outside the heap for all state of an executor; "auto" is half its heap.
         real_time_mode: whether the session may run queries in real-time mode.
-        cuts: whether cuts commit the epochs of queries on a file system of Hadoop. True begins
-            with them, for good; False refuses a checkpoint that has any; "auto" goes on as it is.
+        cuts: whether cuts commit epochs on a file system of Hadoop; True begins with them for good.
         dialect: whose rules an S3-compatible store follows: "aws", "r2", "generic" or "auto".
         endpoint: the URL of that store, or "auto", which is that of the environment or AWS.
         path_style: whether the bucket stands in the path of a request, or "auto".
         region: what requests are signed for, or "auto".
-        request_timeout: how long a request to the object store is repeated before the task or the
-            epoch fails.
-        mode: whether a task that holds its epoch up is waited for ("aligned") or overtaken ("auto",
-            "unaligned"). That takes a sink that seals, and `cuts=True` unless it is on s3://.
+        request_timeout: how long a request to the object store is repeated before it fails.
+        mode: "aligned" waits for a task that holds its epoch up; "auto" and "unaligned" overtake it
+            and take a sink that seals, and `cuts=True` unless the checkpoint is on s3://.
         alignment_timeout: how long "auto" waits for such a task.
         max_epoch_duration: after how long an epoch is cut as a whole; "0ms" is no limit.
         max_in_flight_bytes: the size of the rows that a channel of a partition keeps in flight.
-        split_groups: whether a function with state may get the rows that a key has in an epoch in
-            two. False overtakes a task between two keys only.
+        split_groups: whether a function may get the rows that a key has in an epoch in two.
         change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
-
-    Returns:
-        The same builder.
+        trusted_scheme: the scheme of a file system whose rename you know to decide between writers.
+        encryption: of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.
+        requester_pays: whether requests to an s3:// location say that this side pays for them.
+        access_point: the ARN of an access point to ask in place of the bucket.
+        connections: how many connections a process keeps to the store of an s3:// location.
 
     Raises:
         TypeError: `builder` is not a builder.
-        RequestError: CLEANCUT_CONNECT_UNSUPPORTED, CLEANCUT_VERSION_UNSUPPORTED,
-            CLEANCUT_SESSION_RUNNING, CLEANCUT_JAR_MISSING, or CLEANCUT_CONF_INVALID with every
-            problem that the options and the configuration have.
+        RequestError: with every problem that the options and the configuration have.
     """
     # Each option of Settings has its name here, and nothing else is defined yet.
     options = {name: value for name, value in locals().items() if name != "builder"}

@@ -135,6 +135,23 @@ def _is_region(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9-]{1,64}", text) is not None
 
 
+def _is_access_point(text: str) -> bool:
+    found = re.fullmatch(r"arn:[a-z0-9-]+:s3[a-z0-9-]*:[a-z0-9-]*:[0-9]*:accesspoint[/:]\S+", text)
+    return text == "auto" or found is not None
+
+
+def _is_encryption(text: str) -> bool:
+    return re.fullmatch(r"auto|s3|kms(-bucket-key)?(:\S+)?|customer:.+", text) is not None
+
+
+def _is_connection_count(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 1 <= int(text) <= 10_000
+
+
+def _is_scheme(text: str) -> bool:
+    return re.fullmatch(r"[a-z][a-z0-9+.-]{0,63}", text) is not None
+
+
 def _is_feed(text: str) -> bool:
     return text in ("last", "all")
 
@@ -161,6 +178,13 @@ def is_on(text: str) -> bool:
 
 
 OPTIONS = (
+    Option(
+        "access_point",
+        f"{PREFIX}accessPoint",
+        "auto, or the ARN of an access point",
+        _text,
+        _is_access_point,
+    ),
     Option(
         "acquire_timeout",
         f"{PREFIX}acquireTimeout",
@@ -190,6 +214,13 @@ OPTIONS = (
         _is_level,
     ),
     Option(
+        "connections",
+        f"{PREFIX}connections",
+        "a whole number from 1 to 10000",
+        _whole_number,
+        _is_connection_count,
+    ),
+    Option(
         "cuts",
         f"{PREFIX}cuts",
         "auto, true or false",
@@ -202,6 +233,13 @@ OPTIONS = (
         "auto, aws, r2 or generic",
         _text,
         _is_dialect,
+    ),
+    Option(
+        "encryption",
+        f"{PREFIX}encryption",
+        "auto, s3, kms, kms:<key>, kms-bucket-key, kms-bucket-key:<key> or customer:<file>",
+        _text,
+        _is_encryption,
     ),
     Option(
         "endpoint",
@@ -267,11 +305,25 @@ OPTIONS = (
         _is_timeout,
     ),
     Option(
+        "requester_pays",
+        f"{PREFIX}requesterPays",
+        "true or false",
+        _switch,
+        _is_switch,
+    ),
+    Option(
         "split_groups",
         f"{PREFIX}splitGroups",
         "true or false",
         _switch,
         _is_switch,
+    ),
+    Option(
+        "trusted_scheme",
+        f"{PREFIX}trustedScheme",
+        "auto, or the scheme of a URL",
+        _text,
+        _is_scheme,
     ),
 )
 
@@ -296,6 +348,11 @@ class Settings:
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN
     split_groups: bool | NotGiven = NOT_GIVEN
     change_feed: str | NotGiven = NOT_GIVEN
+    trusted_scheme: str | NotGiven = NOT_GIVEN
+    encryption: str | NotGiven = NOT_GIVEN
+    requester_pays: bool | NotGiven = NOT_GIVEN
+    access_point: str | NotGiven = NOT_GIVEN
+    connections: int | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:
         """One sentence for each option that is wrong."""

@@ -1,11 +1,14 @@
 """Objects in a bucket of S3, R2 or a compatible store, read through boto3."""
 
+import base64
+import binascii
 import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -28,7 +31,52 @@ _BEYOND_THE_END = 416
 _TOO_MANY = 429
 _SERVER_ERRORS = 500
 
+_KEY_BYTES = 32
+
 Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class S3Access:
+    """How a bucket is asked.
+
+    Attributes:
+        endpoint: URL of the store; None is that of the environment, or AWS.
+        region: None is that of the environment or what the store asks for.
+        access_point: the ARN of an access point to ask in place of the bucket.
+        requester_pays: whether requests say that this side pays for them.
+        encryption: as the key `encryption` has it. Reading needs to know of `customer:<file>`
+            alone.
+    """
+
+    endpoint: str | None = None
+    region: str | None = None
+    access_point: str | None = None
+    requester_pays: bool = False
+    encryption: str | None = None
+
+    def of_requests(self) -> dict[str, str]:
+        """What each request says."""
+        return {"RequestPayer": "requester"} if self.requester_pays else {}
+
+    def of_reads(self) -> dict[str, Any]:
+        """What a request for the bytes of an object says.
+
+        Raises:
+            RequestError: CLEANCUT_OBJECT_STORE_REFUSED, the file with a customer's key has none.
+        """
+        kind, _, path = (self.encryption or "").partition(":")
+        if kind != "customer":
+            return self.of_requests()
+        try:
+            key = base64.b64decode(Path(path).read_bytes())
+        except (OSError, binascii.Error) as error:
+            raise _refused("open", path, f"a customer's key cannot be read: {error}") from error
+        if len(key) != _KEY_BYTES:
+            detail = f"it holds {len(key)} bytes in base64 and not the {_KEY_BYTES} of a key"
+            raise _refused("open", path, detail)
+        # boto3 encodes it and adds its digest.
+        return self.of_requests() | {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": key}
 
 
 @dataclass(frozen=True)
@@ -42,6 +90,9 @@ class S3Objects:
         client: boto3's client; threads may share it.
         bucket: the name of the bucket.
         root: what the keys of all objects begin with, without a slash at the end; may be empty.
+        asked_at: the bucket, or the access point in its place.
+        listing: what a listing says beside that.
+        reading: what a read says beside that.
         is_compared: whether what is read whole is compared with the checksum that it was written
             with, for objects that have none inside.
     """
@@ -49,6 +100,9 @@ class S3Objects:
     client: Any
     bucket: str
     root: str
+    asked_at: str
+    listing: Mapping[str, Any]
+    reading: Mapping[str, Any] = field(repr=False)
     is_compared: bool = False
 
     def path(self, name: str) -> str:
@@ -65,7 +119,7 @@ class S3Objects:
 
         def listed() -> dict[str, int]:
             pages = self.client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.bucket, Prefix=f"{prefix}{below}/"
+                Bucket=self.asked_at, Prefix=f"{prefix}{below}/", **self.listing
             )
             return {
                 found["Key"].removeprefix(prefix): found["Size"]
@@ -101,7 +155,8 @@ class S3Objects:
         def got() -> Any:
             key = self._key(name)
             try:
-                return self.client.get_object(Bucket=self.bucket, Key=key, **part)
+                asked = {"Bucket": self.asked_at, "Key": key, **self.reading, **part}
+                return self.client.get_object(**asked)
             except self.client.exceptions.ClientError as error:
                 if _status(error) == _BEYOND_THE_END:
                     return {"Body": BytesIO(), "Metadata": {}}
@@ -157,14 +212,13 @@ class S3Objects:
             raise _refused(operation, target, error) from error
 
 
-def open_s3(location: str, below: str, endpoint: str | None, region: str | None) -> S3Objects:
+def open_s3(location: str, below: str, access: S3Access) -> S3Objects:
     """Objects below a location such as `s3://bucket/prefix`; no request is made.
 
     Args:
         location: the place.
         below: the directory at that place.
-        endpoint: URL of the store; None is that of the environment, or AWS.
-        region: None is that of the environment or what the store asks for.
+        access: how the bucket is asked.
 
     Raises:
         RequestError: CLEANCUT_OBJECT_LOCATION_INVALID, CLEANCUT_DEPENDENCY_MISSING or
@@ -178,10 +232,12 @@ def open_s3(location: str, below: str, endpoint: str | None, region: str | None)
     if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
         raise _invalid(location, "its path has an empty segment, '.' or '..'")
     root = "/".join(filter(None, (prefix, below)))
-    return S3Objects(_client(location, endpoint, region), found[1], root)
+    client = _client(location, access.endpoint, access.region, access.access_point is not None)
+    asked_at = access.access_point or found[1]
+    return S3Objects(client, found[1], root, asked_at, access.of_requests(), access.of_reads())
 
 
-def _client(location: str, endpoint: str | None, region: str | None) -> Any:
+def _client(location: str, endpoint: str | None, region: str | None, is_access_point: bool) -> Any:
     try:
         import boto3
         from botocore.config import Config
@@ -204,7 +260,8 @@ def _client(location: str, endpoint: str | None, region: str | None) -> Any:
             max_pool_connections=THREADS,
             response_checksum_validation="when_required",
             retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
-            s3={"addressing_style": "auto" if is_aws else "path"},
+            # The name of an access point stands in the host.
+            s3={"addressing_style": "auto" if is_aws or is_access_point else "path"},
         )
         # Compatible stores rarely care, but a signature needs some region.
         place = region or session.region_name or "us-east-1"

@@ -13,6 +13,7 @@ from cleancut._display.info_list import InfoList
 from cleancut._display.tables import rank
 from cleancut._reading.cut_info import moment
 from cleancut._reading.root import objects_at
+from cleancut._storage.s3 import S3Access
 from cleancut._spark.sealing import close, compute, finish, sealed_output
 from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
@@ -202,7 +203,7 @@ class EpochFiles:
                 `Checkpoint` raises for a location.
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
         """
-        objects = objects_at(self._path, "", endpoint, region)
+        objects = objects_at(self._path, "", S3Access(endpoint, region))
         records = PlainRecords(self._path, objects)
         found = _manifests(records, epochs)
         return [records.at(file.name) for manifest in found for file in manifest.files]

@@ -11,6 +11,51 @@ object Keys {
   /** Spark hands the keys below `spark.sql.streaming.stateStore.` to executors, and no others. */
   val Prefix = "spark.sql.streaming.stateStore.cleancut."
 
+  val AccessPoint: Key[Option[String]] = Key(
+    "accessPoint",
+    doc = "The ARN of an access point that requests to an s3:// location go to, in place of the " +
+      "bucket in its URL, which then is a name for messages only. An alias of an access point " +
+      "needs no key: it stands in the URL as a bucket does. auto is the bucket itself.",
+    default = None,
+    KeyType.textOrAuto("name", "or the ARN of an access point", isAccessPoint),
+    since = "0.1.0"
+  )
+
+  val Connections: Key[Int] = Key(
+    "connections",
+    doc = "How many connections one process keeps to the store of an s3:// location. More than " +
+      "its tasks and their uploads use at once gain nothing; with fewer, requests wait.",
+    default = 64,
+    KeyType.int("connections", min = 1, max = 10000),
+    since = "0.1.0"
+  )
+
+  val Encryption: Key[Option[String]] = Key(
+    "encryption",
+    doc = "What the store of an s3:// location encrypts new objects with. auto is what is set " +
+      "for the bucket. s3 is a key of the store's own (SSE-S3). kms is the account's key of the " +
+      "key management service, kms:<id or ARN> another one, and kms-bucket-key or " +
+      "kms-bucket-key:<id or ARN> the same with one data key for many objects, which costs less. " +
+      "customer:<file> is a key of your own (SSE-C): the file has its 32 bytes in base64, and is " +
+      "on the driver and on each executor. Without that key nothing can be read again.",
+    default = None,
+    KeyType.textOrAuto(
+      "name",
+      "s3, kms, kms:<key>, kms-bucket-key, kms-bucket-key:<key> or customer:<file>",
+      isEncryption
+    ),
+    since = "0.1.0"
+  )
+
+  val RequesterPays: Key[Boolean] = Key(
+    "requesterPays",
+    doc = "Whether requests to an s3:// location say that this side pays for them, which a " +
+      "bucket with that setting demands of whoever does not own it.",
+    default = false,
+    KeyType.boolean,
+    since = "0.1.0"
+  )
+
   val CompressionLevel: Key[Int] = Key(
     "compressionLevel",
     doc = "How hard zstd works on what a commit writes. A higher level makes smaller files and " +
@@ -187,25 +232,29 @@ object Keys {
 
   val TrustedScheme: Key[Option[String]] = Key(
     "trustedScheme",
-    doc = "The scheme of a file system of Hadoop, such as maprfs, whose rename you know to decide " +
-      "between writers: of several that rename a file to one name at the same time, on whatever " +
-      "hosts, exactly one succeeds, and the others are refused. auto trusts local disks, HDFS, " +
-      "Ozone, and Azure accounts with hierarchical namespace, and refuses others. Danger: if it " +
-      "is not so, two drivers can both commit an epoch, and rows are lost or doubled without a " +
-      "word. Each start of a query lets four writers race for a name, 100 times; what lets two " +
-      "win once in 25 races is found out by 98 of 100 starts, and what does so more seldom less.",
+    doc = "The scheme of a file system of Hadoop, such as maprfs, whose rename you know to " +
+      "decide between writers: of several that rename a file to one name at the same time, on " +
+      "whatever hosts, exactly one succeeds, and the others are refused. auto trusts local " +
+      "disks, HDFS, Ozone, and Azure accounts with hierarchical namespace, and refuses others. " +
+      "Danger: if it is not so, two drivers can both commit an epoch, and rows are lost or " +
+      "doubled without a word. Each start of a query lets four writers race for a name, 100 " +
+      "times; what lets two win once in 25 races is found out by 98 of 100 starts, and what does " +
+      "so more seldom less.",
     default = None,
     KeyType.textOrAuto("name", "or the scheme of a URL", isScheme),
     since = "0.1.0"
   )
 
   val all: Seq[Key[_]] = Seq(
+    AccessPoint,
     AcquireTimeout,
     AlignmentTimeout,
     ChangeFeed,
     CompressionLevel,
+    Connections,
     Cuts,
     Dialect,
+    Encryption,
     Endpoint,
     MaxEpochDuration,
     MaxInFlightBytes,
@@ -215,11 +264,18 @@ object Keys {
     RealTimeMode,
     Region,
     RequestTimeout,
+    RequesterPays,
     SplitGroups,
     TrustedScheme
   )
 
   private def isEndpoint(text: String): Boolean = text.matches("https?://[^\\s/?#]+[^\\s?#]*")
+
+  private def isAccessPoint(text: String): Boolean =
+    text.matches("arn:[a-z0-9-]+:s3[a-z0-9-]*:[a-z0-9-]*:[0-9]*:accesspoint[/:][^\\s]+")
+
+  private def isEncryption(text: String): Boolean =
+    text.matches("s3|kms(-bucket-key)?(:\\S+)?|customer:.+")
 
   private def isRegion(text: String): Boolean = text.matches("[A-Za-z0-9-]{1,64}")
 

@@ -5,13 +5,24 @@ package io.cleancut.conf
  *
  * @param requestTimeoutMs
  *   for one request with all its repetitions
+ * @param encryption
+ *   as its key has it; a customer's key itself is no setting
+ * @param accessPoint
+ *   an ARN in place of the bucket
+ * @param trustedScheme
+ *   of a file system of Hadoop
  */
 final case class ObjectStoreSettings(
     dialect: Option[String],
     endpoint: Option[String],
     pathStyle: Option[Boolean],
     region: Option[String],
-    requestTimeoutMs: Long
+    requestTimeoutMs: Long,
+    encryption: Option[String],
+    requesterPays: Boolean,
+    accessPoint: Option[String],
+    connections: Int,
+    trustedScheme: Option[String]
 )
 
 object ObjectStoreSettings {

@@ -53,16 +53,12 @@ object Settings {
     memoryBound <- Keys.MemoryBound.read(confs)
     realTimeMode <- Keys.RealTimeMode.read(confs)
     cuts <- Keys.Cuts.read(confs)
-    dialect <- Keys.Dialect.read(confs)
-    endpoint <- Keys.Endpoint.read(confs)
-    pathStyle <- Keys.PathStyle.read(confs)
-    region <- Keys.Region.read(confs)
-    requestTimeoutMs <- Keys.RequestTimeout.read(confs)
     mode <- Keys.Mode.read(confs)
     alignmentTimeoutMs <- Keys.AlignmentTimeout.read(confs)
     maxEpochMs <- Keys.MaxEpochDuration.read(confs)
     maxInFlightBytes <- Keys.MaxInFlightBytes.read(confs)
     splitsGroups <- Keys.SplitGroups.read(confs)
+    objectStore <- objectStore(confs)
   } yield Settings(
     compressionLevel,
     keepsReplaced = changeFeed == "all",
@@ -76,7 +72,31 @@ object Settings {
       maxInFlightBytes,
       splitsGroups
     ),
-    ObjectStoreSettings(dialect, endpoint, pathStyle.map(_.toBoolean), region, requestTimeoutMs)
+    objectStore
+  )
+
+  private def objectStore(confs: Map[String, String]): Either[String, ObjectStoreSettings] = for {
+    dialect <- Keys.Dialect.read(confs)
+    endpoint <- Keys.Endpoint.read(confs)
+    pathStyle <- Keys.PathStyle.read(confs)
+    region <- Keys.Region.read(confs)
+    requestTimeoutMs <- Keys.RequestTimeout.read(confs)
+    encryption <- Keys.Encryption.read(confs)
+    requesterPays <- Keys.RequesterPays.read(confs)
+    accessPoint <- Keys.AccessPoint.read(confs)
+    connections <- Keys.Connections.read(confs)
+    trustedScheme <- Keys.TrustedScheme.read(confs)
+  } yield ObjectStoreSettings(
+    dialect,
+    endpoint,
+    pathStyle.map(_.toBoolean),
+    region,
+    requestTimeoutMs,
+    encryption,
+    requesterPays,
+    accessPoint,
+    connections,
+    trustedScheme
   )
 
   private def unknown(confs: Map[String, String]): Seq[String] = {

@@ -147,6 +147,14 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
       .flatMap(info => CutLayout.parseSegment(info.key.name).map(_ -> info.key))
       .toSeq
 
+  /** The names of the segments that executors wrote at this time or later. */
+  def executorSegmentsSince(wallMs: Long): Set[String] =
+    root
+      .list(ObjectPrefix(CutLayout.Segments))
+      .filter(info => info.modifiedMs >= wallMs && !info.key.name.contains(OfDriver))
+      .map(_.key.name)
+      .toSet
+
   /** Frames that lie in files of their stores, as they do before the first cut. */
   def storeFiles(): Seq[ObjectKey] =
     root.list(ObjectPrefix(StoreLayout.Stores)).map(_.key).toSeq
@@ -209,6 +217,7 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 final case class CutsListed(epochs: Seq[Long], seals: Seq[Long])
 
 object CutArchive {
+  private val OfDriver = s"/${CutsRuntime.Driver}-"
   private val HeadBytes = 64L << 10
   private val TailBytes = 256L << 10
   private val mapper = new ObjectMapper

@@ -10,12 +10,15 @@ import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.channels.Channels
 import io.cleancut.error.Errors
 import io.cleancut.format._
+import io.cleancut.objects.Leftovers
 
 /** Where an epoch becomes a cut: the seal that its sink asks for, and its commit. */
 trait EpochGate extends FrameAcks {
   import EpochGate._
 
   private[cuts] var last = Option.empty[CommittedEpoch]
+
+  private lazy val leftovers = new Leftovers(archive.store, clock)
 
   /**
    * The sink of this epoch makes nothing visible before it calls [[seal]]. Until then a frame that
@@ -337,6 +340,7 @@ trait EpochGate extends FrameAcks {
         } catch {
           case NonFatal(e) => logger.warn(s"The sweep of ${archive.location} is put off", e)
         }
+        leftovers.runIfDue()
       }
     }
     ()

@@ -299,7 +299,9 @@ object Errors {
       cause: Throwable = null
   )(facts: (String, Any)*): CleancutException = {
     val errorClass = ErrorCatalog.classes(id)
-    val params = facts.map { case (name, value) => name -> String.valueOf(value) }
+    // What is cut off of the words of others is in the cause.
+    val params =
+      errorClass.fitted(facts.map { case (name, value) => name -> String.valueOf(value) })
     new CleancutException(id, errorClass.kind, params, errorClass.render(params), cause)
   }
 }

@@ -14,7 +14,7 @@ import io.cleancut.Clock
 import io.cleancut.conf.{Keys, Settings}
 import io.cleancut.cuts.CutArchive
 import io.cleancut.error.Errors
-import io.cleancut.objects.WriteProbe
+import io.cleancut.objects.{Leftovers, WriteProbe}
 
 /**
  * A checkpoint location on a file system of Hadoop, one of the logs in it, or anything else that
@@ -51,7 +51,7 @@ private[files] object FileCheckpoint {
     if (isWithCuts(checkpoint, files, FileManagers.settingsIn(hadoopConf))) {
       val (archive, logs) = cutsOf(checkpoint, hadoopConf)
       new WriteProbe(archive.store, Clock.System).run()
-      new Sweep(archive.store, Clock.System).run()
+      new Leftovers(archive.store, Clock.System).run()
       val commits = new Path(checkpoint, CheckpointLogs.Commits)
       new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(archive)
       val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
@@ -59,6 +59,7 @@ private[files] object FileCheckpoint {
       archive.last().foreach { last =>
         QueryMetadata.check(checkpoint, last, files)
         DrainPlan.write(last, offsets, ofOffsets, Clock.System)
+        StartSweep.run(archive, last.epoch, FileManagers.epochsToKeep(hadoopConf))
       }
       SparkGate.serve(checkpoint.toString, archive, logs)
     }

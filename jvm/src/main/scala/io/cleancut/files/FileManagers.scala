@@ -1,6 +1,5 @@
 package io.cleancut.files
 
-import scala.jdk.CollectionConverters._
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
@@ -10,9 +9,16 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.SparkGate
 
 import io.cleancut.Clock
-import io.cleancut.conf.{Keys, ObjectStoreSettings, Settings}
+import io.cleancut.conf.{ObjectStoreSettings, Settings}
 import io.cleancut.cuts.CutArchive
-import io.cleancut.objects.{BucketPath, ObjectStores, RootedStore, WriteProbe}
+import io.cleancut.objects.{
+  BucketPath,
+  HadoopStore,
+  Leftovers,
+  ObjectStores,
+  RootedStore,
+  WriteProbe
+}
 
 /** Chooses how the files at a path are reached. */
 private[cleancut] object FileManagers {
@@ -51,6 +57,7 @@ private[cleancut] object FileManagers {
           archive.last().foreach { last =>
             QueryMetadata.check(path, last, files)
             DrainPlan.write(last, offsets, files, Clock.System)
+            StartSweep.run(archive, last.epoch, keep)
           }
           SparkGate.serve(path.toString, archive, logs)
         }
@@ -73,10 +80,7 @@ private[cleancut] object FileManagers {
   }
 
   /** @throws io.cleancut.error.CleancutException CLEANCUT_CONF_INVALID */
-  def settingsIn(hadoopConf: Configuration): Settings = {
-    val ours = hadoopConf.getPropsWithPrefix(Keys.Prefix).asScala.toMap
-    Settings.from(ours.map { case (name, value) => (Keys.Prefix + name) -> value })
-  }
+  def settingsIn(hadoopConf: Configuration): Settings = HadoopStore.settingsIn(hadoopConf)
 
   def epochsToKeep(hadoopConf: Configuration): Int =
     hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep)
@@ -85,6 +89,6 @@ private[cleancut] object FileManagers {
     Using.resource(ObjectStores.open(path.toString, settings, new Configuration, Clock.System)) {
       store =>
         new WriteProbe(store, Clock.System).run()
-        new Sweep(store, Clock.System).run()
+        new Leftovers(store, Clock.System).run()
     }
 }

@@ -49,8 +49,8 @@ private[objects] object AtomicRename {
         )
       case scheme =>
         Some(
-          s"nothing is known of how $scheme:// renames: where it looks for the new name first and " +
-            "renames then, two drivers can both commit an epoch"
+          s"nothing is known of how $scheme:// renames: where it looks for the new name first " +
+            "and renames then, two drivers can both commit an epoch"
         )
     }
 

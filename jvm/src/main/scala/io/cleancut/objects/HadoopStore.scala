@@ -2,13 +2,14 @@ package io.cleancut.objects
 
 import java.io.{EOFException, FileNotFoundException, IOException, InterruptedIOException}
 
+import scala.jdk.CollectionConverters._
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.apache.hadoop.security.AccessControlException
 
-import io.cleancut.conf.Keys
+import io.cleancut.conf.{Keys, Settings}
 import io.cleancut.error.Errors
 import io.cleancut.{Clock, StateVersion}
 
@@ -209,7 +210,8 @@ final class HadoopStore private (
     }
   }
 
-  override def dropUnfinished(beforeMs: Long): Int = {
+  /** A pending file does not tell where it was to be. */
+  override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int = {
     val pending = request(RequestKind.ListUploads, HadoopStore.PendingName) {
       try files.listStatus(pendingDirectory)
       catch { case _: FileNotFoundException => Array.empty[FileStatus] }
@@ -274,6 +276,17 @@ object HadoopStore {
       case e: IOException => throw failure("open", location.toString, e)
     }
 
+  /**
+   * What Spark has put into a configuration of Hadoop.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CONF_INVALID
+   */
+  def settingsIn(conf: Configuration): Settings = {
+    val ours = conf.getPropsWithPrefix(Keys.Prefix).asScala.toMap
+    Settings.from(ours.map { case (name, value) => (Keys.Prefix + name) -> value })
+  }
+
   /** For file systems that are no part of a configuration. */
   private[objects] def on(
       root: Path,
@@ -291,7 +304,7 @@ object HadoopStore {
         s"files of $scheme:// are renamed by a copy, which cannot decide between two writers"
       )
     val doubt = AtomicRename.doubt(files, root, conf)
-    val isVouchedFor = Option(conf.getTrimmed(Keys.TrustedScheme.name)).contains(scheme)
+    val isVouchedFor = settingsIn(conf).objectStore.trustedScheme.contains(scheme)
     doubt.filterNot(_ => isVouchedFor).foreach { why =>
       throw Errors.objectStoreUnfit(
         root.toString,

@@ -105,10 +105,18 @@ trait ObjectStore extends AutoCloseable {
    * @param beforeMs
    *   only what was begun before this time, by the store's clock, in milliseconds since 1970-01-01
    *   UTC
+   * @param below
+   *   only objects below this prefix, where the store knows what objects these were to be
    * @return
    *   how many objects that never appeared were dropped
    */
-  def dropUnfinished(beforeMs: Long): Int
+  def dropUnfinished(beforeMs: Long, below: ObjectPrefix = ObjectPrefix.All): Int
+
+  /**
+   * How long one request may take with all its repetitions, in milliseconds; 0 where nobody but the
+   * store's own client knows.
+   */
+  def requestTimeoutMs: Long = 0L
 
   /** The requests of this store since it was opened. */
   def counts: RequestCounts

@@ -19,6 +19,15 @@ private[objects] object Verdict {
   /** It will not pass; the detail says why in the store's words. */
   final case class Refuse(detail: String) extends Verdict
 
+  /**
+   * It may pass with other credentials.
+   *
+   * @param isSure
+   *   whether the credentials were the reason; if not, it is worth another attempt only where there
+   *   are others now
+   */
+  final case class Renew(isSure: Boolean, detail: String) extends Verdict
+
   case object Interrupted extends Verdict
 }
 
@@ -89,6 +98,9 @@ final private[objects] class RetryLoop(
         val interrupted = new InterruptedException(s"interrupted in ${kind.name} of $target")
         interrupted.initCause(failure)
         throw interrupted
+      // Where nobody has credentials to renew.
+      case Verdict.Renew(_, detail) =>
+        throw failed(Errors.objectStoreRefused(kind.name, target, detail, failure))
       case Verdict.Refuse(detail) =>
         throw failed(Errors.objectStoreRefused(kind.name, target, detail, failure))
       case Verdict.Retry(atLeastMs) =>

@@ -40,8 +40,10 @@ final class RootedStore(under: ObjectStore, prefix: String) extends ObjectStore 
       case Listed.Foreign(name) => Listed.Foreign(name.stripPrefix(prefix))
     }
 
-  /** Of the whole store: what was begun where is not known. */
-  override def dropUnfinished(beforeMs: Long): Int = under.dropUnfinished(beforeMs)
+  override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int =
+    under.dropUnfinished(beforeMs, ObjectPrefix(prefix + below.name))
+
+  override def requestTimeoutMs: Long = under.requestTimeoutMs
 
   override def delete(keys: Seq[ObjectKey]): Unit = under.delete(keys.map(full))
 

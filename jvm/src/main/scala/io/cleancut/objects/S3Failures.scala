@@ -36,6 +36,12 @@ private[objects] object S3Failures {
     "TooManyRequests"
   )
 
+  /** What the credentials gave is not taken any more. */
+  private val ExpiredCodes =
+    Set("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
+
+  private val BadRequest = 400
+
   private val PassingStatuses = Set(408, 429)
   private val ThrottlePauseMs = 200L
   private val MaxRetryAfterMs = 30000L
@@ -44,6 +50,7 @@ private[objects] object S3Failures {
     case e: AwsServiceException                                         => judgeAnswer(e)
     case _: AbortedException                                            => Verdict.Interrupted
     case _: ApiCallTimeoutException | _: ApiCallAttemptTimeoutException => Verdict.Retry(0)
+    case e if away(e).isDefined                                         => judgeAway(away(e).get)
     case e if untrusted(e).isDefined => Verdict.Refuse(untrusted(e).get)
     case e if isTransport(e)         => Verdict.Retry(0)
     case e: SdkClientException       => Verdict.Refuse(e.getMessage)
@@ -56,8 +63,26 @@ private[objects] object S3Failures {
     val isServers = e.statusCode >= 500 && e.statusCode != NotImplemented
     val passes = isServers || e.statusCode == 200 ||
       PassingStatuses(e.statusCode) || PassingCodes(code)
+    val detail = s"$code (${e.statusCode}): ${message(e)}"
     if (passes) Verdict.Retry(retryAfterMs(e))
-    else Verdict.Refuse(s"$code (${e.statusCode}): ${message(e)}")
+    else if (ExpiredCodes(code)) Verdict.Renew(isSure = true, detail)
+    // The answer to a HEAD has no body to say why.
+    else if (e.statusCode == BadRequest && isMute(code)) Verdict.Renew(isSure = false, detail)
+    else Verdict.Refuse(detail)
+  }
+
+  private def isMute(code: String) = code.isEmpty || code == "400" || code == "Bad Request"
+
+  private def judgeAway(e: CredentialsAway): Verdict =
+    if (!e.isLasting) Verdict.Retry(0)
+    else
+      Verdict.Refuse(
+        "there are no credentials in the environment, a profile, or the role of the pod or " +
+          s"instance (${e.getCause.getMessage})"
+      )
+
+  private def away(e: Throwable): Option[CredentialsAway] = causes(e).collectFirst {
+    case cause: CredentialsAway => cause
   }
 
   private def message(e: AwsServiceException): String =

@@ -15,8 +15,11 @@ import software.amazon.awssdk.http.ContentStreamProvider
 import software.amazon.awssdk.services.s3.model._
 
 /** The requests to one bucket in the words of the SDK. */
-final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
+final private[objects] class S3Requests(where: BucketPath, connection: S3Connection) {
   import S3Requests._
+
+  private val bucket = connection.accessPoint.getOrElse(where.bucket)
+  private val bodyCheck = connection.dialect.bodyCheck
 
   /** A body that the SDK reads in place, as often as it has to. */
   def body(bytes: Array[Byte]): RequestBody =
@@ -29,11 +32,11 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
   def put(key: ObjectKey, body: Array[Byte], attempt: Attempt): PutObjectRequest.Builder = {
     val request = PutObjectRequest
       .builder()
-      .bucket(where.bucket)
+      .bucket(bucket)
       .key(where.fullName(key))
       .metadata((written(key) + (ChecksumName -> checksum(body))).asJava)
       .overrideConfiguration(until(attempt))
-    dialect.bodyCheck match {
+    bodyCheck match {
       case BodyCheck.ContentMd5 => request.contentMD5(md5(body))
       case BodyCheck.Crc32c     => request.checksumAlgorithm(ChecksumAlgorithm.CRC32_C)
     }
@@ -63,14 +66,14 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
   def get(key: ObjectKey, attempt: Attempt): GetObjectRequest.Builder =
     GetObjectRequest
       .builder()
-      .bucket(where.bucket)
+      .bucket(bucket)
       .key(where.fullName(key))
       .overrideConfiguration(until(attempt))
 
   def head(key: ObjectKey, attempt: Attempt): HeadObjectRequest =
     HeadObjectRequest
       .builder()
-      .bucket(where.bucket)
+      .bucket(bucket)
       .key(where.fullName(key))
       .overrideConfiguration(until(attempt))
       .build()
@@ -78,7 +81,7 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
   def list(page: ListPage, attempt: Attempt): ListObjectsV2Request =
     ListObjectsV2Request
       .builder()
-      .bucket(where.bucket)
+      .bucket(bucket)
       .prefix(where.fullName(page.prefix))
       .delimiter(if (page.isOneLevel) "/" else null)
       .continuationToken(page.continuation.orNull)
@@ -86,11 +89,15 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
       .build()
 
   /** @param from where the page before it ended: a name in the bucket and the id of an upload */
-  def listUploads(from: Option[(String, String)], attempt: Attempt): ListMultipartUploadsRequest =
+  def listUploads(
+      below: ObjectPrefix,
+      from: Option[(String, String)],
+      attempt: Attempt
+  ): ListMultipartUploadsRequest =
     ListMultipartUploadsRequest
       .builder()
-      .bucket(where.bucket)
-      .prefix(where.prefix)
+      .bucket(bucket)
+      .prefix(where.fullName(below))
       .keyMarker(from.map(_._1).orNull)
       .uploadIdMarker(from.map(_._2).orNull)
       .overrideConfiguration(until(attempt))
@@ -100,7 +107,7 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
     val objects = keys.map(key => ObjectIdentifier.builder().key(where.fullName(key)).build())
     DeleteObjectsRequest
       .builder()
-      .bucket(where.bucket)
+      .bucket(bucket)
       .delete(Delete.builder().objects(objects.asJava).quiet(true).build())
       .overrideConfiguration(until(attempt))
       .build()
@@ -113,11 +120,11 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
   ): CreateMultipartUploadRequest = {
     val request = CreateMultipartUploadRequest
       .builder()
-      .bucket(where.bucket)
+      .bucket(bucket)
       .key(where.fullName(key))
       .metadata(written(key, token).asJava)
       .overrideConfiguration(until(attempt))
-    if (dialect.bodyCheck == BodyCheck.Crc32c)
+    if (bodyCheck == BodyCheck.Crc32c)
       request.checksumAlgorithm(ChecksumAlgorithm.CRC32_C)
     request.build()
   }
@@ -130,12 +137,12 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
   ): UploadPartRequest = {
     val request = UploadPartRequest
       .builder()
-      .bucket(where.bucket)
+      .bucket(bucket)
       .key(where.fullName(id.key))
       .uploadId(id.uploadId)
       .partNumber(number)
       .overrideConfiguration(until(attempt))
-    dialect.bodyCheck match {
+    bodyCheck match {
       case BodyCheck.ContentMd5 => request.contentMD5(md5(body)).build()
       case BodyCheck.Crc32c     => request.checksumAlgorithm(ChecksumAlgorithm.CRC32_C).build()
     }
@@ -148,7 +155,7 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
   ): CompleteMultipartUploadRequest =
     CompleteMultipartUploadRequest
       .builder()
-      .bucket(where.bucket)
+      .bucket(bucket)
       .key(where.fullName(id.key))
       .uploadId(id.uploadId)
       .multipartUpload(CompletedMultipartUpload.builder().parts(parts.asJava).build())
@@ -162,7 +169,7 @@ final private[objects] class S3Requests(where: BucketPath, dialect: Dialect) {
   ): AbortMultipartUploadRequest =
     AbortMultipartUploadRequest
       .builder()
-      .bucket(where.bucket)
+      .bucket(bucket)
       .key(where.fullName(key))
       .uploadId(uploadId)
       .overrideConfiguration(until(attempt))

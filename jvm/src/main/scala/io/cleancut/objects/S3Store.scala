@@ -33,17 +33,47 @@ final class S3Store private (
     connection: S3Connection,
     policy: RetryPolicy,
     clock: Clock,
+    credentials: RenewedCredentials,
     client: S3Client,
     counter: RequestCounter
 ) extends ObjectStore {
   import S3Store._
 
-  private val loop = new RetryLoop(policy, clock, counter, S3Failures.judge)
-  private val requests = new S3Requests(where, connection.dialect)
+  private val loop = new RetryLoop(policy, clock, counter, judge)
+  private val requests = new S3Requests(where, connection)
   private val isClosed = new AtomicBoolean
 
+  /** @param client what it talks through */
+  private[objects] def this(
+      where: BucketPath,
+      connection: S3Connection,
+      policy: RetryPolicy,
+      clock: Clock,
+      credentials: RenewedCredentials,
+      client: S3Client
+  ) = this(where, connection, policy, clock, credentials, client, new RequestCounter)
+
+  private[objects] def this(
+      where: BucketPath,
+      connection: S3Connection,
+      policy: RetryPolicy,
+      clock: Clock,
+      credentials: RenewedCredentials
+  ) = this(
+    where,
+    connection,
+    policy,
+    clock,
+    credentials,
+    connection.client(where.toString, credentials)
+  )
+
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_STORE_REFUSED, no region is known
+   */
   def this(where: BucketPath, connection: S3Connection, policy: RetryPolicy, clock: Clock) =
-    this(where, connection, policy, clock, connection.client(), new RequestCounter)
+    this(where, connection, policy, clock, RenewedCredentials.ofDefaultChain(clock))
 
   override def location: String = where.toString
 
@@ -51,7 +81,23 @@ final class S3Store private (
 
   /** It shares the connections: whichever is closed first closes both. */
   override def counted: ObjectStore =
-    new S3Store(where, connection, policy, clock, client, new RequestCounter(Some(counter)))
+    new S3Store(
+      where,
+      connection,
+      policy,
+      clock,
+      credentials,
+      client,
+      new RequestCounter(Some(counter))
+    )
+
+  override def requestTimeoutMs: Long = policy.deadlineMs
+
+  private def judge(failure: Throwable): Verdict = S3Failures.judge(failure) match {
+    case Verdict.Renew(isSure, detail) =>
+      if (credentials.renew() || isSure) Verdict.Retry(0) else Verdict.Refuse(detail)
+    case other => other
+  }
 
   override def put(key: ObjectKey, body: Array[Byte]): Unit =
     loop(RequestKind.Put, target(key)) { attempt =>
@@ -230,22 +276,23 @@ final class S3Store private (
       }
     }
 
-  override def dropUnfinished(beforeMs: Long): Int = {
+  override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int = {
+    val prefix = where.fullName(below)
     val old = for {
-      page <- uploadPages
+      page <- uploadPages(below)
       upload <- page.uploads.asScala
       // Whatever the store made of the prefix that it was asked for.
-      if upload.key.startsWith(where.prefix) && upload.initiated.toEpochMilli < beforeMs
+      if upload.key.startsWith(prefix) && upload.initiated.toEpochMilli < beforeMs
       key <- where.keyOf(upload.key)
     } yield key -> upload.uploadId
     old.map { case (key, uploadId) => abort(key, uploadId) }.size
   }
 
-  private def uploadPages: Iterator[ListMultipartUploadsResponse] =
+  private def uploadPages(below: ObjectPrefix): Iterator[ListMultipartUploadsResponse] =
     Iterator.unfold(Option(Option.empty[(String, String)])) {
       _.map { from =>
         val found = loop(RequestKind.ListUploads, location) { attempt =>
-          client.listMultipartUploads(requests.listUploads(from, attempt))
+          client.listMultipartUploads(requests.listUploads(below, from, attempt))
         }
         val isLast = !found.isTruncated
         found -> (if (isLast) None
@@ -253,7 +300,10 @@ final class S3Store private (
       }
     }
 
-  override def close(): Unit = if (isClosed.compareAndSet(false, true)) client.close()
+  override def close(): Unit = if (isClosed.compareAndSet(false, true)) {
+    client.close()
+    credentials.close()
+  }
 
   private[objects] def target(key: ObjectKey): String = s"$location/$key"
 

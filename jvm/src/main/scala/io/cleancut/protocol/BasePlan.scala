@@ -24,5 +24,9 @@ object BasePlan {
     (position.deltaBytes * 4 >= position.baseBytes || deltas >= Patience * position.minDeltas)
   }
 
+  /** Whether it has been due for so long that nobody seems to look. */
+  def isOverdue(position: Position): Boolean =
+    position.latest - position.base >= Patience * Math.max(position.minDeltas, 1)
+
   private val Patience = 4L
 }

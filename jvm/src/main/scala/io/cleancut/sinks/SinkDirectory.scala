@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.cleancut.Clock
-import io.cleancut.files.{FileManagers, SharedStores, Sweep}
+import io.cleancut.files.{FileManagers, SharedStores}
 import io.cleancut.objects._
 
 /**
@@ -31,7 +31,7 @@ final class SinkDirectory(path: String, conf: Configuration) {
    */
   def prepare(): Unit = {
     new WriteProbe(store, Clock.System).run()
-    new Sweep(store, Clock.System).run()
+    new Leftovers(store, Clock.System).run()
   }
 
   /** The bytes of a record, or null. */

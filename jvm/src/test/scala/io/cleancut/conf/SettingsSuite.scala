@@ -15,7 +15,18 @@ class SettingsSuite extends AnyFunSuite {
   }
 
   test("no configuration at all gives the defaults") {
-    val objects = ObjectStoreSettings(None, None, None, None, 120000L)
+    val objects = ObjectStoreSettings(
+      dialect = None,
+      endpoint = None,
+      pathStyle = None,
+      region = None,
+      requestTimeoutMs = 120000L,
+      encryption = None,
+      requesterPays = false,
+      accessPoint = None,
+      connections = 64,
+      trustedScheme = None
+    )
     val channels =
       ChannelSettings(CaptureMode.Aligned, maxEpochMs = 0L, 64L << 20, splitsGroups = true)
     val expected =
@@ -98,7 +109,13 @@ class SettingsSuite extends AnyFunSuite {
     )
     val endpoint = Some("https://account.r2.cloudflarestorage.com")
     val expected =
-      ObjectStoreSettings(Some("r2"), endpoint, Some(true), Some("eu-west-1"), 30000L)
+      ObjectStoreSettings.Default.copy(
+        dialect = Some("r2"),
+        endpoint = endpoint,
+        pathStyle = Some(true),
+        region = Some("eu-west-1"),
+        requestTimeoutMs = 30000L
+      )
     assert(read.objectStore == expected)
   }
 

@@ -25,7 +25,8 @@ abstract class ForwardingStore(under: ObjectStore) extends ObjectStore {
 
   override def listLevel(prefix: ObjectPrefix): Iterator[Listed] = under.listLevel(prefix)
 
-  override def dropUnfinished(beforeMs: Long): Int = under.dropUnfinished(beforeMs)
+  override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int =
+    under.dropUnfinished(beforeMs, below)
 
   override def delete(keys: Seq[ObjectKey]): Unit = under.delete(keys)
 

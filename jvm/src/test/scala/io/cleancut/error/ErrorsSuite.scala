@@ -112,6 +112,25 @@ class ErrorsSuite extends AnyFunSuite {
     assert(received.getCause.getMessage == writeFailed.getMessage)
   }
 
+  samples.foreach { sample =>
+    test(s"${sample.errorId} fits a screen whatever others say") {
+      val long = sample.params.map { case (name, _) => name -> s"$name {x} " * 3000 }
+      val errorClass = ErrorCatalog.classes(sample.errorId)
+      val fitted = errorClass.fitted(long)
+      assert(errorClass.render(fitted).length <= ErrorClass.MaxMessage)
+      assert(fitted.forall { case (name, value) => value.startsWith(name) })
+      assert(errorClass.fitted(sample.params) == sample.params)
+    }
+  }
+
+  test("what a message leaves out is in its cause") {
+    val trace = new java.io.IOException("x" * 20000)
+    val thrown = Errors.objectStoreUnavailable("put", "s3://b/q/1.cut", 9, 120000L, trace)
+    assert(thrown.getMessage.length <= ErrorClass.MaxMessage)
+    assert(thrown.getMessage.endsWith(".") || thrown.getMessage.contains("…"))
+    assert(thrown.getCause eq trace)
+  }
+
   test("facts that the text does not name follow it in order") {
     val text = Errors.frameDamaged("p", 1L, 2, "default", 7L, "cut short").getMessage
     assert(text.endsWith(" operator=1 partition=2 store=default version=7"))

@@ -98,6 +98,7 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
       val scheme = new Path(target).toUri.getScheme
       val conf = if (scheme == "file") new Configuration else LookingFiles.conf(scheme)
       conf.set("fs.viewfs.mounttable.host.link./data", target)
+      conf.set("fs.viewfs.impl.disable.cache", "true")
       conf
     }
     def open(conf: Configuration) =

@@ -4,6 +4,7 @@ import java.net.URI
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.Clock
 import io.cleancut.conf.ObjectStoreSettings
 import io.cleancut.error.CleancutException
 
@@ -65,6 +66,24 @@ class DialectSuite extends AnyFunSuite {
       )
     )
     assert(found.dialect == Dialect.R2 && found.region.contains("eu") && !found.pathStyle)
+  }
+
+  test("without any region the store is refused, with the key that says one") {
+    val nowhere = Map(
+      "aws.disableEc2Metadata" -> "true",
+      "aws.sharedCredentialsFile" -> "/nowhere",
+      "aws.configFile" -> "/nowhere"
+    )
+    nowhere.foreach { case (name, value) => System.setProperty(name, value) }
+    val settings = ObjectStoreSettings.Default
+    try {
+      val thrown = intercept[CleancutException](
+        ObjectStores.open("s3://bucket/q", settings, fail("no file system"), Clock.System)
+      )
+      assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
+      assert(thrown.getMessage.contains("stateStore.cleancut.region"))
+      assert(thrown.getMessage.length < 700 && thrown.getCause != null)
+    } finally nowhere.keys.foreach(System.clearProperty)
   }
 
   test("a location is a bucket and a path") {

@@ -3,8 +3,11 @@ package io.cleancut.objects
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.atomic.AtomicInteger
 
+import scala.collection.mutable
+
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
+import software.amazon.awssdk.auth.credentials.{AwsBasicCredentials, AwsCredentialsProvider}
 import software.amazon.awssdk.core.sync.RequestBody
 import software.amazon.awssdk.services.s3.model.{CopyObjectRequest, PutObjectRequest}
 
@@ -93,6 +96,39 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
       assert(harm.strikes == 1 && completion.strikes == 1)
       assert(store.get(key).exists(java.util.Arrays.equals(_, part ++ bytes("last"))))
     }
+  }
+
+  for (code <- Seq("ExpiredToken", "RequestExpired", "TokenRefreshRequired"))
+    test(s"$code is answered with credentials that are asked for anew") {
+      val harm = proxy.harm(Fault.Answer(400, code), times = 2)(isPut)
+      assert(create("one") == CreateResult.Created)
+      assert(harm.strikes == 2 && textOf(key).contains("one"))
+    }
+
+  test("credentials that have expired are told from a bad request where the answer cannot say") {
+    store.put(key, bytes("one"))
+    val location = s"s3://${S3Server.Bucket}/faults-${runs.get}"
+    val connection = S3TestStore.connection(endpoint, Dialect.Generic)
+    def sources(secrets: String*): () => AwsCredentialsProvider = {
+      val left = mutable.Queue(secrets: _*)
+      () => {
+        val found = AwsBasicCredentials.create("access", left.dequeue())
+        () => found
+      }
+    }
+    def headed(secrets: String*): Option[ObjectInfo] = {
+      val credentials = new RenewedCredentials(sources(secrets: _*), Clock.System)
+      val policy = RetryPolicy(10000, firstPauseMs = 5)
+      val path = BucketPath.parse(location)
+      val opened = new S3Store(path, connection, policy, Clock.System, credentials)
+      val mute = Fault.Answer(400, "")
+      proxy.harm(mute)(_.method == "HEAD")
+      try opened.head(key)
+      finally opened.close()
+    }
+    assert(headed("expired", "secret").map(_.sizeBytes).contains(3L))
+    val thrown = intercept[CleancutException](headed("secret", "secret"))
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
   }
 
   test("a refusal that is one's own write, sent twice on the way, is a success") {

@@ -17,8 +17,8 @@ import io.cleancut.Clock
  * what can be repeated, and a rename whose answer is lost fails.
  *
  * @param isAtomic
- *   whether a rename refuses an existing name in one step, as on HDFS; else it looks first, which
- *   is a step of its own
+ *   whether a rename refuses an existing name in one step, as on HDFS; else it looks first, copies
+ *   then, and replaces what has the name by then
  */
 final class SimulatedFiles(
     disk: SimulatedDisk,
@@ -60,6 +60,7 @@ final class SimulatedFiles(
   override def rename(from: Path, to: Path): Boolean =
     if (!isAtomic && repeated(RequestKind.Head)(disk.get(nameOf(to))).isDefined) false
     else {
+      if (!isAtomic) (1 to CopiedPieces).foreach(_ => repeated(RequestKind.Get)(()))
       move(from, to, overwrite = !isAtomic)
       true
     }
@@ -131,6 +132,10 @@ final class SimulatedFiles(
 
 object SimulatedFiles {
   private val NoConf = new Configuration(false)
+
+  /** A rename that looks first is a copy most often, and takes its time. */
+  private val CopiedPieces = 20
+
   val Root = new Path("sim:///")
 
   private def nameOf(path: Path): String = path.toUri.getPath.stripPrefix("/")

@@ -92,7 +92,7 @@ final class SimulatedStore(
   }
 
   /** Parts are gone with the process that sent them. */
-  override def dropUnfinished(beforeMs: Long): Int = 0
+  override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int = 0
 
   override def delete(keys: Seq[ObjectKey]): Unit =
     request(RequestKind.Delete, s"${keys.size} objects")(keys.foreach(k => bucket.delete(k.name)))

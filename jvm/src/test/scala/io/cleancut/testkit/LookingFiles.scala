@@ -22,6 +22,11 @@ class LookingFiles extends FilterFileSystem(new FilesOfAnyScheme) {
 
   override def getUri: URI = uri
 
+  override protected def getDefaultPort: Int = LookingFiles.Port
+
+  // There is no such host.
+  override def getCanonicalServiceName: String = null
+
   override def getScheme: String = uri.getScheme
 
   override def makeQualified(path: Path): Path = path.makeQualified(uri, getWorkingDirectory)
@@ -60,21 +65,24 @@ private class FilesOfAnyScheme extends ForklessFiles {
 /** What Hadoop's `FileContext` gives for it. */
 class LookingFs(uri: URI, conf: Configuration)
     extends DelegateToFileSystem(
-      URI.create(s"${uri.getScheme}:///"), {
+      uri, {
         val files = new LookingFiles
         files.initialize(uri, conf)
         files
       },
       conf,
       uri.getScheme,
-      false
+      uri.getAuthority != null
     ) {
-  override def getUriDefaultPort: Int = -1
+  override def getUriDefaultPort: Int = LookingFiles.Port
   override def getServerDefaults(path: Path): FsServerDefaults =
     local.LocalConfigKeys.getServerDefaults
 }
 
 object LookingFiles {
+
+  /** Hadoop wants one of whatever has hosts. */
+  private val Port = 8020
 
   /** What happens between the look and the rename. */
   val between = new AtomicReference[Runnable](() => ())

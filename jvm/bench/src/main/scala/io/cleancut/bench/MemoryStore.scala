@@ -81,7 +81,7 @@ final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
     some.foreach(key => objects.remove(key.name))
   }
 
-  override def dropUnfinished(beforeMs: Long): Int = 0
+  override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int = 0
 
   override def listLevel(prefix: ObjectPrefix): Iterator[Listed] = unused("listLevel")
 

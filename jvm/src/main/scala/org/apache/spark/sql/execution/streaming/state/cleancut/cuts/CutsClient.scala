@@ -16,19 +16,32 @@ private[cleancut] object CutsClient {
   private var known = Option.empty[(RpcEnv, RpcEndpointRef)]
 
   // A coordinator that is busy with a slow store answers late; one that is gone never does.
-  private val Patience = new RpcTimeout(120.seconds, "cleancut.coordinator")
+  private val LeastPatience = 120.seconds
+  private val BesideRequest = 60.seconds
   private val Attempts = 3
   private val FirstPauseMs = 200L
 
-  /** The answer; [[NoQuery]] where no coordinator can be reached at all. */
-  def ask(message: CutsMessage, clock: Clock): CutsReply = endpoint() match {
-    case None      => NoQuery
-    case Some(ref) => ask(ref, CutsMessages.encode(message), clock, attempt = 1)
-  }
+  /**
+   * The answer; [[NoQuery]] where no coordinator can be reached at all.
+   *
+   * @param requestTimeoutMs
+   *   how long the coordinator may be at a request to its store before it can answer
+   */
+  def ask(message: CutsMessage, clock: Clock, requestTimeoutMs: Long = 0L): CutsReply =
+    endpoint() match {
+      case None      => NoQuery
+      case Some(ref) =>
+        ask(ref, CutsMessages.encode(message), clock, patience(requestTimeoutMs), attempt = 1)
+    }
 
   /** Tells it without waiting. */
   def tell(message: CutsMessage): Unit =
-    endpoint().foreach(_.ask[Array[Byte]](CutsMessages.encode(message), Patience))
+    endpoint().foreach(_.ask[Array[Byte]](CutsMessages.encode(message), patience(0L)))
+
+  private[cuts] def patience(requestTimeoutMs: Long): RpcTimeout = {
+    val asked = requestTimeoutMs.milliseconds + BesideRequest
+    new RpcTimeout(asked.max(LeastPatience), "cleancut.coordinator")
+  }
 
   // All that is asked may be asked again: the coordinator knows what it has been told.
   @annotation.tailrec
@@ -36,16 +49,17 @@ private[cleancut] object CutsClient {
       ref: RpcEndpointRef,
       message: Array[Byte],
       clock: Clock,
+      patience: RpcTimeout,
       attempt: Int
   ): CutsReply = {
     val answer =
-      try Right(CutsMessages.decode[CutsReply](ref.askSync[Array[Byte]](message, Patience)))
+      try Right(CutsMessages.decode[CutsReply](ref.askSync[Array[Byte]](message, patience)))
       catch { case NonFatal(e) if attempt < Attempts => Left(e) }
     answer match {
       case Right(reply) => reply
       case Left(_)      =>
         clock.sleep(FirstPauseMs << (attempt - 1), TimeUnit.MILLISECONDS)
-        ask(ref, message, clock, attempt + 1)
+        ask(ref, message, clock, patience, attempt + 1)
     }
   }
 

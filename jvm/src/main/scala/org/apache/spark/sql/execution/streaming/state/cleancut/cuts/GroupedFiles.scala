@@ -70,7 +70,7 @@ final private[cleancut] class GroupedFiles(
   override def open(version: Long, id: Option[String]): Opened = {
     val attempt = currentAttempt
     val asked = Open(checkpoint, runId, attempt, store, version, GroupedFrame.here)
-    CutsClient.ask(asked, clock) match {
+    CutsClient.ask(asked, clock, root.requestTimeoutMs) match {
       case OpenReply(opened) if opened.unread.nonEmpty =>
         throw Errors.channelUnread(checkpoint, version - 1, opened.unread)
       case OpenReply(opened) =>
@@ -90,7 +90,7 @@ final private[cleancut] class GroupedFiles(
   override def accepted(version: Long, id: Option[String]): Option[String] = id.orElse {
     if (version == 0L) None
     else
-      CutsClient.ask(Accepted(checkpoint, store, version), clock) match {
+      CutsClient.ask(Accepted(checkpoint, store, version), clock, root.requestTimeoutMs) match {
         case OpenReply(opened) => opened.accepted
         case _                 => None
       }

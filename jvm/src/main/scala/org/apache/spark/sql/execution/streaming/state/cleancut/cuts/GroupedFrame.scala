@@ -68,7 +68,7 @@ final private[cleancut] class GroupedFrame(
 
   private def ride(): Ack = {
     val message = Submit(checkpoint, runId, name, attempt, buffer.toByteArray, sentBy())
-    CutsClient.ask(message, clock) match {
+    CutsClient.ask(message, clock, root.requestTimeoutMs) match {
       case AckReply(ack) => ack
       case Full          => report(pack())
       case other         => throw refused(explain(other))
@@ -82,7 +82,7 @@ final private[cleancut] class GroupedFrame(
   }
 
   private def report(frame: PlacedFrame): Ack =
-    CutsClient.ask(Report(checkpoint, runId, frame, sentBy()), clock) match {
+    CutsClient.ask(Report(checkpoint, runId, frame, sentBy()), clock, root.requestTimeoutMs) match {
       case AckReply(ack) => ack
       case other         => throw refused(explain(other))
     }
@@ -97,7 +97,7 @@ final private[cleancut] class GroupedFrame(
   }
 
   private def identity(): SegmentIdentity =
-    CutsClient.ask(Writer(checkpoint, runId), clock) match {
+    CutsClient.ask(Writer(checkpoint, runId), clock, root.requestTimeoutMs) match {
       case WriterReply(generation) => SegmentIdentity(epoch, writerName, runId, generation)
       case other                   => throw refused(explain(other))
     }

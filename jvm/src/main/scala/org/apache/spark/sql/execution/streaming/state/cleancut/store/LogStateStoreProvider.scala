@@ -2,6 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.SparkLine
 
+import java.util.concurrent.atomic.AtomicBoolean
+
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
@@ -149,6 +151,8 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
     new ChangeReader(context, deltas, before, family, startVersion, endVersion)
   }
 
+  private val isFirstWrite = new AtomicBoolean(true)
+
   override def latestVersion: Long = versions.position.fold(0L)(_.latest)
 
   override protected def writeDueBase(): Unit = maintaining("writing a base") {
@@ -191,7 +195,9 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
       if (request.withoutDelta) versions.openEmpty(request.version, opened.accepted)
       else versions.openForWrite(request.version, opened.accepted)
     stay.keep(log)
-    val withBase = request.withBase || opened.needsBase
+    // A run that is over before its first maintenance would never write one.
+    val isOverdue = isFirstWrite.getAndSet(false) && versions.position.exists(BasePlan.isOverdue)
+    val withBase = request.withBase || opened.needsBase || isOverdue
     val sealedAs = opened.sealedAs.map(_.version)
     val asked = request.copy(withBase = withBase, sealedAs = sealedAs)
     new LogStateStore(context, versions, stay, log, asked)

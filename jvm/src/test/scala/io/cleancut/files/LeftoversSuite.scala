@@ -8,11 +8,11 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.conf.Keys
 import io.cleancut.objects._
-import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3Server}
+import io.cleancut.testkit.{Fault, HttpMessage, ManualClock, ProxiedServer, S3Server}
 import io.cleancut.{CleancutCheckpointFileManager, Clock}
 
 /** What is left of processes that were killed goes at a later start of the query. */
-class SweepSuite extends AnyFunSuite with ProxiedServer {
+class LeftoversSuite extends AnyFunSuite with ProxiedServer {
   private var store: ObjectStore = _
   private val location = s"s3://${S3Server.Bucket}/swept/q"
 
@@ -42,17 +42,40 @@ class SweepSuite extends AnyFunSuite with ProxiedServer {
   test("a day later it is gone, and what is complete stays") {
     Seq("a", "probe-1/plain").foreach(name => store.put(ObjectKey(name), Array(1)))
     begin("b")
-    new Sweep(store, Clock.System).run()
+    new Leftovers(store, Clock.System).run()
     assert(listed == Set("a", "probe-1/plain"))
-    new Sweep(store, Later(Sweep.MinAgeMs + 60000)).run()
+    new Leftovers(store, Later(Leftovers.MinAgeMs + 60000)).run()
     assert(listed == Set("a") && countUnfinished() == 0)
   }
 
   test("what is younger than that may still be written") {
     store.put(ObjectKey("probe-2/plain"), Array(1))
     begin("c")
-    new Sweep(store, Later(Sweep.MinAgeMs - 60000)).run()
+    new Leftovers(store, Later(Leftovers.MinAgeMs - 60000)).run()
     assert(listed("probe-2/plain") && countUnfinished() == 1)
+  }
+
+  test("a query that runs for long looks once a day, and below its own root only") {
+    val clock = new ManualClock {
+      private val startMs = Clock.System.wallMs()
+      override def wallMs(): Long = startMs + super.wallMs()
+    }
+    val root = new RootedStore(store, "own/")
+    def upload(of: ObjectStore, name: String) =
+      of.upload(ObjectKey(name), MultipartUpload.MinPartBytes, WriterToken.fresh(Clock.System))
+    val leftovers = new Leftovers(root, clock)
+    upload(root, "segments/a")
+    upload(store, "others/a")
+    def looks(): Long = {
+      val before = store.counts(RequestKind.ListUploads).requests
+      leftovers.runIfDue()
+      store.counts(RequestKind.ListUploads).requests - before
+    }
+    assert(looks() == 0)
+    clock.advance(25, TimeUnit.HOURS)
+    assert(looks() == 1 && looks() == 0)
+    assert(root.dropUnfinished(Clock.System.wallMs() + 3600 * 1000) == 0)
+    assert(countUnfinished() == 1)
   }
 
   test("a query starts although uploads cannot be listed, and is told at once") {

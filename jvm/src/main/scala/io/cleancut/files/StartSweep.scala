@@ -1,0 +1,57 @@
+package io.cleancut.files
+
+import java.util.concurrent.{CompletableFuture, Executors, TimeUnit, TimeoutException}
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+
+import io.cleancut.{Clock, DaemonThreads}
+import io.cleancut.cuts.{CutArchive, CutSweep, QueryLedger}
+
+/**
+ * Deletes at the start of a query what no kept cut needs. A query that runs for long does so by
+ * itself every some epochs; one that is started each hour for an epoch or two seldom comes to that,
+ * and ends in the middle of it. The start waits for it, but not for ever: what is left then goes
+ * while the query runs, or at the next start.
+ */
+private[files] object StartSweep extends Logging {
+  private val MaxWaitMs = 10000L
+  private val YoungMs = 3600000L
+  private val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-sweep"))
+
+  /**
+   * @param epoch
+   *   the last that has a cut
+   * @param keep
+   *   how many before it are kept
+   */
+  def run(archive: CutArchive, epoch: Long, keep: Int): Unit =
+    if (epoch - keep > 0) {
+      val done = CompletableFuture.runAsync(() => sweep(archive, epoch - keep), threads)
+      try {
+        done.get(MaxWaitMs, TimeUnit.MILLISECONDS)
+        ()
+      } catch {
+        case _: TimeoutException =>
+          logInfo(s"The sweep of ${archive.location} goes on while the query runs")
+      }
+    }
+
+  /**
+   * Late bases that cuts list, and what the run before may be about to name: of its announcements
+   * nobody knows here.
+   */
+  private def spared(archive: CutArchive, oldest: Long): Set[String] = {
+    val late = archive.last().toSeq.flatMap(_.late).filter(_.since > oldest).map(_.segment)
+    late.toSet ++ archive.executorSegmentsSince(Clock.System.wallMs() - YoungMs)
+  }
+
+  private def sweep(archive: CutArchive, oldest: Long): Unit =
+    try {
+      new CutSweep(archive, QueryLedger.BaseMargin).run(oldest, spared(archive, oldest))
+      ()
+    } catch {
+      case NonFatal(e) => logWarning(s"The sweep of ${archive.location} is put off", e)
+    }
+}

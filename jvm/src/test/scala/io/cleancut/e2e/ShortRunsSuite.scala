@@ -1,0 +1,62 @@
+package io.cleancut.e2e
+
+import java.nio.file.{Files, Path}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.streaming.Trigger
+
+import io.cleancut.testkit.TestDirectory
+
+/** A query that is started again and again for one epoch, as by the clock each hour. */
+class ShortRunsSuite extends AnyFunSuite with WithCuts {
+  override protected def master: String = "local[2]"
+  override protected def partitions: Int = 2
+
+  private val write: (DataFrame, Long) => Unit = (batch, _) => {
+    batch.collect()
+    ()
+  }
+
+  private def runOnce(home: Path, number: Int): Unit = {
+    Files.writeString(home.resolve(s"in/$number"), s"${number % 3}\n")
+    val query = spark.readStream
+      .text(home.resolve("in").toString)
+      .groupBy("value")
+      .count()
+      .writeStream
+      .foreachBatch(write)
+      .outputMode("update")
+      .option("checkpointLocation", home.resolve("q").toString)
+      .trigger(Trigger.AvailableNow())
+      .start()
+    query.awaitTermination()
+  }
+
+  private def objects(home: Path, below: String): Int =
+    Using.resource(Files.walk(home.resolve(s"q/cleancut/$below")))(
+      _.iterator.asScala.count(Files.isRegularFile(_))
+    )
+
+  test("thirty runs of one epoch leave no more objects than ten do") {
+    // No chain is longer than that, nor any cut kept longer.
+    spark.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "2")
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+    TestDirectory.use("hourly") { home =>
+      Files.createDirectory(home.resolve("in"))
+      val counts = (1 to 30).map { number =>
+        runOnce(home, number)
+        (objects(home, "cuts"), objects(home, "segments"))
+      }
+      info(counts.mkString(" "))
+      val (cuts, segments) = counts.last
+      assert(cuts <= 4, counts)
+      assert(segments <= 30, counts)
+      assert(Files.exists(home.resolve("q/commits/29")))
+    }
+  }
+}
