@@ -106,9 +106,11 @@ chaos: export CLEANCUT_FAULTS ?= all
 chaos: export CLEANCUT_OPERATORS ?= all
 chaos: export CLEANCUT_ALL_DRAWS ?= yes
 chaos: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
+chaos: export CLEANCUT_ROLLING_RESTARTS ?= 20
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 chaos: $(JAR) $(S3PROXY) $(VERSITYGW) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
-	$(PYTEST) tests/chaos tests/spark/test_operators.py tests/spark/test_finished_epochs.py $(ARGS)
+	$(PYTEST) tests/chaos tests/spark/test_operators.py tests/spark/test_finished_epochs.py \
+	  tests/spark/test_rival_drivers.py $(ARGS)
 	$(SBT) "core/testOnly $(SBT_DRAWN) io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
 	  io.cleancut.e2e.DifferentialQueriesSuite io.cleancut.e2e.UnalignedQueriesSuite"
 

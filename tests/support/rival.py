@@ -38,7 +38,8 @@ def done_at(root: Path) -> Path:
 
 def main(endpoint: str, location: str, source: Path, root: Path) -> str:
     """Runs the query; returns what it ended by."""
-    spark = cleancut.configure(builder("local[2]"), endpoint=endpoint).getOrCreate()
+    session = cleancut.configure(builder("local[2]"), endpoint=endpoint, cuts=True)
+    spark = session.getOrCreate()
     query = (
         input_at(source)
         .stream(spark)

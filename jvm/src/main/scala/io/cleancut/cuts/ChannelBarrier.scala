@@ -6,11 +6,13 @@ import io.cleancut.channels._
 import io.cleancut.format.StoreCut
 
 /** The channels of a query's tasks: who reads which, who is overtaken, and what has arrived. */
-trait ChannelBarrier extends QueryRuns {
+trait ChannelBarrier extends EpochClaim {
 
   /** A task attempt begins to read a channel. */
-  def openChannel(runId: String, task: ChannelTask): Either[String, ChannelOpened] =
-    within(runId)(_.openChannel(task, clock.monotonicNs())).flatten
+  def openChannel(runId: String, task: ChannelTask): Either[Refusal, ChannelOpened] =
+    claimed(runId, task.epoch).flatMap { _ =>
+      within(runId)(_.openChannel(task, clock.monotonicNs())).flatten
+    }
 
   /** A task attempt has read a channel to its end, and made durable what it left in flight. */
   def arrived(
@@ -18,11 +20,11 @@ trait ChannelBarrier extends QueryRuns {
       attempt: Long,
       report: ChannelReport,
       reading: ChannelReading = ChannelReading.Nothing
-  ): Either[String, Unit] =
+  ): Either[Refusal, Unit] =
     within(runId)(_.arrived(attempt, report, reading, clock.monotonicNs()))
 
   /** The channels that hold rows behind the last cut. */
-  def inFlight(runId: String): Either[String, Seq[StoreCut]] = within(runId)(_.ledger.inFlight)
+  def inFlight(runId: String): Either[Refusal, Seq[StoreCut]] = within(runId)(_.ledger.inFlight)
 
   /** Whether an earlier run has decided on channels of this epoch, and let its sink write. */
   def isDecidedBefore(runId: String, epoch: Long): Boolean =

@@ -1,6 +1,5 @@
 package io.cleancut.cuts
 
-import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.atomic.LongAdder
 
 import com.fasterxml.jackson.databind.ObjectMapper
@@ -30,12 +29,12 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   def epochs(): Seq[Long] = listed().epochs
 
-  /** The epochs that have a cut, and those that have a seal, each in order. */
+  /** The epochs that have a cut, in order, and the seals. */
   def listed(): CutsListed = {
     val found = names(CutLayout.Cuts)
     CutsListed(
       found.flatMap(CutLayout.parseCut).sorted,
-      found.flatMap(CutLayout.parseSeal).sorted
+      found.flatMap(CutLayout.parseSeal)
     )
   }
 
@@ -50,10 +49,11 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   /** Writes a cut if its epoch has none; whether this one is the epoch's. */
   def create(cut: Cut): Boolean = create(CutLayout.cut(cut.epoch), cut)
 
-  /** Writes the seal of an epoch if it has none; whether this one is the epoch's. */
-  def seal(seal: Cut): Boolean = create(CutLayout.seal(seal.epoch), seal)
+  /** Writes the seal that a run has of an epoch if it has none; whether it is this one. */
+  def seal(seal: Cut): Boolean =
+    create(CutLayout.seal(SealName(seal.epoch, seal.run.generation)), seal)
 
-  def readSeal(epoch: Long): Option[Cut] = read(CutLayout.seal(epoch), epoch)
+  def readSeal(name: SealName): Option[Cut] = read(CutLayout.seal(name), name.epoch)
 
   /**
    * Keeps the cut of an epoch under a name, which no other may have.
@@ -107,16 +107,30 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   }
 
   /** Takes the next generation for this run. */
-  def own(queryId: Option[String], runId: String, host: String): Long = {
-    val taken = names(CutLayout.Owners).flatMap(CutLayout.parseOwner).maxOption.getOrElse(0L)
-    var generation = taken + 1
+  def own(queryId: Option[String], runId: String, host: String): Taken = {
+    val known = names(CutLayout.Owners)
+    val latest = known.flatMap(CutLayout.parseOwner).maxOption.getOrElse(0L)
+    var generation = latest + 1
     while (!tryOwn(queryId, runId, host, generation)) generation += 1
-    generation
+    val before = CutLayout.ended(generation - 1).stripPrefix(CutLayout.Owners)
+    Taken(generation, isAlone = generation == 1 || known.contains(before))
+  }
+
+  /** Says that the run of a generation does nothing any more. */
+  def ended(generation: Long): Unit = {
+    val note = mapper.createObjectNode().put("endedMs", clock.wallMs())
+    val key = ObjectKey(CutLayout.ended(generation))
+    root.create(key, mapper.writeValueAsBytes(note), WriterToken.fresh(clock))
+    ()
   }
 
   /** The note of a generation's owner, if there is one. */
-  def owner(generation: Long): Option[String] =
-    root.get(ObjectKey(CutLayout.owner(generation))).map(new String(_, UTF_8))
+  def owner(generation: Long): Option[Owner] =
+    root.get(ObjectKey(CutLayout.owner(generation))).map(Owner.parse)
+
+  /** The owners up to this one, the last one first, as far as they matter to each other. */
+  def owners(last: Long): Seq[Owner] =
+    (last until Math.max(last - Owner.Notes, 0L) by -1L).flatMap(owner)
 
   def isOwned(generation: Long): Boolean =
     root.head(ObjectKey(CutLayout.owner(generation))).isDefined
@@ -213,8 +227,21 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     root.list(ObjectPrefix(prefix)).map(_.key.name.stripPrefix(prefix)).toSeq
 }
 
+/**
+ * An ownership that was taken.
+ *
+ * @param isAlone
+ *   whether the run before has said that it has ended, or there was none
+ */
+final case class Taken(generation: Long, isAlone: Boolean)
+
 /** What lies beside each other under `cuts/`, by epoch. */
-final case class CutsListed(epochs: Seq[Long], seals: Seq[Long])
+final case class CutsListed(epochs: Seq[Long], seals: Seq[SealName]) {
+
+  /** Of several runs the latest has looked for those of the others, and knows best. */
+  def sealOf(epoch: Long): Option[SealName] =
+    seals.filter(_.epoch == epoch).maxByOption(_.generation)
+}
 
 object CutArchive {
   private val OfDriver = s"/${CutsRuntime.Driver}-"

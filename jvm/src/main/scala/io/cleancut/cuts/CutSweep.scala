@@ -28,12 +28,12 @@ final class CutSweep(archive: CutArchive, baseMargin: Long) {
     val epochs = listed.epochs
     val cuts = epochs.filter(_ < oldest)
     // A seal has served once its epoch has a cut.
-    val seals = listed.seals.filter(seal => epochs.lastOption.exists(seal <= _))
+    val seals = listed.seals.filter(seal => epochs.lastOption.exists(seal.epoch <= _))
     val anchor = epochs.find(_ >= oldest).flatMap(archive.read)
     // Cuts go first: a crash in between must not leave one whose segments are gone. Savepoints are
     // looked up after that: who pins a cut looks afterwards whether it is still there.
     archive.delete(cuts.map(epoch => ObjectKey(CutLayout.cut(epoch))))
-    archive.delete(seals.map(epoch => ObjectKey(CutLayout.seal(epoch))))
+    archive.delete(seals.map(name => ObjectKey(CutLayout.seal(name))))
     val garbage = anchor.toSeq.flatMap { cut =>
       val kept = spared ++ cut.segments ++ archive.pinned().values.flatMap(_.segments)
       val newest = Math.min(oldest, cut.epoch) - baseMargin

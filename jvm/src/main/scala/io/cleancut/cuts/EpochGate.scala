@@ -48,9 +48,11 @@ trait EpochGate extends FrameAcks {
     checkOpen(run, epoch)
     flush(run, epoch)
     val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
-    checkOwner(run, epoch)
-    if (synchronized(run.isSealAnObject(epoch))) {
-      writeSeal(run, epoch, stores, output)
+    if (!synchronized(run.isSealAnObject(epoch))) checkOwnerUnless(run, epoch, SealLookNs)
+    else {
+      val decisions = synchronized(run.channels.decisions)
+      // An epoch that runs again behind its seal is to be cut where it was.
+      writeSeal(seal(run, epoch, stores).copy(channels = decisions, output = output))
       // A later owner has seen the object, or else is seen here.
       checkOwner(run, epoch)
     }
@@ -82,7 +84,8 @@ trait EpochGate extends FrameAcks {
       val missing = lackingIn(from, synchronized(run.ledger.lastCut))
       if (missing.nonEmpty) {
         val detail = s"it does not have ${named(missing)}"
-        throw Errors.cutDamaged(archive.pathOf(CutLayout.seal(epoch)), detail)
+        val name = SealName(epoch, from.run.generation)
+        throw Errors.cutDamaged(archive.pathOf(CutLayout.seal(name)), detail)
       }
       checkOwner(run, epoch)
       logger.info(
@@ -106,28 +109,6 @@ trait EpochGate extends FrameAcks {
     (stores ++ inFlight).filter(seal.of(_).isEmpty).toSet
   }
 
-  /** An epoch that runs again behind its seal is to be cut where it was; see `docs/PROTOCOL.md`. */
-  private def writeSeal(
-      run: QueryRun,
-      epoch: Long,
-      stores: Seq[StoreCut],
-      output: Option[String] = None
-  ): Unit = {
-    val seal = Cut(
-      epoch,
-      run.id,
-      StateVersion.newId(clock),
-      clock.wallMs(),
-      commit = "",
-      logs.offsets(epoch),
-      stores,
-      timings = Map.empty,
-      channels = synchronized(run.channels.decisions),
-      output = output
-    )
-    if (!archive.seal(seal)) throw fencedBy(epoch, archive.readSeal(epoch), "sealed")
-  }
-
   /**
    * Commits an epoch: waits for what it must have, and writes the cut.
    *
@@ -135,30 +116,65 @@ trait EpochGate extends FrameAcks {
    *   Spark's own entry for the commit log
    * @param plan
    *   the epoch's tasks, if they can be run here; asked for only where some have not run
+   * @return
+   *   the entry that counts: that of the epoch's cut, which may be by a run before this one
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; nothing of the epoch counts then
+   *   CLEANCUT_EPOCH_INCOMPLETE; nothing of the epoch counts then. CLEANCUT_FENCED
    */
   def commit(
       runId: String,
       epoch: Long,
       entry: String,
       plan: => Option[EpochPlan] = None
-  ): Unit = {
+  ): String = {
     val start = clock.monotonicNs()
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
     // A sink may return without having sealed.
     flush(run, epoch)
+    val counted = lateCut(run, epoch, entry).getOrElse(ownCut(run, epoch, entry, plan, start))
+    // Before the next epoch is planned: a later owner has seen the cut, or else is seen here.
+    checkOwner(run, epoch + 1)
+    run.lookedNs = Some(clock.monotonicNs())
+    if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(run, epoch)
+    counted.commit
+  }
+
+  /**
+   * The cut of a run before this one, which came when this one had begun and has not all that its
+   * own would need: its sink has skipped what the other has shown.
+   */
+  private def lateCut(run: QueryRun, epoch: Long, entry: String): Option[Cut] = {
+    // Where Spark counts versions, all tasks of this run have made theirs.
+    def isLacking = run.finishedFrom(epoch).isEmpty && CommitEntry.countedIds(entry).isEmpty &&
+      run.ledger.close(epoch, None).isLeft
+    val isToLook = !run.begun.isAlone && run.isFirst(epoch) && synchronized(isLacking)
+    val found = if (isToLook) archive.read(epoch).filter(isEarlier(run, _)) else None
+    found.foreach { cut =>
+      logger.info(s"Epoch $epoch of ${archive.location} was committed by run ${cut.run.runId}")
+      synchronized(run.advance(cut))
+    }
+    found
+  }
+
+  /** Both have run the same offsets under the same decisions. */
+  private def isEarlier(run: QueryRun, cut: Cut): Boolean =
+    cut.run.generation < run.id.generation && cut.offsets == logs.offsets(cut.epoch)
+
+  /** The cut of what this run has made; or that of a run before it, which is as good. */
+  private def ownCut(
+      run: QueryRun,
+      epoch: Long,
+      entry: String,
+      plan: => Option[EpochPlan],
+      start: Long
+  ): Cut = {
     val stores = synchronized(run.finishedFrom(epoch)) match {
       case Some(seal) => finished(run, seal, entry)
       case None       => collected(run, epoch, entry, plan)
     }
     val collectedNs = clock.monotonicNs()
-    if (!synchronized(run.isSealed(epoch))) {
-      checkOwner(run, epoch)
-      // The sink may have skipped what the run before has sealed and shown in the meantime.
-      if (synchronized(run.isContested(epoch))) writeSeal(run, epoch, stores)
-    }
+    if (!synchronized(run.isSealed(epoch))) checkOwnerUnless(run, epoch, CutLookNs)
     val ownedNs = clock.monotonicNs()
     val offsets = logs.offsets(epoch)
     val readyNs = clock.monotonicNs()
@@ -181,7 +197,7 @@ trait EpochGate extends FrameAcks {
       courses,
       late = synchronized(run.ledger.lateIn(stores))
     )
-    if (!archive.create(cut)) throw fencedBy(epoch, archive.read(epoch))
+    val counted = if (archive.create(cut)) cut else adopted(run, epoch)
     val writeNs = clock.monotonicNs() - readyNs
     synchronized {
       run.advance(cut)
@@ -192,7 +208,13 @@ trait EpochGate extends FrameAcks {
       s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
         s"${msSince(start)} ms"
     )
-    if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(run, epoch)
+    counted
+  }
+
+  /** The tasks of the next epoch go on from what this run has made all the same. */
+  private def adopted(run: QueryRun, epoch: Long): Cut = {
+    val found = archive.read(epoch)
+    found.filter(isEarlier(run, _)).getOrElse(throw fencedBy(epoch, found))
   }
 
   /** What is sealed, unless Spark goes on from versions of tasks that had run before. */
@@ -312,18 +334,14 @@ trait EpochGate extends FrameAcks {
   private def checkOpen(run: QueryRun, epoch: Long): Unit =
     if (epoch <= synchronized(run.ledger.lastCommitted)) throw fencedBy(epoch, archive.read(epoch))
 
-  private def fencedBy(epoch: Long, cut: Option[Cut], did: String = "committed") = {
+  private def fencedBy(epoch: Long, cut: Option[Cut]) = {
     val by = cut.fold("another run")(c => s"generation ${c.run.generation}, run ${c.run.runId},")
-    Errors.fenced(archive.location, epoch, s"$by has $did the epoch")
+    Errors.fenced(archive.location, epoch, s"$by has committed the epoch")
   }
 
-  private def checkOwner(run: QueryRun, epoch: Long): Unit = {
-    val next = run.id.generation + 1
-    if (archive.isOwned(next)) {
-      val owner = archive.owner(next).getOrElse(s"generation $next")
-      throw Errors.fenced(archive.location, epoch, owner)
-    }
-  }
+  /** Spares the look where one behind the last cut is not older than this. */
+  private def checkOwnerUnless(run: QueryRun, epoch: Long, maxAgeNs: Long): Unit =
+    if (!run.lookedNs.exists(clock.monotonicNs() - _ < maxAgeNs)) checkOwner(run, epoch)
 
   private def sweepInBackground(run: QueryRun, epoch: Long): Unit = {
     val oldest = epoch - logs.epochsToKeep
@@ -356,4 +374,7 @@ private object EpochGate {
   private val Retries = 3
   private val FirstWaitMs = 100L
   private val Named = 10
+
+  private val SealLookNs = TimeUnit.SECONDS.toNanos(1)
+  private val CutLookNs = TimeUnit.SECONDS.toNanos(10)
 }

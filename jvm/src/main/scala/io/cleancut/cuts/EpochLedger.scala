@@ -18,7 +18,7 @@ object Ack {
   case object Duplicate extends Ack
 
   /** No such epoch is open: the task belongs to another run, or is too late. */
-  final case class Unknown(why: String) extends Ack
+  final case class Unknown(why: Refusal) extends Ack
 
   /** The epoch has gone on without it. */
   final case class Discarded(why: String) extends Ack

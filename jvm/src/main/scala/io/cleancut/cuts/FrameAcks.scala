@@ -8,7 +8,7 @@ import io.cleancut.StoreId
 import io.cleancut.format._
 
 /** The frames of a query's tasks: who opens which store, and what has become durable. */
-trait FrameAcks extends QueryRuns {
+trait FrameAcks extends EpochClaim {
   import runtime.packer
 
   /** A task attempt opens a store for writing at a version, at a place that errors name. */
@@ -18,14 +18,16 @@ trait FrameAcks extends QueryRuns {
       store: StoreId,
       version: Long,
       at: Option[Place] = None
-  ): Either[String, Opened] =
-    within(runId) { run =>
-      val opened = run.open(attempt, store, version)
-      if (opened.isRight) run.meter.openedBy(attempt, store, at)
-      // One that takes a version over reports nothing that it could be measured by.
-      if (opened.exists(_.sealedAs.isEmpty)) run.meter.opened(attempt, store, clock.monotonicNs())
-      opened
-    }.flatten
+  ): Either[Refusal, Opened] =
+    claimed(runId, version).flatMap(_ =>
+      within(runId) { run =>
+        val opened = run.open(attempt, store, version)
+        if (opened.isRight) run.meter.openedBy(attempt, store, at)
+        // One that takes a version over reports nothing that it could be measured by.
+        if (opened.exists(_.sealedAs.isEmpty)) run.meter.opened(attempt, store, clock.monotonicNs())
+        opened
+      }.flatten
+    )
 
   /** The id of a version that counts; None where the cuts do not know the store. */
   def accepted(store: StoreId, version: Long): Option[String] = synchronized {
@@ -47,13 +49,13 @@ trait FrameAcks extends QueryRuns {
   }
 
   /** The identity under which an executor writes the segments of this run. */
-  def writer(runId: String): Either[String, RunId] = runOf(runId).map(_.id)
+  def writer(runId: String): Either[Refusal, RunId] = runOf(runId).map(_.id)
 
   /**
    * An executor writes a base of a version to a segment of its own. From now on no sweep takes the
    * segment, however long that lasts, as long as this is said again now and then.
    */
-  def announce(runId: String, segment: String, version: Long): Either[String, Unit] =
+  def announce(runId: String, segment: String, version: Long): Either[Refusal, Unit] =
     within(runId)(_.ledger.announce(segment, version, clock.monotonicNs())).flatten
 
   /**

@@ -44,7 +44,7 @@ final class QueryLedger(
   def epoch: EpochLedger = pending
 
   /** A task attempt opens a store at a version, which is the epoch's number. */
-  def open(attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
+  def open(attempt: Long, store: StoreId, version: Long): Either[Refusal, Opened] =
     if (version != last + 1) Left(notOpen(version))
     else {
       pending.open(attempt, store)
@@ -60,7 +60,7 @@ final class QueryLedger(
     }
 
   /** A task attempt begins to read a channel. */
-  def openChannel(task: ChannelTask, mayDefer: Boolean): Either[String, Option[StoreCut]] =
+  def openChannel(task: ChannelTask, mayDefer: Boolean): Either[Refusal, Option[StoreCut]] =
     if (task.epoch != last + 1) Left(notOpen(task.epoch))
     else {
       val channel = task.channel
@@ -113,9 +113,12 @@ final class QueryLedger(
   def spared(oldest: Long, nowNs: Long): Set[String] = bases.spared(oldest, current, nowNs)
 
   /** Maintenance is about to write a base of a version to a segment of its own, or goes on to. */
-  def announce(segment: String, version: Long, nowNs: Long): Either[String, Unit] =
+  def announce(segment: String, version: Long, nowNs: Long): Either[Refusal, Unit] =
     if (version > last + 2) Left(notOpen(version - 1))
-    else Either.cond(bases.announce(segment, version, last, nowNs), (), s"version $version is old")
+    else {
+      val isTaken = bases.announce(segment, version, last, nowNs)
+      Either.cond(isTaken, (), Refusal.Failed(s"version $version is old"))
+    }
 
   /** Maintenance writes a base of a version that a task left in memory. */
   private def ackBase(frame: PlacedFrame, epoch: Long): Ack =
@@ -123,10 +126,7 @@ final class QueryLedger(
     else if (frame.name.kind != FrameKind.Base) Ack.Discarded("no task wrote it, and it is no base")
     else bases.ack(frame, last, current)
 
-  private def notOpen(epoch: Long) =
-    if (epoch <= committed)
-      s"another driver has committed epoch $epoch since this run began; start the query again"
-    else s"epoch $epoch is not open, the last committed is $last"
+  private def notOpen(epoch: Long) = Refusal.NotOpen(epoch, last)
 }
 
 object QueryLedger {

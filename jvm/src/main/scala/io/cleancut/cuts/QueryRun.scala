@@ -16,16 +16,25 @@ final private class QueryRun(
     val id: RunId,
     val ledger: QueryLedger,
     val meter: EpochMeter,
-    seal: Option[Cut]
+    seal: Option[Cut],
+    val begun: Begun
 ) {
   val barrier = new Barrier
   var aligned = Map.empty[Long, String]
+
+  /** Who owns the query in its place. */
+  @volatile var followedBy = Option.empty[String]
+  @volatile var hasEnded = false
+
+  /** When it has last found, behind a cut, that nobody does. */
+  @volatile var lookedNs = Option.empty[Long]
   private var held = Option.empty[HeldFrames]
   private var early = noFrames
   private var lastSealed = -1L
   private var capture = Capture.Off
   private var epochStartNs = Option.empty[Long]
   private var finishing = Option.empty[Cut]
+  private var isClaimed = false
   private val drains = new Drains
   private val first = ledger.lastCommitted + 1
 
@@ -46,13 +55,13 @@ final private class QueryRun(
   /** The seal from which an epoch is finished. */
   def finishedFrom(epoch: Long): Option[Cut] = finishing.filter(_.epoch == epoch)
 
-  def open(attempt: Long, store: StoreId, version: Long): Either[String, Opened] =
+  def open(attempt: Long, store: StoreId, version: Long): Either[Refusal, Opened] =
     ledger.open(attempt, store, version).flatMap { opened =>
-      finishedFrom(version).fold[Either[String, Opened]](Right(opened)) { from =>
+      finishedFrom(version).fold[Either[Refusal, Opened]](Right(opened)) { from =>
         from
           .of(store)
           .map(of => opened.copy(needsBase = false, sealedAs = Some(of)))
-          .toRight(s"epoch $version is finished from its seal, which does not have $store")
+          .toRight(Refusal.NotSealed(version, store))
       }
     }
 
@@ -73,7 +82,7 @@ final private class QueryRun(
   private def mayDefer(asked: Capture, epoch: Long): Boolean =
     asked != Capture.Off && epoch > first && isHeld(epoch)
 
-  def openChannel(task: ChannelTask, nowNs: Long): Either[String, ChannelOpened] = {
+  def openChannel(task: ChannelTask, nowNs: Long): Either[Refusal, ChannelOpened] = {
     val isDeferring = mayDefer(task.capture, task.epoch) && !channels.isWhole(task.channel)
     val isFinished = finishedFrom(task.epoch).isDefined
     if (task.capture != Capture.Off && !isHeld(task.epoch) && !isFinished)
@@ -154,15 +163,22 @@ final private class QueryRun(
 
   /**
    * The run before this one may have looked for its successor in vain, and be about to seal its
-   * last epoch with rows in flight. This run begins with the same epoch, aligned. The object tells
-   * which of the two a sink may show.
+   * last epoch with rows in flight. This run begins with the same epoch, aligned, and what it shows
+   * of that must not be taken for the other's. Where it holds the epoch, its own seal says so.
    */
-  def isContested(epoch: Long): Boolean =
-    epoch == first && isHeld(epoch) && ledger.lastCut.isDefined && sealedBefore(epoch).isEmpty
+  def isToClaim(epoch: Long): Boolean =
+    isUnclaimed(epoch) && (sealedBefore(epoch).isDefined || !isHeld(epoch))
+
+  def claimed(): Unit = isClaimed = true
+
+  def isFirst(epoch: Long): Boolean = epoch == first
+
+  private def isUnclaimed(epoch: Long) =
+    epoch == first && !isClaimed && ledger.lastCut.isDefined
 
   def isSealAnObject(epoch: Long): Boolean =
     !isSealed(epoch) &&
-      (isContested(epoch) || (sealedBefore(epoch).isEmpty && channels.decisions.nonEmpty))
+      sealedBefore(epoch).isEmpty && (isUnclaimed(epoch) || channels.decisions.nonEmpty)
 
   def seal(epoch: Long): Unit = lastSealed = epoch
 

@@ -24,34 +24,77 @@ abstract class QueryRuns private[cuts] (
 
   private[cuts] def clock: Clock = runtime.clock
 
-  final private[cuts] def within[A](runId: String)(act: QueryRun => A): Either[String, A] =
+  final private[cuts] def within[A](runId: String)(act: QueryRun => A): Either[Refusal, A] =
     runOf(runId).map(run => synchronized(act(run)))
 
   final private[cuts] def usage(): UsageBook.Shares = synchronized {
     book.now(Usage(archive.store.counts, runtime.packer.written))
   }
 
-  final private[cuts] def believed(runId: String, epoch: Long): QueryRun =
-    runOf(runId).fold(why => throw Errors.fenced(archive.location, epoch, why), identity)
+  final private[cuts] def believed(runId: String, epoch: => Long): QueryRun =
+    runOf(runId).fold(by => throw Errors.fenced(archive.location, epoch, by.owner), identity)
+
+  /**
+   * A run takes the ownership, if it has not done so yet, and learns what it goes on behind. It reads
+   * Spark's logs afterwards.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED
+   */
+  final def begin(runId: String): Begun = believed(runId, next).begun
+
+  /** A run has ended, and nothing of it will be written any more. */
+  final def ended(runId: String): Unit =
+    synchronized(current.filter(run => run.id.runId == runId && !run.hasEnded)).foreach { run =>
+      archive.ended(run.id.generation)
+      run.hasEnded = true
+    }
+
+  /** The run that was here last, unless it has said that it has ended. */
+  final def latestRun: Option[String] = synchronized(current.filterNot(_.hasEnded).map(_.id.runId))
+
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, if another run owns the query by now
+   */
+  final def checkOwner(runId: String): Unit = checkOwner(believed(runId, next), next)
+
+  final private[cuts] def checkOwner(run: QueryRun, epoch: Long): Unit =
+    laterOwner(run).foreach(owner => throw Errors.fenced(archive.location, epoch, owner))
+
+  /** The owner that has followed this run, if there is one. */
+  final private[cuts] def laterOwner(run: QueryRun): Option[String] = {
+    val next = run.id.generation + 1
+    if (archive.isOwned(next)) {
+      val owners = archive.owners(next)
+      val by = owners.headOption.fold(s"generation $next")(_.toString)
+      run.followedBy = Some((by +: Owner.rivalry(owners).toSeq).mkString("; "))
+    }
+    run.followedBy
+  }
 
   /** The run, which begins here if nothing of it has been seen; or why it is not believed. */
-  final private[cuts] def runOf(runId: String): Either[String, QueryRun] = synchronized {
+  final private[cuts] def runOf(runId: String): Either[Refusal.Fenced, QueryRun] = synchronized {
     current match {
-      case Some(run) if run.id.runId == runId => Right(run)
+      case Some(run) if run.id.runId == runId => run.followedBy.map(Refusal.Fenced(_)).toLeft(run)
       case _ if past(runId)                   =>
-        Left(s"run $runId has been followed by run ${current.fold("")(_.id.runId)}")
+        Left(Refusal.Fenced(s"run ${current.fold("")(_.id.runId)} of the same driver"))
       case _ =>
-        val begun = begin(runId)
+        val run = newRun(runId)
         past ++= current.map(_.id.runId)
-        current = Some(begun)
-        Right(begun)
+        current = Some(run)
+        // What it has found a later owner has found too, or else that one is seen here.
+        laterOwner(run).map(Refusal.Fenced(_)).toLeft(run)
     }
   }
 
-  private def begin(runId: String): QueryRun = {
-    val begun = usage()
+  /** The epoch that the latest run works on. */
+  private def next: Long = synchronized(current.fold(0L)(_.ledger.lastCommitted + 1))
+
+  private def newRun(runId: String): QueryRun = {
+    val used = usage()
     val queryId = logs.queryId()
-    val generation = archive.own(queryId, runId, host)
+    val taken = archive.own(queryId, runId, host)
     // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
     val plain = logs.lastPlainCommit()
     val listed = archive.listed()
@@ -61,17 +104,25 @@ abstract class QueryRuns private[cuts] (
       throw Errors.cutsOvertaken(archive.location, last, done.epoch)
     val committed = (cut.map(_.epoch) ++ plain).maxOption.getOrElse(-1L)
     logger.info(
-      s"Run $runId owns ${archive.location} as generation $generation, behind epoch $committed"
+      s"Run $runId owns ${archive.location} as generation ${taken.generation}, behind epoch " +
+        s"$committed"
     )
-    val seal = listed.seals.find(_ == committed + 1).flatMap(archive.readSeal)
+    if (!taken.isAlone) tellOfRivals(taken.generation)
+    val seal = listed.sealOf(committed + 1).flatMap(archive.readSeal).filterNot(_.isClaim)
     seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
     new QueryRun(
-      RunId(queryId, runId, generation),
+      RunId(queryId, runId, taken.generation),
       new QueryLedger(committed, cut, runtime.baseMargin, seal),
-      new EpochMeter(begun),
-      seal
+      new EpochMeter(used),
+      seal,
+      Begun(committed, cut.filter(_.epoch == committed), taken.isAlone)
     )
   }
+
+  private def tellOfRivals(generation: Long): Unit =
+    Owner.rivalry(archive.owners(generation)).foreach { rivals =>
+      logger.warn(s"At ${archive.location} $rivals")
+    }
 }
 
 private object QueryRuns {

@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 
 import io.cleancut.cuts.CutArchive
 import io.cleancut.error.Errors
+import io.cleancut.format.Cut
 
 /**
  * Spark's commit log as files of its own, of a query whose epochs are committed by cuts. A cut
@@ -65,6 +66,13 @@ final private[cleancut] class CommitEntries(directory: Path, files: CheckpointFi
       }
     }
   }
+
+  /** The same for the cut that a run goes on behind. */
+  def rollForward(cut: Cut): Unit =
+    if (!files.exists(new Path(directory, cut.epoch.toString))) {
+      files.mkdirs(directory)
+      write(cut.epoch, cut.commit)
+    }
 
   private def epochs(): Set[Long] =
     try files.list(directory).flatMap(_.getPath.getName.toLongOption).toSet

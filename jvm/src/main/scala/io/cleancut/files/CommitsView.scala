@@ -9,19 +9,30 @@ import org.apache.hadoop.fs._
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-import io.cleancut.cuts.CutArchive
+import io.cleancut.cuts.{Begun, CutArchive}
 
 /** Commits epochs of the query whose commit log this is. */
 trait Gate {
 
   /**
-   * Remembers the run of the calling thread, if that is a query's own, before code of the user has
-   * run in it.
+   * The run of the calling thread takes the ownership, if that is a query's own thread. What Spark
+   * reads of its logs afterwards must agree with what this returns.
    */
-  def enter(): Unit
+  def begin(): Option[Begun]
 
-  /** @param entry Spark's entry of the commit log */
-  def commit(epoch: Long, entry: String): Unit
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, if another run owns the query by now
+   */
+  def checkOwner(): Unit
+
+  /**
+   * @param entry
+   *   Spark's entry of the commit log
+   * @return
+   *   the one that counts
+   */
+  def commit(epoch: Long, entry: String): String
 }
 
 /**
@@ -51,8 +62,7 @@ final private[cleancut] class CommitsView(
       new Entry(bytes => {
         val entry = new String(bytes, UTF_8)
         if (latest.exists(_._1 >= epoch)) throw new FileAlreadyExistsException(s"$path exists")
-        gate.commit(epoch, entry)
-        latest = Some(epoch -> entry)
+        latest = Some(epoch -> gate.commit(epoch, entry))
       })
   }
 
@@ -62,13 +72,14 @@ final private[cleancut] class CommitsView(
     }
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
-    gate.enter()
+    // A run before this one may still commit the next epoch, which this one has to run as well.
+    val known = gate.begin().map(begun => (latest.map(_._1) ++ Some(begun.committed)).max)
     if (path != directory) files.list(path, filter)
     else {
       val others = files.list(path, (_: Path) => true)
       val names = others.map(_.getPath.getName).toSet
       plain = Some(names.flatMap(name => Try(name.toLong).toOption))
-      val committed = archive.epochs().filterNot(epoch => names(epoch.toString)).map { epoch =>
+      val committed = epochs(known).filterNot(epoch => names(epoch.toString)).map { epoch =>
         new FileStatus(0L, false, 1, 0L, 0L, new Path(directory, epoch.toString))
       }
       val all = others ++ committed
@@ -97,6 +108,9 @@ final private[cleancut] class CommitsView(
   override def createCheckpointDirectory(): Path = files.createCheckpointDirectory()
 
   override def close(): Unit = files.close()
+
+  private def epochs(known: Option[Long]): Seq[Long] =
+    archive.epochs().filter(epoch => known.forall(epoch <= _))
 
   private def entry(epoch: Long): Option[String] =
     latest.collect { case (`epoch`, text) => text }.orElse {

@@ -6,13 +6,16 @@ import org.slf4j.LoggerFactory
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import io.cleancut.Clock
-import io.cleancut.cuts.OffsetEntry
+import io.cleancut.cuts.{Begun, OffsetEntry}
 import io.cleancut.format.Cut
 
 /**
- * Plans an epoch without new input for a run that begins behind a cut with rows in flight. By
- * itself Spark plans such an epoch only behind another one of the same run: the rows would wait for
- * new input, and a run that ends with its input would leave them where they are.
+ * Plans an epoch without new input for a run that begins behind a cut
+ *   - with rows in flight. By itself Spark plans such an epoch only behind another one of the same
+ *     run: the rows would wait for new input, and a run that ends with its input would leave them
+ *     where they are.
+ *   - while the run before may still plan the next epoch. Whichever entry comes first, this run
+ *     runs that one, and no other can come.
  */
 private[files] object DrainPlan {
   private val logger = LoggerFactory.getLogger(getClass)
@@ -20,23 +23,22 @@ private[files] object DrainPlan {
   /**
    * To be called before Spark reads the log of offsets.
    *
-   * @param cut
-   *   the last one
    * @param offsets
    *   `<checkpointLocation>/offsets`, and what writes there
    * @return
    *   the epoch that it has planned
    */
-  def write(cut: Cut, offsets: Path, files: CheckpointFileManager, clock: Clock): Option[Long] =
+  def write(begun: Begun, offsets: Path, files: CheckpointFileManager, clock: Clock): Option[Long] =
     for {
-      epoch <- Option.when(isLeft(cut) && cut.offsets.nonEmpty)(cut.epoch + 1)
+      cut <- begun.cut
+      epoch <- Option.when((isLeft(cut) || !begun.isAlone) && cut.offsets.nonEmpty)(cut.epoch + 1)
       path = new Path(offsets, epoch.toString)
       // It may have been planned when the run before ended.
       if !files.exists(path)
       entry = OffsetEntry.withoutInput(cut.offsets, cut.commit, clock.wallMs())
       if LogEntries.create(path, entry, files)
     } yield {
-      logger.info(s"Epoch $epoch takes up what is in flight behind epoch ${cut.epoch} of $offsets")
+      logger.info(s"Planned epoch $epoch without new input, behind epoch ${cut.epoch} of $offsets")
       epoch
     }
 

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.SparkGate
 
 import io.cleancut.Clock
 import io.cleancut.conf.{Keys, Settings}
-import io.cleancut.cuts.CutArchive
+import io.cleancut.cuts.{Begun, CutArchive}
 import io.cleancut.error.Errors
 import io.cleancut.objects.{Leftovers, WriteProbe}
 
@@ -24,11 +24,45 @@ private[files] object FileCheckpoint {
 
   def open(path: Path, hadoopConf: Configuration): CheckpointFileManager = {
     val files = sparks(path, hadoopConf)
-    val ofPath =
-      if (path.getName == CheckpointLogs.Commits) commits(path, files, hadoopConf) else files
+    val ofPath = path.getName match {
+      case CheckpointLogs.Commits              => commits(path, files, hadoopConf)
+      case CheckpointLogs.Offsets              => offsets(path, files, hadoopConf)
+      case _ if FileManagers.isSourceLog(path) =>
+        new OwnedLog(path, files, FileManagers.ownerOfSource(path), () => ())
+      case _ => files
+    }
     new DelegatedFiles(ofPath) {
       override def createCheckpointDirectory(): Path = start(files, hadoopConf)
     }
+  }
+
+  private def offsets(
+      path: Path,
+      files: CheckpointFileManager,
+      hadoopConf: Configuration
+  ): CheckpointFileManager = {
+    val checkpoint = path.getParent
+    if (!isByCuts(checkpoint, files, hadoopConf)) files
+    else {
+      val (archive, logs) = cutsOf(checkpoint, hadoopConf)
+      val gate = new SparkGate(checkpoint.toString, archive, logs)
+      val commits = new Path(checkpoint, CheckpointLogs.Commits)
+      def prepare(begun: Begun): Unit = begun.cut.foreach { cut =>
+        new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
+        StartSweep.run(archive, cut.epoch, FileManagers.epochsToKeep(hadoopConf))
+      }
+      val start = new StartOfRun(gate, path, files, prepare, Clock.System)
+      new OwnedLog(path, files, () => gate.checkOwner(), () => start.run())
+    }
+  }
+
+  private def isByCuts(
+      checkpoint: Path,
+      files: CheckpointFileManager,
+      hadoopConf: Configuration
+  ): Boolean = {
+    val asked = FileManagers.settingsIn(hadoopConf).cuts
+    asked.getOrElse(StoredCuts.lastEpoch(checkpoint, files).isDefined)
   }
 
   /** Decided here, before the run's first epoch, and not again: tasks hold to it too. */
@@ -38,8 +72,7 @@ private[files] object FileCheckpoint {
       hadoopConf: Configuration
   ): CheckpointFileManager = {
     val checkpoint = path.getParent
-    val settings = FileManagers.settingsIn(hadoopConf)
-    if (settings.cuts.getOrElse(StoredCuts.lastEpoch(checkpoint, files).isDefined)) {
+    if (isByCuts(checkpoint, files, hadoopConf)) {
       val (archive, logs) = cutsOf(checkpoint, hadoopConf)
       new GatedCommits(path, files, new SparkGate(checkpoint.toString, archive, logs))
     } else new UngatedCommits(path, files)
@@ -54,13 +87,7 @@ private[files] object FileCheckpoint {
       new Leftovers(archive.store, Clock.System).run()
       val commits = new Path(checkpoint, CheckpointLogs.Commits)
       new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(archive)
-      val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
-      val ofOffsets = sparks(offsets, hadoopConf)
-      archive.last().foreach { last =>
-        QueryMetadata.check(checkpoint, last, files)
-        DrainPlan.write(last, offsets, ofOffsets, Clock.System)
-        StartSweep.run(archive, last.epoch, FileManagers.epochsToKeep(hadoopConf))
-      }
+      archive.last().foreach(QueryMetadata.check(checkpoint, _, files))
       SparkGate.serve(checkpoint.toString, archive, logs)
     }
     checkpoint

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.SparkGate
 
 import io.cleancut.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
-import io.cleancut.cuts.CutArchive
+import io.cleancut.cuts.{Begun, CutArchive}
 import io.cleancut.objects.{
   BucketPath,
   HadoopStore,
@@ -41,8 +41,18 @@ private[cleancut] object FileManagers {
     path.getName match {
       case CheckpointLogs.Offsets =>
         val location = path.getParent.toString
-        new ObjectLog(path, store, Clock.System, CheckpointLogs.wroteOffsets(location, _, _))
-      case _ if isSourceLog(path) => new ObjectLog(path, store, Clock.System, (_, _) => ())
+        val log =
+          new ObjectLog(path, store, Clock.System, CheckpointLogs.wroteOffsets(location, _, _))
+        val (archive, logs) = cutsOf(path.getParent, settings, keep)
+        val gate = new SparkGate(location, archive, logs)
+        val files = new ObjectFileManager(path, store, () => (), Clock.System)
+        def sweep(begun: Begun): Unit =
+          begun.cut.foreach(cut => StartSweep.run(archive, cut.epoch, keep))
+        val start = new StartOfRun(gate, path, files, sweep, Clock.System)
+        new OwnedLog(path, log, () => gate.checkOwner(), () => start.run())
+      case _ if isSourceLog(path) =>
+        val log = new ObjectLog(path, store, Clock.System, (_, _) => ())
+        new OwnedLog(path, log, ownerOfSource(path), () => ())
       case CheckpointLogs.Commits =>
         val files = new ObjectFileManager(path, store, () => (), Clock.System)
         val (archive, logs) = cutsOf(path.getParent, settings, keep)
@@ -52,20 +62,21 @@ private[cleancut] object FileManagers {
         def start(): Unit = {
           prepare(path, settings)
           val (archive, logs) = cutsOf(path, settings, keep)
-          val offsets = new Path(path, CheckpointLogs.Offsets)
-          val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
-          archive.last().foreach { last =>
-            QueryMetadata.check(path, last, files)
-            DrainPlan.write(last, offsets, files, Clock.System)
-            StartSweep.run(archive, last.epoch, keep)
-          }
+          val files = new ObjectFileManager(path, store, () => (), Clock.System)
+          archive.last().foreach(QueryMetadata.check(path, _, files))
           SparkGate.serve(path.toString, archive, logs)
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)
     }
   }
 
-  private def isSourceLog(path: Path): Boolean =
+  /** Looks for another owner of the query whose source's log this is. */
+  def ownerOfSource(log: Path): () => Unit = {
+    val location = log.getParent.getParent.toString
+    () => SparkGate.checkOwner(location)
+  }
+
+  def isSourceLog(path: Path): Boolean =
     path.getName.toLongOption.isDefined && path.getParent.getName == CheckpointLogs.Sources
 
   private def cutsOf(

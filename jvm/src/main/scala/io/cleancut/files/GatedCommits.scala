@@ -27,13 +27,12 @@ final private[cleancut] class GatedCommits(
     case Some(epoch) =>
       new Entry(bytes => {
         val entry = new String(bytes, UTF_8)
-        gate.commit(epoch, entry)
-        entries.write(epoch, entry)
+        entries.write(epoch, gate.commit(epoch, entry))
       })
   }
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
-    gate.enter()
+    gate.begin()
     files.list(path, filter)
   }
 }

@@ -52,6 +52,8 @@ final case class LateBase(segment: String, since: Long)
  * @param late
  *   bases that were adopted longer after the epoch of their segment than a sweep reckons with, and
  *   that cuts may still name which this one no longer knows
+ * @param isClaim
+ *   of a seal: nothing is sealed, and its run has the epoch begin anew
  */
 final case class Cut(
     epoch: Long,
@@ -66,7 +68,8 @@ final case class Cut(
     channels: Seq[ChannelReport] = Nil,
     courses: Map[StoreId, ChannelCourse] = Map.empty,
     output: Option[String] = None,
-    late: Seq[LateBase] = Nil
+    late: Seq[LateBase] = Nil,
+    isClaim: Boolean = false
 ) {
 
   /** The names of the segments that it needs, below the root. */
@@ -226,6 +229,7 @@ object Cut {
         late.addObject().put("segment", base.segment).put("since", base.since)
       )
     }
+    if (cut.isClaim) node.put("claim", true)
     node
   }
 
@@ -263,7 +267,8 @@ object Cut {
       Option(node.get("output")).filter(_.isTextual).map(_.asText),
       Option(node.get("late")).toSeq.flatMap(_.elements.asScala).map { base =>
         LateBase(required(base, "segment").asText, required(base, "since").asLong)
-      }
+      },
+      node.path("claim").asBoolean(false)
     )
   }
 

@@ -2,11 +2,19 @@ package io.cleancut.format
 
 import io.cleancut.StateVersion
 
+/**
+ * What a seal is called.
+ *
+ * @param generation
+ *   of the run that wrote it; 0 in names of releases that left it out
+ */
+final case class SealName(epoch: Long, generation: Long)
+
 /** The only place that builds and parses the names of cuts, segments and owners below the root. */
 object CutLayout {
   private val EpochDigits = 20
   private val CutName = """(\d{20})\.cut""".r
-  private val SealName = """(\d{20})\.sealed""".r
+  private val SealForm = """(\d{20})(?:\.(\d{20}))?\.sealed""".r
   private val SegmentName = """segments/(\d{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg""".r
   private val SavepointName = """([A-Za-z0-9_-]{1,64})\.cut""".r
   private val OwnerName = """(\d{20})\.json""".r
@@ -24,12 +32,22 @@ object CutLayout {
     case _              => None
   }
 
-  def seal(epoch: Long): String = s"$Cuts${padded(epoch)}.sealed"
+  /** The seals of an epoch, of whatever runs, for messages. */
+  def sealsOf(epoch: Long): String = s"$Cuts${padded(epoch)}*.sealed"
 
-  /** The epoch of a seal's name below [[Cuts]]; None for all others. */
-  def parseSeal(name: String): Option[Long] = name match {
-    case SealName(epoch) => epoch.toLongOption
-    case _               => None
+  def seal(name: SealName): String = {
+    val generation = if (name.generation == 0L) "" else s".${padded(name.generation)}"
+    s"$Cuts${padded(name.epoch)}$generation.sealed"
+  }
+
+  /** Whose seal it is by its name below [[Cuts]]; None for all others. */
+  def parseSeal(name: String): Option[SealName] = name match {
+    case SealForm(epoch, generation) =>
+      for {
+        ofEpoch <- epoch.toLongOption
+        ofRun <- Option(generation).fold(Option(0L))(_.toLongOption)
+      } yield SealName(ofEpoch, ofRun)
+    case _ => None
   }
 
   def isSavepoint(name: String): Boolean = SavepointName.matches(s"$name.cut")
@@ -74,6 +92,9 @@ object CutLayout {
   }
 
   def owner(generation: Long): String = s"$Owners${padded(generation)}.json"
+
+  /** What says that the run of a generation has ended. */
+  def ended(generation: Long): String = s"$Owners${padded(generation)}.ended"
 
   def parseOwner(name: String): Option[Long] = name match {
     case OwnerName(generation) => generation.toLongOption

@@ -8,5 +8,5 @@ final class BlindToOwners(under: ObjectStore, isBlind: () => Boolean)
     extends ForwardingStore(under) {
 
   override def head(key: ObjectKey): Option[ObjectInfo] =
-    under.head(key).filter(_ => !key.name.startsWith(CutLayout.Owners) || !isBlind())
+    under.head(key).filter(_ => !key.name.contains(CutLayout.Owners) || !isBlind())
 }

@@ -48,6 +48,7 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
       assert(submit(driver, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
     }
     driver.commit(run, epoch, s"v1\n{\"e\":$epoch}")
+    ()
   }
 
   protected def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)

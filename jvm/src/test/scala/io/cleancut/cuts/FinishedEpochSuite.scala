@@ -58,13 +58,13 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
   private def openChannel(cuts: QueryCuts, run: String, epoch: Long, partition: Int) = {
     val attempt = attemptOf(epoch, partition)
     val task = ChannelTask(attempt, channel(partition), epoch, 2, "executor", capture)
-    cuts.openChannel(run, task).fold(sys.error, identity)
+    cuts.openChannel(run, task).fold(no => sys.error(no.why), identity)
   }
 
   private def open(cuts: QueryCuts, run: String, epoch: Long, partition: Int): Opened =
     cuts
       .open(run, attemptOf(epoch, partition), main(partition), epoch)
-      .fold(sys.error, identity)
+      .fold(no => sys.error(no.why), identity)
 
   /** The tasks of an epoch; each leaves the rows of this digest in flight. */
   private def tasks(cuts: QueryCuts, run: String, epoch: Long, left: RowsDigest): Unit =
@@ -89,7 +89,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     cuts.hold("r1", 1)
     tasks(cuts, "r1", 1, RowsDigest(3L, 7L))
     cuts.seal("r1", 1, output)
-    archive.readSeal(1).get
+    archive.readSeal(SealName(1, 1)).get
   }
 
   test("an epoch is finished from the seal, and nothing that its tasks make counts") {
@@ -160,7 +160,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
 
   test("a seal of a release that kept no offsets in it is followed, and not finished from") {
     val known = dead()
-    store.delete(Seq(ObjectKey(CutLayout.seal(1))))
+    store.delete(Seq(ObjectKey(CutLayout.seal(SealName(1, 1)))))
     assert(archive.seal(known.copy(offsets = "", output = None)))
     val cuts = driver()
     assert(cuts.sealedOutput("r2", 1).isEmpty && !cuts.finish("r2", 1))
@@ -170,7 +170,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
   test("a seal that lacks a store or rows in flight is damaged, and names what it lacks") {
     for (lacking <- Seq(main(1), channel(0))) {
       val known = dead()
-      store.delete(Seq(ObjectKey(CutLayout.seal(1))))
+      store.delete(Seq(ObjectKey(CutLayout.seal(SealName(1, 1)))))
       assert(archive.seal(known.copy(stores = known.stores.filterNot(_.store == lacking))))
       val error = errorOf(driver().finish("r2", 1))
       assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
@@ -199,6 +199,6 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     val cuts = driver()
     assert(cuts.finish("r2", 1))
     val refused = cuts.open("r2", attemptOf(1, 7), main(7), 1)
-    assert(refused.left.exists(_.contains(s"${main(7)}")))
+    assert(refused == Left(Refusal.NotSealed(1, main(7))))
   }
 }

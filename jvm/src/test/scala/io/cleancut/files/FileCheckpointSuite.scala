@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 
 import io.cleancut.{CleancutCheckpointFileManager, Clock, StateVersion, StoreId}
 import io.cleancut.conf.Keys
-import io.cleancut.cuts.CutArchive
+import io.cleancut.cuts.{Begun, CutArchive}
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
 import io.cleancut.objects.{HadoopStore, ObjectKey}
@@ -229,10 +229,11 @@ abstract class FileCheckpointContract
   }
 
   private class Committing(act: Long => Any) extends Gate {
-    override def enter(): Unit = ()
-    override def commit(epoch: Long, entry: String): Unit = {
+    override def begin(): Option[Begun] = None
+    override def checkOwner(): Unit = ()
+    override def commit(epoch: Long, entry: String): String = {
       act(epoch)
-      ()
+      entry
     }
   }
 }

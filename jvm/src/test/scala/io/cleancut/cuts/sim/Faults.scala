@@ -10,6 +10,7 @@ object Fault {
   case object Throttled extends Fault("throttled")
   case object FailedBefore extends Fault("request failed before its effect")
   case object LostAnswer extends Fault("answer lost after the effect")
+  case object SlowSeal extends Fault("seal took long")
   case object LateWrite extends Fault("write took effect late")
   case object WriteOfTheDead extends Fault("write of a dead process took effect")
   case object MessageTwice extends Fault("message delivered twice")
@@ -40,12 +41,16 @@ object Fault {
   case object Followed extends Fault("attempt that follows a decision")
   case object FollowedSeal extends Fault("epoch that follows a seal")
   case object Finished extends Fault("epoch finished from its seal")
+  case object UnsaidEnd extends Fault("run ended without a word")
+  case object Adopted extends Fault("epoch committed by a run before")
+  case object Fence extends Fault("epoch planned against a run before")
   case object RolledForward extends Fault("entry written behind its cut by the next run")
 
   val all: Seq[Fault] = Seq(
     Throttled,
     FailedBefore,
     LostAnswer,
+    SlowSeal,
     LateWrite,
     WriteOfTheDead,
     MessageTwice,
@@ -71,6 +76,9 @@ object Fault {
     Seal,
     PlanRun,
     RolledForward,
+    UnsaidEnd,
+    Adopted,
+    Fence,
     CutNow,
     LeftInFlight,
     Replay,

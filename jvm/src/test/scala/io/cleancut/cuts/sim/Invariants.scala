@@ -7,6 +7,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import io.cleancut.StoreId
+import io.cleancut.cuts.Owner
 import io.cleancut.format._
 import io.cleancut.objects.{BucketWatch, SimulatedBucket}
 
@@ -31,12 +32,20 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   import Invariants._
 
   private val cuts = mutable.TreeMap.empty[Long, Cut]
-  private val seals = mutable.Map.empty[Long, Cut]
+  private val seals = mutable.Map.empty[SealName, Cut]
   private val savepoints = mutable.Map.empty[String, Cut]
   private val pins = mutable.LinkedHashMap.empty[String, Cut]
   private val ends = mutable.Map.empty[Long, Int]
   private val committers = mutable.Map.empty[Long, String]
+  private val owners = mutable.TreeMap.empty[Long, String]
   private var generation = 0L
+  var adopted = 0
+
+  /** The run that owns the query. */
+  def owner: Option[String] = owners.lastOption.map(_._2)
+
+  private def generationOf(run: String): Option[Long] =
+    owners.collectFirst { case (generation, `run`) => generation }
 
   /** The objects to look into. */
   var bucket: SimulatedBucket = _
@@ -65,8 +74,13 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
 
   def cut(epoch: Long): Option[Cut] = cuts.get(epoch)
 
-  /** The run that has sealed an epoch. */
-  def sealedBy(epoch: Long): Option[String] = seals.get(epoch).map(_.run.runId)
+  /** Whether an epoch is planned that takes no new input, which is not committed. */
+  def isDrained(epoch: Option[Long]): Boolean =
+    epoch.exists(of => of > last && ends.get(of).exists(_ == end(of - 1)))
+
+  /** Whether another run has sealed an epoch. */
+  def isSealedBefore(epoch: Long, run: String): Boolean =
+    seals.values.exists(seal => seal.epoch == epoch && !seal.isClaim && seal.run.runId != run)
 
   /** A driver was told that its commit succeeded. */
   def committed(run: String, epoch: Long): Unit = {
@@ -74,7 +88,9 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     other.foreach(o => violated(s"epoch $epoch was committed by $o and by $run"))
     // A cut that is beyond retention may be gone already.
     cuts.get(epoch).filter(_.run.runId != run).foreach { cut =>
-      violated(s"$run was told that it has committed epoch $epoch, but ${cut.run.runId} has")
+      // One that came late from a run before, which was told that it is followed.
+      if (generationOf(run).exists(_ > cut.run.generation)) adopted += 1
+      else violated(s"$run was told that it has committed epoch $epoch, but ${cut.run.runId} has")
     }
     if (epoch > last)
       violated(s"$run was told that it has committed epoch $epoch, which has no cut")
@@ -110,11 +126,15 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     name match {
       case SavepointName(savepoint) => savepoints(savepoint) = Cut.parse(savepoint, body)
       case OffsetsName(epoch)       => ends(epoch.toLong) = endIn(body)
+      case OwnerName(note)          =>
+        val owner = Owner.parse(body)
+        if (note.toLong == owner.generation) owners(owner.generation) = owner.runId
       case CommitsName(epoch)       => entered(epoch.toLong, new String(body, UTF_8))
-      case SealName(seal)           =>
-        val parsed = Cut.parse(seal, body)
-        happened(s"epoch ${parsed.epoch} is sealed by ${parsed.run.runId}: ${parsed.channels}")
-        seals(parsed.epoch) = parsed
+      case SealOf(seal)             =>
+        val parsed = Cut.parse(name, body)
+        val what = if (parsed.isClaim) "claimed" else "sealed"
+        happened(s"epoch ${parsed.epoch} is $what by ${parsed.run.runId}: ${parsed.channels}")
+        seals(seal) = parsed
       case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
         val parsed = Cut.parse(cut, body)
         // A cut beyond retention may appear again: a write that was held up for that long finds
@@ -125,10 +145,9 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   }
 
   override def deleted(name: String): Unit = name match {
-    case SealName(seal) =>
-      val epoch = seal.toLong
-      if (epoch > last) violated(s"the seal of epoch $epoch was deleted, the last is $last")
-      seals -= epoch
+    case SealOf(seal) =>
+      if (seal.epoch > last) violated(s"the seal $seal was deleted, the last is $last")
+      seals -= seal
     case CutName(cut) =>
       CutLayout.parseCut(cut).foreach { epoch =>
         if (epoch >= oldestKept) violated(s"the cut of epoch $epoch was deleted, the last is $last")
@@ -224,7 +243,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         violated(s"${at(cut)} has $held in $channel, and says ${told.get(channel)}")
       }
     }
-    seals.get(cut.epoch).filter(_.run == cut.run).foreach { seal =>
+    seals.get(SealName(cut.epoch, cut.run.generation)).filterNot(_.isClaim).foreach { seal =>
       if (seal.channels.toSet != cut.channels.toSet) {
         violated(s"${at(cut)} was sealed as ${seal.channels}, and says ${cut.channels}")
       }
@@ -310,13 +329,20 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
 }
 
 private object Invariants {
+  private val OwnerName = s"${Names.Root}owners/0*(\\d+)[.]json".r
   private val OffsetsName = s"${Names.Checkpoint}offsets/(\\d+)".r
   private val CommitsName = s"${Names.Checkpoint}commits/(\\d+)".r
-  private val SealName = s"${Names.Root}cuts/0*(\\d+)[.]sealed".r
   private val CutName = s"${Names.Root}cuts/(.*)".r
   private val SavepointName = s"${Names.Root}savepoints/(.*)[.]cut".r
   private val StoreFile = s"${Names.Root}stores/.*/0*(\\d+)-[0-9a-f]{32}[.]delta".r
   private val SegmentName = s"${Names.Root}(segments/.*)".r
+
+  private object SealOf {
+    private val Cuts = s"${Names.Root}${CutLayout.Cuts}"
+
+    def unapply(name: String): Option[SealName] =
+      Option.when(name.startsWith(Cuts))(name.stripPrefix(Cuts)).flatMap(CutLayout.parseSeal)
+  }
 
   def endIn(offsets: Array[Byte]): Int = new String(offsets, UTF_8).linesIterator.toSeq.last.toInt
 }

@@ -9,6 +9,9 @@ object Names {
 
   def log(name: String): Path = new Path(s"s3://bucket/$Checkpoint$name")
 
+  /** Spark's entry of the offset log. */
+  def offsets(end: Int): String = s"v1\n{}\n$end"
+
   def entry(log: String, epoch: Long): Path = new Path(Names.log(log), epoch.toString)
 }
 

@@ -3,7 +3,7 @@ package io.cleancut.cuts.sim
 import scala.util.control.NonFatal
 
 import io.cleancut.{StateVersion, StoreId}
-import io.cleancut.cuts.Opened
+import io.cleancut.cuts.{Opened, Refusal}
 import io.cleancut.format.{FrameKind, FrameName, StoreCut}
 
 /**
@@ -11,13 +11,16 @@ import io.cleancut.format.{FrameKind, FrameName, StoreCut}
  *
  * @param mark
  *   what its run makes of all rows of the epoch
+ * @param captures
+ *   whether its run lets rows stay in flight
  */
 final case class EpochWork(
     runId: String,
     epoch: Long,
     rows: (Int, Int),
     baseIds: Option[Map[StoreId, String]],
-    mark: Int
+    mark: Int,
+    captures: Boolean
 ) {
   def rowsOf(plan: SimPlan, partition: Int): Vector[Int] =
     plan.rowsOf(partition, rows._1, rows._2).map(_ + mark * SimPlan.Numbers)
@@ -106,7 +109,7 @@ final class SimAttempt(
     val isTold = world.defect != Defect.NoAttempts || store == task.stores.head
     val opened =
       if (isTold) {
-        executor.driver.ask(work.runId, "open")(Believed.right[String, Opened]) {
+        executor.driver.ask(work.runId, "open")(Believed.right[Refusal, Opened]) {
           _.open(work.runId, id, store, work.epoch)
         }
       } else {
@@ -115,7 +118,7 @@ final class SimAttempt(
         }
         Right(Opened(known, needsBase = work.epoch > 0 && known.isEmpty))
       }
-    val answer = opened.fold(why => throw new AttemptLost(why), identity)
+    val answer = opened.fold(why => throw new AttemptLost(why.why), identity)
     if (answer.unread.nonEmpty) {
       world.invariants.violated(s"$store is opened without ${answer.unread}")
     }

@@ -7,6 +7,7 @@ import scala.collection.mutable
 import io.cleancut.StateVersion
 import io.cleancut.StoreId
 import io.cleancut.channels._
+import io.cleancut.cuts.Refusal
 import io.cleancut.format.{FrameKind, FrameName}
 
 /**
@@ -37,13 +38,13 @@ final class SimChannel(
       work.epoch,
       plan.partitions,
       executor.name,
-      Capture(CaptureMode.Unaligned, None)
+      if (work.captures) Capture(CaptureMode.Unaligned, None) else Capture.Off
     )
     opened = driver
-      .ask(work.runId, "open channel")(Believed.right[String, ChannelOpened]) {
+      .ask(work.runId, "open channel")(Believed.right[Refusal, ChannelOpened]) {
         _.openChannel(work.runId, request)
       }
-      .fold(why => throw new AttemptLost(why), identity)
+      .fold(why => throw new AttemptLost(why.why), identity)
     isOvertaken = opened.isOvertaken
     if (opened.mayDefer && !isOvertaken) {
       baton.spawn(s"watch of $attempt", executor)(watch())
@@ -92,7 +93,7 @@ final class SimChannel(
       frame: Option[ChannelRows]
   ): Vector[Int] = {
     faults.count(Fault.Followed)
-    if (invariants.sealedBy(work.epoch).exists(_ != work.runId)) faults.count(Fault.FollowedSeal)
+    if (invariants.isSealedBefore(work.epoch, work.runId)) faults.count(Fault.FollowedSeal)
     val staying =
       if (world.defect == Defect.Undecided) decide(source)
       else frame.fold(Vector.empty[Int])(executor.channelRows)
@@ -111,10 +112,10 @@ final class SimChannel(
       executor.write(work.runId, attempt, SimFrame(name, None, writer, staying))
     }
     driver
-      .ask(work.runId, "arrival")(Believed.right[String, Unit]) {
+      .ask(work.runId, "arrival")(Believed.right[Refusal, Unit]) {
         _.arrived(work.runId, attempt, report)
       }
-      .fold(why => throw new AttemptLost(why), identity)
+      .fold(why => throw new AttemptLost(why.why), identity)
   }
 
   /** Until it hears that it is overtaken; others of this executor may be so before. */

@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.channels.ChannelRows
-import io.cleancut.cuts.{Ack, CutArchive, QueryLedger, SegmentPacker}
+import io.cleancut.cuts.{Ack, CutArchive, QueryLedger, Refusal, SegmentPacker}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, RangeResult, RootedStore}
 
@@ -80,10 +80,10 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     val id = StateVersion.newId(world.clock)
     val segment = new Segment(CutLayout.segment(run.epoch, name, id), run)
     driver
-      .ask(runId, "announce")(Believed.right[String, Unit])(
+      .ask(runId, "announce")(Believed.right[Refusal, Unit])(
         _.announce(runId, segment.name, version)
       )
-      .fold(why => throw new AttemptLost(why), _ => ())
+      .fold(why => throw new AttemptLost(why.why), _ => ())
     val due = world.invariants.last + world.random.nextInt(plan.baseMargin.toInt + 4)
     var patience = SimExecutor.MaxWaits
     while (world.invariants.last < due && patience > 0) {
@@ -123,8 +123,8 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
 
   private def identity(runId: String, epoch: Long): SegmentIdentity = {
     val run = driver
-      .ask(runId, "writer")(Believed.right[String, RunId])(_.writer(runId))
-      .fold(why => throw new AttemptLost(why), run => run)
+      .ask(runId, "writer")(Believed.right[Refusal, RunId])(_.writer(runId))
+      .fold(why => throw new AttemptLost(why.why), run => run)
     SegmentIdentity(epoch, name, runId, run.generation)
   }
 

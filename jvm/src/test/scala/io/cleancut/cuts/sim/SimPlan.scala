@@ -53,17 +53,27 @@ final case class SimTask(stores: Seq[StoreId], partition: Int, isCaptured: Boole
   def channel: StoreId = SimChannel.of(stores.head.operator.toInt, partition)
 }
 
+/**
+ * What one start of the query may have changed in its code and configuration.
+ *
+ * @param captures
+ *   whether rows may stay in flight
+ * @param keepsRows
+ *   whether the sink has the rows of the batch kept
+ */
+final case class SimRun(sink: SinkKind, captures: Boolean, keepsRows: Boolean)
+
 /** The query of one run of the simulation. */
 final class SimPlan(random: Random) {
   val partitions: Int = 1 + random.nextInt(3)
   val isFormat2: Boolean = random.nextInt(3) == 0
 
-  private val drawnSink: SinkKind = {
-    val kinds = if (isFormat2) SinkKind.ofFormat2 else SinkKind.all
-    kinds(random.nextInt(kinds.size))
-  }
+  private val kinds = if (isFormat2) SinkKind.ofFormat2 else SinkKind.all
   val epochs: Long = 3L + random.nextInt(9)
   val keep: Int = 1 + random.nextInt(3)
+
+  /** How many epochs more than those a driver may keep. */
+  val keepMore: Int = random.nextInt(2)
   val sweepEpochs: Long = 1L + random.nextInt(3)
   val baseMargin: Long = 1L + random.nextInt(6)
   val pageSize: Int = if (random.nextBoolean()) 3 else 1000
@@ -93,22 +103,28 @@ final class SimPlan(random: Random) {
    */
   val isSeenBefore: Boolean = random.nextInt(4) == 0
 
-  /** Half of those that seal. */
-  val sink: SinkKind =
-    if (drawnSink == SinkKind.Sealing && random.nextBoolean()) SinkKind.Staging else drawnSink
+  /** Whether each start of the query may have another sink and mode. */
+  private val isRedeployed: Boolean = random.nextBoolean()
 
-  /**
-   * Whether the sink has the rows of the batch kept. With checkpoint format 2 Spark itself wants
-   * every task to have run its operator.
-   */
-  val keepsRows: Boolean = !isFormat2 && SinkKind.keeping(sink)
+  private val first = draw(random)
+
+  def newRun(random: Random): SimRun = if (isRedeployed) draw(random) else first
+
+  /** With checkpoint format 2 Spark itself wants every task to have run its operator. */
+  private def draw(random: Random): SimRun = {
+    val drawn = kinds(random.nextInt(kinds.size))
+    // Half of those that seal.
+    val sink = if (drawn == SinkKind.Sealing && random.nextBoolean()) SinkKind.Staging else drawn
+    val captures = !isRedeployed || random.nextInt(4) > 0
+    SimRun(sink, captures, keepsRows = !isFormat2 && SinkKind.keeping(sink))
+  }
 
   /**
    * Whether each run finds other rows in an epoch, from the second with a cut on. From there every
    * seal is an object, if a channel is captured, and the sink does not need the rows twice.
    */
   val isUnsteady: Boolean =
-    sink == SinkKind.Staging && stages.exists(_.exists(_.isCaptured))
+    !isRedeployed && first.sink == SinkKind.Staging && stages.exists(_.exists(_.isCaptured))
 
   /** What tasks give of an epoch that nothing is left of. */
   def rowsOf(from: Int, until: Int): Map[SimTask, Vector[Int]] =

@@ -11,14 +11,19 @@ import io.cleancut.objects.RootedStore
 /** What a task or a query ends with when the other side is gone. */
 final class Unreachable(message: String) extends RuntimeException(message)
 
-/** The driver of one application, with its executors. */
-final class SimProcess(world: World, val name: String) {
+/**
+ * The driver of one application, with its executors.
+ *
+ * @param keep
+ *   how many epochs it keeps
+ */
+final class SimProcess(world: World, val name: String, keep: Int) {
   import world.{baton, faults, plan}
 
   val store = world.store(name)
   val root = new RootedStore(store, Names.Root)
   val archive = new CutArchive(root, world.clock)
-  private val logs = new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), plan.keep)
+  private val logs = new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), keep)
 
   val cuts: QueryCuts = new QueryCuts(
     archive,

@@ -10,9 +10,9 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import io.cleancut.StoreId
-import io.cleancut.cuts.{CutArchive, EpochPlan}
+import io.cleancut.cuts.{Begun, CutArchive, EpochPlan, QueryCuts}
 import io.cleancut.error.CleancutException
-import io.cleancut.files.{CommitEntries, CommitsView, Gate, GatedCommits, ObjectFileManager}
+import io.cleancut.files._
 
 /**
  * One run of the query, as Spark's stream execution does it: the offsets are written, the sink runs
@@ -26,14 +26,31 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   import world.{baton, faults, invariants, plan}
 
   private val gate = new Gate {
-    override def enter(): Unit = ()
-    override def commit(epoch: Long, entry: String): Unit = {
-      process.call(runId, "commit")(_.commit(runId, epoch, entry, tasks))
+    override def begin(): Option[Begun] = asked("begin") { cuts =>
+      val begun = cuts.begin(runId)
+      if (world.defect == Defect.EndedTooEarly) cuts.ended(runId)
+      begun
+    }
+    override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
+    override def commit(epoch: Long, entry: String): String = {
+      val counted = asked("commit")(_.commit(runId, epoch, entry, tasks)).get
       if (faults.strikes(Fault.StoppedBehindCut, PerEpoch)) throw new Unreachable("stopped")
+      counted
     }
   }
-  private val offsets = files("offsets")
+  private val start = new StartOfRun(
+    gate,
+    Names.log("offsets"),
+    files("offsets"),
+    begun => if (plan.isOnFiles) begun.cut.foreach(cut => entries.rollForward(cut)),
+    world.clock
+  )
+  private val offsets =
+    new OwnedLog(Names.log("offsets"), files("offsets"), () => gate.checkOwner(), () => start.run())
   private val commits = SimQuery.commits(plan, files("commits"), process.archive, gate)
+  // The epoch that this run has found in the log and not finished there.
+  private var isPlanned = Option.empty[Long]
+  private val drawn = plan.newRun(world.random)
   private var work: EpochWork = _
   private var ids = Map.empty[StoreId, String]
 
@@ -42,10 +59,25 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   def isOver: Boolean = actor.isFinished || !process.isAlive
 
-  private def run(): Unit =
+  private def asked[A](what: String)(body: QueryCuts => A): Option[A] = {
+    var answer = Option.empty[A]
+    process.call(runId, what)(cuts => answer = Some(body(cuts)))
+    answer
+  }
+
+  private def run(): Unit = {
+    runEpochs()
+    // One that has ended says so, if it can.
+    if (!faults.strikes(Fault.UnsaidEnd, PerEpoch)) process.tell(s"end of $runId") { cuts =>
+      try cuts.ended(runId)
+      catch { case NonFatal(_) => () }
+    }
+  }
+
+  private def runEpochs(): Unit =
     try {
-      var epoch = start()
-      invariants.happened(s"$runId begins with epoch $epoch")
+      var epoch = firstEpoch()
+      invariants.happened(s"$runId begins with epoch $epoch: $drawn")
       while (epoch < target) {
         runEpoch(epoch)
         epoch += 1
@@ -54,14 +86,17 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       case NonFatal(e) =>
         failure = Some(e)
         invariants.happened(s"$runId ends with $e")
-        if (isOneOf(e, Fenced)) invariants.fenced += 1
-        if (!isExpected(e)) invariants.violated(s"$runId failed with ${trace(e)}")
+        if (isOneOf(e, Fenced)) {
+          invariants.fenced += 1
+          if (invariants.owner.contains(runId)) invariants.violated(s"$runId was fenced by nobody")
+        }
+        if (!isExpected(e) && !isOfFirst(e)) invariants.violated(s"$runId failed with ${trace(e)}")
     }
 
   /** The epoch to begin with, as Spark derives it from its logs. */
-  private def start(): Long = {
+  private def firstEpoch(): Long = {
     if (plan.isOnFiles) {
-      new CommitEntries(Names.log("commits"), files("commits"))
+      entries
         .rollForward(process.archive)
         .foreach { epoch =>
           faults.count(Fault.RolledForward)
@@ -69,12 +104,14 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
         }
     }
     val planned = latest(offsets, "offsets")
+    if (invariants.isDrained(planned)) faults.count(Fault.Fence)
     val committed = latest(commits, "commits")
     committed.foreach { epoch =>
       val named = CommitIds.in(read(commits, Names.entry("commits", epoch)))
       val stores = invariants.cut(epoch).toSeq.flatMap(_.stores)
       ids = stores.collect { case s if named(s.version.id) => s.store -> s.version.id }.toMap
     }
+    if (planned.exists(epoch => !committed.contains(epoch))) isPlanned = planned
     planned match {
       case None                                     => 0L
       case Some(epoch) if committed.contains(epoch) => epoch + 1
@@ -82,13 +119,18 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     }
   }
 
+  /** Of two that begin a new query at once only one can plan its first epoch. */
+  private def isOfFirst(e: Throwable) =
+    e.isInstanceOf[FileAlreadyExistsException] && invariants.last < plan.levelZeroEpochs
+
   private def runEpoch(epoch: Long): Unit = {
     val rows = (endOf(epoch - 1), planned(epoch))
     // Before the first cut no seal is an object, so that a run has to find what another found.
     val mark =
       if (plan.isUnsteady && epoch > plan.levelZeroEpochs) 1 + runId.hashCode.abs % 99 else 0
-    work = EpochWork(runId, epoch, rows, if (plan.isFormat2) Some(ids) else None, mark)
-    val job = new SimJob(world, process, work, keeps = plan.keepsRows)
+    work =
+      EpochWork(runId, epoch, rows, if (plan.isFormat2) Some(ids) else None, mark, drawn.captures)
+    val job = new SimJob(world, process, work, keeps = drawn.keepsRows)
     runSink(job, work)
     if (faults.strikes(Fault.StoppedBeforeCommit, PerEpoch)) throw new Unreachable("stopped")
     commit(epoch, CommitIds.entry(if (plan.isFormat2) job.counted.values else Nil))
@@ -96,7 +138,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   }
 
   private def runSink(job: SimJob, work: EpochWork): Unit =
-    if (plan.sink == SinkKind.Staging) runStaging(job, work)
+    if (drawn.sink == SinkKind.Staging) runStaging(job, work)
     else if (runActions(job, work)) {
       val gave = plan.rowsOf(work.rows._1, work.rows._2) ++ job.gave
       if (!world.sink.write(work.epoch, gave)) {
@@ -133,7 +175,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   /** Whether the sink does not skip the epoch. */
   private def runActions(job: SimJob, work: EpochWork): Boolean = {
     val hasSeen = world.sink.hasSeen(work.epoch)
-    plan.sink match {
+    drawn.sink match {
       case SinkKind.Skipping | SinkKind.SealingOnce if hasSeen => false
       case SinkKind.Sealing | SinkKind.SealingOnce             =>
         sealActing(job, work)
@@ -171,10 +213,11 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   /** The end of an epoch's rows: what the offset log says, or what is decided now. */
   private def planned(epoch: Long): Int = {
     val path = Names.entry("offsets", epoch)
-    if (offsets.exists(path)) endOf(epoch)
+    if (isPlanned.contains(epoch)) endOf(epoch)
     else {
       val end = endOf(epoch - 1) + world.random.nextInt(MaxRows)
-      write(offsets, path, s"v1\n$end")
+      if (offsets.exists(path)) throw new FileAlreadyExistsException(path.toString)
+      write(offsets, path, Names.offsets(end))
       end
     }
   }
@@ -191,7 +234,9 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     try {
       if (isThere) throw new FileAlreadyExistsException(path.toString)
       write(commits, path, entry)
+      val before = invariants.adopted
       invariants.committed(runId, epoch)
+      if (invariants.adopted > before) faults.count(Fault.Adopted)
     } catch {
       case NonFatal(e) if e.isInstanceOf[FileAlreadyExistsException] || !isExpected(e) =>
         invariants.violated(s"$runId could not commit epoch $epoch: ${trace(e)}")
@@ -213,6 +258,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       new SimJob(world, process, work, keeps = false).runAll()
     }
   }
+
+  private def entries = new CommitEntries(Names.log("commits"), files("commits"))
 
   private def files(log: String) =
     new ObjectFileManager(Names.log(log), process.store, () => (), world.clock)
@@ -252,8 +299,8 @@ private object SimQuery {
 
   /** Whether a query may end with it while faults are injected. */
   private def isExpected(e: Throwable): Boolean = e match {
-    case _: AttemptLost | _: Unreachable | _: FileAlreadyExistsException => true
-    case other => isOneOf(other, Fenced, Unavailable)
+    case _: AttemptLost | _: Unreachable => true
+    case other                           => isOneOf(other, Fenced, Unavailable)
   }
 
   private def isOneOf(e: Throwable, ids: String*): Boolean = e match {

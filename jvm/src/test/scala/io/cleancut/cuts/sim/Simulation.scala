@@ -3,7 +3,7 @@ package io.cleancut.cuts.sim
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.cleancut.cuts.CutSweep
+import io.cleancut.cuts.{Begun, CutSweep}
 import io.cleancut.files.{Gate, ObjectFileManager}
 
 /** What one run of the simulation came to. */
@@ -98,12 +98,13 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
 
   private def disturb(): Unit = {
     val driver = processes.last
-    def strikes(fault: Fault) = disturbances > 0 && faults.strikes(fault, Rate) && {
-      disturbances -= 1
-      true
+    def strikes(fault: Fault, rate: Double = Rate) = {
+      val isStruck = disturbances > 0 && faults.strikes(fault, rate)
+      if (isStruck) disturbances -= 1
+      isStruck
     }
     if (strikes(Fault.DriverCrash)) driver.crash()
-    else if (strikes(Fault.Zombie)) startProcess()
+    else if (strikes(Fault.Zombie, if (world.isSealing) RateWhenSealing else Rate)) startProcess()
     else if (strikes(Fault.RunAgain)) runs += driver.newRun(target)
     else if (strikes(Fault.ExecutorCrash)) {
       driver.crashExecutor(world.random.nextInt(plan.executors))
@@ -135,7 +136,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
 
   /** Without faults a query goes on to its end, and what no cut needs is swept. */
   private def finish(): Unit = {
-    val driver = world.newProcess()
+    val driver = world.newProcess(plan.keep)
     val more = plan.keep + plan.baseMargin + plan.sweepEpochs + 2
     val last = driver.newRun(target + more)
     baton.yieldUntil(last.isOver && !baton.isAnyAlive(driver))
@@ -188,8 +189,10 @@ private object Simulation {
 
   /** For a reader, who commits nothing. */
   private object NoGate extends Gate {
-    override def enter(): Unit = ()
-    override def commit(epoch: Long, entry: String): Unit = throw new UnsupportedOperationException
+    override def begin(): Option[Begun] = None
+    override def checkOwner(): Unit = ()
+    override def commit(epoch: Long, entry: String): String =
+      throw new UnsupportedOperationException
   }
 
   val MaxRuns = 60
@@ -198,4 +201,7 @@ private object Simulation {
 
   /** It acts seldom, so that what it does has to be likelier than what strikes a request. */
   val Rate = 2.0
+
+  /** What another driver does then is what a seal is there for. */
+  val RateWhenSealing = 20.0
 }

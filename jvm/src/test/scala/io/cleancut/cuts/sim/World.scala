@@ -3,14 +3,17 @@ package io.cleancut.cuts.sim
 import scala.util.Random
 
 import io.cleancut.{StateVersion, StoreId}
-import io.cleancut.format.{FrameKind, StoreLayout}
+import io.cleancut.cuts.{BlindToOwners, ForwardingStore}
+import io.cleancut.format.{Cut, FrameKind, StoreLayout}
 import io.cleancut.objects._
 
 /** All that the actors of one run of the simulation share. */
 final class World(val seed: Long, val defect: Defect) {
+  import World._
+
   val random = new Random(seed)
   val plan = new SimPlan(random)
-  val baton = new Baton(random, World.MaxSteps)
+  val baton = new Baton(random, MaxSteps)
   val clock = new SimClock(random, baton)
   val faults = new Faults(random)
   val sink = new SimSink
@@ -22,7 +25,11 @@ final class World(val seed: Long, val defect: Defect) {
   )
   invariants.bucket = bucket
   private var attempts = 0L
+  private var slowSeals = 0
   private var processes = 0
+
+  /** Whether a seal is on its way, for longer than others. */
+  def isSealing: Boolean = slowSeals > 0
 
   def names: Seq[String] = bucket.names
 
@@ -31,9 +38,11 @@ final class World(val seed: Long, val defect: Defect) {
     attempts
   }
 
-  def newProcess(): SimProcess = {
+  def newProcess(): SimProcess = newProcess(plan.keep + random.nextInt(plan.keepMore + 1))
+
+  def newProcess(keep: Int): SimProcess = {
     processes += 1
-    new SimProcess(this, s"driver-$processes")
+    new SimProcess(this, s"driver-$processes", keep)
   }
 
   def loseSeals(): Unit = names.filter(_.endsWith(".sealed")).foreach(bucket.delete)
@@ -48,6 +57,24 @@ final class World(val seed: Long, val defect: Defect) {
 
   /** The bucket as a process sees it; or as files, through the store of Hadoop's file systems. */
   def store(process: String): ObjectStore = {
+    val store = new SlowSeals(
+      plainStore(process),
+      () => if (faults.strikes(Fault.SlowSeal, SealRate)) random.nextInt(MaxSealSteps) else 0,
+      steps => {
+        slowSeals += 1
+        try (0 until steps).foreach(_ => baton.yieldNow())
+        finally slowSeals -= 1
+      }
+    )
+    defect match {
+      case Defect.NoClaim     => new Unclaiming(store)
+      case Defect.Blind       => new BlindToOwners(store, () => true)
+      case Defect.Overwriting => new Overwriting(store)
+      case _                  => store
+    }
+  }
+
+  private def plainStore(process: String): ObjectStore = {
     val network = new SimNetwork(baton, faults)
     if (isOnDisk) {
       val isAtomic = defect != Defect.SchemeTrusted
@@ -68,7 +95,7 @@ final class World(val seed: Long, val defect: Defect) {
       bucket.put(s"${Names.Checkpoint}$log/$epoch", body.getBytes, None, clock.wallMs())
     def end(epoch: Long) = (epoch.toInt + 1) * 2
     (0L until plan.levelZeroEpochs).foreach { epoch =>
-      put("offsets", epoch, s"v1\n${end(epoch)}")
+      put("offsets", epoch, Names.offsets(end(epoch)))
       put("commits", epoch, CommitIds.entry(Nil))
       plan.stores.foreach(store =>
         bucket.put(fileOf(store, epoch), Array.emptyByteArray, None, clock.wallMs())
@@ -76,11 +103,43 @@ final class World(val seed: Long, val defect: Defect) {
     }
     if (plan.isSeenBefore) {
       val first = plan.levelZeroEpochs
-      put("offsets", first, s"v1\n${end(first)}")
+      put("offsets", first, Names.offsets(end(first)))
       sink.write(first, plan.rowsOf(end(first - 1), end(first)))
     }
     ()
   }
+}
+
+/**
+ * Takes its time for a seal, in which other drivers come and go.
+ *
+ * @param steps
+ *   of others that it waits for
+ */
+final private class SlowSeals(under: ObjectStore, steps: () => Int, await: Int => Unit)
+    extends ForwardingStore(under) {
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
+    if (key.name.endsWith(".sealed")) await(steps())
+    super.create(key, body, token)
+  }
+}
+
+/** Loses what a run says of an epoch that it begins anew. */
+final private class Unclaiming(under: ObjectStore) extends ForwardingStore(under) {
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
+    val isClaim = key.name.endsWith(".sealed") && Cut.parse(key.name, body).isClaim
+    if (isClaim) CreateResult.Created else super.create(key, body, token)
+  }
+}
+
+/** Writes an entry of the log of offsets whatever is there. */
+final private class Overwriting(under: ObjectStore) extends ForwardingStore(under) {
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
+    if (!key.name.startsWith(s"${Names.Checkpoint}offsets/")) super.create(key, body, token)
+    else {
+      put(key, body)
+      CreateResult.Created
+    }
 }
 
 private object World {
@@ -89,4 +148,7 @@ private object World {
 
   /** A run has some thousands. */
   val MaxSteps = 200_000L
+
+  val SealRate = 5.0
+  val MaxSealSteps = 1500
 }

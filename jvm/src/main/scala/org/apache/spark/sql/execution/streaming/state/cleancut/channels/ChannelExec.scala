@@ -271,18 +271,14 @@ final private class ChannelProgram(
 
     override def differs(decided: ChannelReport, found: ChannelReport): Throwable = {
       val epoch = operator.storeVersion
-      val seal = s"$checkpoint/${StoreLayout.RootName}/${CutLayout.seal(epoch)}"
+      val seal = s"$checkpoint/${StoreLayout.RootName}/${CutLayout.sealsOf(epoch)}"
       Errors.channelDiffers(checkpoint, epoch, seal, decided, found)
     }
 
     private def ask(message: CutsMessage): CutsReply = CutsClient.ask(message, Clock.System)
 
     private def unreachable(reply: CutsReply) =
-      Errors.coordinatorUnreachable(
-        checkpoint,
-        channel.toString,
-        GroupedFrame.explain(reply)
-      )
+      GroupedFrame.errorOf(reply, checkpoint, operator.storeVersion, channel.toString)
   }
 }
 

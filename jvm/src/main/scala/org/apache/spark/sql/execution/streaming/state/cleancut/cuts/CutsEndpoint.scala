@@ -10,7 +10,7 @@ import org.apache.spark.rpc.{RpcCallContext, RpcEndpoint, RpcEnv}
 
 import io.cleancut.DaemonThreads
 import io.cleancut.channels.Capture
-import io.cleancut.cuts.{Ack, Opened, QueryCuts, Watch}
+import io.cleancut.cuts.{Ack, Opened, QueryCuts, Refusal, Watch}
 import io.cleancut.format.SealedFrame
 
 /** Where executors reach the coordinators of a driver's queries. */
@@ -73,7 +73,7 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
 
   private def replyWhenDone(done: CompletableFuture[Ack], reply: CutsReply => Unit): Unit = {
     done.whenComplete { (ack, error) =>
-      reply(if (error == null) AckReply(ack) else Declined(error.toString))
+      reply(if (error == null) AckReply(ack) else Declined(Refusal.Failed(error.toString)))
     }
     ()
   }
@@ -114,6 +114,9 @@ object DriverCuts extends Logging {
         logWarning("Stragglers could not be looked for", e)
         true
     }
+
+  /** A run has ended. */
+  private[cuts] def ended(runId: String): Unit = queries.values.forEach(_.ended(runId))
 
   /** The query's coordinator, where it runs on this driver. */
   def of(location: String): Option[QueryCuts] = Option(queries.get(location))

@@ -6,7 +6,7 @@ import scala.util.Using
 
 import io.cleancut.StoreId
 import io.cleancut.channels.{ChannelOpened, ChannelReading, ChannelReport, ChannelTask}
-import io.cleancut.cuts.{Ack, Opened, Place, Sender, Usage}
+import io.cleancut.cuts.{Ack, Opened, Place, Refusal, Sender, Usage}
 import io.cleancut.format.{FrameName, PlacedFrame}
 
 /**
@@ -121,7 +121,7 @@ final private[cleancut] case class AckReply(ack: Ack) extends CutsReply
 final private[cleancut] case class WriterReply(generation: Long) extends CutsReply
 
 /** The answer to what this run of the query may not do. */
-final private[cleancut] case class Declined(why: String) extends CutsReply
+final private[cleancut] case class Declined(why: Refusal) extends CutsReply
 
 private[cleancut] object CutsMessages {
 

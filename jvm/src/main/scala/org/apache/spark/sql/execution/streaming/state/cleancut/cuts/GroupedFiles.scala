@@ -83,7 +83,7 @@ final private[cleancut] class GroupedFiles(
       case NoQuery if !SharedStores.isInBucket(new Path(checkpoint)) =>
         val reason = s"it has cuts, or ${Keys.Cuts.name} is true"
         throw Errors.cutsRequired(checkpoint, reason, "Spark's commit log is not kept by Cleancut")
-      case other => throw unreachable(s"$store $version", other)
+      case other => throw GroupedFrame.errorOf(other, checkpoint, version, s"$store $version")
     }
   }
 
@@ -226,12 +226,6 @@ final private[cleancut] class GroupedFiles(
     store.name,
     version.number,
     cause.getMessage
-  )
-
-  private def unreachable(what: String, reply: CutsReply) = Errors.coordinatorUnreachable(
-    checkpoint,
-    what,
-    GroupedFrame.explain(reply)
   )
 }
 

@@ -10,7 +10,7 @@ import org.apache.spark.util.Utils
 
 import io.cleancut.{Clock, StateVersion}
 import io.cleancut.cuts._
-import io.cleancut.error.Errors
+import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format._
 import io.cleancut.objects._
 
@@ -59,8 +59,8 @@ final private[cleancut] class GroupedFrame(
     }
     ack match {
       case Ack.Accepted | Ack.Duplicate => ()
-      case Ack.Unknown(why)             => throw refused(why)
-      case Ack.Discarded(why)           => throw refused(why)
+      case Ack.Unknown(why)             => throw refused(Declined(why))
+      case Ack.Discarded(why)           => throw refused(Declined(Refusal.Failed(why)))
     }
   }
 
@@ -71,7 +71,7 @@ final private[cleancut] class GroupedFrame(
     CutsClient.ask(message, clock, root.requestTimeoutMs) match {
       case AckReply(ack) => ack
       case Full          => report(pack())
-      case other         => throw refused(explain(other))
+      case other         => throw refused(other)
     }
   }
 
@@ -84,7 +84,7 @@ final private[cleancut] class GroupedFrame(
   private def report(frame: PlacedFrame): Ack =
     CutsClient.ask(Report(checkpoint, runId, frame, sentBy()), clock, root.requestTimeoutMs) match {
       case AckReply(ack) => ack
-      case other         => throw refused(explain(other))
+      case other         => throw refused(other)
     }
 
   private def sentBy(): SentBy = {
@@ -99,7 +99,7 @@ final private[cleancut] class GroupedFrame(
   private def identity(): SegmentIdentity =
     CutsClient.ask(Writer(checkpoint, runId), clock, root.requestTimeoutMs) match {
       case WriterReply(generation) => SegmentIdentity(epoch, writerName, runId, generation)
-      case other                   => throw refused(explain(other))
+      case other                   => throw refused(other)
     }
 
   private def spillIfFull(): Unit = if (buffer.size == PartBytes) {
@@ -132,11 +132,11 @@ final private[cleancut] class GroupedFrame(
       announcedNs = clock.monotonicNs()
       CutsClient.ask(Announce(checkpoint, runId, segment, name.version.number), clock) match {
         case Noted => ()
-        case other => throw refused(explain(other))
+        case other => throw refused(other)
       }
     }
 
-  private def refused(why: String) = Errors.coordinatorUnreachable(checkpoint, name.toString, why)
+  private def refused(reply: CutsReply) = errorOf(reply, checkpoint, epoch, name.toString)
 }
 
 private[cleancut] object GroupedFrame {
@@ -160,9 +160,24 @@ private[cleancut] object GroupedFrame {
   /** The process that this runs in. */
   def here: Place = Place(writerName, Utils.localHostName())
 
-  def explain(reply: CutsReply): String = reply match {
-    case Declined(why) => why
-    case NoQuery       => "no query with this checkpoint location runs on the driver"
-    case other         => s"the answer was $other"
+  /**
+   * What a task ends with that got another answer than it asked for.
+   *
+   * @param what
+   *   it asked for
+   */
+  def errorOf(
+      reply: CutsReply,
+      checkpoint: String,
+      epoch: Long,
+      what: String
+  ): CleancutException = {
+    def unreachable(why: String) = Errors.coordinatorUnreachable(checkpoint, what, why)
+    reply match {
+      case Declined(Refusal.Fenced(owner)) => Errors.fenced(checkpoint, epoch, owner)
+      case Declined(other)                 => unreachable(other.why)
+      case NoQuery => unreachable("no query with this checkpoint location runs on the driver")
+      case other   => unreachable(s"the answer was $other")
+    }
   }
 }

@@ -5,28 +5,46 @@ import java.net.InetAddress
 import scala.util.Try
 
 import org.apache.spark.SparkContext
+import org.apache.spark.sql.execution.streaming.{OneTimeTrigger, RealTimeTrigger}
+import org.apache.spark.sql.execution.streaming.runtime.QueryExecutionThread
 
 import io.cleancut.Clock
-import io.cleancut.cuts.{CutArchive, QueryCuts, SparkLogs}
+import io.cleancut.cuts.{Begun, CutArchive, QueryCuts, SparkLogs}
 import io.cleancut.error.Errors
 import io.cleancut.files.Gate
 
 /** The gate of one commit log, before the coordinator of its query. */
 final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) extends Gate {
+  // Kept from when the thread began: code of the user may change what it finds of itself later.
   @volatile private var run = Option.empty[String]
 
-  override def enter(): Unit = if (run.isEmpty) run = SparkGate.runOfThread()
+  override def begin(): Option[Begun] = {
+    if (run.isEmpty && SparkGate.isQuerys) run = SparkGate.runOfThread()
+    for (runId <- run if SparkGate.isQuerys; cuts <- served()) yield {
+      EndOfRuns.watch(runId)
+      // One that this driver has stopped may not have said so yet.
+      cuts.latestRun.filterNot(RunningQueries.byRun(_).isDefined).foreach(cuts.ended)
+      val begun = cuts.begin(runId)
+      begun.copy(isAlone = begun.isAlone || SparkGate.runsOnce(runId))
+    }
+  }
 
-  override def commit(epoch: Long, entry: String): Unit = {
-    enter()
-    SparkGate.serve(location, archive, logs)
-    val cuts = DriverCuts.of(location)
-    (cuts, run) match {
+  override def checkOwner(): Unit =
+    for (runId <- run; cuts <- DriverCuts.of(location)) cuts.checkOwner(runId)
+
+  override def commit(epoch: Long, entry: String): String = {
+    if (run.isEmpty) run = SparkGate.runOfThread()
+    (served(), run) match {
       case (Some(coordinator), Some(runId)) =>
         coordinator.commit(runId, epoch, entry, SparkEpochPlan.of(runId, epoch))
       case _ =>
         throw Errors.coordinatorUnreachable(location, s"epoch $epoch", "this is no query's driver")
     }
+  }
+
+  private def served(): Option[QueryCuts] = {
+    SparkGate.serve(location, archive, logs)
+    DriverCuts.of(location)
   }
 }
 
@@ -36,7 +54,25 @@ object SparkGate {
   def serve(location: String, archive: CutArchive, logs: SparkLogs): Unit =
     DriverCuts.serve(location)(new QueryCuts(archive, logs, host, Clock.System))
 
-  /** Spark runs the jobs of a query under the id of its run; code of the user may change that. */
+  /** Ends with CLEANCUT_FENCED if the run of the calling thread is not the owner any more. */
+  def checkOwner(location: String): Unit =
+    for (cuts <- DriverCuts.of(location); runId <- runOfThread() if isQuerys) cuts.checkOwner(runId)
+
+  /** Whether the calling thread is a query's own. */
+  private def isQuerys: Boolean = Thread.currentThread.isInstanceOf[QueryExecutionThread]
+
+  /**
+   * Whether a query ends with its first epoch, which then had better be one with input; or plans
+   * its epochs when they are over.
+   */
+  private def runsOnce(runId: String): Boolean =
+    RunningQueries.byRun(runId).map(_.trigger).exists {
+      case OneTimeTrigger     => true
+      case _: RealTimeTrigger => true
+      case _                  => false
+    }
+
+  /** Spark runs the jobs of a query under the id of its run. */
   private def runOfThread(): Option[String] =
     SparkContext.getActive.flatMap(c => Option(c.getLocalProperty(SparkContext.SPARK_JOB_GROUP_ID)))
 

@@ -1,0 +1,15 @@
+package io.cleancut.cuts
+
+import io.cleancut.format.Cut
+
+/**
+ * What a run goes on behind.
+ *
+ * @param committed
+ *   the last epoch that is committed; -1 before the first
+ * @param cut
+ *   of that epoch, if it has one
+ * @param isAlone
+ *   whether no other run can write any more; else one may still plan the next epoch, and commit it
+ */
+final case class Begun(committed: Long, cut: Option[Cut], isAlone: Boolean)

@@ -1,0 +1,56 @@
+package io.cleancut.cuts
+
+import org.slf4j.LoggerFactory
+
+import io.cleancut.StateVersion
+import io.cleancut.error.Errors
+import io.cleancut.format.{Cut, StoreCut}
+
+/**
+ * What a run makes known of its first epoch before anything of it may be seen. A run before it may
+ * be about to seal the same epoch with rows in flight, which this one has not found, and which a
+ * later one must not follow: of several seals that of the latest run counts.
+ */
+trait EpochClaim extends QueryRuns {
+  import EpochClaim._
+
+  /** To be called before a task of an epoch is answered. */
+  final private[cuts] def claimed(runId: String, epoch: Long): Either[Refusal, QueryRun] =
+    runOf(runId).flatMap { run =>
+      // All tasks that come meanwhile wait for the one request.
+      synchronized(if (run.isToClaim(epoch)) claim(run, epoch) else None).toLeft(run)
+    }
+
+  /** Writes it as a seal of this run: the one that it follows, or that it begins anew. */
+  final private[cuts] def claim(run: QueryRun, epoch: Long): Option[Refusal.Fenced] = {
+    val followed = run.sealedBefore(epoch)
+    val what = followed.fold("runs from its beginning")(s => s"follows the seal of ${s.run.runId}")
+    logger.info(s"Run ${run.id.runId} of ${archive.location} says that epoch $epoch $what")
+    writeSeal(followed.fold(seal(run, epoch, Nil).copy(isClaim = true)) { of =>
+      of.copy(run = run.id, token = StateVersion.newId(clock), writtenMs = clock.wallMs())
+    })
+    // A later owner has seen the object, or else is seen here.
+    val owner = laterOwner(run)
+    if (owner.isEmpty) run.claimed()
+    owner.map(Refusal.Fenced(_))
+  }
+
+  final private[cuts] def seal(run: QueryRun, epoch: Long, stores: Seq[StoreCut]): Cut = Cut(
+    epoch,
+    run.id,
+    StateVersion.newId(clock),
+    clock.wallMs(),
+    commit = "",
+    offsets = logs.offsets(epoch),
+    stores,
+    timings = Map.empty
+  )
+
+  final private[cuts] def writeSeal(seal: Cut): Unit =
+    if (!archive.seal(seal))
+      throw Errors.fenced(archive.location, seal.epoch, "another run of the same generation")
+}
+
+private object EpochClaim {
+  private val logger = LoggerFactory.getLogger(classOf[QueryCuts])
+}
