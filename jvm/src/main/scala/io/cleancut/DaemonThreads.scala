@@ -1,6 +1,6 @@
 package io.cleancut
 
-import java.util.concurrent.ThreadFactory
+import java.util.concurrent._
 
 /** Threads that do not keep a process alive. */
 object DaemonThreads {
@@ -9,4 +9,20 @@ object DaemonThreads {
     thread.setDaemon(true)
     thread
   }
+
+  /** No more threads than this at a time, and none without work. */
+  def pool(name: String, max: Int): ExecutorService = {
+    val threads = new ThreadPoolExecutor(
+      max,
+      max,
+      IdleS,
+      TimeUnit.SECONDS,
+      new LinkedBlockingQueue[Runnable],
+      named(name)
+    )
+    threads.allowCoreThreadTimeOut(true)
+    threads
+  }
+
+  private val IdleS = 10L
 }

@@ -1,5 +1,7 @@
 package io.cleancut.cuts
 
+import java.util.concurrent.CompletableFuture
+
 import org.slf4j.LoggerFactory
 
 import io.cleancut.Clock
@@ -21,6 +23,7 @@ abstract class QueryRuns private[cuts] (
   private[cuts] var current = Option.empty[QueryRun]
   private[cuts] val book = new UsageBook
   private var past = Set.empty[String]
+  private val starts = new SharedStart(start)
 
   private[cuts] def clock: Clock = runtime.clock
 
@@ -74,18 +77,37 @@ abstract class QueryRuns private[cuts] (
   }
 
   /** The run, which begins here if nothing of it has been seen; or why it is not believed. */
-  final private[cuts] def runOf(runId: String): Either[Refusal.Fenced, QueryRun] = synchronized {
+  final private[cuts] def runOf(runId: String): Either[Refusal.Fenced, QueryRun] =
+    known(runId).getOrElse(starts.get(runId))
+
+  /**
+   * Done when what a run asks for does not wait for its start any more. The start is done here,
+   * before this returns, unless another thread is at it.
+   */
+  final def started(runId: String): CompletableFuture[Unit] =
+    if (known(runId).isDefined) CompletableFuture.completedFuture(())
+    else starts(runId).thenApply[Unit](_ => ())
+
+  private def known(runId: String): Option[Either[Refusal.Fenced, QueryRun]] = synchronized {
     current match {
-      case Some(run) if run.id.runId == runId => run.followedBy.map(Refusal.Fenced(_)).toLeft(run)
-      case _ if past(runId)                   =>
-        Left(Refusal.Fenced(s"run ${current.fold("")(_.id.runId)} of the same driver"))
-      case _ =>
-        val run = newRun(runId)
-        past ++= current.map(_.id.runId)
-        current = Some(run)
-        // What it has found a later owner has found too, or else that one is seen here.
-        laterOwner(run).map(Refusal.Fenced(_)).toLeft(run)
+      case Some(run) if run.id.runId == runId =>
+        Some(run.followedBy.map(Refusal.Fenced(_)).toLeft(run))
+      case _ if past(runId) =>
+        Some(Left(Refusal.Fenced(s"run ${current.fold("")(_.id.runId)} of the same driver")))
+      case _ => None
     }
+  }
+
+  // The store may take its time: the monitor is for what others may learn meanwhile.
+  private def start(runId: String): Either[Refusal.Fenced, QueryRun] = known(runId).getOrElse {
+    val run = newRun(runId)
+    // What it has found a later owner has found too, or else that one is seen here.
+    val owner = laterOwner(run)
+    synchronized {
+      past ++= current.map(_.id.runId)
+      current = Some(run)
+    }
+    owner.map(Refusal.Fenced(_)).toLeft(run)
   }
 
   /** The epoch that the latest run works on. */

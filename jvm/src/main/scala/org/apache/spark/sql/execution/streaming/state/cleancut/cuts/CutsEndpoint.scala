@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
-import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, Executors, TimeUnit}
+import java.util.concurrent._
 
 import scala.util.control.NonFatal
 
@@ -13,30 +13,73 @@ import io.cleancut.channels.Capture
 import io.cleancut.cuts.{Ack, Opened, QueryCuts, Refusal, Watch}
 import io.cleancut.format.SealedFrame
 
-/** Where executors reach the coordinators of a driver's queries. */
-final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoint with Logging {
+/**
+ * Where executors reach the coordinators of a driver's queries. What waits for a run to begin, or
+ * for a frame to be durable, holds no thread.
+ */
+final private class CutsEndpoint(
+    override val rpcEnv: RpcEnv,
+    queryAt: String => Option[QueryCuts],
+    patienceMs: Long = CutsEndpoint.PatienceMs
+) extends RpcEndpoint
+    with Logging {
   // Requests of one run may wait for the store; they must not hold up the dispatcher.
-  private val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-coordinator"))
+  private val threads =
+    DaemonThreads.pool("cleancut-coordinator", CutsEndpoint.MaxThreads)
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case bytes: Array[Byte] =>
       threads.execute { () =>
-        try answer(CutsMessages.decode[CutsMessage](bytes), reply(context))
-        catch {
-          case NonFatal(e) =>
-            logWarning("A task could not be answered", e)
-            context.sendFailure(e)
-        }
+        guarded(context)(received(CutsMessages.decode[CutsMessage](bytes), context))
       }
   }
 
   override def onStop(): Unit = threads.shutdown()
 
+  private def guarded(context: RpcCallContext)(body: => Unit): Unit =
+    try body
+    catch {
+      case NonFatal(e) =>
+        logWarning("A task could not be answered", e)
+        context.sendFailure(e)
+    }
+
   private def reply(context: RpcCallContext)(answer: CutsReply): Unit =
     context.reply(CutsMessages.encode(answer))
 
-  private def answer(message: CutsMessage, reply: CutsReply => Unit): Unit =
-    DriverCuts.of(message.location).fold(reply(NoQuery))(answer(message, _, reply))
+  private def received(message: CutsMessage, context: RpcCallContext): Unit =
+    (queryAt(message.location), message) match {
+      case (None, _)                      => reply(context)(NoQuery)
+      case (Some(cuts), that: RunMessage) =>
+        val started = cuts.started(that.runId)
+        if (started.isDone) answer(message, cuts, reply(context))
+        else answerAfter(started, that, cuts, context)
+      case (Some(cuts), _) => answer(message, cuts, reply(context))
+    }
+
+  private def answerAfter(
+      started: CompletableFuture[Unit],
+      message: RunMessage,
+      cuts: QueryCuts,
+      context: RpcCallContext
+  ): Unit = {
+    val limited = started.copy().orTimeout(patienceMs, TimeUnit.MILLISECONDS)
+    limited.whenCompleteAsync(
+      (_, failure) =>
+        guarded(context)(failure match {
+          case null                => answer(message, cuts, reply(context))
+          case _: TimeoutException => reply(context)(Declined(late(message)))
+          case e                   => throw e
+        }),
+      threads
+    )
+    ()
+  }
+
+  private def late(message: RunMessage) = Refusal.Failed(
+    s"the driver has waited for ${patienceMs / 1000} s for run ${message.runId} to begin, which " +
+      s"reads the last cut and the commit log at ${message.location}"
+  )
 
   private def answer(message: CutsMessage, cuts: QueryCuts, reply: CutsReply => Unit): Unit =
     message match {
@@ -81,6 +124,12 @@ final private class CutsEndpoint(override val rpcEnv: RpcEnv) extends RpcEndpoin
 
 private object CutsEndpoint {
   val Name = "CleancutCoordinator"
+
+  // For all queries: the answers themselves take microseconds, but where one writes to a store.
+  private val MaxThreads = 32
+
+  // Less than an executor waits for an answer, so that it is told what is waited for.
+  private val PatienceMs = 100_000L
 }
 
 /** The coordinators of this driver's queries, by checkpoint location. */
@@ -131,7 +180,7 @@ object DriverCuts extends Logging {
           queries.values.forEach(_.close())
           queries.clear()
           watched.clear()
-          env.rpcEnv.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env.rpcEnv))
+          env.rpcEnv.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env.rpcEnv, of))
           served = Some(env.rpcEnv)
         }
       }

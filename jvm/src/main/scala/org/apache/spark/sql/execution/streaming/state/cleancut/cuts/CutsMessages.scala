@@ -19,6 +19,11 @@ sealed private[cleancut] trait CutsMessage extends Serializable {
   def location: String
 }
 
+/** What makes its run begin, if nothing of that has been heard of yet. */
+sealed private[cleancut] trait RunMessage extends CutsMessage {
+  def runId: String
+}
+
 /** A task attempt opens a store for writing. Answered by [[OpenReply]]. */
 final private[cleancut] case class Open(
     location: String,
@@ -27,7 +32,7 @@ final private[cleancut] case class Open(
     store: StoreId,
     version: Long,
     at: Place
-) extends CutsMessage
+) extends RunMessage
 
 /** Which id of a version counts, for reading. Answered by [[OpenReply]]. */
 final private[cleancut] case class Accepted(location: String, store: StoreId, version: Long)
@@ -45,7 +50,7 @@ final private[cleancut] case class Submit(
     attempt: Long,
     bytes: Array[Byte],
     from: SentBy
-) extends CutsMessage
+) extends RunMessage
 
 /** A frame is durable. Answered by [[AckReply]]. */
 final private[cleancut] case class Report(
@@ -53,7 +58,7 @@ final private[cleancut] case class Report(
     runId: String,
     frame: PlacedFrame,
     from: SentBy
-) extends CutsMessage
+) extends RunMessage
 
 /** A segment for a base is being written. Answered by [[Noted]]. */
 final private[cleancut] case class Announce(
@@ -61,14 +66,14 @@ final private[cleancut] case class Announce(
     runId: String,
     segment: String,
     version: Long
-) extends CutsMessage
+) extends RunMessage
 
 /** As whom to write segments. Answered by [[WriterReply]]. */
-final private[cleancut] case class Writer(location: String, runId: String) extends CutsMessage
+final private[cleancut] case class Writer(location: String, runId: String) extends RunMessage
 
 /** A task attempt begins to read a channel. Answered by [[ChannelReply]]. */
 final private[cleancut] case class OpenChannel(location: String, runId: String, task: ChannelTask)
-    extends CutsMessage
+    extends RunMessage
 
 /** A task attempt has read a channel to its end. Answered by [[Noted]]. */
 final private[cleancut] case class Arrived(
@@ -77,7 +82,7 @@ final private[cleancut] case class Arrived(
     attempt: Long,
     report: ChannelReport,
     reading: ChannelReading
-) extends CutsMessage
+) extends RunMessage
 
 /** Which attempts of an executor are overtaken, once there are more. See [[OvertakenReply]]. */
 final private[cleancut] case class AwaitOvertaken(
@@ -85,7 +90,7 @@ final private[cleancut] case class AwaitOvertaken(
     runId: String,
     executor: String,
     known: Set[Long]
-) extends CutsMessage
+) extends RunMessage
 
 /**
  * Who reports, and as bytes what its process has used for the query so far: some forty bytes, where
