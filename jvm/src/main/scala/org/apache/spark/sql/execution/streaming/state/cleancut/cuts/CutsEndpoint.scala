@@ -69,7 +69,7 @@ final private class CutsEndpoint(
         guarded(context)(failure match {
           case null                => answer(message, cuts, reply(context))
           case _: TimeoutException => reply(context)(Declined(late(message)))
-          case e                   => throw e
+          case e                   => throw Option(e.getCause).getOrElse(e)
         }),
       threads
     )

@@ -56,7 +56,8 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     val cuts =
       new QueryCuts(new CutArchive(slow, Clock.System), new Logs(None, 100), "host", Clock.System)
     slow.guard = Some(cuts)
-    private val endpoint = new CutsEndpoint(null, _ => Some(cuts), patienceMs)
+    val heard = new AtomicInteger
+    private val endpoint = new CutsEndpoint(null, _ => heardAt(), patienceMs)
     val answers = new ConcurrentLinkedQueue[Either[Throwable, CutsReply]]
 
     private object Caller extends RpcCallContext {
@@ -69,6 +70,11 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
         ()
       }
       override def senderAddress: RpcAddress = RpcAddress("host", 1)
+    }
+
+    private def heardAt() = {
+      heard.incrementAndGet()
+      Some(cuts)
     }
 
     def ask(task: Int): Unit =
@@ -112,8 +118,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
   test("where the store is away, one failure answers all that wait, and the next ask tries again") {
     val slow = new Slow(isAway = true)
     asked(slow) { driver =>
-      // All have come, and wait.
-      Thread.sleep(2000)
+      eventually(assert(driver.heard.get == Tasks))
       slow.goOn.countDown()
       eventually(assert(driver.answers.size == Tasks))
       assert(driver.answers.asScala.forall(_.left.exists(_.getMessage.contains("is away"))))
