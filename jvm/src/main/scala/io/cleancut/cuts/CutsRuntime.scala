@@ -32,13 +32,16 @@ trait FramePacker extends AutoCloseable {
  *   epochs between two sweeps, each of which takes some listings
  * @param baseMargin
  *   how many epochs a base may be behind the one whose cut is the first to name it
+ * @param beforeWait
+ *   called by a thread that is about to wait for what another one does
  */
 final case class CutsRuntime(
     clock: Clock,
     packer: FramePacker,
     background: Executor,
     sweepEpochs: Long,
-    baseMargin: Long
+    baseMargin: Long,
+    beforeWait: CompletableFuture[_] => Unit = _ => ()
 )
 
 object CutsRuntime {

@@ -23,7 +23,7 @@ abstract class QueryRuns private[cuts] (
   private[cuts] var current = Option.empty[QueryRun]
   private[cuts] val book = new UsageBook
   private var past = Set.empty[String]
-  private val starts = new SharedStart(start)
+  private val starts = new SharedStart(start, runtime.beforeWait)
 
   private[cuts] def clock: Clock = runtime.clock
 

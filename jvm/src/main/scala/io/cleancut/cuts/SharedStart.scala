@@ -8,8 +8,13 @@ import java.util.concurrent.{CompletableFuture, ExecutionException}
  *
  * @param begin
  *   may take long, and is called for one run at a time
+ * @param beforeWait
+ *   called by a thread that is about to wait for another one's start
  */
-final private[cuts] class SharedStart[A](begin: String => A) {
+final private[cuts] class SharedStart[A](
+    begin: String => A,
+    beforeWait: CompletableFuture[_] => Unit
+) {
   import SharedStart.Start
 
   private var underWay = Option.empty[Start[A]]
@@ -27,9 +32,12 @@ final private[cuts] class SharedStart[A](begin: String => A) {
   }
 
   /** The same for a thread that waits. */
-  def get(runId: String): A =
-    try apply(runId).get()
+  def get(runId: String): A = {
+    val begun = apply(runId)
+    if (!begun.isDone) beforeWait(begun)
+    try begun.get()
     catch { case e: ExecutionException => throw e.getCause }
+  }
 
   private def carryOut(start: Start[A]): Unit =
     try {

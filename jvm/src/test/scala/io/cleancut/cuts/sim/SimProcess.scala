@@ -37,7 +37,8 @@ final class SimProcess(world: World, val name: String, keep: Int) {
         ()
       },
       plan.sweepEpochs,
-      plan.baseMargin
+      plan.baseMargin,
+      done => baton.yieldUntil(done.isDone)
     )
   )
   var executors: Vector[SimExecutor] = Vector.tabulate(plan.executors)(newExecutor)
