@@ -74,7 +74,9 @@ private[files] object FileCheckpoint {
     val checkpoint = path.getParent
     if (isByCuts(checkpoint, files, hadoopConf)) {
       val (archive, logs) = cutsOf(checkpoint, hadoopConf)
-      new GatedCommits(path, files, new SparkGate(checkpoint.toString, archive, logs))
+      val gate = new SparkGate(checkpoint.toString, archive, logs)
+      val entries = new GatedCommits(path, files, gate)
+      new OwnedLog(path, entries, () => gate.checkOwner(), () => ())
     } else new UngatedCommits(path, files)
   }
 

@@ -26,13 +26,13 @@ final private[cleancut] class OwnedLog(
       path: Path,
       overwriteIfPossible: Boolean
   ): CheckpointFileManager.CancellableFSDataOutputStream = {
-    val out = owned(files.createAtomic(path, overwriteIfPossible))
-    new CheckpointFileManager.CancellableFSDataOutputStream(out) {
+    val entry = owned(files.createAtomic(path, overwriteIfPossible))
+    new CheckpointFileManager.CancellableFSDataOutputStream(entry) {
       override def close(): Unit = {
-        owned(out.close())
+        owned(entry.close())
         CheckpointLogs.entryOf(directory, path).foreach(known)
       }
-      override def cancel(): Unit = out.cancel()
+      override def cancel(): Unit = entry.cancel()
     }
   }
 

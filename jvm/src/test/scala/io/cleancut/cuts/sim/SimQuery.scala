@@ -281,8 +281,10 @@ private object SimQuery {
       gate: Gate
   ): CheckpointFileManager = {
     val directory = Names.log("commits")
-    if (plan.isOnFiles) new GatedCommits(directory, files, gate)
-    else new CommitsView(directory, files, archive, gate)
+    if (plan.isOnFiles) {
+      val entries = new GatedCommits(directory, files, gate)
+      new OwnedLog(directory, entries, () => gate.checkOwner(), () => ())
+    } else new CommitsView(directory, files, archive, gate)
   }
 
   private def latest(files: CheckpointFileManager, log: String): Option[Long] =
