@@ -3,7 +3,7 @@ package io.cleancut.suites
 import scala.util.Using
 
 import org.apache.xbean.asm9.commons.{ClassRemapper, SimpleRemapper}
-import org.apache.xbean.asm9.{ClassReader, ClassWriter}
+import org.apache.xbean.asm9.{ClassReader, ClassWriter, Opcodes}
 import org.scalatest.Suite
 
 import io.cleancut.CleancutStateStoreProvider
@@ -20,6 +20,7 @@ object InPlaceOfRocksDb {
     new Loader(s"$State.$suite").loadClass(s"$State.$suite").asSubclass(classOf[Suite])
 
   private val renamed = new SimpleRemapper(
+    Opcodes.ASM9,
     internalName(s"$State.RocksDBStateStoreProvider"),
     internalName(classOf[CleancutStateStoreProvider].getName)
   )
@@ -27,7 +28,8 @@ object InPlaceOfRocksDb {
   private def internalName(name: String): String = name.replace('.', '/')
 
   /** Loads the class and those inside it by itself, all others through its parent. */
-  final private class Loader(suite: String) extends ClassLoader(getClass.getClassLoader) {
+  final private class Loader(suite: String)
+      extends ClassLoader(classOf[CleancutStateStoreProvider].getClassLoader) {
 
     override def loadClass(name: String, resolve: Boolean): Class[_] =
       if (name != suite && !name.startsWith(s"$suite$$")) super.loadClass(name, resolve)
