@@ -29,6 +29,7 @@ from cleancut._version import __version__
 from cleancut.errors import (
     CleancutError,
     DamagedError,
+    ErrorKind,
     FencedError,
     InternalError,
     RequestError,
@@ -49,6 +50,7 @@ __all__ = [
     "DailyCosts",
     "DamagedError",
     "EpochInfo",
+    "ErrorKind",
     "FamilyInfo",
     "FencedError",
     "FrameInfo",

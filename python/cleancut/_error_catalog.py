@@ -49,6 +49,22 @@ class ErrorClass:
         # One pass, so that a brace within a value is never taken for a parameter.
         return " ".join([f"[{self.error_id}]", _PLACEHOLDER.sub(fact, text), *facts])
 
+    def facts(self, text: str) -> dict[str, str]:
+        """What `render` has filled in, as far as a text tells; none where it is another text."""
+        seen: set[str] = set()
+        pattern = ""
+        for i, part in enumerate(_PLACEHOLDER.split(f"{self.message} {self.remedy}")):
+            if i % 2 == 0:
+                pattern += re.escape(part)
+            else:
+                pattern += f"(?P={part})" if part in seen else f"(?P<{part}>.*?)"
+                seen.add(part)
+        found = re.match(rf"\[{self.error_id}\] {pattern}(?P<_rest>(?: \w+=.*)?)$", text)
+        if found is None:
+            return {}
+        rest = re.split(r"(?:^| )(\w+)=", found["_rest"])[1:]
+        return {name: found[name] for name in seen} | dict(zip(rest[::2], rest[1::2], strict=True))
+
 
 def _shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"

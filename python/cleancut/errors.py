@@ -10,22 +10,49 @@
 Which class an error belongs to follows from its id alone; `docs/reference/errors.md` lists all ids.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from cleancut._error_catalog import error_classes
+from cleancut._spark.callbacks import raised_in_callbacks
 from cleancut._spark.settings import PROVIDER_CLASS
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = [
     "CleancutError",
     "DamagedError",
+    "ErrorKind",
     "FencedError",
     "InternalError",
     "RequestError",
     "RetryableError",
     "from_java",
+    "of",
 ]
+
+
+class ErrorKind(Enum):
+    """What the reader of an error should do next; every id has exactly one kind."""
+
+    RETRY = "RETRY"
+    """Run it again as it is; Spark retries a failed task by itself."""
+
+    REOPEN = "REOPEN"
+    """Somebody else owns the query now; start it again to go on."""
+
+    FIX_REQUEST = "FIX_REQUEST"
+    """Change the query, its configuration or its environment."""
+
+    DAMAGED = "DAMAGED"
+    """Stored data is damaged or missing; restore it before going on."""
+
+    BUG = "BUG"
+    """Cleancut broke a rule of its own; please report it with its facts."""
 
 
 class CleancutError(Exception):
@@ -34,7 +61,10 @@ class CleancutError(Exception):
     Attributes:
         error_id: the id of the error class, such as `CLEANCUT_FRAME_DAMAGED`.
         params: the facts of this error by name, all of them text.
+        kind: what to do about it; each of the classes below has one of its own.
     """
+
+    kind = ErrorKind.BUG
 
     def __init__(self, error_id: str, params: Mapping[str, str], message: str) -> None:
         super().__init__(error_id, dict(params), message)
@@ -48,21 +78,31 @@ class CleancutError(Exception):
 class RetryableError(CleancutError):
     """It may succeed as it is when it is run again; Spark retries a failed task by itself."""
 
+    kind = ErrorKind.RETRY
+
 
 class FencedError(CleancutError):
     """Somebody else owns the query now; start it again to go on."""
+
+    kind = ErrorKind.REOPEN
 
 
 class RequestError(CleancutError):
     """The call, the query, its configuration or its environment must change."""
 
+    kind = ErrorKind.FIX_REQUEST
+
 
 class DamagedError(CleancutError):
     """Stored data is damaged or missing; restore it before going on."""
 
+    kind = ErrorKind.DAMAGED
+
 
 class InternalError(CleancutError):
     """Cleancut broke a rule of its own; please report it with its facts."""
+
+    kind = ErrorKind.BUG
 
 
 # What a query with transformWithState fails with on any provider but Spark's RocksDB.
@@ -71,12 +111,12 @@ _REFUSED_BY_SPARK = (
 )
 
 _BY_KIND: Mapping[str, type[CleancutError]] = {
-    "RETRY": RetryableError,
-    "REOPEN": FencedError,
-    "FIX_REQUEST": RequestError,
-    "DAMAGED": DamagedError,
-    "BUG": InternalError,
+    error.kind.value: error
+    for error in (RetryableError, FencedError, RequestError, DamagedError, InternalError)
 }
+
+# How a message of Cleancut begins where other processes and callbacks have put it into a text.
+_IN_TEXT = re.compile(r"(?:^|: )\[(CLEANCUT_[A-Z_]+)\] (.*)", re.MULTILINE)
 
 
 def error_of(error_id: str, **params: object) -> CleancutError:
@@ -87,22 +127,46 @@ def error_of(error_id: str, **params: object) -> CleancutError:
     return _BY_KIND[error_class.kind](error_id, texts, error_class.render(texts))
 
 
+def of(failed: "StreamingQuery | BaseException") -> CleancutError | None:
+    """Finds the error of Cleancut that a query or a call has failed with, wherever it arose.
+
+    That may be at the query's start, in its commit, in a task or a Python worker, or in its
+    function for `foreachBatch`, whether the function was given by this package or not.
+
+    Args:
+        failed: a query, or what PySpark raised: when the query was started, by
+            `awaitTermination()`, or by any other call. The JVM must still run, because the causes
+            are read from it.
+
+    Returns:
+        The error with its id, kind and facts, what PySpark raised being its `__cause__`; None where
+        the query has not failed, or Cleancut has no part in the failure.
+    """
+    if isinstance(failed, BaseException):
+        return from_java(failed)
+    raised: Any = failed.exception()
+    if raised is None:
+        return None
+    # PySpark gives the causes of this exception as text only, so that the object is handed to it.
+    raised._origin = failed._jsq.exception().get()
+    return from_java(raised)
+
+
 def from_java(exc: BaseException) -> CleancutError | None:
-    """Finds the error of Cleancut's JVM side that an exception from Spark was caused by.
+    """Finds the error of Cleancut that an exception from Spark was caused by; `of` takes queries.
 
     Args:
         exc: what PySpark raised, or what `StreamingQuery.exception()` returned. The JVM must still
             run, because the causes are read from it.
 
     Returns:
-        The error with its id and facts, `exc` being its `__cause__`; None where Cleancut
+        The error with its id, kind and facts, `exc` being its `__cause__`; None where Cleancut
         has no part in the failure.
     """
-    for throwable in _java_throwables(exc):
-        error = _error_behind(throwable)
-        if error is not None:
+    for error in _found(exc):
+        if error is not exc:
             error.__cause__ = exc
-            return error
+        return error
     return None
 
 
@@ -118,6 +182,44 @@ def translating() -> Iterator[None]:
         if found is None:
             raise
         raise found from failure
+
+
+def _found(exc: BaseException) -> Iterator[CleancutError]:
+    """The errors behind an exception: first the objects, and texts only where there are none."""
+    yield from _carried(exc)
+    texts = [str(throwable.getMessage()) for throwable in _java_throwables(exc)]
+    # What PySpark has made of a Java exception, without keeping that.
+    texts += [str(getattr(of_python, "_desc", "")) for of_python in _python_causes(exc)]
+    for text in texts:
+        for raised in raised_in_callbacks(text):
+            yield from _carried(raised)
+    for text in texts:
+        yield from _told(text)
+
+
+def _carried(exc: BaseException) -> Iterator[CleancutError]:
+    """Those that are part of an exception, in Python or in Java, causes after what they caused."""
+    for python_exception in _python_causes(exc):
+        if isinstance(python_exception, CleancutError):
+            yield _copy(python_exception) if python_exception is not exc else python_exception
+    for throwable in _java_throwables(exc):
+        error = _error_behind(throwable)
+        if error is not None:
+            yield error
+
+
+def _copy(error: CleancutError) -> CleancutError:
+    # The one that was raised keeps its own cause, and may be part of that of the copy.
+    return type(error)(error.error_id, error.params, str(error))
+
+
+def _told(text: str) -> Iterator[CleancutError]:
+    """Those whose messages a text has, as that of a process which could not hand its error on."""
+    for found in _IN_TEXT.finditer(text):
+        error_class = error_classes().get(found[1])
+        if error_class is not None:
+            message = f"[{found[1]}] {found[2]}"
+            yield _BY_KIND[error_class.kind](found[1], error_class.facts(message), message)
 
 
 def _error_behind(throwable: Any) -> CleancutError | None:

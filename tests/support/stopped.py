@@ -13,7 +13,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from cleancut import CleancutError, errors
 from tests.support.events import write_events
 from tests.support.queries import OPERATORS
-from tests.support.results import EpochFiles, FailureNoted
 from tests.support.sessions import start
 
 OPERATOR = OPERATORS["aggregation-update"]
@@ -83,15 +82,13 @@ def stop_with_base_and_deltas(spark: SparkSession, home: Path, *, seed: int) -> 
 
 def restart(spark: SparkSession, stopped: Stopped) -> CleancutError | None:
     """The error of Cleancut that a restart ends with; None if it goes through."""
-    sink = FailureNoted(EpochFiles(stopped.root / "results"))
-    again = start(spark, OPERATOR, events=stopped.events, root=stopped.root, sink=sink)
+    again = start(spark, OPERATOR, events=stopped.events, root=stopped.root)
     with contextlib.suppress(StreamingQueryException):
         again.awaitTermination()
     if again.exception() is None:
         return None
-    assert sink.failure is not None, again.exception()
-    found = errors.from_java(sink.failure)
-    assert found is not None, sink.failure
+    found = errors.of(again)
+    assert found is not None, again.exception()
     return found
 
 

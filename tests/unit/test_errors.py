@@ -95,8 +95,9 @@ class JavaClass:
 class Throwable:
     """A Java throwable as py4j shows it."""
 
-    def __init__(self, cause: "Throwable | None" = None) -> None:
+    def __init__(self, cause: "Throwable | None" = None, text: str = "") -> None:
         self.cause = cause
+        self.text = text
         self.java_class = JavaClass("org.apache.spark.SparkException")
 
     def getClass(self) -> JavaClass:  # noqa: N802
@@ -104,6 +105,9 @@ class Throwable:
 
     def getCause(self) -> "Throwable | None":  # noqa: N802
         return self.cause
+
+    def getMessage(self) -> str:  # noqa: N802
+        return self.text
 
 
 class JavaError(Throwable):
@@ -212,6 +216,38 @@ def test_other_failures_are_none_of_ours() -> None:
     """Also where the text of the message looks like one of ours."""
     assert from_java(ValueError("[CLEANCUT_FRAME_DAMAGED] not from Java")) is None
     assert from_java(Py4JError(wrapped(Throwable()))) is None
+
+
+@pytest.mark.parametrize("before", ["", "Job aborted: x: ", "Traceback:\n  f()\na.FencedError: "])
+def test_a_message_that_crossed_as_text_gives_id_kind_and_facts(before: str) -> None:
+    sent = error_of("CLEANCUT_FENCED", location="/c d", epoch=7, owner="run 3, [x]=1", extra="y z")
+    error = errors.of(Py4JError(wrapped(Throwable(text=f"{before}{sent}\n\tat x.Y(Z:1)"))))
+    assert type(error) is errors.FencedError
+    assert (error.error_id, error.params, str(error)) == (sent.error_id, sent.params, str(sent))
+    assert error.kind is errors.ErrorKind.REOPEN
+
+
+@pytest.mark.parametrize("text", ["see [CLEANCUT_FENCED] there", "x: [CLEANCUT_NO_SUCH] is no id"])
+def test_a_text_that_only_looks_like_ours_is_none_of_ours(text: str) -> None:
+    assert errors.of(Py4JError(wrapped(Throwable(text=text)))) is None
+
+
+def test_the_kinds_are_those_of_the_file() -> None:
+    assert [kind.value for kind in errors.ErrorKind] == list(KINDS)
+    assert {c.kind for c in error_classes().values()} <= set(KINDS)
+    for kind, error in KINDS.items():
+        assert error.kind is errors.ErrorKind[kind]
+
+
+def test_an_error_of_this_package_is_what_it_is() -> None:
+    error = error_of("CLEANCUT_SINK_OWNED", path="/x")
+    assert errors.of(error) is error
+    outer = RuntimeError("mine")
+    outer.__cause__ = error
+    found = errors.of(outer)
+    assert found is not None
+    assert found is not error
+    assert (found.args, found.__cause__) == (error.args, outer)
 
 
 def test_causes_that_go_round_in_a_circle_come_to_an_end() -> None:

@@ -1,0 +1,203 @@
+"""`errors.of` finds what a query has failed with, wherever it arose: object, id, kind and facts."""
+
+import re
+import shutil
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import cleancut
+from cleancut import CleancutError, errors
+from cleancut.errors import ErrorKind
+from cleancut.sinks import EpochFiles, sealing
+from tests.support.damages import flip
+from tests.support.sessions import with_cuts
+
+pytestmark = pytest.mark.spark
+
+README = Path(__file__).parents[2] / "README.md"
+Sink = Callable[[DataFrame, int], None]
+
+
+class Numbers:
+    """Distinct numbers of files, each of which is an epoch, in one or several checkpoints."""
+
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self.session = with_cuts(spark, 1)
+        self.home = home
+        self.files = 0
+
+    def add(self) -> None:
+        (self.home / "in").mkdir(exist_ok=True)
+        (self.home / "in" / f"{self.files}.json").write_text(f'{{"k": {self.files}}}')
+        self.files += 1
+
+    def start(self, name: str, sink: Sink | None) -> StreamingQuery:
+        source = self.session.readStream.schema("k int").option("maxFilesPerTrigger", 1)
+        rows = source.json(str(self.home / "in")).dropDuplicates(["k"]).writeStream
+        writer = rows.format("noop") if sink is None else rows.foreachBatch(sink)
+        writer = writer.option("checkpointLocation", str(self.home / name))
+        return writer.trigger(availableNow=True).start()
+
+    def run(self, name: str, sink: Sink | None) -> StreamingQuery:
+        query = self.start(name, sink)
+        query.awaitTermination()
+        return query
+
+    def failed(self, name: str, sink: Sink | None) -> CleancutError:
+        """The error that the query ends with, by the query and by what awaiting it raises."""
+        query = self.start(name, sink)
+        with pytest.raises(StreamingQueryException) as raised:
+            query.awaitTermination()
+        found, again = errors.of(query), errors.from_java(raised.value)
+        assert found is not None, str(raised.value)
+        assert again is not None
+        assert found.__cause__ is not None
+        assert (type(found), found.args) == (type(again), again.args)
+        return found
+
+
+@pytest.fixture
+def numbers(spark: SparkSession, tmp_path: Path) -> Numbers:
+    made = Numbers(spark, tmp_path)
+    made.add()
+    return made
+
+
+def test_a_sink_that_another_query_owns(numbers: Numbers, tmp_path: Path) -> None:
+    sink = str(tmp_path / "sink")
+    assert errors.of(numbers.run("first", EpochFiles(sink))) is None
+    error = numbers.failed("second", EpochFiles(sink))
+    assert (type(error), error.kind) == (cleancut.RequestError, ErrorKind.FIX_REQUEST)
+    assert error.error_id == "CLEANCUT_SINK_OWNED"
+    assert error.params["path"].endswith(sink)
+    assert error.params["epoch"] == "0"
+
+
+def fenced(numbers: Numbers, sink: Sink) -> CleancutError:
+    """What a driver is told whose next epoch another one commits while its sink runs."""
+    numbers.run("own", sealing(lambda _rows, _epoch: None))
+    shutil.copytree(numbers.home / "own", numbers.home / "other")
+    numbers.add()
+    numbers.run("other", sealing(lambda _rows, _epoch: None))
+
+    def overtaken(rows: DataFrame, epoch: int) -> None:
+        of_other, of_own = (numbers.home / name / "cleancut" for name in ("other", "own"))
+        shutil.copytree(of_other, of_own, dirs_exist_ok=True)
+        sink(rows, epoch)
+
+    error = numbers.failed("own", overtaken)
+    assert (type(error), error.kind) == (cleancut.FencedError, ErrorKind.REOPEN)
+    assert error.error_id == "CLEANCUT_FENCED"
+    assert error.params["location"].endswith("/own")
+    assert {"epoch", "owner"} <= error.params.keys()
+    return error
+
+
+def test_a_driver_that_is_fenced_at_its_seal(numbers: Numbers) -> None:
+    reached: list[int] = []
+    fenced(numbers, sealing(lambda _rows, epoch: reached.append(epoch)))
+    assert not reached
+
+
+def test_a_driver_that_is_fenced_at_the_gate(numbers: Numbers) -> None:
+    reached: list[int] = []
+
+    def unsealed(rows: DataFrame, epoch: int) -> None:
+        rows.collect()
+        reached.append(epoch)
+
+    fenced(numbers, unsealed)
+    assert reached
+
+
+def collecting(rows: DataFrame, _epoch: int) -> None:
+    rows.collect()
+
+
+@pytest.mark.parametrize(
+    "sink", [None, collecting, sealing(collecting)], ids=["noop", "action", "sealing"]
+)
+def test_damage_that_a_task_finds(numbers: Numbers, sink: Sink | None) -> None:
+    numbers.run("query", sink)
+    # A new process reads the objects, and so does a query of another place.
+    shutil.move(numbers.home / "query", numbers.home / "moved")
+    (segment,) = (numbers.home / "moved").glob("cleancut/segments/*/*.seg")
+    flip(segment, position=segment.stat().st_size // 2)
+    numbers.add()
+    error = numbers.failed("moved", sink)
+    assert (type(error), error.kind) == (cleancut.DamagedError, ErrorKind.DAMAGED)
+    assert error.error_id.startswith("CLEANCUT_")
+    assert "moved" in error.params["path"]
+
+
+def test_a_start_that_is_refused(numbers: Numbers) -> None:
+    numbers.run("query", None)
+    numbers.session.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "false")
+    with pytest.raises(Py4JJavaError) as raised:
+        numbers.start("query", None)
+    error = errors.of(raised.value)
+    assert error is not None
+    assert (error.error_id, error.kind) == ("CLEANCUT_CUTS_REQUIRED", ErrorKind.FIX_REQUEST)
+    assert error.params["location"].endswith("/query")
+
+
+def test_an_error_that_a_function_has_wrapped(numbers: Numbers, tmp_path: Path) -> None:
+    sink = str(tmp_path / "sink")
+    numbers.run("first", EpochFiles(sink))
+
+    def wrapping(rows: DataFrame, epoch: int) -> None:
+        try:
+            EpochFiles(sink)(rows, epoch)
+        except CleancutError as error:
+            raise ValueError("my sink failed") from error
+
+    error = numbers.failed("second", wrapping)
+    assert error.error_id == "CLEANCUT_SINK_OWNED"
+    assert error.params["epoch"] == "0"
+
+
+def readme_says(query: StreamingQuery) -> None:
+    """What the README does with a query that has ended."""
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    (example,) = (block for block in blocks if "errors.of(" in block)
+    exec(textwrap.dedent(example), {"cleancut": cleancut, "query": query})
+
+
+def test_the_example_of_the_readme_decides_between_restart_and_stop(
+    numbers: Numbers, tmp_path: Path
+) -> None:
+    sink = str(tmp_path / "sink")
+    numbers.run("first", EpochFiles(sink))
+
+    def passing(_rows: DataFrame, _epoch: int) -> None:
+        raise errors.error_of("CLEANCUT_STORE_BUSY", holder="task 7", waitedMs=1)
+
+    def foreign(_rows: DataFrame, _epoch: int) -> None:
+        raise ValueError("none of ours")
+
+    sinks: list[Sink] = [passing, foreign, EpochFiles(sink)]
+    ended = [numbers.start(f"query-{i}", sink_of) for i, sink_of in enumerate(sinks)]
+    for query in ended:
+        with pytest.raises(StreamingQueryException):
+            query.awaitTermination()
+    readme_says(ended[0])
+    for query, text in ((ended[1], "none of ours"), (ended[2], "CLEANCUT_SINK_OWNED")):
+        with pytest.raises(SystemExit, match=text):
+            readme_says(query)
+
+
+def test_what_is_none_of_ours(numbers: Numbers) -> None:
+    def failing(_rows: DataFrame, _epoch: int) -> None:
+        raise ValueError("7 is not [CLEANCUT_FENCED] here")
+
+    query = numbers.start("query", failing)
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination()
+    assert errors.of(query) is None
