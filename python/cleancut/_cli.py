@@ -246,7 +246,9 @@ def _verify(parsed: argparse.Namespace) -> int:
         _print_json(report.to_dict())
     else:
         print(report)
-    return OK if report.ok else DAMAGED
+    if report.problems:
+        return DAMAGED
+    return OK if report.ok else REFUSED
 
 
 def _print_list(found: InfoList[Any], parsed: argparse.Namespace) -> int:

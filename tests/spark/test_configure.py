@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut import RequestError
 from cleancut._spark.settings import PROVIDER_CLASS, PROVIDER_KEY
 
 pytestmark = pytest.mark.spark
@@ -74,22 +73,50 @@ def test_the_session_has_the_provider_on_its_class_path(spark: SparkSession) -> 
     assert loader.loadClass(PROVIDER_CLASS).getName() == PROVIDER_CLASS
 
 
-def test_a_session_that_runs_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(RequestError) as raised:
-        cleancut.configure(SparkSession.Builder())
-    assert raised.value.error_id == "CLEANCUT_SESSION_RUNNING"
-    assert spark.range(3).count() == 3
-
-
-def test_a_session_after_a_session_without_the_jar_is_refused() -> None:
-    """Its JVM lives on when it is stopped, and spark.jars no longer reaches its class path."""
-    code = """
-builder().getOrCreate().stop()
-outcome(lambda: cleancut.configure(builder()))
+# A query with state in Cleancut, on the executors there are: its provider and its rules.
+QUERY = """
+def check(spark, home):
+    import json, os
+    os.makedirs(home + "/in", exist_ok=True)
+    with open(home + "/in/1.json", "w") as file:
+        file.write("\\n".join(json.dumps({"k": k}) for k in (1, 1, 2)))
+    counts = spark.readStream.schema("k int").json(home + "/in").groupBy("k").count()
+    query = counts.writeStream.outputMode("update").foreachBatch(
+        cleancut.sinks.sealing(lambda rows, epoch: rows.collect()))
+    query = query.option("checkpointLocation", home + "/checkpoint").trigger(availableNow=True)
+    query = query.start()
+    query.awaitTermination()
+    plan = query._jsq.streamingQuery().lastExecution().executedPlan().toString()
+    rows = cleancut.Checkpoint(home + "/checkpoint").state(0).num_rows
+    print("OUTCOME", rows, "rows,", "with" if "Channel" in plan else "without", "channels")
 """
-    text = run_code(code)
-    assert "[CLEANCUT_SESSION_RUNNING]" in text
-    assert "not on its class path" in text
+DONE = "OUTCOME 2 rows, with channels"
+CONFIGURED = """
+made = SparkSession.builder.config("spark.sql.shuffle.partitions", "1")
+spark = cleancut.configure(made, cuts=True, mode="unaligned").getOrCreate()
+"""
+
+
+@pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]"])
+def test_a_session_that_runs_gets_what_it_lacks(tmp_path: Path, master: str) -> None:
+    code = f"""
+running = builder().master({master!r}).getOrCreate()
+running.range(3).count()
+{CONFIGURED}
+assert spark is running
+check(spark, {str(tmp_path)!r})
+"""
+    assert run_code(QUERY + code) == DONE
+
+
+def test_a_session_after_a_session_without_the_jar_gets_it(tmp_path: Path) -> None:
+    """Its JVM lives on when it is stopped, and spark.jars no longer reaches its class path."""
+    code = f"""
+builder().getOrCreate().stop()
+{CONFIGURED}
+check(spark, {str(tmp_path)!r})
+"""
+    assert run_code(QUERY + code, MASTER="local[1]") == DONE
 
 
 def test_jars_of_the_user_stay_and_a_second_session_is_accepted(other_jar: str) -> None:
@@ -115,11 +142,29 @@ print("OUTCOME", has_provider(spark), spark.conf.get("spark.jars").count(".jar")
     assert run_code(code, PYSPARK_SUBMIT_ARGS=arguments) == "OUTCOME True 2"
 
 
-def submit(script: Path, *arguments: str) -> str:
+def submit(script: Path, *arguments: str, **variables: str) -> str:
     spark_submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    environment = clean_environment(PYSPARK_PYTHON=sys.executable)
+    environment = clean_environment(PYSPARK_PYTHON=sys.executable, **variables)
     command = [str(spark_submit), "--master", "local[1]", *arguments, str(script)]
     return run(command, environment)
+
+
+@pytest.mark.parametrize("how", ["nothing", "jars", "conf", "defaults", "py-files"])
+def test_spark_submit_runs_a_script_as_python_does(
+    how: str, tmp_path: Path, other_jar: str
+) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(HEAD + QUERY + CONFIGURED + f"check(spark, {str(tmp_path)!r})\n")
+    (tmp_path / "conf").mkdir()
+    lines = f"spark.jars {other_jar}\n" if how == "defaults" else ""
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(lines)
+    (tmp_path / "mine.py").write_text("X = 1\n")
+    arguments = {
+        "jars": ["--jars", f"{other_jar},{cleancut.jar_path()}"],
+        "conf": ["--conf", f"spark.jars={other_jar}"],
+        "py-files": ["--py-files", str(tmp_path / "mine.py")],
+    }.get(how, [])
+    assert submit(script, *arguments, SPARK_CONF_DIR=str(tmp_path / "conf")) == DONE
 
 
 def test_spark_submit_takes_the_lines_of_conf(tmp_path: Path) -> None:
@@ -136,11 +181,19 @@ print("OUTCOME", has_provider(spark), timeout)
     assert submit(script, *arguments) == "OUTCOME True 30s"
 
 
-def test_spark_submit_without_the_jar_is_refused(tmp_path: Path) -> None:
-    script = tmp_path / "job.py"
-    body = "outcome(lambda: cleancut.configure(builder()))\n"
-    script.write_text(HEAD + body, encoding="utf-8")
-    assert "[CLEANCUT_SESSION_RUNNING]" in submit(script)
+def test_the_shell_takes_cleancut_in_its_running_session(tmp_path: Path) -> None:
+    shell = Path(pyspark.__file__).parent / "bin" / "pyspark"
+    startup = tmp_path / "typed.py"
+    startup.write_text(HEAD + QUERY + CONFIGURED + f"check(spark, {str(tmp_path)!r})\n")
+    answer = subprocess.run(
+        [str(shell), "--master", "local[1]"],
+        env=clean_environment(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable),
+        input=f"exec(open({str(startup)!r}).read())\n",
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert DONE in answer.stdout, answer.stdout + answer.stderr
 
 
 def test_spark_refuses_transform_with_state_without_the_extension(tmp_path: Path) -> None:

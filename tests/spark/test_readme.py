@@ -3,9 +3,11 @@
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from tests.support.documented import DOCS, python_blocks, run_as_typed
@@ -25,8 +27,13 @@ def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) ->
     (tmp_path / "flights").mkdir()
     lines = "\n".join(json.dumps(flight) for flight in flights)
     (tmp_path / "flights" / "1.json").write_text(lines)
-    _, query, inspection = blocks("python")
-    assert "10.0" in run_as_typed([sys.executable, "-c", query], tmp_path)
+    _, query, inspection, _ = blocks("python")
+    (tmp_path / "job.py").write_text(query)
+    assert "10.0" in run_as_typed([sys.executable, "job.py"], tmp_path)
+    # The same script, and the same flights once more.
+    shutil.copy(tmp_path / "flights" / "1.json", tmp_path / "flights" / "2.json")
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    assert "10.0" in run_as_typed([str(submit), "job.py"], tmp_path)
     shown = run_as_typed([sys.executable, "-c", f"import cleancut\nprint({inspection})"], tmp_path)
     assert "AA" in shown
     assert "UA" in shown

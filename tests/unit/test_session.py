@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut import RequestError
-from cleancut._spark import running, session, user_conf
+from cleancut._spark import session, user_conf
 from tests.unit.installations import Installation, install
 
 JAR = "/opt/cleancut-spark-4.3_2.13-0.1.0.jar"
@@ -277,13 +277,6 @@ def test_classic_mode_is_taken_by_its_word(monkeypatch: pytest.MonkeyPatch) -> N
     cleancut.configure(builder(**{"spark.api.mode": "classic"}))
 
 
-def test_a_running_session_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SparkContext, "_active_spark_context", object())
-    text = refused(builder(), "CLEANCUT_SESSION_RUNNING")
-    assert "a session runs in this process" in text
-    assert "spark.stop()" in text
-
-
 def test_wrong_versions_are_refused(installation: Installation) -> None:
     installation.spark(version="4.0.0")
     assert "Spark 4.0.0" in refused(builder(), "CLEANCUT_VERSION_UNSUPPORTED")
@@ -303,20 +296,41 @@ def test_all_options_are_keywords_that_need_not_be_given() -> None:
 
 
 class Loader:
-    """The class loader of a JVM, as py4j shows it."""
+    """The class loader of a JVM, as py4j shows it; it may take jars."""
 
-    def __init__(self, *classes: str) -> None:
-        self.classes = classes
+    def __init__(self, jar: str | None, *, takes: bool) -> None:
+        self.jar = jar
+        self.takes = takes
 
-    def loadClass(self, name: str) -> str:  # noqa: N802  # the name in Java
-        if name not in self.classes:
+    def loadClass(self, name: str) -> Any:  # noqa: N802  # the name in Java
+        if self.jar is None or name != PROVIDER:
             raise Py4JJavaError("ClassNotFoundException", JavaException())
-        return name
+        location = SimpleNamespace(getPath=lambda: self.jar)
+        source = SimpleNamespace(getLocation=lambda: location)
+        return SimpleNamespace(
+            getProtectionDomain=lambda: SimpleNamespace(getCodeSource=lambda: source)
+        )
+
+    def addURL(self, jar: str) -> None:  # noqa: N802
+        if not self.takes:
+            raise Py4JError("Method addURL([]) does not exist")
+        self.jar = jar
 
 
 class JavaException:
     _target_id = "o1"
     _gateway_client = None
+
+
+class File:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def toURI(self) -> "File":  # noqa: N802
+        return self
+
+    def toURL(self) -> str:  # noqa: N802
+        return self.path
 
 
 def jvm_of(loader: Loader, java: str = "17") -> SimpleNamespace:
@@ -326,27 +340,48 @@ def jvm_of(loader: Loader, java: str = "17") -> SimpleNamespace:
         System=SimpleNamespace(getProperty=lambda _: java),
         Thread=SimpleNamespace(currentThread=lambda: thread),
     )
-    return SimpleNamespace(java=SimpleNamespace(lang=lang))
+    return SimpleNamespace(java=SimpleNamespace(lang=lang, io=SimpleNamespace(File=File)))
 
 
-def test_a_jvm_that_was_left_behind_without_the_jar_is_refused() -> None:
-    with pytest.raises(RequestError) as raised:
-        running.check_not_running(jvm_of(Loader()))
-    assert raised.value.error_id == "CLEANCUT_SESSION_RUNNING"
-    assert "not on its class path" in str(raised.value)
+def in_jvm(monkeypatch: pytest.MonkeyPatch, jvm: SimpleNamespace) -> None:
+    monkeypatch.setattr(session, "running_jvm", lambda: jvm)
+    monkeypatch.setattr(
+        session, "user_conf", lambda given, *_: user_conf.UserConf({"the builder": given})
+    )
 
 
-def test_a_jvm_that_has_the_jar_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "running_jvm", lambda: jvm_of(Loader(PROVIDER)))
-    monkeypatch.setattr(session, "user_conf", lambda o, has_jvm: _seen(o, has_jvm=has_jvm))
+def test_a_jvm_that_takes_no_jar_is_told_how_to_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_jvm(monkeypatch, jvm_of(Loader(None, takes=False)))
+    text = refused(builder(), "CLEANCUT_SESSION_RUNNING")
+    assert "not on its class path" in text
+    assert f"--jars {JAR} --conf spark.sql.extensions={EXTENSION}" in text
+    assert "$SPARK_HOME/jars" in text
+
+
+@pytest.mark.parametrize("jar", [None, JAR, "/opt/spark/jars/" + JAR.rpartition("/")[2]])
+def test_a_jvm_gets_the_jar_unless_it_has_it(
+    jar: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = Loader(jar, takes=jar is None)
+    in_jvm(monkeypatch, jvm_of(loader))
+    # Executors get it from there, wherever the driver has it from.
     assert options(cleancut.configure(builder()))["spark.jars"] == JAR
+    assert loader.jar == (jar or JAR)
 
 
-def _seen(given: dict[str, Any], *, has_jvm: bool) -> Any:
-    assert has_jvm
-    return user_conf.UserConf({"the builder": given})
+def test_a_jar_of_another_release_on_the_class_path_is_refused(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = installation.spark_home / "jars" / "cleancut-spark-4.3_2.13-0.0.9.jar"
+    other.touch()
+    text = refused(builder(), "CLEANCUT_CONF_INVALID")
+    assert f"{other} is on the class path" in text
+    assert f"put {JAR} in its place" in text
+    other.unlink()
+    in_jvm(monkeypatch, jvm_of(Loader("/x/cleancut-spark-4.2_2.13-0.1.0.jar", takes=True)))
+    assert "/x/cleancut-spark-4.2" in refused(builder(), "CLEANCUT_CONF_INVALID")
 
 
 def test_an_old_java_of_a_running_jvm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "running_jvm", lambda: jvm_of(Loader(PROVIDER), java="11"))
+    monkeypatch.setattr(session, "running_jvm", lambda: jvm_of(Loader(JAR, takes=True), java="11"))
     assert "Java 11" in refused(builder(), "CLEANCUT_VERSION_UNSUPPORTED")

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from cleancut._spark.settings import PROVIDER_KEY
+
 _NONE = "-"
 
 
@@ -33,12 +35,23 @@ def next_watermark_of(commit: str) -> int | None:
     return _number(commit, "nextBatchWatermarkMs")
 
 
+def provider_of(offsets: str) -> str | None:
+    """The class that keeps the query's state, if it has any, by the entry of the offset log."""
+    conf = _field(offsets, "conf")
+    value = conf.get(PROVIDER_KEY) if isinstance(conf, dict) else None
+    return value if isinstance(value, str) else None
+
+
 def _number(entry: str, field: str) -> int | None:
-    """A number in the JSON of the second line; None where Spark wrote none."""
+    value = _field(entry, field)
+    return value if isinstance(value, int) and value != 0 else None
+
+
+def _field(entry: str, field: str) -> Any:
+    """What the JSON of the second line has; None where Spark wrote none."""
     lines = entry.split("\n")
     try:
         metadata: Any = json.loads(lines[1]) if len(lines) > 1 else None
     except ValueError:
         return None
-    value = metadata.get(field) if isinstance(metadata, dict) else None
-    return value if isinstance(value, int) and value != 0 else None
+    return metadata.get(field) if isinstance(metadata, dict) else None

@@ -13,9 +13,15 @@ from cleancut._format.channels import ChannelInfo, operator_cuts
 from cleancut._format.costs import Costs
 from cleancut._format.cut import Chain, Cut
 from cleancut._format.layout import Kind
-from cleancut._format.log_entries import next_watermark_of, offsets_of, watermark_of
+from cleancut._format.log_entries import (
+    next_watermark_of,
+    offsets_of,
+    provider_of,
+    watermark_of,
+)
 from cleancut._reading.cut_reader import chain_bytes
 from cleancut._reading.epoch_info import EpochInfo, epoch_info
+from cleancut._spark.settings import PROVIDER_CLASS
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,6 +39,8 @@ class CutInfo(Brief):
         frames: the number of frames that make up their state.
         segments: the number of objects that these lie in.
         bytes: the size of these frames.
+        provider: Spark's name of the class that keeps the state, where it is not Cleancut's: such
+            a cut has no state. None where it is, or Spark has noted none.
     """
 
     epoch: int
@@ -45,6 +53,7 @@ class CutInfo(Brief):
     frames: int = field(metadata=rank(1))
     segments: int = field(metadata=rank(2))
     bytes: int
+    provider: str | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,6 +188,7 @@ class CutDetails(Brief):
         facts += [("version", str(info.version)), ("written", info.written), ("mode", info.mode)]
         facts += [("query", self.query_id), ("run", info.run_id)]
         facts += [("generation", str(info.generation))]
+        facts += [("state is kept by", info.provider)] if info.provider else []
         facts += [("watermark", _instant(self.watermark_ms))]
         facts += [("next watermark", _instant(self.next_watermark_ms))]
         facts += [(f"offset of source {name}", text) for name, text in self.offsets.items()]
@@ -209,7 +219,14 @@ def cut_info(cut: Cut) -> CutInfo:
         frames=sum(map(len, cut.chains.values())),
         segments=len(cut.segments),
         bytes=sum(map(chain_bytes, cut.chains.values())),
+        provider=other_provider(cut),
     )
+
+
+def other_provider(cut: Cut) -> str | None:
+    """The class that keeps the state of the query, where it is another than Cleancut's."""
+    provider = provider_of(cut.offsets)
+    return None if provider == PROVIDER_CLASS else provider
 
 
 def epoch_infos(cuts: Iterable[Cut]) -> Iterator[EpochInfo]:

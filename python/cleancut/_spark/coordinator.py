@@ -23,7 +23,7 @@ from cleancut._reading.cut_info import moment
 from cleancut._reading.epoch_info import EpochInfo, epoch_info
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList
 from cleancut._spark.connect import require_classic
-from cleancut._spark.settings import PREFIX
+from cleancut._spark.settings import PREFIX, PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import error_of, translating
 
@@ -81,6 +81,7 @@ class CoordinatorStatus(Brief):
 
     Attributes:
         location: where its cuts lie.
+        provider: Spark's name of the class that keeps the query's state, if it has any.
         run_id: Spark's id of the run that owns the query; None until its first task or commit.
         generation: how many runs have owned it, this one included; None likewise.
         committed: the last epoch that is committed; None before the first.
@@ -111,6 +112,7 @@ class CoordinatorStatus(Brief):
     in_flight: tuple[InFlight, ...]
     aligned: Mapping[int, str]
     overloaded: Mapping[int, str]
+    provider: str | None = None
 
     @property
     def requests(self) -> RequestsByKind:
@@ -129,6 +131,8 @@ class CoordinatorStatus(Brief):
 
     def _facts(self) -> list[tuple[str, object]]:
         facts: list[tuple[str, object]] = [("cuts", self.location), ("run", self.run_id)]
+        if self.provider is not None and self.provider != PROVIDER_CLASS:
+            facts += [("state is kept by", self.provider)]
         facts += [("generation", _text(self.generation)), ("committed", _text(self.committed))]
         if self.last is not None:
             last = self.last
@@ -157,10 +161,13 @@ _WAYS = ("endpoint", "region", "accessPoint", "requesterPays", "encryption")
 class Coordinator:
     """What commits the epochs of one query by cuts."""
 
-    def __init__(self, jvm: Any, location: str, access: Mapping[str, str | None]) -> None:
+    def __init__(
+        self, jvm: Any, location: str, access: Mapping[str, str | None], conf: Any = None
+    ) -> None:
         self._jvm = jvm
         self._location = location
         self._access = dict(access)
+        self._conf = conf
 
     def __repr__(self) -> str:
         return f"Coordinator({self._location!r})"
@@ -192,6 +199,7 @@ class Coordinator:
             in_flight=tuple(InFlight(**channel) for channel in found["inFlight"]),
             aligned={int(operator): why for operator, why in found["aligned"].items()},
             overloaded={int(operator): why for operator, why in found["overloaded"].items()},
+            provider=None if self._conf is None else str(self._conf.get(PROVIDER_KEY)),
         )
 
     def history(self) -> InfoList[EpochInfo]:
@@ -318,11 +326,11 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
     if context is None or context._jvm is None:
         raise error_of("CLEANCUT_COORDINATOR_MISSING", location="of a session that was stopped")
     execution = query._jsq.streamingQuery()
-    conf = execution.sparkSession().conf()
+    conf = execution.sparkSessionForStream().conf()
     location = str(execution.resolvedCheckpointRoot())
     ways = _WAYS if location.startswith(SCHEMES) else ()
     access = {name: _set_value(conf, f"{PREFIX}{name}") for name in ways}
-    found = Coordinator(context._jvm, location, access)
+    found = Coordinator(context._jvm, location, access, conf)
     found.status()
     return found
 

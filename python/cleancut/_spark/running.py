@@ -1,10 +1,15 @@
 """What already runs in this process: a Spark session, or the JVM that a session left behind."""
 
 import os
-from typing import Any
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
 
-from cleancut._spark.settings import PROVIDER_CLASS
-from cleancut.errors import error_of
+from cleancut._spark.class_path import add_to_class_path, loaded_from, way_in
+from cleancut._spark.settings import EXTENSION_CLASS
+from cleancut.errors import CleancutError, error_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def check_classic(builder: object, options: dict[str, Any]) -> None:
@@ -44,28 +49,47 @@ def running_jvm() -> Any | None:
     return SparkContext._jvm
 
 
-def check_not_running(jvm: Any | None) -> None:
-    """Refuses a session that runs, and a JVM whose class path lacks the jar and cannot get it.
+def running_session() -> "SparkSession | None":
+    """The session that runs in this process; one of the context that runs, if it has none yet."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = SparkContext._active_spark_context
+    if context is None:
+        return None
+    return SparkSession._instantiatedSession or SparkSession(context)
+
+
+def provide(jvm: Any, session: "SparkSession | None", jar: str) -> None:
+    """Gives Cleancut to a JVM that runs already, and to a session that does.
 
     Raises:
-        RequestError: CLEANCUT_SESSION_RUNNING.
+        RequestError: CLEANCUT_SESSION_RUNNING, where the JVM takes no further jar.
     """
-    from pyspark import SparkContext
-
-    if SparkContext._active_spark_context is not None:
-        raise error_of("CLEANCUT_SESSION_RUNNING", detail="a session runs in this process")
-    if jvm is not None and not _has_provider(jvm):
-        detail = "this process already has a JVM, and the jar of Cleancut is not on its class path"
-        raise error_of("CLEANCUT_SESSION_RUNNING", detail=detail)
+    if loaded_from(jvm) is None and not add_to_class_path(jvm, jar):
+        raise cannot_join("the jar is not on its class path, and can no longer be added to it", jar)
+    if session is not None:
+        _attach(jvm, session, jar)
 
 
-def _has_provider(jvm: Any) -> bool:
-    from py4j.protocol import Py4JJavaError
+def cannot_join(detail: str, jar: str) -> CleancutError:
+    """The error for a Spark that runs and lacks what it must have had from the start."""
+    way = way_in(jar, EXTENSION_CLASS)
+    return error_of("CLEANCUT_SESSION_RUNNING", detail=detail, way=way)
 
-    # Spark loads the provider by this very class loader.
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        loader.loadClass(PROVIDER_CLASS)
-    except Py4JJavaError:
-        return False
-    return True
+
+def _attach(jvm: Any, session: "SparkSession", jar: str) -> None:
+    """The jar goes to executors, and the rules of the extension into queries that start later.
+
+    Each query runs in a copy of its session, which is made with the rules that there are then.
+    """
+    context = session.sparkContext._jsc
+    name = PurePosixPath(jar).name
+    if not any(str(other).endswith(f"/{name}") for other in _listed(context.sc().listJars())):
+        context.addJar(jar)
+    # Which does nothing where the session has it.
+    jvm.io.cleancut.CleancutExtensions().apply(session._jsparkSession.extensions())
+
+
+def _listed(scala: Any) -> list[Any]:
+    return [scala.apply(i) for i in range(scala.size())]

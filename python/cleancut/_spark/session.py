@@ -4,11 +4,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cleancut._spark.installed import check_platform, check_pyspark
+from cleancut._spark.class_path import loaded_from
+from cleancut._spark.installed import check_platform, check_pyspark, spark_home
 from cleancut._spark.jars import JAR_PREFIX, jar_path
-from cleancut._spark.running import check_classic, check_not_running, running_jvm
+from cleancut._spark.running import (
+    cannot_join,
+    check_classic,
+    provide,
+    running_jvm,
+    running_session,
+)
 from cleancut._spark.settings import (
     EXTENSION_CLASS,
     EXTENSIONS_KEY,
@@ -46,6 +53,7 @@ def configure(
     path_style: bool | str | NotGiven = NOT_GIVEN,
     region: str | NotGiven = NOT_GIVEN,
     request_timeout: str | timedelta | NotGiven = NOT_GIVEN,
+    require: bool | str | NotGiven = NOT_GIVEN,
     mode: str | NotGiven = NOT_GIVEN,
     alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN,
     max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN,
@@ -61,9 +69,10 @@ def configure(
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
     It adds the packaged jar to `spark.jars` and Cleancut's extension to `spark.sql.extensions`,
-    each after what is there, and sets the state store provider. Call it last before
-    `getOrCreate`: what is set on the builder afterwards is not checked. A query that was started
-    with another provider keeps that provider, because Spark records it in the checkpoint.
+    each behind what is there, and sets the provider. Call it last before `getOrCreate`: what is set
+    on the builder afterwards is not checked. A JVM or a session that runs already, as under
+    spark-submit, in a shell or a notebook, gets them at once, for queries that start from then on.
+    A query that began with another provider keeps it, because Spark records it in the checkpoint.
 
     Options that are not given keep what the configuration says; a duration is a text with a unit
     (h, m, s, ms) or a timedelta, a size a text with a unit (k, m, g, t).
@@ -80,6 +89,8 @@ def configure(
         path_style: whether the bucket stands in the path of a request, or "auto".
         region: what requests are signed for, or "auto".
         request_timeout: how long a request to the object store is repeated before it fails.
+        require: whether a query is refused whose state another provider keeps; "auto" is True where
+            cuts=True or a mode that overtakes is asked for.
         mode: "aligned" waits for a task that holds its epoch up; "auto" and "unaligned" overtake it
             and take a sink that seals, and `cuts=True` unless the checkpoint is on s3://.
         alignment_timeout: how long "auto" waits for such a task.
@@ -114,16 +125,24 @@ def _confs(builder: "SparkSession.Builder", settings: Settings) -> dict[str, str
         raise TypeError(f"configure takes a SparkSession.builder, before getOrCreate, not a {kind}")
     check_pyspark()
     check_classic(builder, options)
-    jvm = running_jvm()
+    jvm, session = running_jvm(), running_session()
     java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
     check_platform(java)
-    check_not_running(jvm)
-    conf, jar = user_conf(options, has_jvm=jvm is not None), jar_path()
+    conf, jar = user_conf(options, jvm, session), jar_path()
     settings = _as_asked(settings, conf)
     problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
+    problems += _class_path_problems(jvm, jar)
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
-    return settings.confs() | {
+    confs = settings.confs()
+    if session is not None and settings.real_time_mode is True:
+        raise cannot_join("real_time_mode needs the extension from the start of the session", jar)
+    if jvm is not None:
+        provide(jvm, session, jar)
+    if session is not None:
+        # What else there is cannot be set in a session that runs, and it has it by now.
+        return {key: value for key, value in confs.items() if key != EXTENSIONS_KEY}
+    return confs | {
         _JARS_KEY: ",".join(_jars_with(conf, jar)),
         EXTENSIONS_KEY: ",".join(_extensions_with(conf)),
     }
@@ -177,6 +196,17 @@ def _jar_problems(conf: UserConf, jar: str) -> Iterator[str]:
     if submitted is not None and not _contains(submitted.split(","), jar):
         # spark-submit lets its own arguments win over what the builder says.
         yield f"{SUBMIT_ARGS} has jars, which take the place of {_JARS_KEY}: add {jar} to them."
+
+
+def _class_path_problems(jvm: Any | None, jar: str) -> Iterator[str]:
+    """What Spark's own jars, or the class path of a JVM that runs, have of another release."""
+    found = [str(path) for path in (spark_home() / "jars").glob(f"{JAR_PREFIX}*")]
+    if jvm is not None:
+        found.append(loaded_from(jvm) or jar)
+    for other in sorted(set(found)):
+        name = PurePosixPath(other).name
+        if name.startswith(JAR_PREFIX) and name != PurePosixPath(jar).name:
+            yield f"{other} is on the class path, and not of this release: put {jar} in its place."
 
 
 def _jars(conf: UserConf) -> list[str]:

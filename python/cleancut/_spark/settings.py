@@ -312,6 +312,13 @@ OPTIONS = (
         _is_switch,
     ),
     Option(
+        "require",
+        f"{PREFIX}require",
+        "auto, true or false",
+        _switch_or_auto,
+        _is_switch_or_auto,
+    ),
+    Option(
         "split_groups",
         f"{PREFIX}splitGroups",
         "true or false",
@@ -342,6 +349,7 @@ class Settings:
     path_style: bool | str | NotGiven = NOT_GIVEN
     region: str | NotGiven = NOT_GIVEN
     request_timeout: str | timedelta | NotGiven = NOT_GIVEN
+    require: bool | str | NotGiven = NOT_GIVEN
     mode: str | NotGiven = NOT_GIVEN
     alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN
     max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN

@@ -6,14 +6,18 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleancut._spark.installed import spark_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BUILDER = "the builder"
 SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 DEFAULTS = "spark-defaults.conf"
 JVM = "the configuration of the running JVM"
+SESSION = "the session that runs (spark.conf.unset takes it out)"
 
 _PROPERTY = re.compile(r"([^\s:=]+)\s*[\s:=]\s*(.*)")
 
@@ -43,15 +47,20 @@ class UserConf:
         return merged
 
 
-def user_conf(options: Mapping[str, Any], *, has_jvm: bool) -> UserConf:
+def user_conf(
+    options: Mapping[str, Any], jvm: Any | None, session: "SparkSession | None"
+) -> UserConf:
     """Collects what is set in a builder's options and, if need be, where Spark would look too.
 
     Args:
         options: those of the builder.
-        has_jvm: a JVM runs, which has read all other sources and is asked instead of them.
+        jvm: the one that runs, which has read all other sources and is asked instead of them.
+        session: the one that runs, likewise.
     """
     builder = {key: str(value) for key, value in options.items()}
-    if has_jvm:
+    if session is not None:
+        return UserConf({BUILDER: builder, SESSION: dict(session.conf.getAll)})
+    if jvm is not None:
         from pyspark import SparkConf
 
         return UserConf({BUILDER: builder, JVM: dict(SparkConf().getAll())})

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from cleancut._format.cut import Chain, Cut, CutRef, PlacedFrame
 from cleancut._format.frame import Frame
 from cleancut._format.layout import FrameName, StoreId
+from cleancut._reading.cut_info import other_provider
 from cleancut._reading.cut_reader import CutReader, Parts, follows, range_of
 from cleancut._reading.root import Root
 from cleancut._reading.state import State
@@ -34,6 +35,7 @@ class CutCheck:
         bytes: their size.
         loadable: the number of versions, over all stores, that can be loaded.
         stores: all stores of the sound cuts and savepoints.
+        provider: what keeps the state by the last sound cut, where it is not Cleancut.
         findings: what is wrong, by object and place in it.
     """
 
@@ -48,6 +50,7 @@ class CutCheck:
     bytes: int = 0
     loadable: int = 0
     stores: set[StoreId] = field(default_factory=set)
+    provider: str | None = None
     findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
     _pinned: set[int] = field(default_factory=set)
 
@@ -89,6 +92,7 @@ class CutCheck:
                 self.cuts += isinstance(name, int)
                 if isinstance(name, int):
                     self.committed.append(found)
+                    self.provider = other_provider(found)
                 else:
                     self.savepoints += 1
                     self._pinned.add(found.version)

@@ -58,6 +58,8 @@ class VerifyReport(Brief):
             of offsets, commits and sources, operators and schemas.
         problems: everything that is wrong: files of level 0, cuts, segments, frames in segments,
             each in the order of stores and versions, and Spark's files.
+        provider: Spark's name of the class that keeps the query's state, if it has any, where that
+            is not Cleancut's by the last cut: no such state was checked. None where it is.
     """
 
     location: str
@@ -72,11 +74,12 @@ class VerifyReport(Brief):
     retired: int
     spark_files: int
     problems: tuple[Problem, ...]
+    provider: str | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
+        """Whether all was checked, and nothing is wrong."""
+        return not self.problems and self.provider is None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a plain dictionary, `ok` included."""
@@ -96,7 +99,9 @@ class VerifyReport(Brief):
         return summary + tables.html_table(("object", "affects", "error", "message"), rows)
 
     def _summary(self) -> str:
-        verdict = "sound" if self.ok else f"{len(self.problems)} problem(s)"
+        verdict = "sound" if not self.problems else f"{len(self.problems)} problem(s)"
+        if self.provider is not None:
+            verdict = f"state is kept by {self.provider} and was not checked; the rest: {verdict}"
         pinned = f"{self.savepoints} savepoints, " if self.savepoints else ""
         segments = f"{self.segments} segments ({self.unnamed} that no cut names), "
         cuts = f"{self.cuts} cuts, {pinned}{segments}" if self.cuts or self.segments else ""
@@ -141,6 +146,7 @@ def verify(root: Root) -> VerifyReport:
         retired=sum(len(check.retired) for check in checks),
         spark_files=of_spark.files,
         problems=tuple(map(_problem, findings)),
+        provider=of_cuts.provider,
     )
 
 

@@ -13,9 +13,9 @@ from cleancut._display.info_list import InfoList
 from cleancut._display.tables import rank
 from cleancut._reading.cut_info import moment
 from cleancut._reading.root import objects_at
-from cleancut._storage.s3 import S3Access
 from cleancut._spark.sealing import close, compute, finish, sealed_output
 from cleancut._storage.parallel import mapped
+from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of
 from cleancut.sinks._batch import batch_of
 from cleancut.sinks._directory import PlainRecords, Records, SinkDirectory

@@ -17,7 +17,8 @@ import io.cleancut.files.{DelegatedFiles, FileManagers}
  *   what this manager is for
  * @throws io.cleancut.error.CleancutException
  *   CLEANCUT_CONF_INVALID, CLEANCUT_OBJECT_LOCATION_INVALID, and where a query is started
- *   CLEANCUT_CUTS_REQUIRED, CLEANCUT_CUTS_OVERTAKEN, CLEANCUT_OBJECT_STORE_UNFIT
+ *   CLEANCUT_STATE_ELSEWHERE, CLEANCUT_CUTS_REQUIRED, CLEANCUT_CUTS_OVERTAKEN,
+ *   CLEANCUT_OBJECT_STORE_UNFIT
  */
 class CleancutCheckpointFileManager(path: Path, hadoopConf: Configuration)
     extends DelegatedFiles(FileManagers.open(path, hadoopConf))

@@ -1,9 +1,12 @@
 package io.cleancut
 
+import scala.collection.mutable.WeakHashMap
+
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.streaming.state.cleancut.channels.ChannelRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
   CheckpointScheme,
+  ProviderRule,
   SessionProvider,
   SparkLine,
   TransformWithStateRule
@@ -19,9 +22,20 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
 class CleancutExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     SparkLine.check()
-    extensions.injectColumnar(_ => TransformWithStateRule.injection)
-    extensions.injectColumnar(_ => ChannelRule.injection)
-    extensions.injectCheckRule(SessionProvider.check)
+    if (CleancutExtensions.isNew(extensions)) {
+      extensions.injectColumnar(_ => ProviderRule.injection)
+      extensions.injectColumnar(_ => TransformWithStateRule.injection)
+      extensions.injectColumnar(_ => ChannelRule.injection)
+      extensions.injectCheckRule(SessionProvider.check)
+    }
     CheckpointScheme.register()
   }
+}
+
+private object CleancutExtensions {
+  // A session that runs already may be given the extension several times.
+  private val known = new WeakHashMap[SparkSessionExtensions, Unit]
+
+  def isNew(extensions: SparkSessionExtensions): Boolean =
+    synchronized(known.put(extensions, ()).isEmpty)
 }

@@ -220,6 +220,18 @@ object Keys {
     since = "0.1.0"
   )
 
+  val Require: Key[Option[String]] = Key(
+    "require",
+    doc = "Whether a query with state fails at its start where that state is kept by another " +
+      "provider than Cleancut: Spark goes on with the provider that a checkpoint began with, " +
+      "whatever the session says, and then neither cuts nor mode have any effect. auto is true " +
+      "where cuts is true or mode is not aligned; false only logs a warning. A query without " +
+      "state is never refused.",
+    default = None,
+    KeyType.wordOrAuto("switch", Seq("true", "false")),
+    since = "0.1.0"
+  )
+
   val RequestTimeout: Key[Long] = Key(
     "requestTimeout",
     doc = "How long a request to the object store is repeated, with growing pauses, while the " +
@@ -265,6 +277,7 @@ object Keys {
     Region,
     RequestTimeout,
     RequesterPays,
+    Require,
     SplitGroups,
     TrustedScheme
   )

@@ -8,6 +8,8 @@ import io.cleancut.error.Errors
  *
  * @param keepsReplaced
  *   whether deltas hold all changes of a key, not only the last
+ * @param requiresProvider
+ *   whether no query may have its state in another provider
  * @param cuts
  *   for checkpoint locations on a file system of Hadoop; None leaves it to the checkpoint
  */
@@ -17,6 +19,7 @@ final case class Settings(
     acquireTimeoutMs: Long,
     memoryBound: Long,
     realTimeMode: Boolean,
+    requiresProvider: Boolean,
     cuts: Option[Boolean],
     channels: ChannelSettings,
     objectStore: ObjectStoreSettings
@@ -53,6 +56,7 @@ object Settings {
     memoryBound <- Keys.MemoryBound.read(confs)
     realTimeMode <- Keys.RealTimeMode.read(confs)
     cuts <- Keys.Cuts.read(confs)
+    require <- Keys.Require.read(confs)
     mode <- Keys.Mode.read(confs)
     alignmentTimeoutMs <- Keys.AlignmentTimeout.read(confs)
     maxEpochMs <- Keys.MaxEpochDuration.read(confs)
@@ -65,6 +69,7 @@ object Settings {
     acquireTimeoutMs,
     memoryBound,
     realTimeMode,
+    require.fold(cuts.contains("true") || mode != Keys.Mode.default)(_.toBoolean),
     cuts.map(_.toBoolean),
     ChannelSettings(
       CaptureMode.named(mode, alignmentTimeoutMs),

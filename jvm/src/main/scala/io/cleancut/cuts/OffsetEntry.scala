@@ -1,5 +1,7 @@
 package io.cleancut.cuts
 
+import scala.util.Try
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 
@@ -11,6 +13,14 @@ private[cleancut] object OffsetEntry {
   private val mapper = new ObjectMapper
   private val Watermark = "batchWatermarkMs"
   private val Timestamp = "batchTimestampMs"
+  private val Provider = "spark.sql.streaming.stateStore.providerClass"
+
+  /** The provider that Spark has noted for the query's state, if it has noted any. */
+  def provider(entry: String): Option[String] = for {
+    line <- entry.linesIterator.drop(1).nextOption()
+    metadata <- Try(mapper.readTree(line)).toOption
+    name <- Option(metadata.path("conf").get(Provider))
+  } yield name.asText
 
   /**
    * The entry of an epoch that takes no new input, behind an epoch that was committed: what Spark

@@ -291,6 +291,14 @@ object Errors {
       "found" -> found.input.rows
     )
 
+  /** @param reason why that provider has it */
+  def stateElsewhere(location: String, provider: String, reason: String): CleancutException =
+    make("CLEANCUT_STATE_ELSEWHERE")(
+      "location" -> location,
+      "provider" -> provider,
+      "reason" -> reason
+    )
+
   def savepointInvalid(name: String, location: String, detail: String): CleancutException =
     make("CLEANCUT_SAVEPOINT_INVALID")("name" -> name, "location" -> location, "detail" -> detail)
 

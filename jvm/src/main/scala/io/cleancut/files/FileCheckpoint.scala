@@ -83,6 +83,7 @@ private[files] object FileCheckpoint {
   /** Spark calls it once for each start of a query, before it reads anything. */
   private def start(files: CheckpointFileManager, hadoopConf: Configuration): Path = {
     val checkpoint = files.createCheckpointDirectory()
+    RecordedProvider.check(checkpoint, files, FileManagers.settingsIn(hadoopConf))
     if (isWithCuts(checkpoint, files, FileManagers.settingsIn(hadoopConf))) {
       val (archive, logs) = cutsOf(checkpoint, hadoopConf)
       new WriteProbe(archive.store, Clock.System).run()

@@ -35,7 +35,8 @@ private[cleancut] object FileManagers {
 
   /** A checkpoint location, one of the logs in it, or anything else that Spark keeps there. */
   private def ofBucket(path: Path, hadoopConf: Configuration): CheckpointFileManager = {
-    val settings = settingsIn(hadoopConf).objectStore
+    val allSettings = settingsIn(hadoopConf)
+    val settings = allSettings.objectStore
     val store = SharedStores.around(BucketPath.parse(path.toString), settings)
     def keep = epochsToKeep(hadoopConf)
     path.getName match {
@@ -61,6 +62,11 @@ private[cleancut] object FileManagers {
       case _ =>
         def start(): Unit = {
           prepare(path, settings)
+          RecordedProvider.check(
+            path,
+            new ObjectFileManager(path, store, () => (), Clock.System),
+            allSettings
+          )
           val (archive, logs) = cutsOf(path, settings, keep)
           val files = new ObjectFileManager(path, store, () => (), Clock.System)
           archive.last().foreach(QueryMetadata.check(path, _, files))

@@ -36,11 +36,20 @@ class SettingsSuite extends AnyFunSuite {
         120000L,
         KeyType.Auto,
         realTimeMode = false,
+        requiresProvider = false,
         cuts = None,
         channels,
         objects
       )
     assert(Settings.Default == expected)
+  }
+
+  test("the provider is required where what was asked for needs it, unless the key says") {
+    def requires(confs: (String, String)*): Boolean =
+      Settings.from(confs.map { case (name, value) => key(name) -> value }.toMap).requiresProvider
+    assert(requires("cuts" -> "true") && requires("mode" -> "auto"))
+    assert(!requires("cuts" -> "false") && !requires("mode" -> "aligned"))
+    assert(requires("require" -> "true") && !requires("cuts" -> "true", "require" -> "false"))
   }
 
   test("values are read with their units") {

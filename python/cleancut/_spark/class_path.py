@@ -1,0 +1,51 @@
+"""The class path of a JVM that runs already, and what it lacks of Cleancut."""
+
+import sys
+from pathlib import PurePosixPath
+from typing import Any
+
+from cleancut._spark.settings import PROVIDER_CLASS
+
+
+def loaded_from(jvm: Any) -> str | None:
+    """The jar or directory that the JVM has Cleancut from; None where it has none."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        found = _loader(jvm).loadClass(PROVIDER_CLASS)
+    except Py4JJavaError:
+        return None
+    return str(found.getProtectionDomain().getCodeSource().getLocation().getPath())
+
+
+def add_to_class_path(jvm: Any, jar: str) -> bool:
+    """Adds a jar to what the JVM loads classes from. Returns whether it has Cleancut then.
+
+    Under spark-submit, in a shell, and in every JVM that PySpark has started, the class loader of
+    Spark is one that takes further jars, as it does for those of `--jars`.
+    """
+    from py4j.protocol import Py4JError
+
+    url = jvm.java.io.File(jar).toURI().toURL()
+    try:
+        _loader(jvm).addURL(url)
+    except Py4JError:
+        return False
+    return loaded_from(jvm) is not None
+
+
+def way_in(jar: str, extension: str) -> str:
+    """How Spark is to be started here, so that it has the jar and the extension from the start."""
+    confs = f"spark.jars={jar} and spark.sql.extensions={extension}"
+    arguments = f"--jars {jar} --conf spark.sql.extensions={extension}"
+    if hasattr(sys, "ps1") and "ipykernel" not in sys.modules:
+        return f"by pyspark {arguments}"
+    if "ipykernel" in sys.modules:
+        return f"with {confs}, or restart the kernel and configure Cleancut before anything else"
+    name = PurePosixPath(jar).name
+    return f"with {arguments} of spark-submit, or from an image that has {name} in $SPARK_HOME/jars"
+
+
+def _loader(jvm: Any) -> Any:
+    # Spark loads the provider by this very class loader.
+    return jvm.java.lang.Thread.currentThread().getContextClassLoader()

@@ -1,0 +1,117 @@
+"""A checkpoint whose state another provider keeps: it is refused, or at least said."""
+
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut import Checkpoint, _cli, coordinator, errors
+from cleancut._spark.settings import PREFIX, PROVIDER_CLASS, PROVIDER_KEY
+from tests.support.sessions import ROCKSDB
+
+pytestmark = pytest.mark.spark
+
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+REFUSED = "CLEANCUT_STATE_ELSEWHERE"
+
+
+class Query:
+    """A query over files, run again and again with other settings."""
+
+    def __init__(self, spark: SparkSession, home: Path, *, stateful: bool = True) -> None:
+        self.spark = spark
+        self.home = home
+        self.stateful = stateful
+        self.files = 0
+
+    @property
+    def checkpoint(self) -> str:
+        return str(self.home / "checkpoint")
+
+    def start(self, **settings: str) -> StreamingQuery:
+        (self.home / "in").mkdir(exist_ok=True)
+        (self.home / "in" / f"{self.files}.json").write_text(f'{{"k": {self.files}}}')
+        self.files += 1
+        session = self.spark.newSession()
+        for key, value in {"spark.sql.shuffle.partitions": "1", **settings}.items():
+            session.conf.set(key, value)
+        rows = session.readStream.schema("k int").json(str(self.home / "in"))
+        rows = rows.dropDuplicates(["k"]) if self.stateful else rows
+        writer = rows.writeStream.format("noop").option("checkpointLocation", self.checkpoint)
+        return writer.trigger(availableNow=True).start()
+
+    def run(self, **settings: str) -> StreamingQuery:
+        query = self.start(**settings)
+        query.awaitTermination()
+        return query
+
+
+CUTS = {f"{PREFIX}cuts": "true", PROVIDER_KEY: PROVIDER_CLASS}
+BEGUN = [(ROCKSDB, "1"), (ROCKSDB, "2"), (HDFS, "1")]
+
+
+@pytest.mark.parametrize(("provider", "version"), BEGUN)
+def test_a_query_that_began_elsewhere_is_refused_at_its_start(
+    provider: str, version: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path)
+    query.run(**{PROVIDER_KEY: provider, FORMAT_KEY: version})
+    for asked in (CUTS, CUTS | {f"{PREFIX}cuts": "auto", f"{PREFIX}require": "true"}):
+        with pytest.raises(Py4JJavaError) as raised:
+            query.start(**asked)
+        error = errors.of(raised.value)
+        assert error is not None
+        assert (error.error_id, error.kind) == (REFUSED, errors.ErrorKind.FIX_REQUEST)
+        assert error.params["provider"] == provider
+        assert error.params["location"].endswith(query.checkpoint)
+        assert "new checkpoint location" in str(error)
+    # Nothing of it has become Cleancut's, and it goes on as it was.
+    assert not (tmp_path / "checkpoint" / "cleancut").exists()
+    query.run(**{PROVIDER_KEY: provider, FORMAT_KEY: version})
+
+
+def test_who_does_not_require_cleancut_is_told_what_keeps_the_state(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = Query(spark, tmp_path)
+    query.run(**{PROVIDER_KEY: ROCKSDB})
+    status = coordinator(query.run(**CUTS, **{f"{PREFIX}require": "false"})).status()
+    assert status.provider == ROCKSDB
+    assert ROCKSDB in str(status)
+    checkpoint = Checkpoint(query.checkpoint)
+    assert {cut.provider for cut in checkpoint.cuts()} == {ROCKSDB}
+    assert ROCKSDB in str(checkpoint.cuts())
+    report = checkpoint.verify()
+    assert (report.ok, report.problems, report.provider) == (False, (), ROCKSDB)
+    assert "was not checked" in str(report)
+    assert _cli.main(["verify", query.checkpoint]) == _cli.REFUSED
+    assert _cli.main(["ls", query.checkpoint]) == _cli.OK
+    assert ROCKSDB in capsys.readouterr().out
+
+
+def test_a_query_of_cleancut_is_not_told_anything(spark: SparkSession, tmp_path: Path) -> None:
+    query = Query(spark, tmp_path)
+    query.run(**CUTS)
+    assert coordinator(query.run(**CUTS)).status().provider == PROVIDER_CLASS
+    report = Checkpoint(query.checkpoint).verify()
+    assert (report.ok, report.provider) == (True, None)
+    assert {cut.provider for cut in Checkpoint(query.checkpoint).cuts()} == {None}
+
+
+def test_a_query_without_state_is_not_refused(spark: SparkSession, tmp_path: Path) -> None:
+    query = Query(spark, tmp_path, stateful=False)
+    query.run(**{PROVIDER_KEY: ROCKSDB})
+    query.run(**CUTS)
+
+
+def test_a_query_that_would_begin_elsewhere_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    query = Query(spark, tmp_path).start(**CUTS | {PROVIDER_KEY: ROCKSDB})
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination()
+    error = errors.of(query)
+    assert error is not None
+    assert (error.error_id, error.params["provider"]) == (REFUSED, ROCKSDB)
