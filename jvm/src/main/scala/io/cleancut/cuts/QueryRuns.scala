@@ -38,8 +38,8 @@ abstract class QueryRuns private[cuts] (
     runOf(runId).fold(by => throw Errors.fenced(archive.location, epoch, by.owner), identity)
 
   /**
-   * A run takes the ownership, if it has not done so yet, and learns what it goes on behind. It reads
-   * Spark's logs afterwards.
+   * A run takes the ownership, if it has not done so yet, and learns what it goes on behind. It
+   * reads Spark's logs afterwards.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED

@@ -129,8 +129,8 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       case OwnerName(note)          =>
         val owner = Owner.parse(body)
         if (note.toLong == owner.generation) owners(owner.generation) = owner.runId
-      case CommitsName(epoch)       => entered(epoch.toLong, new String(body, UTF_8))
-      case SealOf(seal)             =>
+      case CommitsName(epoch) => entered(epoch.toLong, new String(body, UTF_8))
+      case SealOf(seal)       =>
         val parsed = Cut.parse(name, body)
         val what = if (parsed.isClaim) "claimed" else "sealed"
         happened(s"epoch ${parsed.epoch} is $what by ${parsed.run.runId}: ${parsed.channels}")
