@@ -88,13 +88,14 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     }
   }
 
-  private def asked(slow: Slow, patienceMs: Long = 60_000)(body: Asked => Unit): Unit = {
+  private def asked(slow: Slow, patienceMs: Long = 60_000)(body: Asked => Any): Unit = {
     val driver = new Asked(slow, patienceMs)
     try {
       (0 until Tasks).foreach(driver.ask)
       assert(slow.isListing.await(30, TimeUnit.SECONDS))
       body(driver)
       assert(!slow.wasHeld, "a request was made under the coordinator's monitor")
+      ()
     } finally {
       slow.goOn.countDown()
       driver.stop()
