@@ -184,7 +184,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
 
   /** One object in the place of another, with all that belongs to it. */
   private def copy(from: ObjectKey, to: ObjectKey, ofStore: S3Store = store): Unit = {
-    val client = S3TestStore.connection(endpoint, Dialect.Generic).client()
+    val client = S3TestStore.client(endpoint, Dialect.Generic)
     def nameOf(key: ObjectKey) =
       BucketPath.parse(ofStore.location).fullName(key)
     try {
@@ -243,7 +243,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
   }
 
   test("an object that no place is known of is read as ever, as earlier releases wrote it") {
-    val client = S3TestStore.connection(endpoint, Dialect.Generic).client()
+    val client = S3TestStore.client(endpoint, Dialect.Generic)
     try
       client.putObject(
         PutObjectRequest

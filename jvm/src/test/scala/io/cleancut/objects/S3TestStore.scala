@@ -1,5 +1,7 @@
 package io.cleancut.objects
 
+import software.amazon.awssdk.services.s3.S3Client
+
 import io.cleancut.Clock
 import io.cleancut.conf.ObjectStoreSettings
 import io.cleancut.cuts.CutArchive
@@ -22,6 +24,10 @@ object S3TestStore {
 
   def connection(endpoint: String, dialect: Dialect): S3Connection =
     S3Connection.of(settings(endpoint, dialect), Map.empty)
+
+  /** What a store talks through. */
+  def client(endpoint: String, dialect: Dialect): S3Client =
+    connection(endpoint, dialect).client("", RenewedCredentials.ofDefaultChain(Clock.System))
 
   def open(
       endpoint: String,
