@@ -82,7 +82,7 @@ class LookingFs(uri: URI, conf: Configuration)
 object LookingFiles {
 
   /** Hadoop wants one of whatever has hosts. */
-  private val Port = 8020
+  private[testkit] val Port = 8020
 
   /** What happens between the look and the rename. */
   val between = new AtomicReference[Runnable](() => ())
