@@ -97,6 +97,7 @@ GIVEN = {
     "--region": "eu-west-1",
     "--request-timeout": "30s",
     "--requester-pays": "true",
+    "--require": "true",
     "--split-groups": "false",
     "--trusted-scheme": "maprfs",
 }

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,7 +55,8 @@ def check(
     checkpoint: Checkpoint, version: int, family: str, partitions: list[Rows], draw: Random
 ) -> None:
     def read(**options: object) -> list[tuple[int, int, int]]:
-        batches = checkpoint.state_batches(0, version=version, family=family, **options)  # type: ignore[arg-type]
+        given: dict[str, Any] = {"version": version, "family": family, **options}
+        batches = checkpoint.state_batches(0, **given)
         return found(batches)
 
     whole = read()

@@ -69,10 +69,9 @@ def configure(
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
     It adds the packaged jar to `spark.jars` and Cleancut's extension to `spark.sql.extensions`,
-    each behind what is there, and sets the provider. Call it last before `getOrCreate`: what is set
-    on the builder afterwards is not checked. A JVM or a session that runs already, as under
-    spark-submit, in a shell or a notebook, gets them at once, for queries that start from then on.
-    A query that began with another provider keeps it, because Spark records it in the checkpoint.
+    each after what is there, and sets the provider. Call it last before `getOrCreate`. A JVM or a
+    session that runs already gets them at once, for queries that start from then on. A query that
+    began with another provider keeps it, because Spark records it in the checkpoint.
 
     Options that are not given keep what the configuration says; a duration is a text with a unit
     (h, m, s, ms) or a timedelta, a size a text with a unit (k, m, g, t).
@@ -89,10 +88,8 @@ def configure(
         path_style: whether the bucket stands in the path of a request, or "auto".
         region: what requests are signed for, or "auto".
         request_timeout: how long a request to the object store is repeated before it fails.
-        require: whether a query is refused whose state another provider keeps; "auto" is True where
-            cuts=True or a mode that overtakes is asked for.
-        mode: "aligned" waits for a task that holds its epoch up; "auto" and "unaligned" overtake it
-            and take a sink that seals, and `cuts=True` unless the checkpoint is on s3://.
+        require: whether a query is refused whose state another provider keeps, or "auto".
+        mode: "aligned" waits for a task that is late; "auto" and "unaligned" overtake it.
         alignment_timeout: how long "auto" waits for such a task.
         max_epoch_duration: after how long an epoch is cut as a whole; "0ms" is no limit.
         max_in_flight_bytes: the size of the rows that a channel of a partition keeps in flight.
@@ -108,7 +105,6 @@ def configure(
         TypeError: `builder` is not a builder.
         RequestError: with every problem that the options and the configuration have.
     """
-    # Each option of Settings has its name here, and nothing else is defined yet.
     options = {name: value for name, value in locals().items() if name != "builder"}
     settings = Settings(**options)
     for key, value in _confs(builder, settings).items():

@@ -49,10 +49,6 @@ object Defect {
   /** The query lies on a file system whose rename looks first and renames then. */
   case object SchemeTrusted extends Defect("was committed by", "follows that of")
 
-  /** A run claims nothing before it lets its first epoch be seen. */
-  case object NoClaim
-      extends Defect("the sink got other rows", "has too many rows", "has lost rows")
-
   /** Runs do not look for a later owner. */
   case object Blind
       extends Defect("failed with", "was committed by", "the sink got other rows", "too many rows")
@@ -66,5 +62,5 @@ object Defect {
   val all: Seq[Defect] =
     Seq(NoConditions, SchemeTrusted, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
       Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade) ++
-      Seq(NoClaim, Blind, Overwriting, EndedTooEarly)
+      Seq(Blind, Overwriting, EndedTooEarly)
 }

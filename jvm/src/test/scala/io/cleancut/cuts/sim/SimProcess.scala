@@ -127,10 +127,16 @@ final class SimProcess(world: World, val name: String, keep: Int) {
         if (isFollowed) {
           world.invariants.violated(s"$what of $runId was believed, which ${seen.last} follows")
         }
-        if (!seen.contains(runId)) seen :+= runId
+        if (!seen.contains(runId)) follows(runId)
       }
       Success(answer)
     } catch { case NonFatal(e) => Failure(e) }
+  }
+
+  /** The next run may have begun, and have been answered, before this one gets its answer. */
+  private def follows(runId: String): Unit = {
+    val isLate = seen.lastOption.exists(last => cuts.status.run.exists(_.runId == last))
+    seen = if (isLate) seen.init :+ runId :+ seen.last else seen :+ runId
   }
 
   private def newExecutor(index: Int) = new SimExecutor(world, this, s"$index")

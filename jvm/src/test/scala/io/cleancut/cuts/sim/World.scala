@@ -4,7 +4,7 @@ import scala.util.Random
 
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.{BlindToOwners, ForwardingStore}
-import io.cleancut.format.{Cut, FrameKind, StoreLayout}
+import io.cleancut.format.{FrameKind, StoreLayout}
 import io.cleancut.objects._
 
 /** All that the actors of one run of the simulation share. */
@@ -67,7 +67,6 @@ final class World(val seed: Long, val defect: Defect) {
       }
     )
     defect match {
-      case Defect.NoClaim     => new Unclaiming(store)
       case Defect.Blind       => new BlindToOwners(store, () => true)
       case Defect.Overwriting => new Overwriting(store)
       case _                  => store
@@ -121,14 +120,6 @@ final private class SlowSeals(under: ObjectStore, steps: () => Int, await: Int =
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
     if (key.name.endsWith(".sealed")) await(steps())
     super.create(key, body, token)
-  }
-}
-
-/** Loses what a run says of an epoch that it begins anew. */
-final private class Unclaiming(under: ObjectStore) extends ForwardingStore(under) {
-  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
-    val isClaim = key.name.endsWith(".sealed") && Cut.parse(key.name, body).isClaim
-    if (isClaim) CreateResult.Created else super.create(key, body, token)
   }
 }
 
