@@ -165,7 +165,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       faults.count(Fault.Seal)
       process.call(runId, "seal")(_.seal(runId, work.epoch, Some(staged)))
     }
-    if (faults.strikes(Fault.StoppedBehindSeal, PerEpoch)) throw new Unreachable("stopped")
+    if (faults.strikes(Fault.StoppedBehindSeal, 3 * PerEpoch)) throw new Unreachable("stopped")
     val shown = if (world.defect == Defect.ShownAsMade) staged else output.getOrElse(staged)
     if (!world.sink.show(work.epoch, shown)) {
       invariants.violated(s"the sink was to show other rows of epoch ${work.epoch}: $shown")
