@@ -40,11 +40,10 @@ object InPlaceOfRocksDb {
 
     private def define(name: String): Class[_] = {
       val bytes =
-        Using.resource(getParent.getResourceAsStream(s"${internalName(name)}.class")) {
-          original =>
-            val writer = new ClassWriter(0)
-            new ClassReader(original).accept(new ClassRemapper(writer, renamed), 0)
-            writer.toByteArray
+        Using.resource(getParent.getResourceAsStream(s"${internalName(name)}.class")) { original =>
+          val writer = new ClassWriter(0)
+          new ClassReader(original).accept(new ClassRemapper(writer, renamed), 0)
+          writer.toByteArray
         }
       defineClass(name, bytes, 0, bytes.length)
     }
