@@ -5,11 +5,12 @@ object OlderTests {
   private val packages = Seq("org", "io/cleancut/e2e", "io/cleancut/golden", "io/cleancut/testkit")
 
   /**
-   * They need executors with the packaged jar, an S3 server, or HDFS; and real-time mode has no
-   * stateful operator on that line.
+   * They need executors with the packaged jar, an S3 server, HDFS, or what only the tests of the
+   * coordinator have; and real-time mode has no stateful operator on that line.
    */
   private val without = Set(
     "CheckpointOnS3Suite.scala",
+    "CutsEndpointSuite.scala",
     "CutsOnFilesSuite.scala",
     "DeathsOnS3Suite.scala",
     "MortalHdfs.scala",

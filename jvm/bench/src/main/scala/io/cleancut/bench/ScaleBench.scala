@@ -108,7 +108,9 @@ final class ScaledQuery(
     else {
       val attempt = attempts.incrementAndGet()
       val ids = (0 until storesOfPartition).map(id(partition, _))
-      ids.foreach(store => cuts.open(RunName, attempt, store, epoch).fold(sys.error, identity))
+      ids.foreach(store =>
+        cuts.open(RunName, attempt, store, epoch).fold(why => sys.error(why.toString), identity)
+      )
       ids.indices
         .foldLeft(Done)((done, i) =>
           done.thenComposeAsync(_ => commit(epoch, attempt, ids(i), i), threads)
