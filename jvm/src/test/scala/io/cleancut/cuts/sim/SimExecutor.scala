@@ -66,7 +66,8 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
       val name = FrameName(store, version, FrameKind.Base)
       val base = SimFrame(name, None, held.writer, held.rows)
       try
-        if (world.random.nextBoolean()) write(runId, QueryLedger.Maintenance, base)
+        val isLong = world.defect == Defect.NotSpared || world.random.nextBoolean()
+        if (!isLong) write(runId, QueryLedger.Maintenance, base)
         else upload(runId, SealedFrame(name, QueryLedger.Maintenance, base.toBytes))
       catch { case NonFatal(_) => () }
     }
@@ -84,7 +85,10 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
         _.announce(runId, segment.name, version)
       )
       .fold(why => throw new AttemptLost(why.why), _ => ())
-    val due = world.invariants.last + world.random.nextInt(plan.baseMargin.toInt + 4)
+    val epochs =
+      if (world.defect == Defect.NotSpared) plan.baseMargin + 2
+      else world.random.nextInt(plan.baseMargin.toInt + 4).toLong
+    val due = world.invariants.last + epochs
     var patience = SimExecutor.MaxWaits
     while (world.invariants.last < due && patience > 0) {
       patience -= 1
