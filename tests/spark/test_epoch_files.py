@@ -21,7 +21,7 @@ from cleancut.sinks._publishing import Publishing
 from tests.support.documented import python_blocks
 from tests.support.events import write_closing, write_events
 from tests.support.queries import OPERATORS, Events, Operator
-from tests.support.s3_servers import S3Server, versitygw
+from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.seeds import fixed
 from tests.support.sessions import start
 from tests.support.sink_places import (
@@ -44,7 +44,7 @@ COUNTS = Operator(lambda events: events().groupBy("k").count(), "update")
 
 @pytest.fixture(scope="module")
 def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with versitygw(tmp_path_factory.mktemp("versitygw")) as started, credentials(spark):
+    with s3proxy(tmp_path_factory.mktemp("s3proxy")) as started, credentials(spark):
         yield started
 
 

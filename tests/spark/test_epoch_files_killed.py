@@ -16,7 +16,7 @@ from demo.processes import ProcessTree
 from tests.support.events import SCHEMA, write_events
 from tests.support.kills import environment
 from tests.support.results import Difference
-from tests.support.s3_servers import S3Server, versitygw
+from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sink_places import Place, credentials, session_at
 from tests.support.sink_victim import (
@@ -107,7 +107,7 @@ def leftovers(place: Place) -> list[str]:
 
 @pytest.fixture(scope="module")
 def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with versitygw(tmp_path_factory.mktemp("versitygw")) as started, credentials(spark):
+    with s3proxy(tmp_path_factory.mktemp("s3proxy")) as started, credentials(spark):
         yield started
 
 

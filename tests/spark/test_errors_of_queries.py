@@ -95,7 +95,7 @@ def fenced(numbers: Numbers, sink: Sink) -> CleancutError:
     error = numbers.failed("own", overtaken)
     assert (type(error), error.kind) == (cleancut.FencedError, ErrorKind.REOPEN)
     assert error.error_id == "CLEANCUT_FENCED"
-    assert error.params["location"].endswith("/own")
+    assert error.params["location"].endswith("/own/cleancut")
     assert {"epoch", "owner"} <= error.params.keys()
     return error
 

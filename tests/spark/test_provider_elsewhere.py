@@ -84,13 +84,13 @@ def test_who_does_not_require_cleancut_is_told_what_keeps_the_state(
     assert ROCKSDB in str(status)
     checkpoint = Checkpoint(query.checkpoint)
     assert {cut.provider for cut in checkpoint.cuts()} == {ROCKSDB}
-    assert ROCKSDB in str(checkpoint.cuts())
+    assert ROCKSDB.rpartition(".")[2] in str(checkpoint.cuts())
     report = checkpoint.verify()
     assert (report.ok, report.problems, report.provider) == (False, (), ROCKSDB)
     assert "was not checked" in str(report)
     assert _cli.main(["verify", query.checkpoint]) == _cli.REFUSED
     assert _cli.main(["ls", query.checkpoint]) == _cli.OK
-    assert ROCKSDB in capsys.readouterr().out
+    assert ROCKSDB.rpartition(".")[2] in capsys.readouterr().out
 
 
 def test_a_query_of_cleancut_is_not_told_anything(spark: SparkSession, tmp_path: Path) -> None:

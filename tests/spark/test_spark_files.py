@@ -81,7 +81,8 @@ def test_exchanged_entries_are_both_named(log: str, copy: Path) -> None:
     first, second = one.read_bytes(), other.read_bytes()
     one.write_bytes(second)
     other.write_bytes(first)
-    assert found(copy) == {f"{log}/1", f"{log}/2"}
+    # Entries that are the same have no place that one could tell.
+    assert found(copy) == ({f"{log}/1", f"{log}/2"} if first != second else set())
 
 
 def test_a_query_goes_on_with_metadata_that_was_restored(

@@ -38,6 +38,11 @@ def rank(number: int) -> Mapping[str, int]:
     return {"rank": number}
 
 
+def class_name(value: str | None) -> str | None:
+    """A class of the JVM without its package."""
+    return value and value.rpartition(".")[2]
+
+
 def fitting(columns: Sequence[Column]) -> str:
     """A table as wide as the terminal; below it, which columns found no room."""
     limit = shutil.get_terminal_size((_WIDTH_WITHOUT_TERMINAL, 0)).columns + _GAP

@@ -8,7 +8,7 @@ from typing import Any
 from cleancut._display import tables
 from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
-from cleancut._display.tables import rank
+from cleancut._display.tables import class_name, rank
 from cleancut._format.channels import ChannelInfo, operator_cuts
 from cleancut._format.costs import Costs
 from cleancut._format.cut import Chain, Cut
@@ -53,7 +53,7 @@ class CutInfo(Brief):
     frames: int = field(metadata=rank(1))
     segments: int = field(metadata=rank(2))
     bytes: int
-    provider: str | None = None
+    provider: str | None = field(default=None, metadata={"cell": class_name})
 
 
 @dataclass(frozen=True, repr=False)

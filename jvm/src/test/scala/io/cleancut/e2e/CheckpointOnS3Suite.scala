@@ -56,7 +56,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
     .config(s"$State.minDeltasForSnapshot", "2")
     .config(s"$State.maintenanceInterval", "500ms")
-    .config("spark.sql.streaming.minBatchesToRetain", "3")
+    .config("spark.sql.streaming.minBatchesToRetain", "100")
     .config(s"$State.cleancut.endpoint", server.endpoint)
     .config(s"$State.cleancut.region", "us-east-1")
     .config(s"$State.cleancut.pathStyle", "true")

@@ -65,8 +65,8 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     baton.spawn("maintenance", this) {
       val name = FrameName(store, version, FrameKind.Base)
       val base = SimFrame(name, None, held.writer, held.rows)
+      val isLong = world.defect == Defect.NotSpared || world.random.nextBoolean()
       try
-        val isLong = world.defect == Defect.NotSpared || world.random.nextBoolean()
         if (!isLong) write(runId, QueryLedger.Maintenance, base)
         else upload(runId, SealedFrame(name, QueryLedger.Maintenance, base.toBytes))
       catch { case NonFatal(_) => () }
