@@ -3,6 +3,8 @@ package io.cleancut.sinks
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.CheckpointScheme
+
 import io.cleancut.Clock
 import io.cleancut.files.{FileManagers, SharedStores}
 import io.cleancut.objects._
@@ -19,6 +21,9 @@ final class SinkDirectory(path: String, conf: Configuration) {
   private val fileSystem = AttemptFileSystem.of(asked, conf)
   private val root = fileSystem.makeQualified(asked)
   private lazy val store = SinkDirectory.storeAt(root, conf)
+
+  // Spark's own readers find the files through Hadoop.
+  if (SharedStores.isInBucket(root)) CheckpointScheme.register()
 
   def location: String = root.toString
 

@@ -70,9 +70,10 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
       val last = run(job, Cluster)
       assert(last.exitCode == 0, last.printed)
       val committed = entries(checkpoint)
-      assert(committed.keySet == (0L to 5L).toSet && archive(checkpoint).epochs() == (2L to 5L))
-      (2L to 5L).foreach(e => assert(archive(checkpoint).read(e).get.commit == committed(e)))
-      assert(MortalQuery.calls(job) == (0 to 5).map(_.toString), "an epoch ran again")
+      // Epoch 4 has no input: the run before, which did not say that it ended, might plan it yet.
+      assert(committed.keySet == (0L to 6L).toSet && archive(checkpoint).epochs() == (2L to 6L))
+      (2L to 6L).foreach(e => assert(archive(checkpoint).read(e).get.commit == committed(e)))
+      assert(MortalQuery.calls(job) == (0 to 6).map(_.toString), "an epoch ran again")
       checkRows(job, files = 6, last)
     }
   }
