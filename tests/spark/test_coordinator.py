@@ -176,7 +176,10 @@ def test_an_epoch_that_is_sealed_takes_one_object(
         assert checkpoint.verify().problems == ()
     show(f"requests of a sealed epoch by partitions: {found}")
     few, many = found.values()
-    assert few == many == {**WITHOUT_SEGMENTS, "put": 1}
+    # A seal looks for another owner once more where the last look is longer ago than a second.
+    for counted in (few, many):
+        assert 1 <= counted["head"] <= 2
+        assert {**counted, "head": 1} == {**WITHOUT_SEGMENTS, "put": 1}
 
 
 def test_a_sink_that_fails_behind_the_seal_gets_the_same_rows_again(

@@ -106,7 +106,7 @@ def test_a_driver_that_is_fenced_at_its_seal(numbers: Numbers) -> None:
     assert not reached
 
 
-def test_a_driver_that_is_fenced_at_the_gate(numbers: Numbers) -> None:
+def test_a_driver_that_is_fenced_in_its_tasks(numbers: Numbers) -> None:
     reached: list[int] = []
 
     def unsealed(rows: DataFrame, epoch: int) -> None:
@@ -114,7 +114,7 @@ def test_a_driver_that_is_fenced_at_the_gate(numbers: Numbers) -> None:
         reached.append(epoch)
 
     fenced(numbers, unsealed)
-    assert reached
+    assert not reached
 
 
 def collecting(rows: DataFrame, _epoch: int) -> None:
