@@ -8,6 +8,7 @@ its endpoint in the environment.
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -47,6 +48,9 @@ def all_rows(rows: DataFrame) -> DataFrame:
     """Of each key all rows until then: what its state is."""
     met = F.sort_array(F.collect_list(F.struct("number", "x")))
     return rows.groupBy("key").agg(met.alias("rows"))
+
+
+_SEAL = re.compile(r"\d{20}\.\d+\.sealed")
 
 
 @dataclass(frozen=True)
@@ -105,16 +109,21 @@ class Unsteady:
         return query
 
     def seal_file(self, epoch: int) -> Path:
-        """Where the seal of an epoch is, on a local disk, if it is an object."""
-        return self.root / "checkpoint/cleancut" / _seal_name(epoch)
+        """Where the seal of an epoch that counts is, on a local disk, if it is an object."""
+        return max(self.seal_files(epoch), default=self.root / "no seal")
+
+    def seal_files(self, epoch: int) -> list[Path]:
+        """Where its seals are, of which each run has its own."""
+        return [*(self.root / "checkpoint/cleancut" / CUTS).glob(f"{epoch:020d}.*.sealed")]
 
     def seal(self, epoch: int) -> Cut | None:
         """The seal of an epoch that has rows in flight."""
-        name = _seal_name(epoch)
-        try:
-            found = read_cut(self._root().objects.read(name), name, epoch)
-        except FileNotFoundError:
+        objects = self._root().objects
+        names = [name for name in objects.list(CUTS) if _SEAL.fullmatch(Path(name).name)]
+        of_epoch = [name for name in names if int(Path(name).name.split(".")[0]) == epoch]
+        if not of_epoch:
             return None
+        found = read_cut(objects.read(max(of_epoch)), max(of_epoch), epoch)
         return found if found.mode == "unaligned" else None
 
     def _root(self) -> Root:
@@ -124,7 +133,7 @@ class Unsteady:
         """The epoch that is sealed with rows in flight and not committed yet."""
         root = self._root()
         names = [Path(name) for name in root.objects.list(CUTS)]
-        seals = {int(name.stem) for name in names if name.suffix == ".sealed"}
+        seals = {int(name.name.split(".")[0]) for name in names if name.suffix == ".sealed"}
         (epoch,) = seals - set(root.epochs())
         found = self.seal(epoch)
         assert found is not None, "no row was in flight"
@@ -149,10 +158,6 @@ class Unsteady:
                 wanted.setdefault(given["key"], set()).add(given["number"])
         assert {key: set(met) for key, met in last.items()} == wanted
         return sum(map(len, last.values()))
-
-
-def _seal_name(epoch: int) -> str:
-    return f"{CUTS}/{epoch:020d}.sealed"
 
 
 def read(query: Unsteady, spark: SparkSession) -> list[Row]:
