@@ -26,7 +26,9 @@ trait EpochClaim extends QueryRuns {
     val followed = run.sealedBefore(epoch)
     val what = followed.fold("runs from its beginning")(s => s"follows the seal of ${s.run.runId}")
     logger.info(s"Run ${run.id.runId} of ${archive.location} says that epoch $epoch $what")
-    writeSeal(followed.fold(seal(run, epoch, Nil).copy(isClaim = true)) { of =>
+    // What runs from its beginning may have no entry of offsets yet: in real-time mode that is
+    // written when the epoch is over.
+    writeSeal(followed.fold(seal(run, epoch, Nil, offsets = "").copy(isClaim = true)) { of =>
       of.copy(run = run.id, token = StateVersion.newId(clock), writtenMs = clock.wallMs())
     })
     // A later owner has seen the object, or else is seen here.
@@ -35,13 +37,18 @@ trait EpochClaim extends QueryRuns {
     owner.map(Refusal.Fenced(_))
   }
 
-  final private[cuts] def seal(run: QueryRun, epoch: Long, stores: Seq[StoreCut]): Cut = Cut(
+  final private[cuts] def seal(
+      run: QueryRun,
+      epoch: Long,
+      stores: Seq[StoreCut],
+      offsets: String
+  ): Cut = Cut(
     epoch,
     run.id,
     StateVersion.newId(clock),
     clock.wallMs(),
     commit = "",
-    offsets = logs.offsets(epoch),
+    offsets,
     stores,
     timings = Map.empty
   )

@@ -52,7 +52,8 @@ trait EpochGate extends FrameAcks {
     else {
       val decisions = synchronized(run.channels.decisions)
       // An epoch that runs again behind its seal is to be cut where it was.
-      writeSeal(seal(run, epoch, stores).copy(channels = decisions, output = output))
+      val own = seal(run, epoch, stores, logs.offsets(epoch))
+      writeSeal(own.copy(channels = decisions, output = output))
       // A later owner has seen the object, or else is seen here.
       checkOwner(run, epoch)
     }

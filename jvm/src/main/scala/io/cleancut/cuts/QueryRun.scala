@@ -37,9 +37,17 @@ final private class QueryRun(
   private var isClaimed = false
   private val drains = new Drains
   private val first = ledger.lastCommitted + 1
+  private var atStart = Set.empty[String]
 
   /** Of the epoch that runs. */
   def channels: EpochChannels = ledger.epoch.channels
+
+  /** Whether what is to be done at its start has not been begun yet. */
+  def isToDo(name: String): Boolean = {
+    val isNew = !atStart(name)
+    atStart += name
+    isNew
+  }
 
   def decided(epoch: Long): Seq[ChannelReport] =
     if (ledger.epoch.epoch == epoch) channels.decisions else Nil

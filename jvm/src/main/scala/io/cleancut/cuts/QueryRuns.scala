@@ -46,6 +46,12 @@ abstract class QueryRuns private[cuts] (
    */
   final def begin(runId: String): Begun = believed(runId, next).begun
 
+  /** Does something at the start of a run, once for each name. */
+  final def atStart(runId: String, name: String)(act: => Unit): Unit = {
+    val run = believed(runId, next)
+    if (synchronized(run.isToDo(name))) act
+  }
+
   /** A run has ended, and nothing of it will be written any more. */
   final def ended(runId: String): Unit =
     synchronized(current.filter(run => run.id.runId == runId && !run.hasEnded)).foreach { run =>

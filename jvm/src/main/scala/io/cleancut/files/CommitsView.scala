@@ -21,6 +21,12 @@ trait Gate {
   def begin(): Option[Begun]
 
   /**
+   * Does something at the start of the calling thread's run, which begins here if it has not yet:
+   * once for each run and name, and nothing in a thread that is not a query's own.
+   */
+  def atStart(name: String)(act: Begun => Unit): Unit
+
+  /**
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED, if another run owns the query by now
    */

@@ -27,9 +27,8 @@ private[files] object FileCheckpoint {
     val ofPath = path.getName match {
       case CheckpointLogs.Commits              => commits(path, files, hadoopConf)
       case CheckpointLogs.Offsets              => offsets(path, files, hadoopConf)
-      case _ if FileManagers.isSourceLog(path) =>
-        new OwnedLog(path, files, FileManagers.ownerOfSource(path), () => ())
-      case _ => files
+      case _ if FileManagers.isSourceLog(path) => source(path, files, hadoopConf)
+      case _                                   => files
     }
     new DelegatedFiles(ofPath) {
       override def createCheckpointDirectory(): Path = start(files, hadoopConf)
@@ -44,16 +43,34 @@ private[files] object FileCheckpoint {
     val checkpoint = path.getParent
     if (!isByCuts(checkpoint, files, hadoopConf)) files
     else {
-      val (archive, logs) = cutsOf(checkpoint, hadoopConf)
-      val gate = new SparkGate(checkpoint.toString, archive, logs)
-      val commits = new Path(checkpoint, CheckpointLogs.Commits)
-      def prepare(begun: Begun): Unit = begun.cut.foreach { cut =>
-        new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
-        StartSweep.run(archive, cut.epoch, FileManagers.epochsToKeep(hadoopConf))
-      }
-      val start = new StartOfRun(gate, path, files, prepare, Clock.System)
-      new OwnedLog(path, files, () => gate.checkOwner(), () => start.run())
+      val start = startOfRun(checkpoint, hadoopConf)
+      new OwnedLog(path, files, () => start.checkOwner(), () => start.run())
     }
+  }
+
+  private def source(
+      path: Path,
+      files: CheckpointFileManager,
+      hadoopConf: Configuration
+  ): CheckpointFileManager = {
+    val checkpoint = path.getParent.getParent
+    if (!isByCuts(checkpoint, sparks(checkpoint, hadoopConf), hadoopConf)) files
+    else {
+      val start = startOfRun(checkpoint, hadoopConf)
+      new OwnedLog(path, files, () => start.checkOwner(), () => start.ofSource(path))
+    }
+  }
+
+  private def startOfRun(checkpoint: Path, hadoopConf: Configuration): StartOfRun = {
+    val (archive, logs) = cutsOf(checkpoint, hadoopConf)
+    val gate = new SparkGate(checkpoint.toString, archive, logs)
+    val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
+    val commits = new Path(checkpoint, CheckpointLogs.Commits)
+    def prepare(begun: Begun): Unit = begun.cut.foreach { cut =>
+      new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
+      StartSweep.run(archive, cut.epoch, FileManagers.epochsToKeep(hadoopConf))
+    }
+    new StartOfRun(gate, offsets, sparks(offsets, hadoopConf), prepare, Clock.System)
   }
 
   private def isByCuts(

@@ -15,6 +15,7 @@ import io.cleancut.objects.{
   BucketPath,
   HadoopStore,
   Leftovers,
+  ObjectStore,
   ObjectStores,
   RootedStore,
   WriteProbe
@@ -44,16 +45,12 @@ private[cleancut] object FileManagers {
         val location = path.getParent.toString
         val log =
           new ObjectLog(path, store, Clock.System, CheckpointLogs.wroteOffsets(location, _, _))
-        val (archive, logs) = cutsOf(path.getParent, settings, keep)
-        val gate = new SparkGate(location, archive, logs)
-        val files = new ObjectFileManager(path, store, () => (), Clock.System)
-        def sweep(begun: Begun): Unit =
-          begun.cut.foreach(cut => StartSweep.run(archive, cut.epoch, keep))
-        val start = new StartOfRun(gate, path, files, sweep, Clock.System)
-        new OwnedLog(path, log, () => gate.checkOwner(), () => start.run())
+        val start = startOfRun(path.getParent, store, settings, keep)
+        new OwnedLog(path, log, () => start.checkOwner(), () => start.run())
       case _ if isSourceLog(path) =>
         val log = new ObjectLog(path, store, Clock.System, (_, _) => ())
-        new OwnedLog(path, log, ownerOfSource(path), () => ())
+        val start = startOfRun(path.getParent.getParent, store, settings, keep)
+        new OwnedLog(path, log, () => start.checkOwner(), () => start.ofSource(path))
       case CheckpointLogs.Commits =>
         val files = new ObjectFileManager(path, store, () => (), Clock.System)
         val (archive, logs) = cutsOf(path.getParent, settings, keep)
@@ -76,10 +73,19 @@ private[cleancut] object FileManagers {
     }
   }
 
-  /** Looks for another owner of the query whose source's log this is. */
-  def ownerOfSource(log: Path): () => Unit = {
-    val location = log.getParent.getParent.toString
-    () => SparkGate.checkOwner(location)
+  private def startOfRun(
+      checkpoint: Path,
+      store: ObjectStore,
+      settings: ObjectStoreSettings,
+      keep: => Int
+  ): StartOfRun = {
+    val (archive, logs) = cutsOf(checkpoint, settings, keep)
+    val gate = new SparkGate(checkpoint.toString, archive, logs)
+    val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
+    val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
+    def sweep(begun: Begun): Unit =
+      begun.cut.foreach(cut => StartSweep.run(archive, cut.epoch, keep))
+    new StartOfRun(gate, offsets, files, sweep, Clock.System)
   }
 
   def isSourceLog(path: Path): Boolean =

@@ -23,14 +23,20 @@ final private[cleancut] class StartOfRun(
     prepare: Begun => Unit,
     clock: Clock
 ) {
-  private var isDone = false
 
-  /** Does nothing in a thread that is not a query's own, nor a second time. */
-  def run(): Unit = synchronized {
-    if (!isDone) gate.begin().foreach { begun =>
-      isDone = true
-      prepare(begun)
-      DrainPlan.write(begun, offsets, files, clock)
-    }
+  /** Does nothing in a thread that is not a query's own, nor a second time for a run. */
+  def run(): Unit = gate.atStart(CheckpointLogs.Offsets) { begun =>
+    prepare(begun)
+    DrainPlan.write(begun, offsets, files, clock)
+    ()
+  }
+
+  /** Ends with CLEANCUT_FENCED if there is another owner by now. */
+  def checkOwner(): Unit = gate.checkOwner()
+
+  /** The same before Spark reads the log of a source, to which no other run is to add any more. */
+  def ofSource(log: Path): Unit = {
+    run()
+    gate.atStart(log.toString)(SourceFence.write(_, log))
   }
 }

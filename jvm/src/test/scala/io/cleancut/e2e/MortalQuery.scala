@@ -162,7 +162,8 @@ object MortalQuery {
   }
 
   /** The last of what the sink got of each key. */
-  def result(job: Job, epochs: Seq[Long]): Set[String] = {
+  def result(job: Job): Set[String] = {
+    val epochs = calls(job).flatMap(_.toLongOption).distinct.sorted
     val rows = epochs.flatMap { epoch =>
       Files.readString(job.output.resolve(s"$epoch.txt")).linesIterator.filter(_.nonEmpty)
     }

@@ -26,7 +26,7 @@ trait MortalRuns extends Assertions {
   protected def checkRows(job: Job, files: Int, last: ChildDriver.End): Assertion = {
     val expected = MortalQuery.expected(job, files)
     assert(expected.size > 20)
-    assert(MortalQuery.result(job, (0 until files).map(_.toLong)) == expected)
+    assert(MortalQuery.result(job) == expected)
     // What Spark's own reader of state finds.
     val state = "\\[(\\d+),(\\d+),(\\d+)\\]".r
     val found = last.lines(MortalQuery.StateRows).flatMap(state.findAllMatchIn(_)).map { row =>

@@ -37,9 +37,9 @@ class ShortRunsSuite extends AnyFunSuite with WithCuts {
     query.awaitTermination()
   }
 
-  private def objects(home: Path, below: String): Int =
+  private def objects(home: Path, below: String): Seq[String] =
     Using.resource(Files.walk(home.resolve(s"q/cleancut/$below")))(
-      _.iterator.asScala.count(Files.isRegularFile(_))
+      _.iterator.asScala.filter(Files.isRegularFile(_)).map(_.getFileName.toString).toSeq
     )
 
   test("thirty runs of one epoch leave no more objects than ten do") {
@@ -50,11 +50,13 @@ class ShortRunsSuite extends AnyFunSuite with WithCuts {
       Files.createDirectory(home.resolve("in"))
       val counts = (1 to 30).map { number =>
         runOnce(home, number)
-        (objects(home, "cuts"), objects(home, "segments"))
+        // Each run claims its first epoch.
+        val (claims, cuts) = objects(home, "cuts").partition(_.endsWith(".sealed"))
+        (cuts.size, claims.size, objects(home, "segments").size)
       }
       info(counts.mkString(" "))
-      val (cuts, segments) = counts.last
-      assert(cuts <= 4, counts)
+      val (cuts, claims, segments) = counts.last
+      assert(cuts <= 4 && claims <= 2, counts)
       assert(segments <= 30, counts)
       assert(Files.exists(home.resolve("q/commits/29")))
     }

@@ -230,6 +230,7 @@ abstract class FileCheckpointContract
 
   private class Committing(act: Long => Any) extends Gate {
     override def begin(): Option[Begun] = None
+    override def atStart(name: String)(act: Begun => Unit): Unit = ()
     override def checkOwner(): Unit = ()
     override def commit(epoch: Long, entry: String): String = {
       act(epoch)

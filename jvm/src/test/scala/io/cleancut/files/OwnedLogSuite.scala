@@ -24,8 +24,14 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   private var hasOwner = true
   private var begun = Option.empty[Begun]
 
-  private object TheGate extends Gate {
+  private class TheGate extends Gate {
+    private var done = Set.empty[String]
     override def begin(): Option[Begun] = begun
+    override def atStart(name: String)(act: Begun => Unit): Unit = begun.foreach { of =>
+      val isNew = !done(name)
+      done += name
+      if (isNew) act(of)
+    }
     override def checkOwner(): Unit =
       if (hasOwner) throw Errors.fenced("there", 1L, "run r2 on host")
     override def commit(epoch: Long, entry: String): String = entry
@@ -50,8 +56,8 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   private def log(): OwnedLog = {
-    val start = new StartOfRun(TheGate, directory, files, _ => (), Clock.System)
-    new OwnedLog(directory, files, () => TheGate.checkOwner(), () => start.run())
+    val start = new StartOfRun(new TheGate, directory, files, _ => (), Clock.System)
+    new OwnedLog(directory, files, () => start.checkOwner(), () => start.run())
   }
 
   private def write(log: OwnedLog, epoch: Long, text: String): Unit = {

@@ -1,12 +1,15 @@
 package io.cleancut.testkit
 
-import java.nio.file.{Files, Path}
+import java.nio.file.{DirectoryNotEmptyException, Files, Path}
 import java.util.Comparator
 
-import scala.util.Using
+import scala.annotation.tailrec
+import scala.util.{Failure, Try, Using}
 
 /** Directories that a test makes and leaves nothing of. */
 object TestDirectory {
+  private val Tries = 20
+  private val PauseMs = 50L
 
   def use[A](name: String)(body: Path => A): A = {
     val directory = Files.createTempDirectory(name)
@@ -14,7 +17,18 @@ object TestDirectory {
     finally delete(directory)
   }
 
-  def delete(directory: Path): Unit =
+  /** A listener of Spark's may still write that a query has ended, so a new file is no failure. */
+  def delete(directory: Path): Unit = delete(directory, Tries)
+
+  @tailrec
+  private def delete(directory: Path, tries: Int): Unit = Try(deleteOnce(directory)) match {
+    case Failure(_: DirectoryNotEmptyException) if tries > 1 =>
+      Thread.sleep(PauseMs)
+      delete(directory, tries - 1)
+    case done => done.get
+  }
+
+  private def deleteOnce(directory: Path): Unit =
     Using.resource(Files.walk(directory)) { paths =>
       paths.sorted(Comparator.reverseOrder[Path]).forEach(path => Files.delete(path))
     }

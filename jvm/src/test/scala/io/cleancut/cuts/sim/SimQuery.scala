@@ -25,12 +25,18 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   import SimQuery._
   import world.{baton, faults, invariants, plan}
 
+  private var isStarted = false
   private val gate = new Gate {
     override def begin(): Option[Begun] = asked("begin") { cuts =>
       val begun = cuts.begin(runId)
       if (world.defect == Defect.EndedTooEarly) cuts.ended(runId)
       begun
     }
+    override def atStart(name: String)(act: Begun => Unit): Unit =
+      if (!isStarted) begin().foreach { begun =>
+        isStarted = true
+        act(begun)
+      }
     override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
     override def commit(epoch: Long, entry: String): String = {
       val counted = asked("commit")(_.commit(runId, epoch, entry, tasks)).get

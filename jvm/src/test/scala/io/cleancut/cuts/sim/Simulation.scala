@@ -190,6 +190,7 @@ private object Simulation {
   /** For a reader, who commits nothing. */
   private object NoGate extends Gate {
     override def begin(): Option[Begun] = None
+    override def atStart(name: String)(act: Begun => Unit): Unit = ()
     override def checkOwner(): Unit = ()
     override def commit(epoch: Long, entry: String): String =
       throw new UnsupportedOperationException

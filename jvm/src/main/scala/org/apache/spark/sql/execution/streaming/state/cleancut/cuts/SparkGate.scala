@@ -29,6 +29,9 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
     }
   }
 
+  override def atStart(name: String)(act: Begun => Unit): Unit =
+    for (begun <- begin(); cuts <- served(); runId <- run) cuts.atStart(runId, name)(act(begun))
+
   override def checkOwner(): Unit =
     for (runId <- run; cuts <- DriverCuts.of(location)) cuts.checkOwner(runId)
 

@@ -14,7 +14,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow
 
-import io.cleancut.testkit.Seeded
+import io.cleancut.testkit.{Draws, Seeded}
 
 /** A channel and the worker that it feeds, of which the function is behind by a drawn distance. */
 class WorkerChannelSuite extends AnyFunSuite with Seeded {
@@ -81,7 +81,10 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
       if (worker.skipped.isDefined) recalled += 1
       if (worker.handed.size > at + 1 && port.kept.nonEmpty) behind += 1
     }
-    assert(recalled > 100 && behind > 20, "hardly any case had what the test is about")
+    assert(
+      recalled > Draws.of(100) && behind > Draws.of(20),
+      "hardly any case had what the test is about"
+    )
   }
 
   test("of groups that are not split the function sees all rows or none") {
@@ -107,7 +110,10 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
       if (port.kept.nonEmpty && at < 400 && at > 0 && rows(at).key == rows(at - 1).key) split += 1
     }
     info(s"$recalled cases with rows recalled, $behind with some behind, $split within a group")
-    assert(recalled > 100 && behind > 20 && split > 50, "hardly any case had what it is about")
+    assert(
+      recalled > Draws.of(100) && behind > Draws.of(20) && split > Draws.of(50),
+      "hardly any case had what it is about"
+    )
   }
 
   test("keys begin behind the one that was cut, each comes once, its earlier rows first") {

@@ -1,0 +1,115 @@
+package io.cleancut.e2e
+
+import java.nio.file.{FileAlreadyExistsException, Files, Path}
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+import scala.util.{Try, Using}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
+
+import io.cleancut.testkit.TestDirectory
+
+/**
+ * A query on files that takes over from a driver which is still about to add to the log of its
+ * source: it has looked for new files, and not yet planned the epoch.
+ */
+class SourceFenceSuite extends AnyFunSuite with WithCuts {
+  override protected def master: String = "local[2]"
+  override protected def partitions: Int = 2
+
+  private class FileQuery(home: Path) {
+    val counts: mutable.Map[String, Long] = mutable.Map.empty
+    private var files = 0
+
+    Files.createDirectory(home.resolve("in"))
+
+    def add(value: String): Unit = {
+      Files.writeString(home.resolve(s"in/$files"), s"$value\n")
+      files += 1
+    }
+
+    def start(inEpoch: Long => Unit = _ => ()): StreamingQuery = {
+      val write: (DataFrame, Long) => Unit = (batch, epoch) => {
+        inEpoch(epoch)
+        batch.collect().foreach(row => counts(row.getString(0)) = row.getLong(1))
+      }
+      spark.readStream
+        .text(home.resolve("in").toString)
+        .groupBy("value")
+        .count()
+        .writeStream
+        .foreachBatch(write)
+        .outputMode("update")
+        .option("checkpointLocation", home.resolve("q").toString)
+        .trigger(Trigger.ProcessingTime(0))
+        .start()
+    }
+
+    def entries: Seq[Int] = Using.resource(Files.list(home.resolve("q/sources/0"))) {
+      _.iterator.asScala.flatMap(_.getFileName.toString.stripSuffix(".compact").toIntOption).toSeq
+    }
+
+    /** What a driver that was killed leaves: it has not said that it has ended. */
+    def forgetEnds(): Unit =
+      Using.resource(Files.list(home.resolve("q/cleancut/owners"))) {
+        _.iterator.asScala.filter(_.toString.endsWith(".ended")).toSeq.foreach(Files.delete)
+      }
+
+    /** As another driver adds one: that fails if the entry is there. */
+    def addLate(entry: Int): Boolean = {
+      val source = home.resolve("q/sources/0")
+      val name = if (entry % 10 == 9) s"$entry.compact" else s"$entry"
+      Try(Files.writeString(source.resolve(name), "v1", CreateNew)).fold(
+        {
+          case _: FileAlreadyExistsException => false
+          case e                             => throw e
+        },
+        _ => true
+      )
+    }
+  }
+
+  private val CreateNew = java.nio.file.StandardOpenOption.CREATE_NEW
+
+  /** Behind so many entries of the source's log, the next one may be one that has all before it. */
+  private def takeOver(entries: Int): Unit = TestDirectory.use("source-fence") { home =>
+    val query = new FileQuery(home)
+    val first = query.start()
+    for (_ <- 1 to entries) {
+      query.add("a")
+      first.processAllAvailable()
+    }
+    first.stop()
+    val last = query.entries.max
+    query.forgetEnds()
+    var late = Option.empty[Boolean]
+    val second = query.start(_ => if (late.isEmpty) late = Some(query.addLate(last + 1)))
+    try
+      for (_ <- 1 to 3) {
+        query.add("b")
+        second.processAllAvailable()
+      }
+    finally second.stop()
+    assert(second.exception.isEmpty && late.contains(false))
+    assert(query.counts == Map("a" -> entries.toLong, "b" -> 3L))
+    // The log is whole for a run that reads all of it.
+    val third = query.start()
+    query.add("b")
+    third.processAllAvailable()
+    third.stop()
+    assert(query.counts == Map("a" -> entries.toLong, "b" -> 4L))
+    ()
+  }
+
+  test("a driver that is about to add to the log of a file source is fenced before its successor") {
+    takeOver(2)
+  }
+
+  test("the same where the next entry has all files before it, too") {
+    takeOver(9)
+  }
+}
