@@ -64,10 +64,11 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   /** One run, which begins with what the bucket holds and ends when all files are taken. */
   private def run(
       location: String,
-      found: mutable.Map[String, String]
+      found: mutable.Map[String, String],
+      change: SparkSession.Builder => SparkSession.Builder = identity
   )(query: DataFrame => DataFrame): Long = {
     // With checkpoint ids, which Spark's entry of the commit log names.
-    val spark = session(_.config(s"$State.checkpointFormatVersion", "2"))
+    val spark = session(of => change(of.config(s"$State.checkpointFormatVersion", "2")))
     try {
       val input = spark.readStream
         .schema(Schema)
@@ -91,7 +92,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     val found = mutable.Map.empty[String, String]
     val last = for (files <- Seq(0 until 3, 3 until 4, 4 until 7)) yield {
       files.foreach(write(events, _))
-      run(Location, found)(_.groupBy("key").agg(count("*"), sum("value"), max("ts")))
+      run(Location, found)(totals)
     }
     assert(last == last.distinct.sorted, "a run began anew")
     val spark = localSession()
@@ -209,16 +210,23 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     } finally spark.stop()
   }
 
-  private def totals(spark: SparkSession): Array[Row] = spark.read
-    .schema(Schema)
-    .json(events.toString)
-    .groupBy("key")
-    .agg(count("*"), sum("value"), max("ts"))
-    .collect()
+  private def totals(rows: DataFrame): DataFrame =
+    rows.groupBy("key").agg(count("*"), sum("value"), max("ts"))
 
-  test("old entries of the logs are deleted") {
+  private def totals(spark: SparkSession): Array[Row] =
+    totals(spark.read.schema(Schema).json(events.toString)).collect()
+
+  test("old entries of the logs are deleted, and cuts beyond those that are kept") {
+    write(events, 7)
+    val last = run(
+      Location,
+      mutable.Map.empty,
+      _.master("local[2]").config("spark.sql.streaming.minBatchesToRetain", "2")
+    )(totals)
     val kept = list("queries/totals/").filter(_.startsWith("offsets/"))
-    assert(kept.nonEmpty && kept.size < 7, kept)
+    assert(kept.nonEmpty && kept.size < 5, kept)
+    val cuts = archive("queries/totals").epochs()
+    assert(cuts.last == last && cuts.size < 7, cuts)
   }
 
   private def list(prefix: String): Seq[String] = {
