@@ -1,6 +1,7 @@
 """A query whose checkpoint is in a bucket: its coordinator, its history, and what it asks for."""
 
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -267,6 +268,34 @@ def test_status_history_and_savepoints(
         assert again.wait_for(4, timeout=120)
         assert again.status().generation == 2
         assert [cut.generation for cut in again.history()] == [1, 1, 1, 1, 2]
+    finally:
+        query.stop()
+
+
+def test_a_query_that_has_ended_is_told_of_by_its_store(
+    session: SparkSession, server: S3Server, tmp_path: Path
+) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    counting = Counting(session, tmp_path, f"s3://{server.BUCKET}/queries/ended")
+    counting.add()
+    query = counting.start()
+    found = coordinator(query)
+    assert found.wait_for(0, timeout=120)
+    query.stop()
+    end = time.monotonic() + 60
+    while (status := found.status()).run_id is not None:
+        assert time.monotonic() < end
+    assert (status.committed, status.epoch, status.last) == (0, None, None)
+    assert str(coordinator(query).status()) == str(found.status())
+    assert not found.cut_now()
+    assert found.pin("behind-the-end") == 0
+    counting.add()
+    counting.add()
+    query = counting.start()
+    try:
+        query.processAllAvailable()
+        assert found.status().run_id == str(query.runId)
+        assert (found.status().generation, found.status().committed) == (2, 2)
     finally:
         query.stop()
 

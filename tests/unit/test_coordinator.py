@@ -10,10 +10,12 @@ import pytest
 from cleancut._format.costs import RequestCount
 from cleancut._spark.coordinator import Coordinator, EpochProgress
 from cleancut._spark.coordinator import coordinator as coordinator_of
+from cleancut._spark.settings import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut.errors import RequestError
 from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
 
 LOCATION = "s3://bucket/q"
+SESSION = SimpleNamespace(conf=lambda: {PROVIDER_KEY: PROVIDER_CLASS})
 IN_FLIGHT = {"operator": 0, "channel": "cleancut-channel-0", "rows": 20, "of": 50}
 
 
@@ -24,7 +26,8 @@ class Facade:
         self.committed = list(committed)
         self.calls: list[tuple[Any, ...]] = []
 
-    def status(self, location: str) -> str:
+    def status(self, location: str, session: Any) -> str:
+        assert session is SESSION
         committed = self.committed.pop(0) if len(self.committed) > 1 else self.committed[0]
         found: dict[str, Any] = {
             "location": f"{location}/cleancut",
@@ -78,7 +81,7 @@ def coordinator(facade: Facade) -> Coordinator:
     jvm = SimpleNamespace(
         io=SimpleNamespace(cleancut=SimpleNamespace(CleancutCoordinator=facade)),
     )
-    return Coordinator(jvm, LOCATION, {})
+    return Coordinator(jvm, LOCATION, {}, SESSION)
 
 
 def test_a_session_that_was_stopped_coordinates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +155,9 @@ def test_a_pin_takes_the_last_epoch_unless_told() -> None:
     assert coordinator(facade).pin("older", 40) == 40
     assert coordinator(facade).unpin("older")
     assert facade.calls == [
-        (LOCATION, "before-upgrade", 41),
-        (LOCATION, "older", 40),
-        (LOCATION, "older"),
+        (LOCATION, SESSION, "before-upgrade", 41),
+        (LOCATION, SESSION, "older", 40),
+        (LOCATION, SESSION, "older"),
     ]
 
 
@@ -182,4 +185,4 @@ def test_rows_in_flight_are_told_by_channel_and_with_the_reasons_for_aligned_ope
 def test_a_cut_by_hand_goes_to_the_driver() -> None:
     facade = Facade(7)
     assert coordinator(facade).cut_now()
-    assert facade.calls == [(LOCATION,)]
+    assert facade.calls == [(LOCATION, SESSION)]

@@ -82,15 +82,15 @@ class CoordinatorStatus(Brief):
     Attributes:
         location: where its cuts lie.
         provider: Spark's name of the class that keeps the query's state, if it has any.
-        run_id: Spark's id of the run that owns the query; None until its first task or commit.
-        generation: how many runs have owned it, this one included; None likewise.
+        run_id: Spark's id of the run that goes on; None before it begins and when it has ended.
+        generation: how many runs have owned the query, this one included; None likewise.
         committed: the last epoch that is committed; None before the first.
-        epoch: the one under way; None before the first task.
+        epoch: the one under way; None likewise.
         slowest: the stores that have taken longest of those that have committed in that epoch.
-        last: what the last epoch cost that this driver has committed; None before it.
-        driver: what the driver has asked of the store for this query since it began, tasks that
-            run in its process included.
-        executors: what all executors together have, each since it began, as far as they have told.
+        last: what the last epoch cost that this run has committed; None before it.
+        driver: what the driver has asked of the store for this query, tasks that run in its process
+            included: since the run before it at least.
+        executors: what all executors together have in this run, as far as they have told.
         executor_count: how many executors have told anything.
         in_flight: the channels that hold rows after the last cut.
         aligned: why operators cannot be overtaken, by their ids. In mode "aligned" it is empty, but
@@ -162,12 +162,12 @@ class Coordinator:
     """What commits the epochs of one query by cuts."""
 
     def __init__(
-        self, jvm: Any, location: str, access: Mapping[str, str | None], conf: Any = None
+        self, jvm: Any, location: str, access: Mapping[str, str | None], session: Any
     ) -> None:
         self._jvm = jvm
         self._location = location
         self._access = dict(access)
-        self._conf = conf
+        self._session = session
 
     def __repr__(self) -> str:
         return f"Coordinator({self._location!r})"
@@ -178,10 +178,10 @@ class Coordinator:
         return self._location
 
     def status(self) -> CoordinatorStatus:
-        """Where the query stands now, by its driver.
+        """Where the query stands now, by its driver; of one that has ended, by its store.
 
         Raises:
-            RequestError: CLEANCUT_COORDINATOR_MISSING, if the driver is another one.
+            RequestError: CLEANCUT_COORDINATOR_MISSING, if its epochs are not committed by cuts.
         """
         found = json.loads(self._call("status"))
         epoch = found.get("epoch")
@@ -199,7 +199,7 @@ class Coordinator:
             in_flight=tuple(InFlight(**channel) for channel in found["inFlight"]),
             aligned={int(operator): why for operator, why in found["aligned"].items()},
             overloaded={int(operator): why for operator, why in found["overloaded"].items()},
-            provider=None if self._conf is None else str(self._conf.get(PROVIDER_KEY)),
+            provider=str(self._session.conf().get(PROVIDER_KEY)),
         )
 
     def history(self) -> InfoList[EpochInfo]:
@@ -305,7 +305,7 @@ class Coordinator:
     def _call(self, method: str, *arguments: Any) -> Any:
         facade = self._jvm.io.cleancut.CleancutCoordinator
         with translating():
-            return getattr(facade, method)(self._location, *arguments)
+            return getattr(facade, method)(self._location, self._session, *arguments)
 
 
 def coordinator(query: "StreamingQuery") -> Coordinator:
@@ -326,11 +326,12 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
     if context is None or context._jvm is None:
         raise error_of("CLEANCUT_COORDINATOR_MISSING", location="of a session that was stopped")
     execution = query._jsq.streamingQuery()
-    conf = execution.sparkSessionForStream().conf()
+    session = execution.sparkSessionForStream()
+    conf = session.conf()
     location = str(execution.resolvedCheckpointRoot())
     ways = _WAYS if location.startswith(SCHEMES) else ()
     access = {name: _set_value(conf, f"{PREFIX}{name}") for name in ways}
-    found = Coordinator(context._jvm, location, access, conf)
+    found = Coordinator(context._jvm, location, access, session)
     found.status()
     return found
 

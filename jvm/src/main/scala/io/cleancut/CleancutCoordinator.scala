@@ -3,27 +3,28 @@ package io.cleancut
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 
-import io.cleancut.cuts.{CommittedEpoch, QueryCuts}
-import io.cleancut.error.Errors
+import io.cleancut.cuts.CommittedEpoch
 import io.cleancut.format.{ChannelJson, CostsJson}
 
 /**
  * The coordinators of this driver's queries, for callers outside of the JVM: locations are text,
- * and so is what comes back. `location` is the checkpoint location as Spark resolved it.
+ * and so is what comes back. `location` is the checkpoint location as Spark resolved it, and
+ * `session` that of the query, by whose settings the store is asked where no run goes on.
  */
 object CleancutCoordinator {
   private val mapper = new ObjectMapper
 
   /**
-   * Where a query stands, as a JSON object.
+   * Where a query stands, as a JSON object. Of one that has ended it tells what the store does.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_COORDINATOR_MISSING
    */
-  def status(location: String): String = {
-    val status = of(location).status
+  def status(location: String, session: SparkSession): String = {
+    val status = DriverCuts.status(location, session)
     val node = mapper.createObjectNode().put("location", status.location)
     status.run.foreach { run =>
       node.put("runId", run.runId).put("generation", run.generation)
@@ -61,7 +62,8 @@ object CleancutCoordinator {
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_COORDINATOR_MISSING, CLEANCUT_SAVEPOINT_INVALID
    */
-  def pin(location: String, name: String, epoch: Long): Unit = of(location).pin(name, epoch)
+  def pin(location: String, session: SparkSession, name: String, epoch: Long): Unit =
+    DriverCuts.within(location, session)(_.pin(name, epoch))
 
   /**
    * Cuts the epoch that runs, whoever holds it up; see [[QueryCuts.cutNow]].
@@ -69,10 +71,12 @@ object CleancutCoordinator {
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_COORDINATOR_MISSING
    */
-  def cutNow(location: String): Boolean = of(location).cutNow()
+  def cutNow(location: String, session: SparkSession): Boolean =
+    DriverCuts.within(location, session)(_.cutNow())
 
   /** Whether there was a savepoint of this name. */
-  def unpin(location: String, name: String): Boolean = of(location).unpin(name)
+  def unpin(location: String, session: SparkSession, name: String): Boolean =
+    DriverCuts.within(location, session)(_.unpin(name))
 
   /** As the cut tells it, with what the write of the cut took. */
   private def write(last: CommittedEpoch, node: ObjectNode): Unit = {
@@ -89,7 +93,4 @@ object CleancutCoordinator {
     node.put("cutMs", last.writeMs)
     ()
   }
-
-  private def of(location: String): QueryCuts =
-    DriverCuts.of(location).getOrElse(throw Errors.coordinatorMissing(location))
 }

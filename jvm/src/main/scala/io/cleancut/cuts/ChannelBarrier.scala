@@ -36,6 +36,8 @@ trait ChannelBarrier extends EpochClaim {
     ()
   }
 
+  def aligned: Map[Long, String] = synchronized(current.fold(Map.empty[Long, String])(_.aligned))
+
   /** The attempts on an executor that are overtaken, as soon as there are some that it misses. */
   def awaitOvertaken(
       runId: String,
@@ -69,7 +71,7 @@ trait ChannelBarrier extends EpochClaim {
   def tick(): Boolean = {
     val (answers, goesOn) = synchronized {
       val due = current.toSeq.flatMap(_.tick(clock.monotonicNs()))
-      (due, current.exists(_.isWatched))
+      (due, !isClosed && current.exists(_.isWatched))
     }
     answers.foreach(_())
     goesOn

@@ -1,10 +1,10 @@
 package io.cleancut.cuts
 
 import java.util.concurrent.{CompletableFuture, ExecutionException}
-import java.util.{LinkedHashMap => JLinkedHashMap, Map => JMap}
 
 import scala.annotation.tailrec
 
+import io.cleancut.Recent
 import io.cleancut.format.Cut
 
 /**
@@ -21,10 +21,7 @@ object CutCache {
   final private case class Key(location: String, runId: String, epoch: Long)
   private type Reading = CompletableFuture[Option[Cut]]
 
-  private val cuts = new JLinkedHashMap[Key, Reading](MaxCuts, 0.75f, true) {
-    override def removeEldestEntry(eldest: JMap.Entry[Key, Reading]): Boolean =
-      size > MaxCuts
-  }
+  private val cuts = new Recent[Key, Reading](MaxCuts)
 
   @tailrec def read(archive: CutArchive, runId: String, epoch: Long): Option[Cut] = {
     val key = Key(archive.location, runId, epoch)

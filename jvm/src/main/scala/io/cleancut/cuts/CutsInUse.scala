@@ -1,6 +1,6 @@
 package io.cleancut.cuts
 
-import java.util.{LinkedHashMap => JLinkedHashMap, Map => JMap}
+import io.cleancut.Recent
 
 /**
  * Whether the epochs of a query are committed by cuts, as this process found at the first of its
@@ -10,10 +10,7 @@ import java.util.{LinkedHashMap => JLinkedHashMap, Map => JMap}
 object CutsInUse {
   private val MaxRuns = 64
 
-  private val found = new JLinkedHashMap[(String, String), Boolean](MaxRuns, 0.75f, true) {
-    override def removeEldestEntry(eldest: JMap.Entry[(String, String), Boolean]): Boolean =
-      size > MaxRuns
-  }
+  private val found = new Recent[(String, String), Boolean](MaxRuns)
 
   /**
    * @param runId

@@ -32,6 +32,8 @@ trait FramePacker extends AutoCloseable {
  *   epochs between two sweeps, each of which takes some listings
  * @param baseMargin
  *   how many epochs a base may be behind the one whose cut is the first to name it
+ * @param budget
+ *   for the frames that it keeps
  * @param beforeWait
  *   called by a thread that is about to wait for what another one does
  */
@@ -41,6 +43,7 @@ final case class CutsRuntime(
     background: Executor,
     sweepEpochs: Long,
     baseMargin: Long,
+    budget: FrameBudget,
     beforeWait: CompletableFuture[_] => Unit = _ => ()
 )
 
@@ -51,11 +54,18 @@ object CutsRuntime {
 
   private val SweepEpochs = 20L
 
-  def onThreads(store: ObjectStore, clock: Clock): CutsRuntime = CutsRuntime(
+  /** @param budget for all frames of this and other queries that are in memory */
+  def onThreads(
+      store: ObjectStore,
+      clock: Clock,
+      budget: FrameBudget = FrameBudget.ofDriver
+  ): CutsRuntime = CutsRuntime(
     clock,
-    new SegmentPacker(store, Driver, clock),
+    // What a packer takes has a bound of its own.
+    new BudgetedPacker(new SegmentPacker(store, Driver, clock), budget.room(Long.MaxValue)),
     new CompletableFuture[Unit]().defaultExecutor(),
     SweepEpochs,
-    QueryLedger.BaseMargin
+    QueryLedger.BaseMargin,
+    budget
   )
 }

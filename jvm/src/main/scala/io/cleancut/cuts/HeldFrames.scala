@@ -8,12 +8,11 @@ import io.cleancut.format.{FrameName, SealedFrame}
  * Frames of an epoch whose sink seals it. Nothing of that epoch can be seen before, so they need
  * not be durable earlier: it is enough that they outlive their executor. Not thread-safe.
  *
- * @param maxBytes
- *   what is kept at most; frames beyond it are made durable at once
+ * @param room
+ *   for what is kept; frames beyond it are made durable at once
  */
-final class HeldFrames(val epoch: Long, maxBytes: Long) {
+final class HeldFrames(val epoch: Long, room: FrameRoom) {
   private val frames = mutable.LinkedHashMap.empty[(Long, FrameName), SealedFrame]
-  private var bytes = 0L
   private var isOpen = true
 
   /** Whether the frame is kept until [[close]]. */
@@ -21,11 +20,10 @@ final class HeldFrames(val epoch: Long, maxBytes: Long) {
     val key = (frame.attempt, frame.name)
     if (!isOpen) false
     else if (frames.contains(key)) true
-    else if (bytes + frame.bytes.length > maxBytes) false
     else {
-      frames(key) = frame
-      bytes += frame.bytes.length
-      true
+      val isKept = room.tryTake(frame.bytes.length.toLong)
+      if (isKept) frames(key) = frame
+      isKept
     }
   }
 
@@ -44,5 +42,8 @@ final class HeldFrames(val epoch: Long, maxBytes: Long) {
   }
 
   /** What was kept is durable. */
-  def forget(): Unit = if (!isOpen) frames.clear()
+  def forget(): Unit = if (!isOpen) {
+    frames.clear()
+    room.close()
+  }
 }

@@ -6,7 +6,8 @@ import io.cleancut.channels.ChannelCourse
 /**
  * The coordinator of one query, on its driver: takes what tasks report, and turns an epoch into a
  * cut. A run of the query begins with its first report or commit, and takes the ownership then; a
- * run that is not the latest here is not believed any more.
+ * run that is not the latest here is not believed any more. A driver has one for each run that goes
+ * on, see [[LiveRuns]].
  *
  * All methods may be called from any thread. Those that name a run may do requests.
  *
@@ -48,5 +49,11 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     }
   }
 
-  override def close(): Unit = runtime.packer.close()
+  /** The run has ended, and nobody waits here any more. */
+  override def close(): Unit = {
+    isClosed = true
+    runtime.packer.close()
+    synchronized(current.toSeq.flatMap(_.close())).foreach(_())
+    logs.close()
+  }
 }

@@ -11,13 +11,16 @@ import io.cleancut.format._
  *
  * @param seal
  *   of the first epoch, by an earlier run
+ * @param budget
+ *   for the frames that it keeps
  */
 final private class QueryRun(
     val id: RunId,
     val ledger: QueryLedger,
     val meter: EpochMeter,
     seal: Option[Cut],
-    val begun: Begun
+    val begun: Begun,
+    budget: FrameBudget
 ) {
   val barrier = new Barrier
   var aligned = Map.empty[Long, String]
@@ -29,7 +32,7 @@ final private class QueryRun(
   /** When it has last found, behind a cut, that nobody does. */
   @volatile var lookedNs = Option.empty[Long]
   private var held = Option.empty[HeldFrames]
-  private var early = noFrames
+  private var early = new EarlyFrames(budget.room(QueryRun.MaxHeldBytes), SegmentPacker.FullBytes)
   private var lastSealed = -1L
   private var capture = Capture.Off
   private var epochStartNs = Option.empty[Long]
@@ -77,7 +80,8 @@ final private class QueryRun(
     for (start <- epochStartNs; end <- channels.stragglers.lastOnTimeNs)
       drains.ended(capture, end - start)
     ledger.advance(cut)
-    early = noFrames
+    letGo()
+    early = new EarlyFrames(budget.room(QueryRun.MaxHeldBytes), SegmentPacker.FullBytes)
     barrier.clear()
     epochStartNs = None
     finishing = None
@@ -193,7 +197,10 @@ final private class QueryRun(
   def isSealed(epoch: Long): Boolean = lastSealed == epoch
 
   def hold(epoch: Long): Unit =
-    if (!isHeld(epoch)) held = Some(new HeldFrames(epoch, QueryRun.MaxHeldBytes))
+    if (!isHeld(epoch)) {
+      held.foreach(drop)
+      held = Some(new HeldFrames(epoch, budget.room(QueryRun.MaxHeldBytes)))
+    }
 
   /** None if the frame has to be made durable by itself before its task goes on. */
   def keep(frame: SealedFrame): Option[Ack] = {
@@ -223,7 +230,32 @@ final private class QueryRun(
   }
 
   /** What [[release]] gave is durable. */
-  def released(epoch: Long): Unit = held.filter(_.epoch == epoch).foreach(_.forget())
+  def released(epoch: Long): Unit = {
+    held.filter(_.epoch == epoch).foreach(_.forget())
+    if (epoch == ledger.epoch.epoch) early.forget()
+  }
+
+  /**
+   * The run has ended, and keeps nothing.
+   *
+   * @return
+   *   answers for those who wait for one
+   */
+  def close(): Seq[() => Unit] = {
+    letGo()
+    held.foreach(drop)
+    barrier.due(Set.empty, Long.MaxValue)
+  }
+
+  private def letGo(): Unit = {
+    early.close()
+    early.forget()
+  }
+
+  private def drop(frames: HeldFrames): Unit = {
+    frames.close()
+    frames.forget()
+  }
 
   private def isHeld(epoch: Long): Boolean = held.exists(_.epoch == epoch)
 
@@ -240,8 +272,6 @@ final private class QueryRun(
       if (isLast) early.add(frame)
       isLast
     }
-
-  private def noFrames = new EarlyFrames(QueryRun.MaxHeldBytes, SegmentPacker.FullBytes)
 }
 
 private object QueryRun {

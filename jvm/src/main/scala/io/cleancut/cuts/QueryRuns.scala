@@ -23,6 +23,7 @@ abstract class QueryRuns private[cuts] (
   private[cuts] var current = Option.empty[QueryRun]
   private[cuts] val book = new UsageBook
   private var past = Set.empty[String]
+  @volatile private[cuts] var isClosed = false
   private val starts = new SharedStart(start, runtime.beforeWait)
 
   private[cuts] def clock: Clock = runtime.clock
@@ -59,8 +60,15 @@ abstract class QueryRuns private[cuts] (
       run.hasEnded = true
     }
 
-  /** The run that was here last, unless it has said that it has ended. */
-  final def latestRun: Option[String] = synchronized(current.filterNot(_.hasEnded).map(_.id.runId))
+  /** Runs that another coordinator of this driver had are not believed any more. */
+  final private[cuts] def follow(earlier: QueryRuns): Unit = {
+    val before = earlier.seen
+    synchronized(past ++= before)
+  }
+
+  final private[cuts] def hasFollowed(runId: String): Boolean = synchronized(past(runId))
+
+  private def seen: Set[String] = synchronized(past ++ current.map(_.id.runId))
 
   /**
    * @throws io.cleancut.error.CleancutException
@@ -106,6 +114,7 @@ abstract class QueryRuns private[cuts] (
 
   // The store may take its time: the monitor is for what others may learn meanwhile.
   private def start(runId: String): Either[Refusal.Fenced, QueryRun] = known(runId).getOrElse {
+    if (isClosed) throw new IllegalStateException(s"run $runId of ${archive.location} has ended")
     val run = newRun(runId)
     // What it has found a later owner has found too, or else that one is seen here.
     val owner = laterOwner(run)
@@ -143,7 +152,8 @@ abstract class QueryRuns private[cuts] (
       new QueryLedger(committed, cut, runtime.baseMargin, seal),
       new EpochMeter(used),
       seal,
-      Begun(committed, cut.filter(_.epoch == committed), taken.isAlone)
+      Begun(committed, cut.filter(_.epoch == committed), taken.isAlone),
+      runtime.budget
     )
   }
 

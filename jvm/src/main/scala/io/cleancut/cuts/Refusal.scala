@@ -24,6 +24,11 @@ object Refusal {
     override def why: String = s"epoch $epoch is finished from its seal, which does not have $store"
   }
 
+  /** Nothing of the run counts any more. */
+  final case class Ended(runId: String) extends Refusal {
+    override def why: String = s"run $runId has ended"
+  }
+
   /** What the answer hangs on has failed. */
   final case class Failed(why: String) extends Refusal
 }

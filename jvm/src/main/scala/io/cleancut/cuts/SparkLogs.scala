@@ -1,7 +1,7 @@
 package io.cleancut.cuts
 
 /** What the coordinator has to know of a query beside its cuts; Spark keeps it. */
-trait SparkLogs {
+trait SparkLogs extends AutoCloseable {
   def queryId(): Option[String]
 
   /**
@@ -17,4 +17,7 @@ trait SparkLogs {
 
   /** How many epochs can be gone back to. */
   def epochsToKeep: Int
+
+  /** The run that asked has ended. */
+  override def close(): Unit = ()
 }

@@ -36,6 +36,11 @@ final private[cleancut] class CheckpointLogs(
       new String(entry, UTF_8)
     }
 
+  override def close(): Unit = {
+    CheckpointLogs.lastOffsets.remove(location)
+    ()
+  }
+
   override def lastPlainCommit(): Option[Long] = checkpoint
     .list(ObjectPrefix(s"${CheckpointLogs.Commits}/"))
     .map(_.key.name.stripPrefix(s"${CheckpointLogs.Commits}/"))

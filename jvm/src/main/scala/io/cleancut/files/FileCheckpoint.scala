@@ -73,6 +73,12 @@ private[files] object FileCheckpoint {
     new StartOfRun(gate, offsets, sparks(offsets, hadoopConf), prepare, Clock.System)
   }
 
+  /** Where the epochs of a checkpoint are committed by cuts. */
+  def cutsIn(checkpoint: Path, hadoopConf: Configuration): Option[(CutArchive, CheckpointLogs)] =
+    Option.when(isByCuts(checkpoint, sparks(checkpoint, hadoopConf), hadoopConf)) {
+      cutsOf(checkpoint, hadoopConf)
+    }
+
   private def isByCuts(
       checkpoint: Path,
       files: CheckpointFileManager,
@@ -102,13 +108,12 @@ private[files] object FileCheckpoint {
     val checkpoint = files.createCheckpointDirectory()
     RecordedProvider.check(checkpoint, files, FileManagers.settingsIn(hadoopConf))
     if (isWithCuts(checkpoint, files, FileManagers.settingsIn(hadoopConf))) {
-      val (archive, logs) = cutsOf(checkpoint, hadoopConf)
+      val (archive, _) = cutsOf(checkpoint, hadoopConf)
       new WriteProbe(archive.store, Clock.System).run()
       new Leftovers(archive.store, Clock.System).run()
       val commits = new Path(checkpoint, CheckpointLogs.Commits)
       new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(archive)
       archive.last().foreach(QueryMetadata.check(checkpoint, _, files))
-      SparkGate.serve(checkpoint.toString, archive, logs)
     }
     checkpoint
   }

@@ -64,10 +64,9 @@ private[cleancut] object FileManagers {
             new ObjectFileManager(path, store, () => (), Clock.System),
             allSettings
           )
-          val (archive, logs) = cutsOf(path, settings, keep)
+          val (archive, _) = cutsOf(path, settings, keep)
           val files = new ObjectFileManager(path, store, () => (), Clock.System)
           archive.last().foreach(QueryMetadata.check(path, _, files))
-          SparkGate.serve(path.toString, archive, logs)
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)
     }
@@ -91,7 +90,7 @@ private[cleancut] object FileManagers {
   def isSourceLog(path: Path): Boolean =
     path.getName.toLongOption.isDefined && path.getParent.getName == CheckpointLogs.Sources
 
-  private def cutsOf(
+  private[files] def cutsOf(
       checkpoint: Path,
       settings: ObjectStoreSettings,
       keep: Int

@@ -2,12 +2,10 @@ package io.cleancut.files
 
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import io.cleancut.Clock
+import io.cleancut.{Clock, HeldValues}
 import io.cleancut.conf.ObjectStoreSettings
 import io.cleancut.format.StoreLayout
 import io.cleancut.objects.{BucketPath, HadoopStore, ObjectStore, ObjectStores, RootedStore}
@@ -15,18 +13,21 @@ import io.cleancut.objects.{BucketPath, HadoopStore, ObjectStore, ObjectStores, 
 /**
  * The stores of this JVM, one for each bucket and way to reach it or directory. Spark makes a file
  * manager for every log and every state store, and closes none of them; connections are worth more
- * than that.
+ * than that. What belongs to one checkpoint goes when nobody holds it any more.
  */
 object SharedStores {
   final private case class Way(bucket: String, settings: ObjectStoreSettings)
 
+  // A query that begins looks for its stores several times before it keeps them.
+  private val Recently = 64
+
   private val buckets = new ConcurrentHashMap[Way, ObjectStore]
 
   // Whatever the rest of the configuration is: Hadoop keeps its own file systems like that too.
-  private val directories = new ConcurrentHashMap[Path, ObjectStore]
+  private val directories = new HeldValues[Path, ObjectStore](Recently)
 
   // By the way and the prefix of a checkpoint: the same stores, each with counts of its own.
-  private val checkpoints = new ConcurrentHashMap[(Way, String), ObjectStore]
+  private val checkpoints = new HeldValues[(Way, String), ObjectStore](Recently)
 
   /** The store of all objects in a bucket. Nobody closes it. */
   def ofBucket(bucket: String, settings: ObjectStoreSettings): ObjectStore =
@@ -43,15 +44,14 @@ object SharedStores {
 
   /** The same, with the counts of one checkpoint alone. */
   def ofCheckpoint(path: BucketPath, settings: ObjectStoreSettings): ObjectStore =
-    checkpoints.computeIfAbsent(
-      (Way(path.bucket, settings), path.prefix),
-      _ => ofBucket(path.bucket, settings).counted
-    )
+    checkpoints((Way(path.bucket, settings), path.prefix)) {
+      ofBucket(path.bucket, settings).counted
+    }
 
   /** The same, with the counts of the checkpoint that a path lies in, if this process has one. */
   def around(path: BucketPath, settings: ObjectStoreSettings): ObjectStore = {
     val way = Way(path.bucket, settings)
-    val above = checkpoints.asScala.collect {
+    val above = checkpoints.all.collect {
       case ((`way`, prefix), store) if path.prefix.startsWith(prefix) => prefix -> store
     }
     above
@@ -72,7 +72,7 @@ object SharedStores {
 
   /** What lies below a directory of a Hadoop file system, given with its scheme. */
   def onFiles(directory: Path, hadoopConf: Configuration): ObjectStore =
-    directories.computeIfAbsent(directory, HadoopStore.open(_, hadoopConf, Clock.System))
+    directories(directory)(HadoopStore.open(directory, hadoopConf, Clock.System))
 
   /** What lies below a query's own directory there. */
   def rootOnFiles(checkpoint: Path, hadoopConf: Configuration): ObjectStore =

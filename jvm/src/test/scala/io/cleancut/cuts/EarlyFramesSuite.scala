@@ -13,7 +13,8 @@ class EarlyFramesSuite extends AnyFunSuite {
     SealedFrame(name, partition.toLong, new Array[Byte](bytes))
   }
 
-  private def frames = new EarlyFrames(maxBytes = 100, fullBytes = 60)
+  private val budget = new FrameBudget(1000)
+  private def frames = new EarlyFrames(budget.room(100), fullBytes = 60)
 
   test("frames are kept in their order up to the bound, each once") {
     val early = frames
@@ -58,11 +59,15 @@ class EarlyFramesSuite extends AnyFunSuite {
 
   test("the gate gets all that is not durable, also what is being written") {
     val early = frames
+    val before = budget.usedBytes
     early.offer(frame(0, 10))
     val write = early.take()
     early.offer(frame(1, 10))
     assert(early.close().map(_.name.store.partition) == Seq(0, 1) && early.isEmpty)
     early.failed(write)
-    assert(early.isEmpty)
+    early.wrote(write)
+    assert(early.isEmpty && budget.usedBytes == before + 20)
+    early.forget()
+    assert(budget.usedBytes == before)
   }
 }

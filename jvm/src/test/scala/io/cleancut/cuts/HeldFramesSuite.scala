@@ -14,7 +14,7 @@ class HeldFramesSuite extends AnyFunSuite {
   }
 
   test("frames are kept in their order up to the bound, each once") {
-    val held = new HeldFrames(3, maxBytes = 100)
+    val held = new HeldFrames(3, new FrameBudget(1000).room(100))
     val frames = Seq(frame(0, 1, 40), frame(1, 2, 40), frame(0, 3, 20))
     assert(frames.forall(held.offer))
     assert(held.offer(frames.head))
@@ -23,7 +23,7 @@ class HeldFramesSuite extends AnyFunSuite {
   }
 
   test("after the close nothing is kept, also not what was before") {
-    val held = new HeldFrames(3, maxBytes = 100)
+    val held = new HeldFrames(3, new FrameBudget(1000).room(100))
     val one = frame(0, 1, 40)
     assert(held.offer(one))
     held.close()
@@ -36,7 +36,7 @@ class HeldFramesSuite extends AnyFunSuite {
    * and failed as if its input differed.
    */
   test("what is being written is found until it is durable") {
-    val held = new HeldFrames(3, maxBytes = 100)
+    val held = new HeldFrames(3, new FrameBudget(1000).room(100))
     val one = frame(0, 1, 40)
     assert(held.offer(one))
     held.forget()

@@ -106,14 +106,10 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
   test("the last task fails if what others left cannot be written, and its retry writes it") {
     var fails = true
     val runtime = CutsRuntime.onThreads(store, Clock.System)
-    val failing = new FramePacker {
-      override def trySubmit(run: SegmentIdentity, frame: SealedFrame) =
-        runtime.packer.trySubmit(run, frame)
+    val failing = new ForwardingPacker(runtime.packer) {
       override def write(run: SegmentIdentity, frames: Seq[SealedFrame]) =
         if (fails) throw new IllegalStateException("no space")
-        else runtime.packer.write(run, frames)
-      override def written: WriteCounts = runtime.packer.written
-      override def close(): Unit = runtime.packer.close()
+        else super.write(run, frames)
     }
     val cuts = new QueryCuts(archive, new Logs(None, 9), "host", runtime.copy(packer = failing))
     epoch(cuts, "r1", 0)

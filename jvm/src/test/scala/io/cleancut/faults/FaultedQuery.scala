@@ -5,17 +5,15 @@ import java.util.concurrent.{CompletableFuture, Executors, TimeUnit, TimeoutExce
 
 import scala.util.Try
 
-import org.apache.hadoop.fs.{Path => HadoopPath}
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 import org.apache.spark.sql.streaming.Trigger
 
-import io.cleancut.cuts._
-import io.cleancut.files.{CheckpointLogs, FileManagers, SharedStores}
-import io.cleancut.objects.{BucketPath, ObjectStore, RootedStore}
+import io.cleancut.cuts.CutsRuntime
+import io.cleancut.files.CheckpointLogs
+import io.cleancut.objects.BucketPath
 import io.cleancut.testkit.TestDirectory
 import io.cleancut.{CleancutSeal, Clock}
 
@@ -41,7 +39,12 @@ final class FaultedQuery(
   val input = new NumberedInput(directory)
   val sink = new SinkCheck
 
-  serve()
+  // Its coordinators tidy up early.
+  DriverCuts.runOn(location) {
+    CutsRuntime
+      .onThreads(_, Clock.System)
+      .copy(background = background, sweepEpochs = 1, baseMargin = BaseMargin)
+  }
 
   /** What its objects' names in the bucket begin with. */
   def prefix: String = BucketPath.parse(location).prefix
@@ -61,7 +64,6 @@ final class FaultedQuery(
     NumberedInput.totals(spark.read.schema(NumberedInput.Schema).json(directory.toString))
 
   override def close(): Unit = {
-    DriverCuts.of(location).foreach(_.close())
     background.shutdown()
     TestDirectory.delete(directory)
   }
@@ -95,20 +97,6 @@ final class FaultedQuery(
       }
     }
 
-  /** A coordinator that tidies up early is there before Spark asks for one. */
-  private def serve(): Unit = {
-    val path = new HadoopPath(location)
-    val settings = FileManagers.settingsIn(spark.sessionState.newHadoopConf()).objectStore
-    val bucket = SharedStores.ofBucket(BucketPath.parse(location).bucket, settings)
-    val root: ObjectStore = SharedStores.rootInBucket(path, settings).get
-    val runtime = CutsRuntime
-      .onThreads(root, Clock.System)
-      .copy(background = background, sweepEpochs = 1, baseMargin = BaseMargin)
-    val logs = new CheckpointLogs(location, new RootedStore(bucket, prefix), EpochsToKeep)
-    DriverCuts.serve(location) {
-      new QueryCuts(new CutArchive(root, Clock.System), logs, "host", runtime)
-    }
-  }
 }
 
 object FaultedQuery {

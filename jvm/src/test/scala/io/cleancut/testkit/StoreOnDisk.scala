@@ -17,8 +17,12 @@ trait StoreOnDisk extends BeforeAndAfterEach { this: Suite =>
   override protected def beforeEach(): Unit = {
     super.beforeEach()
     directory = Files.createTempDirectory("store")
-    store = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
+    store = storeAt("")
   }
+
+  /** Another one below it. */
+  protected def storeAt(name: String): ObjectStore =
+    HadoopStore.open(new Path(directory.resolve(name).toUri), new Configuration, Clock.System)
 
   override protected def afterEach(): Unit =
     try TestDirectory.delete(directory)

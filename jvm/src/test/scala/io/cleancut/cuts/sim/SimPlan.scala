@@ -79,6 +79,10 @@ final class SimPlan(random: Random) {
   val pageSize: Int = if (random.nextBoolean()) 3 else 1000
   val executors: Int = 1 + random.nextInt(3)
 
+  /** Of the frames that a driver keeps: some keep few, and some none. */
+  val budgetBytes: Long =
+    SimPlan.Budgets(((epochs + keep + sweepEpochs + baseMargin) % SimPlan.Budgets.size).toInt)
+
   /** Epochs that were committed without cuts, before the first that is simulated. */
   val levelZeroEpochs: Long = if (random.nextInt(4) == 0) 1L + random.nextInt(2) else 0L
 
@@ -141,5 +145,6 @@ object SimPlan {
 
   def numberOf(row: Int): Int = row % Numbers
 
+  private val Budgets: IndexedSeq[Long] = IndexedSeq(1L << 20, 0L, 1L << 20, 200L)
   private val Names: IndexedSeq[Seq[String]] = IndexedSeq(Seq("default"), Seq("left", "right"))
 }

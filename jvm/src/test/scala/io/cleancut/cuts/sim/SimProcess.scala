@@ -38,6 +38,7 @@ final class SimProcess(world: World, val name: String, keep: Int) {
       },
       plan.sweepEpochs,
       plan.baseMargin,
+      new FrameBudget(plan.budgetBytes),
       done => baton.yieldUntil(done.isDone)
     )
   )

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
 import org.apache.spark.sql.execution.streaming.state.cleancut.store.StoreFiles
 import org.apache.spark.sql.execution.streaming.state.cleancut.worker.PythonOperator
 
-import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
+import java.util.concurrent.TimeUnit
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.{
@@ -40,7 +40,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
-import io.cleancut.CleancutCheckpointFileManager
+import io.cleancut.{CleancutCheckpointFileManager, Recent}
 import io.cleancut.channels.CaptureMode
 import io.cleancut.conf.{Keys, Settings}
 import io.cleancut.cuts.QueryCuts
@@ -76,12 +76,12 @@ object ChannelRule extends Rule[SparkPlan] with Logging {
   }
 
   // A run is told once.
-  private val warned = ConcurrentHashMap.newKeySet[String]
+  private val warned = new Recent[String, Boolean](max = 64)
 
   /** Who has asked for capture is to know that nothing comes of it. */
   private def warnWithoutCuts(conf: SQLConf, runId: String, location: String): Unit = {
     val mode = Settings.from(new StateStoreConf(conf).sqlConfs).channels.mode
-    if (mode != CaptureMode.Aligned && warned.add(runId)) {
+    if (mode != CaptureMode.Aligned && isNew(runId)) {
       logWarning(
         s"${Keys.Mode.name} has no effect on the query at $location, whose epochs " +
           s"are not committed by cuts; set ${Keys.Cuts.name}=true, and " +
@@ -89,6 +89,12 @@ object ChannelRule extends Rule[SparkPlan] with Logging {
           classOf[CleancutCheckpointFileManager].getName
       )
     }
+  }
+
+  private def isNew(runId: String): Boolean = warned.synchronized {
+    val isKnown = warned.containsKey(runId)
+    warned.put(runId, true)
+    !isKnown
   }
 
   private def isDone(plan: SparkPlan): Boolean =

@@ -4,13 +4,12 @@ import java.util.concurrent._
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpoint, RpcEnv}
 
 import io.cleancut.DaemonThreads
 import io.cleancut.channels.Capture
-import io.cleancut.cuts.{Ack, Opened, QueryCuts, Refusal, Watch}
+import io.cleancut.cuts.{Ack, Opened, QueryCuts, Refusal}
 import io.cleancut.format.SealedFrame
 
 /**
@@ -19,7 +18,7 @@ import io.cleancut.format.SealedFrame
  */
 final private class CutsEndpoint(
     override val rpcEnv: RpcEnv,
-    queryAt: String => Option[QueryCuts],
+    coordinatorFor: CutsMessage => Either[CutsReply, QueryCuts],
     patienceMs: Long = CutsEndpoint.PatienceMs
 ) extends RpcEndpoint
     with Logging {
@@ -48,13 +47,13 @@ final private class CutsEndpoint(
     context.reply(CutsMessages.encode(answer))
 
   private def received(message: CutsMessage, context: RpcCallContext): Unit =
-    (queryAt(message.location), message) match {
-      case (None, _)                      => reply(context)(NoQuery)
-      case (Some(cuts), that: RunMessage) =>
+    (coordinatorFor(message), message) match {
+      case (Left(answer), _)               => reply(context)(answer)
+      case (Right(cuts), that: RunMessage) =>
         val started = cuts.started(that.runId)
         if (started.isDone) answer(message, cuts, reply(context))
         else answerAfter(started, that, cuts, context)
-      case (Some(cuts), _) => answer(message, cuts, reply(context))
+      case (Right(cuts), _) => answer(message, cuts, reply(context))
     }
 
   private def answerAfter(
@@ -130,62 +129,4 @@ private object CutsEndpoint {
 
   // Less than an executor waits for an answer, so that it is told what is waited for.
   private val PatienceMs = 100_000L
-}
-
-/** The coordinators of this driver's queries, by checkpoint location. */
-object DriverCuts extends Logging {
-  private val queries = new ConcurrentHashMap[String, QueryCuts]
-  // Of all that a driver has had, those with tasks that may be late.
-  private val watched = new Watch[QueryCuts](goesOn)
-  private var served = Option.empty[RpcEnv]
-
-  // Tasks are late by tenths of a second; looking so often costs a driver next to nothing.
-  private val TickMs = 10L
-  private lazy val watching = {
-    val timer =
-      Executors.newSingleThreadScheduledExecutor(DaemonThreads.named("cleancut-barrier"))
-    timer.scheduleWithFixedDelay(() => watched.look(), TickMs, TickMs, TimeUnit.MILLISECONDS)
-  }
-
-  /** Looks for tasks of a query that hold its epoch up, as long as some may. */
-  private[cleancut] def watch(location: String, cuts: QueryCuts): Unit = {
-    watched.add(location, cuts)
-    watching
-    ()
-  }
-
-  private[cleancut] def isWatched(location: String): Boolean = watched.contains(location)
-
-  private def goesOn(cuts: QueryCuts): Boolean =
-    try cuts.tick()
-    catch {
-      case NonFatal(e) =>
-        logWarning("Stragglers could not be looked for", e)
-        true
-    }
-
-  /** A run has ended. */
-  private[cuts] def ended(runId: String): Unit = queries.values.forEach(_.ended(runId))
-
-  /** The query's coordinator, where it runs on this driver. */
-  def of(location: String): Option[QueryCuts] = Option(queries.get(location))
-
-  /** Makes a coordinator for a location, if this is a driver and has none for it. */
-  def serve(location: String)(make: => QueryCuts): Unit = {
-    val env = SparkEnv.get
-    if (env != null && env.executorId == "driver") {
-      synchronized {
-        if (!served.exists(_ eq env.rpcEnv)) {
-          // Of an application that has ended in this process: its executors' ids are given again.
-          queries.values.forEach(_.close())
-          queries.clear()
-          watched.clear()
-          env.rpcEnv.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env.rpcEnv, of))
-          served = Some(env.rpcEnv)
-        }
-      }
-      queries.computeIfAbsent(location, _ => make)
-      ()
-    }
-  }
 }

@@ -68,7 +68,8 @@ object EpochSeal {
   /** None where each commit of a store is durable when it returns. */
   private def of(batch: Dataset[_], epoch: Long): Option[(QueryCuts, String)] = {
     val query = queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
-    DriverCuts.of(query.resolvedCheckpointRoot).map(_ -> query.runId.toString)
+    val runId = query.runId.toString
+    DriverCuts.of(query.resolvedCheckpointRoot, runId).map(_ -> runId)
   }
 
   /**

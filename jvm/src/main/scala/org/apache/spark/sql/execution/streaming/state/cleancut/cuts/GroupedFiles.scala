@@ -54,6 +54,7 @@ final private[cleancut] class GroupedFiles(
 
   private val archive = new CutArchive(root, clock)
   private val runId = hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
+  private lazy val packer = GroupedFrame.packerOf(root, runId, clock)
   private val places = new ConcurrentHashMap[(StateVersion, FrameKind), FramePlace]
   // What a seal names of a version that has no cut yet.
   @volatile private var takenOver = Option.empty[StoreCut]
@@ -128,6 +129,7 @@ final private[cleancut] class GroupedFiles(
       checkpoint,
       runId,
       root,
+      packer,
       clock
     )
 

@@ -3,12 +3,12 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 import org.apache.spark.sql.execution.streaming.state.cleancut.store.PendingFrame
 
 import java.io.ByteArrayOutputStream
-import java.util.concurrent.{ConcurrentHashMap, ExecutionException, TimeUnit}
+import java.util.concurrent.{ExecutionException, TimeUnit}
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.util.Utils
 
-import io.cleancut.{Clock, StateVersion}
+import io.cleancut.{Clock, HeldValues, StateVersion}
 import io.cleancut.cuts._
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format._
@@ -26,6 +26,7 @@ final private[cleancut] class GroupedFrame(
     checkpoint: String,
     runId: String,
     root: ObjectStore,
+    packer: SegmentPacker,
     clock: Clock
 ) extends PendingFrame {
   import GroupedFrame._
@@ -77,7 +78,7 @@ final private[cleancut] class GroupedFrame(
 
   private def pack(): PlacedFrame = {
     val frame = SealedFrame(name, attempt, buffer.toByteArray)
-    try packerOf(root, clock).submit(identity(), frame).get()
+    try packer.submit(identity(), frame).get()
     catch { case e: ExecutionException => throw e.getCause }
   }
 
@@ -91,9 +92,8 @@ final private[cleancut] class GroupedFrame(
     // The coordinator sees by itself what its own process asks for.
     val isDriver = writerName == CutsRuntime.Driver
     val requests = if (isDriver) RequestCounts.Zero else root.counts
-    val written = Option(packers.get(root.location)).fold(WriteCounts.Zero)(_.written)
     val at = here
-    SentBy(Sender(at.executor, at.host, Usage(requests, written)))
+    SentBy(Sender(at.executor, at.host, Usage(requests, packer.written)))
   }
 
   private def identity(): SegmentIdentity =
@@ -122,7 +122,7 @@ final private[cleancut] class GroupedFrame(
 
   private def finish(segment: OwnSegment): PlacedFrame = {
     val (frame, bytes) = segment.finish(buffer.toByteArray, PlacedFrame(name, _, attempt))
-    packerOf(root, clock).wrote(frame, bytes)
+    packer.wrote(frame, bytes)
     frame
   }
 
@@ -142,7 +142,7 @@ final private[cleancut] class GroupedFrame(
 private[cleancut] object GroupedFrame {
   private val InitialBytes = 4 << 10
 
-  /** The driver takes frames up to this size; 10,000 of them are less than what it may hold. */
+  /** The driver takes frames up to this size; some thousands of them are what it may hold. */
   private val MaxRideBytes = 32 << 10
 
   private val PartBytes = 8 << 20
@@ -150,10 +150,11 @@ private[cleancut] object GroupedFrame {
   /** How often a writer says that it goes on; see [[BaseLedger.PatienceNs]]. */
   private val RenewalNs = TimeUnit.MINUTES.toNanos(1)
 
-  private val packers = new ConcurrentHashMap[String, SegmentPacker]
+  private val packers = new HeldValues[(String, String), SegmentPacker](recent = 0)
 
-  private def packerOf(root: ObjectStore, clock: Clock): SegmentPacker =
-    packers.computeIfAbsent(root.location, _ => new SegmentPacker(root, writerName, clock))
+  /** One for all stores of a run in this process, which hold it. */
+  def packerOf(root: ObjectStore, runId: String, clock: Clock): SegmentPacker =
+    packers((root.location, runId))(new SegmentPacker(root, writerName, clock))
 
   private def writerName: String = Option(SparkEnv.get).fold("executor")(_.executorId)
 

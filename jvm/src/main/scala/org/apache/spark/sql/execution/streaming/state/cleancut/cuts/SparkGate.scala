@@ -8,7 +8,6 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.execution.streaming.{OneTimeTrigger, RealTimeTrigger}
 import org.apache.spark.sql.execution.streaming.runtime.QueryExecutionThread
 
-import io.cleancut.Clock
 import io.cleancut.cuts.{Begun, CutArchive, QueryCuts, SparkLogs}
 import io.cleancut.error.Errors
 import io.cleancut.files.Gate
@@ -20,46 +19,42 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
 
   override def begin(): Option[Begun] = {
     if (run.isEmpty && SparkGate.isQuerys) run = SparkGate.runOfThread()
-    for (runId <- run if SparkGate.isQuerys; cuts <- served()) yield {
-      EndOfRuns.watch(runId)
-      // One that this driver has stopped may not have said so yet.
-      cuts.latestRun.filterNot(RunningQueries.byRun(_).isDefined).foreach(cuts.ended)
+    for (runId <- run if SparkGate.isQuerys; cuts <- coordinator(runId)) yield {
       val begun = cuts.begin(runId)
       begun.copy(isAlone = begun.isAlone || SparkGate.runsOnce(runId))
     }
   }
 
   override def atStart(name: String)(act: Begun => Unit): Unit =
-    for (begun <- begin(); cuts <- served(); runId <- run) cuts.atStart(runId, name)(act(begun))
+    for (begun <- begin(); runId <- run; cuts <- coordinator(runId))
+      cuts.atStart(runId, name)(act(begun))
 
   override def checkOwner(): Unit =
-    for (runId <- run; cuts <- DriverCuts.of(location)) cuts.checkOwner(runId)
+    for (runId <- run; cuts <- DriverCuts.of(location, runId)) cuts.checkOwner(runId)
 
   override def commit(epoch: Long, entry: String): String = {
     if (run.isEmpty) run = SparkGate.runOfThread()
-    (served(), run) match {
-      case (Some(coordinator), Some(runId)) =>
-        coordinator.commit(runId, epoch, entry, SparkEpochPlan.of(runId, epoch))
-      case _ =>
-        throw Errors.coordinatorUnreachable(location, s"epoch $epoch", "this is no query's driver")
+    val committed =
+      for (runId <- run; cuts <- coordinator(runId))
+        yield cuts.commit(runId, epoch, entry, SparkEpochPlan.of(runId, epoch))
+    committed.getOrElse {
+      throw Errors.coordinatorUnreachable(location, s"epoch $epoch", "this is no query's driver")
     }
   }
 
-  private def served(): Option[QueryCuts] = {
-    SparkGate.serve(location, archive, logs)
-    DriverCuts.of(location)
+  /** Made for the run where it has none yet, which lasts until it ends. */
+  private def coordinator(runId: String): Option[QueryCuts] = {
+    EndOfRuns.watch(runId)
+    DriverCuts.begin(location, runId, archive, logs)(SparkGate.host)
   }
 }
 
 object SparkGate {
 
-  /** Lets the tasks of a query with this checkpoint location find their coordinator here. */
-  def serve(location: String, archive: CutArchive, logs: SparkLogs): Unit =
-    DriverCuts.serve(location)(new QueryCuts(archive, logs, host, Clock.System))
-
   /** Ends with CLEANCUT_FENCED if the run of the calling thread is not the owner any more. */
   def checkOwner(location: String): Unit =
-    for (cuts <- DriverCuts.of(location); runId <- runOfThread() if isQuerys) cuts.checkOwner(runId)
+    for (runId <- runOfThread() if isQuerys; cuts <- DriverCuts.of(location, runId))
+      cuts.checkOwner(runId)
 
   /** Whether the calling thread is a query's own. */
   private def isQuerys: Boolean = Thread.currentThread.isInstanceOf[QueryExecutionThread]

@@ -72,9 +72,9 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       override def senderAddress: RpcAddress = RpcAddress("host", 1)
     }
 
-    private def heardAt() = {
+    private def heardAt(): Either[CutsReply, QueryCuts] = {
       heard.incrementAndGet()
-      Some(cuts)
+      Right(cuts)
     }
 
     def ask(task: Int): Unit =

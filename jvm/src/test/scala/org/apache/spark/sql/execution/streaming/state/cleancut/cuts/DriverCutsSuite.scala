@@ -2,17 +2,22 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
 import java.nio.file.Path
 
+import org.apache.hadoop.fs.{Path => HadoopPath}
+import org.scalatest.Assertion
 import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
 import org.apache.spark.sql.{Dataset, Encoders}
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.streaming.StreamingQuery
 
-import io.cleancut.CleancutSeal
+import io.cleancut.{CleancutSeal, Clock}
 import io.cleancut.conf.Keys
+import io.cleancut.cuts.CutArchive
 import io.cleancut.e2e.WithCuts
+import io.cleancut.objects.HadoopStore
 import io.cleancut.testkit.TestDirectory
 
 /** A driver looks for tasks that are late as long as a query has some, however many it has had. */
@@ -38,10 +43,39 @@ class DriverCutsSuite extends AnyFunSuite with WithCuts with Eventually {
         query.processAllAvailable()
         query.stop()
         eventually(assert(!DriverCuts.isWatched(location)))
-        assert(DriverCuts.of(location).exists(_.status.committed.exists(_ > 2 * step)))
+        assert(DriverCuts.status(location, session).committed.exists(_ > 2 * step))
       }
     }
   }
+
+  test("nothing is left of a query that has ended but what the store knows, nor of its settings") {
+    TestDirectory.use("ended") { root =>
+      val location = s"file:$root"
+      val input = MemoryStream(Encoders.scalaLong, spark)
+      def run(epochs: Int, kept: Int): Assertion = {
+        spark.conf.set("spark.sql.streaming.minBatchesToRetain", kept.toString)
+        val query = start(input, root)
+        for (_ <- 0 until epochs) {
+          input.addData(1L)
+          query.processAllAvailable()
+        }
+        assert(DriverCuts.of(location).exists(_.status.run.isDefined))
+        query.stop()
+        eventually(assert(DriverCuts.of(location).isEmpty))
+      }
+      val below = new HadoopPath(root.resolve("cleancut").toUri)
+      val conf = session.sparkContext.hadoopConfiguration
+      val archive = new CutArchive(HadoopStore.open(below, conf, Clock.System), Clock.System)
+      run(epochs = 2, kept = 100)
+      val status = DriverCuts.status(location, session)
+      assert(status.run.isEmpty && status.committed == archive.epochs().lastOption)
+      // It sweeps behind each 20th epoch, by what the run was started with.
+      run(epochs = 22, kept = 2)
+      eventually(assert(archive.epochs().head > 10))
+    }
+  }
+
+  private def session = spark.asInstanceOf[SparkSession]
 
   private def start(input: MemoryStream[Long], root: Path): StreamingQuery = {
     spark.conf.set(Keys.Mode.name, "unaligned")

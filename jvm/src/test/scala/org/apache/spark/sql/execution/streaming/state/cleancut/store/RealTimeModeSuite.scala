@@ -122,7 +122,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
 
   test("a query in real-time mode is committed by cuts, and says why none of them captures") {
     val root = runTwice(Capturing: _*)(Capturing: _*)
-    val cuts = DriverCuts.of(s"file:$root").get.status
+    val cuts = DriverCuts.status(s"file:$root", session(Capturing: _*))
     assert(cuts.aligned == Map(0L -> "it runs in real-time mode"))
     assert(files(root).exists(_.endsWith(".cut")) && !files(root).exists(_.endsWith(".delta")))
   }

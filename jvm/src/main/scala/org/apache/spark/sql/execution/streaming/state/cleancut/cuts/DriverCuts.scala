@@ -1,0 +1,132 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
+
+import java.util.concurrent._
+
+import scala.util.Using
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.internal.Logging
+import org.apache.spark.rpc.RpcEnv
+import org.apache.spark.sql.classic.SparkSession
+
+import io.cleancut.{Clock, DaemonThreads}
+import io.cleancut.cuts._
+import io.cleancut.error.Errors
+import io.cleancut.files.CutsAtRest
+import io.cleancut.objects.ObjectStore
+
+/** The coordinators of the queries that run on this driver, by checkpoint location. */
+object DriverCuts extends Logging {
+  private val runs = new LiveRuns
+  // Of all that a driver has, those with tasks that may be late.
+  private val watched = new Watch[QueryCuts](goesOn)
+  private val runtimes = new ConcurrentHashMap[String, ObjectStore => CutsRuntime]
+  private var served = Option.empty[RpcEnv]
+
+  // Tasks are late by tenths of a second; looking so often costs a driver next to nothing.
+  private val TickMs = 10L
+  private lazy val watching = {
+    val timer =
+      Executors.newSingleThreadScheduledExecutor(DaemonThreads.named("cleancut-barrier"))
+    timer.scheduleWithFixedDelay(() => watched.look(), TickMs, TickMs, TimeUnit.MILLISECONDS)
+  }
+
+  /** Looks for tasks of a query that hold its epoch up, as long as some may. */
+  private[cleancut] def watch(location: String, cuts: QueryCuts): Unit = {
+    watched.add(location, cuts)
+    watching
+    ()
+  }
+
+  private[cleancut] def isWatched(location: String): Boolean = watched.contains(location)
+
+  private def goesOn(cuts: QueryCuts): Boolean =
+    try cuts.tick()
+    catch {
+      case NonFatal(e) =>
+        logWarning("Stragglers could not be looked for", e)
+        true
+    }
+
+  /** A run has ended. */
+  private[cuts] def ended(runId: String): Unit = runs.ended(runId)
+
+  /** The query's coordinator, where it runs on this driver. */
+  def of(location: String): Option[QueryCuts] = runs.of(location)
+
+  /** The coordinator of a run that has begun here. */
+  def of(location: String, runId: String): Option[QueryCuts] = runs.of(location, runId)
+
+  /**
+   * Of a query that runs on this driver its coordinator; of any other one that knows what the store
+   * does, by the settings of a session.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_COORDINATOR_MISSING, nothing there is committed by cuts
+   */
+  def within[A](location: String, session: SparkSession)(act: QueryCuts => A): A =
+    of(location).fold {
+      val conf = session.sessionState.newHadoopConf()
+      val atRest = CutsAtRest.of(location, conf)
+      Using.resource(atRest.getOrElse(throw Errors.coordinatorMissing(location)))(act)
+    }(act)
+
+  /** Where a query stands, also one that has ended or not begun. */
+  def status(location: String, session: SparkSession): CutsStatus =
+    within(location, session) { cuts =>
+      val found = cuts.status
+      if (found.run.isDefined) found else found.copy(aligned = runs.alignedBefore(location))
+    }
+
+  /** For what a task asks: the coordinator of its run, or the answer. */
+  private def coordinatorFor(message: CutsMessage): Either[CutsReply, QueryCuts] = {
+    val of = message match {
+      case that: RunMessage => Some(that.runId)
+      case that: Failed     => Some(that.runId)
+      case _: Accepted      => None
+    }
+    val found = of.fold(runs.of(message.location))(runs.of(message.location, _))
+    found.toRight {
+      // Whatever a late task asks for, its run is not to begin once more.
+      def owner = runs.runAt(message.location).map(run => s"run $run of the same driver")
+      val ended = of.filter(RunningQueries.byRun(_).isEmpty)
+      owner.filter(_ => of.isDefined).map(Refusal.Fenced(_)) match {
+        case Some(why) => Declined(why)
+        case None      => ended.fold[CutsReply](NoQuery)(run => Declined(Refusal.Ended(run)))
+      }
+    }
+  }
+
+  /** What the coordinators of a location run on from now on, in place of the usual. */
+  def runOn(location: String)(runtime: ObjectStore => CutsRuntime): Unit = {
+    runtimes.put(location, runtime)
+    ()
+  }
+
+  /** The coordinator of a run that begins, if this is a driver. */
+  private[cuts] def begin(location: String, runId: String, archive: CutArchive, logs: SparkLogs)(
+      host: => String
+  ): Option[QueryCuts] = {
+    val env = SparkEnv.get
+    Option.when(env != null && env.executorId == "driver") {
+      listen(env.rpcEnv)
+      runs.begin(location, runId, RunningQueries.byRun(_).isEmpty) {
+        val runtime = Option(runtimes.get(location)).fold(usual(archive))(_(archive.store))
+        new QueryCuts(archive, logs, host, runtime)
+      }
+    }
+  }
+
+  private def usual(archive: CutArchive) = CutsRuntime.onThreads(archive.store, Clock.System)
+
+  private def listen(env: RpcEnv): Unit = synchronized {
+    if (!served.exists(_ eq env)) {
+      // Of an application that has ended in this process: its executors' ids are given again.
+      runs.clear()
+      watched.clear()
+      env.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env, coordinatorFor))
+      served = Some(env)
+    }
+  }
+}

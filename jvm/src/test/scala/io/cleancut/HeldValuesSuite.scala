@@ -1,0 +1,33 @@
+package io.cleancut
+
+import org.scalatest.concurrent.Eventually
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.{Millis, Seconds, Span}
+
+class HeldValuesSuite extends AnyFunSuite with Eventually {
+  implicit override def patienceConfig: PatienceConfig =
+    PatienceConfig(timeout = Span(30, Seconds), interval = Span(20, Millis))
+
+  test("a value is shared for as long as somebody holds it") {
+    val values = new HeldValues[Int, Array[Byte]](recent = 0)
+    val held = values(1)(new Array[Byte](10))
+    values(2)(new Array[Byte](10))
+    eventually {
+      System.gc()
+      assert(values.all.map(_._1) == Seq(1))
+    }
+    assert(values(1)(fail("it is there")) eq held)
+    assert(held.length == 10)
+  }
+
+  test("the last few stay, although nobody holds them") {
+    val values = new HeldValues[Int, Array[Byte]](recent = 2)
+    (1 to 9).foreach(key => values(key)(new Array[Byte](10)))
+    values(8)(fail("it is there"))
+    values(10)(new Array[Byte](10))
+    eventually {
+      System.gc()
+      assert(values.all.map(_._1).toSet == Set(8, 10))
+    }
+  }
+}

@@ -1,0 +1,91 @@
+package io.cleancut.cuts
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.Clock
+
+/** A driver has a coordinator for each run that goes on, and for no other. */
+class LiveRunsSuite extends AnyFunSuite with CutsOnDisk {
+  private class Query(location: String, keep: Int = 100) {
+    val root = storeAt(location)
+    val closed = new java.util.concurrent.atomic.AtomicInteger
+    def make(): QueryCuts = {
+      val runtime = CutsRuntime.onThreads(root, Clock.System)
+      val packer = new ForwardingPacker(runtime.packer) {
+        override def close(): Unit = {
+          closed.incrementAndGet()
+          super.close()
+        }
+      }
+      val logs = new Logs(None, keep)
+      new QueryCuts(new CutArchive(root, Clock.System), logs, "host", runtime.copy(packer = packer))
+    }
+  }
+
+  private def begin(runs: LiveRuns, location: String, run: String, over: Set[String] = Set.empty)(
+      query: Query
+  ): QueryCuts = {
+    val cuts = runs.begin(location, run, over)(query.make())
+    cuts.begin(run)
+    cuts
+  }
+
+  /** They stayed for ever, each with its cut, its ledger and its packer. */
+  test("a driver that has had 200 queries holds none") {
+    val runs = new LiveRuns
+    val queries = Seq.tabulate(200)(i => new Query(s"query-$i"))
+    for ((query, i) <- queries.zipWithIndex) {
+      val cuts = begin(runs, s"query-$i", s"run-$i")(query)
+      assert(runs.of(s"query-$i").contains(cuts) && runs.size == 1)
+      runs.ended(s"run-$i")
+    }
+    assert(runs.size == 0 && queries.forall(_.closed.get == 1))
+    val archives = queries.map(query => new CutArchive(query.root, Clock.System))
+    assert(archives.forall(_.own(None, "next", "host").isAlone))
+  }
+
+  /** It kept those of the first start in the driver. */
+  test("a run that is started again has a coordinator with the settings of its own start") {
+    val runs = new LiveRuns
+    val (first, second) = (new Query("query", keep = 100), new Query("query", keep = 3))
+    val before = begin(runs, "query", "run-1")(first)
+    val after = begin(runs, "query", "run-2", over = Set("run-1"))(second)
+    assert((before ne after) && first.closed.get == 1 && runs.size == 1)
+    assert((before.logs.epochsToKeep, after.logs.epochsToKeep) == (100, 3))
+    assert(begin(runs, "query", "run-2")(first) eq after)
+  }
+
+  test("what comes late of a run does not make it begin again") {
+    val runs = new LiveRuns
+    val query = new Query("query")
+    begin(runs, "query", "run-1")(query)
+    assert(runs.of("query", "run-1").isDefined)
+    runs.ended("run-1")
+    assert(runs.of("query", "run-1").isEmpty)
+    begin(runs, "query", "run-2")(query)
+    assert(runs.of("query", "run-1").isEmpty && runs.runAt("query").contains("run-2"))
+    runs.ended("run-1")
+    assert(runs.of("query", "run-2").isDefined)
+  }
+
+  test("a run that goes on although another one has followed it is told so") {
+    val runs = new LiveRuns
+    val query = new Query("query")
+    val first = begin(runs, "query", "run-1")(query)
+    val second = begin(runs, "query", "run-2")(query)
+    assert(runs.of("query", "run-1").contains(second) && query.closed.get == 1)
+    val again = runs.begin("query", "run-1", Set.empty[String])(query.make())
+    assert((again eq second) && (again ne first))
+    assert(errorOf(again.begin("run-1")).getErrorId == "CLEANCUT_FENCED")
+    assert(second.open("run-1", 1, part(0), 0).left.exists(_.why.contains("run-2")))
+  }
+
+  test("why operators of a run were aligned is known when it has ended") {
+    val runs = new LiveRuns
+    val cuts = begin(runs, "query", "run-1")(new Query("query"))
+    cuts.alignedBecause("run-1", Map(0L -> "it is the last"))
+    runs.ended("run-1")
+    assert(runs.alignedBefore("query") == Map(0L -> "it is the last"))
+    assert(runs.alignedBefore("other").isEmpty)
+  }
+}
