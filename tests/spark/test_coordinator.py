@@ -286,7 +286,7 @@ def test_a_query_that_has_ended_is_told_of_by_its_store(
     while (status := found.status()).run_id is not None:
         assert time.monotonic() < end
     assert (status.committed, status.epoch, status.last) == (0, None, None)
-    assert str(coordinator(query).status()) == str(found.status())
+    assert coordinator(query).status().committed == 0
     assert not found.cut_now()
     assert found.pin("behind-the-end") == 0
     counting.add()
