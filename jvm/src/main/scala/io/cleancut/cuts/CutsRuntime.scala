@@ -2,7 +2,7 @@ package io.cleancut.cuts
 
 import java.util.concurrent.{CompletableFuture, Executor}
 
-import io.cleancut.Clock
+import io.cleancut.{Clock, DaemonThreads}
 import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
 import io.cleancut.objects.ObjectStore
 
@@ -26,6 +26,9 @@ trait FramePacker extends AutoCloseable {
  * What a coordinator runs on: its time and threads, and how often and how late it tidies up. A
  * simulation puts in its own.
  *
+ * @param requests
+ *   does what tasks of this query wait for; it is the query's own, so that no other waits for its
+ *   store
  * @param background
  *   runs what no query waits for
  * @param sweepEpochs
@@ -40,6 +43,7 @@ trait FramePacker extends AutoCloseable {
 final case class CutsRuntime(
     clock: Clock,
     packer: FramePacker,
+    requests: Executor,
     background: Executor,
     sweepEpochs: Long,
     baseMargin: Long,
@@ -54,6 +58,9 @@ object CutsRuntime {
 
   private val SweepEpochs = 20L
 
+  /** At a time, for one query. */
+  private val MaxRequests = 4
+
   /** @param budget for all frames of this and other queries that are in memory */
   def onThreads(
       store: ObjectStore,
@@ -63,6 +70,7 @@ object CutsRuntime {
     clock,
     // What a packer takes has a bound of its own.
     new BudgetedPacker(new SegmentPacker(store, Driver, clock), budget.room(Long.MaxValue)),
+    DaemonThreads.pool("cleancut-coordinator-requests", MaxRequests),
     new CompletableFuture[Unit]().defaultExecutor(),
     SweepEpochs,
     QueryLedger.BaseMargin,

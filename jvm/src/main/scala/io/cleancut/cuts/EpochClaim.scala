@@ -1,5 +1,7 @@
 package io.cleancut.cuts
 
+import java.util.concurrent.CompletableFuture
+
 import org.slf4j.LoggerFactory
 
 import io.cleancut.StateVersion
@@ -14,15 +16,40 @@ import io.cleancut.format.{Cut, StoreCut}
 trait EpochClaim extends QueryRuns {
   import EpochClaim._
 
+  // All tasks of the epoch wait for the one request, and nobody else does.
+  private val claims = new SharedStart(claimFirst, runtime.beforeWait)
+
+  /**
+   * Done when nothing that a task of a run asks for does a request any more: the run has begun, and
+   * has claimed the epoch of which the task opens something. Holds no thread meanwhile but one of
+   * the runtime's.
+   */
+  final def ready(runId: String, epoch: Option[Long]): CompletableFuture[Unit] =
+    started(runId).thenCompose {
+      case Right(run) if epoch.exists(isToClaim(run, _)) =>
+        claims(runId, runtime.requests).thenApply[Unit](_ => ())
+      case _ => CompletableFuture.completedFuture(())
+    }
+
   /** To be called before a task of an epoch is answered. */
   final private[cuts] def claimed(runId: String, epoch: Long): Either[Refusal, QueryRun] =
     runOf(runId).flatMap { run =>
-      // All tasks that come meanwhile wait for the one request.
-      synchronized(if (run.isToClaim(epoch)) claim(run, epoch) else None).toLeft(run)
+      if (isToClaim(run, epoch)) claims.get(runId).toLeft(run) else Right(run)
     }
 
+  /** To be called before a seal is written: a claim of the same epoch would have its name. */
+  final private[cuts] def awaitClaim(runId: String): Unit = claims.awaitOthers(runId)
+
+  private def isToClaim(run: QueryRun, epoch: Long) = synchronized(run.isToClaim(epoch))
+
+  private def claimFirst(runId: String): Option[Refusal.Fenced] = runOf(runId) match {
+    case Left(why)                                => Some(why)
+    case Right(run) if isToClaim(run, run.first) => claim(run, run.first)
+    case _                                        => None
+  }
+
   /** Writes it as a seal of this run: the one that it follows, or that it begins anew. */
-  final private[cuts] def claim(run: QueryRun, epoch: Long): Option[Refusal.Fenced] = {
+  private def claim(run: QueryRun, epoch: Long): Option[Refusal.Fenced] = {
     val followed = run.sealedBefore(epoch)
     val what = followed.fold("runs from its beginning")(s => s"follows the seal of ${s.run.runId}")
     logger.info(s"Run ${run.id.runId} of ${archive.location} says that epoch $epoch $what")
@@ -33,7 +60,7 @@ trait EpochClaim extends QueryRuns {
     })
     // A later owner has seen the object, or else is seen here.
     val owner = laterOwner(run)
-    if (owner.isEmpty) run.claimed()
+    if (owner.isEmpty) synchronized(run.claimed())
     owner.map(Refusal.Fenced(_))
   }
 

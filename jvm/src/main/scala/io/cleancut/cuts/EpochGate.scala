@@ -44,6 +44,7 @@ trait EpochGate extends FrameAcks {
    *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; the sink must not write then
    */
   def seal(runId: String, epoch: Long, output: Option[String] = None): Unit = {
+    awaitClaim(runId)
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
     flush(run, epoch)

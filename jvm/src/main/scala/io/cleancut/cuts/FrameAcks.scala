@@ -101,7 +101,7 @@ trait FrameAcks extends EpochClaim {
       case Left(why)                    => CompletableFuture.completedFuture[Ack](Ack.Unknown(why))
       case Right((_, ack, None))        => CompletableFuture.completedFuture(ack)
       case Right((run, ack, Some(due))) =>
-        write(run, due)
+        runtime.requests.execute(() => write(run, due))
         due.all.thenApply[Ack](_ => ack)
     }
 

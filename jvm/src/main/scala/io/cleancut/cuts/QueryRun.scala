@@ -39,7 +39,9 @@ final private class QueryRun(
   private var finishing = Option.empty[Cut]
   private var isClaimed = false
   private val drains = new Drains
-  private val first = ledger.lastCommitted + 1
+
+  /** Its first epoch. */
+  val first: Long = ledger.lastCommitted + 1
   private var atStart = Set.empty[String]
 
   /** Of the epoch that runs. */

@@ -94,13 +94,11 @@ abstract class QueryRuns private[cuts] (
   final private[cuts] def runOf(runId: String): Either[Refusal.Fenced, QueryRun] =
     known(runId).getOrElse(starts.get(runId))
 
-  /**
-   * Done when what a run asks for does not wait for its start any more. The start is done here,
-   * before this returns, unless another thread is at it.
-   */
-  final def started(runId: String): CompletableFuture[Unit] =
-    if (known(runId).isDefined) CompletableFuture.completedFuture(())
-    else starts(runId).thenApply[Unit](_ => ())
+  /** The same when the start is over, which is left to a thread of the runtime's. */
+  final private[cuts] def started(
+      runId: String
+  ): CompletableFuture[Either[Refusal.Fenced, QueryRun]] =
+    known(runId).fold(starts(runId, runtime.requests))(CompletableFuture.completedFuture(_))
 
   private def known(runId: String): Option[Either[Refusal.Fenced, QueryRun]] = synchronized {
     current match {

@@ -32,6 +32,7 @@ final class SimProcess(world: World, val name: String, keep: Int) {
     CutsRuntime(
       world.clock,
       new SimPacker(world, this, root, CutsRuntime.Driver, cuts),
+      request => request.run(),
       task => {
         baton.spawn("sweep", this, Baton.Slow, cuts)(task.run())
         ()

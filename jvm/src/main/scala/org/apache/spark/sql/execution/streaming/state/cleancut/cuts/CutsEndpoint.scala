@@ -14,7 +14,8 @@ import io.cleancut.format.SealedFrame
 
 /**
  * Where executors reach the coordinators of a driver's queries. What waits for a run to begin, or
- * for a frame to be durable, holds no thread.
+ * for a frame to be durable, holds no thread here: each query has its own for requests, so that no
+ * query waits for the store of another one.
  */
 final private class CutsEndpoint(
     override val rpcEnv: RpcEnv,
@@ -22,7 +23,7 @@ final private class CutsEndpoint(
     patienceMs: Long = CutsEndpoint.PatienceMs
 ) extends RpcEndpoint
     with Logging {
-  // Requests of one run may wait for the store; they must not hold up the dispatcher.
+  // What a message is turned into may be large; that must not hold up the dispatcher.
   private val threads =
     DaemonThreads.pool("cleancut-coordinator", CutsEndpoint.MaxThreads)
 
@@ -50,25 +51,26 @@ final private class CutsEndpoint(
     (coordinatorFor(message), message) match {
       case (Left(answer), _)               => reply(context)(answer)
       case (Right(cuts), that: RunMessage) =>
-        val started = cuts.started(that.runId)
-        if (started.isDone) answer(message, cuts, reply(context))
-        else answerAfter(started, that, cuts, context)
+        val ready = cuts.ready(that.runId, that.opens)
+        if (ready.isDone && !ready.isCompletedExceptionally) answer(message, cuts, reply(context))
+        else answerAfter(ready, that, cuts, context)
       case (Right(cuts), _) => answer(message, cuts, reply(context))
     }
 
   private def answerAfter(
-      started: CompletableFuture[Unit],
+      ready: CompletableFuture[Unit],
       message: RunMessage,
       cuts: QueryCuts,
       context: RpcCallContext
   ): Unit = {
-    val limited = started.copy().orTimeout(patienceMs, TimeUnit.MILLISECONDS)
+    val limited = ready.copy().orTimeout(patienceMs, TimeUnit.MILLISECONDS)
     limited.whenCompleteAsync(
       (_, failure) =>
         guarded(context)(failure match {
           case null                => answer(message, cuts, reply(context))
           case _: TimeoutException => reply(context)(Declined(late(message)))
-          case e                   => throw Option(e.getCause).getOrElse(e)
+          case e: CompletionException => throw Option(e.getCause).getOrElse(e)
+          case e                      => throw e
         }),
       threads
     )
@@ -76,8 +78,8 @@ final private class CutsEndpoint(
   }
 
   private def late(message: RunMessage) = Refusal.Failed(
-    s"the driver has waited for ${patienceMs / 1000} s for run ${message.runId} to begin, which " +
-      s"reads the last cut and the commit log at ${message.location}"
+    s"the driver has waited for ${patienceMs / 1000} s for run ${message.runId} to begin: it " +
+      s"reads the last cut and the commit log at ${message.location}, and notes there that it does"
   )
 
   private def answer(message: CutsMessage, cuts: QueryCuts, reply: CutsReply => Unit): Unit =
@@ -124,7 +126,7 @@ final private class CutsEndpoint(
 private object CutsEndpoint {
   val Name = "CleancutCoordinator"
 
-  // For all queries: the answers themselves take microseconds, but where one writes to a store.
+  // For all queries: answers take microseconds.
   private val MaxThreads = 32
 
   // Less than an executor waits for an answer, so that it is told what is waited for.

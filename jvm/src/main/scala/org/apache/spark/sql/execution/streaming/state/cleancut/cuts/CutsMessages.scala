@@ -22,6 +22,9 @@ sealed private[cleancut] trait CutsMessage extends Serializable {
 /** What makes its run begin, if nothing of that has been heard of yet. */
 sealed private[cleancut] trait RunMessage extends CutsMessage {
   def runId: String
+
+  /** The epoch of which a task opens something. */
+  def opens: Option[Long] = None
 }
 
 /** A task attempt opens a store for writing. Answered by [[OpenReply]]. */
@@ -32,7 +35,9 @@ final private[cleancut] case class Open(
     store: StoreId,
     version: Long,
     at: Place
-) extends RunMessage
+) extends RunMessage {
+  override def opens: Option[Long] = Some(version)
+}
 
 /** Which id of a version counts, for reading. Answered by [[OpenReply]]. */
 final private[cleancut] case class Accepted(location: String, store: StoreId, version: Long)
@@ -73,7 +78,9 @@ final private[cleancut] case class Writer(location: String, runId: String) exten
 
 /** A task attempt begins to read a channel. Answered by [[ChannelReply]]. */
 final private[cleancut] case class OpenChannel(location: String, runId: String, task: ChannelTask)
-    extends RunMessage
+    extends RunMessage {
+  override def opens: Option[Long] = Some(task.epoch)
+}
 
 /** A task attempt has read a channel to its end. Answered by [[Noted]]. */
 final private[cleancut] case class Arrived(

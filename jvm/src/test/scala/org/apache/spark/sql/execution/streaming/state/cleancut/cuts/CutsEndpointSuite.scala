@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
-import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, TimeUnit}
+import java.util.concurrent.{CompletableFuture, ConcurrentLinkedQueue, CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
@@ -52,12 +52,37 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     }
   }
 
-  private class Asked(slow: Slow, patienceMs: Long) {
-    val cuts =
-      new QueryCuts(new CutArchive(slow, Clock.System), new Logs(None, 100), "host", Clock.System)
-    slow.guard = Some(cuts)
+  /** A store that takes no object whose name begins so, until it may. */
+  private class Blocked(name: String) extends ForwardingStore(store) {
+    val goOn = new CountDownLatch(1)
+    val blocked = new AtomicInteger
+
+    private def await(key: ObjectKey): Unit = if (key.name.startsWith(name)) {
+      blocked.incrementAndGet()
+      goOn.await()
+    }
+
+    override def put(key: ObjectKey, body: Array[Byte]): Unit = {
+      await(key)
+      super.put(key, body)
+    }
+
+    override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
+      await(key)
+      super.create(key, body, token)
+    }
+  }
+
+  private def coordinator(of: ObjectStore) =
+    new QueryCuts(new CutArchive(of, Clock.System), new Logs(None, 100), "host", Clock.System)
+
+  private class Asked(
+      val cuts: QueryCuts,
+      patienceMs: Long = 60_000,
+      others: Seq[QueryCuts] = Nil
+  ) {
     val heard = new AtomicInteger
-    private val endpoint = new CutsEndpoint(null, _ => heardAt(), patienceMs)
+    private val endpoint = new CutsEndpoint(null, heardOf, patienceMs)
     val answers = new ConcurrentLinkedQueue[Either[Throwable, CutsReply]]
 
     private object Caller extends RpcCallContext {
@@ -72,26 +97,36 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       override def senderAddress: RpcAddress = RpcAddress("host", 1)
     }
 
-    private def heardAt(): Either[CutsReply, QueryCuts] = {
+    private def heardOf(message: CutsMessage): Either[CutsReply, QueryCuts] = {
       heard.incrementAndGet()
-      Right(cuts)
+      Right(if (message.location == "at") cuts else others.head)
     }
 
-    def ask(task: Int): Unit =
-      endpoint.receiveAndReply(Caller)(
-        CutsMessages.encode(Open("at", "run", task.toLong, part(task), 0, Place("1", "host")))
-      )
+    def ask(task: Int, epoch: Long = 0, location: String = "at"): Unit =
+      tell(Open(location, "run", task.toLong, part(task), epoch, Place("1", "host")))
+
+    def tell(message: CutsMessage): Unit =
+      endpoint.receiveAndReply(Caller)(CutsMessages.encode(message))
+
+    def submit(task: Int, partition: Int): Unit = {
+      val of = frame(part(partition), 2, task.toLong)
+      val from = SentBy("1", "host", Usage.Zero.toBytes)
+      tell(Submit("at", "run", of.name, of.attempt, of.bytes, from))
+    }
+
+    def opened: Int = answers.asScala.count(_.exists(_.isInstanceOf[OpenReply]))
 
     def stop(): Unit = {
       endpoint.onStop()
-      cuts.close()
+      (cuts +: others).foreach(_.close())
     }
   }
 
   private def asked(slow: Slow, patienceMs: Long = 60_000)(body: Asked => Any): Unit = {
-    val driver = new Asked(slow, patienceMs)
+    val driver = new Asked(coordinator(slow), patienceMs)
+    slow.guard = Some(driver.cuts)
     try {
-      (0 until Tasks).foreach(driver.ask)
+      (0 until Tasks).foreach(driver.ask(_))
       assert(slow.isListing.await(30, TimeUnit.SECONDS))
       body(driver)
       assert(!slow.wasHeld, "a request was made under the coordinator's monitor")
@@ -138,6 +173,85 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
         case Declined(why) => why.why.contains("run run to begin")
         case _             => false
       }))
+    }
+  }
+
+  /** Each of them did the request, under the monitor that all others were held up by. */
+  test("tasks of the first epoch wait for one claim, and nothing else of the query does") {
+    epoch(coordinator(store), "before", 0)
+    val blocked = new Blocked("cuts/")
+    val driver = new Asked(coordinator(blocked))
+    driver.cuts.begin("run")
+    try {
+      (0 until Tasks).foreach(driver.ask(_, epoch = 1))
+      eventually(assert(blocked.blocked.get == 1 && driver.heard.get == Tasks))
+      driver.tell(Accepted("at", part(0), 1))
+      driver.tell(Writer("at", "run"))
+      driver.tell(Failed("at", "run", 9))
+      eventually(assert(driver.answers.size == 3))
+      assert(driver.cuts.status.run.exists(_.generation == 2) && threads <= 32)
+      blocked.goOn.countDown()
+      eventually(assert(driver.answers.size == Tasks + 3))
+      assert(driver.opened == Tasks + 1 && blocked.blocked.get == 1)
+      assert(archive.listed().seals.map(_.generation) == Seq(2L))
+    } finally {
+      blocked.goOn.countDown()
+      driver.stop()
+    }
+  }
+
+  test("a seal waits for the claim of its epoch, whose name it would have") {
+    epoch(coordinator(store), "before", 0)
+    val blocked = new Blocked("cuts/")
+    val driver = new Asked(coordinator(blocked))
+    driver.cuts.begin("run")
+    try {
+      driver.ask(0, epoch = 1)
+      eventually(assert(blocked.blocked.get == 1))
+      driver.cuts.hold("run", 1)
+      for (p <- 0 to 1) {
+        driver.ask(p, epoch = 1)
+        driver.submit(task = p, partition = p)
+      }
+      eventually(assert(driver.answers.size == 4 && driver.opened == 2))
+      val sealing = CompletableFuture.runAsync(() => driver.cuts.seal("run", 1))
+      Thread.sleep(200)
+      assert(!sealing.isDone)
+      blocked.goOn.countDown()
+      sealing.get(20, TimeUnit.SECONDS)
+      driver.cuts.commit("run", 1, "v1\n{}")
+      assert(archive.readSeal(archive.listed().seals.head).exists(_.isClaim))
+    } finally {
+      blocked.goOn.countDown()
+      driver.stop()
+    }
+  }
+
+  /** The writes held the threads that all queries of the driver share. */
+  test("a query is answered at once while the store of another one takes nothing") {
+    epoch(coordinator(store), "before", 0)
+    val blocked = new Blocked("segments/")
+    val other = coordinator(storeAt("other"))
+    val driver = new Asked(coordinator(blocked), others = Seq(other))
+    driver.cuts.begin("run")
+    other.begin("run")
+    try {
+      (0 to 1).foreach(p => driver.ask(p, epoch = 1))
+      eventually(assert(driver.opened == 2))
+      (0 to 1).foreach(p => driver.submit(task = p, partition = p))
+      // Of an epoch that may be complete each frame is written before its task goes on.
+      eventually(assert(blocked.blocked.get > 0))
+      for (task <- 2 until 100) driver.submit(task, partition = 0)
+      eventually(assert(driver.heard.get == 102))
+      driver.ask(7, epoch = 0, location = "other")
+      eventually(assert(driver.opened == 3))
+      assert(blocked.blocked.get <= 4)
+      blocked.goOn.countDown()
+      eventually(assert(driver.answers.size == 103))
+      assert(driver.answers.asScala.count(_.exists(_.isInstanceOf[AckReply])) == 100)
+    } finally {
+      blocked.goOn.countDown()
+      driver.stop()
     }
   }
 }
