@@ -43,9 +43,9 @@ trait EpochClaim extends QueryRuns {
   private def isToClaim(run: QueryRun, epoch: Long) = synchronized(run.isToClaim(epoch))
 
   private def claimFirst(runId: String): Option[Refusal.Fenced] = runOf(runId) match {
-    case Left(why)                                => Some(why)
+    case Left(why)                               => Some(why)
     case Right(run) if isToClaim(run, run.first) => claim(run, run.first)
-    case _                                        => None
+    case _                                       => None
   }
 
   /** Writes it as a seal of this run: the one that it follows, or that it begins anew. */

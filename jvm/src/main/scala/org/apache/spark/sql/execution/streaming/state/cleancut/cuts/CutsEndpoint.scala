@@ -67,8 +67,8 @@ final private class CutsEndpoint(
     limited.whenCompleteAsync(
       (_, failure) =>
         guarded(context)(failure match {
-          case null                => answer(message, cuts, reply(context))
-          case _: TimeoutException => reply(context)(Declined(late(message)))
+          case null                   => answer(message, cuts, reply(context))
+          case _: TimeoutException    => reply(context)(Declined(late(message)))
           case e: CompletionException => throw Option(e.getCause).getOrElse(e)
           case e                      => throw e
         }),
