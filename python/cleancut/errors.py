@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from cleancut._error_callbacks import raised_in_callbacks
 from cleancut._error_catalog import error_classes
-from cleancut._spark.callbacks import raised_in_callbacks
-from cleancut._spark.settings import PROVIDER_CLASS
+from cleancut._provider import PROVIDER_CLASS
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

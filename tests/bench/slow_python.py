@@ -24,7 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import cleancut
-from cleancut._spark.settings import PREFIX, PROVIDER_KEY
+from cleancut._provider import PROVIDER_KEY
+from cleancut._spark.settings import PREFIX
 from cleancut.sinks import sealing
 from tests.support.sessions import ROCKSDB
 

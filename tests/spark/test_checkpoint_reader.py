@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from cleancut import Checkpoint, RequestError
-from cleancut._spark.settings import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut.errors import from_java
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut._spark.settings import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 
 pytestmark = pytest.mark.spark
 

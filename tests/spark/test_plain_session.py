@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import cleancut
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.installed import SPARK, spark_line
-from cleancut._spark.settings import EXTENSION_CLASS, EXTENSIONS_KEY, PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.settings import EXTENSION_CLASS, EXTENSIONS_KEY
 
 pytestmark = pytest.mark.spark
 

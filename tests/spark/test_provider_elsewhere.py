@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import Checkpoint, _cli, coordinator, errors
-from cleancut._spark.settings import PREFIX, PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.settings import PREFIX
 from tests.support.sessions import ROCKSDB
 
 pytestmark = pytest.mark.spark

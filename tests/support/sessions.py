@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
-from cleancut._spark.settings import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from tests.support.queries import Events, Operator
 from tests.support.results import EpochFiles
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cleancut._format.costs import RequestCount
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.coordinator import Coordinator, EpochProgress
 from cleancut._spark.coordinator import coordinator as coordinator_of
-from cleancut._spark.settings import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut.errors import RequestError
 from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
 

@@ -18,6 +18,33 @@ from cleancut._spark.installed import SPARK
 from tests.unit.installations import install
 
 ROOT = Path(__file__).resolve().parents[2]
+STORED = ROOT / "tests/checkpoints/level-1"
+READING = """
+import importlib.abc, sys
+
+class Blocker(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pyspark", "py4j"):
+            raise ModuleNotFoundError(f"{name} is not installed", name=name)
+
+sys.meta_path.insert(0, Blocker())
+import cleancut
+from cleancut import _cli
+
+location = sys.argv[1]
+checkpoint = cleancut.Checkpoint(location)
+assert len(checkpoint.cuts()) == 9
+assert checkpoint.state(0, limit=3).num_rows == 3
+assert checkpoint.history() and checkpoint.verify().frames == 40
+for command in ("ls", "show", "history"):
+    assert _cli.main([command, location]) == _cli.OK
+assert _cli.main(["state", location, "--operator", "0", "--limit", "3"]) == _cli.OK
+assert _cli.main(["verify", location]) == _cli.DAMAGED
+assert _cli.main(["show", location, "--epoch", "99"]) == _cli.REFUSED
+assert _cli.main(["conf"]) == _cli.REFUSED
+assert not {"pyspark", "py4j"} & set(sys.modules)
+print("READ")
+"""
 
 
 def test_public_names_are_sorted_and_there() -> None:
@@ -77,9 +104,21 @@ def test_the_place_of_the_jar_is_that_of_the_build() -> None:
 
 
 def test_checkpoints_are_read_without_pyspark() -> None:
-    """Whoever inspects a checkpoint needs neither Spark nor a JVM."""
-    code = "import sys; sys.modules['pyspark'] = None; import cleancut; print(cleancut.Checkpoint)"
+    """Whoever inspects a checkpoint needs neither Spark nor a JVM, nor what talks to them."""
     answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", READING, str(STORED)], capture_output=True, text=True, timeout=60
     )
     assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.splitlines()[-1] == "READ"
+    assert "PySpark is not installed" in answer.stderr
+
+
+def test_only_what_talks_to_spark_imports_what_does() -> None:
+    """`cleancut.errors` did, and so did all that raises errors."""
+    package = ROOT / "python/cleancut"
+    importing = {
+        path.relative_to(package).parts[0]
+        for path in package.rglob("*.py")
+        if re.search(r"^ *from cleancut\._spark\b", path.read_text("utf-8"), flags=re.MULTILINE)
+    }
+    assert importing == {"__init__.py", "_cli.py", "_spark", "sinks", "testing"}

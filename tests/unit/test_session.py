@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -79,7 +79,9 @@ def test_cuts_are_a_key_beside_the_file_manager_that_is_always_set() -> None:
 
 
 @pytest.mark.parametrize("mode", ["unaligned", "auto"])
-def test_overtaking_is_refused_where_cuts_are_and_nowhere_else(mode: str) -> None:
+def test_overtaking_is_refused_where_cuts_are_and_nowhere_else(
+    mode: Literal["unaligned", "auto"],
+) -> None:
     """Such a query ran aligned, without a word."""
     text = refused(builder(), "CLEANCUT_CONF_INVALID", mode=mode, cuts=False)
     assert f"mode '{mode}' needs cuts, and cuts is False" in text

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from cleancut._display.brief import Brief
 from cleancut._display.tables import rank
 from cleancut._format.fields import typed
+
+CutMode = Literal["aligned", "unaligned"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,7 +77,7 @@ class OperatorCut(Brief):
     """
 
     operator: int
-    mode: str
+    mode: CutMode
     alignment_ms: int | None
     barrier_to_capture_ms: int | None
     capture_ms: int | None

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cleancut._spark.settings import PROVIDER_KEY
+from cleancut._provider import PROVIDER_KEY
 
 _NONE = "-"
 

@@ -19,9 +19,9 @@ from cleancut._format.log_entries import (
     provider_of,
     watermark_of,
 )
+from cleancut._provider import PROVIDER_CLASS
 from cleancut._reading.cut_reader import chain_bytes
 from cleancut._reading.epoch_info import EpochInfo, epoch_info
-from cleancut._spark.settings import PROVIDER_CLASS
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from cleancut._display.brief import Brief
 from cleancut._display.tables import rank
-from cleancut._format.channels import ChannelInfo, OperatorCut, longest, operator_cuts
+from cleancut._format.channels import ChannelInfo, CutMode, OperatorCut, longest, operator_cuts
 from cleancut._format.costs import Costs, RequestsByKind, StoreTimes
 
 
@@ -67,7 +67,7 @@ class EpochInfo(Brief):
     bytes_sent: int | None = field(metadata=rank(11))
     bytes_received: int | None = field(metadata=rank(11))
     slowest: StoreTimes | None = field(metadata=rank(12))
-    mode: str = field(metadata=rank(2))
+    mode: CutMode = field(metadata=rank(2))
     rows_in_flight: int
     alignment_ms: int | None = field(metadata=rank(1))
     barrier_to_capture_ms: int | None = field(metadata=rank(9))

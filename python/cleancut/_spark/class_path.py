@@ -4,7 +4,7 @@ import sys
 from pathlib import PurePosixPath
 from typing import Any
 
-from cleancut._spark.settings import PROVIDER_CLASS
+from cleancut._provider import PROVIDER_CLASS
 
 
 def loaded_from(jvm: Any) -> str | None:

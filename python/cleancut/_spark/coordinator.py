@@ -19,11 +19,12 @@ from cleancut._format.costs import (
     store_times_of,
     usage_of,
 )
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._reading.cut_info import moment
 from cleancut._reading.epoch_info import EpochInfo, epoch_info
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList
 from cleancut._spark.connect import require_classic
-from cleancut._spark.settings import PREFIX, PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import error_of, translating
 

@@ -16,6 +16,7 @@ MIN_JAVA = 17
 _SPARK_CORE = re.compile(r"spark-core_([0-9.]+)-(.+)\.jar")
 _JAVA_VERSION = re.compile(r'version "([^"]+)"')
 _JAVA_TIMEOUT_S = 60
+_REMEDY = f"install pyspark=={SPARK[-1]}.*"
 
 
 def check_pyspark() -> None:
@@ -24,13 +25,12 @@ def check_pyspark() -> None:
     Raises:
         RequestError: CLEANCUT_VERSION_UNSUPPORTED.
     """
-    remedy = f"install pyspark=={SPARK[-1]}.*"
     try:
         import pyspark
     except ImportError as error:
-        raise _unsupported([f"PySpark is not installed: {remedy}."]) from error
+        raise _not_installed() from error
     if not _is_supported(pyspark.__version__):
-        raise _unsupported([f"PySpark is {pyspark.__version__}: {remedy}."])
+        raise _unsupported([f"PySpark is {pyspark.__version__}: {_REMEDY}."])
 
 
 def check_platform(running_java: str | None) -> None:
@@ -52,10 +52,12 @@ def spark_home() -> Path:
     """The directory of the Spark that PySpark would start.
 
     Raises:
-        RequestError: CLEANCUT_VERSION_UNSUPPORTED, where PySpark itself does not find one.
+        RequestError: CLEANCUT_VERSION_UNSUPPORTED, where there is no PySpark, or it finds none.
     """
-    from pyspark.find_spark_home import _find_spark_home
-
+    try:
+        from pyspark.find_spark_home import _find_spark_home
+    except ImportError as error:
+        raise _not_installed() from error
     try:
         return Path(_find_spark_home())
     except SystemExit as error:
@@ -73,6 +75,10 @@ def spark_line() -> str:
         raise _unsupported(problems)
     _, spark = _core_jar(spark_home() / "jars")
     return next(line for line in SPARK if _is_line(spark, line))
+
+
+def _not_installed() -> CleancutError:
+    return _unsupported([f"PySpark is not installed: {_REMEDY}."])
 
 
 def _unsupported(problems: list[str]) -> CleancutError:

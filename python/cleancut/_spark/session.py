@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.class_path import loaded_from
 from cleancut._spark.installed import check_platform, check_pyspark, spark_home
 from cleancut._spark.jars import JAR_PREFIX, jar_path
@@ -22,9 +23,11 @@ from cleancut._spark.settings import (
     FILE_MANAGER_CLASS,
     FILE_MANAGER_KEY,
     NOT_GIVEN,
-    PROVIDER_CLASS,
-    PROVIDER_KEY,
     REAL_TIME_KEY,
+    Auto,
+    ChangeFeed,
+    Dialect,
+    Mode,
     NotGiven,
     Settings,
     conf_problems,
@@ -47,19 +50,19 @@ def configure(
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN,
     memory_bound: str | NotGiven = NOT_GIVEN,
     real_time_mode: bool | NotGiven = NOT_GIVEN,
-    cuts: bool | str | NotGiven = NOT_GIVEN,
-    dialect: str | NotGiven = NOT_GIVEN,
+    cuts: bool | Auto | NotGiven = NOT_GIVEN,
+    dialect: Dialect | NotGiven = NOT_GIVEN,
     endpoint: str | NotGiven = NOT_GIVEN,
-    path_style: bool | str | NotGiven = NOT_GIVEN,
+    path_style: bool | Auto | NotGiven = NOT_GIVEN,
     region: str | NotGiven = NOT_GIVEN,
     request_timeout: str | timedelta | NotGiven = NOT_GIVEN,
-    require: bool | str | NotGiven = NOT_GIVEN,
-    mode: str | NotGiven = NOT_GIVEN,
+    require: bool | Auto | NotGiven = NOT_GIVEN,
+    mode: Mode | NotGiven = NOT_GIVEN,
     alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN,
     max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN,
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN,
     split_groups: bool | NotGiven = NOT_GIVEN,
-    change_feed: str | NotGiven = NOT_GIVEN,
+    change_feed: ChangeFeed | NotGiven = NOT_GIVEN,
     trusted_scheme: str | NotGiven = NOT_GIVEN,
     encryption: str | NotGiven = NOT_GIVEN,
     requester_pays: bool | NotGiven = NOT_GIVEN,

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from typing import Literal, get_args
 
-PROVIDER_CLASS = "io.cleancut.CleancutStateStoreProvider"
-PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+
 EXTENSION_CLASS = "io.cleancut.CleancutExtensions"
 EXTENSIONS_KEY = "spark.sql.extensions"
 FILE_MANAGER_CLASS = "io.cleancut.CleancutCheckpointFileManager"
@@ -24,7 +25,11 @@ _UNIT_BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MIN_BOUND_BYTES = 1 << 20
 _MIN_IN_FLIGHT_BYTES = 1 << 10
 _MAX_EPOCH_MS = 86_400_000
-_MODES = ("aligned", "unaligned", "auto")
+
+Mode = Literal["aligned", "unaligned", "auto"]
+Dialect = Literal["aws", "r2", "generic", "auto"]
+ChangeFeed = Literal["last", "all"]
+Auto = Literal["auto"]
 
 
 class NotGiven(Enum):
@@ -120,7 +125,7 @@ def _size(text: str) -> int:
 
 
 def _is_mode(text: str) -> bool:
-    return text in _MODES
+    return text in get_args(Mode)
 
 
 def _switch(value: object) -> str | None:
@@ -153,11 +158,11 @@ def _is_scheme(text: str) -> bool:
 
 
 def _is_feed(text: str) -> bool:
-    return text in ("last", "all")
+    return text in get_args(ChangeFeed)
 
 
 def _is_dialect(text: str) -> bool:
-    return text in ("auto", "aws", "r2", "generic")
+    return text in get_args(Dialect)
 
 
 def _switch_or_auto(value: object) -> str | None:
@@ -343,19 +348,19 @@ class Settings:
     acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN
     memory_bound: str | NotGiven = NOT_GIVEN
     real_time_mode: bool | NotGiven = NOT_GIVEN
-    cuts: bool | str | NotGiven = NOT_GIVEN
-    dialect: str | NotGiven = NOT_GIVEN
+    cuts: bool | Auto | NotGiven = NOT_GIVEN
+    dialect: Dialect | NotGiven = NOT_GIVEN
     endpoint: str | NotGiven = NOT_GIVEN
-    path_style: bool | str | NotGiven = NOT_GIVEN
+    path_style: bool | Auto | NotGiven = NOT_GIVEN
     region: str | NotGiven = NOT_GIVEN
     request_timeout: str | timedelta | NotGiven = NOT_GIVEN
-    require: bool | str | NotGiven = NOT_GIVEN
-    mode: str | NotGiven = NOT_GIVEN
+    require: bool | Auto | NotGiven = NOT_GIVEN
+    mode: Mode | NotGiven = NOT_GIVEN
     alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN
     max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN
     split_groups: bool | NotGiven = NOT_GIVEN
-    change_feed: str | NotGiven = NOT_GIVEN
+    change_feed: ChangeFeed | NotGiven = NOT_GIVEN
     trusted_scheme: str | NotGiven = NOT_GIVEN
     encryption: str | NotGiven = NOT_GIVEN
     requester_pays: bool | NotGiven = NOT_GIVEN
