@@ -14,13 +14,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Checkpoint, Coordinator, EpochInfo, RequestError, coordinator
-from tests.support.documented import python_blocks
+from tests.support.documented import blocks
 from tests.support.s3_servers import S3Server, s3proxy
 
 pytestmark = pytest.mark.spark
 
 KEYS = "spark.sql.streaming.stateStore.cleancut."
-DOCUMENTED = "guides/object-stores.md"
+DOCUMENTED = "docs/guides/object-stores.md"
 EPOCHS = 6
 FREE = {"delete", "uploadAbort"}
 # The entries of the offset log and of the source's own, the cut, and the look at the owners.
@@ -212,7 +212,7 @@ def test_the_documented_sink(session: SparkSession, server: S3Server, tmp_path: 
     session.conf.set("spark.sql.shuffle.partitions", "2")
     counting = Counting(session, tmp_path, "")
     counting.add()
-    code = next(block for block in python_blocks(DOCUMENTED) if "sinks.sealing" in block)
+    code = next(block for block in blocks(DOCUMENTED, "python") if "sinks.sealing" in block)
     code = code.replace("/lake", str(tmp_path / "lake")).replace(
         "s3://bucket", "s3://" + server.BUCKET
     )
@@ -250,7 +250,7 @@ def test_status_history_and_savepoints(
         assert [cut.epoch for cut in found.history()] == [0, 1]
         for _ in range(2):
             counting.add()
-        exec(python_blocks(DOCUMENTED)[1], {"cleancut": cleancut, "query": query})
+        exec(blocks(DOCUMENTED, "python")[1], {"cleancut": cleancut, "query": query})
         assert found.unpin("before-upgrade")
         assert found.pin("before-upgrade", 0) == 0
         assert found.pin("now") == 3

@@ -18,7 +18,7 @@ from cleancut.sinks import EpochFiles, _files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
-from tests.support.documented import python_blocks
+from tests.support.documented import blocks
 from tests.support.events import write_closing, write_events
 from tests.support.queries import OPERATORS, Events, Operator
 from tests.support.s3_servers import S3Server, s3proxy
@@ -318,7 +318,7 @@ def test_a_file_system_that_is_not_known_to_decide_is_refused(on_disk: Query) ->
 
 
 def test_the_documented_sink(on_disk: Query, spark: SparkSession) -> None:
-    writing, reading = python_blocks("guides/sinks.md")
+    writing, reading = blocks("docs/guides/sinks.md", "python")
     writing, reading = (
         code.replace("/lake", f"{on_disk.home}/lake").replace(
             "/checkpoints", f"{on_disk.home}/ckpt"

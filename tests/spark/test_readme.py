@@ -1,8 +1,7 @@
-"""What the README tells a user to type, typed as it stands there."""
+"""What the README and the quick start tell a user to type, typed as it stands there."""
 
 import json
 import re
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -10,16 +9,12 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.support.documented import DOCS, python_blocks, run_as_typed
+from tests.support.documented import blocks, commands, run_as_typed, shape
 
 pytestmark = pytest.mark.spark
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    """The fenced code blocks of a language, in order."""
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+README = "README.md"
+QUICK_START = "docs/quick-start.md"
 
 
 def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) -> None:
@@ -27,7 +22,7 @@ def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) ->
     (tmp_path / "flights").mkdir()
     lines = "\n".join(json.dumps(flight) for flight in flights)
     (tmp_path / "flights" / "1.json").write_text(lines)
-    _, query, inspection, _ = blocks("python")
+    _, query, inspection, _ = blocks(README, "python")
     (tmp_path / "job.py").write_text(query)
     assert "10.0" in run_as_typed([sys.executable, "job.py"], tmp_path)
     # The same script, and the same flights once more.
@@ -37,40 +32,38 @@ def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) ->
     shown = run_as_typed([sys.executable, "-c", f"import cleancut\nprint({inspection})"], tmp_path)
     assert "AA" in shown
     assert "UA" in shown
-    there = commands(README, "checkpoints/delays")
+    there = commands(blocks(README, "sh")[-1])
     assert [command[1] for command in there] == ["ls", "state", "verify"]
     for command in there:
         assert run_as_typed([sys.executable, "-m", *command], tmp_path)
 
 
-def commands(page: str, location: str) -> list[list[str]]:
-    """What a page tells to type about a checkpoint."""
-    return [
-        shlex.split(line, comments=True)
-        for block in re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL)
-        for line in block.splitlines()
-        if line.startswith("cleancut ") and location in line
-    ]
+def test_the_quick_start_prints_what_its_page_shows(tmp_path: Path) -> None:
+    script, looking = blocks(QUICK_START, "python")
+    (tmp_path / "quickstart.py").write_text(script, encoding="utf-8")
+    typed = [command for block in blocks(QUICK_START, "sh")[1:] for command in commands(block)]
+    *to_run, in_python = blocks(QUICK_START, "text")
+    for command, shown in zip(typed, to_run, strict=True):
+        module = [] if command[0] == "python" else ["-m", "cleancut"]
+        printed = run_as_typed([sys.executable, *module, *command[1:]], tmp_path)
+        assert shape(printed) == shape(shown)
+        if command == ["python", "quickstart.py"]:
+            orders = re.findall(r"^epoch \d+: (\d+) orders$", printed, flags=re.MULTILINE)
+            assert sum(map(int, orders)) == 1600
+    assert shape(run_as_typed([sys.executable, "-c", looking], tmp_path)) == shape(in_python)
 
 
-def test_the_quick_start_cuts_epochs_with_rows_in_flight(tmp_path: Path) -> None:
-    (tmp_path / "quickstart.py").write_text(blocks("python")[0], encoding="utf-8")
-    shown = run_as_typed([sys.executable, "quickstart.py"], tmp_path)
-    orders = [int(found) for found in re.findall(r"^epoch \d+: (\d+) orders$", shown, re.M)]
-    assert sum(orders) == 1600
-    page = (DOCS / "quick-start.md").read_text(encoding="utf-8")
-    there = commands(README + page, "quickstart/checkpoint")
-    assert [command[1] for command in there] == ["history", "show", "state", "verify"]
-    for command in there:
-        assert run_as_typed([sys.executable, "-m", *command], tmp_path)
-    (block,) = python_blocks("quick-start.md")
-    assert "unaligned" in run_as_typed([sys.executable, "-c", block], tmp_path)
-    history = run_as_typed([sys.executable, "-m", *there[0], "--json"], tmp_path)
-    assert any(row["rows_in_flight"] for row in json.loads(history))
+def test_the_quick_start_of_the_readme_is_that_of_its_page() -> None:
+    assert blocks(README, "python")[0] == blocks(QUICK_START, "python")[0]
+    assert blocks(README, "text") == blocks(QUICK_START, "text")[:2]
+    typed = [command for block in blocks(README, "sh")[1:3] for command in commands(block)]
+    of_page = [command for block in blocks(QUICK_START, "sh")[1:3] for command in commands(block)]
+    assert typed == of_page
 
 
-def test_readme_names_only_tasks_that_the_menu_has() -> None:
-    tasks = set(re.findall(r"^make (\w+)", README, flags=re.MULTILINE))
-    menu = (Path(__file__).parents[2] / "Makefile").read_text()
-    assert tasks
+def test_every_task_that_is_named_is_on_the_menu() -> None:
+    menu = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
+    named = blocks(README, "sh")[0] + blocks(QUICK_START, "sh")[0]
+    tasks = set(re.findall(r"^make ([\w-]+)", named, flags=re.MULTILINE))
+    assert {"wheel", "demo", "demo-s3"} <= tasks
     assert all(re.search(rf"^{task}:", menu, flags=re.MULTILINE) for task in tasks)

@@ -19,7 +19,7 @@ import cleancut
 from cleancut import Checkpoint, RequestError, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import EpochRows, SkewedInput, assert_same_rows, slow
-from tests.support.documented import python_blocks
+from tests.support.documented import blocks
 from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
@@ -148,7 +148,7 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
         cutter.join()
         query.processAllAvailable()
         assert coordinator(query).status().in_flight == ()
-        for block in python_blocks("concepts/cuts.md"):
+        for block in blocks("docs/concepts/cuts.md", "python"):
             exec(block, {"cleancut": cleancut, "query": query})
         last = query.lastProgress
         assert last is not None

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from cleancut import Checkpoint, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, last_rows, slow
-from tests.support.documented import python_blocks, run_as_typed
+from tests.support.documented import blocks, run_as_typed
 from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
@@ -28,7 +28,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 def test_the_documented_tests_of_a_query_pass(tmp_path: Path) -> None:
     """The page makes its own session, which takes a process of its own."""
-    page = "\n".join(python_blocks("guides/testing.md"))
+    page = "\n".join(blocks("docs/guides/testing.md", "python"))
     assert "0 lost" in run_as_typed([sys.executable, "-c", page], tmp_path)
 
 

@@ -1,19 +1,59 @@
-"""What the documentation tells a user to type."""
+"""What the documentation tells a user to type, and what it says will be printed."""
 
 import re
+import shlex
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.kills import environment
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 180
+_FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", flags=re.DOTALL | re.MULTILINE)
+_HEX = r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b"
+# In this order: what differs from run to run, from machine to machine, and from table to table.
+_VARYING = (
+    (_HEX, "ID"),
+    (r"\S+/quickstart/", "quickstart/"),
+    (r"\d[\d.:-]*", "N"),
+    (r"\bat \S+$", "at HOST"),
+    (r"-+", "-"),
+    (r"^(requests of .*?)  .*", r"\1"),
+    (r"(base N\+ )?\b(base|deltas) N\b", "CHAIN"),
+    (r"\s+", " "),
+)
 
 
-def python_blocks(page: str) -> list[str]:
-    """The Python code of a page below `docs/`, block by block."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page, which is named from the root of the project."""
+
+    page: str
+    language: str
+    code: str
+
+
+def fenced(page: str) -> list[Block]:
+    """All blocks of a page, in order."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = _FENCED.findall(text)
+    return [Block(page, language, _unindented(code, indent)) for indent, language, code in found]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The code of a page in one language, block by block."""
+    return [block.code for block in fenced(page) if block.language == language]
+
+
+def _unindented(code: str, indent: str) -> str:
+    return "".join(line.removeprefix(indent) for line in code.splitlines(keepends=True))
+
+
+def commands(block: str) -> list[list[str]]:
+    """The command lines of a block, each split as a shell does it."""
+    lines = (shlex.split(line, comments=True) for line in block.splitlines())
+    return [line for line in lines if line]
 
 
 def run_as_typed(command: list[str], home: Path) -> str:
@@ -24,10 +64,22 @@ def run_as_typed(command: list[str], home: Path) -> str:
     answer = subprocess.run(
         command,
         cwd=home,
-        env=environment() | {"SPARK_CONF_DIR": str(home / "conf"), "TMPDIR": str(home)},
+        env=environment()
+        | {"SPARK_CONF_DIR": str(home / "conf"), "TMPDIR": str(home), "COLUMNS": "100"},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout
+
+
+def shape(printed: str) -> set[str]:
+    """The kinds of lines of an output: without its numbers, and without how many of a kind."""
+    return {_shape_of(line) for line in printed.splitlines() if line.strip()}
+
+
+def _shape_of(line: str) -> str:
+    for varying, name in _VARYING:
+        line = re.sub(varying, name, line)
+    return line.strip()
