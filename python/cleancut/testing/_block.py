@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleancut._display.brief import Brief
-from cleancut.testing._slow import behind, called
+from cleancut.testing._slow import after, called
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -47,7 +47,7 @@ class Block(Brief):
             when: rows that are held; all of them if left out.
         """
         timeout_ms = int(self.timeout_s * 1000)
-        return behind(called(_CLASS, "await", str(self.directory), timeout_ms), column, when)
+        return after(called(_CLASS, "await", str(self.directory), timeout_ms), column, when)
 
     def wait(self) -> None:
         """Holds the caller: for functions in Python that a query calls.

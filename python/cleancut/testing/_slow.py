@@ -25,10 +25,10 @@ def slow(column: "Column | str", *, per_row_ms: int, when: "Column | None" = Non
     """
     if per_row_ms < 0:
         raise ValueError(f"A row cannot take {per_row_ms} ms.")
-    return behind(called("java.lang.Thread", "sleep", per_row_ms), column, when)
+    return after(called("java.lang.Thread", "sleep", per_row_ms), column, when)
 
 
-def behind(act: "Column", column: "Column | str", when: "Column | None") -> "Column":
+def after(act: "Column", column: "Column | str", when: "Column | None") -> "Column":
     """A column whose values are computed after an act, for some rows or for all."""
     from pyspark.sql import functions as f
 
