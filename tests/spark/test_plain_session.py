@@ -12,7 +12,13 @@ import pytest
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.installed import SPARK, spark_line
-from cleancut._spark.settings import EXTENSION_CLASS, EXTENSIONS_KEY
+from cleancut._spark.settings import (
+    EXTENSION_CLASS,
+    EXTENSIONS_KEY,
+    FILE_MANAGER_CLASS,
+    FILE_MANAGER_KEY,
+    PREFIX,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -89,3 +95,23 @@ def test_the_jar_for_another_spark_is_refused(
     )
     assert re.search(refusal, ended.stderr)
     assert f"Take cleancut-spark-{spark_line()}." in ended.stderr
+
+
+def test_a_session_that_lacks_jar_or_settings_stops_and_loses_nothing(tmp_path: Path) -> None:
+    """docs/guides/starting-spark.md says what to do then."""
+    jar = {"spark.jars": cleancut.jar_path()}
+    cuts = {PROVIDER_KEY: PROVIDER_CLASS, FILE_MANAGER_KEY: FILE_MANAGER_CLASS}
+    cuts[f"{PREFIX}cuts"] = "true"
+    write(tmp_path, "a.json", [1, 1, 2])
+    assert run(tmp_path, **jar, **cuts) == {"1": 2, "2": 1}
+    write(tmp_path, "b.json", [2, 3])
+    without = attempt(tmp_path)
+    assert without.returncode != 0
+    assert re.search(rf"terminated with exception: .*{re.escape(PROVIDER_CLASS)}", without.stderr)
+    with_jar = attempt(tmp_path, **jar)
+    assert with_jar.returncode != 0
+    assert "[CLEANCUT_CUTS_REQUIRED]" in with_jar.stderr
+    page = Path("docs/guides/starting-spark.md").read_text(encoding="utf-8")
+    assert PROVIDER_CLASS in page
+    assert "CLEANCUT_CUTS_REQUIRED" in page
+    assert run(tmp_path, **jar, **cuts) == {"1": 2, "2": 2, "3": 1}

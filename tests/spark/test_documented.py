@@ -1,0 +1,112 @@
+"""Blocks of the documentation that no test of what they speak of runs."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+import cleancut
+from cleancut._spark.settings import PREFIX
+from tests.support.documented import blocks, commands, run_as_typed
+from tests.support.kills import environment
+
+pytestmark = pytest.mark.spark
+
+STARTING = "docs/guides/starting-spark.md"
+OBJECT_STORES = "docs/guides/object-stores.md"
+KUBERNETES = "docs/operations/kubernetes.md"
+JOB = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").getOrCreate()
+rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+query = rows.groupBy("value").count().writeStream.outputMode("update").format("noop")
+query = query.option("checkpointLocation", "checkpoint").trigger(availableNow=True).start()
+query.awaitTermination()
+"""
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session of all tests; what a block sets is taken back after it."""
+    yield spark
+    spark.conf.unset(f"{PREFIX}endpoint")
+
+
+@pytest.mark.parametrize(("page", "number"), [(STARTING, 0), (OBJECT_STORES, 0)])
+def test_the_documented_starts_give_a_session(
+    page: str, number: int, session: SparkSession
+) -> None:
+    names: dict[str, object] = {}
+    exec(blocks(page, "python")[number].replace("<account>", "account"), names)
+    assert isinstance(names["spark"], SparkSession)
+    assert names["spark"].sparkContext is session.sparkContext
+
+
+def test_every_documented_command_that_configures_runs(tmp_path: Path) -> None:
+    there = commands(blocks(STARTING, "sh")[0])
+    assert len(there) == 3
+    for _, *arguments in there:
+        printed = run_as_typed([sys.executable, *arguments], tmp_path)
+        assert cleancut.jar_path() in printed
+
+
+def copy_of_spark(home: Path) -> Path:
+    """A directory of Spark's whose jars can be added to."""
+    original = Path(pyspark.__file__).parent
+    (home / "jars").mkdir(parents=True)
+    for entry in [*original.iterdir(), *(original / "jars").iterdir()]:
+        if entry.name not in ("jars", "conf"):
+            (home / entry.relative_to(original)).symlink_to(entry)
+    return home
+
+
+def steps(dockerfile: str) -> list[str]:
+    return re.findall(r"^RUN (.*)$", dockerfile, flags=re.MULTILINE)
+
+
+def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None:
+    """Its steps but that which installs packages, on a copy of Spark's directory."""
+    context, spark = tmp_path / "context", copy_of_spark(tmp_path / "spark")
+    context.mkdir()
+    (defaults,) = blocks(KUBERNETES, "properties")
+    (context / "spark-defaults.conf").write_text(defaults)
+    with zipfile.ZipFile(context / "cleancut-0-py3-none-any.whl", "w") as wheel:
+        jar = Path(cleancut.jar_path())
+        wheel.write(jar, f"cleancut/jars/{jar.name}")
+    variables = environment() | {"SPARK_HOME": str(spark)}
+    (dockerfile,) = blocks(KUBERNETES, "dockerfile")
+    installing, *others = steps(dockerfile)
+    assert installing.startswith("pip install")
+    line = re.search(r"spark-(4\.\d)_", jar.name)
+    assert line is not None
+    for step in others:
+        typed = step.replace("/opt/cleancut", str(context)).replace("spark-4.3_", line[0])
+        subprocess.run(["bash", "-c", typed], env=variables, check=True, timeout=60)
+    (tmp_path / "job.py").write_text(JOB)
+    submit = [str(spark / "bin" / "spark-submit"), "job.py"]
+    ended = subprocess.run(
+        submit, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=180
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert cleancut.Checkpoint(tmp_path / "checkpoint").state(0).num_rows == 5
+
+
+def test_the_documented_image_is_one_that_a_builder_would_take(tmp_path: Path) -> None:
+    (dockerfile,) = blocks(KUBERNETES, "dockerfile")
+    known = {"ARG", "FROM", "USER", "ENV", "COPY", "RUN"}
+    assert {line.split(" ")[0] for line in dockerfile.splitlines()} == known
+    for step in steps(dockerfile):
+        subprocess.run(["bash", "-n", "-c", step], check=True, timeout=60)
+    # What `conf` prints, and not what it was called once.
+    (defaults,) = blocks(KUBERNETES, "properties")
+    keys = {line.split()[0] for line in defaults.splitlines()}
+    conf = ["-m", "cleancut", "conf", "--mode", "unaligned", "--format", "properties"]
+    printed = run_as_typed([sys.executable, *conf], tmp_path)
+    assert {line.split()[0] for line in printed.splitlines()} - {"spark.jars"} <= keys

@@ -1,0 +1,114 @@
+"""Every fenced block of the documentation is run by a test, or is on a short list of exceptions."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cleancut import _cli
+from tests.support.documented import Block, fenced
+from tests.unit.test_docs import PAGES
+from tests.unit.test_tidy import ROOT, named
+
+README = "tests/spark/test_readme.py"
+START = f"{README}::test_the_quick_start_prints_what_its_page_shows"
+SAME = f"{README}::test_the_quick_start_of_the_readme_is_that_of_its_page"
+TASKS = f"{README}::test_every_task_that_is_named_is_on_the_menu"
+QUERY = f"{README}::test_readme_query_and_every_command_on_its_checkpoint_run"
+ERRORS = (
+    "tests/spark/test_errors_of_queries.py"
+    "::test_the_example_of_the_readme_decides_between_restart_and_stop"
+)
+STARTS = "tests/spark/test_documented.py::test_the_documented_starts_give_a_session"
+CONF = "tests/spark/test_documented.py::test_every_documented_command_that_configures_runs"
+IMAGE = "tests/spark/test_documented.py::test_the_documented_image_has_all_that_a_query_needs"
+KIT = "tests/spark/test_testing_kit.py::test_the_documented_tests_of_a_query_pass"
+SINK = "tests/spark/test_epoch_files.py::test_the_documented_sink"
+SEALED = "tests/spark/test_coordinator.py::test_the_documented_sink"
+STATUS = "tests/spark/test_coordinator.py::test_status_history_and_savepoints"
+CUTS = "tests/spark/test_rows_in_flight.py"
+LOOKING = "tests/unit/test_inspection_page.py"
+IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
+
+# Which test runs each block of a page, in their order; SAME compares it with one that is run.
+RUN_BY: dict[tuple[str, str], list[str]] = {
+    ("README.md", "python"): [SAME, QUERY, QUERY, ERRORS],
+    ("README.md", "sh"): [TASKS, SAME, SAME, QUERY],
+    ("README.md", "text"): [SAME, SAME],
+    ("docs/quick-start.md", "python"): [START, START],
+    ("docs/quick-start.md", "sh"): [TASKS, START, START, START, START, START],
+    ("docs/quick-start.md", "text"): [START, START, START, START, START, START],
+    ("docs/guides/starting-spark.md", "python"): [STARTS],
+    ("docs/guides/starting-spark.md", "sh"): [CONF],
+    ("docs/guides/sinks.md", "python"): [SINK, SINK],
+    ("docs/guides/object-stores.md", "python"): [STARTS, STATUS, SEALED],
+    ("docs/guides/testing.md", "python"): [KIT, KIT, KIT],
+    ("docs/guides/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],
+    ("docs/guides/inspection.md", "sh"): [
+        f"{LOOKING}::test_every_command_on_a_directory_runs",
+        f"{LOOKING}::test_every_command_on_a_bucket_runs",
+        f"{LOOKING}::test_the_command_that_restores_runs",
+    ],
+    ("docs/concepts/cuts.md", "python"): [CUTS, CUTS],
+    # No cluster is there: the steps that do not install run on a copy of Spark's directory.
+    ("docs/operations/kubernetes.md", "dockerfile"): [IMAGE],
+    ("docs/operations/kubernetes.md", "properties"): [IMAGE],
+}
+# Drawings of bytes and of directories, and a task that takes hours.
+NOT_RUN = {
+    ("docs/FORMAT.md", ""): 1,
+    ("docs/design/0001-state-engine.md", ""): 1,
+    ("docs/campaigns.md", "sh"): 1,
+}
+INLINE = re.compile(r"`(?:python -m )?cleancut (\w[\w-]*)([^`]*)`")
+TASK = re.compile(r"(?:`|^)make ([\w-]+)", flags=re.MULTILINE)
+
+
+def missing(blocks: list[Block]) -> list[str]:
+    """The kinds of blocks of which more or fewer are there than tests run."""
+    there = Counter((block.page, block.language) for block in blocks)
+    run = Counter({kind: len(tests) for kind, tests in RUN_BY.items()}) + Counter(NOT_RUN)
+    return [
+        f"{kind}: {there[kind]} blocks, {run[kind]} of them run"
+        for kind in there | run
+        if there[kind] != run[kind]
+    ]
+
+
+def test_every_block_is_run_by_a_test() -> None:
+    blocks = [block for page in PAGES for block in fenced(named(page))]
+    assert len(blocks) > 40
+    assert missing(blocks) == []
+    assert missing([*blocks, Block("docs/quick-start.md", "sh", "cleancut ls")]) != []
+    assert missing([*blocks, Block("docs/PROTOCOL.md", "python", "1 + 1")]) != []
+
+
+@pytest.mark.parametrize(("kind", "tests"), RUN_BY.items(), ids=str)
+def test_the_test_that_runs_a_block_is_there_and_reads_its_page(
+    kind: tuple[str, str], tests: list[str]
+) -> None:
+    page = Path(kind[0]).name
+    for file, _, test in (name.partition("::") for name in set(tests)):
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert page in text
+        assert f"def {test}(" in text if test else "blocks(" in text
+
+
+def test_every_command_and_task_in_a_sentence_is_one() -> None:
+    """What a command line says is parsed, and what a task is called is looked up."""
+    subcommands = _commands()
+    menu = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for command, _ in INLINE.findall(text):
+            assert command in subcommands, f"{named(page)}: cleancut {command}"
+        for task in TASK.findall(text):
+            assert re.search(rf"^{task}:", menu, re.MULTILINE), f"{named(page)}: make {task}"
+
+
+def _commands() -> set[str]:
+    choices = _cli._parser()._subparsers
+    assert choices is not None
+    (action,) = choices._group_actions
+    return set(action.choices or ())
