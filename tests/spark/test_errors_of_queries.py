@@ -173,8 +173,9 @@ def readme_says(query: StreamingQuery) -> None:
 def test_the_example_of_the_readme_decides_between_restart_and_stop(
     numbers: Numbers, tmp_path: Path
 ) -> None:
+    """It stopped a program whose query had ended well, with the word None."""
     sink = str(tmp_path / "sink")
-    numbers.run("first", EpochFiles(sink))
+    readme_says(numbers.run("first", EpochFiles(sink)))
 
     def passing(_rows: DataFrame, _epoch: int) -> None:
         raise errors.error_of("CLEANCUT_STORE_BUSY", holder="task 7", waitedMs=1)

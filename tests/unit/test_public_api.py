@@ -83,6 +83,15 @@ def test_the_release_is_that_of_the_project_and_of_the_jar() -> None:
     assert project["scripts"]["cleancut"] == "cleancut._cli:main"
 
 
+def test_what_an_index_says_of_the_package_is_what_it_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    classifiers = project["classifiers"]
+    assert classifiers == sorted(classifiers)
+    oldest = project["requires-python"].removeprefix(">=")
+    assert f"Programming Language :: Python :: {oldest}" in classifiers
+    assert ("Typing :: Typed" in classifiers) == (ROOT / "python/cleancut/py.typed").exists()
+
+
 @pytest.mark.parametrize("line", SPARK)
 def test_the_jar_for_the_installed_spark_is_found_where_the_build_puts_it(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
