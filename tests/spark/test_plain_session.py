@@ -26,16 +26,16 @@ TIMEOUT_S = 120
 SCRIPT = """
 import json, sys
 from pyspark.sql import SparkSession
-settings, home = json.loads(sys.argv[1]), sys.argv[2]
+settings, (home, location) = json.loads(sys.argv[1]), sys.argv[2:]
 builder = SparkSession.builder.master("local[2]")
 for key, value in settings.items():
     builder = builder.config(key, value)
 spark = builder.getOrCreate()
 counts = spark.readStream.schema("k int").json(home + "/in").groupBy("k").count()
 query = counts.writeStream.outputMode("update").format("noop")
-query = query.option("checkpointLocation", home + "/checkpoint").trigger(availableNow=True).start()
+query = query.option("checkpointLocation", location).trigger(availableNow=True).start()
 query.awaitTermination()
-rows = spark.read.format("statestore").load(home + "/checkpoint")
+rows = spark.read.format("statestore").load(location)
 state = {r.key.k: r.value["count"] for r in rows.collect()}
 print("STATE", json.dumps(state))
 """
@@ -50,14 +50,19 @@ def run(home: Path, **settings: str) -> dict[str, int]:
     return counts
 
 
-def attempt(home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
+def attempt(
+    home: Path, location: str | None = None, **settings: str
+) -> "subprocess.CompletedProcess[str]":
     plain = {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "3",
     }
     return subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps(plain | settings), str(home)],
+        [
+            *(sys.executable, "-c", SCRIPT, json.dumps(plain | settings), str(home)),
+            location or f"{home}/checkpoint",
+        ],
         env={k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))},
         capture_output=True,
         text=True,
@@ -108,10 +113,14 @@ def test_a_session_that_lacks_jar_or_settings_stops_and_loses_nothing(tmp_path: 
     without = attempt(tmp_path)
     assert without.returncode != 0
     assert re.search(rf"terminated with exception: .*{re.escape(PROVIDER_CLASS)}", without.stderr)
+    on_s3 = attempt(tmp_path, "s3://bucket/counts")
+    assert on_s3.returncode != 0
+    assert 'No FileSystem for scheme "s3"' in on_s3.stderr
     with_jar = attempt(tmp_path, **jar)
     assert with_jar.returncode != 0
     assert "[CLEANCUT_CUTS_REQUIRED]" in with_jar.stderr
     page = Path("docs/guides/starting-spark.md").read_text(encoding="utf-8")
     assert PROVIDER_CLASS in page
+    assert 'No FileSystem for scheme "s3"' in page
     assert "CLEANCUT_CUTS_REQUIRED" in page
     assert run(tmp_path, **jar, **cuts) == {"1": 2, "2": 2, "3": 1}
