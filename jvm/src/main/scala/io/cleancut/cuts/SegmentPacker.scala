@@ -26,7 +26,7 @@ import io.cleancut.objects.{ObjectKey, ObjectStore}
  * The bytes that wait are bounded: [[submit]] blocks at the bound, [[trySubmit]] declines.
  *
  * @param idleMs
- *   how long a thread without work is kept; a process has a packer for each query that it ever ran
+ *   how long a thread without work is kept; a process has a packer for each run of a query
  */
 final class SegmentPacker(
     store: ObjectStore,

@@ -13,9 +13,9 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.streaming.StreamingQuery
 
-import io.cleancut.{CleancutSeal, Clock}
+import io.cleancut.{CleancutSeal, Clock, StoreId}
 import io.cleancut.conf.Keys
-import io.cleancut.cuts.CutArchive
+import io.cleancut.cuts.{CutArchive, Place, Refusal}
 import io.cleancut.e2e.WithCuts
 import io.cleancut.objects.HadoopStore
 import io.cleancut.testkit.TestDirectory
@@ -72,6 +72,33 @@ class DriverCutsSuite extends AnyFunSuite with WithCuts with Eventually {
       // It sweeps behind each 20th epoch, by what the run was started with.
       run(epochs = 22, kept = 2)
       eventually(assert(archive.epochs().head > 10))
+    }
+  }
+
+  test("a task that comes when its run has ended does not make it begin again") {
+    TestDirectory.use("late") { root =>
+      val location = s"file:$root"
+      val input = MemoryStream(Encoders.scalaLong, spark)
+      def late(run: String) = {
+        val store = StoreId(0L, 0, "default")
+        CutsClient.ask(Open(location, run, 1L, store, 1L, Place("1", "host")), Clock.System)
+      }
+      def begun() = {
+        val query = start(input, root)
+        input.addData(1L)
+        query.processAllAvailable()
+        query
+      }
+      val first = begun()
+      val gone = first.runId.toString
+      assert(late(gone).isInstanceOf[OpenReply])
+      first.stop()
+      eventually(assert(late(gone) == Declined(Refusal.Ended(gone))))
+      val second = begun()
+      val by = Refusal.Fenced(s"run ${second.runId} of the same driver")
+      assert(late(gone) == Declined(by))
+      assert(DriverCuts.of(location).exists(_.status.run.exists(_.generation == 2)))
+      second.stop()
     }
   }
 
