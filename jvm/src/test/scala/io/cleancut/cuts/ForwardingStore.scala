@@ -35,5 +35,7 @@ abstract class ForwardingStore(under: ObjectStore) extends ObjectStore {
 
   override def counts: RequestCounts = under.counts
 
+  override def keepsTokens: Boolean = under.keepsTokens
+
   override def close(): Unit = under.close()
 }
