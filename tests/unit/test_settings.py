@@ -3,10 +3,12 @@
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
+from cleancut import configure
 from cleancut._spark.settings import NOT_GIVEN, OPTIONS, PREFIX, Settings, conf_problems
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference/configuration.md"
@@ -19,6 +21,27 @@ def test_the_options_are_the_keys_of_the_jvm() -> None:
     keys = {f"{PREFIX}{name}": allowed.strip() for name, allowed in row.findall(text)}
     assert keys
     assert {option.key: option.allowed for option in OPTIONS} == keys
+
+
+def test_options_of_a_few_words_are_typed_by_these_words() -> None:
+    """A type checker refuses `mode="unalined"`, as the option itself does when it runs."""
+    hints = get_type_hints(Settings)
+    typed = {
+        option.name: {word for part in get_args(hints[option.name]) for word in _words(part)}
+        for option in OPTIONS
+    }
+    for option in OPTIONS:
+        words = set(re.split(", | or ", option.allowed)) - {"true", "false"}
+        is_list = all(re.fullmatch("[a-z0-9]+", word) for word in words)
+        assert typed[option.name] == (words if is_list else set()), option.name
+    of_configure = get_type_hints(
+        configure, localns={"SparkSession": SimpleNamespace(Builder=object)}
+    )
+    assert {name: of_configure[name] for name in hints} == hints
+
+
+def _words(part: object) -> tuple[str, ...]:
+    return get_args(part) if get_origin(part) is Literal else ()
 
 
 CONFS = {
