@@ -1,0 +1,156 @@
+package io.cleancut.e2e
+
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.concurrent.atomic.AtomicBoolean
+
+import scala.util.Random
+
+import org.scalatest.concurrent.Eventually
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.functions.{count, length, max}
+import org.apache.spark.sql.streaming.StreamingQuery
+
+import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
+import io.cleancut.cuts.{CutArchive, QueryLedger}
+import io.cleancut.format.{Cut, FrameKind}
+import io.cleancut.objects.{ObjectKey, S3TestStore}
+import io.cleancut.testkit.{HttpMessage, ProxiedServer, S3Server, SmallQueries}
+
+/**
+ * A base whose upload lasts longer than 40 epochs. If it were refused, so would be the next: the
+ * chain of a large store would grow for ever where epochs are short.
+ */
+class LongUploadSuite extends AnyFunSuite with ProxiedServer with Eventually {
+  import LongUploadSuite._
+
+  implicit override val patienceConfig: PatienceConfig = PatienceConfig(180.seconds, 50.millis)
+
+  private var spark: SparkSession = _
+  private var input: MemoryStream[(Long, Array[Byte])] = _
+  private val isHeld = new AtomicBoolean
+  private val begun = new CountDownLatch(1)
+  private val released = new CountDownLatch(1)
+  private var last = Map.empty[Long, Long]
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    // The thread of maintenance is one for the whole JVM, with the pace of its first query.
+    StateStore.stop()
+    spark = SmallQueries.session("local[2]")(
+      _.config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.streaming.minBatchesToRetain", Kept.toString)
+        .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
+        .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
+        .config(s"$State.maintenanceInterval", "100ms")
+        // Else Spark has a base written by the task itself, which waits for that.
+        .config(s"$State.forceSnapshotUploadOnLag", "false")
+        .config(s"$State.minDeltasForSnapshot", "2")
+        .config(s"$State.cleancut.endpoint", endpoint)
+        .config(s"$State.cleancut.region", "us-east-1")
+        .config(s"$State.cleancut.requestTimeout", "10m")
+    )
+    input = MemoryStream(Encoders.product[(Long, Array[Byte])], spark)
+    proxy.watch { request =>
+      if (isHeld.get && isPart(request)) {
+        begun.countDown()
+        released.await(10, TimeUnit.MINUTES): Unit
+      }
+    }
+  }
+
+  override protected def afterAll(): Unit = {
+    released.countDown()
+    spark.stop()
+    StateStore.stop()
+    super.afterAll()
+  }
+
+  private def start(): StreamingQuery = input
+    .toDS()
+    .toDF("key", "value")
+    .groupBy("key")
+    .agg(count("*"), length(max("value")))
+    .writeStream
+    .outputMode("update")
+    .option("checkpointLocation", s"s3://${S3Server.Bucket}/$Name")
+    .foreachBatch { (batch: DataFrame, _: Long) =>
+      batch.collect().foreach(row => last += row.getLong(0) -> row.getLong(1))
+    }
+    .start()
+
+  /** Epochs of three rows each. */
+  private def epochs(query: StreamingQuery, number: Int): Unit = (1 to number).foreach { _ =>
+    input.addData((0L until 3L).map(_ -> Array.emptyByteArray))
+    query.processAllAvailable()
+  }
+
+  private def archive: CutArchive = S3TestStore.archive(server.endpoint, Name)
+
+  private def chain(cut: Cut) = cut.stores.head.frames
+
+  test("a base whose upload outlasts the sweep's margin is adopted, and nothing named is swept") {
+    val query = start()
+    try {
+      val random = new Random(7)
+      input.addData((0L until Keys).map(key => key -> random.nextBytes(ValueBytes)))
+      query.processAllAvailable()
+      isHeld.set(true)
+      epochs(query, 2)
+      assert(begun.await(120, TimeUnit.SECONDS), "no base is being uploaded")
+      val before = archive.last().get
+      epochs(query, 2 * QueryLedger.BaseMargin.toInt + 5)
+      assert(chain(archive.last().get).head == chain(before).head)
+      isHeld.set(false)
+      released.countDown()
+      val adopted = eventually {
+        epochs(query, 1)
+        archive.last().filter(_.late.nonEmpty).getOrElse(fail("no late base is adopted"))
+      }
+      val (kind, version, place) = chain(adopted).head
+      assert(kind == FrameKind.Base && version.number + 2 * QueryLedger.BaseMargin < adopted.epoch)
+      assert(adopted.late.map(_.segment) == Seq(place.segment))
+      epochs(query, QueryLedger.BaseMargin.toInt + 5)
+    } finally query.stop()
+    checkKept()
+    restart()
+  }
+
+  /** All that kept cuts name is there, and the late base is listed until nobody may need it. */
+  private def checkKept(): Unit = {
+    val cuts = archive.epochs().flatMap(archive.read)
+    assert(cuts.size <= Kept + QueryLedger.BaseMargin + 1)
+    val missing = cuts.flatMap(_.segments).distinct.filter { segment =>
+      archive.store.head(ObjectKey(segment)).isEmpty
+    }
+    assert(missing.isEmpty)
+    ()
+  }
+
+  private def restart(): Unit = {
+    StateStore.stop()
+    val counted = last
+    val query = start()
+    try epochs(query, 1)
+    finally query.stop()
+    assert(last == counted ++ (0L until 3L).map(key => key -> (counted(key) + 1)))
+    ()
+  }
+}
+
+object LongUploadSuite {
+  private val State = "spark.sql.streaming.stateStore"
+  private val FileManager = classOf[CleancutCheckpointFileManager].getName
+  private val Name = "long-upload"
+  private val Keys = 12000L
+  private val ValueBytes = 1000
+  private val Kept = 2
+
+  private def isPart(request: HttpMessage): Boolean =
+    request.method == "PUT" && request.target.contains("partNumber=")
+}
