@@ -33,6 +33,8 @@ class CutSimulationSuite extends AnyFunSuite {
       assert(tally.fenced > 0, "no driver was fenced")
       assert(tally.recovered > 0, "no epoch was made of an earlier run's frames")
       assert(tally.missing.isEmpty, "are faults that never struck")
+      val long = tally.runsWith(Fault.LongUpload)
+      assert(long * 20 >= seeds.size, "runs had a base that was on its way for too many epochs")
     }
   }
 
@@ -83,6 +85,7 @@ object CutSimulationSuite {
     private var orphans = 0
     private var steps = 0L
     private var faults = Map.empty[Fault, Int]
+    private var struck = Map.empty[Fault, Int]
     var failed = Seq.empty[Outcome]
 
     def +=(run: Outcome): Unit = synchronized {
@@ -96,9 +99,13 @@ object CutSimulationSuite {
       steps += run.steps
       run.faults.foreach { case (fault, n) =>
         faults = faults.updated(fault, faults.getOrElse(fault, 0) + n)
+        struck = struck.updated(fault, struck.getOrElse(fault, 0) + 1)
       }
       if (run.violations.nonEmpty) failed :+= run
     }
+
+    /** How many runs a fault has struck in. */
+    def runsWith(fault: Fault): Int = struck.getOrElse(fault, 0)
 
     def missing: Seq[Fault] = Fault.all.filterNot(faults.contains)
 
@@ -106,7 +113,9 @@ object CutSimulationSuite {
       s"runs $runs, epochs $epochs, steps $steps, recovered epochs $recovered, fenced $fenced",
       s"lost rows $lost, doubled rows $doubled, orphans after the sweep $orphans, " +
         s"failed runs ${failed.size}: ${failed.map(_.seed).sorted.mkString(" ")}",
-      Fault.all.map(f => s"${f.name} ${faults.getOrElse(f, 0)}").mkString("; ")
+      Fault.all
+        .map(f => s"${f.name} ${faults.getOrElse(f, 0)} in ${runsWith(f)} runs")
+        .mkString("; ")
     )
   }
 }

@@ -49,6 +49,9 @@ object Defect {
   /** The query lies on a file system whose rename looks first and renames then. */
   case object SchemeTrusted extends Defect("was committed by", "follows that of")
 
+  /** A run begins its first epoch without claiming it. */
+  case object NoClaim extends Defect("the sink has rows")
+
   /** Runs do not look for a later owner. */
   case object Blind
       extends Defect("failed with", "was committed by", "the sink got other rows", "too many rows")
@@ -62,5 +65,5 @@ object Defect {
   val all: Seq[Defect] =
     Seq(NoConditions, SchemeTrusted, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
       Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade) ++
-      Seq(Blind, Overwriting, EndedTooEarly)
+      Seq(NoClaim, Blind, Overwriting, EndedTooEarly)
 }

@@ -20,6 +20,7 @@ object Fault {
   case object FailedBehind extends Fault("attempt failed behind rows that are kept")
   case object Speculation extends Fault("speculative attempt")
   case object TaskAgain extends Fault("finished task run again")
+  case object FrozenBeforeSeal extends Fault("driver frozen before its seal while another one ran")
   case object StoppedBehindSeal extends Fault("query stopped between seal and sink")
   case object StoppedBeforeCommit extends Fault("query stopped between sink and commit")
   case object StoppedBehindCut extends Fault("query stopped between cut and entry")
@@ -60,6 +61,7 @@ object Fault {
     FailedBehind,
     Speculation,
     TaskAgain,
+    FrozenBeforeSeal,
     StoppedBehindSeal,
     StoppedBeforeCommit,
     StoppedBehindCut,

@@ -23,6 +23,7 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
  *   - Cuts appear one behind the other. No run commits what another has committed, nor behind a
  *     later generation.
  *   - Where each run finds other rows, the state of a task has those that it has shown.
+ *   - With each cut the sink has the rows of all epochs up to it but those in flight, each once.
  *   - What a sink has seen of an epoch behind the first cut is durable, and is not made again.
  *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
  *     that a cut or a savepoint names, nor files of stores from before the first cut while an epoch
@@ -221,6 +222,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     last = cut.epoch
     cuts(cut.epoch) = cut
     check(cut)
+    plan.stages.flatten.foreach(checkSink(cut, _))
     if (plan.isUnsteady) plan.stages.flatten.foreach(checkShown(cut, _))
     val runs = lastFrames(cut).map(_.run).distinct
     if (runs.size > 1) violated(s"${at(cut)} has frames of the runs ${runs.mkString(", ")}")
@@ -251,6 +253,19 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   }
 
   /** An epoch is shown before it is committed. */
+  private def checkSink(cut: Cut, task: SimTask): Unit = {
+    val before = plan.levelZeroEpochs - 1
+    val shown = sink.shown(task, cut.epoch).map(SimPlan.numberOf)
+    val found = shown ++ rowsIn(cut, task.channel).map(SimPlan.numberOf)
+    val wanted = plan.rowsOf(task.partition, end(before), end(cut.epoch))
+    val (missing, more) = (wanted.diff(found), found.diff(wanted))
+    lost += missing.size
+    doubled += more.size
+    if (missing.nonEmpty || more.nonEmpty) {
+      violated(s"at ${at(cut)} the sink has rows of $task twice: $more, and lacks $missing")
+    }
+  }
+
   private def checkShown(cut: Cut, task: SimTask): Unit = {
     def marked(rows: Vector[Int]) = rows.filter(row => row != SimPlan.numberOf(row)).sorted
     val shown = marked(sink.shown(task, cut.epoch))

@@ -61,11 +61,10 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
   /** Writes a base of something that it has in memory. */
   def maintain(runId: String): Unit = if (states.nonEmpty) {
     val ((store, version), held) = states.toSeq(world.random.nextInt(states.size))
-    faults.count(Fault.Maintenance)
     baton.spawn("maintenance", this) {
       val name = FrameName(store, version, FrameKind.Base)
       val base = SimFrame(name, None, held.writer, held.rows)
-      val isLong = world.defect == Defect.NotSpared || world.random.nextBoolean()
+      val isLong = world.defect == Defect.NotSpared || world.random.nextInt(4) > 0
       try
         if (!isLong) write(runId, QueryLedger.Maintenance, base)
         else upload(runId, SealedFrame(name, QueryLedger.Maintenance, base.toBytes))
@@ -87,13 +86,10 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
       .fold(why => throw new AttemptLost(why.why), _ => ())
     val epochs =
       if (world.defect == Defect.NotSpared) plan.baseMargin + 2
+      else if (world.random.nextBoolean()) plan.baseMargin + 1
       else world.random.nextInt(plan.baseMargin.toInt + 4).toLong
     val due = world.invariants.last + epochs
-    var patience = SimExecutor.MaxWaits
-    while (world.invariants.last < due && patience > 0) {
-      patience -= 1
-      baton.yieldNow()
-    }
+    baton.yieldUntil(world.invariants.last >= due)
     val (bytes, placed) = segment.pack(Seq(base))
     root.put(ObjectKey(segment.name), bytes)
     if (world.invariants.last - run.epoch > plan.baseMargin) faults.count(Fault.LongUpload)
@@ -159,9 +155,6 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
 }
 
 private object SimExecutor {
-
-  /** How often a long upload lets others go on. */
-  val MaxWaits = 2000
 
   /** A version in memory, and the attempt that made it. */
   final case class Held(rows: Vector[Int], writer: String)

@@ -60,8 +60,13 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private var work: EpochWork = _
   private var ids = Map.empty[StoreId, String]
 
+  private var isToStop = false
+
   var failure = Option.empty[Throwable]
   private val actor = baton.spawn(runId, process)(run())
+
+  /** It is to end when its sink has shown the epoch. */
+  def stopsBehindSink(): Unit = isToStop = true
 
   def isOver: Boolean = actor.isFinished || !process.isAlive
 
@@ -146,7 +151,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       EpochWork(runId, epoch, rows, if (plan.isFormat2) Some(ids) else None, mark, drawn.captures)
     val job = new SimJob(world, process, work, keeps = drawn.keepsRows)
     runSink(job, work)
-    if (faults.strikes(Fault.StoppedBeforeCommit, PerEpoch)) throw new Unreachable("stopped")
+    if (isToStop || faults.strikes(Fault.StoppedBeforeCommit, PerEpoch))
+      throw new Unreachable("stopped")
     commit(epoch, CommitIds.entry(if (plan.isFormat2) job.counted.values else Nil))
     if (plan.isFormat2) ids = job.counted.toMap
   }

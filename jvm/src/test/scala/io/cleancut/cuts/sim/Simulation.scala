@@ -36,6 +36,8 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   private val processes = mutable.Buffer.empty[SimProcess]
   private val runs = mutable.Buffer.empty[SimQuery]
   private var disturbances = world.random.nextInt(MaxDisturbances)
+  // Apart from them: one that takes long has to begin early.
+  private var bases = world.random.nextInt(MaxBases)
   private var orphans = 0
 
   def run(): Outcome = {
@@ -66,11 +68,13 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     startProcess()
     while (!isTargetReached) {
       baton.yieldNow()
-      if (!runs.last.isOver) disturb()
+      if (world.isFrozen) runMeanwhile()
+      else if (!runs.last.isOver) disturb()
       else if (!isTargetReached) restart()
       if (runs.size > MaxRuns) throw new Stuck(s"epoch ${invariants.last} after $MaxRuns runs")
     }
     faults.calm()
+    world.thaw()
     // Those that were replaced find out by themselves, or are gone.
     if (world.random.nextBoolean()) baton.yieldUntil(runs.forall(_.isOver))
     processes.foreach(_.crash())
@@ -91,6 +95,15 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     if (processes.last.isAlive && world.random.nextBoolean()) runAgain() else startProcess()
   }
 
+  /** A driver is frozen before its seal: another one shows the epoch, and dies before the cut. */
+  private def runMeanwhile(): Unit = {
+    startProcess()
+    runs.last.stopsBehindSink()
+    baton.yieldUntil(runs.last.isOver)
+    world.thaw()
+    baton.yieldUntil(!world.isFrozen)
+  }
+
   private def runAgain(): Unit = {
     faults.count(Fault.RunAgain)
     runs += processes.last.newRun(target)
@@ -108,7 +121,8 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     else if (strikes(Fault.RunAgain)) runs += driver.newRun(target)
     else if (strikes(Fault.ExecutorCrash)) {
       driver.crashExecutor(world.random.nextInt(plan.executors))
-    } else if (strikes(Fault.Maintenance)) {
+    } else if (bases > 0 && faults.strikes(Fault.Maintenance, Rate)) {
+      bases -= 1
       maintain(driver)
     } else if (strikes(Fault.Pin)) {
       val age = world.random.nextInt(plan.keep + 2)
@@ -198,6 +212,7 @@ private object Simulation {
 
   val MaxRuns = 60
   val MaxDisturbances = 10
+  val MaxBases = 8
   val SupervisorWeight = 4
 
   /** It acts seldom, so that what it does has to be likelier than what strikes a request. */

@@ -4,7 +4,7 @@ import scala.util.Random
 
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.{BlindToOwners, ForwardingStore}
-import io.cleancut.format.{FrameKind, StoreLayout}
+import io.cleancut.format.{Cut, FrameKind, StoreLayout}
 import io.cleancut.objects._
 
 /** All that the actors of one run of the simulation share. */
@@ -26,10 +26,18 @@ final class World(val seed: Long, val defect: Defect) {
   invariants.bucket = bucket
   private var attempts = 0L
   private var slowSeals = 0
+  private var freezes = MaxFreezes
+  private var isHeldBack = false
   private var processes = 0
 
   /** Whether a seal is on its way, for longer than others. */
   def isSealing: Boolean = slowSeals > 0
+
+  /** Whether a driver has stopped for now, before its seal is written. */
+  var isFrozen = false
+
+  /** It goes on. */
+  def thaw(): Unit = isHeldBack = false
 
   def names: Seq[String] = bucket.names
 
@@ -66,12 +74,30 @@ final class World(val seed: Long, val defect: Defect) {
         finally slowSeals -= 1
       }
     )
+    val frozen = new FrozenSeals(store, () => freeze())
     defect match {
-      case Defect.Blind       => new BlindToOwners(store, () => true)
-      case Defect.Overwriting => new Overwriting(store)
-      case _                  => store
+      case Defect.Blind       => new BlindToOwners(frozen, () => true)
+      case Defect.Overwriting => new Overwriting(frozen)
+      case Defect.NoClaim     => new WithoutClaims(frozen)
+      case _                  => frozen
     }
   }
+
+  /** What undoes it. */
+  private def freeze(): () => Unit =
+    if (isFrozen || freezes == 0 || !faults.strikes(Fault.FrozenBeforeSeal, FreezeRate)) () => ()
+    else {
+      freezes -= 1
+      isFrozen = true
+      isHeldBack = true
+      try baton.yieldUntil(!isHeldBack)
+      catch {
+        case crash: Crashed =>
+          isFrozen = false
+          throw crash
+      }
+      () => isFrozen = false
+    }
 
   private def plainStore(process: String): ObjectStore = {
     val network = new SimNetwork(baton, faults)
@@ -123,6 +149,30 @@ final private class SlowSeals(under: ObjectStore, steps: () => Int, await: Int =
   }
 }
 
+/**
+ * Freezes a driver that is about to write a seal with rows in flight.
+ *
+ * @param freeze
+ *   returns when it goes on; what that gives is to be called when the seal is written
+ */
+final private class FrozenSeals(under: ObjectStore, freeze: () => () => Unit)
+    extends ForwardingStore(under) {
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
+    val isFreezing = key.name.endsWith(".sealed") &&
+      Cut.parse(key.name, body).channels.exists(_.deferred.rows > 0)
+    val written = if (isFreezing) freeze() else () => ()
+    try super.create(key, body, token)
+    finally written()
+  }
+}
+
+/** Runs do not say that they begin an epoch anew. */
+final private class WithoutClaims(under: ObjectStore) extends ForwardingStore(under) {
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
+    if (key.name.endsWith(".sealed") && Cut.parse(key.name, body).isClaim) CreateResult.Created
+    else super.create(key, body, token)
+}
+
 /** Writes an entry of the log of offsets whatever is there. */
 final private class Overwriting(under: ObjectStore) extends ForwardingStore(under) {
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
@@ -141,5 +191,9 @@ private object World {
   val MaxSteps = 200_000L
 
   val SealRate = 5.0
+
+  /** Rows are in flight in few seals. */
+  val FreezeRate = 10.0
+  val MaxFreezes = 2
   val MaxSealSteps = 1500
 }
