@@ -11,6 +11,8 @@ import io.cleancut.channels.{Capture, CaptureMode}
  *   0 for no limit
  * @param splitsGroups
  *   whether a function may get the rows that a key has in an epoch in two
+ * @param requestTimeoutMs
+ *   how long the coordinator may be at a request before it can answer
  * @param drainMs
  *   in an epoch without new input; see [[Capture]]
  */
@@ -19,6 +21,7 @@ final case class ChannelSettings(
     maxEpochMs: Long,
     maxInFlightBytes: Long,
     splitsGroups: Boolean,
+    requestTimeoutMs: Long,
     drainMs: Option[Long] = None
 ) {
 

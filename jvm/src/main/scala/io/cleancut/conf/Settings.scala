@@ -75,7 +75,8 @@ object Settings {
       CaptureMode.named(mode, alignmentTimeoutMs),
       maxEpochMs,
       maxInFlightBytes,
-      splitsGroups
+      splitsGroups,
+      objectStore.requestTimeoutMs
     ),
     objectStore
   )

@@ -28,6 +28,9 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
 
   def unpin(name: String): Boolean = archive.unpin(name)
 
+  /** How long a request to its store may take. */
+  def requestTimeoutMs: Long = archive.store.requestTimeoutMs
+
   /** Until a run has been heard of, this asks the store for the last cut. */
   def status: CutsStatus = {
     val stored = if (synchronized(current).isEmpty) archive.last() else None

@@ -28,7 +28,7 @@ class SettingsSuite extends AnyFunSuite {
       trustedScheme = None
     )
     val channels =
-      ChannelSettings(CaptureMode.Aligned, maxEpochMs = 0L, 64L << 20, splitsGroups = true)
+      ChannelSettings(CaptureMode.Aligned, maxEpochMs = 0L, 64L << 20, splitsGroups = true, 120000L)
     val expected =
       Settings(
         -2,

@@ -206,7 +206,7 @@ final private class ChannelProgram(
         TaskContext.get().addTaskCompletionListener[Unit] { _ =>
           OvertakeWatch.remove(checkpoint, runId, attempt)
         }
-        OvertakeWatch.register(checkpoint, runId, attempt)
+        OvertakeWatch.register(checkpoint, runId, attempt, settings.requestTimeoutMs)
       }
 
     val rows: ChannelSchema = rowSchema
@@ -275,7 +275,8 @@ final private class ChannelProgram(
       Errors.channelDiffers(checkpoint, epoch, seal, decided, found)
     }
 
-    private def ask(message: CutsMessage): CutsReply = CutsClient.ask(message, Clock.System)
+    private def ask(message: CutsMessage): CutsReply =
+      CutsClient.ask(message, Clock.System, settings.requestTimeoutMs)
 
     private def unreachable(reply: CutsReply) =
       GroupedFrame.errorOf(reply, checkpoint, operator.storeVersion, channel.toString)

@@ -51,12 +51,18 @@ private[cleancut] object OvertakeWatch extends Logging {
   def executor: String = SparkEnv.get.executorId
 
   /** The flag of an attempt, which is raised when it is overtaken. To be closed with the task. */
-  def register(location: String, runId: String, attempt: Long): OvertakeFlag =
+  def register(
+      location: String,
+      runId: String,
+      attempt: Long,
+      requestTimeoutMs: Long
+  ): OvertakeFlag =
     watches
       .compute(
         (location, runId),
         (_, known) => {
-          val watch = if (known != null && known.isAlive) known else new Watch(location, runId)
+          val isKnown = known != null && known.isAlive
+          val watch = if (isKnown) known else new Watch(location, runId, requestTimeoutMs)
           watch.flags.computeIfAbsent(attempt, _ => new OvertakeFlag)
           watch
         }
@@ -70,7 +76,8 @@ private[cleancut] object OvertakeWatch extends Logging {
     ()
   }
 
-  final private class Watch(location: String, runId: String) extends Runnable {
+  final private class Watch(location: String, runId: String, requestTimeoutMs: Long)
+      extends Runnable {
     val flags = new ConcurrentHashMap[Long, OvertakeFlag]
     @volatile private var hasEnded = false
     private val name = "cleancut-overtaken"
@@ -83,7 +90,7 @@ private[cleancut] object OvertakeWatch extends Logging {
         var known = Set.empty[Long]
         while (!retire()) {
           val question = AwaitOvertaken(location, runId, executor, known)
-          CutsClient.ask(question, Clock.System) match {
+          CutsClient.ask(question, Clock.System, requestTimeoutMs) match {
             case OvertakenReply(attempts) =>
               attempts.foreach(a => Option(flags.get(a)).foreach(_.raise()))
               known ++= attempts

@@ -13,7 +13,8 @@ import io.cleancut.Clock
 
 /** Asks the coordinator on the driver, from any process of the application. */
 private[cleancut] object CutsClient {
-  private var known = Option.empty[(RpcEnv, RpcEndpointRef)]
+  // Of this process.
+  private[cuts] var known = Option.empty[(RpcEnv, RpcEndpointRef)]
 
   // A coordinator that is busy with a slow store answers late; one that is gone never does.
   private val LeastPatience = 120.seconds
@@ -25,9 +26,10 @@ private[cleancut] object CutsClient {
    * The answer; [[NoQuery]] where no coordinator can be reached at all.
    *
    * @param requestTimeoutMs
-   *   how long the coordinator may be at a request to its store before it can answer
+   *   how long the coordinator may be at a request to its store before it can answer, 0 where that
+   *   is not known
    */
-  def ask(message: CutsMessage, clock: Clock, requestTimeoutMs: Long = 0L): CutsReply =
+  def ask(message: CutsMessage, clock: Clock, requestTimeoutMs: Long): CutsReply =
     endpoint() match {
       case None      => NoQuery
       case Some(ref) =>

@@ -63,12 +63,13 @@ final private class CutsEndpoint(
       cuts: QueryCuts,
       context: RpcCallContext
   ): Unit = {
-    val limited = ready.copy().orTimeout(patienceMs, TimeUnit.MILLISECONDS)
+    val limitMs = Math.max(patienceMs, cuts.requestTimeoutMs)
+    val limited = ready.copy().orTimeout(limitMs, TimeUnit.MILLISECONDS)
     limited.whenCompleteAsync(
       (_, failure) =>
         guarded(context)(failure match {
           case null                   => answer(message, cuts, reply(context))
-          case _: TimeoutException    => reply(context)(Declined(late(message)))
+          case _: TimeoutException    => reply(context)(Declined(late(message, limitMs)))
           case e: CompletionException => throw Option(e.getCause).getOrElse(e)
           case e                      => throw e
         }),
@@ -77,8 +78,8 @@ final private class CutsEndpoint(
     ()
   }
 
-  private def late(message: RunMessage) = Refusal.Failed(
-    s"the driver has waited for ${patienceMs / 1000} s for run ${message.runId} to begin: it " +
+  private def late(message: RunMessage, limitMs: Long) = Refusal.Failed(
+    s"the driver has waited for ${limitMs / 1000} s for run ${message.runId} to begin: it " +
       s"reads the last cut and the commit log at ${message.location}, and notes there that it does"
   )
 
@@ -129,6 +130,7 @@ private object CutsEndpoint {
   // For all queries: answers take microseconds.
   private val MaxThreads = 32
 
-  // Less than an executor waits for an answer, so that it is told what is waited for.
+  // Less than an executor waits for an answer, so that it is told what is waited for. Where a
+  // request may take longer, so may the start, and the executor waits for that, too.
   private val PatienceMs = 100_000L
 }

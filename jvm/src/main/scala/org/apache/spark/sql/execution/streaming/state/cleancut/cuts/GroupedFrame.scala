@@ -130,7 +130,8 @@ final private[cleancut] class GroupedFrame(
   private def announce(segment: String): Unit =
     if (name.kind == FrameKind.Base && attempt == QueryLedger.Maintenance) {
       announcedNs = clock.monotonicNs()
-      CutsClient.ask(Announce(checkpoint, runId, segment, name.version.number), clock) match {
+      val message = Announce(checkpoint, runId, segment, name.version.number)
+      CutsClient.ask(message, clock, root.requestTimeoutMs) match {
         case Noted => ()
         case other => throw refused(other)
       }

@@ -23,7 +23,8 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
   private val Tasks = 2000
 
   /** A store whose listings wait until they may go on, and may fail then. */
-  private class Slow(isAway: Boolean) extends ForwardingStore(store) {
+  private class Slow(isAway: Boolean, override val requestTimeoutMs: Long = 0L)
+      extends ForwardingStore(store) {
     val goOn = new CountDownLatch(1)
     val listings = new AtomicInteger
     val isListing = new CountDownLatch(1)
@@ -252,6 +253,18 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     } finally {
       blocked.goOn.countDown()
       driver.stop()
+    }
+  }
+
+  test("where a request may take longer than tasks are held up for, a start may, too") {
+    val slow = new Slow(isAway = false, requestTimeoutMs = 60_000)
+    asked(slow, patienceMs = 100) { driver =>
+      eventually(assert(driver.heard.get == Tasks))
+      Clock.System.sleep(500, TimeUnit.MILLISECONDS)
+      assert(driver.answers.isEmpty)
+      slow.goOn.countDown()
+      eventually(assert(driver.answers.size == Tasks))
+      assert(driver.answers.asScala.forall(_.exists(_.isInstanceOf[OpenReply])))
     }
   }
 }
