@@ -9,10 +9,12 @@ object OlderTests {
    * coordinator have; and real-time mode has no stateful operator on that line.
    */
   private val without = Set(
+    "AskedPatienceSuite.scala",
     "CheckpointOnS3Suite.scala",
     "CutsEndpointSuite.scala",
     "CutsOnFilesSuite.scala",
     "DeathsOnS3Suite.scala",
+    "LongUploadSuite.scala",
     "MortalHdfs.scala",
     "QueryOnHdfsSuite.scala",
     "RealTimeModeSuite.scala",

@@ -21,7 +21,12 @@ import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.{length, max}
 import org.apache.spark.sql.streaming.StreamingQuery
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
+import io.cleancut.{
+  CleancutCheckpointFileManager,
+  CleancutExtensions,
+  CleancutSeal,
+  CleancutStateStoreProvider
+}
 import io.cleancut.testkit.{ProxiedServer, S3Server, SmallQueries}
 
 /** How long the tasks of a query wait for the answer to each message that they send. */
