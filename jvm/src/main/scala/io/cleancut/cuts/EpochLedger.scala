@@ -51,7 +51,8 @@ final class EpochLedger(
     previous.iterator.flatMap(_.stores).map(_.store).filterNot(Channels.isChannel) ++ further
   )
   private val failed = mutable.Set.empty[Long]
-  private val discarded = mutable.Set.empty[Long]
+  // With the reason.
+  private val discarded = mutable.Map.empty[Long, String]
   // Later attempts count before earlier ones; an attempt's turn is that of its last frame.
   private var turn = 0L
   private val turns = mutable.Map.empty[Long, Long]
@@ -88,9 +89,11 @@ final class EpochLedger(
   def isHeardOf: Boolean = awaited.isEmpty
 
   /** A frame is durable. */
-  def ack(frame: PlacedFrame): Ack = {
-    val noted = note(frame)
-    if (noted == Ack.Accepted) keep(frame.attempt, frame.name) else noted
+  def ack(frame: PlacedFrame): Ack = note(frame) match {
+    case Ack.Accepted => keep(frame.attempt, frame.name)
+    // Who reports again may not have heard the answer.
+    case Ack.Duplicate => discarded.get(frame.attempt).fold[Ack](Ack.Duplicate)(Ack.Discarded)
+    case refused       => refused
   }
 
   /** An attempt that has its last frame decides on its channels, or has to follow a decision. */
@@ -101,7 +104,7 @@ final class EpochLedger(
     val isDone = opened.get(attempt).exists(_.forall(own.contains)) && channels.isRead(attempt)
     val conflict = if (isDone) channels.settle(attempt, own) else None
     conflict.fold[Ack](Ack.Accepted) { why =>
-      discarded += attempt
+      discarded(attempt) = why
       Ack.Discarded(why)
     }
   }
@@ -140,7 +143,7 @@ final class EpochLedger(
     opened.count { case (attempt, stores) =>
       kept.get(attempt).exists(reported => stores.forall(reported.contains))
     },
-    (failed ++ discarded).size,
+    (failed ++ discarded.keys).size,
     expected.size,
     kept.values.flatMap(_.keys).toSet.size
   )
@@ -177,7 +180,7 @@ final class EpochLedger(
 
   private def latestComplete: collection.Map[StoreId, PlacedFrame] = {
     val attempts = frames.keys.toSeq
-      .filter(attempt => !discarded(attempt) && isComplete(attempt))
+      .filter(attempt => !discarded.contains(attempt) && isComplete(attempt))
       .sortBy(attempt => (!failed(attempt), turns(attempt)))
     // Apart from the stores, of which there are as many for each attempt to be looked through.
     val inFlight = mutable.Set.empty[StoreId]

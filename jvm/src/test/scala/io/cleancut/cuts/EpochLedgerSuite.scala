@@ -3,6 +3,7 @@ package io.cleancut.cuts
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.StoreId
+import io.cleancut.channels.{ChannelReport, Channels, RowsDigest}
 import io.cleancut.cuts.LedgerFrames._
 import io.cleancut.format._
 
@@ -84,6 +85,24 @@ class EpochLedgerSuite extends AnyFunSuite {
     assert(epoch.ack(other).isInstanceOf[Ack.Discarded])
     val otherBase = frame(Left, 1, 7, FrameKind.Base).copy(attempt = 1L)
     assert(epoch.ack(otherBase).isInstanceOf[Ack.Discarded])
+    assert(attempts(epoch.close(None)) == Map(Left -> 1L))
+  }
+
+  test("an attempt that left other rows in flight is told so each time it asks, and never counts") {
+    val epoch = ledger()
+    val channel = Left.copy(name = Channels.name(0))
+    def attempt(id: Long, deferred: RowsDigest): PlacedFrame = {
+      epoch.open(id, Left)
+      epoch.channels.open(id, channel, mayDefer = true)
+      epoch.channels.report(id, ChannelReport(channel, RowsDigest(2L, 3L), deferred))
+      frame(Left, 1, id)
+    }
+    val (first, second) = (attempt(1L, RowsDigest(1L, 1L)), attempt(2L, RowsDigest(1L, 2L)))
+    assert(epoch.ack(first) == Ack.Accepted && epoch.ack(first) == Ack.Duplicate)
+    val refusal = epoch.ack(second)
+    assert(refusal.isInstanceOf[Ack.Discarded])
+    // Its answer was lost. As a duplicate, the task would have handed rows on that are in flight.
+    assert(epoch.ack(second) == refusal)
     assert(attempts(epoch.close(None)) == Map(Left -> 1L))
   }
 

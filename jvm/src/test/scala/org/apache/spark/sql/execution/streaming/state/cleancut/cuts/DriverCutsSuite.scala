@@ -81,7 +81,7 @@ class DriverCutsSuite extends AnyFunSuite with WithCuts with Eventually {
       val input = MemoryStream(Encoders.scalaLong, spark)
       def late(run: String) = {
         val store = StoreId(0L, 0, "default")
-        CutsClient.ask(Open(location, run, 1L, store, 1L, Place("1", "host")), Clock.System)
+        CutsClient.ask(Open(location, run, 1L, store, 1L, Place("1", "host")), Clock.System, 0L)
       }
       def begun() = {
         val query = start(input, root)
