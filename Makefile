@@ -87,8 +87,8 @@ $(CLASSES): $(JAR) tests/support/share_classes.py
 	@mkdir -p $(@D)
 	$(STAGE) classes $(PYTHON) -m tests.support.share_classes $@
 
-spark: $(JAR) $(S3PROXY) $(CLASSES)  ## Python tests with a Spark session
-	$(PYTEST) tests/spark $(ARGS)
+spark: $(JAR) $(S3PROXY) $(CLASSES)  ## Python tests with a Spark session; ARGS='-m spark' takes the long ones too
+	$(PYTEST) tests/spark -m 'not long' $(ARGS)
 
 # A seed that nobody has chosen.
 RANDOM_SEED = $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
@@ -103,14 +103,12 @@ chaos: export CLEANCUT_QUERIES ?= 2000
 chaos: export CLEANCUT_UNALIGNED_QUERIES ?= 1000
 chaos: export CLEANCUT_SIMULATIONS ?= 10000
 chaos: export CLEANCUT_FAULTS ?= all
-chaos: export CLEANCUT_OPERATORS ?= all
 chaos: export CLEANCUT_ALL_DRAWS ?= yes
 chaos: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 chaos: export CLEANCUT_ROLLING_RESTARTS ?= 20
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 chaos: $(JAR) $(S3PROXY) $(VERSITYGW) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
-	$(PYTEST) tests/chaos tests/spark/test_operators.py tests/spark/test_finished_epochs.py \
-	  tests/spark/test_rival_drivers.py $(ARGS)
+	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
 	$(SBT) "core/testOnly $(SBT_DRAWN) io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
 	  io.cleancut.e2e.DifferentialQueriesSuite io.cleancut.e2e.UnalignedQueriesSuite"
 
@@ -150,10 +148,10 @@ test-scala:
 	$(STAGE) $@ $(SBT) $(SBT_UNIT)
 
 test-spark: $(S3PROXY) $(CLASSES)
-	$(STAGE) $@ $(PYTEST) tests/spark $(REPORT) $(ARGS)
+	$(STAGE) $@ $(PYTEST) tests/spark -m 'not long' $(REPORT) $(ARGS)
 
 test-kills: $(S3PROXY) $(CLASSES)
-	$(STAGE) $@ $(PYTEST) tests/chaos $(REPORT) $(ARGS)
+	$(STAGE) $@ $(PYTEST) tests/chaos -m 'not long' $(REPORT) $(ARGS)
 
 demo: $(JAR)  ## some flights through two queries, killed and restarted; ARGS='--all' takes all flights
 	$(PYTHON) -m demo $(ARGS)
@@ -186,7 +184,6 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 	  '.[demo,test,s3]' 'pyspark==4.2.*'
 	@touch $@
 
-spark42: export CLEANCUT_OPERATORS ?= all
 spark42: $(JAR) $(OLDER_INSTALLED) $(S3PROXY)  ## the tests that use Spark, both languages, on Spark 4.2
 	$(SBT) older/test
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)

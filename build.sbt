@@ -160,7 +160,12 @@ lazy val testSettings = Seq(
   Test / testGrouping :=
     TestGroups.byKind((Test / definedTests).value, (Test / forkOptions).value),
   // D: durations. F: full stack traces. W: no colour.
-  Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDWF")
+  Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDWF"),
+  Test / testOptions ++= Seq("-l", "io.cleancut.testkit.LongTest")
+    .filterNot(_ => sys.env.contains("CLEANCUT_ALL_DRAWS"))
+    .grouped(2)
+    .map(of => Tests.Argument(TestFrameworks.ScalaTest, of: _*))
+    .toSeq
 )
 
 lazy val childJvmSettings = Seq(

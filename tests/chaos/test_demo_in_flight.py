@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.demo import run_demo
-from tests.support.seeds import chaos_runs, hunting
+from tests.support.seeds import hunting
+from tests.support.tiers import long
 
 KILLS = 2
 TIMEOUT_S = 900
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.chaos,
-    pytest.mark.skipif(chaos_runs() == 1, reason="a minute and more: make chaos runs it"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 
 @pytest.mark.parametrize("place", [[], ["--s3"]], ids=["local disk", "S3"])

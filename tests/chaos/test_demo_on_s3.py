@@ -24,8 +24,9 @@ from tests.support.s3_servers import (
     s3proxy,
     versitygw,
 )
+from tests.support.tiers import long
 
-pytestmark = [pytest.mark.spark, pytest.mark.chaos]
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 PYTHON = Path(__file__).parents[2] / "python"
 CLUSTER = "local-cluster[2,1,1024]"

@@ -20,15 +20,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
 USUAL_SEED = 4711
 SEED = hunting(USUAL_SEED)
-FILES = 10
+FILES = 10 if chaos_runs() > 1 else 6
 # Each kill of a driver costs the start of another one.
-DRIVER_KILLS, EXECUTOR_KILLS = (2, 2) if chaos_runs() == 1 else (4, 3)
+DRIVER_KILLS, EXECUTOR_KILLS = (1, 1) if chaos_runs() == 1 else (4, 3)
 CLUSTER = "local-cluster[2,1,1024]"
+DRAWN = 4
 JOIN = "join-full_outer-bounds-v4-ids"
 KILLED_TOGETHER = [
-    "aggregation-update",
     JOIN if JOIN in RUNNABLE else "join-full_outer-bounds-v3",
-    "session-windows",
     "pandas-with-state",
 ]
 
@@ -39,7 +38,7 @@ def test_nothing_is_lost_or_doubled_when_drivers_and_executors_are_killed(
 ) -> None:
     events, killed, peaceful = (tmp_path / name for name in ("events", "killed", "peaceful"))
     # By the seed alone, so that it replays the whole run.
-    drawn = random.Random(seed).sample(RUNNABLE, len(KILLED_TOGETHER))
+    drawn = random.Random(seed).sample(RUNNABLE, DRAWN)
     names = KILLED_TOGETHER if seed == USUAL_SEED else drawn
     write_events(events, seed=seed, files=range(FILES))
     write_closing(events, FILES)

@@ -15,6 +15,7 @@ from tests.support.queries import OPERATORS, Events, Operator
 from tests.support.results import Difference, EpochFiles
 from tests.support.seeds import fixed
 from tests.support.sessions import ROCKSDB, run
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -22,6 +23,7 @@ SEED = fixed(6)
 EPOCHS = 3
 COUNTED = ["aggregation-update", "deduplication", "session-windows", "pandas-with-state"]
 COUNTED += ["join-full_outer-bounds", "limit"]
+USUALLY = {"aggregation-update", "pandas-with-state", "limit"}
 
 
 def first_time(marker: Path) -> bool:
@@ -125,7 +127,12 @@ class FailingSink:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [(n, OPERATORS[n]) for n in COUNTED], indirect=["expected"], ids=COUNTED
+    ("name", "expected"),
+    [
+        pytest.param(name, OPERATORS[name], marks=() if name in USUALLY else long, id=name)
+        for name in COUNTED
+    ],
+    indirect=["expected"],
 )
 def test_tasks_that_fail_after_their_commit_leave_no_trace(
     name: str,

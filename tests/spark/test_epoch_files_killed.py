@@ -31,6 +31,7 @@ from tests.support.sink_victim import (
     start_victim,
 )
 from tests.support.taken import taken
+from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
@@ -111,7 +112,7 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield started
 
 
-@pytest.mark.parametrize("where", ["disk", "bucket"])
+@pytest.mark.parametrize("where", [pytest.param("disk", marks=long), "bucket"])
 @pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
 def test_what_is_published_is_the_batch_answer_wherever_drivers_die(
     seed: int,

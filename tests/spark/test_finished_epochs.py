@@ -28,8 +28,8 @@ from demo.processes import ProcessTree
 from tests.support.kills import environment
 from tests.support.queries import CHECKPOINT_IDS
 from tests.support.s3_servers import s3proxy
-from tests.support.seeds import chaos_runs
 from tests.support.slow_keys import FORMS, Pace
+from tests.support.tiers import long, usually
 from tests.support.unsteady import (
     FINISHED,
     KEYS,
@@ -47,9 +47,6 @@ FILES = 6
 CLUSTER = "local-cluster[2,1,1024]"
 LOCAL = "local[2]"
 ENDPOINT = "AWS_ENDPOINT_URL_S3"
-OF_CHAOS = pytest.mark.skipif(
-    chaos_runs() == 1, reason="drivers of their own, a minute and more: make chaos runs it"
-)
 LIFE_LIMIT_S = 180
 
 
@@ -119,7 +116,7 @@ def live(query: Unsteady, home: Path, step: str, master: str = CLUSTER) -> int:
     return code
 
 
-@OF_CHAOS
+@long
 def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_was(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
@@ -146,7 +143,7 @@ def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_
     show(f"epoch {epoch}: {len(staged)} rows staged, {held} in flight, {numbers} met")
 
 
-@OF_CHAOS
+@long
 def test_an_epoch_that_is_sealed_in_a_bucket_is_finished(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +257,7 @@ OTHERS: dict[str, tuple[Callable[..., DataFrame], Callable[..., None]]] = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", usually({"applyInPandasWithState"}, OTHERS))
 def test_epochs_of_other_operators_are_finished_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

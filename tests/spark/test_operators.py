@@ -1,10 +1,9 @@
 """Stateful operators, through restarts, against the same query on Spark's RocksDB provider.
 
-`CLEANCUT_OPERATORS=all` takes all of them. Else it is a choice in which each operator, kind of
-join, format and setting is met; the drawn queries in Scala meet them in more combinations.
+`make test` takes a choice in which each operator and format is met; the drawn queries in Scala
+meet them in more combinations.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,36 +16,32 @@ from tests.support.results import Difference
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, start
 from tests.support.states import read_state
+from tests.support.tiers import usually
 
 pytestmark = pytest.mark.spark
 
 SEED = fixed(20131)
 # Files that each run of the query finds anew: every later run is a restart from the checkpoint.
 RUNS = [range(2), range(2, 4)]
-CHOICE = [
-    "aggregation-complete",
+CHOICE = {
     "aggregation-windows-update",
     "aggregation-append-ids",
-    "deduplication",
-    "deduplication-watermark",
     "deduplication-within-watermark",
-    "join-inner-bounds",
-    "join-right_outer-bounds",
-    "join-left_semi-windows",
     "join-left_outer-windows-v3",
-    "join-inner-no-bounds-v4",
     "join-full_outer-bounds-v4-ids",
     "session-windows-unloaded",
     "pandas-with-state",
-    "limit",
     "two-operators",
-]
+}
 _REFUSED = pytest.mark.skip(reason="this line of Spark refuses the operator on any provider")
-TAKEN = list(OPERATORS) if os.environ.get("CLEANCUT_OPERATORS") == "all" else CHOICE
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in RUNNABLE else _REFUSED) for n in TAKEN]
+    "name",
+    [
+        *usually(CHOICE, (name for name in OPERATORS if name in RUNNABLE)),
+        *(pytest.param(name, marks=_REFUSED) for name in OPERATORS if name not in RUNNABLE),
+    ],
 )
 def test_operator_gives_the_rows_and_the_state_of_the_built_in_provider(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]

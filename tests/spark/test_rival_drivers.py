@@ -17,6 +17,7 @@ from demo.processes import ProcessTree
 from tests.support.kills import environment
 from tests.support.rival import END, done_at, input_at, sink_at
 from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
@@ -26,7 +27,7 @@ FILE_EVERY_S = 1.0
 DEADLINE_S = 120
 # What a driver ends by that another one has followed.
 FENCED = "CLEANCUT_FENCED"
-RESTARTS = int(os.environ.get("CLEANCUT_ROLLING_RESTARTS", "3"))
+RESTARTS = int(os.environ.get("CLEANCUT_ROLLING_RESTARTS", "2"))
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ class Rollout:
         return [log.read_text().splitlines()[-1] for log in self.logs]
 
 
-@pytest.mark.parametrize("scheme", ["s3", "file"])
+@pytest.mark.parametrize("scheme", ["s3", pytest.param("file", marks=long)])
 def test_a_rolling_restart_is_no_outage(
     scheme: str,
     server: S3Server,

@@ -14,8 +14,9 @@ from tests.support.kills import environment
 from tests.support.seeds import hunting
 from tests.support.speculated import SLOW_HOST, copies
 from tests.support.standalone import standalone
+from tests.support.tiers import long
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, long]
 
 SEED = hunting(815)
 FILES = 6

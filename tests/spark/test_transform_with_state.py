@@ -15,6 +15,7 @@ from tests.support.queries import AVRO, CHECKPOINT_IDS, Events, Operator
 from tests.support.results import Difference
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, start
+from tests.support.tiers import usually
 
 pytestmark = pytest.mark.spark
 
@@ -55,9 +56,10 @@ QUERIES = {
         pandas=True, event_time=False, initial=False, settings=CHECKPOINT_IDS
     ),
 }
+USUALLY = {"rows-event-time-avro", "pandas-event-time-initial-state"}
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", usually(USUALLY, QUERIES))
 def test_transform_with_state_gives_the_rows_of_the_built_in_provider(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -8,12 +8,11 @@ import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.Clock
-import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.e2e.MortalQuery.Job
 import io.cleancut.format.{CutLayout, FrameKind}
 import io.cleancut.objects.HadoopStore
-import io.cleancut.testkit.{ChildDriver, MortalFileSystem, TestDirectory}
+import io.cleancut.testkit.{ChildDriver, LongTest, MortalFileSystem, TestDirectory}
 
 /**
  * A query whose epochs are committed by cuts on a file system of Hadoop, by drivers that die by
@@ -57,12 +56,10 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
       assert(first.stores.map(_.store.partition).sorted == Seq(0, 1, 2))
       assert(first.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
 
-      for (wrong <- Seq(ManagerKey -> SparksManager, Keys.Cuts.name -> "false")) {
-        val refused = run(job, Local, wrong)
-        val errors = refused.lines(MortalQuery.Error)
-        assert(errors.exists(_.startsWith("[CLEANCUT_CUTS_REQUIRED]")), refused.printed)
-        assert(errors.exists(_.contains(ManagerKey)))
-      }
+      val refused = run(job, Local, ManagerKey -> SparksManager)
+      val errors = refused.lines(MortalQuery.Error)
+      assert(errors.exists(_.startsWith("[CLEANCUT_CUTS_REQUIRED]")), refused.printed)
+      assert(errors.exists(_.contains(ManagerKey)))
       assert(archive(checkpoint).epochs() == Seq(2L, 3L))
       assert(entries(checkpoint).keySet == Set(0L, 1L, 2L))
 
@@ -94,7 +91,7 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
     }
   }
 
-  test("a function that skips what it has seen, when nothing is left of its first run") {
+  test("a function that skips what it has seen, when nothing is left of its first run", LongTest) {
     inDirectory { (checkpoint, job) =>
       val confs = Seq(Local, CutsOn) ++ Skipping
       val last = runWithoutFrames(checkpoint, job, confs)(_ => ())

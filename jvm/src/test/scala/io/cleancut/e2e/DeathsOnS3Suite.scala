@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.CleancutExtensions
 import io.cleancut.conf.Keys
 import io.cleancut.objects.S3TestStore
-import io.cleancut.testkit.{S3ProxyServer, S3Server, TestDirectory}
+import io.cleancut.testkit.{LongTest, S3ProxyServer, S3Server, TestDirectory}
 
 /**
  * A query whose checkpoint is on an object store, with a function that seals nothing and returns
@@ -22,8 +22,8 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
 
   override protected def afterAll(): Unit = server.close()
 
-  for ((name, master) <- Seq("one process" -> Local, "a cluster" -> Cluster))
-    test(s"drivers that die between a function's rows and the cut lose nothing, in $name") {
+  for ((name, master, tags) <- Seq(("one process", Local, Nil), ("a cluster", Cluster, Seq(LongTest))))
+    test(s"drivers that die between a function's rows and the cut lose nothing, in $name", tags: _*) {
       TestDirectory.use("deaths-on-s3") { home =>
         val query = s"deaths/${name.replace(' ', '-')}"
         val job = jobIn(home, s"s3://${S3Server.Bucket}/$query")

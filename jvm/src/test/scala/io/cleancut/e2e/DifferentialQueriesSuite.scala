@@ -91,9 +91,14 @@ object DifferentialQueriesSuite {
 
   private val Patience = 5.minutes
 
+  /** One in so many operators is met by `make test`. */
+  private val UsualShare = 3
+
   // The operators take turns.
-  private val seeds: Seq[Long] =
-    DrawnRuns.seeds("CLEANCUT_QUERIES", default = StatefulOperators.all.size.toLong)
+  private val seeds: Seq[Long] = {
+    val drawn = DrawnRuns.seeds("CLEANCUT_QUERIES", default = StatefulOperators.all.size.toLong)
+    if (sys.env.contains("CLEANCUT_QUERIES")) drawn else drawn.grouped(UsualShare).map(_.head).toSeq
+  }
 
   /** The first difference between what Cleancut gave and what RocksDB gave. */
   private def difference(ours: Found, theirs: Found): Option[String] = {

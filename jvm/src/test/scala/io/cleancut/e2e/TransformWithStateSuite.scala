@@ -9,6 +9,7 @@ import org.apache.spark.sql.functions.window
 import org.apache.spark.sql.streaming.{OutputMode, TimeMode}
 
 import io.cleancut.CleancutStateStoreProvider
+import io.cleancut.testkit.LongTest
 
 /** What the state of a key adds up to, and the event time up to which it does. */
 final case class Balance(key: Long, ts: Timestamp, total: Long, kept: String)
@@ -42,7 +43,7 @@ class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
     }
   }
 
-  test("a chain gives the rows of the built-in provider, without adaptive planning") {
+  test("a chain gives the rows of the built-in provider, without adaptive planning", LongTest) {
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     try compare(OutputMode.Append())(chain)
     finally spark.conf.unset("spark.sql.adaptive.enabled")
