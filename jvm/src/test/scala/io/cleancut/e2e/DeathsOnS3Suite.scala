@@ -22,8 +22,13 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
 
   override protected def afterAll(): Unit = server.close()
 
-  for ((name, master, tags) <- Seq(("one process", Local, Nil), ("a cluster", Cluster, Seq(LongTest))))
-    test(s"drivers that die between a function's rows and the cut lose nothing, in $name", tags: _*) {
+  for (
+    (name, master, tags) <- Seq(("one process", Local, Nil), ("a cluster", Cluster, Seq(LongTest)))
+  )
+    test(
+      s"drivers that die between a function's rows and the cut lose nothing, in $name",
+      tags: _*
+    ) {
       TestDirectory.use("deaths-on-s3") { home =>
         val query = s"deaths/${name.replace(' ', '-')}"
         val job = jobIn(home, s"s3://${S3Server.Bucket}/$query")
