@@ -19,6 +19,7 @@ from cleancut._spark.settings import (
     FILE_MANAGER_KEY,
     PREFIX,
 )
+from tests.support.documented import ROOT
 
 pytestmark = pytest.mark.spark
 
@@ -119,7 +120,7 @@ def test_a_session_that_lacks_jar_or_settings_stops_and_loses_nothing(tmp_path: 
     with_jar = attempt(tmp_path, **jar)
     assert with_jar.returncode != 0
     assert "[CLEANCUT_CUTS_REQUIRED]" in with_jar.stderr
-    page = Path("docs/guides/starting-spark.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/guides/starting-spark.md").read_text(encoding="utf-8")
     assert PROVIDER_CLASS in page
     assert 'No FileSystem for scheme "s3"' in page
     assert "CLEANCUT_CUTS_REQUIRED" in page
