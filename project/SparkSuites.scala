@@ -19,7 +19,10 @@ object SparkSuites {
       )
 
   val javaOptions: Seq[String] =
-    Seq("-ea", "-Xmx3g", "-Xss4m", "-Dspark.testing=true", "-Dcleancut.memory.checked=true")
+    Seq("-ea", "-Xmx3g", "-Xss4m", "-Dspark.testing=true", s"-Dcleancut.memory.checked=$isChecked")
+
+  /** Checks cost most of the time where a test reads all rows of a store again and again. */
+  private def isChecked: Boolean = !sys.env.contains("CLEANCUT_UNCHECKED")
 
   private def spark(module: String): ModuleID =
     "org.apache.spark" %% module % Versions.OlderSpark
