@@ -62,6 +62,9 @@ object Defect {
   /** A run says that it has ended while it goes on. */
   case object EndedTooEarly extends Defect("failed with")
 
+  /** Those that show where two runs plan one epoch. */
+  val ofOffsets: Set[Defect] = Set(Overwriting, EndedTooEarly)
+
   val all: Seq[Defect] =
     Seq(NoConditions, SchemeTrusted, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
       Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade) ++

@@ -65,6 +65,9 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   var failure = Option.empty[Throwable]
   private val actor = baton.spawn(runId, process)(run())
 
+  /** Whether it owns the query, and is about to read its logs. */
+  def hasBegun: Boolean = isStarted
+
   /** It is to end when its sink has shown the epoch. */
   def stopsBehindSink(): Unit = isToStop = true
 

@@ -98,8 +98,12 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   /** A driver is frozen before its seal: another one shows the epoch, and dies before the cut. */
   private def runMeanwhile(): Unit = {
     startProcess()
-    runs.last.stopsBehindSink()
-    baton.yieldUntil(runs.last.isOver)
+    val meanwhile = runs.last
+    if (Defect.ofOffsets(defect)) baton.yieldUntil(meanwhile.hasBegun || meanwhile.isOver)
+    else {
+      meanwhile.stopsBehindSink()
+      baton.yieldUntil(meanwhile.isOver)
+    }
     world.thaw()
     baton.yieldUntil(!world.isFrozen)
   }

@@ -74,14 +74,19 @@ final class World(val seed: Long, val defect: Defect) {
         finally slowSeals -= 1
       }
     )
-    val frozen = new FrozenSeals(store, () => freeze())
+    val below = if (defect == Defect.Overwriting) new Overwriting(store) else store
+    val frozen = new FrozenWrites(below, mayFreeze, () => freeze())
     defect match {
-      case Defect.Blind       => new BlindToOwners(frozen, () => true)
-      case Defect.Overwriting => new Overwriting(frozen)
-      case Defect.NoClaim     => new WithoutClaims(frozen)
-      case _                  => frozen
+      case Defect.Blind   => new BlindToOwners(frozen, () => true)
+      case Defect.NoClaim => new WithoutClaims(frozen)
+      case _              => frozen
     }
   }
+
+  /** Where the log of offsets is what goes wrong, it is its entries that come late. */
+  private def mayFreeze(key: ObjectKey, body: Array[Byte]): Boolean =
+    if (Defect.ofOffsets(defect)) key.name.startsWith(s"${Names.Checkpoint}offsets/")
+    else key.name.endsWith(".sealed") && FrozenWrites.hasRowsInFlight(key, body)
 
   /** What undoes it. */
   private def freeze(): () => Unit =
@@ -150,20 +155,28 @@ final private class SlowSeals(under: ObjectStore, steps: () => Int, await: Int =
 }
 
 /**
- * Freezes a driver that is about to write a seal with rows in flight.
+ * Freezes a driver that is about to write.
  *
+ * @param mayFreeze
+ *   by name and bytes of the object
  * @param freeze
  *   returns when it goes on; what that gives is to be called when the seal is written
  */
-final private class FrozenSeals(under: ObjectStore, freeze: () => () => Unit)
-    extends ForwardingStore(under) {
+final private class FrozenWrites(
+    under: ObjectStore,
+    mayFreeze: (ObjectKey, Array[Byte]) => Boolean,
+    freeze: () => () => Unit
+) extends ForwardingStore(under) {
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
-    val isFreezing = key.name.endsWith(".sealed") &&
-      Cut.parse(key.name, body).channels.exists(_.deferred.rows > 0)
-    val written = if (isFreezing) freeze() else () => ()
+    val written = if (mayFreeze(key, body)) freeze() else () => ()
     try super.create(key, body, token)
     finally written()
   }
+}
+
+private object FrozenWrites {
+  def hasRowsInFlight(seal: ObjectKey, body: Array[Byte]): Boolean =
+    Cut.parse(seal.name, body).channels.exists(_.deferred.rows > 0)
 }
 
 /** Runs do not say that they begin an epoch anew. */
