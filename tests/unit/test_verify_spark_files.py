@@ -175,6 +175,16 @@ def test_flipped_and_exchanged_objects_of_a_bucket_are_named(
     assert found(location) == [(name, DAMAGED)]
 
 
+def test_exchanged_segments_of_a_bucket_are_both_named(
+    bucket: S3Server, four_cuts: CutFiles
+) -> None:
+    location = written(bucket, four_cuts, "exchanged/q")
+    first, second = sorted(name for name in four_cuts.objects() if "/segments/" in name)[:2]
+    for source, target in ((first, "kept"), (second, first), ("kept", second)):
+        copy(bucket, f"exchanged/q/{source}", f"exchanged/q/{target}")
+    assert {name for name, _ in found(location)} == {first, second}
+
+
 def test_a_copy_of_a_bucket_at_another_prefix_is_sound(
     bucket: S3Server, four_cuts: CutFiles
 ) -> None:
