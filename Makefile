@@ -32,9 +32,6 @@ SBT_OLDER := 'older/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
   Test/compile bench/compile
 SBT_UNIT := core/test $(SBT_OLDER)
-# Suites that draw, of which 'chaos' takes all draws and 'test' a quarter.
-SBT_DRAWN := io.cleancut.engine.* io.cleancut.format.* *.cleancut.store.* *.cleancut.channels.* \
-  *.cleancut.worker.* *.HadoopStoreSuite *.HdfsStoreSuite
 SBT_JARS := core/assembly older/assembly core/s3ProxyClassPath
 
 help:  ## list the tasks
@@ -109,8 +106,7 @@ chaos: export CLEANCUT_ROLLING_RESTARTS ?= 20
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 chaos: $(JAR) $(S3PROXY) $(VERSITYGW) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
-	$(SBT) "core/testOnly $(SBT_DRAWN) io.cleancut.cuts.CutSimulationSuite io.cleancut.faults.* \
-	  io.cleancut.e2e.DifferentialQueriesSuite io.cleancut.e2e.UnalignedQueriesSuite"
+	$(SBT) core/test
 
 campaign: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign: export CLEANCUT_CAMPAIGN := yes
@@ -184,6 +180,7 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 	  '.[demo,test,s3]' 'pyspark==4.2.*'
 	@touch $@
 
+spark42: export CLEANCUT_ALL_DRAWS ?= yes
 spark42: $(JAR) $(OLDER_INSTALLED) $(S3PROXY)  ## the tests that use Spark, both languages, on Spark 4.2
 	$(SBT) older/test
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)

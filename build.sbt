@@ -161,11 +161,11 @@ lazy val testSettings = Seq(
     TestGroups.byKind((Test / definedTests).value, (Test / forkOptions).value),
   // D: durations. F: full stack traces. W: no colour.
   Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDWF"),
-  Test / testOptions ++= Seq("-l", "io.cleancut.testkit.LongTest")
-    .filterNot(_ => sys.env.contains("CLEANCUT_ALL_DRAWS"))
-    .grouped(2)
-    .map(of => Tests.Argument(TestFrameworks.ScalaTest, of: _*))
-    .toSeq
+  Test / testOptions ++= {
+    val withoutLong =
+      Tests.Argument(TestFrameworks.ScalaTest, "-l", "io.cleancut.testkit.LongTest")
+    if (sys.env.contains("CLEANCUT_ALL_DRAWS")) Nil else Seq(withoutLong)
+  }
 )
 
 lazy val childJvmSettings = Seq(
