@@ -32,7 +32,7 @@ final private class QueryRun(
   /** When it has last found, behind a cut, that nobody does. */
   @volatile var lookedNs = Option.empty[Long]
   private var held = Option.empty[HeldFrames]
-  private var early = new EarlyFrames(budget.room(QueryRun.MaxHeldBytes), SegmentPacker.FullBytes)
+  private var early = noFrames
   private var lastSealed = -1L
   private var capture = Capture.Off
   private var epochStartNs = Option.empty[Long]
@@ -83,7 +83,7 @@ final private class QueryRun(
       drains.ended(capture, end - start)
     ledger.advance(cut)
     letGo()
-    early = new EarlyFrames(budget.room(QueryRun.MaxHeldBytes), SegmentPacker.FullBytes)
+    early = noFrames
     barrier.clear()
     epochStartNs = None
     finishing = None
@@ -274,6 +274,9 @@ final private class QueryRun(
       if (isLast) early.add(frame)
       isLast
     }
+
+  private def noFrames =
+    new EarlyFrames(budget.room(QueryRun.MaxHeldBytes), SegmentPacker.FullBytes)
 }
 
 private object QueryRun {

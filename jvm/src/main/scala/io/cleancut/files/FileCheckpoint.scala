@@ -25,67 +25,36 @@ private[files] object FileCheckpoint {
   def open(path: Path, hadoopConf: Configuration): CheckpointFileManager = {
     val files = sparks(path, hadoopConf)
     val ofPath = path.getName match {
-      case CheckpointLogs.Commits              => commits(path, files, hadoopConf)
-      case CheckpointLogs.Offsets              => offsets(path, files, hadoopConf)
-      case _ if FileManagers.isSourceLog(path) => source(path, files, hadoopConf)
-      case _                                   => files
+      case CheckpointLogs.Commits => commits(path, files, hadoopConf)
+      case CheckpointLogs.Offsets =>
+        startOfRun(path.getParent, hadoopConf).fold(files)(_.ofOffsets(files))
+      case _ if FileManagers.isSourceLog(path) =>
+        startOfRun(path.getParent.getParent, hadoopConf).fold(files)(_.ofSource(path, files))
+      case _ => files
     }
     new DelegatedFiles(ofPath) {
       override def createCheckpointDirectory(): Path = start(files, hadoopConf)
     }
   }
 
-  private def offsets(
-      path: Path,
-      files: CheckpointFileManager,
-      hadoopConf: Configuration
-  ): CheckpointFileManager = {
-    val checkpoint = path.getParent
-    if (!isByCuts(checkpoint, files, hadoopConf)) files
-    else {
-      val start = startOfRun(checkpoint, hadoopConf)
-      new OwnedLog(path, files, () => start.checkOwner(), () => start.run())
+  private def startOfRun(checkpoint: Path, hadoopConf: Configuration): Option[StartOfRun] =
+    cutsIn(checkpoint, hadoopConf).map { case (archive, logs) =>
+      val gate = new SparkGate(checkpoint.toString, archive, logs)
+      val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
+      val commits = new Path(checkpoint, CheckpointLogs.Commits)
+      def prepare(begun: Begun): Unit = begun.cut.foreach { cut =>
+        new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
+        StartSweep.run(archive, cut.epoch, FileManagers.epochsToKeep(hadoopConf))
+      }
+      new StartOfRun(gate, offsets, sparks(offsets, hadoopConf), prepare, Clock.System)
     }
-  }
-
-  private def source(
-      path: Path,
-      files: CheckpointFileManager,
-      hadoopConf: Configuration
-  ): CheckpointFileManager = {
-    val checkpoint = path.getParent.getParent
-    if (!isByCuts(checkpoint, sparks(checkpoint, hadoopConf), hadoopConf)) files
-    else {
-      val start = startOfRun(checkpoint, hadoopConf)
-      new OwnedLog(path, files, () => start.checkOwner(), () => start.ofSource(path))
-    }
-  }
-
-  private def startOfRun(checkpoint: Path, hadoopConf: Configuration): StartOfRun = {
-    val (archive, logs) = cutsOf(checkpoint, hadoopConf)
-    val gate = new SparkGate(checkpoint.toString, archive, logs)
-    val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
-    val commits = new Path(checkpoint, CheckpointLogs.Commits)
-    def prepare(begun: Begun): Unit = begun.cut.foreach { cut =>
-      new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
-      StartSweep.run(archive, cut.epoch, FileManagers.epochsToKeep(hadoopConf))
-    }
-    new StartOfRun(gate, offsets, sparks(offsets, hadoopConf), prepare, Clock.System)
-  }
 
   /** Where the epochs of a checkpoint are committed by cuts. */
-  def cutsIn(checkpoint: Path, hadoopConf: Configuration): Option[(CutArchive, CheckpointLogs)] =
-    Option.when(isByCuts(checkpoint, sparks(checkpoint, hadoopConf), hadoopConf)) {
+  def cutsIn(checkpoint: Path, hadoopConf: Configuration): Option[(CutArchive, CheckpointLogs)] = {
+    def hasCuts = StoredCuts.lastEpoch(checkpoint, sparks(checkpoint, hadoopConf)).isDefined
+    Option.when(FileManagers.settingsIn(hadoopConf).cuts.getOrElse(hasCuts)) {
       cutsOf(checkpoint, hadoopConf)
     }
-
-  private def isByCuts(
-      checkpoint: Path,
-      files: CheckpointFileManager,
-      hadoopConf: Configuration
-  ): Boolean = {
-    val asked = FileManagers.settingsIn(hadoopConf).cuts
-    asked.getOrElse(StoredCuts.lastEpoch(checkpoint, files).isDefined)
   }
 
   /** Decided here, before the run's first epoch, and not again: tasks hold to it too. */
@@ -93,14 +62,11 @@ private[files] object FileCheckpoint {
       path: Path,
       files: CheckpointFileManager,
       hadoopConf: Configuration
-  ): CheckpointFileManager = {
-    val checkpoint = path.getParent
-    if (isByCuts(checkpoint, files, hadoopConf)) {
-      val (archive, logs) = cutsOf(checkpoint, hadoopConf)
-      val gate = new SparkGate(checkpoint.toString, archive, logs)
-      val entries = new GatedCommits(path, files, gate)
-      new OwnedLog(path, entries, () => gate.checkOwner(), () => ())
-    } else new UngatedCommits(path, files)
+  ): CheckpointFileManager = cutsIn(path.getParent, hadoopConf) match {
+    case None                  => new UngatedCommits(path, files)
+    case Some((archive, logs)) =>
+      val gate = new SparkGate(path.getParent.toString, archive, logs)
+      new OwnedLog(path, new GatedCommits(path, files, gate), () => gate.checkOwner(), () => ())
   }
 
   /** Spark calls it once for each start of a query, before it reads anything. */

@@ -45,12 +45,10 @@ private[cleancut] object FileManagers {
         val location = path.getParent.toString
         val log =
           new ObjectLog(path, store, Clock.System, CheckpointLogs.wroteOffsets(location, _, _))
-        val start = startOfRun(path.getParent, store, settings, keep)
-        new OwnedLog(path, log, () => start.checkOwner(), () => start.run())
+        startOfRun(path.getParent, store, settings, keep).ofOffsets(log)
       case _ if isSourceLog(path) =>
         val log = new ObjectLog(path, store, Clock.System, (_, _) => ())
-        val start = startOfRun(path.getParent.getParent, store, settings, keep)
-        new OwnedLog(path, log, () => start.checkOwner(), () => start.ofSource(path))
+        startOfRun(path.getParent.getParent, store, settings, keep).ofSource(path, log)
       case CheckpointLogs.Commits =>
         val files = new ObjectFileManager(path, store, () => (), Clock.System)
         val (archive, logs) = cutsOf(path.getParent, settings, keep)

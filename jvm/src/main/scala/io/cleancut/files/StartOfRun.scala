@@ -25,18 +25,22 @@ final private[cleancut] class StartOfRun(
 ) {
 
   /** Does nothing in a thread that is not a query's own, nor a second time for a run. */
-  def run(): Unit = gate.atStart(CheckpointLogs.Offsets) { begun =>
+  private def run(): Unit = gate.atStart(CheckpointLogs.Offsets) { begun =>
     prepare(begun)
     DrainPlan.write(begun, offsets, files, clock)
     ()
   }
 
-  /** Ends with CLEANCUT_FENCED if there is another owner by now. */
-  def checkOwner(): Unit = gate.checkOwner()
+  /** The log of offsets over what reads and writes it. */
+  def ofOffsets(log: CheckpointFileManager): OwnedLog =
+    new OwnedLog(offsets, log, () => gate.checkOwner(), () => run())
 
-  /** The same before Spark reads the log of a source, to which no other run is to add any more. */
-  def ofSource(log: Path): Unit = {
-    run()
-    gate.atStart(log.toString)(SourceFence.write(_, log))
+  /** The same of a source, to whose log no other run is to add any more when Spark reads it. */
+  def ofSource(directory: Path, log: CheckpointFileManager): OwnedLog = {
+    def start(): Unit = {
+      run()
+      gate.atStart(directory.toString)(SourceFence.write(_, directory))
+    }
+    new OwnedLog(directory, log, () => gate.checkOwner(), () => start())
   }
 }

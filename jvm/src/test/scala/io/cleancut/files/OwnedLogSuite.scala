@@ -55,10 +55,8 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     manager
   }
 
-  private def log(): OwnedLog = {
-    val start = new StartOfRun(new TheGate, directory, files, _ => (), Clock.System)
-    new OwnedLog(directory, files, () => start.checkOwner(), () => start.run())
-  }
+  private def log(): OwnedLog =
+    new StartOfRun(new TheGate, directory, files, _ => (), Clock.System).ofOffsets(files)
 
   private def write(log: OwnedLog, epoch: Long, text: String): Unit = {
     val out = log.createAtomic(entry(epoch), overwriteIfPossible = false)

@@ -51,8 +51,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     begun => if (plan.isOnFiles) begun.cut.foreach(cut => entries.rollForward(cut)),
     world.clock
   )
-  private val offsets =
-    new OwnedLog(Names.log("offsets"), files("offsets"), () => gate.checkOwner(), () => start.run())
+  private val offsets = start.ofOffsets(files("offsets"))
   private val commits = SimQuery.commits(plan, files("commits"), process.archive, gate)
   // The epoch that this run has found in the log and not finished there.
   private var isPlanned = Option.empty[Long]

@@ -44,17 +44,12 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
 
   /** Made for the run where it has none yet, which lasts until it ends. */
   private def coordinator(runId: String): Option[QueryCuts] = {
-    EndOfRuns.watch(runId)
+    if (DriverCuts.of(location, runId).isEmpty) EndOfRuns.watch(runId)
     DriverCuts.begin(location, runId, archive, logs)(SparkGate.host)
   }
 }
 
 object SparkGate {
-
-  /** Ends with CLEANCUT_FENCED if the run of the calling thread is not the owner any more. */
-  def checkOwner(location: String): Unit =
-    for (runId <- runOfThread() if isQuerys; cuts <- DriverCuts.of(location, runId))
-      cuts.checkOwner(runId)
 
   /** Whether the calling thread is a query's own. */
   private def isQuerys: Boolean = Thread.currentThread.isInstanceOf[QueryExecutionThread]
