@@ -15,7 +15,7 @@ from tests.support.queries import OPERATORS, Events, Operator
 from tests.support.results import Difference, EpochFiles
 from tests.support.seeds import fixed
 from tests.support.sessions import ROCKSDB, run
-from tests.support.tiers import long
+from tests.support.tiers import usually
 
 pytestmark = pytest.mark.spark
 
@@ -128,10 +128,7 @@ class FailingSink:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [
-        pytest.param(name, OPERATORS[name], marks=() if name in USUALLY else long, id=name)
-        for name in COUNTED
-    ],
+    usually(USUALLY, COUNTED, lambda name: (name, OPERATORS[name])),
     indirect=["expected"],
 )
 def test_tasks_that_fail_after_their_commit_leave_no_trace(

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Checkpoint, Coordinator, EpochInfo, RequestError, coordinator
+from tests.support.counted_files import CountedFiles
 from tests.support.documented import blocks
 from tests.support.s3_servers import S3Server, s3proxy
 
@@ -52,24 +53,16 @@ def session(
         system.clearProperty(name)
 
 
-class Counting:
-    """A count by key over files of which each is an epoch."""
+class Counting(CountedFiles):
+    """A count by key that goes on until it is stopped."""
 
     def __init__(self, session: SparkSession, directory: Path, location: str) -> None:
+        super().__init__(directory, keys=200)
         self.session = session
-        self.source = directory / "source"
-        self.source.mkdir()
         self.location = location
-        self.files = 0
-
-    def add(self) -> None:
-        rows = "\n".join(f'{{"k": {(self.files * 37 + i) % 200}}}' for i in range(300))
-        (self.source / f"{self.files:04d}.json").write_text(rows, encoding="utf-8")
-        self.files += 1
 
     def counts(self) -> DataFrame:
-        reader = self.session.readStream.schema("k long").option("maxFilesPerTrigger", 1)
-        return reader.json(str(self.source)).groupBy("k").count()
+        return self.counted(self.session)
 
     def start(self, sink: Callable[[DataFrame, int], None] | None = None) -> StreamingQuery:
         plain = self.counts().writeStream.outputMode("update")

@@ -4,42 +4,32 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import Checkpoint, _cli, coordinator
 from cleancut.errors import RequestError, from_java
+from tests.support.counted_files import ROWS, CountedFiles
 
 pytestmark = pytest.mark.spark
 
 CUTS = "spark.sql.streaming.stateStore.cleancut.cuts"
 KEYS = 60
-ROWS = 300
 
 
-class Counting:
-    """A count by key over files of which each is an epoch, in sessions of its own."""
+class Counting(CountedFiles):
+    """A count by key that ends with its files, in sessions of its own."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
+        super().__init__(directory, keys=KEYS)
         self.spark = spark
-        self.source = directory / "source"
-        self.source.mkdir()
         self.checkpoint = directory / "checkpoint"
-        self.files = 0
-
-    def add(self, files: int) -> None:
-        for _ in range(files):
-            rows = "\n".join(f'{{"k": {(self.files * 37 + i) % KEYS}}}' for i in range(ROWS))
-            (self.source / f"{self.files:04d}.json").write_text(rows, encoding="utf-8")
-            self.files += 1
 
     def run(self, cuts: str | None) -> StreamingQuery:
         session = self.spark.newSession()
         if cuts is not None:
             session.conf.set(CUTS, cuts)
-        reader = session.readStream.schema("k long").option("maxFilesPerTrigger", 1)
-        counted: DataFrame = reader.json(str(self.source)).groupBy("k").count()
-        writer = counted.writeStream.format("noop").outputMode("update")
+        writer = self.counted(session).writeStream.format("noop").outputMode("update")
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()

@@ -3,59 +3,39 @@ package io.cleancut.e2e
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicBoolean
 
-import scala.util.Random
-
 import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.{DataFrame, Encoders}
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.{count, length, max}
 import org.apache.spark.sql.streaming.StreamingQuery
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 import io.cleancut.cuts.{CutArchive, QueryLedger}
 import io.cleancut.format.{Cut, FrameKind}
 import io.cleancut.objects.{ObjectKey, S3TestStore}
-import io.cleancut.testkit.{HttpMessage, ProxiedServer, S3Server, SmallQueries}
+import io.cleancut.testkit.{HttpMessage, LargeBases, S3Server}
 
 /**
  * A base whose upload lasts longer than 40 epochs. If it were refused, so would be the next: the
  * chain of a large store would grow for ever where epochs are short.
  */
-class LongUploadSuite extends AnyFunSuite with ProxiedServer with Eventually {
+class LongUploadSuite extends AnyFunSuite with LargeBases with Eventually {
   import LongUploadSuite._
 
   implicit override val patienceConfig: PatienceConfig = PatienceConfig(180.seconds, 50.millis)
 
-  private var spark: SparkSession = _
-  private var input: MemoryStream[(Long, Array[Byte])] = _
   private val isHeld = new AtomicBoolean
   private val begun = new CountDownLatch(1)
   private val released = new CountDownLatch(1)
   private var last = Map.empty[Long, Long]
 
+  override protected def further: Map[String, String] =
+    Map("spark.sql.streaming.minBatchesToRetain" -> Kept.toString)
+
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    // The thread of maintenance is one for the whole JVM, with the pace of its first query.
-    StateStore.stop()
-    spark = SmallQueries.session("local[2]")(
-      _.config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.streaming.minBatchesToRetain", Kept.toString)
-        .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
-        .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
-        .config(s"$State.maintenanceInterval", "100ms")
-        // Else Spark has a base written by the task itself, which waits for that.
-        .config(s"$State.forceSnapshotUploadOnLag", "false")
-        .config(s"$State.minDeltasForSnapshot", "2")
-        .config(s"$State.cleancut.endpoint", endpoint)
-        .config(s"$State.cleancut.region", "us-east-1")
-        .config(s"$State.cleancut.requestTimeout", "10m")
-    )
-    input = MemoryStream(Encoders.product[(Long, Array[Byte])], spark)
     proxy.watch { request =>
       if (isHeld.get && isPart(request)) {
         begun.countDown()
@@ -66,8 +46,6 @@ class LongUploadSuite extends AnyFunSuite with ProxiedServer with Eventually {
 
   override protected def afterAll(): Unit = {
     released.countDown()
-    spark.stop()
-    StateStore.stop()
     super.afterAll()
   }
 
@@ -97,8 +75,7 @@ class LongUploadSuite extends AnyFunSuite with ProxiedServer with Eventually {
   test("a base whose upload outlasts the sweep's margin is adopted, and nothing named is swept") {
     val query = start()
     try {
-      val random = new Random(7)
-      input.addData((0L until Keys).map(key => key -> random.nextBytes(ValueBytes)))
+      addLarge(LargeBases.Keys)
       query.processAllAvailable()
       isHeld.set(true)
       epochs(query, 2)
@@ -144,11 +121,7 @@ class LongUploadSuite extends AnyFunSuite with ProxiedServer with Eventually {
 }
 
 object LongUploadSuite {
-  private val State = "spark.sql.streaming.stateStore"
-  private val FileManager = classOf[CleancutCheckpointFileManager].getName
   private val Name = "long-upload"
-  private val Keys = 12000L
-  private val ValueBytes = 1000
   private val Kept = 2
 
   private def isPart(request: HttpMessage): Boolean =

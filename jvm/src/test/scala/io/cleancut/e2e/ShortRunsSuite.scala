@@ -24,17 +24,7 @@ class ShortRunsSuite extends AnyFunSuite with WithCuts {
 
   private def runOnce(home: Path, number: Int): Unit = {
     Files.writeString(home.resolve(s"in/$number"), s"${number % 3}\n")
-    val query = spark.readStream
-      .text(home.resolve("in").toString)
-      .groupBy("value")
-      .count()
-      .writeStream
-      .foreachBatch(write)
-      .outputMode("update")
-      .option("checkpointLocation", home.resolve("q").toString)
-      .trigger(Trigger.AvailableNow())
-      .start()
-    query.awaitTermination()
+    LineCounts.start(spark, home, Trigger.AvailableNow())(write).awaitTermination()
   }
 
   private def objects(home: Path, below: String): Seq[String] =

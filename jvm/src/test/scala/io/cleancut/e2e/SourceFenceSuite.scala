@@ -37,16 +37,7 @@ class SourceFenceSuite extends AnyFunSuite with WithCuts {
         inEpoch(epoch)
         batch.collect().foreach(row => counts(row.getString(0)) = row.getLong(1))
       }
-      spark.readStream
-        .text(home.resolve("in").toString)
-        .groupBy("value")
-        .count()
-        .writeStream
-        .foreachBatch(write)
-        .outputMode("update")
-        .option("checkpointLocation", home.resolve("q").toString)
-        .trigger(Trigger.ProcessingTime(0))
-        .start()
+      LineCounts.start(spark, home, Trigger.ProcessingTime(0))(write)
     }
 
     def entries: Seq[Int] = Using.resource(Files.list(home.resolve("q/sources/0"))) {

@@ -6,7 +6,6 @@ import scala.concurrent.Future
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 import scala.reflect.ClassTag
-import scala.util.Random
 
 import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
@@ -14,56 +13,24 @@ import org.scalatest.time.{Millis, Seconds, Span}
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.rpc.{RpcAddress, RpcEndpointRef, RpcTimeout}
-import org.apache.spark.sql.{DataFrame, Encoders}
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions.{length, max}
 import org.apache.spark.sql.streaming.StreamingQuery
 
-import io.cleancut.{
-  CleancutCheckpointFileManager,
-  CleancutExtensions,
-  CleancutSeal,
-  CleancutStateStoreProvider
-}
-import io.cleancut.testkit.{ProxiedServer, S3Server, SmallQueries}
+import io.cleancut.{CleancutExtensions, CleancutSeal}
+import io.cleancut.testkit.{LargeBases, S3Server}
 
 /** How long the tasks of a query wait for the answer to each message that they send. */
-class AskedPatienceSuite extends AnyFunSuite with ProxiedServer with Eventually {
+class AskedPatienceSuite extends AnyFunSuite with LargeBases with Eventually {
   import AskedPatienceSuite._
 
   implicit override val patienceConfig: PatienceConfig =
     PatienceConfig(Span(60, Seconds), Span(50, Millis))
 
-  private var spark: SparkSession = _
-  private var input: MemoryStream[(Long, Array[Byte])] = _
-
-  override protected def beforeAll(): Unit = {
-    super.beforeAll()
-    // The thread of maintenance is one for the whole JVM, with the pace of its first query.
-    StateStore.stop()
-    spark = SmallQueries.session("local[2]")(
-      _.config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
-        .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
-        .config(s"$State.maintenanceInterval", "100ms")
-        .config(s"$State.minDeltasForSnapshot", "2")
-        .config(s"$State.forceSnapshotUploadOnLag", "false")
-        .config(s"$State.cleancut.endpoint", endpoint)
-        .config(s"$State.cleancut.region", "us-east-1")
-        .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
-        .config(s"$State.cleancut.mode", "unaligned")
-        .config(s"$State.cleancut.requestTimeout", "10m")
-    )
-    input = MemoryStream(Encoders.product[(Long, Array[Byte])], spark)
-  }
-
-  override protected def afterAll(): Unit = {
-    spark.stop()
-    StateStore.stop()
-    super.afterAll()
-  }
+  override protected def further: Map[String, String] = Map(
+    "spark.sql.extensions" -> classOf[CleancutExtensions].getName,
+    "spark.sql.streaming.stateStore.cleancut.mode" -> "unaligned"
+  )
 
   private def start(): StreamingQuery = input
     .toDS()
@@ -81,8 +48,7 @@ class AskedPatienceSuite extends AnyFunSuite with ProxiedServer with Eventually 
     .start()
 
   private def epoch(query: StreamingQuery, keys: Long): Unit = {
-    val random = new Random(7)
-    input.addData((0L until keys).map(key => key -> random.nextBytes(ValueBytes)))
+    addLarge(keys)
     query.processAllAvailable()
   }
 
@@ -94,7 +60,8 @@ class AskedPatienceSuite extends AnyFunSuite with ProxiedServer with Eventually 
       CutsClient.known = CutsClient.known.map { case (env, ref) =>
         env -> new Noting(ref, (message, patience) => asked.add(message -> patience))
       }
-      epoch(query, Keys)
+      // A base of several parts is announced.
+      epoch(query, LargeBases.Keys)
       eventually {
         epoch(query, keys = 1)
         assert(Expected.diff(asked.asScala.map(_._1).toSet) == Set.empty)
@@ -106,13 +73,6 @@ class AskedPatienceSuite extends AnyFunSuite with ProxiedServer with Eventually 
 }
 
 object AskedPatienceSuite {
-  private val State = "spark.sql.streaming.stateStore"
-  private val FileManager = classOf[CleancutCheckpointFileManager].getName
-
-  // A base of several parts is announced.
-  private val Keys = 12000L
-  private val ValueBytes = 1000
-
   private val Expected =
     Set("Open", "OpenChannel", "Arrived", "AwaitOvertaken", "Submit", "Announce", "Report")
 

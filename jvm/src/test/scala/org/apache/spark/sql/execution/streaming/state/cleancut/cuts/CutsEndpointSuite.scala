@@ -177,13 +177,26 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     }
   }
 
+  /** A run behind epoch 0, with a store that takes no object whose name begins so. */
+  private def behindEpoch0(name: String, others: Seq[QueryCuts] = Nil)(
+      body: (Blocked, Asked) => Any
+  ): Unit = {
+    epoch(coordinator(store), "before", 0)
+    val blocked = new Blocked(name)
+    val driver = new Asked(coordinator(blocked), others = others)
+    (driver.cuts +: others).foreach(_.begin("run"))
+    try {
+      body(blocked, driver)
+      ()
+    } finally {
+      blocked.goOn.countDown()
+      driver.stop()
+    }
+  }
+
   /** Each of them did the request, under the monitor that all others were held up by. */
   test("tasks of the first epoch wait for one claim, and nothing else of the query does") {
-    epoch(coordinator(store), "before", 0)
-    val blocked = new Blocked("cuts/")
-    val driver = new Asked(coordinator(blocked))
-    driver.cuts.begin("run")
-    try {
+    behindEpoch0("cuts/") { (blocked, driver) =>
       (0 until Tasks).foreach(driver.ask(_, epoch = 1))
       eventually(assert(blocked.blocked.get == 1 && driver.heard.get == Tasks))
       driver.tell(Accepted("at", part(0), 1))
@@ -195,18 +208,11 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       eventually(assert(driver.answers.size == Tasks + 3))
       assert(driver.opened == Tasks + 1 && blocked.blocked.get == 1)
       assert(archive.listed().seals.map(_.generation) == Seq(2L))
-    } finally {
-      blocked.goOn.countDown()
-      driver.stop()
     }
   }
 
   test("a seal waits for the claim of its epoch, whose name it would have") {
-    epoch(coordinator(store), "before", 0)
-    val blocked = new Blocked("cuts/")
-    val driver = new Asked(coordinator(blocked))
-    driver.cuts.begin("run")
-    try {
+    behindEpoch0("cuts/") { (blocked, driver) =>
       driver.ask(0, epoch = 1)
       eventually(assert(blocked.blocked.get == 1))
       driver.cuts.hold("run", 1)
@@ -222,21 +228,13 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       sealing.get(20, TimeUnit.SECONDS)
       driver.cuts.commit("run", 1, "v1\n{}")
       assert(archive.readSeal(archive.listed().seals.head).exists(_.isClaim))
-    } finally {
-      blocked.goOn.countDown()
-      driver.stop()
     }
   }
 
   /** The writes held the threads that all queries of the driver share. */
   test("a query is answered at once while the store of another one takes nothing") {
-    epoch(coordinator(store), "before", 0)
-    val blocked = new Blocked("segments/")
     val other = coordinator(storeAt("other"))
-    val driver = new Asked(coordinator(blocked), others = Seq(other))
-    driver.cuts.begin("run")
-    other.begin("run")
-    try {
+    behindEpoch0("segments/", others = Seq(other)) { (blocked, driver) =>
       (0 to 1).foreach(p => driver.ask(p, epoch = 1))
       eventually(assert(driver.opened == 2))
       (0 to 1).foreach(p => driver.submit(task = p, partition = p))
@@ -250,9 +248,6 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       blocked.goOn.countDown()
       eventually(assert(driver.answers.size == 103))
       assert(driver.answers.asScala.count(_.exists(_.isInstanceOf[AckReply])) == 100)
-    } finally {
-      blocked.goOn.countDown()
-      driver.stop()
     }
   }
 

@@ -1,0 +1,33 @@
+"""A count by key over files of which each is an epoch."""
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+ROWS = 300
+
+
+class CountedFiles:
+    """The files, and the count of what they have.
+
+    Attributes:
+        source: where they are.
+        files: how many there are.
+    """
+
+    def __init__(self, directory: Path, *, keys: int) -> None:
+        self.source = directory / "source"
+        self.source.mkdir()
+        self.files = 0
+        self._keys = keys
+
+    def add(self, files: int = 1) -> None:
+        for _ in range(files):
+            rows = "\n".join(f'{{"k": {(self.files * 37 + i) % self._keys}}}' for i in range(ROWS))
+            (self.source / f"{self.files:04d}.json").write_text(rows, encoding="utf-8")
+            self.files += 1
+
+    def counted(self, session: SparkSession) -> DataFrame:
+        """The stream of `k` and `count`, of a file in each epoch."""
+        reader = session.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+        return reader.json(str(self.source)).groupBy("k").count()
