@@ -13,6 +13,7 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.cleancut-installed
 SBT := project/sbt
 S3PROXY := .cache/s3proxy.classpath
+FORKLESS := .cache/forkless-files.jar
 R2_SIMULATOR := .cache/r2-simulator
 CLASSES := .cache/spark-classes.jsa
 VERSITYGW_VERSION := 1.8.0
@@ -61,6 +62,11 @@ $(S3PROXY): build.sbt project/ChildJvm.scala project/Versions.scala | setup
 	$(SBT) core/s3ProxyClassPath
 	@touch $@
 
+# Hadoop's local disk without a process for each file, for the JVMs that Python's tests start.
+$(FORKLESS): jvm/src/test/scala/io/cleancut/testkit/ForklessFiles.scala build.sbt | setup
+	$(SBT) core/forklessFiles
+	@touch $@
+
 fmt: setup  ## format everything
 	$(SBT) scalafmtAll suites/scalafmtAll s3a/scalafmtAll scalafmtSbt
 	$(PYTHON) -m ruff format
@@ -80,7 +86,7 @@ unit: setup  ## tests without a Spark session, both languages
 	$(PYTEST) tests/unit $(ARGS)
 
 # Classes of Spark's, loaded and verified, for the many JVMs of tests that are started and killed.
-$(CLASSES): $(JAR) tests/support/share_classes.py
+$(CLASSES): $(JAR) $(FORKLESS) tests/support/share_classes.py
 	@mkdir -p $(@D)
 	$(STAGE) classes $(PYTHON) -m tests.support.share_classes $@
 
@@ -133,8 +139,8 @@ REPORT = --junitxml=target/stages/$@.xml
 
 .PHONY: compiled test-without-jar test-scala test-spark test-kills
 compiled:
-	$(STAGE) $@ $(SBT) $(SBT_CHECK) $(SBT_JARS)
-	@touch $(JAR) $(S3PROXY)
+	$(STAGE) $@ $(SBT) $(SBT_CHECK) $(SBT_JARS) core/forklessFiles
+	@touch $(JAR) $(S3PROXY) $(FORKLESS)
 
 test-without-jar:
 	$(STAGE) check-python $(MAKE) check-python
@@ -181,7 +187,7 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 	@touch $@
 
 spark42: export CLEANCUT_ALL_DRAWS ?= yes
-spark42: $(JAR) $(OLDER_INSTALLED) $(S3PROXY)  ## the tests that use Spark, both languages, on Spark 4.2
+spark42: $(JAR) $(OLDER_INSTALLED) $(S3PROXY) $(FORKLESS)  ## the tests that use Spark, both languages, on Spark 4.2
 	$(SBT) older/test
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
 

@@ -7,6 +7,9 @@ ThisBuild / pySparkHome := PySpark.home((LocalRootProject / baseDirectory).value
 
 lazy val s3ProxyClassPath = taskKey[File]("the class path of the S3 server of tests and demo")
 
+lazy val forklessFiles =
+  taskKey[File]("a jar of the local disk without processes, for Python's tests")
+
 lazy val strictScalac = Seq(
   "-encoding",
   "utf-8",
@@ -55,6 +58,12 @@ lazy val core = (project in file("jvm"))
     s3ProxyClassPath := {
       val file = (LocalRootProject / baseDirectory).value / ".cache" / "s3proxy.classpath"
       IO.write(file, ChildJvm.classPath(update.value, ChildJvm.S3Proxy))
+      file
+    },
+    forklessFiles := {
+      val file = (LocalRootProject / baseDirectory).value / ".cache" / "forkless-files.jar"
+      val classes = (Test / packageBin / mappings).value.filter(_._1.getName.startsWith("Forkless"))
+      IO.zip(classes, file, None)
       file
     }
   )

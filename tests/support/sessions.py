@@ -15,6 +15,15 @@ from tests.support.results import EpochFiles
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CLEANCUT = PROVIDER_CLASS
+# The local disk of jvm/src/test, which does in Java what Hadoop starts processes for where it has
+# no native code: a fifth of what an epoch of a few rows costs.
+_FORKLESS = Path(__file__).parents[2] / ".cache" / "forkless-files.jar"
+_FORKLESS_SETTINGS = {
+    "spark.driver.extraClassPath": str(_FORKLESS),
+    "spark.executor.extraClassPath": str(_FORKLESS),
+    "spark.hadoop.fs.file.impl": "io.cleancut.testkit.ForklessFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "io.cleancut.testkit.ForklessFs",
+}
 _FILE_SYSTEMS = ("fs.file.", "fs.AbstractFileSystem.", "hadoop.security.")
 
 
@@ -39,6 +48,8 @@ def builder(master: str) -> SparkSession.Builder:
         # Else the built-in provider writes all of its files in every epoch.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
+    if _FORKLESS.exists():
+        settings |= _FORKLESS_SETTINGS
     for key, value in settings.items():
         made = made.config(key, value)
     return cleancut.configure(made)
