@@ -1,6 +1,5 @@
 package io.cleancut.files
 
-import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.util.Using
@@ -10,7 +9,6 @@ import org.slf4j.LoggerFactory
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-import io.cleancut.cuts.CutArchive
 import io.cleancut.error.Errors
 import io.cleancut.format.Cut
 
@@ -43,40 +41,21 @@ final private[cleancut] class CommitEntries(directory: Path, files: CheckpointFi
   }
 
   /**
-   * Writes the entry of the last cut, if the driver that wrote the cut died before it could. To be
-   * called before Spark reads the log.
+   * Writes the entry of the cut that a run goes on behind, if the driver that wrote the cut died
+   * before it could. To be called when the run owns the query and Spark has not read the log.
    *
    * @return
-   *   which epoch's it has written
-   * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUTS_OVERTAKEN
+   *   whether it has written one
    */
-  def rollForward(archive: CutArchive): Option[Long] = {
-    // Before the cuts: a driver that still goes on writes an epoch's entry behind its cut.
-    val written = epochs()
-    archive.last().flatMap { cut =>
-      written.maxOption.filter(_ > cut.epoch && cut.stores.nonEmpty).foreach { last =>
-        throw Errors.cutsOvertaken(directory.getParent.toString, last, cut.epoch)
-      }
-      Option.unless(written(cut.epoch)) {
-        files.mkdirs(directory)
-        write(cut.epoch, cut.commit)
-        logger.info(s"Epoch ${cut.epoch} was committed by its cut; wrote its entry to $directory")
-        cut.epoch
-      }
-    }
-  }
-
-  /** The same for the cut that a run goes on behind. */
-  def rollForward(cut: Cut): Unit =
-    if (!files.exists(new Path(directory, cut.epoch.toString))) {
+  def rollForward(cut: Cut): Boolean = {
+    val isMissing = !files.exists(new Path(directory, cut.epoch.toString))
+    if (isMissing) {
       files.mkdirs(directory)
       write(cut.epoch, cut.commit)
+      logger.info(s"Epoch ${cut.epoch} was committed by its cut; wrote its entry to $directory")
     }
-
-  private def epochs(): Set[Long] =
-    try files.list(directory).flatMap(_.getPath.getName.toLongOption).toSet
-    catch { case _: FileNotFoundException => Set.empty }
+    isMissing
+  }
 
   private def read(path: Path): String =
     Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))

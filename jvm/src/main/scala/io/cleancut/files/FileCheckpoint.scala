@@ -25,7 +25,9 @@ private[files] object FileCheckpoint {
   def open(path: Path, hadoopConf: Configuration): CheckpointFileManager = {
     val files = sparks(path, hadoopConf)
     val ofPath = path.getName match {
-      case CheckpointLogs.Commits => commits(path, files, hadoopConf)
+      case CheckpointLogs.Commits =>
+        startOfRun(path.getParent, hadoopConf)
+          .fold[CheckpointFileManager](new UngatedCommits(path, files))(_.ofCommits(path, files))
       case CheckpointLogs.Offsets =>
         startOfRun(path.getParent, hadoopConf).fold(files)(_.ofOffsets(files))
       case _ if FileManagers.isSourceLog(path) =>
@@ -37,17 +39,25 @@ private[files] object FileCheckpoint {
     }
   }
 
+  /** Decided here, before the run's first epoch, and not again: tasks hold to it too. */
   private def startOfRun(checkpoint: Path, hadoopConf: Configuration): Option[StartOfRun] =
     cutsIn(checkpoint, hadoopConf).map { case (archive, logs) =>
       val gate = new SparkGate(checkpoint.toString, archive, logs)
       val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
-      val commits = new Path(checkpoint, CheckpointLogs.Commits)
-      def prepare(begun: Begun): Unit = begun.cut.foreach { cut =>
-        new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
-        StartSweep.run(archive, cut.epoch, FileManagers.epochsToKeep(hadoopConf))
-      }
-      new StartOfRun(gate, offsets, sparks(offsets, hadoopConf), prepare, Clock.System)
+      val prepared = prepare(checkpoint, archive, hadoopConf)(_)
+      new StartOfRun(gate, offsets, sparks(offsets, hadoopConf), prepared, Clock.System)
     }
+
+  /** What else is to be there when Spark reads the logs of a run that owns its query. */
+  private[files] def prepare(
+      checkpoint: Path,
+      archive: CutArchive,
+      hadoopConf: Configuration
+  )(begun: Begun): Unit = begun.cut.foreach { cut =>
+    val commits = new Path(checkpoint, CheckpointLogs.Commits)
+    new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
+    StartSweep.run(archive, cut.epoch, FileManagers.epochsToKeep(hadoopConf))
+  }
 
   /** Where the epochs of a checkpoint are committed by cuts. */
   def cutsIn(checkpoint: Path, hadoopConf: Configuration): Option[(CutArchive, CheckpointLogs)] = {
@@ -55,18 +65,6 @@ private[files] object FileCheckpoint {
     Option.when(FileManagers.settingsIn(hadoopConf).cuts.getOrElse(hasCuts)) {
       cutsOf(checkpoint, hadoopConf)
     }
-  }
-
-  /** Decided here, before the run's first epoch, and not again: tasks hold to it too. */
-  private def commits(
-      path: Path,
-      files: CheckpointFileManager,
-      hadoopConf: Configuration
-  ): CheckpointFileManager = cutsIn(path.getParent, hadoopConf) match {
-    case None                  => new UngatedCommits(path, files)
-    case Some((archive, logs)) =>
-      val gate = new SparkGate(path.getParent.toString, archive, logs)
-      new OwnedLog(path, new GatedCommits(path, files, gate), () => gate.checkOwner(), () => ())
   }
 
   /** Spark calls it once for each start of a query, before it reads anything. */
@@ -77,8 +75,6 @@ private[files] object FileCheckpoint {
       val (archive, _) = cutsOf(checkpoint, hadoopConf)
       new WriteProbe(archive.store, Clock.System).run()
       new Leftovers(archive.store, Clock.System).run()
-      val commits = new Path(checkpoint, CheckpointLogs.Commits)
-      new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(archive)
       archive.last().foreach(QueryMetadata.check(checkpoint, _, files))
     }
     checkpoint

@@ -35,7 +35,13 @@ final private[cleancut] class StartOfRun(
   def ofOffsets(log: CheckpointFileManager): OwnedLog =
     new OwnedLog(offsets, log, () => gate.checkOwner(), () => run())
 
-  /** The same of a source, to whose log no other run is to add any more when Spark reads it. */
+  /** The log of commits, on a file system of Hadoop, whose entries are written behind cuts. */
+  def ofCommits(directory: Path, log: CheckpointFileManager): OwnedLog = {
+    val gated = new GatedCommits(directory, log, gate)
+    new OwnedLog(directory, gated, () => gate.checkOwner(), () => run())
+  }
+
+  /** The log of a source, to which no other run is to add any more when Spark reads it. */
   def ofSource(directory: Path, log: CheckpointFileManager): OwnedLog = {
     def start(): Unit = {
       run()

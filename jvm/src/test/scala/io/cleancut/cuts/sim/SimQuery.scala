@@ -13,6 +13,7 @@ import io.cleancut.StoreId
 import io.cleancut.cuts.{Begun, CutArchive, EpochPlan, QueryCuts}
 import io.cleancut.error.CleancutException
 import io.cleancut.files._
+import io.cleancut.format.Cut
 
 /**
  * One run of the query, as Spark's stream execution does it: the offsets are written, the sink runs
@@ -48,7 +49,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     gate,
     Names.log("offsets"),
     files("offsets"),
-    begun => if (plan.isOnFiles) begun.cut.foreach(cut => entries.rollForward(cut)),
+    begun => if (plan.isOnFiles) begun.cut.foreach(rollForward),
     world.clock
   )
   private val offsets = start.ofOffsets(files("offsets"))
@@ -107,16 +108,13 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
           invariants.violated(s"$runId failed with ${trace(e)}")
     }
 
+  private def rollForward(cut: Cut): Unit = if (entries.rollForward(cut)) {
+    faults.count(Fault.RolledForward)
+    invariants.happened(s"$runId rolls forward to epoch ${cut.epoch}")
+  }
+
   /** The epoch to begin with, as Spark derives it from its logs. */
   private def firstEpoch(): Long = {
-    if (plan.isOnFiles) {
-      entries
-        .rollForward(process.archive)
-        .foreach { epoch =>
-          faults.count(Fault.RolledForward)
-          invariants.happened(s"$runId rolls forward to epoch $epoch")
-        }
-    }
     val planned = latest(offsets, "offsets")
     if (invariants.isDrained(planned)) faults.count(Fault.Fence)
     val committed = latest(commits, "commits")
