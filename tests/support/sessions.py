@@ -45,6 +45,7 @@ def builder(master: str) -> SparkSession.Builder:
         # Compiling costs more than the few rows of an epoch.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.python.daemon.module": "tests.support.warm_daemon",
         # Else the built-in provider writes all of its files in every epoch.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
