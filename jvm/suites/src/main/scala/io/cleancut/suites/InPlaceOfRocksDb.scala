@@ -2,7 +2,7 @@ package io.cleancut.suites
 
 import scala.util.Using
 
-import org.apache.xbean.asm9.commons.{ClassRemapper, SimpleRemapper}
+import org.apache.xbean.asm9.commons.{ClassRemapper, Remapper}
 import org.apache.xbean.asm9.{ClassReader, ClassWriter, Opcodes}
 import org.scalatest.Suite
 
@@ -10,8 +10,8 @@ import io.cleancut.CleancutStateStoreProvider
 
 /**
  * Loads suites that make RocksDB's provider in methods of their own, which no subclass reaches:
- * wherever their classes name that provider, they get this one. What they ask of its insides they
- * do not find.
+ * wherever their classes name that provider, they get this one, and so they do where they expect
+ * its name in a message. What they ask of its insides they do not find.
  */
 object InPlaceOfRocksDb {
   private val State = "org.apache.spark.sql.execution.streaming.state"
@@ -19,11 +19,20 @@ object InPlaceOfRocksDb {
   def load(suite: String): Class[_ <: Suite] =
     new Loader(s"$State.$suite").loadClass(s"$State.$suite").asSubclass(classOf[Suite])
 
-  private val renamed = new SimpleRemapper(
-    Opcodes.ASM9,
-    internalName(s"$State.RocksDBStateStoreProvider"),
-    internalName(classOf[CleancutStateStoreProvider].getName)
-  )
+  private val theirs = s"$State.RocksDBStateStoreProvider"
+  private val simpleName = theirs.split('.').last
+  private val ours = classOf[CleancutStateStoreProvider]
+
+  private val renamed = new Remapper(Opcodes.ASM9) {
+    override def map(name: String): String =
+      if (name == internalName(theirs)) internalName(ours.getName) else name
+
+    override def mapValue(constant: AnyRef): AnyRef = constant match {
+      case text: String =>
+        text.replace(theirs, ours.getName).replace(simpleName, ours.getSimpleName)
+      case other => super.mapValue(other)
+    }
+  }
 
   private def internalName(name: String): String = name.replace('.', '/')
 

@@ -56,6 +56,8 @@ private[cleancut] object StoreStay {
   )(atTaskEnd: A => Unit): A = {
     val user = StoreUser.current()
     val task = Option(TaskContext.get())
+    // Another thread of such a task, as one that writes to Python, would work on for nobody.
+    task.flatMap(_.getTaskFailure).foreach(failure => throw failure)
     context.metrics.waitNs.addAndGet(context.access.enter(user, version))
     val stay = new StoreStay(context, versions, user, task.isDefined)
     try {

@@ -5,6 +5,7 @@ import java.util.concurrent.locks.LockSupport
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.SparkException
 import org.apache.spark.sql.execution.streaming.state._
 
 import io.cleancut.engine.MemoryAccount
@@ -131,6 +132,16 @@ class OpenHandlesSuite extends AnyFunSuite {
       user.get(60, TimeUnit.SECONDS)
     }
     assert(MemoryAccount.process.usedBytes == before)
+  }
+
+  test("a task that has failed opens no store") {
+    val provider = withThreeRows()
+    val task = new Tasks.Attempt(17)
+    val failure = new IllegalStateException("this attempt fails")
+    task.fail(failure)
+    assert(intercept[SparkException](task(provider.getStore(1))).getCause == failure)
+    assert(intercept[SparkException](task(provider.getReadStore(1))).getCause == failure)
+    provider.close()
   }
 
   private def withThreeRows(): StateStoreProvider = {
