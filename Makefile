@@ -15,7 +15,7 @@ SBT := project/sbt
 S3PROXY := .cache/s3proxy.classpath
 FORKLESS := .cache/forkless-files.jar
 R2_SIMULATOR := .cache/r2-simulator
-CLASSES := .cache/spark-classes.jsa
+CLASSES := .cache/user-classes.jsa .cache/test-classes.jsa
 VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
 GO_VERSION := 1.27.3
@@ -86,9 +86,9 @@ unit: setup  ## tests without a Spark session, both languages
 	$(PYTEST) tests/unit $(ARGS)
 
 # Classes of Spark's, loaded and verified, for the many JVMs of tests that are started and killed.
-$(CLASSES): $(JAR) $(FORKLESS) tests/support/share_classes.py
+$(CLASSES): .cache/%-classes.jsa: $(JAR) $(FORKLESS) tests/support/share_classes.py
 	@mkdir -p $(@D)
-	$(STAGE) classes $(PYTHON) -m tests.support.share_classes $@
+	$(STAGE) $*-classes $(PYTHON) -m tests.support.share_classes $*s $@
 
 spark: $(JAR) $(S3PROXY) $(CLASSES)  ## Python tests with a Spark session; ARGS='-m spark' takes the long ones too
 	$(PYTEST) tests/spark -m 'not long' $(ARGS)
@@ -131,13 +131,13 @@ test:  ## check and all tests; installs what it needs, and ends with what took l
 	@rm -rf $(CLEANCUT_STAGES) && mkdir -p $(CLEANCUT_STAGES) && touch $(CLEANCUT_STAGES)/began
 	$(STAGE) setup $(MAKE) setup
 	$(MAKE) --jobs=2 compiled test-without-jar
-	$(MAKE) --jobs=3 test-scala test-spark test-kills
+	$(MAKE) --jobs=2 test-scala test-spark
 	@$(PYTHON) -m tests.support.slowest $(CLEANCUT_STAGES)
 
 
 REPORT = --junitxml=target/stages/$@.xml
 
-.PHONY: compiled test-without-jar test-scala test-spark test-kills
+.PHONY: compiled test-without-jar test-scala test-spark
 compiled:
 	$(STAGE) $@ $(SBT) $(SBT_CHECK) $(SBT_JARS) core/forklessFiles
 	@touch $(JAR) $(S3PROXY) $(FORKLESS)
@@ -149,11 +149,10 @@ test-without-jar:
 test-scala:
 	$(STAGE) $@ $(SBT) $(SBT_UNIT)
 
+# Two at a time, a file as a whole, and first those that kill.
 test-spark: $(S3PROXY) $(CLASSES)
-	$(STAGE) $@ $(PYTEST) tests/spark -m 'not long' $(REPORT) $(ARGS)
-
-test-kills: $(S3PROXY) $(CLASSES)
-	$(STAGE) $@ $(PYTEST) tests/chaos -m 'not long' $(REPORT) $(ARGS)
+	$(STAGE) $@ $(PYTEST) tests/chaos tests/spark -m 'not long' \
+	  --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(REPORT) $(ARGS)
 
 demo: $(JAR)  ## some flights through two queries, killed and restarted; ARGS='--all' takes all flights
 	$(PYTHON) -m demo $(ARGS)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # With the archive of tests/support/share_classes.py, if there is one, they load their classes in
 # half of the time; what a JVM says of one that is not its own would be read as output of Spark's
 # launcher.
-_ARCHIVE = Path(__file__).parents[1] / ".cache" / "spark-classes.jsa"
+_ARCHIVE = Path(__file__).parents[1] / ".cache" / "user-classes.jsa"
 _SHARED = f" '-XX:SharedArchiveFile={_ARCHIVE}' -Xlog:disable -Xlog:all=error:stderr"
 os.environ.setdefault(
     "JAVA_TOOL_OPTIONS",
@@ -51,6 +51,18 @@ def figures(request: pytest.FixtureRequest) -> list[str]:
 def show(request: pytest.FixtureRequest, figures: list[str]) -> Callable[[str], None]:
     """Takes what a test counted; all of it stands at the end of the run, passed or failed."""
     return lambda text: figures.append(f"{request.node.name}: {text}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands its figures to the process that started it."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["figures"] = session.config.stash.get(_FIGURES, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    figures = getattr(node, "workeroutput", {}).get("figures", [])
+    node.config.stash.setdefault(_FIGURES, []).extend(figures)
 
 
 def pytest_terminal_summary(

@@ -15,8 +15,9 @@ from tests.support.seeds import chaos_runs, hunting
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, run
 from tests.support.states import read_state
 from tests.support.taken import taken, write_taken
+from tests.support.tiers import long
 
-pytestmark = [pytest.mark.spark, pytest.mark.chaos]
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 USUAL_SEED = 4711
 SEED = hunting(USUAL_SEED)

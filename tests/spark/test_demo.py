@@ -15,7 +15,7 @@ from tests.support.demo import run_demo
 pytestmark = pytest.mark.spark
 
 TIMEOUT_S = 600
-KILLS = 2
+KILLS = 1
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import cleancut
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.kills import environment
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -71,6 +72,7 @@ def steps(dockerfile: str) -> list[str]:
     return re.findall(r"^RUN (.*)$", dockerfile, flags=re.MULTILINE)
 
 
+@long
 def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None:
     """Its steps but that which installs packages, on a copy of Spark's directory."""
     context, spark = tmp_path / "context", copy_of_spark(tmp_path / "spark")

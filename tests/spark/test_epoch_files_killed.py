@@ -39,6 +39,7 @@ SEED = hunting(11)
 FILES = 8
 LIFE_LIMIT_S = 120
 # A kill falls into each of these; of two steps in one of them the seed draws one.
+IS_CAMPAIGN = chaos_runs() > 1
 WINDOWS = ([BEFORE], [STAGING, STAGED], [SEALED], [PUBLISHED, RETURNED])
 # At or behind these the epoch of the kill is seen.
 VISIBLE = {PUBLISHED, RETURNED}
@@ -49,6 +50,8 @@ def plan(seed: int) -> list[tuple[int, str]]:
     draw = random.Random(seed)
     steps = [draw.choice(window) for window in WINDOWS]
     draw.shuffle(steps)
+    # Each death costs the start of another driver.
+    steps = steps if IS_CAMPAIGN else steps[:2]
     # A restarted query may take two files in one epoch, so there may be fewer epochs than files.
     return list(zip(sorted(draw.sample(range(FILES - 2), len(steps))), steps, strict=True))
 
@@ -146,7 +149,7 @@ def test_what_is_published_is_the_batch_answer_wherever_drivers_die(
     found, wanted = published(spark, place), expected(root / "checkpoint")
     difference = Difference.between(wanted, found)
     show(f"seed {seed}, killed: {', '.join(hit)}; left behind: {left} files; {difference}")
-    assert len(hit) == len(WINDOWS)
+    assert len(hit) == (len(WINDOWS) if IS_CAMPAIGN else 2)
     assert difference.none
     assert {known: found[known] for known in seen} == seen
     assert last_of_each_key(spark, place) == batch_answer(spark, tmp_path / "events")

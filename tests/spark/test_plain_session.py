@@ -20,6 +20,7 @@ from cleancut._spark.settings import (
     PREFIX,
 )
 from tests.support.documented import ROOT
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -87,7 +88,13 @@ def test_class_name_and_jar_are_all_that_a_query_needs(tmp_path: Path) -> None:
     assert cleancut.Checkpoint(tmp_path / "checkpoint").state(0, version=2).num_rows == 3
 
 
-@pytest.mark.parametrize("how", [{PROVIDER_KEY: PROVIDER_CLASS}, {EXTENSIONS_KEY: EXTENSION_CLASS}])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({PROVIDER_KEY: PROVIDER_CLASS}, id="provider", marks=long),
+        pytest.param({EXTENSIONS_KEY: EXTENSION_CLASS}, id="extension"),
+    ],
+)
 @pytest.mark.parametrize("other", [line for line in SPARK if line != spark_line()])
 def test_the_jar_for_another_spark_is_refused(
     other: str, how: dict[str, str], tmp_path: Path
@@ -103,6 +110,7 @@ def test_the_jar_for_another_spark_is_refused(
     assert f"Take cleancut-spark-{spark_line()}." in ended.stderr
 
 
+@long
 def test_a_session_that_lacks_jar_or_settings_stops_and_loses_nothing(tmp_path: Path) -> None:
     """docs/guides/starting-spark.md says what to do then."""
     jar = {"spark.jars": cleancut.jar_path()}

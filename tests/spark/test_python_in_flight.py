@@ -17,6 +17,7 @@ from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
 from tests.support.cutting import cut_by_hand
 from tests.support.slow_keys import FORMS, SCHEMA, SLOW_KEY, Pace, failing_once
+from tests.support.tiers import usually
 
 pytestmark = [
     pytest.mark.spark,
@@ -29,14 +30,24 @@ SECONDS_PER_ROW = 0.005
 # What the last row that a function sees may be behind the order to cut.
 BOUND_SECONDS = 0.25
 CUTS = 12
-CASES = [
-    *((form, "plain") for form in FORMS),
-    ("applyInPandasWithState", "event-time"),
-    ("transformWithState", "event-time"),
-    ("applyInPandasWithState", "retried"),
-    ("transformWithStateInPandas", "retried"),
-    *((form, "whole") for form in FORMS),
-]
+CASES = {
+    f"{form}-{case}": (form, case)
+    for form, case in [
+        *((form, "plain") for form in FORMS),
+        ("applyInPandasWithState", "event-time"),
+        ("transformWithState", "event-time"),
+        ("applyInPandasWithState", "retried"),
+        ("transformWithStateInPandas", "retried"),
+        *((form, "whole") for form in FORMS),
+    ]
+}
+# Each form once, and each case.
+USUALLY = {
+    "applyInPandasWithState-event-time",
+    "applyInPandasWithState-whole",
+    "transformWithState-plain",
+    "transformWithStateInPandas-retried",
+}
 # Of event time: what a file covers, by how much the next one begins later, and the delay. Nothing
 # is late as it comes, and much of it would be late if it were to come two files later.
 COVERED, STEP, DELAY = 15, 6, "10 seconds"
@@ -90,7 +101,7 @@ class Input:
         self.files += 1
 
 
-@pytest.mark.parametrize(("form", "case"), CASES)
+@pytest.mark.parametrize(("form", "case"), usually(USUALLY, CASES, lambda name: CASES[name]))
 def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
     form: str, case: str, session: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -27,7 +27,7 @@ FILE_EVERY_S = 1.0
 DEADLINE_S = 120
 # What a driver ends by that another one has followed.
 FENCED = "CLEANCUT_FENCED"
-RESTARTS = int(os.environ.get("CLEANCUT_ROLLING_RESTARTS", "2"))
+RESTARTS = int(os.environ.get("CLEANCUT_ROLLING_RESTARTS", "1"))
 
 
 @pytest.fixture

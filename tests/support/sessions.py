@@ -24,6 +24,8 @@ _FORKLESS_SETTINGS = {
     "spark.hadoop.fs.file.impl": "io.cleancut.testkit.ForklessFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "io.cleancut.testkit.ForklessFs",
 }
+# Classes for JVMs with that jar; tests/conftest.py gives all others an archive of their own.
+_ARCHIVE = _FORKLESS.with_name("test-classes.jsa")
 _FILE_SYSTEMS = ("fs.file.", "fs.AbstractFileSystem.", "hadoop.security.")
 
 
@@ -51,6 +53,9 @@ def builder(master: str) -> SparkSession.Builder:
     }
     if _FORKLESS.exists():
         settings |= _FORKLESS_SETTINGS
+    if _ARCHIVE.exists():
+        shared = f"-XX:SharedArchiveFile={_ARCHIVE}"
+        settings |= {f"spark.{who}.extraJavaOptions": shared for who in ("driver", "executor")}
     for key, value in settings.items():
         made = made.config(key, value)
     return cleancut.configure(made)

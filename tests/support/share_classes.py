@@ -1,22 +1,39 @@
 """Archives the classes that a driver of Spark loads, for JVMs of tests that are started after it.
 
-`python -m tests.support.share_classes <archive>` runs a small query and writes what the JVM has
-loaded and verified by then. A JVM that is given the archive, drivers and executors, maps it and
-starts with half of the work; one with another class path or Java leaves it alone.
+`python -m tests.support.share_classes <whose> <archive>` runs a small query and writes what the JVM
+has loaded and verified by then. A JVM that is given the archive, drivers and executors, maps it and
+starts with half of the work; one with another class path or Java leaves it alone. So there are two:
+for sessions that a user starts, and for those of `tests.support.sessions`.
 """
 
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+import cleancut
 from tests.support.sessions import builder
 
 
-def main(archive: Path) -> None:
+def _of_a_user() -> SparkSession.Builder:
+    made = SparkSession.Builder().master("local[2]").config("spark.sql.shuffle.partitions", "3")
+    return cleancut.configure(made)
+
+
+BUILDERS: Mapping[str, Callable[[], SparkSession.Builder]] = {
+    "users": _of_a_user,
+    "tests": lambda: builder("local[2]"),
+}
+
+
+def main(whose: str, archive: Path) -> None:
     """Writes the archive, whole or not at all."""
     written = archive.with_suffix(f".{os.getpid()}")
     options = f"-XX:+UseSerialGC -XX:ArchiveClassesAtExit={written} -Xlog:disable"
-    spark = builder("local[2]").config("spark.driver.extraJavaOptions", options).getOrCreate()
+    made = BUILDERS[whose]().config("spark.driver.extraJavaOptions", options)
+    spark = made.config("spark.ui.enabled", "false").getOrCreate()
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     query = (
         rows.groupBy("value")
@@ -38,4 +55,4 @@ def main(archive: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -13,6 +13,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.{count, max, sum}
 import org.apache.spark.sql.streaming.Trigger
 
@@ -36,11 +37,10 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
 
   override protected def afterAll(): Unit = server.close()
 
-  private def session(
-      change: SparkSession.Builder => SparkSession.Builder = identity
-  ): SparkSession = change(builder).getOrCreate()
+  private def session(change: SparkSession.Builder => SparkSession.Builder): SparkSession =
+    change(builder).getOrCreate()
 
-  /** For what a batch finds, which needs no cluster. */
+  /** For what needs no cluster. */
   private def localSession(): SparkSession = session(_.master("local[2]"))
 
   private def builder: SparkSession.Builder = SmallQueries
@@ -150,7 +150,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
           seen += epoch
           if (fatal.contains(epoch)) throw new IllegalStateException("died behind the sink")
         }
-      val spark = session()
+      val spark = localSession()
       // Spark's own check would refuse a function of foreachBatch that skips.
       spark.conf.set(s"$State.commitValidation.enabled", "false")
       try {
@@ -167,7 +167,11 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
           .trigger(Trigger.AvailableNow())
           .start()
         Try(running.awaitTermination()).failed.toOption
-      } finally spark.stop()
+      } finally {
+        spark.stop()
+        // As if the next run had another process.
+        StateStore.stop()
+      }
     }
 
     (0 until 4).foreach(write(input, _))
@@ -187,7 +191,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   }
 
   test("Spark's own reader finds the state there, from a session that never ran the query") {
-    val spark = session()
+    val spark = localSession()
     try {
       val stores = spark.read.format("state-metadata").load(Location).collect()
       assert(stores.map(_.getAs[String]("stateStoreName")).toSeq == Seq("default"))

@@ -22,12 +22,10 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
 
   override protected def afterAll(): Unit = server.close()
 
-  for (
-    (name, master, tags) <- Seq(("one process", Local, Nil), ("a cluster", Cluster, Seq(LongTest)))
-  )
+  for ((name, master) <- Seq(("one process", Local), ("a cluster", Cluster)))
     test(
       s"drivers that die between a function's rows and the cut lose nothing, in $name",
-      tags: _*
+      LongTest
     ) {
       TestDirectory.use("deaths-on-s3") { home =>
         val query = s"deaths/${name.replace(' ', '-')}"

@@ -8,8 +8,6 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.functions.{count, sum}
 import org.apache.spark.sql.streaming.Trigger
 
-import io.cleancut.error.CleancutException
-
 /**
  * The main class of a driver that may die: a query that takes what files there are and ends. All
  * else about its session stands in the system properties.
@@ -36,7 +34,6 @@ object MortalQuery {
   /** The epoch whose sink kills the driver when it has taken the rows. */
   val DriverDeathKey = "spark.cleancut.test.driverDeath"
 
-  val Error = "error id: "
   val StateRows = "rows of state: "
   val FileRows = "rows of the files: "
 
@@ -54,11 +51,6 @@ object MortalQuery {
         val rows = spark.read.json(filesOf(job).toString).select("key").collect()
         println(s"$FileRows${rows.map(_.getLong(0)).sorted.mkString(" ")}")
       }
-    } catch {
-      case e: Throwable =>
-        val causes = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).toSeq
-        causes.collect { case c: CleancutException => println(s"$Error${c.getMessage}") }
-        throw e
     } finally spark.stop()
   }
 

@@ -12,7 +12,7 @@ import io.cleancut.Clock
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.{CutLayout, FrameKind}
 import io.cleancut.objects.HadoopStore
-import io.cleancut.testkit.{MortalHdfs, TestDirectory}
+import io.cleancut.testkit.{LongTest, MortalHdfs, TestDirectory}
 
 /**
  * A query with its checkpoint on HDFS, from its first epoch at level 0 to cuts, whose drivers and
@@ -54,7 +54,7 @@ class QueryOnHdfsSuite extends AnyFunSuite with MortalRuns with BeforeAndAfterAl
     .flatMap(_.getPath.getName.toLongOption)
     .sorted
 
-  test("a query goes on from HDFS after each death, at level 0 and with cuts") {
+  test("a query goes on from HDFS after each death, at level 0 and with cuts", LongTest) {
     val job = jobIn(directory, checkpoint.toString)
     def died(at: String, confs: (String, String)*) = {
       val end = run(job, MortalHdfs.Confs.toSeq ++ confs :+ fatal(at): _*)

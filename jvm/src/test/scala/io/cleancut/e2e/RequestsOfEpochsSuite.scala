@@ -33,7 +33,7 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    spark = SmallQueries.session("local[4]")(
+    spark = SmallQueries.session("local[2]")(
       _.config("spark.sql.shuffle.partitions", Partitions.toString)
         .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
         .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
@@ -101,7 +101,7 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
 object RequestsOfEpochsSuite {
   private val State = "spark.sql.streaming.stateStore"
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
-  private val Partitions = 12
+  private val Partitions = 4
 
   /** A cut, or a segment; a listing has such a name among its parameters. */
   private val Read = s"^[^?]*/cleancut/(${CutLayout.Cuts}|${CutLayout.Segments})[^?]+".r
