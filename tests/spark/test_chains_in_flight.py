@@ -17,6 +17,7 @@ from cleancut.testing import slow
 from tests.support.cutting import cut_by_hand
 from tests.support.seeds import fixed
 from tests.support.sessions import with_cuts
+from tests.support.tiers import usually
 
 pytestmark = pytest.mark.spark
 
@@ -82,7 +83,7 @@ def put(source: Path, file: int, lines: list[dict[str, float]]) -> None:
     os.utime(path, (1_700_000_000 + file, 1_700_000_000 + file))
 
 
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", usually({"joined"}, CHAINS))
 def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_are_late(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from cleancut import Checkpoint
 from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -75,6 +76,7 @@ def run(server: S3Server, location: str, source: Path) -> dict[int, list[Any]]:
     return {int(epoch): rows for epoch, rows in state.items()}
 
 
+@long
 def test_cuts_of_a_query_hold_what_spark_finds_in_them(
     server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

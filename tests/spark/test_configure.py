@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -110,6 +110,7 @@ check(spark, {str(tmp_path)!r})
     assert run_code(QUERY + code) == DONE
 
 
+@long
 def test_a_session_after_a_session_without_the_jar_gets_it(tmp_path: Path) -> None:
     """Its JVM lives on when it is stopped, and spark.jars no longer reaches its class path."""
     code = f"""
@@ -133,6 +134,7 @@ print("OUTCOME", has_provider(spark), level)
     assert run_code(code).splitlines() == ["OUTCOME True True", "OUTCOME True 3"]
 
 
+@long
 def test_jars_in_submit_args_work_as_the_error_says(other_jar: str) -> None:
     jars = f"{other_jar},{cleancut.jar_path()}"
     code = """
@@ -151,7 +153,7 @@ def submit(script: Path, *arguments: str, **variables: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "how", usually({"nothing", "defaults"}, ["nothing", "jars", "conf", "defaults", "py-files"])
+    "how", usually({"nothing"}, ["nothing", "jars", "conf", "defaults", "py-files"])
 )
 def test_spark_submit_runs_a_script_as_python_does(
     how: str, tmp_path: Path, other_jar: str
@@ -184,6 +186,7 @@ print("OUTCOME", has_provider(spark), timeout)
     assert submit(script, *arguments) == "OUTCOME True 30s"
 
 
+@long
 def test_the_shell_takes_cleancut_in_its_running_session(tmp_path: Path) -> None:
     shell = Path(pyspark.__file__).parent / "bin" / "pyspark"
     startup = tmp_path / "typed.py"

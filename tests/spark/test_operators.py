@@ -24,12 +24,9 @@ SEED = fixed(20131)
 # Files that each run of the query finds anew: every later run is a restart from the checkpoint.
 RUNS = [range(2), range(2, 4)]
 CHOICE = {
-    "aggregation-windows-update",
     "aggregation-append-ids",
-    "deduplication-within-watermark",
     "join-left_outer-windows-v3",
     "join-full_outer-bounds-v4-ids",
-    "session-windows-unloaded",
     "pandas-with-state",
     "two-operators",
 }

@@ -76,8 +76,13 @@ def test_a_query_that_began_elsewhere_is_refused_at_its_start(
 
 
 def test_who_does_not_require_cleancut_is_told_what_keeps_the_state(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # A table is cut to the width of the terminal.
+    monkeypatch.setenv("COLUMNS", "120")
     query = Query(spark, tmp_path)
     query.run(**{PROVIDER_KEY: ROCKSDB})
     status = coordinator(query.run(**CUTS, **{f"{PREFIX}require": "false"})).status()

@@ -15,7 +15,7 @@ from tests.support.queries import AVRO, CHECKPOINT_IDS, Events, Operator
 from tests.support.results import Difference
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, start
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +56,7 @@ QUERIES = {
         pandas=True, event_time=False, initial=False, settings=CHECKPOINT_IDS
     ),
 }
-USUALLY = {"rows-event-time-avro", "pandas-event-time-initial-state"}
+USUALLY = {"pandas-event-time-initial-state"}
 
 
 @pytest.mark.parametrize("name", usually(USUALLY, QUERIES))
@@ -120,6 +120,7 @@ def _grown(events: Events, release: int) -> DataFrame:
     return events().groupBy("k").transformWithState(Grown(release), OUTPUT, "update", "none")
 
 
+@long
 def test_an_aggregation_behind_transform_with_state_gives_the_rows_of_the_built_in_provider(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -38,7 +38,7 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
     files.flatMap(f => f.getName.toLongOption.map(_ -> Files.readString(f.toPath))).toMap
   }
 
-  test("a driver that dies between a cut and Spark's entry; the next one goes on behind the cut") {
+  test("executors die between task and cut, a driver between cut and Spark's entry") {
     inDirectory { (checkpoint, job) =>
       (0 until 2).foreach(MortalQuery.write(job, _))
       val before = run(job, Local)
@@ -46,7 +46,8 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
       assert(archive(checkpoint).epochs() == Nil, "cuts that nobody asked for")
 
       (2 until 6).foreach(MortalQuery.write(job, _))
-      val died = run(job, Cluster, CutsOn, fatal("commits/3"))
+      val died =
+        run(job, Cluster, CutsOn, MortalQuery.LateExecutorDeathKey -> "2", fatal("commits/3"))
       assert(died.exitCode == 137, died.printed)
       assert(archive(checkpoint).epochs() == Seq(2L, 3L))
       assert(entries(checkpoint).keySet == Set(0L, 1L, 2L))
@@ -54,6 +55,11 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
       val first = archive(checkpoint).read(2).get
       assert(first.stores.map(_.store.partition).sorted == Seq(0, 1, 2))
       assert(first.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
+      // It is made of the frames of executors that were dead by then.
+      def makers(epoch: Long) =
+        archive(checkpoint).read(epoch).get.costs.get.slowest.map(_.executor).toSet
+      val (dead, living) = (makers(2), makers(3))
+      assert(dead.nonEmpty && living.nonEmpty && dead.intersect(living).isEmpty, s"$dead, $living")
 
       // The key need not be said again: the checkpoint has cuts.
       val last = run(job, Local)
@@ -67,22 +73,6 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
     }
   }
 
-  test("executors that die between their last task and the cut do not fail the query") {
-    inDirectory { (checkpoint, job) =>
-      (0 until 4).foreach(MortalQuery.write(job, _))
-      val end = run(job, Cluster, CutsOn, MortalQuery.LateExecutorDeathKey -> "1")
-      assert(end.exitCode == 0, end.printed)
-      assert(MortalQuery.calls(job) == (0 to 3).map(_.toString), "an epoch ran again")
-      assert(archive(checkpoint).epochs() == (0L to 3L))
-      val makers = (0L to 3L).map { epoch =>
-        archive(checkpoint).read(epoch).get.costs.get.slowest.map(_.executor).toSet
-      }
-      val dead = makers(0) ++ makers(1)
-      assert(makers(1).nonEmpty && (makers(2) ++ makers(3)).intersect(dead).isEmpty, makers)
-      checkRows(job, files = 4, end)
-    }
-  }
-
   test("a function that skips what it has seen, when nothing is left of its first run", LongTest) {
     inDirectory { (checkpoint, job) =>
       val confs = Seq(Local, CutsOn) ++ Skipping
@@ -92,7 +82,7 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
     }
   }
 
-  test("Spark's file sink, as it comes, when nothing is left of its first run") {
+  test("Spark's file sink, as it comes, when nothing is left of its first run", LongTest) {
     inDirectory { (checkpoint, job) =>
       val confs = Seq(Local, CutsOn, MortalQuery.FilesKey -> "true")
       val last = runWithoutFrames(checkpoint, job, confs) { epoch =>
