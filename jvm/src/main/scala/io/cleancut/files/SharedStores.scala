@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.cleancut.{Clock, HeldValues}
-import io.cleancut.conf.ObjectStoreSettings
+import io.cleancut.conf.{Keys, ObjectStoreSettings}
 import io.cleancut.format.StoreLayout
 import io.cleancut.objects.{BucketPath, HadoopStore, ObjectStore, ObjectStores, RootedStore}
 
@@ -23,8 +23,9 @@ object SharedStores {
 
   private val buckets = new ConcurrentHashMap[Way, ObjectStore]
 
-  // Whatever the rest of the configuration is: Hadoop keeps its own file systems like that too.
-  private val directories = new HeldValues[Path, ObjectStore](Recently)
+  // By the scheme that the user vouches for, which decides whether there is one at all. Whatever the
+  // rest of the configuration is: Hadoop keeps its own file systems like that too.
+  private val directories = new HeldValues[(Path, Option[String]), ObjectStore](Recently)
 
   // By the way and the prefix of a checkpoint: the same stores, each with counts of its own.
   private val checkpoints = new HeldValues[(Way, String), ObjectStore](Recently)
@@ -71,8 +72,10 @@ object SharedStores {
     }
 
   /** What lies below a directory of a Hadoop file system, given with its scheme. */
-  def onFiles(directory: Path, hadoopConf: Configuration): ObjectStore =
-    directories(directory)(HadoopStore.open(directory, hadoopConf, Clock.System))
+  def onFiles(directory: Path, hadoopConf: Configuration): ObjectStore = {
+    val trusted = Option(hadoopConf.get(Keys.TrustedScheme.name))
+    directories((directory, trusted))(HadoopStore.open(directory, hadoopConf, Clock.System))
+  }
 
   /** What lies below a query's own directory there. */
   def rootOnFiles(checkpoint: Path, hadoopConf: Configuration): ObjectStore =

@@ -11,6 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.Clock
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
+import io.cleancut.files.SharedStores
 import io.cleancut.testkit.{LookingFiles, TestDirectory}
 
 /** Which file systems may decide between two drivers, and what finds out one that cannot. */
@@ -72,6 +73,15 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
       store.create(key, text.getBytes, WriterToken.fresh(Clock.System))
     assert(create("one") == CreateResult.Created)
     assert(create("two") == CreateResult.Exists(None))
+  }
+
+  test("a word that is taken back counts no more, in the same driver too") {
+    val held = SharedStores.onFiles(at("looking"), vouched("looking"))
+    assert(SharedStores.onFiles(at("looking"), vouched("looking")) eq held)
+    val thrown = intercept[CleancutException] {
+      SharedStores.onFiles(at("looking"), LookingFiles.conf("looking"))
+    }
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
   }
 
   test("no word makes a copy safe") {
