@@ -191,7 +191,9 @@ lazy val childJvmSettings = Seq(
   Test / testOptions ++= Seq(
     "VersityGatewaySuite" -> "CLEANCUT_VERSITYGW",
     "R2SimulatorSuite" -> "CLEANCUT_R2_SIMULATOR",
-    "RadosGatewaySuite" -> "CLEANCUT_CEPH"
+    "RadosGatewaySuite" -> "CLEANCUT_CEPH",
+    // What HdfsStoreSuite and FileCheckpointSuite do not meet of it takes half a minute.
+    "HdfsCheckpointSuite" -> "CLEANCUT_ALL_DRAWS"
   ).map { case (suite, variable) =>
     Tests.Filter(name => !name.endsWith(suite) || sys.env.contains(variable))
   }

@@ -23,20 +23,31 @@ object TestGroups {
     Seq("-XX:+UseParallelGC", "-Xms6g", "-Xmx6g", "-Xmn2g", "-XX:MetaspaceSize=512m", QuickFork)
 
   /**
-   * Whole queries. Each makes classes of its own, so that its code is soon done with, unless there
-   * are hundreds. What is nearer to memory is tested with all compilers, as users run it.
+   * Whole queries, and what is near to them: each makes classes of its own, so that its code is
+   * soon done with, unless there are hundreds. What is near to memory is tested with all compilers,
+   * as users run it.
    */
   def byKind(suites: Seq[TestDefinition], fork: ForkOptions): Seq[Tests.Group] = {
-    val (queries, others) = suites.partition(suite => Queries.exists(suite.name.startsWith(_)))
-    val ofQueries =
-      if (sys.env.contains("CLEANCUT_CAMPAIGN"))
-        fork.withRunJVMOptions(fork.runJVMOptions ++ ForLongWork)
-      else fork.withEnvVars(fork.envVars + ForBriefWork)
+    def in(packages: Seq[String])(suite: TestDefinition) = packages.exists(suite.name.startsWith(_))
+    val (queries, rest) = suites.partition(in(Queries))
+    val (ofMemory, others) = rest.partition(in(Memory))
+    val brief = fork.withEnvVars(fork.envVars + ForBriefWork)
+    val isCampaign = sys.env.contains("CLEANCUT_CAMPAIGN")
+    val long = fork.withRunJVMOptions(fork.runJVMOptions ++ ForLongWork)
     Seq(
-      Tests.Group("others", others, Tests.SubProcess(fork)),
-      Tests.Group("queries", queries, Tests.SubProcess(ofQueries))
+      Tests.Group("memory", ofMemory, Tests.SubProcess(fork)),
+      Tests.Group("others", others, Tests.SubProcess(brief)),
+      Tests.Group("queries", queries, Tests.SubProcess(if (isCampaign) long else brief))
     ).filter(_.tests.nonEmpty)
   }
 
   private val Queries = Seq("io.cleancut.e2e.", "io.cleancut.faults.")
+
+  // And the simulation, whose code is hot.
+  private val Memory = Seq(
+    "io.cleancut.cuts.CutSimulationSuite",
+    "io.cleancut.engine.",
+    "io.cleancut.format.",
+    "org.apache.spark.sql.execution.streaming.state.cleancut.store."
+  )
 }

@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.streaming.Trigger
 
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{LongTest, TestDirectory}
 
 /** A query that is started again and again for one epoch, as by the clock each hour. */
 class ShortRunsSuite extends AnyFunSuite with WithCuts {
@@ -32,7 +32,7 @@ class ShortRunsSuite extends AnyFunSuite with WithCuts {
       _.iterator.asScala.filter(Files.isRegularFile(_)).map(_.getFileName.toString).toSeq
     )
 
-  test("thirty runs of one epoch leave no more objects than ten do") {
+  test("thirty runs of one epoch leave no more objects than ten do", LongTest) {
     // No chain is longer than that, nor any cut kept longer.
     spark.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "2")
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")

