@@ -23,8 +23,8 @@ object SharedStores {
 
   private val buckets = new ConcurrentHashMap[Way, ObjectStore]
 
-  // By the scheme that the user vouches for, which decides whether there is one at all. Whatever the
-  // rest of the configuration is: Hadoop keeps its own file systems like that too.
+  // By the scheme that the user vouches for, which decides whether there is one at all. Whatever
+  // the rest of the configuration is: Hadoop keeps its own file systems like that too.
   private val directories = new HeldValues[(Path, Option[String]), ObjectStore](Recently)
 
   // By the way and the prefix of a checkpoint: the same stores, each with counts of its own.
