@@ -28,7 +28,7 @@ JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 
 # What 'test' asks of Spark 4.2; 'spark42' asks more.
 SBT_OLDER := 'older/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite \
-  *.TransformWithStateSuite *.SparkLineSuite'
+  *.SparkLineSuite'
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
   Test/compile bench/compile

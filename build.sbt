@@ -40,6 +40,13 @@ def sourcesFor(line: String) = Seq(
     (LocalProject("core") / baseDirectory).value / "src" / "test" / s"scala-$line"
 )
 
+// Two JVMs of tests at once, since some tests wait more than they work.
+Global / concurrentRestrictions := Seq(
+  Tags.limitAll(java.lang.Runtime.getRuntime.availableProcessors),
+  Tags.limit(Tags.ForkedTestGroup, 2),
+  Tags.exclusiveGroup(Tags.Clean)
+)
+
 lazy val root = (project in file("."))
   .aggregate(core, older, bench)
   .settings(publish / skip := true)

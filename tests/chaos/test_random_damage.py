@@ -13,6 +13,7 @@ from tests.support.results import Difference, EpochFiles
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sessions import ROCKSDB, run
 from tests.support.stopped import OPERATOR, Stopped, restart, stop_with_base_and_deltas
+from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
@@ -41,6 +42,7 @@ def harm(draw: random.Random, files: list[Path]) -> tuple[str, Path]:
     return how, victim
 
 
+@long
 def test_restart_after_random_damage_fails_by_name_or_is_right(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

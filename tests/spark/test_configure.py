@@ -121,6 +121,7 @@ check(spark, {str(tmp_path)!r})
     assert run_code(QUERY + code, MASTER="local[1]") == DONE
 
 
+@long
 def test_jars_of_the_user_stay_and_a_second_session_is_accepted(other_jar: str) -> None:
     code = f"""
 spark = cleancut.configure(builder().config("spark.jars", {other_jar!r})).getOrCreate()
@@ -202,6 +203,7 @@ def test_the_shell_takes_cleancut_in_its_running_session(tmp_path: Path) -> None
     assert DONE in answer.stdout, answer.stdout + answer.stderr
 
 
+@long
 def test_spark_refuses_transform_with_state_without_the_extension(tmp_path: Path) -> None:
     code = f"""
 from pyspark.errors import StreamingQueryException

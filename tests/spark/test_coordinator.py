@@ -17,6 +17,7 @@ from cleancut import Checkpoint, Coordinator, EpochInfo, RequestError, coordinat
 from tests.support.counted_files import CountedFiles
 from tests.support.documented import blocks
 from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -101,6 +102,7 @@ def requests_of_an_epoch(
         query.stop()
 
 
+@long
 def test_requests_follow_epochs_and_not_partitions(
     session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

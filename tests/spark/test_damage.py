@@ -117,14 +117,18 @@ def refuse_and_name(found: object, victim: Path, error_id: str) -> None:
     assert str(int(victim.name[:20])) in str(found)
 
 
-# Each damage of a base, and what hits the end of a frame of every other one.
 CASES = {
     f"{version}-{kind}-{damage}": (version, kind, damage)
     for version, kind in FRAMES
     for damage in DAMAGES
 }
-USUALLY = {name for name in CASES if name.endswith(("without its trailer", "emptied"))} | {
-    name for name in CASES if "-base-" in name
+# Every bit of a frame is flipped, and every length is cut, without a session (test_frame.py).
+USUALLY = {
+    f"{BASE}-base-flipped in the format version",
+    f"{BASE}-base-flipped in the identity",
+    f"{BASE}-base-longer by a byte",
+    f"{LAST - 1}-delta-emptied",
+    f"{LAST}-delta-without its trailer",
 }
 
 
@@ -179,7 +183,15 @@ EXCHANGES: dict[str, tuple[tuple[int, str], Callable[[Intact], Path]]] = {
 }
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES)
+OFTEN_EXCHANGED = {
+    "delta by that of another partition",
+    "delta in the chain by that of another query",
+    "base by that of another query",
+    "base by a delta",
+}
+
+
+@pytest.mark.parametrize("exchange", usually(OFTEN_EXCHANGED, EXCHANGES))
 def test_restart_on_an_exchanged_frame_fails_and_names_it(
     exchange: str, query: Stopped, intact: Intact, spark: SparkSession
 ) -> None:

@@ -115,7 +115,8 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield started
 
 
-@pytest.mark.parametrize("where", [pytest.param("disk", marks=long), "bucket"])
+@long
+@pytest.mark.parametrize("where", ["disk", "bucket"])
 @pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
 def test_what_is_published_is_the_batch_answer_wherever_drivers_die(
     seed: int,

@@ -90,7 +90,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
 
   test("a query goes on in another cluster with the bucket as the only survivor") {
     val found = mutable.Map.empty[String, String]
-    val last = for (files <- Seq(0 until 3, 3 until 4, 4 until 7)) yield {
+    val last = for (files <- Seq(0 until 3, 3 until 6)) yield {
       files.foreach(write(events, _))
       run(Location, found)(totals)
     }
@@ -110,7 +110,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     val cut = archive("queries/totals").read(cuts.last).get
     assert(cut.stores.map(_.store.partition).sorted == Seq(0, 1, 2))
     assert(cut.stores.exists(_.frames.head._1 == FrameKind.Base))
-    assert(cut.run.generation == 3 && cut.commit.startsWith("v") && cut.offsets.startsWith("v"))
+    assert(cut.run.generation == 2 && cut.commit.startsWith("v") && cut.offsets.startsWith("v"))
     assert(cut.segments.forall(name => objects.contains(s"cleancut/$name")))
     checkCosts(cuts.map(archive("queries/totals").read(_).get))
   }
@@ -122,7 +122,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     val begins = cuts.zip(cuts.tail).zipWithIndex.collect {
       case ((before, after), i) if before.run.generation != after.run.generation => i + 1
     }
-    assert(begins.size == 2 && begins.forall(reads(_) > 0), s"$reads, $begins")
+    assert(begins.size == 1 && begins.forall(reads(_) > 0), s"$reads, $begins")
     assert(costs.forall(c => c.executorCount > 0 && c.driver.requests("create").requests > 0))
     assert(costs.forall(_.driver.frames > 0), "small frames ride to the driver")
     val slowest = costs.flatMap(_.slowest)

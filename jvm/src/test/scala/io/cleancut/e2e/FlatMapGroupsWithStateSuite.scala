@@ -5,6 +5,8 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.{DataFrame, Dataset}
 import org.apache.spark.sql.streaming._
 
+import io.cleancut.testkit.LongTest
+
 /** What the function keeps for a key; a string of changing length makes values of many sizes. */
 final case class Running(count: Long, total: Long, last: Option[String])
 
@@ -24,9 +26,13 @@ class FlatMapGroupsWithStateSuite extends AnyFunSuite with AgainstRocksDb {
       "with event-time timeouts" -> GroupStateTimeout.EventTimeTimeout()
     )
     mode <- Seq(OutputMode.Update(), OutputMode.Append())
-  } test(s"flatMapGroupsWithState $name in $mode mode gives the rows of the built-in provider") {
-    compare(mode)(flatMapped(_, timeout, mode))
+    isLong = timeout == GroupStateTimeout.NoTimeout() || mode == OutputMode.Update()
+    tags = if (isLong) Seq(LongTest) else Nil
   }
+    test(
+      s"flatMapGroupsWithState $name in $mode mode gives the rows of the built-in provider",
+      tags: _*
+    )(compare(mode)(flatMapped(_, timeout, mode)))
 
   test("mapGroupsWithState gives the rows of the built-in provider") {
     compare(OutputMode.Update())(mapped)

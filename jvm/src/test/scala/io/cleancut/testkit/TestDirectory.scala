@@ -1,6 +1,7 @@
 package io.cleancut.testkit
 
-import java.nio.file.{DirectoryNotEmptyException, Files, Path}
+import java.io.UncheckedIOException
+import java.nio.file.{DirectoryNotEmptyException, Files, NoSuchFileException, Path}
 import java.util.Comparator
 
 import scala.annotation.tailrec
@@ -17,15 +18,24 @@ object TestDirectory {
     finally delete(directory)
   }
 
-  /** A listener of Spark's may still write that a query has ended, so a new file is no failure. */
+  /**
+   * A listener of Spark's may still write that a query has ended: a file that comes meanwhile is no
+   * failure, nor is one that goes, by a rename.
+   */
   def delete(directory: Path): Unit = delete(directory, Tries)
 
   @tailrec
   private def delete(directory: Path, tries: Int): Unit = Try(deleteOnce(directory)) match {
-    case Failure(_: DirectoryNotEmptyException) if tries > 1 =>
+    case Failure(e) if tries > 1 && isOfAWriter(e) =>
       Thread.sleep(PauseMs)
       delete(directory, tries - 1)
     case done => done.get
+  }
+
+  private def isOfAWriter(failure: Throwable): Boolean = failure match {
+    case _: DirectoryNotEmptyException | _: NoSuchFileException => true
+    case e: UncheckedIOException                                => isOfAWriter(e.getCause)
+    case _                                                      => false
   }
 
   private def deleteOnce(directory: Path): Unit =
