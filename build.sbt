@@ -199,7 +199,8 @@ lazy val childJvmSettings = Seq(
     "VersityGatewaySuite" -> "CLEANCUT_VERSITYGW",
     "R2SimulatorSuite" -> "CLEANCUT_R2_SIMULATOR",
     "RadosGatewaySuite" -> "CLEANCUT_CEPH",
-    // What HdfsStoreSuite and FileCheckpointSuite do not meet of it takes half a minute.
+    // A name node and a data node, whose start alone takes as long as other suites.
+    "HdfsStoreSuite" -> "CLEANCUT_ALL_DRAWS",
     "HdfsCheckpointSuite" -> "CLEANCUT_ALL_DRAWS"
   ).map { case (suite, variable) =>
     Tests.Filter(name => !name.endsWith(suite) || sys.env.contains(variable))

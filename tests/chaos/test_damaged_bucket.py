@@ -23,7 +23,7 @@ from tests.support.sink_places import Bucket, Place, credentials, session_at
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
 SEED = hunting(24)
-TRIALS = 6 * chaos_runs()
+TRIALS = 4 * chaos_runs()
 KEYS = 60
 
 

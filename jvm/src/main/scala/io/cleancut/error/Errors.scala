@@ -234,6 +234,10 @@ object Errors {
   def fenced(location: String, epoch: Long, owner: String): CleancutException =
     make("CLEANCUT_FENCED")("location" -> location, "epoch" -> epoch, "owner" -> owner)
 
+  /** @param path of an entry of Spark's log */
+  def entryTaken(path: String, cause: Throwable): CleancutException =
+    make("CLEANCUT_ENTRY_TAKEN", cause)("path" -> path)
+
   def epochIncomplete(location: String, epoch: Long, stores: String): CleancutException =
     make("CLEANCUT_EPOCH_INCOMPLETE")("location" -> location, "epoch" -> epoch, "stores" -> stores)
 

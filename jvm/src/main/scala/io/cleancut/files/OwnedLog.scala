@@ -4,9 +4,12 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, Path, PathF
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
+import io.cleancut.error.Errors
+
 /**
  * A log of Spark's whose query may get another owner. An entry that is there where this run was to
- * write it is that owner's, and the error names it.
+ * write it is that owner's, and the error names it; or it is that of the run before, which may
+ * still plan the first epoch of a query.
  *
  * @param checkOwner
  *   ends with CLEANCUT_FENCED if there is another owner
@@ -19,6 +22,7 @@ final private[cleancut] class OwnedLog(
     checkOwner: () => Unit,
     start: () => Unit
 ) extends DelegatedFiles(files) {
+  private val isOfOffsets = directory.getName == CheckpointLogs.Offsets
   // Guarded by this.
   private var last = Option.empty[Long]
 
@@ -26,10 +30,10 @@ final private[cleancut] class OwnedLog(
       path: Path,
       overwriteIfPossible: Boolean
   ): CheckpointFileManager.CancellableFSDataOutputStream = {
-    val entry = owned(files.createAtomic(path, overwriteIfPossible))
+    val entry = owned(path)(files.createAtomic(path, overwriteIfPossible))
     new CheckpointFileManager.CancellableFSDataOutputStream(entry) {
       override def close(): Unit = {
-        owned(entry.close())
+        owned(path)(entry.close())
         CheckpointLogs.entryOf(directory, path).foreach(known)
       }
       override def cancel(): Unit = entry.cancel()
@@ -53,12 +57,13 @@ final private[cleancut] class OwnedLog(
     found
   }
 
-  private def owned[A](write: => A): A =
+  /** Who owns the query and finds its entry there was overtaken by the run before it. */
+  private def owned[A](path: Path)(write: => A): A =
     try write
     catch {
       case e: FileAlreadyExistsException =>
         checkOwner()
-        throw e
+        throw if (isOfOffsets) Errors.entryTaken(path.toString, e) else e
     }
 
   private def known(entry: Long): Unit = synchronized {

@@ -38,7 +38,7 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
     files.flatMap(f => f.getName.toLongOption.map(_ -> Files.readString(f.toPath))).toMap
   }
 
-  test("executors die between task and cut, a driver between cut and Spark's entry") {
+  test("executors die between task and cut, a driver between cut and Spark's entry", LongTest) {
     inDirectory { (checkpoint, job) =>
       (0 until 2).foreach(MortalQuery.write(job, _))
       val before = run(job, Local)

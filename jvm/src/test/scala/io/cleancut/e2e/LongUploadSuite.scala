@@ -15,7 +15,7 @@ import org.apache.spark.sql.streaming.StreamingQuery
 import io.cleancut.cuts.{CutArchive, QueryLedger}
 import io.cleancut.format.{Cut, FrameKind}
 import io.cleancut.objects.{ObjectKey, S3TestStore}
-import io.cleancut.testkit.{HttpMessage, LargeBases, S3Server}
+import io.cleancut.testkit.{HttpMessage, LargeBases, LongTest, S3Server}
 
 /**
  * A base whose upload lasts longer than 40 epochs. If it were refused, so would be the next: the
@@ -72,7 +72,10 @@ class LongUploadSuite extends AnyFunSuite with LargeBases with Eventually {
 
   private def chain(cut: Cut) = cut.stores.head.frames
 
-  test("a base whose upload outlasts the sweep's margin is adopted, and nothing named is swept") {
+  test(
+    "a base whose upload outlasts the sweep's margin is adopted, and nothing named is swept",
+    LongTest
+  ) {
     val query = start()
     try {
       addLarge(LargeBases.Keys)

@@ -11,7 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{LongTest, TestDirectory}
 
 /**
  * A query on files that takes over from a driver which is still about to add to the log of its
@@ -100,7 +100,7 @@ class SourceFenceSuite extends AnyFunSuite with WithCuts {
     takeOver(2)
   }
 
-  test("the same where the next entry has all files before it, too") {
+  test("the same where the next entry has all files before it, too", LongTest) {
     takeOver(9)
   }
 }

@@ -6,7 +6,7 @@ import java.nio.file.Files
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.Path
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -96,13 +96,14 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(read(0) == "of the owner")
   }
 
-  test("without another owner an entry that is there is what it is for Spark") {
+  test("an owner that finds its entry there is told to start again, and goes on with it") {
     hasOwner = false
-    val late = log()
-    assert(listed(late).isEmpty)
-    write(log(), 0, "of another")
-    intercept[FileAlreadyExistsException](write(late, 0, "of this"))
-    assert(late.exists(entry(0)))
+    val owner = log()
+    assert(listed(owner).isEmpty)
+    write(log(), 0, "of the run before")
+    val error = intercept[CleancutException](write(owner, 0, "of the owner"))
+    assert(error.getErrorId == "CLEANCUT_ENTRY_TAKEN" && error.getMessage.contains("offsets/0"))
+    assert(listed(log()).contains("0") && read(0) == "of the run before")
   }
 
   test("a run asks for no owner because of what it has listed or written itself") {

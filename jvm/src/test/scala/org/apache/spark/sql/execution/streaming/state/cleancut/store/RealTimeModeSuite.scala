@@ -23,6 +23,7 @@ import org.apache.spark.sql.streaming._
 import io.cleancut._
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
+import io.cleancut.testkit.LongTest
 
 /** Queries of a session that names no provider and asks for Cleancut by `realTimeMode`. */
 class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventually {
@@ -112,7 +113,10 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
     assert(files(root).exists(_.endsWith(".delta")))
   }
 
-  test("transformWithState in real-time mode keeps its state on Cleancut through a restart") {
+  test(
+    "transformWithState in real-time mode keeps its state on Cleancut through a restart",
+    LongTest
+  ) {
     // Spark's list of operators that may run in this mode names its own class alone.
     val confs = Seq(Asking, AnyOperator)
     val root = runBoth(session(confs: _*), session(confs: _*), onlyNew)
@@ -167,11 +171,17 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
     restarted.stop()
   }
 
-  test("a query that began on Cleancut goes on there in a session that does not ask for it") {
+  test(
+    "a query that began on Cleancut goes on there in a session that does not ask for it",
+    LongTest
+  ) {
     assert(recorded(runTwice(Asking)()).toSet == Set(Cleancut))
   }
 
-  test("a query that began on RocksDB goes on there in a session that asks for Cleancut") {
+  test(
+    "a query that began on RocksDB goes on there in a session that asks for Cleancut",
+    LongTest
+  ) {
     assert(recorded(runTwice()(Asking)).toSet == Set(RocksDb))
   }
 
