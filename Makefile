@@ -15,7 +15,8 @@ SBT := project/sbt
 S3PROXY := .cache/s3proxy.classpath
 FORKLESS := .cache/forkless-files.jar
 R2_SIMULATOR := .cache/r2-simulator
-CLASSES := .cache/user-classes.jsa .cache/test-classes.jsa
+TEST_CLASSES := .cache/test-classes.jsa
+CLASSES := .cache/user-classes.jsa $(TEST_CLASSES)
 VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
 GO_VERSION := 1.27.3
@@ -125,13 +126,15 @@ campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
 campaign-kills: $(JAR) $(CLASSES)  ## the same on a cluster whose processes are killed, five queries a seed
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py $(ARGS)
 
-# First what needs no jar beside its making, then what needs it. Each stage waits a part of its time.
+# First what needs no jar beside its making, then what needs it, which takes two JVMs at a time by
+# itself: more of them are in each other's way where there are two processors.
 test: export CLEANCUT_STAGES := $(CURDIR)/target/stages
 test:  ## check and all tests; installs what it needs, and ends with what took long
 	@rm -rf $(CLEANCUT_STAGES) && mkdir -p $(CLEANCUT_STAGES) && touch $(CLEANCUT_STAGES)/began
 	$(STAGE) setup $(MAKE) setup
 	$(MAKE) --jobs=2 compiled test-without-jar
-	$(MAKE) --jobs=2 test-scala test-spark
+	$(MAKE) test-spark
+	$(MAKE) test-scala
 	@$(PYTHON) -m tests.support.slowest $(CLEANCUT_STAGES)
 
 
@@ -150,7 +153,7 @@ test-scala:
 	$(STAGE) $@ $(SBT) $(SBT_UNIT)
 
 # Two at a time, a file as a whole, and first those that kill.
-test-spark: $(S3PROXY) $(CLASSES)
+test-spark: $(S3PROXY) $(TEST_CLASSES)
 	$(STAGE) $@ $(PYTEST) tests/chaos tests/spark -m 'not long' \
 	  --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(REPORT) $(ARGS)
 

@@ -169,7 +169,9 @@ lazy val localCluster = Def.setting(
 
 lazy val testSettings = Seq(
   Test / fork := true,
-  Test / parallelExecution := false,
+  // Of groups of suites, which have a JVM each; within one, suites follow each other.
+  Test / parallelExecution := true,
+  Test / testForkedParallel := false,
   Test / baseDirectory := (LocalRootProject / baseDirectory).value,
   Test / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
   Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),

@@ -1,12 +1,12 @@
 """Queries on a cluster of two executors, cut at random and killed while rows are in flight.
 
-Topology: drawn queries in mode unaligned on `local-cluster`, each with a hot key, five of them in
-a campaign and else three; one has a slow function in Python. Drivers and executors die by SIGKILL
-at random moments at which rows are in flight, those of the query in Python where Spark's line lets
-them be. Verified, against the answer that a batch gives of the same files: rows lost, doubled, and
-out of order; epochs that ran again behind their seal with other rows; and that kills and rows in
-flight were there at all. `SEED` replays a run, `CLEANCUT_CHAOS_RUNS` makes it a campaign, whose
-sums are a line for `docs/campaigns.md`.
+Topology: five drawn queries in mode unaligned on `local-cluster`, each with a hot key; one has a
+slow function in Python. Drivers and executors die by SIGKILL at random moments at which rows are in
+flight, those of the query in Python where Spark's line lets them be. Verified, against the answer
+that a batch gives of the same files: rows lost, doubled, and out of order; epochs that ran again
+behind their seal with other rows; and that kills and rows in flight were there at all. `SEED`
+replays a run, `CLEANCUT_CHAOS_RUNS` makes it a campaign, whose sums are a line for
+`docs/campaigns.md`.
 """
 
 import random
@@ -23,13 +23,13 @@ from demo.in_flight import has_rows_in_flight, rows_in_flight
 from tests.support.in_flight_queries import ROWS, Ended, draw_queries, start
 from tests.support.kills import Campaign
 from tests.support.seeds import chaos_runs, hunting
+from tests.support.tiers import long
 
-pytestmark = [pytest.mark.spark, pytest.mark.chaos]
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 SEED = hunting(4711)
 IS_CAPTURED_IN_PYTHON = not pyspark.__version__.startswith("4.2.")
 CLUSTER = "local-cluster[2,1,1024]"
-QUERIES = 5 if chaos_runs() > 1 else 3
 # Files of the input, kills of drivers, of executors. A kill of a driver costs the start of another.
 SIZES = [(6, 1, 1), (6, 1, 1), (10, 2, 1), (16, 3, 3)]
 # Columns of the table in docs/campaigns.md, behind the seeds. A run is that of one query.
@@ -53,7 +53,7 @@ def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
     files, driver_kills, executor_kills = random.Random(seed).choice(SIZES)
     source, root = SkewedInput(tmp_path / "input", seed=seed, rows=ROWS), tmp_path / "queries"
     source.write(*range(files))
-    names = draw_queries(seed)[-QUERIES:]
+    names = draw_queries(seed)
     checkpoints = {name: str(root / name / "checkpoint") for name in names}
     # It has the most to wait for, so that others end before it.
     awaited = [checkpoints[names[-1]]] if IS_CAPTURED_IN_PYTHON else list(checkpoints.values())

@@ -1,7 +1,7 @@
 """What `make test` takes of the tests, and what only `make chaos` takes.
 
 `make test` is to end within a quarter of an hour on two cores. It meets each feature once; what
-repeats a feature with another operator, place or server, or waits for a cluster of many processes,
+repeats a feature with another operator, place or server, or takes a cluster of many processes,
 is marked `long`.
 """
 
