@@ -132,7 +132,7 @@ test: export CLEANCUT_STAGES := $(CURDIR)/target/stages
 test:  ## check and all tests; installs what it needs, and ends with what took long
 	@rm -rf $(CLEANCUT_STAGES) && mkdir -p $(CLEANCUT_STAGES) && touch $(CLEANCUT_STAGES)/began
 	$(STAGE) setup $(MAKE) setup
-	$(MAKE) --jobs=2 compiled test-without-jar
+	$(MAKE) --jobs=2 prepared test-without-jar
 	$(MAKE) test-spark
 	$(MAKE) test-scala
 	@$(PYTHON) -m tests.support.slowest $(CLEANCUT_STAGES)
@@ -140,7 +140,10 @@ test:  ## check and all tests; installs what it needs, and ends with what took l
 
 REPORT = --junitxml=target/stages/$@.xml
 
-.PHONY: compiled test-without-jar test-scala test-spark
+.PHONY: prepared compiled test-without-jar test-scala test-spark
+prepared: compiled
+	$(MAKE) $(TEST_CLASSES)
+
 compiled:
 	$(STAGE) $@ $(SBT) $(SBT_CHECK) $(SBT_JARS) core/forklessFiles
 	@touch $(JAR) $(S3PROXY) $(FORKLESS)
