@@ -235,7 +235,7 @@ object Errors {
     make("CLEANCUT_FENCED")("location" -> location, "epoch" -> epoch, "owner" -> owner)
 
   /** @param path of an entry of Spark's log */
-  def entryTaken(path: String, cause: Throwable): CleancutException =
+  def entryTaken(path: String, cause: Throwable = null): CleancutException =
     make("CLEANCUT_ENTRY_TAKEN", cause)("path" -> path)
 
   def epochIncomplete(location: String, epoch: Long, stores: String): CleancutException =

@@ -44,7 +44,10 @@ final private[cleancut] class OwnedLog(
     if (path == directory) start()
     val isThere = super.exists(path)
     // Spark asks before it writes an entry, and stops without a reason if it is there.
-    if (isThere && isUnknown(path)) checkOwner()
+    if (isThere && isUnknown(path)) {
+      checkOwner()
+      if (isOfOffsets) throw Errors.entryTaken(path.toString)
+    }
     isThere
   }
 
@@ -63,7 +66,7 @@ final private[cleancut] class OwnedLog(
     catch {
       case e: FileAlreadyExistsException =>
         checkOwner()
-        throw if (isOfOffsets) Errors.entryTaken(path.toString, e) else e
+        throw (if (isOfOffsets) Errors.entryTaken(path.toString, e) else e)
     }
 
   private def known(entry: Long): Unit = synchronized {
