@@ -25,7 +25,7 @@ import io.cleancut.{Clock, StateVersion}
  * stored: of one `create` call a rename that was refused is never the call's own, since the pending
  * file it would have taken away is still there.
  */
-final class HadoopStore private (
+final class HadoopStore private[objects] (
     root: Path,
     files: FileSystem,
     publication: Publication,
@@ -58,12 +58,14 @@ final class HadoopStore private (
     val isCreated =
       try publish(key, pending)(publication.createFrom)
       catch {
-        // The answer was lost, not the rename: nobody else takes the pending file away.
-        case _: IOException if !files.exists(pending) && files.exists(path(key)) => true
-        // Some refuse to rename onto a file by an error that says no more than that.
-        case _: IOException if files.exists(pending) && files.exists(path(key)) =>
-          deletePending(pending)
-          false
+        // The name is looked up first: a rename whose answer was lost may take effect between two
+        // looks, and none can once another writer has the name.
+        case _: IOException if files.exists(path(key)) =>
+          // Nobody else takes the pending file away. Where it is still there, the file system has
+          // refused to rename it onto another's, by an error that says no more than that.
+          val isOwn = !files.exists(pending)
+          if (!isOwn) deletePending(pending)
+          isOwn
       }
     if (isCreated) CreateResult.Created else CreateResult.Exists(writer = None)
   }

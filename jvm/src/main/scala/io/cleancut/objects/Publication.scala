@@ -81,8 +81,11 @@ final private class RenamePublication(context: FileContext, files: FileSystem) e
       true
     } catch {
       case _: FileAlreadyExistsException =>
-        context.delete(pending, false)
-        false
+        // Nobody else takes the pending file away: where it is gone, it has the name, by an earlier
+        // try whose answer was lost.
+        val isOwn = !context.util.exists(pending)
+        if (!isOwn) context.delete(pending, false)
+        isOwn
     }
 
   override def replaceFrom(pending: Path, target: Path): Unit =

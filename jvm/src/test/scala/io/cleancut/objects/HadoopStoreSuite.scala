@@ -1,9 +1,12 @@
 package io.cleancut.objects
 
+import java.io.IOException
 import java.nio.file.{Files, Path => NioPath}
 
+import scala.util.Try
+
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.{FileContext, FileSystem, FilterFileSystem, Path}
 
 import io.cleancut.Clock
 import io.cleancut.error.CleancutException
@@ -63,6 +66,60 @@ class HadoopStoreSuite extends HadoopContract {
     val thrown = intercept[CleancutException](store.put(ObjectKey("a/b/c"), bytes("y")))
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
     assert(store.counts.failures == 1)
+  }
+
+  /** A rename whose first answer is lost, and which takes effect at some later time. */
+  private class LateRename(isRetried: Boolean) extends Publication {
+    private val own = new RenamePublication(FileContext.getFileContext(files.getUri, conf), files)
+    private var late = Option.empty[() => Unit]
+
+    def takeEffect(): Unit = {
+      late.foreach(_())
+      late = None
+    }
+
+    override def createFrom(pending: Path, target: Path): Boolean =
+      if (isRetried && late.isDefined) {
+        takeEffect()
+        own.createFrom(pending, target)
+      } else {
+        late = Some(() => own.createFrom(pending, target): Unit)
+        throw new IOException("the answer is lost")
+      }
+
+    override def replaceFrom(pending: Path, target: Path): Unit = own.replaceFrom(pending, target)
+    override def removeIfEmpty(directory: Path): Boolean = own.removeIfEmpty(directory)
+  }
+
+  private def created(key: ObjectKey, looking: FileSystem, rename: Publication): CreateResult =
+    new HadoopStore(root, looking, rename, Clock.System, isTakenOnTrust = false)
+      .create(key, bytes("own"), WriterToken.fresh(Clock.System))
+
+  test("a rename that takes effect after its error, at whatever look for it, is one's own") {
+    val looksInAll = 12
+    for (late <- 1 to looksInAll) {
+      val lateRename = new LateRename(isRetried = false)
+      var looks = 0
+      val looking = new FilterFileSystem(files) {
+        override def exists(path: Path): Boolean = {
+          looks += 1
+          if (looks == late) lateRename.takeEffect()
+          super.exists(path)
+        }
+      }
+      val key = ObjectKey(s"late/$late")
+      // Where it comes after the looks, nobody can tell what will become of it.
+      Try(created(key, looking, lateRename)).foreach { result =>
+        assert(result == CreateResult.Created, s"at look $late")
+      }
+      assert(store.get(key).forall(_.sameElements(bytes("own"))))
+    }
+  }
+
+  test("a rename that takes effect before it is tried again is one's own") {
+    val key = ObjectKey("late/retried")
+    assert(created(key, files, new LateRename(isRetried = true)) == CreateResult.Created)
+    assert(store.get(key).exists(_.sameElements(bytes("own"))))
   }
 
   test("a file system that renames by copying is refused by name") {
