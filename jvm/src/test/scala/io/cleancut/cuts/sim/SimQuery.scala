@@ -104,7 +104,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
           invariants.fenced += 1
           if (invariants.owner.contains(runId)) invariants.violated(s"$runId was fenced by nobody")
         }
-        if (!isExpected(e) && !isOfFirst(e) && !isOwn(e))
+        if (!isExpected(e) && !isOfFirst(e))
           invariants.violated(s"$runId failed with ${trace(e)}")
     }
 
@@ -133,14 +133,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   /** Of two that begin a new query at once only one can plan its first epoch. */
   private def isOfFirst(e: Throwable) =
-    e.isInstanceOf[FileAlreadyExistsException] && invariants.last < plan.levelZeroEpochs
-
-  /**
-   * A file system does not tell who has written an entry: a run whose answer was lost takes its own
-   * for another's, and ends. One that has been followed is to hear by whom.
-   */
-  private def isOwn(e: Throwable) = e.isInstanceOf[FileAlreadyExistsException] &&
-    !process.store.keepsTokens && invariants.owner.contains(runId)
+    isOneOf(e, EntryTaken) && invariants.last < plan.levelZeroEpochs
 
   private def runEpoch(epoch: Long): Unit = {
     val rows = (endOf(epoch - 1), planned(epoch))
@@ -291,6 +284,7 @@ private object SimQuery {
   /** An epoch comes seldom. */
   private val PerEpoch = 3.0
   private val Fenced = "CLEANCUT_FENCED"
+  private val EntryTaken = "CLEANCUT_ENTRY_TAKEN"
   private val Unavailable = "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
 
   /** The commit log of a store of this kind. */
