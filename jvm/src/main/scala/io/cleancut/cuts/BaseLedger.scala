@@ -20,7 +20,7 @@ import io.cleancut.format._
  *   how many epochs a base may be behind the one whose cut is the first to name it, without having
  *   been announced
  */
-final private[cuts] class BaseLedger(margin: Long) {
+final private[cuts] class BaseLedger(val margin: Long) {
   import BaseLedger._
 
   private val written = mutable.Map.empty[StoreId, Written]
@@ -64,7 +64,8 @@ final private[cuts] class BaseLedger(margin: Long) {
   def withBase(store: StoreCut): StoreCut = written.get(store.store).fold(store) { known =>
     val base = known.base
     val at = store.frames.indexWhere(_._2 == base.name.version)
-    if (at < 0) store
+    // A cut that has named one already goes on with that: its frames are read in any order.
+    if (at < 0 || store.frames(at)._1 == FrameKind.Base) store
     else {
       val head = (base.name.kind, base.name.version, base.place)
       StoreCut(store.store, head +: store.frames.drop(at + 1))
@@ -102,6 +103,9 @@ final private[cuts] class BaseLedger(margin: Long) {
     val late = last.toSeq.flatMap(_.late).filter(_.since > oldest).map(_.segment)
     announced.keySet.toSet ++ written.values.map(_.base.place.segment) ++ late
   }
+
+  /** Where the bases lie that a cut may adopt. */
+  def segments: Set[String] = written.values.map(_.base.place.segment).toSet
 
   /** No cut before `oldest` is kept any more. */
   def swept(oldest: Long): Unit = sweptTo = Math.max(sweptTo, oldest)

@@ -4,13 +4,13 @@ import java.util.concurrent.atomic.LongAdder
 
 import com.fasterxml.jackson.databind.ObjectMapper
 
-import io.cleancut.Clock
+import io.cleancut.{Clock, StateVersion}
 import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.objects._
 
 /**
- * The cuts, owners and segments of one query on its store.
+ * The cuts, owners, pages and segments of one query on its store.
  *
  * @param root
  *   the query's own directory, `<checkpointLocation>/cleancut`
@@ -38,12 +38,20 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     )
   }
 
-  def read(epoch: Long): Option[Cut] = read(CutLayout.cut(epoch), epoch)
+  /** The cut of an epoch, whole. */
+  def read(epoch: Long): Option[Cut] = open(epoch).map(_.whole)
+
+  /** The cut of an epoch, whose chains are read when they are asked for. */
+  def open(epoch: Long, parts: CutParts = CutParts.read(this)): Option[StoredCut] =
+    head(CutLayout.cut(epoch), epoch).map(stored(CutLayout.cut(epoch), _, parts))
+
+  /** All of the cut of an epoch but its chains. */
+  def head(epoch: Long): Option[Cut] = head(CutLayout.cut(epoch), epoch)
 
   /** The cut of the last epoch that has one. */
-  def last(): Option[Cut] = epochs().lastOption.flatMap(read)
+  def last(): Option[StoredCut] = epochs().lastOption.flatMap(open(_))
 
-  /** The size of all cuts and seals that were read by their epoch, in bytes. */
+  /** The size of all cuts and seals, and of what these name, that were read, in bytes. */
   def cutBytesRead: Long = cutBytes.sum
 
   /** Writes a cut if its epoch has none; whether this one is the epoch's. */
@@ -53,7 +61,16 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   def seal(seal: Cut): Boolean =
     create(CutLayout.seal(SealName(seal.epoch, seal.run.generation)), seal)
 
-  def readSeal(name: SealName): Option[Cut] = read(CutLayout.seal(name), name.epoch)
+  /**
+   * A seal with all its chains.
+   *
+   * @param before
+   *   the cut before its epoch, with all its chains
+   */
+  def readSeal(name: SealName, before: Option[Cut]): Option[Cut] = {
+    val seal = CutLayout.seal(name)
+    head(seal, name.epoch).map(stored(seal, _, CutParts.read(this)).after(before))
+  }
 
   /**
    * Keeps the cut of an epoch under a name, which no other may have.
@@ -89,22 +106,88 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   }
 
   /** The cuts that are kept under a name, by name. */
-  def pinned(): Map[String, Cut] = names(CutLayout.Savepoints)
+  def pinned(): Map[String, StoredCut] = names(CutLayout.Savepoints)
     .flatMap(CutLayout.parseSavepoint)
     .flatMap { name =>
       val object_ = CutLayout.savepoint(name)
       root.get(ObjectKey(object_)).map { bytes =>
-        name -> Cut.parse(pathOf(object_), bytes)
+        name -> stored(object_, Cut.parse(pathOf(object_), bytes), CutParts.read(this))
       }
     }
     .toMap
 
-  /** Says at the root what lies there, unless it says so already. */
+  /**
+   * Says at the root what lies there, before any cut of format version 2 does. A note of an earlier
+   * version is replaced: whoever reads it then knows that it may not do.
+   */
   def mark(queryId: Option[String]): Unit = {
-    val note = FormatNote(queryId).toJson
-    root.create(ObjectKey(StoreLayout.FormatObject), note, WriterToken.fresh(clock))
+    val key = ObjectKey(StoreLayout.FormatObject)
+    val note = FormatNote(queryId, FormatNote.Roots).toJson
+    val known = root.get(key).map(FormatNote.parse)
+    known match {
+      case None => root.create(key, note, WriterToken.fresh(clock))
+      case Some(Right(of)) if of.version < FormatNote.Roots => root.put(key, note)
+      case Some(Right(_))                                   => ()
+      case Some(Left(found))                                =>
+        throw Errors.formatUnknown(pathOf(key.name), found, FormatNote.Supported)
+    }
     ()
   }
+
+  /**
+   * Writes pages of these chains.
+   *
+   * @param epoch
+   *   after which they are complete
+   * @param chains
+   *   of each page, ascending by their stores
+   */
+  def writePages(epoch: Long, chains: Seq[Seq[StoreCut]]): Seq[PageRef] = chains.map { of =>
+    val bytes = CutPage.encode(of)
+    val name = CutLayout.page(epoch, StateVersion.newId(clock))
+    // Nobody else has this name, so that a plain write, which may be repeated, is enough.
+    root.put(ObjectKey(name), bytes)
+    PageRef(name, bytes.length.toLong, CutParts.crcOf(bytes), of.size, of.head.store)
+  }
+
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CUT_DAMAGED, also where it is gone
+   */
+  def page(ref: PageRef): CutPage = {
+    val path = pathOf(ref.name)
+    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    val bytes = root.get(ObjectKey(ref.name)).getOrElse(damaged(Gone))
+    cutBytes.add(bytes.length.toLong)
+    CutParts.page(path, ref, bytes)
+  }
+
+  /**
+   * The frames of a segment by its table, those of channels aside.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CUT_DAMAGED, also where it is gone
+   */
+  def table(part: WindowPart): PackedFrames = {
+    val path = pathOf(part.segment)
+    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    val end = part.end
+    if (end.footerBytes <= 0 || end.footerBytes > end.length) {
+      damaged(s"the cut names ${end.footerBytes} of its ${end.length} bytes")
+    }
+    val offset = end.length - end.footerBytes
+    val footer = root.getRange(ObjectKey(part.segment), offset, end.footerBytes) match {
+      case RangeResult.Found(bytes) => bytes
+      case RangeResult.Missing      => damaged(Gone)
+      case other                    => damaged(s"it has not the bytes that the cut names: $other")
+    }
+    cutBytes.add(footer.length.toLong)
+    CutParts.table(path, part, footer)
+  }
+
+  /** Its frames by a segment's table; none where it is gone. */
+  def framesIn(segment: String): Seq[PlacedFrame] =
+    root.head(ObjectKey(segment)).flatMap(table).fold(Seq.empty[PlacedFrame])(_._2)
 
   /** Takes the next generation for this run. */
   def own(queryId: Option[String], runId: String, host: String): Taken = {
@@ -154,6 +237,13 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
       .flatMap(table)
       .sortBy(-_._1.generation)
 
+  /** Every page, with the epoch in its name. */
+  def pages(): Seq[(Long, ObjectKey)] =
+    root
+      .list(ObjectPrefix(CutLayout.Pages))
+      .flatMap(info => CutLayout.parsePage(info.key.name).map(_ -> info.key))
+      .toSeq
+
   /** Every segment, with the epoch in its name. */
   def segments(): Seq[(Long, ObjectKey)] =
     root
@@ -178,10 +268,13 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   private def create(name: String, cut: Cut): Boolean =
     root.create(ObjectKey(name), cut.toBytes, WriterToken(cut.token)) match {
       case CreateResult.Created   => true
-      case CreateResult.Exists(_) => read(name, cut.epoch).exists(_.token == cut.token)
+      case CreateResult.Exists(_) => head(name, cut.epoch).exists(_.token == cut.token)
     }
 
-  private def read(name: String, epoch: Long): Option[Cut] =
+  private def stored(name: String, head: Cut, parts: CutParts) =
+    new StoredCut(head, pathOf(name), parts)
+
+  private def head(name: String, epoch: Long): Option[Cut] =
     root.get(ObjectKey(name)).map { bytes =>
       cutBytes.add(bytes.length.toLong)
       Cut.parse(pathOf(name), epoch, bytes)
@@ -245,6 +338,7 @@ final case class CutsListed(epochs: Seq[Long], seals: Seq[SealName]) {
 
 object CutArchive {
   private val OfDriver = s"/${CutsRuntime.Driver}-"
+  private val Gone = "a cut names it, and it is gone"
   private val HeadBytes = 64L << 10
   private val TailBytes = 256L << 10
   private val mapper = new ObjectMapper

@@ -12,6 +12,9 @@ import io.cleancut.objects.ObjectKey
  * not named there, and is not spared, will be named by none that is kept: one cut and one listing
  * decide. Savepoints keep what they name.
  *
+ * The same holds of pages: a root names one from the epoch that adopts it until others take its
+ * place, and adopts none that is older than `baseMargin` epochs.
+ *
  * Files of stores from before the first cut are needed by no cut: each store begins with a base
  * there. They go when the epochs without cuts are beyond retention.
  */
@@ -29,27 +32,32 @@ final class CutSweep(archive: CutArchive, baseMargin: Long) {
     val cuts = epochs.filter(_ < oldest)
     // A seal has served once its epoch has a cut.
     val seals = listed.seals.filter(seal => epochs.lastOption.exists(seal.epoch <= _))
-    val anchor = epochs.find(_ >= oldest).flatMap(archive.read)
+    val anchor = epochs.find(_ >= oldest).flatMap(archive.open(_))
+    // Read before anything is deleted: what it names must be known.
+    val named = anchor.fold(Set.empty[String])(of => of.segments ++ of.pages)
     // Cuts go first: a crash in between must not leave one whose segments are gone. Savepoints are
     // looked up after that: who pins a cut looks afterwards whether it is still there.
     archive.delete(cuts.map(epoch => ObjectKey(CutLayout.cut(epoch))))
     archive.delete(seals.map(name => ObjectKey(CutLayout.seal(name))))
-    val garbage = anchor.toSeq.flatMap { cut =>
-      val kept = spared ++ cut.segments ++ archive.pinned().values.flatMap(_.segments)
-      val newest = Math.min(oldest, cut.epoch) - baseMargin
-      archive.segments().collect {
-        case (epoch, key) if epoch < newest && !kept(key.name) => key
-      }
+    val pinned = archive.pinned().values.flatMap(of => of.segments ++ of.pages)
+    val kept = spared ++ named ++ pinned
+    def garbage(of: => Seq[(Long, ObjectKey)]) = anchor.toSeq.flatMap { cut =>
+      val newest = Math.min(oldest, cut.head.epoch) - baseMargin
+      of.collect { case (epoch, key) if epoch < newest && !kept(key.name) => key }
     }
-    archive.delete(garbage)
-    val files = if (anchor.exists(_.epoch == oldest)) archive.storeFiles() else Nil
+    val segments = garbage(archive.segments())
+    archive.delete(segments)
+    // After what they name is settled: a page that is gone would leave that unknown.
+    val pages = garbage(archive.pages())
+    archive.delete(pages)
+    val files = if (anchor.exists(_.head.epoch == oldest)) archive.storeFiles() else Nil
     archive.delete(files)
-    CutSweep.Swept(cuts.size, garbage.size, files.size)
+    CutSweep.Swept(cuts.size, segments.size, pages.size, files.size)
   }
 }
 
 object CutSweep {
 
   /** How many objects were deleted; `storeFiles` are those from before the first cut. */
-  final case class Swept(cuts: Int, segments: Int, storeFiles: Int)
+  final case class Swept(cuts: Int, segments: Int, pages: Int, storeFiles: Int)
 }

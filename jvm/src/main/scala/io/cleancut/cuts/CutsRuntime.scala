@@ -37,6 +37,8 @@ trait FramePacker extends AutoCloseable {
  *   how many epochs a base may be behind the one whose cut is the first to name it
  * @param budget
  *   for the frames that it keeps
+ * @param paging
+ *   of the chains that cuts name
  * @param beforeWait
  *   called by a thread that is about to wait for what another one does
  */
@@ -48,6 +50,7 @@ final case class CutsRuntime(
     sweepEpochs: Long,
     baseMargin: Long,
     budget: FrameBudget,
+    paging: Paging = Paging.Default,
     beforeWait: CompletableFuture[_] => Unit = _ => ()
 )
 

@@ -6,7 +6,7 @@ import org.slf4j.LoggerFactory
 
 import io.cleancut.StateVersion
 import io.cleancut.error.Errors
-import io.cleancut.format.{Cut, StoreCut}
+import io.cleancut.format.{Cut, Paged, StoreCut}
 
 /**
  * What a run makes known of its first epoch before anything of it may be seen. A run before it may
@@ -55,7 +55,8 @@ trait EpochClaim extends QueryRuns {
     logger.info(s"Run ${run.id.runId} of ${archive.location} says that epoch $epoch $what")
     // What runs from its beginning may have no entry of offsets yet: in real-time mode that is
     // written when the epoch is over.
-    writeSeal(followed.fold(seal(run, epoch, Nil, offsets = "").copy(isClaim = true)) { of =>
+    val anew = seal(run, epoch, Nil, offsets = "").copy(isClaim = true, paged = Some(NoChains))
+    writeSeal(followed.fold(anew) { of =>
       of.copy(run = run.id, token = StateVersion.newId(clock), writtenMs = clock.wallMs())
     })
     // A later owner has seen the object, or else is seen here.
@@ -86,5 +87,6 @@ trait EpochClaim extends QueryRuns {
 }
 
 private object EpochClaim {
+  private val NoChains = Paged(storeCount = 0, pages = Nil, window = Nil)
   private val logger = LoggerFactory.getLogger(classOf[QueryCuts])
 }

@@ -13,7 +13,7 @@ import io.cleancut.format._
 import io.cleancut.objects.Leftovers
 
 /** Where an epoch becomes a cut: the seal that its sink asks for, and its commit. */
-trait EpochGate extends FrameAcks {
+trait EpochGate extends PagedCuts {
   import EpochGate._
 
   private[cuts] var last = Option.empty[CommittedEpoch]
@@ -54,7 +54,7 @@ trait EpochGate extends FrameAcks {
       val decisions = synchronized(run.channels.decisions)
       // An epoch that runs again behind its seal is to be cut where it was.
       val own = seal(run, epoch, stores, logs.offsets(epoch))
-      writeSeal(own.copy(channels = decisions, output = output))
+      writeSeal(withFrames(run, own).copy(channels = decisions, output = output))
       // A later owner has seen the object, or else is seen here.
       checkOwner(run, epoch)
     }
@@ -138,6 +138,7 @@ trait EpochGate extends FrameAcks {
     // Before the next epoch is planned: a later owner has seen the cut, or else is seen here.
     checkOwner(run, epoch + 1)
     run.lookedNs = Some(clock.monotonicNs())
+    synchronized(run.ledger.lastCut).foreach(turnPages(run, _))
     if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(run, epoch)
     counted.commit
   }
@@ -151,7 +152,8 @@ trait EpochGate extends FrameAcks {
     def isLacking = run.finishedFrom(epoch).isEmpty && CommitEntry.countedIds(entry).isEmpty &&
       run.ledger.close(epoch, None).isLeft
     val isToLook = !run.begun.isAlone && run.isFirst(epoch) && synchronized(isLacking)
-    val found = if (isToLook) archive.read(epoch).filter(isEarlier(run, _)) else None
+    val found =
+      if (isToLook) archive.open(epoch).filter(of => isEarlier(run, of.head)).map(_.whole) else None
     found.foreach { cut =>
       logger.info(s"Epoch $epoch of ${archive.location} was committed by run ${cut.run.runId}")
       synchronized(run.advance(cut))
@@ -185,7 +187,7 @@ trait EpochGate extends FrameAcks {
     val (timings, costs) =
       synchronized((run.meter.timings(start, parts), run.meter.costs(used)))
     val (channels, courses) = synchronized((run.decided(epoch), run.courses(epoch)))
-    val cut = Cut(
+    val whole = Cut(
       epoch,
       run.id,
       StateVersion.newId(clock),
@@ -199,6 +201,7 @@ trait EpochGate extends FrameAcks {
       courses,
       late = synchronized(run.ledger.lateIn(stores))
     )
+    val cut = withPages(run, whole)
     val counted = if (archive.create(cut)) cut else adopted(run, epoch)
     val writeNs = clock.monotonicNs() - readyNs
     synchronized {
@@ -215,7 +218,7 @@ trait EpochGate extends FrameAcks {
 
   /** The tasks of the next epoch go on from what this run has made all the same. */
   private def adopted(run: QueryRun, epoch: Long): Cut = {
-    val found = archive.read(epoch)
+    val found = archive.head(epoch)
     found.filter(isEarlier(run, _)).getOrElse(throw fencedBy(epoch, found))
   }
 
@@ -334,7 +337,7 @@ trait EpochGate extends FrameAcks {
 
   /** The run before this one may have committed the epoch after Spark had looked for it. */
   private def checkOpen(run: QueryRun, epoch: Long): Unit =
-    if (epoch <= synchronized(run.ledger.lastCommitted)) throw fencedBy(epoch, archive.read(epoch))
+    if (epoch <= synchronized(run.ledger.lastCommitted)) throw fencedBy(epoch, archive.head(epoch))
 
   private def fencedBy(epoch: Long, cut: Option[Cut]) = {
     val by = cut.fold("another run")(c => s"generation ${c.run.generation}, run ${c.run.runId},")
@@ -354,8 +357,8 @@ trait EpochGate extends FrameAcks {
           val swept = new CutSweep(archive, runtime.baseMargin).run(oldest, spared)
           synchronized(run.ledger.bases.swept(oldest))
           logger.info(
-            s"Swept ${swept.cuts} cuts, ${swept.segments} segments and ${swept.storeFiles} files " +
-              "from before the first cut"
+            s"Swept ${swept.cuts} cuts, ${swept.segments} segments, ${swept.pages} pages and " +
+              s"${swept.storeFiles} files from before the first cut"
           )
         } catch {
           case NonFatal(e) => logger.warn(s"The sweep of ${archive.location} is put off", e)

@@ -33,7 +33,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
 
   /** Until a run has been heard of, this asks the store for the last cut. */
   def status: CutsStatus = {
-    val stored = if (synchronized(current).isEmpty) archive.last() else None
+    val stored = if (synchronized(current).isEmpty) archive.last().map(_.head) else None
     synchronized {
       val cut = current.fold(stored)(_.ledger.lastCut)
       val committed = current.map(_.ledger.lastCommitted).orElse(cut.map(_.epoch))

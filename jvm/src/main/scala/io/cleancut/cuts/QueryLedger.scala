@@ -36,6 +36,15 @@ final class QueryLedger(
   /** What maintenance writes beside the epochs. */
   val bases = new BaseLedger(baseMargin)
 
+  /** Of the segments that the next cut may name. */
+  val ends = new SegmentEnds
+
+  private var known = CutWindow.after(cut)
+  private var turned = Option.empty[PageTurn.Turned]
+
+  /** What the last cut names in the place of chains. */
+  def window: CutWindow = known
+
   def lastCommitted: Long = last
 
   def lastCut: Option[Cut] = current
@@ -79,6 +88,7 @@ final class QueryLedger(
   def fail(attempt: Long): Unit = pending.fail(attempt)
 
   def ack(frame: PlacedFrame): Ack = {
+    ends.note(frame)
     val epoch = frame.name.version.number - 1
     if (frame.attempt == Maintenance) ackBase(frame, epoch)
     else if (epoch == last + 1) pending.ack(frame)
@@ -98,13 +108,29 @@ final class QueryLedger(
     ledger.close(counted).map(_.map(bases.withBase))
   }
 
-  /** The epoch is committed with this cut. */
+  /** The epoch is committed with this cut, which has all its chains. */
   def advance(done: Cut): Unit = {
     last = done.epoch
     current = Some(done)
     pending = new EpochLedger(last + 1, current)
     bases.advance(done)
+    known = CutWindow.after(current)
+    ends.keepOnly(bases.segments)
   }
+
+  /** Pages are written, which the next cut names. */
+  def turned(pages: PageTurn.Turned): Unit = turned = Some(pages)
+
+  /** The window before the epoch under way, with the pages that have been written since. */
+  def turn(): CutWindow = {
+    val all = turned.fold(known)(known.turned(_, last + 1 - bases.margin))
+    turned = None
+    known = all
+    all
+  }
+
+  /** The frames that the epoch under way is the first to name, by their segments. */
+  def first(stores: Seq[StoreCut]): Map[String, Set[Long]] = CutWindow.first(stores, current)
 
   /** The late bases that the cut of the epoch under way has to list, with these stores. */
   def lateIn(stores: Seq[StoreCut]): Seq[LateBase] = bases.lateIn(last + 1, stores, current)

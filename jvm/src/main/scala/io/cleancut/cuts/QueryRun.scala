@@ -38,6 +38,7 @@ final private class QueryRun(
   private var epochStartNs = Option.empty[Long]
   private var finishing = Option.empty[Cut]
   private var isClaimed = false
+  private var isTurning = false
   private val drains = new Drains
 
   /** Its first epoch. */
@@ -52,6 +53,19 @@ final private class QueryRun(
     val isNew = !atStart(name)
     atStart += name
     isNew
+  }
+
+  /** Pages that are to be written after a cut, unless others are being written. */
+  def pagesDue(cut: Cut, paging: Paging): Option[PageTurn] = {
+    val due = if (isTurning) None else paging.due(ledger.window, cut)
+    isTurning = isTurning || due.isDefined
+    due
+  }
+
+  /** They are; or it has failed. */
+  def turned(pages: Option[PageTurn.Turned]): Unit = {
+    isTurning = false
+    pages.foreach(ledger.turned)
   }
 
   def decided(epoch: Long): Seq[ChannelReport] =

@@ -5,7 +5,7 @@ import java.util.concurrent.CompletableFuture
 import org.slf4j.LoggerFactory
 
 import io.cleancut.Clock
-import io.cleancut.error.Errors
+import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format._
 
 /**
@@ -133,8 +133,8 @@ abstract class QueryRuns private[cuts] (
     // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
     val plain = logs.lastPlainCommit()
     val listed = archive.listed()
-    val cut = listed.epochs.lastOption.flatMap(archive.read)
-    if (cut.isEmpty) archive.mark(queryId)
+    archive.mark(queryId)
+    val cut = listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _))
     for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
       throw Errors.cutsOvertaken(archive.location, last, done.epoch)
     val committed = (cut.map(_.epoch) ++ plain).maxOption.getOrElse(-1L)
@@ -143,7 +143,7 @@ abstract class QueryRuns private[cuts] (
         s"$committed"
     )
     if (!taken.isAlone) tellOfRivals(taken.generation)
-    val seal = listed.sealOf(committed + 1).flatMap(archive.readSeal).filterNot(_.isClaim)
+    val seal = listed.sealOf(committed + 1).flatMap(archive.readSeal(_, cut)).filterNot(_.isClaim)
     seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
     new QueryRun(
       RunId(queryId, runId, taken.generation),
@@ -154,6 +154,17 @@ abstract class QueryRuns private[cuts] (
       runtime.budget
     )
   }
+
+  /** A later owner may have swept what the cut names. */
+  private def wholeCut(generation: Long, epoch: Long): Option[Cut] =
+    try archive.read(epoch)
+    catch {
+      case e: CleancutException =>
+        archive.owner(generation + 1).foreach { owner =>
+          throw Errors.fenced(archive.location, epoch + 1, owner.toString)
+        }
+        throw e
+    }
 
   private def tellOfRivals(generation: Long): Unit =
     Owner.rivalry(archive.owners(generation)).foreach { rivals =>

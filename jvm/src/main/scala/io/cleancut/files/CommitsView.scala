@@ -120,7 +120,7 @@ final private[cleancut] class CommitsView(
 
   private def entry(epoch: Long): Option[String] =
     latest.collect { case (`epoch`, text) => text }.orElse {
-      val found = if (plain.exists(_(epoch))) None else archive.read(epoch).map(_.commit)
+      val found = if (plain.exists(_(epoch))) None else archive.head(epoch).map(_.commit)
       found.filter(_ => latest.forall(_._1 < epoch)).foreach(text => latest = Some(epoch -> text))
       found
     }

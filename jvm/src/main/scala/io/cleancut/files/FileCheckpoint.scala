@@ -75,7 +75,7 @@ private[files] object FileCheckpoint {
       val (archive, _) = cutsOf(checkpoint, hadoopConf)
       new WriteProbe(archive.store, Clock.System).run()
       new Leftovers(archive.store, Clock.System).run()
-      archive.last().foreach(QueryMetadata.check(checkpoint, _, files))
+      archive.last().foreach(of => QueryMetadata.check(checkpoint, of.head, files))
     }
     checkpoint
   }

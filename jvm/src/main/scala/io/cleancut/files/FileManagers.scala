@@ -64,7 +64,7 @@ private[cleancut] object FileManagers {
           )
           val (archive, _) = cutsOf(path, settings, keep)
           val files = new ObjectFileManager(path, store, () => (), Clock.System)
-          archive.last().foreach(QueryMetadata.check(path, _, files))
+          archive.last().foreach(of => QueryMetadata.check(path, of.head, files))
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)
     }

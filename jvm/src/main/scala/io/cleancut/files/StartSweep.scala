@@ -43,7 +43,7 @@ private[files] object StartSweep extends Logging {
    * nobody knows here.
    */
   private def spared(archive: CutArchive, oldest: Long): Set[String] = {
-    val late = archive.last().toSeq.flatMap(_.late).filter(_.since > oldest).map(_.segment)
+    val late = archive.last().toSeq.flatMap(_.head.late).filter(_.since > oldest).map(_.segment)
     late.toSet ++ archive.executorSegmentsSince(Clock.System.wallMs() - YoungMs)
   }
 

@@ -26,7 +26,7 @@ private[files] object StatePartitions {
     val archive = new CutArchive(new RootedStore(store, root), Clock.System)
     archive.last().fold(fromStores(store, s"$root${StoreLayout.operatorDirectory(operator)}/")) {
       last =>
-        last.stores.map(_.store).filter(_.operator == operator).map(_.partition).toSet
+        last.whole.stores.map(_.store).filter(_.operator == operator).map(_.partition).toSet
     }
   }
 

@@ -10,17 +10,19 @@ import io.cleancut.StateVersion
  */
 final case class SealName(epoch: Long, generation: Long)
 
-/** The only place that builds and parses the names of cuts, segments and owners below the root. */
+/** The only place that builds and parses the names of what cuts are made of, below the root. */
 object CutLayout {
   private val EpochDigits = 20
   private val CutName = """(\d{20})\.cut""".r
   private val SealForm = """(\d{20})(?:\.(\d{20}))?\.sealed""".r
   private val SegmentName = """segments/(\d{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg""".r
+  private val PageName = """pages/(\d{20})/([0-9a-f]{32})\.page""".r
   private val SavepointName = """([A-Za-z0-9_-]{1,64})\.cut""".r
   private val OwnerName = """(\d{20})\.json""".r
 
   val Cuts: String = "cuts/"
   val Segments: String = "segments/"
+  val Pages: String = "pages/"
   val Owners: String = "owners/"
   val Savepoints: String = "savepoints/"
 
@@ -89,6 +91,17 @@ object CutLayout {
   def parseSegment(name: String): Option[Long] = name match {
     case SegmentName(epoch, _, _) => epoch.toLongOption
     case _                        => None
+  }
+
+  def page(epoch: Long, id: String): String = {
+    require(StateVersion.isId(id), s"not an id: $id")
+    s"$Pages${padded(epoch)}/$id.page"
+  }
+
+  /** The epoch of a page by its name below the root. */
+  def parsePage(name: String): Option[Long] = name match {
+    case PageName(epoch, _) => epoch.toLongOption
+    case _                  => None
   }
 
   def owner(generation: Long): String = s"$Owners${padded(generation)}.json"

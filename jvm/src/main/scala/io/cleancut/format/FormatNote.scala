@@ -4,12 +4,17 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
-/** The content of `format.json`: what the directory around it is. */
-final case class FormatNote(queryId: Option[String]) {
+/**
+ * The content of `format.json`: what the directory around it is.
+ *
+ * @param version
+ *   the format version that a reader needs
+ */
+final case class FormatNote(queryId: Option[String], version: Int = FormatNote.Stores) {
   def toJson: Array[Byte] = {
     val node = FormatNote.mapper.createObjectNode()
     node.put("format", FormatNote.Format)
-    node.put("formatVersion", FormatNote.Version)
+    node.put("formatVersion", version)
     node.put("queryId", queryId.orNull)
     FormatNote.mapper.writeValueAsBytes(node)
   }
@@ -17,11 +22,17 @@ final case class FormatNote(queryId: Option[String]) {
 
 object FormatNote {
   private val Format = "cleancut"
-  private val Version = 1
+
+  /** Frames in files of their stores, and cuts of format version 1. */
+  val Stores = 1
+
+  /** Cuts of format version 2. */
+  val Roots = 2
+  private val Versions = Seq(Stores, Roots)
   private val mapper = new ObjectMapper
 
   /** What a reader of this release accepts, for messages. */
-  val Supported: String = s"format $Format, formatVersion $Version"
+  val Supported: String = s"format $Format, formatVersion ${Versions.mkString(" or ")}"
 
   /** The note, or a description of what was found instead. */
   def parse(bytes: Array[Byte]): Either[String, FormatNote] =
@@ -30,7 +41,8 @@ object FormatNote {
       case Some(node) =>
         val format = node.path("format").asText
         val version = node.path("formatVersion").asInt(-1)
-        if (format == Format && version == Version) Right(FormatNote(text(node, "queryId")))
+        if (format == Format && Versions.contains(version))
+          Right(FormatNote(text(node, "queryId"), version))
         else Left(s"format $format, formatVersion $version")
     }
 

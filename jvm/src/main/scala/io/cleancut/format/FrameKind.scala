@@ -13,4 +13,11 @@ object FrameKind {
   def named(extension: String): FrameKind = all
     .find(_.extension == extension)
     .getOrElse(throw new IllegalArgumentException(s"unknown kind of frame: $extension"))
+
+  /** By its code; throws `IllegalArgumentException` where there is none. */
+  def coded(code: Byte): FrameKind = code match {
+    case Delta.code => Delta
+    case Base.code  => Base
+    case other      => throw new IllegalArgumentException(s"unknown kind of frame: $other")
+  }
 }

@@ -21,5 +21,37 @@ final case class FrameName(store: StoreId, version: StateVersion, kind: FrameKin
  */
 final case class FramePlace(segment: String, offset: Long, length: Long, crc: Int)
 
-/** A frame that is durable, and the task attempt that made it. */
-final case class PlacedFrame(name: FrameName, place: FramePlace, attempt: Long)
+/**
+ * What is after the last frame of a segment, by which a cut names it.
+ *
+ * @param length
+ *   of the whole object, in bytes
+ * @param footerBytes
+ *   of its table and trailer
+ * @param crc
+ *   CRC-32 of these
+ */
+final case class SegmentEnd(length: Long, footerBytes: Int, crc: Int)
+
+/**
+ * What who writes a cut has to know of a segment that it names.
+ *
+ * @param frames
+ *   how many it has, those of channels aside
+ */
+final case class SegmentSummary(end: SegmentEnd, frames: Int)
+
+/**
+ * A frame that is durable.
+ *
+ * @param attempt
+ *   the task attempt that made it
+ * @param segment
+ *   in which it lies; None where nothing more than its name is known
+ */
+final case class PlacedFrame(
+    name: FrameName,
+    place: FramePlace,
+    attempt: Long,
+    segment: Option[SegmentSummary] = None
+)

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.github.luben.zstd.Zstd
 
 import io.cleancut.{StateVersion, StoreId}
+import io.cleancut.channels.Channels
 import io.cleancut.error.Errors
 
 /** Who wrote a segment, and in which epoch it was first wanted. */
@@ -49,7 +50,18 @@ final class Segment private[format] (
     val end = footer(placed)
     val out = FrameLayout.buffer(Math.toIntExact(at) + end.length).put(header)
     frames.foreach(frame => out.put(frame.bytes))
-    (out.put(end).array, placed)
+    (out.put(end).array, summed(placed, end))
+  }
+
+  /**
+   * The same frames, which are all of the segment, with what is after them.
+   *
+   * @param footer
+   *   of these
+   */
+  def summed(frames: Seq[PlacedFrame], footer: Array[Byte]): Seq[PlacedFrame] = {
+    val length = header.length + frames.map(_.place.length).sum + footer.length
+    withSummary(frames, SegmentEnd(length, footer.length, crcOf(footer)))
   }
 
   /** What follows the last of these frames, which lie one behind the other. */
@@ -147,28 +159,80 @@ object Segment {
     val stored = footer.length - TrailerBytes
     val trailer = FrameLayout.wrap(footer.takeRight(TrailerBytes))
     trailer.getInt
-    val raw = trailer.getInt
-    val end = trailer.getLong - footer.length
+    trailer.getInt
+    val total = trailer.getLong
     if (footerCrc(headerCrc, footer, stored) != trailer.getInt || trailer.getInt != 0) {
       damaged("the checksum of its table is wrong")
     }
     try {
-      require(raw >= 0 && raw <= MaxTableBytes, s"a table of $raw bytes")
-      val table = new Array[Byte](raw)
-      val got = Zstd.decompressByteArray(table, 0, raw, footer, 0, stored)
-      require(got == raw, s"$got bytes and not $raw")
       val identity = readIdentity(mapper.readTree(head, HeaderBytes, length))
       require(CutLayout.isSegmentOf(name, identity), s"it is a segment of $identity")
-      val entries = mapper.readTree(table)
-      require(entries.isArray, "the table is no array")
-      val frames = entries.elements.asScala.map(readFrame(name, _)).toSeq
-      val frameEnd = frames.foldLeft(HeaderBytes.toLong + length) { (at, frame) =>
-        require(frame.place.offset == at, s"${frame.name} lies at ${frame.place.offset}, not $at")
-        at + frame.place.length
-      }
-      require(frameEnd == end, s"the frames end at $frameEnd and the table begins at $end")
-      (identity, frames)
+      val frames = readTable(name, footer)
+      checkPlaces(frames, HeaderBytes.toLong + length, total - footer.length)
+      (identity, withSummary(frames, SegmentEnd(total, footer.length, crcOf(footer))))
     } catch { case NonFatal(e) => damaged(s"its table cannot be read: ${e.getMessage}") }
+  }
+
+  /**
+   * What is in a segment by its footer alone, which a cut names.
+   *
+   * @param footer
+   *   the last bytes of the object, as many as `end` says
+   */
+  def parseFooter(
+      name: String,
+      path: String,
+      footer: Array[Byte],
+      end: SegmentEnd
+  ): Seq[PlacedFrame] = {
+    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    if (footer.length != end.footerBytes || crcOf(footer) != end.crc) {
+      damaged("its table is not the one that the cut names")
+    }
+    if (footerBytes(path, footer, end.length) != footer.length) {
+      damaged("its table does not begin where the cut says")
+    }
+    try {
+      val frames = readTable(name, footer)
+      val first = frames.headOption.fold(HeaderBytes.toLong)(_.place.offset)
+      require(first >= HeaderBytes, s"the first frame lies at $first")
+      checkPlaces(frames, first, end.length - footer.length)
+      withSummary(frames, end)
+    } catch { case NonFatal(e) => damaged(s"its table cannot be read: ${e.getMessage}") }
+  }
+
+  private def withSummary(frames: Seq[PlacedFrame], end: SegmentEnd) = {
+    val summary = SegmentSummary(end, frames.count(of => !Channels.isChannel(of.name.store)))
+    frames.map(_.copy(segment = Some(summary)))
+  }
+
+  private def crcOf(bytes: Array[Byte]): Int = {
+    val crc = new CRC32
+    crc.update(bytes)
+    crc.getValue.toInt
+  }
+
+  private def readTable(name: String, footer: Array[Byte]): Seq[PlacedFrame] = {
+    val stored = footer.length - TrailerBytes
+    val trailer = FrameLayout.wrap(footer.takeRight(TrailerBytes))
+    trailer.getInt
+    val raw = trailer.getInt
+    require(raw >= 0 && raw <= MaxTableBytes, s"a table of $raw bytes")
+    val table = new Array[Byte](raw)
+    val got = Zstd.decompressByteArray(table, 0, raw, footer, 0, stored)
+    require(got == raw, s"$got bytes and not $raw")
+    val entries = mapper.readTree(table)
+    require(entries.isArray, "the table is no array")
+    entries.elements.asScala.map(readFrame(name, _)).toVector
+  }
+
+  /** They lie one behind the other, up to where the table begins. */
+  private def checkPlaces(frames: Seq[PlacedFrame], first: Long, end: Long): Unit = {
+    val frameEnd = frames.foldLeft(first) { (at, frame) =>
+      require(frame.place.offset == at, s"${frame.name} lies at ${frame.place.offset}, not $at")
+      at + frame.place.length
+    }
+    require(frameEnd == end, s"the frames end at $frameEnd and the table begins at $end")
   }
 
   private def footerCrc(headerCrc: Int, footer: Array[Byte], stored: Int): Int = {
@@ -181,7 +245,7 @@ object Segment {
 
   private def tableOf(frames: Seq[PlacedFrame]): JsonNode = {
     val table = mapper.createArrayNode()
-    frames.foreach { case PlacedFrame(name, place, attempt) =>
+    frames.foreach { case PlacedFrame(name, place, attempt, _) =>
       val node = table.addObject()
       node.put("operator", name.store.operator).put("partition", name.store.partition)
       node.put("store", name.store.name).put("version", name.version.number)

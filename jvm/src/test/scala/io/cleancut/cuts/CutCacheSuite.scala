@@ -28,7 +28,7 @@ class CutCacheSuite extends AnyFunSuite {
       try {
         def ask(held: Held) = {
           val archive = new CutArchive(held.store, Clock.System)
-          threads.submit(() => CutCache.read(archive, "run", cut.epoch))
+          threads.submit(() => read(archive))
         }
         val waiting = Seq.fill(8)(ask(slow))
         assert(slow.asked.await(PatienceSeconds, TimeUnit.SECONDS))
@@ -47,12 +47,12 @@ class CutCacheSuite extends AnyFunSuite {
       val held = new Held(new RootedStore(disk, "failing/"))
       val archive = new CutArchive(held.store, Clock.System)
       held.go.countDown()
-      assert(CutCache.read(archive, "run", cut.epoch).isEmpty)
+      assert(read(archive).isEmpty)
       archive.create(cut)
       held.failures.set(1)
       val threads = Executors.newFixedThreadPool(4)
       try {
-        val all = Seq.fill(4)(threads.submit(() => CutCache.read(archive, "run", cut.epoch)))
+        val all = Seq.fill(4)(threads.submit(() => read(archive)))
         val ended = all.map(one => scala.util.Try(one.get(PatienceSeconds, TimeUnit.SECONDS)))
         assert(ended.count(_.isFailure) == 1)
         assert(ended.flatMap(_.toOption).forall(_.contains(cut)))
@@ -64,6 +64,9 @@ class CutCacheSuite extends AnyFunSuite {
 object CutCacheSuite {
   private val PatienceSeconds = 20L
   private val cut = Cut(7, RunId(None, "run", 1), "token", 0, "v1", "", Nil, Map.empty)
+
+  private def read(archive: CutArchive) =
+    CutCache.read(archive, "run", cut.epoch, (task: Runnable) => task.run()).map(_.head)
 
   /** A store whose reads wait until they may go on. */
   final private class Held(under: ObjectStore) {

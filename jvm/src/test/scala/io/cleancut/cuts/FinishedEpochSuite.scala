@@ -89,7 +89,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     cuts.hold("r1", 1)
     tasks(cuts, "r1", 1, RowsDigest(3L, 7L))
     cuts.seal("r1", 1, output)
-    archive.readSeal(SealName(1, 1)).get
+    archive.readSeal(SealName(1, 1), archive.read(0)).get
   }
 
   test("an epoch is finished from the seal, and nothing that its tasks make counts") {
@@ -171,7 +171,8 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     for (lacking <- Seq(main(1), channel(0))) {
       val known = dead()
       store.delete(Seq(ObjectKey(CutLayout.seal(SealName(1, 1)))))
-      assert(archive.seal(known.copy(stores = known.stores.filterNot(_.store == lacking))))
+      val rest = known.stores.filterNot(_.store == lacking)
+      assert(archive.seal(known.copy(stores = rest, paged = None)))
       val error = errorOf(driver().finish("r2", 1))
       assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
       assert(error.getMessage.contains(s"$lacking") && error.getMessage.contains(".sealed"))

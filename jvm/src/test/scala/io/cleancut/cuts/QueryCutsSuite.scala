@@ -216,7 +216,7 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
         .segments > 40
     )
     val pinned = archive.pinned()("before-upgrade")
-    assert(pinned.epoch == 5 && pinned.segments.nonEmpty)
+    assert(pinned.head.epoch == 5 && pinned.segments.nonEmpty)
     assert(pinned.segments.forall(name => store.head(ObjectKey(name)).isDefined))
     assert(cuts.unpin("before-upgrade") && !cuts.unpin("before-upgrade"))
     assert(

@@ -233,7 +233,9 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     cuts.seal("r2", 1)
     cuts.commit("r2", 1, "v1\n{}")
     val seals = archive.listed().seals
-    assert(seals == Seq(SealName(1, 2)) && archive.readSeal(seals.head).exists(_.isClaim))
+    assert(
+      seals == Seq(SealName(1, 2)) && archive.readSeal(seals.head, before = None).exists(_.isClaim)
+    )
     // Nor does any other epoch of it.
     epoch(cuts, "r2", 2)
     assert(archive.listed().seals.size == 1)

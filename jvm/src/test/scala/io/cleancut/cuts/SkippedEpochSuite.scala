@@ -19,12 +19,21 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     epoch(second, "r2", 2)
   }
 
+  test("a driver that starts while a later one sweeps what the last cut names is fenced") {
+    epoch(driver(), "r1", 0)
+    val swept = new SweptWhenRead(store, 0L, () => archive.own(None, "r3", "other"))
+    val logs = new Logs(None, 100)
+    val zombie = new QueryCuts(new CutArchive(swept, Clock.System), logs, "host", Clock.System)
+    val error = errorOf(zombie.begin("r2"))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r3"))
+  }
+
   test("a driver from which a later one has swept an earlier run's frames is fenced") {
     val first = driver()
     epoch(first, "r1", 0)
     for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
     // They are there when it lists the segments, and gone when it reads them.
-    val swept = new SweptWhenRead(store, () => archive.own(None, "r3", "other"))
+    val swept = new SweptWhenRead(store, 1L, () => archive.own(None, "r3", "other"))
     val logs = new Logs(None, 100)
     val zombie = new QueryCuts(new CutArchive(swept, Clock.System), logs, "host", Clock.System)
     val error = errorOf(zombie.commit("r2", 1, "v1\n{}"))

@@ -6,13 +6,16 @@ import io.cleancut.objects._
 /**
  * A store whose segments another driver sweeps when they are about to be read.
  *
+ * @param epoch
+ *   of the segments
  * @param before
  *   what that driver does first
  */
-final class SweptWhenRead(under: ObjectStore, before: () => Any) extends ForwardingStore(under) {
+final class SweptWhenRead(under: ObjectStore, epoch: Long, before: () => Any)
+    extends ForwardingStore(under) {
 
   override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
-    if (under.head(key).isDefined && CutLayout.parseSegment(key.name).isDefined) {
+    if (under.head(key).isDefined && CutLayout.parseSegment(key.name).contains(epoch)) {
       before()
       under.delete(Seq(key))
     }

@@ -69,8 +69,8 @@ class CutSuite extends AnyFunSuite {
 
   test("a cut that no reader would take is not written, and says what it holds") {
     val limit = rawBytes(cut.toBytes)
-    assert(Cut.parse("a", 41, Cut.encode(cut, limit)) == cut)
-    val thrown = intercept[CleancutException](Cut.encode(cut, limit - 1))
+    assert(Cut.parse("a", 41, CutCodec.encode(cut, limit)) == cut)
+    val thrown = intercept[CleancutException](CutCodec.encode(cut, limit - 1))
     assert(thrown.errorId == "CLEANCUT_OBJECT_TOO_LARGE")
     assert(thrown.getMessage.contains("40 stores with 160 frames, at most 4 a store"))
     assert(thrown.getMessage.contains("minDeltasForSnapshot"))
@@ -83,8 +83,8 @@ class CutSuite extends AnyFunSuite {
       val changed = FrameLayout.wrap(bytes.clone()).putInt(8, raw)
       intercept[CleancutException](Cut.parse("a", 41, changed.array)).getMessage
     }
-    assert(told(Cut.MaxRawBytes).contains("checksum"))
-    assert(told(Cut.MaxRawBytes + 1).contains("do not fit its header"))
+    assert(told(CheckedBody.MaxRawBytes).contains("checksum"))
+    assert(told(CheckedBody.MaxRawBytes + 1).contains("do not fit its header"))
   }
 
   test("entries of Spark's logs may be longer than Jackson's own limit of a text") {

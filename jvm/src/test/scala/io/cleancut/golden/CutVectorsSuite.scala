@@ -149,7 +149,10 @@ class CutVectorsSuite extends AnyFunSuite {
     assert(table.map(describe) == Vectors.elements(content.get("table")).map(describe))
     val again = new Segment(nameOf(vector), identity).footer(table)
     val header = new Segment(nameOf(vector), identity).header
-    assert(Segment.parse(nameOf(vector), header, again) == ((identity, table)))
+    val (sameIdentity, sameTable) = Segment.parse(nameOf(vector), header, again)
+    // Another encoder may compress otherwise.
+    def places(of: Seq[PlacedFrame]) = of.map(_.copy(segment = None))
+    assert(sameIdentity == identity && places(sameTable) == places(table))
   }
 
   private def describe(json: JsonNode): String =
@@ -158,7 +161,7 @@ class CutVectorsSuite extends AnyFunSuite {
       .mkString(s"${Vectors.store(json)} ", " ", "")
 
   private def describe(frame: PlacedFrame): String = {
-    val PlacedFrame(FrameName(store, version, kind), place, attempt) = frame
+    val PlacedFrame(FrameName(store, version, kind), place, attempt, _) = frame
     s"$store ${kind.extension} ${version.number} ${version.id} $attempt ${place.offset} " +
       s"${place.length} ${Integer.toUnsignedLong(place.crc)}"
   }

@@ -59,6 +59,15 @@ object Defect {
   /** An entry of the log of offsets replaces that of another run. */
   case object Overwriting extends Defect("was written again with other bytes")
 
+  /** A root names pages that are not there yet. */
+  case object EarlyPage extends Defect("which is not there")
+
+  /** A root leaves out what no page has. */
+  case object ShortWindow extends Defect("has lost rows", "cannot be read", "no base of", "lacks")
+
+  /** A root has all frames of its segments count. */
+  case object AllCounted extends Defect("has too many rows", "cannot be read", "two bases of")
+
   /** A run says that it has ended while it goes on. */
   case object EndedTooEarly extends Defect("failed with")
 
@@ -68,5 +77,5 @@ object Defect {
   val all: Seq[Defect] =
     Seq(NoConditions, SchemeTrusted, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
       Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade) ++
-      Seq(NoClaim, Blind, Overwriting, EndedTooEarly)
+      Seq(NoClaim, Blind, Overwriting, EndedTooEarly, EarlyPage, ShortWindow, AllCounted)
 }

@@ -7,7 +7,8 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import io.cleancut.StoreId
-import io.cleancut.cuts.Owner
+import io.cleancut.cuts.{CutParts, Owner, StoredCut}
+import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format._
 import io.cleancut.objects.{BucketWatch, SimulatedBucket}
 
@@ -35,6 +36,8 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   private val cuts = mutable.TreeMap.empty[Long, Cut]
   private val seals = mutable.Map.empty[SealName, Cut]
   private val savepoints = mutable.Map.empty[String, Cut]
+  // What a cut of an epoch, or a savepoint, names directly and by its pages.
+  private val needs = mutable.Map.empty[(Long, String), Set[String]]
   private val pins = mutable.LinkedHashMap.empty[String, Cut]
   private val ends = mutable.Map.empty[Long, Int]
   private val committers = mutable.Map.empty[Long, String]
@@ -115,8 +118,8 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
 
   def unpinned(name: String): Unit = pins -= name
 
-  def checkPins(found: Map[String, Cut]): Unit = pins.foreach { case (name, cut) =>
-    if (!found.get(name).contains(cut)) violated(s"the savepoint $name is not there")
+  def checkPins(found: Map[String, StoredCut]): Unit = pins.foreach { case (name, cut) =>
+    if (!found.get(name).map(_.whole).contains(cut)) violated(s"the savepoint $name is not there")
     check(cut)
   }
 
@@ -125,9 +128,11 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       violated(s"$name was written again with other bytes")
     }
     name match {
-      case SavepointName(savepoint) => savepoints(savepoint) = Cut.parse(savepoint, body)
-      case OffsetsName(epoch)       => ends(epoch.toLong) = endIn(body)
-      case OwnerName(note)          =>
+      case SavepointName(savepoint) =>
+        savepoints(savepoint) = whole(Cut.parse(savepoint, body))
+      case FormatName()       => ()
+      case OffsetsName(epoch) => ends(epoch.toLong) = endIn(body)
+      case OwnerName(note)    =>
         val owner = Owner.parse(body)
         if (note.toLong == owner.generation) owners(owner.generation) = owner.runId
       case CommitsName(epoch) => entered(epoch.toLong, new String(body, UTF_8))
@@ -137,7 +142,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         happened(s"epoch ${parsed.epoch} is $what by ${parsed.run.runId}: ${parsed.channels}")
         seals(seal) = parsed
       case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
-        val parsed = Cut.parse(cut, body)
+        val parsed = whole(Cut.parse(cut, body))
         // A cut beyond retention may appear again: a write that was held up for that long finds
         // its name free. The next sweep takes it.
         if (parsed.epoch >= oldestKept) appeared(parsed)
@@ -154,12 +159,12 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         if (epoch >= oldestKept) violated(s"the cut of epoch $epoch was deleted, the last is $last")
         cuts -= epoch
       }
-    case SegmentName(segment) =>
-      cuts.values.filter(_.segments.contains(segment)).foreach { cut =>
-        violated(s"$segment was deleted, which the cut of epoch ${cut.epoch} names")
+    case Named(part) =>
+      cuts.values.filter(needsOf(_)(part)).foreach { cut =>
+        violated(s"$part was deleted, which the cut of epoch ${cut.epoch} names")
       }
-      pins.filter(_._2.segments.contains(segment)).foreach { case (savepoint, _) =>
-        violated(s"$segment was deleted, which the savepoint $savepoint names")
+      pins.filter(pin => needsOf(pin._2)(part)).foreach { case (savepoint, _) =>
+        violated(s"$part was deleted, which the savepoint $savepoint names")
       }
     case SavepointName(savepoint) =>
       if (pins.contains(savepoint)) violated(s"the savepoint $savepoint was deleted")
@@ -194,10 +199,41 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
    * can be given up.
    */
   def orphans(names: Seq[String]): Seq[String] = {
-    val named = (cuts.values ++ savepoints.values).flatMap(_.segments).toSet
-    names.collect { case SegmentName(segment) => segment }.filter { segment =>
-      !named(segment) && CutLayout.parseSegment(segment).exists(_ < oldestKept - plan.baseMargin)
+    val named = (cuts.values ++ savepoints.values).flatMap(needsOf).toSet
+    names.collect { case Named(part) => part }.filter { part =>
+      val epoch = CutLayout.parseSegment(part).orElse(CutLayout.parsePage(part))
+      !named(part) && epoch.exists(_ < oldestKept - plan.baseMargin)
     }
+  }
+
+  /** What is lost with the name of a page or a segment. */
+  private def needsOf(cut: Cut): Set[String] =
+    needs.getOrElse((cut.epoch, cut.token), cut.segments.toSet)
+
+  /** A cut with its chains, as the bucket has them at this moment. */
+  def whole(cut: Cut): Cut = {
+    val stored = new StoredCut(cut, at(cut), new BucketParts(cut))
+    try {
+      needs((cut.epoch, cut.token)) = stored.segments ++ stored.pages
+      stored.whole
+    } catch {
+      case e: CleancutException =>
+        violated(e.getMessage)
+        cut
+    }
+  }
+
+  final private class BucketParts(cut: Cut) extends CutParts {
+    override def page(of: PageRef): CutPage =
+      CutParts.page(of.name, of, body(of.name))
+
+    override def table(of: WindowPart): PackedFrames =
+      CutParts.table(of.segment, of, body(of.segment).takeRight(of.end.footerBytes))
+
+    private def body(name: String): Array[Byte] =
+      bucket.get(s"${Names.Root}$name").map(_.body).getOrElse {
+        throw Errors.cutDamaged(at(cut), s"it names $name, which is not there")
+      }
   }
 
   private def oldestKept = last - plan.keep
@@ -350,7 +386,8 @@ private object Invariants {
   private val CutName = s"${Names.Root}cuts/(.*)".r
   private val SavepointName = s"${Names.Root}savepoints/(.*)[.]cut".r
   private val StoreFile = s"${Names.Root}stores/.*/0*(\\d+)-[0-9a-f]{32}[.]delta".r
-  private val SegmentName = s"${Names.Root}(segments/.*)".r
+  private val Named = s"${Names.Root}((?:segments|pages)/.*)".r
+  private val FormatName = s"${Names.Root}format.json".r
 
   private object SealOf {
     private val Cuts = s"${Names.Root}${CutLayout.Cuts}"

@@ -3,6 +3,7 @@ package io.cleancut.cuts.sim
 import scala.util.Random
 
 import io.cleancut.StoreId
+import io.cleancut.cuts.Paging
 
 /** What a sink does with an epoch that it has seen already. */
 sealed trait SinkKind
@@ -82,6 +83,15 @@ final class SimPlan(random: Random) {
   /** Of the frames that a driver keeps: some keep few, and some none. */
   val budgetBytes: Long =
     SimPlan.Budgets(((epochs + keep + sweepEpochs + baseMargin) % SimPlan.Budgets.size).toInt)
+
+  /** Small pages, so that there are several; and turned often. */
+  val paging: Paging = {
+    val drawn = (epochs + 3 * keep + 5 * sweepEpochs + 7 * baseMargin).toInt
+    Paging(1 + drawn % 3, epochs = 1 + drawn / 3 % 3, longEpochs = 1 + drawn % 4)
+  }
+
+  /** How many drivers, from the first on, are of a release that knew no pages. */
+  val olderDrivers: Int = if ((epochs + sweepEpochs + baseMargin) % 4 == 0) 1 + keep % 2 else 0
 
   /** Epochs that were committed without cuts, before the first that is simulated. */
   val levelZeroEpochs: Long = if (random.nextInt(4) == 0) 1L + random.nextInt(2) else 0L

@@ -40,6 +40,7 @@ final class SimProcess(world: World, val name: String, keep: Int) {
       plan.sweepEpochs,
       plan.baseMargin,
       new FrameBudget(plan.budgetBytes),
+      plan.paging,
       done => baton.yieldUntil(done.isDone)
     )
   )

@@ -174,7 +174,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   /** What a fresh reader finds is what the log of commits shows. */
   private def reader(driver: SimProcess): Unit = {
     val epochs = driver.archive.epochs()
-    epochs.flatMap(driver.archive.read).foreach(invariants.check)
+    epochs.flatMap(driver.archive.read(_)).foreach(invariants.check)
     invariants.checkPins(driver.archive.pinned())
     val wanted = (invariants.last - plan.keep).max(plan.levelZeroEpochs) to invariants.last
     if (!wanted.forall(epochs.contains(_))) invariants.violated(s"$epochs instead of $wanted")

@@ -4,7 +4,7 @@ import scala.util.Random
 
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.{BlindToOwners, ForwardingStore}
-import io.cleancut.format.{Cut, FrameKind, StoreLayout}
+import io.cleancut.format.{Counted, Cut, CutLayout, FrameKind, StoreLayout}
 import io.cleancut.objects._
 
 /** All that the actors of one run of the simulation share. */
@@ -50,7 +50,7 @@ final class World(val seed: Long, val defect: Defect) {
 
   def newProcess(keep: Int): SimProcess = {
     processes += 1
-    new SimProcess(this, s"driver-$processes", keep)
+    new SimProcess(this, driverName(processes), keep)
   }
 
   def loseSeals(): Unit = names.filter(_.endsWith(".sealed")).foreach(bucket.delete)
@@ -76,11 +76,40 @@ final class World(val seed: Long, val defect: Defect) {
     )
     val below = if (defect == Defect.Overwriting) new Overwriting(store) else store
     val frozen = new FrozenWrites(below, mayFreeze, () => freeze())
+    val isOlder = olderDrivers(process)
+    val roots = new RewrittenCuts(frozen, rewritten(_, isOlder))
+    defect match {
+      case Defect.EarlyPage => new EarlyPages(roots, write => spawnUpload(process, write))
+      case _                => withDefect(roots)
+    }
+  }
+
+  private def withDefect(frozen: ObjectStore): ObjectStore =
     defect match {
       case Defect.Blind   => new BlindToOwners(frozen, () => true)
       case Defect.NoClaim => new WithoutClaims(frozen)
       case _              => frozen
     }
+
+  private def spawnUpload(process: String, write: () => Unit): Unit = {
+    baton.spawn(s"page of $process", SimNetwork.Bucket)(write())
+    ()
+  }
+
+  private val olderDrivers = (1 to plan.olderDrivers).map(driverName).toSet
+
+  private def driverName(number: Int) = s"driver-$number"
+
+  /** What becomes of a root that is about to be written. */
+  private def rewritten(cut: Cut, isOlder: Boolean): Cut = cut.paged match {
+    case Some(paged) if defect == Defect.ShortWindow && paged.window.size > 1 =>
+      cut.copy(paged = Some(paged.copy(window = paged.window.drop(1))))
+    case Some(paged) if defect == Defect.AllCounted =>
+      val all = paged.window.map(_.copy(counted = Counted.All))
+      cut.copy(paged = Some(paged.copy(window = all)))
+    case Some(_) if isOlder =>
+      invariants.whole(cut).copy(paged = None)
+    case _ => cut
   }
 
   /** Where the log of offsets is what goes wrong, it is its entries that come late. */
@@ -184,6 +213,24 @@ final private class WithoutClaims(under: ObjectStore) extends ForwardingStore(un
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
     if (key.name.endsWith(".sealed") && Cut.parse(key.name, body).isClaim) CreateResult.Created
     else super.create(key, body, token)
+}
+
+/** Has other bytes written of cuts; seals are left as they are. */
+final private class RewrittenCuts(under: ObjectStore, rewritten: Cut => Cut)
+    extends ForwardingStore(under) {
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
+    val isCut = key.name.endsWith(".cut") && key.name.startsWith(s"${Names.Root}${CutLayout.Cuts}")
+    val other = if (isCut) rewritten(Cut.parse(key.name, body)).toBytes else body
+    super.create(key, other, token)
+  }
+}
+
+/** Returns before a page is written. */
+final private class EarlyPages(under: ObjectStore, later: (() => Unit) => Unit)
+    extends ForwardingStore(under) {
+  override def put(key: ObjectKey, body: Array[Byte]): Unit =
+    if (key.name.startsWith(s"${Names.Root}${CutLayout.Pages}")) later(() => super.put(key, body))
+    else super.put(key, body)
 }
 
 /** Writes an entry of the log of offsets whatever is there. */

@@ -41,7 +41,7 @@ final private[cleancut] class OwnSegment(segment: Segment, parts: PartSender, pa
     val footer = segment.footer(Seq(frame))
     send(rest ++ bytes ++ footer, isLast = true)
     parts.complete()
-    (frame, at + length + footer.length)
+    (segment.summed(Seq(frame), footer).head, at + length + footer.length)
   }
 
   def abort(): Unit = parts.abort()

@@ -227,7 +227,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       blocked.goOn.countDown()
       sealing.get(20, TimeUnit.SECONDS)
       driver.cuts.commit("run", 1, "v1\n{}")
-      assert(archive.readSeal(archive.listed().seals.head).exists(_.isClaim))
+      assert(archive.readSeal(archive.listed().seals.head, before = None).exists(_.isClaim))
     }
   }
 

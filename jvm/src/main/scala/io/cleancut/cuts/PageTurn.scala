@@ -1,0 +1,87 @@
+package io.cleancut.cuts
+
+import io.cleancut.format.{Cut, PageRef, StoreCut, StoreOrder}
+
+/**
+ * How often pages are written anew, and how large they are.
+ *
+ * @param storesPerPage
+ *   about
+ * @param epochs
+ *   after which a page is due
+ * @param longEpochs
+ *   in which all are written once, where there are more than `epochs` of them
+ */
+final case class Paging(storesPerPage: Int, epochs: Int, longEpochs: Int) {
+
+  /** What is to be written after a cut, if anything is. */
+  private[cuts] def due(window: CutWindow, cut: Cut): Option[PageTurn] = {
+    val stores = CutWindow.held(cut.stores).sortBy(_.store)(StoreOrder)
+    if (stores.isEmpty) None
+    else if (window.pages.isEmpty) {
+      val first = window.parts.iterator.map(_.epoch).minOption
+      Option.when(first.exists(cut.epoch - _ >= epochs - 1))(all(cut.epoch, stores))
+    } else some(window.pages, cut.epoch, stores)
+  }
+
+  /** All pages of a cut. */
+  private[cuts] def whole(cut: Cut): PageTurn =
+    all(cut.epoch, CutWindow.held(cut.stores).sortBy(_.store)(StoreOrder))
+
+  private def all(epoch: Long, stores: Seq[StoreCut]) =
+    PageTurn(epoch, Seq(None -> split(stores)))
+
+  private def some(pages: Seq[PageRef], epoch: Long, stores: Seq[StoreCut]): Option[PageTurn] = {
+    val cycle = if (pages.size > epochs) longEpochs else epochs
+    val atOnce = (pages.size + cycle - 1) / cycle
+    val old = pages.filter(epoch - _.epoch >= epochs).sortBy(_.epoch).take(atOnce).toSet
+    Option.when(old.nonEmpty) {
+      val ends = pages.drop(1).map(page => Option(page.first)) :+ None
+      var rest = stores
+      val turned = pages.zip(ends).flatMap { case (page, end) =>
+        val (own, others) = rest.span(of => end.forall(StoreOrder.lt(of.store, _)))
+        rest = others
+        Option.when(old(page))(Some(page) -> split(own))
+      }
+      PageTurn(epoch, turned)
+    }
+  }
+
+  /** Even parts, none of which is much larger than a page is to be. */
+  private def split(stores: Seq[StoreCut]): Seq[Seq[StoreCut]] = {
+    val count = Math.max(1, Math.round(stores.size.toDouble / storesPerPage).toInt)
+    stores.grouped((stores.size + count - 1) / count).toSeq
+  }
+}
+
+object Paging {
+  private val StoresPerPage = 1000
+  private val Epochs = 8
+  private val LongEpochs = 16
+
+  val Default: Paging = Paging(StoresPerPage, Epochs, LongEpochs)
+}
+
+/**
+ * Pages to be written.
+ *
+ * @param epoch
+ *   after which they will be complete
+ * @param chains
+ *   of each new page, with the page whose place they take; None where they take that of all
+ */
+final private[cuts] case class PageTurn(
+    epoch: Long,
+    chains: Seq[(Option[PageRef], Seq[Seq[StoreCut]])]
+) {
+
+  /** Writes them; nothing names them yet. */
+  def write(archive: CutArchive): PageTurn.Turned =
+    PageTurn.Turned(epoch, chains.map { case (old, of) => old -> archive.writePages(epoch, of) })
+}
+
+private[cuts] object PageTurn {
+
+  /** Pages that are written. */
+  final case class Turned(epoch: Long, pages: Seq[(Option[PageRef], Seq[PageRef])])
+}

@@ -1,0 +1,74 @@
+package io.cleancut.cuts
+
+import scala.util.control.NonFatal
+
+import org.slf4j.LoggerFactory
+
+import io.cleancut.error.Errors
+import io.cleancut.format._
+
+/** How cuts and seals name their chains, and the pages that are written for that. */
+trait PagedCuts extends FrameAcks {
+  import PagedCuts.logger
+
+  /** Says where the chains of a cut are, of which it then holds none itself. */
+  final private[cuts] def withPages(run: QueryRun, cut: Cut): Cut = {
+    val first = firstIn(run, cut)
+    val window = wholeWindow(run).and(first)
+    cut.copy(paged = Some(window.paged(cut.stores)))
+  }
+
+  /** The same of a seal, which names what its own epoch has alone. */
+  final private[cuts] def withFrames(run: QueryRun, seal: Cut): Cut = {
+    val window = CutWindow(Nil, firstIn(run, seal), since = -1L)
+    seal.copy(paged = Some(window.paged(seal.stores)))
+  }
+
+  /** Writes the pages that are due after a cut, while the query goes on. */
+  final private[cuts] def turnPages(run: QueryRun, cut: Cut): Unit =
+    synchronized(run.pagesDue(cut, runtime.paging)).foreach { turn =>
+      runtime.background.execute { () =>
+        val turned =
+          try Some(turn.write(archive))
+          catch {
+            case NonFatal(e) =>
+              logger.warn(s"Pages of ${archive.location} are put off to a later epoch", e)
+              None
+          }
+        synchronized(run.turned(turned))
+      }
+    }
+
+  /** A cut of format version 1 has its chains in itself alone: they come into pages here. */
+  private def wholeWindow(run: QueryRun): CutWindow = {
+    val (window, before) = synchronized((run.ledger.turn(), run.ledger.lastCut))
+    before.filter(_ => !window.isWhole).fold(window) { cut =>
+      logger.info(s"Cuts of ${archive.location} are of format version 2 after epoch ${cut.epoch}")
+      window.turned(runtime.paging.whole(cut).write(archive), oldest = cut.epoch)
+    }
+  }
+
+  private def firstIn(run: QueryRun, cut: Cut): Seq[WindowPart] = {
+    val first = synchronized(run.ledger.first(cut.stores))
+    val unknown = synchronized(first.keys.filter(run.ledger.ends.of(_).isEmpty)).toSeq
+    unknown.foreach { segment =>
+      val frames = archive.framesIn(segment)
+      if (frames.isEmpty) {
+        // A later owner may have swept it.
+        checkOwner(run, cut.epoch)
+        throw Errors.cutDamaged(archive.pathOf(segment), "it is gone, and has frames that count")
+      }
+      synchronized(frames.foreach(run.ledger.ends.note))
+    }
+    synchronized {
+      val ends = run.ledger.ends
+      first.toSeq.sortBy(_._1).map { case (segment, offsets) =>
+        WindowPart(segment, cut.epoch, ends.of(segment).get, ends.counted(segment, offsets))
+      }
+    }
+  }
+}
+
+private object PagedCuts {
+  private val logger = LoggerFactory.getLogger(classOf[QueryCuts])
+}

@@ -1,0 +1,85 @@
+package io.cleancut.format
+
+import java.util.zip.CRC32
+
+import com.github.luben.zstd.Zstd
+
+import io.cleancut.error.Errors
+
+/**
+ * An object that is a header and one compressed body under a checksum, as cuts and pages are. See
+ * `docs/FORMAT.md`, "Cut".
+ */
+private[format] object CheckedBody {
+  private val CodecZstd: Byte = 1
+  private val HeaderBytes = 20
+  private val CheckedBytes = 16
+  private val CompressionLevel = 3
+
+  /** Of the body before compression. Beyond it a length is taken for damage. */
+  val MaxRawBytes: Int = 1 << 30
+
+  /**
+   * @param magic
+   *   little-endian
+   */
+  def encode(magic: Int, version: Int, body: Array[Byte]): Array[Byte] = {
+    val stored = Zstd.compress(body, CompressionLevel)
+    val out = FrameLayout.buffer(HeaderBytes + stored.length)
+    out.putInt(magic).putShort(version.toShort).put(CodecZstd).put(0.toByte)
+    out.putInt(body.length).putInt(stored.length).putInt(0).put(stored)
+    out.putInt(CheckedBytes, crcOf(out.array)).array
+  }
+
+  /**
+   * @param what
+   *   the magic is that of, for messages
+   * @return
+   *   the format version and the body
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
+   */
+  def decode(
+      path: String,
+      what: String,
+      magic: Int,
+      versions: Seq[Int],
+      bytes: Array[Byte]
+  ): (Int, Array[Byte]) = {
+    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    if (bytes.length < HeaderBytes) damaged(s"it has only ${bytes.length} bytes")
+    val head = FrameLayout.wrap(bytes)
+    if (head.getInt != magic) damaged(s"it does not begin with the magic of $what")
+    val version = head.getShort.toInt
+    if (!versions.contains(version)) {
+      throw Errors.formatUnknown(path, s"$version", versions.mkString(" or "))
+    }
+    val codec = head.get
+    val reserved = head.get
+    val raw = head.getInt
+    val stored = head.getInt
+    val expected = head.getInt
+    if (stored != bytes.length - HeaderBytes || raw < 0 || raw > MaxRawBytes) {
+      damaged(s"its ${bytes.length} bytes do not fit its header")
+    }
+    if (crcOf(bytes) != expected) damaged("its checksum is wrong")
+    if (codec != CodecZstd || reserved != 0) damaged(s"unknown codec $codec")
+    (version, decompress(bytes, raw, damaged))
+  }
+
+  private def crcOf(bytes: Array[Byte]): Int = {
+    val crc = new CRC32
+    crc.update(bytes, 0, CheckedBytes)
+    crc.update(bytes, HeaderBytes, bytes.length - HeaderBytes)
+    crc.getValue.toInt
+  }
+
+  private def decompress(bytes: Array[Byte], raw: Int, damaged: String => Nothing) = {
+    val body = new Array[Byte](raw)
+    val got =
+      try Zstd.decompressByteArray(body, 0, raw, bytes, HeaderBytes, bytes.length - HeaderBytes)
+      catch { case e: RuntimeException => damaged(s"its body cannot be read: ${e.getMessage}") }
+    if (got != raw) damaged(s"its body cannot be read: $got bytes and not $raw")
+    body
+  }
+}
