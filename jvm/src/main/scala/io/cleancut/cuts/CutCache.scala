@@ -1,7 +1,5 @@
 package io.cleancut.cuts
 
-import java.util.concurrent.Executor
-
 import io.cleancut.SharedReads
 
 /**
@@ -16,16 +14,6 @@ object CutCache {
 
   private val cuts = new SharedReads[Key, StoredCut](MaxBytes, _.sizeBytes)
 
-  /**
-   * @param threads
-   *   on which what the cut names is read
-   */
-  def read(
-      archive: CutArchive,
-      runId: String,
-      epoch: Long,
-      threads: Executor
-  ): Option[StoredCut] = cuts(Key(archive.location, runId, epoch)) {
-    archive.open(epoch, CutParts.shared(archive, threads))
-  }
+  def read(archive: CutArchive, runId: String, epoch: Long): Option[StoredCut] =
+    cuts(Key(archive.location, runId, epoch))(archive.open(epoch, CutParts.shared(archive)))
 }

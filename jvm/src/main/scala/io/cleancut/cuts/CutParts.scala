@@ -1,9 +1,9 @@
 package io.cleancut.cuts
 
-import java.util.concurrent.{CompletableFuture, ExecutionException, Executor}
+import java.util.concurrent.{CompletableFuture, ExecutionException, Executors}
 import java.util.zip.CRC32
 
-import io.cleancut.SharedReads
+import io.cleancut.{DaemonThreads, SharedReads}
 import io.cleancut.channels.Channels
 import io.cleancut.error.Errors
 import io.cleancut.format._
@@ -71,9 +71,9 @@ object CutParts {
   }
 
   /** What this process has read last is kept: the stores of an executor ask for the same. */
-  def shared(archive: CutArchive, threads: Executor): CutParts = new Shared(archive, threads)
+  def shared(archive: CutArchive): CutParts = new Shared(archive)
 
-  final private class Shared(archive: CutArchive, threads: Executor) extends CutParts {
+  final private class Shared(archive: CutArchive) extends CutParts {
     override def page(of: PageRef): CutPage =
       pages(Key(archive.location, of.name, of.crc))(Some(archive.page(of))).get
 
@@ -95,8 +95,13 @@ object CutParts {
     }
   }
 
+  /** Reads at once in one process. */
+  private val Readers = 8
+
   final private case class Key(location: String, name: String, crc: Int)
 
+  private val threads =
+    Executors.newFixedThreadPool(Readers, DaemonThreads.named("cleancut-parts"))
   private val MaxBytes = 64L << 20
   private val pages = new SharedReads[Key, CutPage](MaxBytes, _.sizeBytes)
   private val tables = new SharedReads[Key, PackedFrames](MaxBytes, _.sizeBytes)

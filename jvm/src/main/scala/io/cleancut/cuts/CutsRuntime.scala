@@ -39,6 +39,8 @@ trait FramePacker extends AutoCloseable {
  *   for the frames that it keeps
  * @param paging
  *   of the chains that cuts name
+ * @param parts
+ *   how what a cut names is read
  * @param beforeWait
  *   called by a thread that is about to wait for what another one does
  */
@@ -51,6 +53,7 @@ final case class CutsRuntime(
     baseMargin: Long,
     budget: FrameBudget,
     paging: Paging = Paging.Default,
+    parts: CutArchive => CutParts = CutParts.shared,
     beforeWait: CompletableFuture[_] => Unit = _ => ()
 )
 

@@ -157,7 +157,7 @@ abstract class QueryRuns private[cuts] (
 
   /** A later owner may have swept what the cut names. */
   private def wholeCut(generation: Long, epoch: Long): Option[Cut] =
-    try archive.read(epoch)
+    try archive.open(epoch, runtime.parts(archive)).map(_.whole)
     catch {
       case e: CleancutException =>
         archive.owner(generation + 1).foreach { owner =>

@@ -66,7 +66,7 @@ object CutCacheSuite {
   private val cut = Cut(7, RunId(None, "run", 1), "token", 0, "v1", "", Nil, Map.empty)
 
   private def read(archive: CutArchive) =
-    CutCache.read(archive, "run", cut.epoch, (task: Runnable) => task.run()).map(_.head)
+    CutCache.read(archive, "run", cut.epoch).map(_.head)
 
   /** A store whose reads wait until they may go on. */
   final private class Held(under: ObjectStore) {

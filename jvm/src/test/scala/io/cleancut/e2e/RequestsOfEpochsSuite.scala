@@ -19,7 +19,9 @@ import io.cleancut.{
   CleancutStateStoreProvider,
   Clock
 }
+import io.cleancut.cuts.CutArchive
 import io.cleancut.format.CutLayout
+import io.cleancut.objects.S3TestStore
 import io.cleancut.testkit.{ProxiedServer, R2Rules, S3Server, SmallQueries}
 
 /** What the epochs of a query ask of its object store, counted by a proxy before the server. */
@@ -67,6 +69,11 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
     .foreachBatch((batch: DataFrame, _: Long) => batch.collect(): Unit)
     .start()
 
+  private def archive: CutArchive = {
+    val location = s"s3://${S3Server.Bucket}/counted/cleancut"
+    new CutArchive(S3TestStore.open(endpoint, location), Clock.System)
+  }
+
   /** Of each epoch, the cuts and the frames in segments that were read, from trigger to trigger. */
   private def run(epochs: Int): Seq[(Int, Int)] = {
     val query = start()
@@ -88,9 +95,11 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
   test("a run reads its state once, in its first epoch, and a new query nothing at all") {
     val first = run(epochs = 3)
     assert(first == Seq.fill(3)((0, 0)), "a driver read what it had written itself")
+    val tables = archive.last().flatMap(_.head.paged).get.window.size
     val second = run(epochs = 3)
-    // The last cut, as the coordinator's, as Spark's entry of the commit log, and for all stores.
-    assert(second.head == ((3, 3 * Partitions)))
+    // The last cut, as the coordinator's, as Spark's entry of the commit log, and for all stores;
+    // the tables that it names, for all of them.
+    assert(second.head == ((3, 3 * Partitions + tables)) && tables <= 2 * 3)
     assert(second.tail == Seq.fill(2)((0, 0)))
     // But for the probe at the start, which tries it, no object is written twice within a second.
     val refused = rules.tooFast.distinct.filterNot(_.contains("/probe-"))

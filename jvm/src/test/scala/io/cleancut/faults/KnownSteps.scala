@@ -18,7 +18,9 @@ object KnownSteps {
     "cuts" -> "create, delete, list, read",
     "files before cuts" -> "list",
     "offset log" -> "create, delete, list, look, read, read a range",
+    "format note" -> "read",
     "owners" -> "create, list, look",
+    "pages" -> "delete, list, put, read",
     "query's metadata" -> "look, read, read a range",
     "savepoints" -> "list",
     "segments" -> ("begin an upload, send a part, complete an upload, put bases, " +

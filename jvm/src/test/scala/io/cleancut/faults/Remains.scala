@@ -31,8 +31,8 @@ object Remains {
     val laterMs = Clock.System.wallMs() + Far
     checkpoint.dropUnfinished(laterMs)
     WriteProbe.dropLeftBehind(checkpoint, laterMs)
-    val cut = archive.read(last).get
-    val named = cut.segments.map(Root + _).toSet
+    val cut = archive.open(last).get
+    val named = (cut.segments ++ cut.pages).map(Root + _)
     val kept = named + (Root + CutLayout.cut(last)) + s"${Root}format.json"
     val found = checkpoint.list(ObjectPrefix.All).map(_.key.name).toSet
     def isKept(name: String) = kept(name) || name.startsWith(Root + CutLayout.Owners) ||

@@ -34,6 +34,7 @@ object Step {
     "cleancut/cuts/.*" -> "cuts",
     "cleancut/savepoints/.*" -> "savepoints",
     "cleancut/segments/.*" -> "segments",
+    "cleancut/pages/.*" -> "pages",
     "cleancut/stores/.*" -> "files before cuts"
   ).map { case (pattern, place) => pattern.r -> place }
 

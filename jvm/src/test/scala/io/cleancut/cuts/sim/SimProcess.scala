@@ -41,6 +41,7 @@ final class SimProcess(world: World, val name: String, keep: Int) {
       plan.baseMargin,
       new FrameBudget(plan.budgetBytes),
       plan.paging,
+      CutParts.read,
       done => baton.yieldUntil(done.isDone)
     )
   )

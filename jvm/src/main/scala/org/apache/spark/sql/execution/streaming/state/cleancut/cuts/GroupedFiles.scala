@@ -108,7 +108,7 @@ final private[cleancut] class GroupedFiles(
     val ahead = takenOver.filter(_.version.number == last)
     val numbers = Math.max(first, 1L) to (if (ahead.isDefined) last - 1 else last)
     val cuts = numbers
-      .flatMap(v => CutCache.read(archive, runId, v - 1, threads))
+      .flatMap(v => CutCache.read(archive, runId, v - 1))
       .map(_.of(store)) ++ ahead.map(Some(_))
     watch.found(archive.cutBytesRead - known)
     if (cuts.isEmpty) before.list(first, last)

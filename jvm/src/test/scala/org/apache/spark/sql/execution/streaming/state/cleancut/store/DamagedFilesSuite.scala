@@ -225,7 +225,7 @@ object DamagedFilesSuite {
     "empty" -> Some(""),
     "no JSON" -> Some("{\"format\":\"cleancut\","),
     "of another format" -> Some("{\"format\":\"other\",\"formatVersion\":1}"),
-    "of a later version" -> Some("{\"format\":\"cleancut\",\"formatVersion\":2}")
+    "of a later version" -> Some("{\"format\":\"cleancut\",\"formatVersion\":3}")
   )
 
   private def copyOf(setup: Setup): Setup = {
