@@ -63,12 +63,16 @@ final private[cuts] class BaseLedger(val margin: Long) {
   /** The chain of a store, with a base in the place of what that holds. */
   def withBase(store: StoreCut): StoreCut = written.get(store.store).fold(store) { known =>
     val base = known.base
-    val at = store.frames.indexWhere(_._2 == base.name.version)
+    val at = (base.name.version.number - store.frames.head._2.number).toInt
     // A cut that has named one already goes on with that: its frames are read in any order.
-    if (at < 0 || store.frames(at)._1 == FrameKind.Base) store
+    val isToAdopt = at >= 0 && at < store.frames.size && {
+      val (kind, version, _) = store.frames(at)
+      kind == FrameKind.Delta && version == base.name.version
+    }
+    if (!isToAdopt) store
     else {
       val head = (base.name.kind, base.name.version, base.place)
-      StoreCut(store.store, head +: store.frames.drop(at + 1))
+      StoreCut(store.store, PackedChain.of(head +: store.frames.drop(at + 1)))
     }
   }
 

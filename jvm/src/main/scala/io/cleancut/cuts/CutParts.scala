@@ -53,9 +53,8 @@ object CutParts {
     val byStore = frames
       .filterNot(of => Channels.isChannel(of.name.store))
       .groupMap(_.name.store)(of => (of.name.kind, of.name.version, of.place))
-    PackedFrames.of(byStore.toSeq.sortBy(_._1)(StoreOrder).map { case (store, of) =>
-      store -> of.sortBy(_._2.number)
-    })
+    val ordered = byStore.toVector.sortBy(_._1)(StoreOrder)
+    PackedFrames.of(ordered.map { case (store, of) => store -> of.sortBy(_._2.number) })
   }
 
   private[cuts] def crcOf(bytes: Array[Byte]): Int = {

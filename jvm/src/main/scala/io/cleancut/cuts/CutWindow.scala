@@ -60,15 +60,17 @@ private[cuts] object CutWindow {
     }
   }
 
-  /** The frames that an epoch is the first to name, by their segments. */
-  def first(stores: Seq[StoreCut], before: Option[Cut]): Map[String, Set[Long]] = {
+  /** The offsets of frames that an epoch is the first to name, ascending, by their segments. */
+  def first(stores: Seq[StoreCut], before: Option[Cut]): Map[String, Seq[Long]] = {
     val places = held(stores).flatMap { of =>
       val head = of.frames.head
-      val isAdopted = head._1 == FrameKind.Base &&
+      val isAdopted = of.frames.size > 1 && head._1 == FrameKind.Base &&
         !before.flatMap(_.of(of.store)).exists(_.frames.head == head)
       of.frames.last._3 +: Option.when(isAdopted)(head._3).toSeq
     }
-    places.groupMap(_.segment)(_.offset).map { case (segment, of) => segment -> of.toSet }
+    places.groupMap(_.segment)(_.offset).map { case (segment, of) =>
+      segment -> of.toArray.sorted.toSeq
+    }
   }
 
   def held(stores: Seq[StoreCut]): Seq[StoreCut] =

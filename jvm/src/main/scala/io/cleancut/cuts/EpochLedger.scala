@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import io.cleancut.StoreId
 import io.cleancut.channels.{Channels, EpochChannels}
-import io.cleancut.format.{Cut, FrameKind, FrameName, PlacedFrame, StoreCut}
+import io.cleancut.format._
 
 /** What became of a frame that was reported. */
 sealed trait Ack extends Serializable
@@ -214,8 +214,11 @@ final class EpochLedger(
   /** None if the delta applies to a version that the cut before does not have. */
   private def chain(store: StoreId, frame: PlacedFrame): Option[StoreCut] = {
     val last = (frame.name.kind, frame.name.version, frame.place)
-    if (isWhole(frame)) Some(StoreCut(store, Vector(last)))
-    else previous.flatMap(_.of(store)).map(before => StoreCut(store, before.frames :+ last))
+    if (isWhole(frame)) Some(StoreCut(store, PackedChain.of(Vector(last))))
+    else
+      previous.flatMap(_.of(store)).map { before =>
+        StoreCut(store, PackedChain.of(before.frames).and(last))
+      }
   }
 
   /** Whether it needs no frame before it. */

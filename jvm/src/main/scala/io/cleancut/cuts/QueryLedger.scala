@@ -130,7 +130,7 @@ final class QueryLedger(
   }
 
   /** The frames that the epoch under way is the first to name, by their segments. */
-  def first(stores: Seq[StoreCut]): Map[String, Set[Long]] = CutWindow.first(stores, current)
+  def first(stores: Seq[StoreCut]): Map[String, Seq[Long]] = CutWindow.first(stores, current)
 
   /** The late bases that the cut of the epoch under way has to list, with these stores. */
   def lateIn(stores: Seq[StoreCut]): Seq[LateBase] = bases.lateIn(last + 1, stores, current)

@@ -18,15 +18,21 @@ final private[cuts] class SegmentEnds {
 
   def of(segment: String): Option[SegmentEnd] = known.get(segment).map(_.summary.end)
 
-  /** The shortest way to say that of a segment's frames these count. */
-  def counted(segment: String, offsets: Set[Long]): Counted = {
-    val others = known.get(segment).fold(Set.empty[Long])(_.offsets.toSet -- offsets)
-    val count = offsets.size + others.size
-    val areAllKnown = known.get(segment).exists(_.summary.frames == count)
-    if (areAllKnown && others.isEmpty) Counted.All
-    else if (areAllKnown && others.size < offsets.size) Counted.Except(others.toSeq.sorted)
-    else Counted.Only(offsets.toSeq.sorted)
-  }
+  /**
+   * The shortest way to say that of a segment's frames these count.
+   *
+   * @param offsets
+   *   ascending
+   */
+  def counted(segment: String, offsets: Seq[Long]): Counted =
+    known.get(segment) match {
+      case Some(of) if of.summary.frames == offsets.size    => Counted.All
+      case Some(of) if of.summary.frames == of.offsets.size =>
+        val others = of.offsets.toSet -- offsets
+        if (others.size < offsets.size) Counted.Except(others.toSeq.sorted)
+        else Counted.Only(offsets)
+      case _ => Counted.Only(offsets)
+    }
 
   /** Forgets all segments but these. */
   def keepOnly(segments: collection.Set[String]): Unit = {

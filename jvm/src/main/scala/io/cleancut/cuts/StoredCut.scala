@@ -113,8 +113,10 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
   private def pageOf(ref: PageRef): CutPage = parts.page(ref)
 
   private def chain(store: StoreId, frames: Seq[Frame]): StoreCut =
-    try Chains.of(store, head.epoch, frames)
-    catch { case e: IllegalArgumentException => damaged(e.getMessage) }
+    try {
+      val found = Chains.of(store, head.epoch, frames)
+      StoreCut(store, PackedChain.of(found.frames))
+    } catch { case e: IllegalArgumentException => damaged(e.getMessage) }
 
   private def damaged(detail: String): Nothing = throw Errors.cutDamaged(path, detail)
 }

@@ -65,14 +65,27 @@ object PackedFrames {
    * @param frames
    *   ascending by their stores, and those of each by their versions
    */
-  def of(frames: Seq[(StoreId, Seq[Chains.Frame])]): PackedFrames = parse(encode(frames))
+  def of(frames: Seq[(StoreId, Seq[Chains.Frame])]): PackedFrames = {
+    val out = new ByteArrayOutputStream(FirstBytes)
+    val indexOf = indexes(frames)
+    val ends = frames.map { case (_, of) =>
+      writeFrames(out, of, indexOf)
+      out.size
+    }
+    new PackedFrames(
+      indexOf.keysIterator.toVector,
+      frames.map(_._1).toVector,
+      frames.map(_._2.size).toArray,
+      ends.toArray,
+      out.toByteArray,
+      start = 0
+    )
+  }
 
   /** See `docs/FORMAT.md`, "Page". */
   private[format] def encode(frames: Seq[(StoreId, Seq[Chains.Frame])]): Array[Byte] = {
     val out = new ByteArrayOutputStream(FirstBytes)
-    val indexOf = mutable.LinkedHashMap.empty[String, Int]
-    for ((_, of) <- frames; (_, _, place) <- of)
-      indexOf.getOrElseUpdate(place.segment, indexOf.size)
+    val indexOf = indexes(frames)
     Varint.write(out, indexOf.size.toLong)
     indexOf.keysIterator.foreach(Varint.writeText(out, _))
     Varint.write(out, frames.size.toLong)
@@ -81,14 +94,28 @@ object PackedFrames {
       Varint.writeText(out, store.name)
       Varint.write(out, of.size.toLong)
     }
-    frames.foreach { case (_, of) =>
-      var before = 0L
-      of.foreach { frame =>
-        writeFrame(out, indexOf(frame._3.segment), frame, before)
-        before = frame._2.number
-      }
-    }
+    frames.foreach { case (_, of) => writeFrames(out, of, indexOf) }
     out.toByteArray
+  }
+
+  /** Of the names of segments, in the order in which they come. */
+  private def indexes(frames: Seq[(StoreId, Seq[Chains.Frame])]) = {
+    val indexOf = mutable.LinkedHashMap.empty[String, Int]
+    for ((_, of) <- frames; (_, _, place) <- of)
+      indexOf.getOrElseUpdate(place.segment, indexOf.size)
+    indexOf
+  }
+
+  private def writeFrames(
+      out: ByteArrayOutputStream,
+      frames: Seq[Chains.Frame],
+      indexOf: collection.Map[String, Int]
+  ): Unit = {
+    var before = 0L
+    frames.foreach { frame =>
+      writeFrame(out, indexOf(frame._3.segment), frame, before)
+      before = frame._2.number
+    }
   }
 
   /** Throws `IllegalArgumentException` or `BufferUnderflowException` where it is no such thing. */

@@ -2,13 +2,11 @@ package io.cleancut.format
 
 import java.util.zip.CRC32
 
-import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.github.luben.zstd.Zstd
 
-import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.channels.Channels
 import io.cleancut.error.Errors
 
@@ -66,7 +64,7 @@ final class Segment private[format] (
 
   /** What follows the last of these frames, which lie one behind the other. */
   def footer(frames: Seq[PlacedFrame]): Array[Byte] = {
-    val table = Json.bounded(mapper, tableOf(frames), maxTableBytes).getOrElse {
+    val table = Json.bounded(mapper, SegmentTable.of(frames), maxTableBytes).getOrElse {
       throw Errors.objectTooLarge(
         s"the table of $name",
         maxTableBytes.toLong,
@@ -221,9 +219,7 @@ object Segment {
     val table = new Array[Byte](raw)
     val got = Zstd.decompressByteArray(table, 0, raw, footer, 0, stored)
     require(got == raw, s"$got bytes and not $raw")
-    val entries = mapper.readTree(table)
-    require(entries.isArray, "the table is no array")
-    entries.elements.asScala.map(readFrame(name, _)).toVector
+    SegmentTable.read(name, table)
   }
 
   /** They lie one behind the other, up to where the table begins. */
@@ -243,40 +239,10 @@ object Segment {
     crc.getValue.toInt
   }
 
-  private def tableOf(frames: Seq[PlacedFrame]): JsonNode = {
-    val table = mapper.createArrayNode()
-    frames.foreach { case PlacedFrame(name, place, attempt, _) =>
-      val node = table.addObject()
-      node.put("operator", name.store.operator).put("partition", name.store.partition)
-      node.put("store", name.store.name).put("version", name.version.number)
-      node.put("id", name.version.id).put("kind", name.kind.extension).put("attempt", attempt)
-      node.put("offset", place.offset).put("length", place.length)
-      node.put("crc", Integer.toUnsignedLong(place.crc))
-    }
-    table
-  }
-
   private def readIdentity(node: JsonNode): SegmentIdentity = SegmentIdentity(
     required(node, "epoch").asLong,
     required(node, "writer").asText,
     required(node, "runId").asText,
     required(node, "generation").asLong
   )
-
-  private def readFrame(segment: String, node: JsonNode): PlacedFrame = {
-    val store = StoreId(
-      required(node, "operator").asLong,
-      required(node, "partition").asInt,
-      required(node, "store").asText
-    )
-    val version = StateVersion(required(node, "version").asLong, required(node, "id").asText)
-    val place = FramePlace(
-      segment,
-      required(node, "offset").asLong,
-      required(node, "length").asLong,
-      required(node, "crc").asLong.toInt
-    )
-    val name = FrameName(store, version, FrameKind.named(required(node, "kind").asText))
-    PlacedFrame(name, place, required(node, "attempt").asLong)
-  }
 }

@@ -25,11 +25,16 @@ object CompareScale {
     "delay",
     "acks a second",
     "gate",
-    "segments",
+    "segments and pages",
     "other requests",
     "cut",
     "heap",
-    "read of a cut"
+    "read of a cut",
+    "by an executor",
+    "its requests",
+    "format 1: cut",
+    "write",
+    "read"
   )
 
   /** @param partitions the numbers to take, with four stores each */
@@ -54,11 +59,16 @@ object CompareScale {
       s"${one.delayMs} ms",
       found("acks a second").toString,
       Figures.time(found("gate, ns")),
-      found("segments").toString,
+      found("segments and pages").toString,
       found("other requests").toString,
       megabytes(found("cut, bytes")),
       megabytes(found("heap, bytes")),
-      Figures.time(found("read of a cut, ns"))
+      Figures.time(found("read of a cut, ns")),
+      Figures.time(found("read by an executor, ns")),
+      found("requests of an executor").toString,
+      megabytes(found("format 1: cut, bytes")),
+      Figures.time(found("format 1: write, ns")),
+      Figures.time(found("format 1: read, ns"))
     )
   }
 

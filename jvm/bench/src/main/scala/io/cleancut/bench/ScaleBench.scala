@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 import java.util.concurrent.{CompletableFuture, Executors}
 
 import io.cleancut.cuts._
-import io.cleancut.format.{CutLayout, FrameKind, FrameName, SealedFrame}
+import io.cleancut.format.{Cut, CutLayout, FrameKind, FrameName, SealedFrame}
 import io.cleancut.objects.{ObjectKey, RequestKind}
 import io.cleancut.{Clock, StateVersion, StoreId}
 
@@ -79,17 +79,41 @@ final class ScaledQuery(
       "tasks, ns" -> (ran - start),
       "acks a second" -> (acks * 1000000000L / (ran - start)),
       "gate, ns" -> (committed - ran),
-      "segments" -> found(RequestKind.Put).requests,
+      "segments and pages" -> found(RequestKind.Put).requests,
       "other requests" -> (found.requests - found(RequestKind.Put).requests),
       "cut, bytes" -> cutBytes(epoch)
     )
   }
 
-  /** What it takes to begin where another driver stopped, and to read a cut in an executor. */
+  /**
+   * What it takes to begin where another driver stopped, to find the frames of an executor's
+   * stores, and what the same cut would be in format version 1.
+   */
   def restart(last: Long): Seq[(String, Long)] = {
+    val (whole, readNs) = timed(archive.read(last).get)
+    val before = store.counts
+    val (_, executorNs) = timed {
+      val stored = archive.open(last, CutParts.shared(archive)).get
+      for (partition <- 0 until partitions by executors; index <- 0 until storesOfPartition)
+        stored.of(id(partition, index)).get
+    }
+    val requests = (store.counts - before).requests
+    val (former, formerNs) = timed(whole.copy(paged = None).toBytes)
+    val (_, parsedNs) = timed(Cut.parse("former", former))
+    Seq(
+      "read of a cut, ns" -> readNs,
+      "read by an executor, ns" -> executorNs,
+      "requests of an executor" -> requests,
+      "format 1: cut, bytes" -> former.length.toLong,
+      "format 1: write, ns" -> formerNs,
+      "format 1: read, ns" -> parsedNs
+    )
+  }
+
+  private def timed[A](body: => A): (A, Long) = {
     val start = System.nanoTime()
-    archive.read(last)
-    Seq("read of a cut, ns" -> (System.nanoTime() - start))
+    val result = body
+    (result, System.nanoTime() - start)
   }
 
   private def runTasks(epoch: Long): Unit = {

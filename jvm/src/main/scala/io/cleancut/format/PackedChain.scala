@@ -1,0 +1,95 @@
+package io.cleancut.format
+
+import java.util.{Arrays, HexFormat}
+
+import io.cleancut.StateVersion
+
+/**
+ * The frames of a chain, forty bytes each instead of the hundreds that objects take: a driver keeps
+ * those of all stores of its query. Versions ascend one by one, and none but the first frame is a
+ * base. Immutable.
+ *
+ * @param first
+ *   the version of the first frame
+ * @param ids
+ *   sixteen bytes each
+ * @param spans
+ *   offset and length of each
+ */
+final class PackedChain private (
+    isFromBase: Boolean,
+    first: Long,
+    ids: Array[Byte],
+    segments: Array[String],
+    spans: Array[Long],
+    crcs: Array[Int]
+) extends scala.collection.immutable.AbstractSeq[Chains.Frame]
+    with scala.collection.immutable.IndexedSeq[Chains.Frame] {
+  import PackedChain._
+
+  override def length: Int = segments.length
+
+  override def apply(index: Int): Chains.Frame = {
+    val id = HexFormat.of.formatHex(ids, index * IdBytes, (index + 1) * IdBytes)
+    val place =
+      FramePlace(segments(index), spans(2 * index), spans(2 * index + 1), crcs(index))
+    (kindAt(index), StateVersion(first + index, id), place)
+  }
+
+  /** The version of the last frame. */
+  def lastNumber: Long = first + length - 1
+
+  /** With a delta of the next version behind it. */
+  def and(delta: Chains.Frame): PackedChain = {
+    val (kind, version, place) = delta
+    require(kind == FrameKind.Delta && version.number == lastNumber + 1, s"$version is not next")
+    val size = length
+    val chain = new PackedChain(
+      isFromBase,
+      first,
+      Arrays.copyOf(ids, (size + 1) * IdBytes),
+      Arrays.copyOf(segments, size + 1),
+      Arrays.copyOf(spans, 2 * (size + 1)),
+      Arrays.copyOf(crcs, size + 1)
+    )
+    chain.set(size, version, place)
+    chain
+  }
+
+  private def kindAt(index: Int): FrameKind =
+    if (index == 0 && isFromBase) FrameKind.Base else FrameKind.Delta
+
+  private def set(index: Int, version: StateVersion, place: FramePlace): Unit = {
+    HexFormat.of.parseHex(version.id).copyToArray(ids, index * IdBytes, IdBytes)
+    segments(index) = place.segment
+    spans(2 * index) = place.offset
+    spans(2 * index + 1) = place.length
+    crcs(index) = place.crc
+  }
+}
+
+object PackedChain {
+  private val IdBytes = 16
+
+  /** The same frames, which have to be a chain. */
+  def of(frames: Seq[Chains.Frame]): PackedChain = frames match {
+    case packed: PackedChain => packed
+    case _                   =>
+      val size = frames.size
+      val (kind, first, _) = frames.head
+      val chain = new PackedChain(
+        kind == FrameKind.Base,
+        first.number,
+        new Array[Byte](size * IdBytes),
+        new Array[String](size),
+        new Array[Long](2 * size),
+        new Array[Int](size)
+      )
+      frames.iterator.zipWithIndex.foreach { case ((kind, version, place), index) =>
+        require(version.number == first.number + index, s"$version follows ${index} of $first")
+        require(index == 0 || kind == FrameKind.Delta, s"a base of $version follows a frame")
+        chain.set(index, version, place)
+      }
+      chain
+  }
+}
