@@ -5,6 +5,10 @@ package io.cleancut
  * names.
  */
 final case class StoreId(operator: Long, partition: Int, name: String) {
+  // A driver looks up tens of thousands of them at each epoch.
+  @transient override lazy val hashCode: Int =
+    (java.lang.Long.hashCode(operator) * 31 + partition) * 31 + name.hashCode
+
   override def toString: String = s"operator=$operator partition=$partition store=$name"
 }
 
@@ -21,8 +25,13 @@ final case class StateVersion(number: Long, id: String) {
 object StateVersion {
   private val IdLength = 32
 
-  def isId(text: String): Boolean =
-    text.length == IdLength && text.forall(c => (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))
+  def isId(text: String): Boolean = text.length == IdLength && {
+    var at = 0
+    while (at < IdLength && isDigit(text.charAt(at))) at += 1
+    at == IdLength
+  }
+
+  private def isDigit(c: Char) = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')
 
   /**
    * A new id: a UUID version 7 (RFC 9562) as 32 hexadecimal digits. Its first 48 bits are the time

@@ -91,9 +91,9 @@ final private[cuts] class BaseLedger(val margin: Long) {
   def lateIn(epoch: Long, stores: Seq[StoreCut], before: Option[Cut]): Seq[LateBase] = {
     val listed = before.toSeq.flatMap(_.late).filter(_.since > sweptTo)
     val first = stores.filter { of =>
-      val head = of.frames.head
-      head._1 == FrameKind.Base && head._2.number < oldest(epoch - 1) &&
-      !before.flatMap(_.of(of.store)).exists(_.frames.head == head)
+      val chain = PackedChain.of(of.frames)
+      chain.base.exists(_ < oldest(epoch - 1)) &&
+      CutWindow.isNewBase(chain, before.flatMap(_.of(of.store)))
     }
     listed ++ first.map(of => LateBase(of.frames.head._3.segment, epoch))
   }

@@ -63,15 +63,18 @@ private[cuts] object CutWindow {
   /** The offsets of frames that an epoch is the first to name, ascending, by their segments. */
   def first(stores: Seq[StoreCut], before: Option[Cut]): Map[String, Seq[Long]] = {
     val places = held(stores).flatMap { of =>
-      val head = of.frames.head
-      val isAdopted = of.frames.size > 1 && head._1 == FrameKind.Base &&
-        !before.flatMap(_.of(of.store)).exists(_.frames.head == head)
-      of.frames.last._3 +: Option.when(isAdopted)(head._3).toSeq
+      val chain = PackedChain.of(of.frames)
+      val isAdopted = chain.size > 1 && isNewBase(chain, before.flatMap(_.of(of.store)))
+      chain.last._3 +: Option.when(isAdopted)(chain.head._3).toSeq
     }
     places.groupMap(_.segment)(_.offset).map { case (segment, of) =>
       segment -> of.toArray.sorted.toSeq
     }
   }
+
+  /** Whether a chain begins with a base that the chain before it does not begin with. */
+  def isNewBase(chain: PackedChain, before: Option[StoreCut]): Boolean =
+    chain.base.isDefined && !before.exists(of => PackedChain.of(of.frames).beginsAs(chain))
 
   def held(stores: Seq[StoreCut]): Seq[StoreCut] =
     stores.filterNot(of => Channels.isChannel(of.store))

@@ -156,14 +156,14 @@ final class EpochLedger(
    */
   def close(counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
     val chosen = counted.fold(latestComplete)(byIds)
-    val chains = expected.toSeq
-      .sortBy(order)
+    val chains = expected.toVector
+      .sorted(StoreOrder)
       .map(store => store -> chosen.get(store).flatMap(chain(store, _)))
     val missing = chains.collect { case (store, None) => store }.toSet
     if (missing.nonEmpty) Left(missing)
     else {
       val inFlight = chosen.keys.toSeq.filter(Channels.isChannel).flatMap(s => chain(s, chosen(s)))
-      Right((chains.flatMap(_._2) ++ inFlight).sortBy(of => order(of.store)))
+      Right((chains.flatMap(_._2) ++ inFlight).sortBy(_.store)(StoreOrder))
     }
   }
 
@@ -208,8 +208,6 @@ final class EpochLedger(
       val counted = own.filter { case (_, frame) => ids(frame.name.version.id) }
       counted ++ own.filter { case (store, _) => counted.keys.exists(Channels.feeds(store, _)) }
     }.toMap
-
-  private def order(store: StoreId) = (store.operator, store.partition, store.name)
 
   /** None if the delta applies to a version that the cut before does not have. */
   private def chain(store: StoreId, frame: PlacedFrame): Option[StoreCut] = {

@@ -1,5 +1,7 @@
 package io.cleancut.format
 
+import scala.collection.mutable
+
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.channels.{ChannelCourse, ChannelReport, Channels}
 
@@ -67,7 +69,8 @@ final case class Cut(
   /** The names of the segments that it needs, below the root. */
   lazy val segments: Seq[String] = stores.flatMap(_.frames.map(_._3.segment)).distinct
 
-  private lazy val byStore: Map[StoreId, StoreCut] = stores.map(s => s.store -> s).toMap
+  private lazy val byStore: collection.Map[StoreId, StoreCut] =
+    mutable.HashMap.from(stores.iterator.map(of => of.store -> of))
 
   def of(store: StoreId): Option[StoreCut] = byStore.get(store)
 

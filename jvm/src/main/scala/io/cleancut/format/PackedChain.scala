@@ -17,12 +17,12 @@ import io.cleancut.StateVersion
  *   offset and length of each
  */
 final class PackedChain private (
-    isFromBase: Boolean,
-    first: Long,
-    ids: Array[Byte],
-    segments: Array[String],
-    spans: Array[Long],
-    crcs: Array[Int]
+    private val isFromBase: Boolean,
+    private val first: Long,
+    private val ids: Array[Byte],
+    private val segments: Array[String],
+    private val spans: Array[Long],
+    private val crcs: Array[Int]
 ) extends scala.collection.immutable.AbstractSeq[Chains.Frame]
     with scala.collection.immutable.IndexedSeq[Chains.Frame] {
   import PackedChain._
@@ -35,6 +35,14 @@ final class PackedChain private (
       FramePlace(segments(index), spans(2 * index), spans(2 * index + 1), crcs(index))
     (kindAt(index), StateVersion(first + index, id), place)
   }
+
+  /** The version of the base that it begins with, if it does. */
+  def base: Option[Long] = Option.when(isFromBase)(first)
+
+  /** Whether the other one begins with the same frame. */
+  def beginsAs(other: PackedChain): Boolean =
+    isFromBase == other.isFromBase && first == other.first && spans(0) == other.spans(0) &&
+      segments(0) == other.segments(0) && Arrays.equals(ids, 0, IdBytes, other.ids, 0, IdBytes)
 
   /** The version of the last frame. */
   def lastNumber: Long = first + length - 1
