@@ -313,7 +313,7 @@ def _damaged_cuts() -> Iterator[ObjectCase]:
     for name, place in {"to-nothing": 0, "in-header": 19, "by-one-byte": len(sound) - 1}.items():
         yield _cut(f"truncated-{name}", f"Cut to {place} bytes.", sound[:place])
     yield _cut("trailing-byte", "A byte behind the body.", sound + b"\0")
-    yield _cut("version-unknown", "Format version 2.", encode_cut(BODY, version=2), UNKNOWN)
+    yield _cut("version-unknown", "Format version 3.", encode_cut(BODY, version=3), UNKNOWN)
     yield _cut("magic-of-another-file", "Another magic.", encode_cut(BODY, magic=b"CCC2"))
     yield _cut("codec-unknown", "Codec 9; its checksum holds.", encode_cut(BODY, codec=9))
     yield _cut("not-zstd", "A body that is no zstd.", encode_cut(BODY, stored=b"no zstd" * 5))

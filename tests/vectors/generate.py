@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.vectors import (
+    chain_cases,
     checkpoint_cases,
     cut_cases,
     damage_cases,
     frame_cases,
     layout_cases,
+    page_cases,
+    root_cases,
     store_cases,
 )
 
@@ -30,12 +33,16 @@ def contents() -> dict[str, str]:
         hexes[f"frames/{frame.name}.hex"] = frame.data
     for store in store_cases.stores():
         files[f"stores/{store.name}.json"] = store.expectation()
-    for folder, objects in (("segments", cut_cases.segments()), ("cuts", cut_cases.cuts())):
+    cuts = [*cut_cases.cuts(), *root_cases.roots()]
+    folders = {"segments": cut_cases.segments(), "cuts": cuts, "pages": page_cases.pages()}
+    for folder, objects in folders.items():
         for case in objects:
             files[f"{folder}/{case.name}.json"] = case.expectation()
             hexes[f"{folder}/{case.name}.hex"] = case.data
     for checkpoint in checkpoint_cases.checkpoints():
         files[f"checkpoints/{checkpoint.name}.json"] = checkpoint.expectation()
+    for chain in chain_cases.chains():
+        files[f"chains/{chain.name}.json"] = chain.expectation()
     texts = {
         path: json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         for path, value in files.items()

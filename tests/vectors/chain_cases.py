@@ -1,0 +1,439 @@
+"""Whole checkpoints of format 2, and the chains that their roots lead to."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import crc32
+
+from tests.vectors.chain_writer import FOUR, THREE, Chain, Little, Segment, base, delta
+from tests.vectors.cut_cases import CUT_DAMAGED, flipped
+from tests.vectors.cut_encoder import Placed
+from tests.vectors.cut_writer import StoreKey, cut_name
+from tests.vectors.damage_cases import UNKNOWN
+from tests.vectors.root_encoder import encode_page, page_body, page_element, page_name
+
+FIVE: StoreKey = (0, 5, "default")
+CHANNEL: StoreKey = (0, 3, "cleancut-channel-0")
+SEALED = "cuts/{:020d}.{:020d}.sealed"
+
+
+@dataclass(frozen=True)
+class ChainCase:
+    """One vector: objects by name below the root, and the chains that one of them leads to.
+
+    `readable` are chains that can be read one by one although all of them cannot.
+    """
+
+    name: str
+    doc: str
+    root: str
+    epoch: int
+    objects: Mapping[str, bytes]
+    chains: Sequence[Chain] = ()
+    error: str | None = None
+    readable: Sequence[Chain] = ()
+
+    def expectation(self) -> dict[str, Any]:
+        objects = {name: data.hex() for name, data in sorted(self.objects.items())}
+        expected = {"doc": self.doc, "root": self.root, "epoch": self.epoch, "objects": objects}
+        if self.error is None:
+            return expected | {"chains": [described(chain) for chain in self.chains]}
+        told = {"error": self.error}
+        readable = [described(chain) for chain in self.readable]
+        return expected | told | ({"readable": readable} if readable else {})
+
+
+def described(chain: Chain) -> dict[str, Any]:
+    operator, partition, store = chain[0].store
+    before, after = ("kind", "version", "id"), ("offset", "length", "crc")
+    frames = [
+        [*(of.entry[name] for name in before), of.segment, *(of.entry[name] for name in after)]
+        for of in chain
+    ]
+    return {"operator": operator, "partition": partition, "store": store, "frames": frames}
+
+
+def chains() -> list[ChainCase]:
+    """All of them; a name is that of the file."""
+    return [
+        *_pages_and_windows(),
+        *_bases(),
+        *_attempts(),
+        *_other_stores(),
+        *_seals(),
+        *_damaged_pages(),
+        *_damaged_tables(),
+        *_broken_chains(),
+        *_wrong_counts(),
+    ]
+
+
+class _Four(Little):
+    """Epochs 0 to 3, each with a segment of two deltas, of partitions 3 and 4."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epochs = [
+            self.segment(epoch, delta(epoch + 1), delta(epoch + 1, FOUR)) for epoch in range(4)
+        ]
+
+    def chain(self, at: int, until: int = 3, since: int = 0) -> Chain:
+        return [segment.frames[at] for segment in self.epochs[since : until + 1]]
+
+    def window(self, since: int) -> list[dict[str, Any]]:
+        return [self.epochs[epoch].part(epoch) for epoch in range(since, 4)]
+
+    @property
+    def both(self) -> list[Chain]:
+        return [self.chain(0), self.chain(1)]
+
+    def two_pages(self) -> list[dict[str, Any]]:
+        """Partition 3 as of epoch 2, partition 4 as of epoch 0."""
+        three = self.page(2, self.chain(0, 2), number=1)
+        return [three, self.page(0, self.chain(1, 0), number=2)]
+
+
+def _pages_and_windows() -> Iterator[ChainCase]:
+    def made(name: str, doc: str, of: _Four, root: str) -> ChainCase:
+        return ChainCase(name, doc, root, 3, of.objects, of.both)
+
+    of = _Four()
+    root = of.root(3, [], of.window(0))
+    yield made("no-page", "All frames are in the window.", of, root)
+    of = _Four()
+    root = of.root(3, of.two_pages(), of.window(1))
+    yield made(
+        "pages-of-different-epochs", "A window of more epochs than one page needs.", of, root
+    )
+    of = _Four()
+    page = of.page(3, *of.both)
+    yield made("no-window", "A page of the root's own epoch.", of, of.root(3, [page], []))
+    of = _Four()
+    page = of.page(1, *(of.chain(at, 1) for at in (0, 1)))
+    root = of.root(3, [page], of.window(2), name="savepoints/before-1.cut")
+    yield made("savepoint", "A savepoint whose cut is gone.", of, root)
+    of = _Four()
+    root = of.root(3, of.two_pages(), of.window(1))
+    of.cut(2, of.chain(0, 2), of.chain(1, 2))
+    yield made("after-version-1", "The cut before is one of version 1.", of, root)
+    of = _Four()
+    root = of.root(0, [], [], store_count=0)
+    yield ChainCase("no-store", "A root of no store.", root, 0, of.objects)
+
+
+def _bases() -> Iterator[ChainCase]:
+    of = _Four()
+    late = of.segment(1, base(2), base(2, FOUR), writer="17", number=2)
+    three, four = late.frames
+    window = [of.epochs[0].part(0), of.epochs[1].part(1), late.part(1, counted=[four])]
+    window += [of.epochs[2].part(2), of.epochs[3].part(3), late.part(3, counted=[three])]
+    chains = [[three, *of.chain(0, since=2)], [four, *of.chain(1, since=2)]]
+    doc = "A base that a later cut has adopted: its segment is there under two epochs."
+    root = of.root(3, [], window)
+    yield ChainCase("late-base", doc, root, 3, dict(of.objects), chains)
+    page = of.page(2, of.chain(0, 2), chains[1][:-1])
+    root = of.root(3, [page], [of.epochs[3].part(3), late.part(3, counted=[three])])
+    doc = "A late base that takes the place of frames of the page."
+    yield ChainCase("late-base-over-a-page", doc, root, 3, dict(of.objects), chains)
+    of = _Four()
+    newer, older = of.segment(2, base(3), writer="17"), of.segment(0, base(1), number=2)
+    page = of.page(2, newer.frames, of.chain(1, 2))
+    root = of.root(3, [page], [*of.window(3), older.part(3)])
+    doc = "A late base below that of the page: nothing comes of it."
+    chains = [[*newer.frames, of.epochs[3].frames[0]], of.chain(1)]
+    yield ChainCase("late-base-below-that-of-the-page", doc, root, 3, of.objects, chains)
+    of = _Four()
+    beside = of.segment(3, base(4), writer="17")
+    root = of.root(3, of.two_pages(), [*of.window(1), beside.part(3)])
+    doc = "A base and a delta of one version: the base."
+    yield ChainCase("base-beside-its-delta", doc, root, 3, of.objects, [beside.frames, of.chain(1)])
+    of = _Four()
+    twice = of.segment(1, base(2), writer="17")
+    window = [*of.window(0), twice.part(3)]
+    window.insert(2, twice.part(1))
+    chains = [[*twice.frames, *of.chain(0, since=2)], of.chain(1)]
+    doc = "The very same base counts under two epochs."
+    root = of.root(3, [], window)
+    yield ChainCase("base-counted-twice", doc, root, 3, of.objects, chains)
+
+
+def _attempts() -> Iterator[ChainCase]:
+    def case(name: str, doc: str, uncounted: bool) -> ChainCase:
+        of = _Four()
+        won, lost = delta(5, attempt=2), delta(5)
+        last = of.segment(4, lost, won, delta(5, FOUR), base(5, FOUR))
+        kept = [last.frames[1], last.frames[2]]
+        left = [last.frames[0], last.frames[3]]
+        part = last.part(4, uncounted=left) if uncounted else last.part(4, counted=kept)
+        chains = [[*of.chain(0), kept[0]], [*of.chain(1), kept[1]]]
+        root = of.root(4, of.two_pages(), [*of.window(1), part])
+        return ChainCase(name, doc, root, 4, of.objects, chains)
+
+    doc = "An attempt that lost and a base that nobody adopted, told as those that do not count."
+    yield case("uncounted", doc, True)
+    yield case("counted", "The same, told by those that count.", False)
+    of = _Four()
+    lost = of.segment(3, delta(4, attempt=2), delta(9, FOUR), writer="17")
+    root = of.root(3, of.two_pages(), [*of.window(1), lost.part(3, counted=[])])
+    doc = "Nothing of a segment counts, whatever versions it has."
+    yield ChainCase("counted-none", doc, root, 3, of.objects, of.both)
+    of = _Four()
+    window = [of.epochs[1].part(1, uncounted=[]), *of.window(2)]
+    root = of.root(3, of.two_pages(), window)
+    yield ChainCase("uncounted-none", "All of a segment counts.", root, 3, of.objects, of.both)
+    of = _Four()
+    empty = of.segment(3, writer="17")
+    root = of.root(3, of.two_pages(), [*of.window(1), empty.part(3)])
+    yield ChainCase("empty-segment", "A segment without frames.", root, 3, of.objects, of.both)
+
+
+def _other_stores() -> Iterator[ChainCase]:
+    def newer(name: str, doc: str, key: StoreKey, frames: list[list[Placed]]) -> ChainCase:
+        of = _Four()
+        window = of.window(1)
+        pages = of.two_pages()
+        own: Chain = []
+        for epoch, placed in enumerate(frames, start=4 - len(frames)):
+            written = of.segment(epoch, *placed, writer="5")
+            own += written.frames
+            window.append(written.part(epoch))
+        window.sort(key=lambda part: int(part["epoch"]))
+        root = of.root(3, pages, window, store_count=3)
+        chains = sorted([*of.both, own], key=lambda chain: chain[0].store)
+        return ChainCase(name, doc, root, 3, of.objects, chains)
+
+    doc = "A store begins with a base above its page."
+    yield newer("store-newer-than-all-pages", doc, FIVE, [[base(3, FIVE)], [delta(4, FIVE)]])
+    first: StoreKey = (0, 2, "default")
+    doc = "A store before the first store of the first page."
+    yield newer("store-before-the-first-page", doc, first, [[base(4, first)]])
+    between: StoreKey = (0, 3, "left-keyToNumValues")
+    doc = "Two stores of one partition, the newer in the range of the first page."
+    yield newer("store-within-a-page", doc, between, [[base(4, between)]])
+    of = _Four()
+    noise = of.segment(3, delta(4, CHANNEL), base(9, CHANNEL), writer="17")
+    told = of.segment(3, base(4, CHANNEL), writer="17", number=3)
+    window = [*of.window(1), noise.part(3), told.part(3, counted=told.frames)]
+    root = of.root(3, of.two_pages(), window, in_flight=[told.frames])
+    chains = [told.frames, *of.both]
+    doc = "Frames of channels in tables are passed over; those in flight are told."
+    yield ChainCase("channels", doc, root, 3, of.objects, chains)
+    yield _ranges_of_pages()
+
+
+def _ranges_of_pages() -> ChainCase:
+    of = Little()
+    keys: list[StoreKey] = [(0, 2, "a"), (0, 2, "b"), (0, 10, "a"), (1, 0, "a"), (1, 0, "b")]
+    keys += [(10, 0, "a")]
+    begun = of.segment(0, *(delta(1, key) for key in reversed(keys)))
+    then = of.segment(1, *(delta(2, key) for key in keys))
+    chains = [[one, two] for one, two in zip(reversed(begun.frames), then.frames, strict=True)]
+    pages = [of.page(1, *chains[:1], number=1), of.page(0, chains[1][:1], number=2)]
+    pages += [of.page(1, *chains[2:4], number=3), of.page(0, chains[4][:1], number=4)]
+    pages += [of.page(1, *chains[5:], number=5)]
+    root = of.root(1, pages, [then.part(1)], store_count=6)
+    doc = "Pages that begin within a partition and within an operator."
+    return ChainCase("ranges-of-pages", doc, root, 1, of.objects, chains)
+
+
+def _seals() -> Iterator[ChainCase]:
+    def seal(of: _Four, last: Segment, **fields: Any) -> str:
+        name = SEALED.format(4, 7)
+        fields = {"commit": "", "name": name} | fields
+        return of.root(4, [], [last.part(4)], **fields)
+
+    of = _Four()
+    of.root(3, of.two_pages(), of.window(1))
+    last = of.segment(4, delta(5), base(5, FOUR))
+    chains = [[*of.chain(0), last.frames[0]], [last.frames[1]]]
+    doc = "A seal: a delta behind the chain of the cut before, and a base."
+    yield ChainCase("seal", doc, seal(of, last), 4, of.objects, chains)
+    of = _Four()
+    of.cut(3, *of.both)
+    last = of.segment(4, delta(5), delta(5, FOUR), base(5, CHANNEL))
+    chains = [last.frames[2:], [*of.chain(0), last.frames[0]], [*of.chain(1), last.frames[1]]]
+    root = seal(of, last, in_flight=[last.frames[2:]])
+    doc = "A seal behind a cut of version 1, with rows in flight."
+    yield ChainCase("seal-after-version-1", doc, root, 4, of.objects, chains)
+    of = _Four()
+    name = SEALED.format(4, 8)
+    root = of.root(4, [], [], name=name, store_count=0, commit="", claim=True)
+    yield ChainCase("claim", "A claim seals nothing.", root, 4, of.objects)
+
+
+def _damaged(
+    name: str,
+    doc: str,
+    of: _Four,
+    root: str,
+    error: str = CUT_DAMAGED,
+    readable: Sequence[Chain] = (),
+) -> ChainCase:
+    return ChainCase(name, doc, root, 3, dict(of.objects), error=error, readable=readable)
+
+
+def _damaged_pages() -> Iterator[ChainCase]:
+    def case(name: str, doc: str, change: Any, **told: Any) -> ChainCase:
+        """The first page is changed, and what the root tells of it; the second can be read."""
+        of = _Four()
+        first, second = of.two_pages()
+        data = change(of.objects.pop(first["name"]))
+        if data is not None:
+            of.objects[first["name"]] = data
+        root = of.root(3, [first | told, second], of.window(1))
+        return _damaged(name, doc, of, root, readable=[of.chain(1)])
+
+    yield case("page-missing", "A page is gone.", lambda _: None)
+    yield case("page-flipped", "A flipped bit in a page.", lambda data: flipped(data, 60))
+    yield case("page-cut-short", "A page that ends too early.", lambda data: data[:-1])
+    yield case("page-too-long", "A byte behind a page.", lambda data: data + b"\0")
+    yield case("page-of-other-length", "Another length.", lambda data: data, length=99)
+    yield case("page-of-other-checksum", "Another checksum.", lambda data: data, crc=1)
+    yield case("page-of-more-stores", "Another number of stores.", lambda data: data, stores=2)
+    doc = "The page begins with another store than the root says."
+    yield case("page-of-another-first-store", doc, lambda data: data, partition=2)
+    of = _Four()
+    first, second = of.two_pages()
+    swap = {name: first[name] for name in ("length", "crc")}
+    one, other = first["name"], second["name"]
+    of.objects[one], of.objects[other] = of.objects[other], of.objects[one]
+    pages = [first | {n: second[n] for n in swap}, second | swap]
+    root = of.root(3, pages, of.window(1))
+    doc = "Two pages under each other's name, with their checksums."
+    yield _damaged("pages-exchanged", doc, of, root)
+    of = _Four()
+    wide = of.page(1, of.chain(0, 1), of.chain(1, 1))
+    second = of.page(0, of.chain(1, 0), number=2)
+    root = of.root(3, [wide, second], of.window(1))
+    doc = "A page has the first store of the next."
+    yield _damaged("page-into-the-next", doc, of, root, readable=[of.chain(1)])
+    of = _Four()
+    name, data = page_name(2), encode_page(page_body([of.chain(0, 2)]).joined(), version=3)
+    of.objects[name] = data
+    pages = [page_element(name, data, THREE, 1), of.two_pages()[1]]
+    of.objects[name] = data
+    root = of.root(3, pages, of.window(1))
+    doc = "A page of format version 3."
+    yield _damaged("page-of-a-later-version", doc, of, root, UNKNOWN, [of.chain(1)])
+
+
+def _damaged_tables() -> Iterator[ChainCase]:
+    def case(name: str, doc: str, change: Any, **told: Any) -> ChainCase:
+        """The segment of epoch 1 is changed, or what the root tells of it."""
+        of = _Four()
+        segment = of.epochs[1]
+        data = change(of.objects.pop(segment.name))
+        if data is not None:
+            of.objects[segment.name] = data
+        window = [segment.part(1) | told, *of.window(2)]
+        # The page of partition 3 is newer, so that it needs no table but the last.
+        root = of.root(3, of.two_pages(), window)
+        return _damaged(name, doc, of, root, readable=[of.chain(0)])
+
+    def same(data: bytes) -> bytes:
+        return data
+
+    sound = _Four().epochs[1]
+    size, footer = len(sound.parts.joined()), len(sound.parts.table) + 28
+    yield case("segment-missing", "A segment of the window is gone.", lambda _: None)
+    doc = "A segment that ends too early."
+    yield case("segment-cut-short", doc, lambda data: data[:-1])
+    at = size - footer + 20
+    yield case("table-flipped", "A flipped bit in a table.", lambda data: flipped(data, at))
+    doc = "A flipped bit in a trailer."
+    yield case("trailer-flipped", doc, lambda data: flipped(data, size - 1))
+    yield case("table-of-other-checksum", "Another checksum.", same, crc=1)
+    joined = sound.parts.joined()
+    for name, told in {"shorter": footer - 1, "longer": footer + 1}.items():
+        crc = crc32(joined[-told:])
+        doc = f"A table and trailer that are {name} than the trailer says."
+        yield case(f"footer-{name}", doc, same, footer=told, crc=crc)
+    longer = b"\0" + joined
+    doc = "A segment whose length its trailer does not tell."
+    yield case("segment-of-other-length", doc, lambda _: longer, length=size + 1)
+    reserved = bytearray(joined)
+    reserved[-8] = 1
+    crc = crc32(bytes(reserved[-footer:]))
+    doc = "A reserved byte of the trailer is set."
+    yield case("trailer-reserved", doc, lambda _: bytes(reserved), crc=crc)
+    magic = joined[:-4] + b"CCSF"
+    doc = "Another magic at the end."
+    yield case("trailer-magic", doc, lambda _: magic, crc=crc32(magic[-footer:]))
+    entry = sound.frames[1].entry["offset"]
+    doc = "An offset at which no frame begins."
+    yield case("uncounted-nowhere", doc, same, uncounted=[entry + 1])
+    yield case("counted-nowhere", doc, same, counted=[sound.frames[0].entry["offset"], entry + 1])
+    other = _Four().epochs[2]
+    doc = "The segment of another epoch under its name, with its checksum."
+    place = {name: other.part(1)[name] for name in ("length", "footer", "crc")}
+    yield case("segment-of-another-epoch", doc, lambda _: other.parts.joined(), **place)
+
+
+def _broken_chains() -> Iterator[ChainCase]:
+    def window(name: str, doc: str, change: Any, readable: Any = lambda _: ()) -> ChainCase:
+        of = _Four()
+        pages = of.two_pages()
+        root = of.root(3, pages, change(of, of.window(1)))
+        return _damaged(name, doc, of, root, readable=readable(of))
+
+    def three(of: _Four) -> list[Chain]:
+        return [of.chain(0)]
+
+    def four(of: _Four) -> list[Chain]:
+        return [of.chain(1)]
+
+    def uncounted(epoch: int, at: int) -> Any:
+        def change(of: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            segment = of.epochs[epoch]
+            parts[epoch - 1] = segment.part(epoch, uncounted=[segment.frames[at]])
+            return parts
+
+        return change
+
+    def more(epoch: int, *frames: Placed, writer: str = "17") -> Any:
+        def change(of: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            added = of.segment(epoch, *frames, writer=writer).part(epoch)
+            return sorted([*parts, added], key=lambda part: int(part["epoch"]))
+
+        return change
+
+    yield window("hole", "A delta within a chain does not count.", uncounted(2, 1), three)
+    yield window("ends-too-early", "The last delta does not count.", uncounted(3, 0), four)
+    doc = "A window that begins an epoch too late for a page."
+    yield window("window-too-short", doc, lambda _, parts: parts[1:], three)
+    newer = more(3, delta(4, FIVE))
+    doc = "A store begins with a delta of version 4."
+    yield window("without-a-base", doc, newer, lambda of: of.both)
+    attempts = more(3, delta(4, attempt=2))
+    yield window("two-deltas", "Two deltas of one version count.", attempts, four)
+    bases = more(3, base(4, attempt=2), base(4, attempt=3))
+    yield window("two-bases", "Two bases of one version count.", bases, four)
+    future = more(3, base(5))
+    yield window("base-of-the-future", "A base above the epoch that adopts it.", future)
+    early = more(3, delta(5, FIVE))
+    yield window("delta-of-the-future", "A delta of the next epoch.", early)
+
+    def moved(of: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [parts[0], *(part | {"epoch": 3} for part in parts[1:])]
+
+    yield window("delta-of-the-past", "Deltas adopted an epoch too late.", moved)
+
+
+def _wrong_counts() -> Iterator[ChainCase]:
+    for name, count in {"store-count-too-low": 1, "store-count-too-high": 3}.items():
+        of = _Four()
+        root = of.root(3, of.two_pages(), of.window(1), store_count=count)
+        doc = f"A root of two stores that says {count}."
+        yield _damaged(name, doc, of, root, readable=of.both)
+    of = _Four()
+    told = of.segment(3, base(4, CHANNEL), writer="17")
+    fields: dict[str, Any] = {"in_flight": [told.frames], "store_count": 3}
+    root = of.root(3, of.two_pages(), [*of.window(1), told.part(3)], **fields)
+    doc = "A root that counts its channel, too."
+    case = _damaged("store-count-with-channels", doc, of, root)
+    yield replace(case, readable=[told.frames, *of.both])
+    of = _Four()
+    of.root(3, of.two_pages(), of.window(1))
+    of.objects[cut_name(2)] = of.objects[cut_name(3)]
+    doc = "The root of another epoch."
+    yield replace(_damaged("root-of-another-epoch", doc, of, cut_name(2)), epoch=2)
