@@ -50,6 +50,9 @@ object CutParts {
    */
   def table(path: String, part: WindowPart, footer: Array[Byte]): PackedFrames = {
     val frames = Segment.parseFooter(part.segment, path, footer, part.end)
+    part.counted.offsets.diff(frames.map(_.place.offset)).foreach { offset =>
+      throw Errors.cutDamaged(path, s"the cut names a frame at $offset, and there is none")
+    }
     val byStore = frames
       .filterNot(of => Channels.isChannel(of.name.store))
       .groupMap(_.name.store)(of => (of.name.kind, of.name.version, of.place))

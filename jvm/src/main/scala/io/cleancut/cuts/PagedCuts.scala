@@ -20,7 +20,9 @@ trait PagedCuts extends FrameAcks {
 
   /** The same of a seal, which names what its own epoch has alone. */
   final private[cuts] def withFrames(run: QueryRun, seal: Cut): Cut = {
-    val window = CutWindow(Nil, firstIn(run, seal), since = -1L)
+    // Bases that it would adopt are adopted by the cut, or a later one.
+    val last = seal.stores.map(of => StoreCut(of.store, Vector(of.frames.last)))
+    val window = CutWindow(Nil, firstIn(run, seal.copy(stores = last)), since = -1L)
     seal.copy(paged = Some(window.paged(seal.stores)))
   }
 

@@ -110,7 +110,14 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
     frames
   }
 
-  private def pageOf(ref: PageRef): CutPage = parts.page(ref)
+  private def pageOf(ref: PageRef): CutPage = {
+    val page = parts.page(ref)
+    val next = head.paged.flatMap(of => of.pages.lift(of.pages.indexOf(ref) + 1))
+    next.filter(of => StoreOrder.gteq(page.stores.last, of.first)).foreach { of =>
+      throw Errors.cutDamaged(ref.name, s"it reaches into ${of.name}, which the cut names next")
+    }
+    page
+  }
 
   private def chain(store: StoreId, frames: Seq[Frame]): StoreCut =
     try {

@@ -2,6 +2,7 @@ package io.cleancut.format
 
 import java.io.ByteArrayOutputStream
 import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.collection.mutable
 
@@ -188,7 +189,7 @@ object PackedFrames {
     require(number > 0, s"a frame of version $number")
     in.position(in.position + IdBytes)
     Varint.read(in)
-    Varint.read(in)
+    require(Varint.read(in) > 0, "a frame has no bytes")
     in.getInt
     number
   }
@@ -223,7 +224,7 @@ private[format] object Varint {
   }
 
   def writeText(out: ByteArrayOutputStream, text: String): Unit = {
-    val bytes = text.getBytes(java.nio.charset.StandardCharsets.UTF_8)
+    val bytes = text.getBytes(UTF_8)
     write(out, bytes.length.toLong)
     out.writeBytes(bytes)
   }
@@ -233,6 +234,7 @@ private[format] object Varint {
     require(length <= in.remaining, s"a text of $length in ${in.remaining} bytes")
     val bytes = new Array[Byte](length.toInt)
     in.get(bytes)
-    new String(bytes, java.nio.charset.StandardCharsets.UTF_8)
+    // It throws where they are no text, and does not put another in its place.
+    UTF_8.newDecoder.decode(ByteBuffer.wrap(bytes)).toString
   }
 }

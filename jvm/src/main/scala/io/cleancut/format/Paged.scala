@@ -57,11 +57,15 @@ final case class WindowPart(segment: String, epoch: Long, end: SegmentEnd, count
 /** Which frames of a segment count, by their offsets; those of channels are passed over. */
 sealed trait Counted {
   def apply(offset: Long): Boolean
+
+  /** Those that are named, whether they count or not. */
+  def offsets: Seq[Long]
 }
 
 object Counted {
   case object All extends Counted {
     override def apply(offset: Long): Boolean = true
+    override def offsets: Seq[Long] = Nil
   }
 
   /** @param offsets ascending */

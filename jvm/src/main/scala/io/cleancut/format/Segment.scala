@@ -99,7 +99,7 @@ object Segment {
   private val HeaderMagic = 0x31534343 // "CCS1", little-endian
   private val TrailerMagic = 0x45534343 // "CCSE"
   private val FormatVersion: Short = 1
-  private val HeaderBytes = 16
+  private[format] val HeaderBytes = 16
   private val HeaderCheckedBytes = 12
   private val TrailerCheckedBytes = 16
 
@@ -109,6 +109,9 @@ object Segment {
   private val mapper = new ObjectMapper
 
   val TrailerBytes: Int = 28
+
+  /** Of the trailer, before its magic and with it. */
+  private val ReservedBytes = 8
 
   /** How many bytes before the end of the object the table begins, as its trailer says. */
   def footerBytes(path: String, trailer: Array[Byte], objectBytes: Long): Int = {
@@ -190,11 +193,15 @@ object Segment {
     if (footerBytes(path, footer, end.length) != footer.length) {
       damaged("its table does not begin where the cut says")
     }
+    val reserved = FrameLayout.wrap(footer).getInt(footer.length - ReservedBytes)
+    if (reserved != 0) damaged("its trailer is none")
     try {
       val frames = readTable(name, footer)
-      val first = frames.headOption.fold(HeaderBytes.toLong)(_.place.offset)
-      require(first >= HeaderBytes, s"the first frame lies at $first")
-      checkPlaces(frames, first, end.length - footer.length)
+      // Where the header ends only the header says.
+      frames.headOption.map(_.place.offset).foreach { first =>
+        require(first >= HeaderBytes, s"the first frame lies at $first")
+        checkPlaces(frames, first, end.length - footer.length)
+      }
       withSummary(frames, end)
     } catch { case NonFatal(e) => damaged(s"its table cannot be read: ${e.getMessage}") }
   }

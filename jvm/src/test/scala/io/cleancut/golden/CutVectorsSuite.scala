@@ -44,7 +44,8 @@ class CutVectorsSuite extends AnyFunSuite {
     assert(cut.run.queryId == Option(body.get("queryId")).filter(_.isTextual).map(_.asText))
     assert(cut.commit == body.get("commit").asText && cut.offsets == body.get("offsets").asText)
     val segments = Vectors.elements(body.get("segments")).map(_.asText)
-    val expected = Vectors.elements(body.get("stores")).map { store =>
+    val field = if (body.has("stores")) "stores" else "inFlight"
+    val expected = Vectors.elements(body.get(field)).map { store =>
       val frames = Vectors.elements(store.get("frames")).map(Vectors.elements).map { f =>
         s"${segments(f.head.asInt)} ${f.tail.map(_.asText).mkString(" ")}"
       }
@@ -57,10 +58,31 @@ class CutVectorsSuite extends AnyFunSuite {
       }
     }
     assert(found == expected)
+    assert(cut.paged.isDefined == body.has("pages"))
+    cut.paged.foreach(readPaged(_, body))
     assert(cut.costs.isDefined == body.has("costs"))
     cut.costs.foreach(readCosts(_, body.get("costs")))
     readChannels(cut, Vectors.elements(body.path("channels")))
     assert(Cut.parse("again", cut.epoch, cut.toBytes) == cut)
+  }
+
+  private def readPaged(paged: Paged, body: JsonNode): Assertion = {
+    def numbers(of: JsonNode) = Vectors.elements(of).map(_.asLong)
+    val pages = Vectors.elements(body.get("pages")).map { of =>
+      val crc = of.get("crc").asLong.toInt
+      val stores = of.get("stores").asInt
+      PageRef(of.get("name").asText, of.get("length").asLong, crc, stores, Vectors.store(of))
+    }
+    val window = Vectors.elements(body.get("window")).map { of =>
+      val counted =
+        if (of.has("counted")) Counted.Only(numbers(of.get("counted")))
+        else if (of.has("uncounted")) Counted.Except(numbers(of.get("uncounted")))
+        else Counted.All
+      val crc = of.get("crc").asLong.toInt
+      val end = SegmentEnd(of.get("length").asLong, of.get("footer").asInt, crc)
+      WindowPart(of.get("segment").asText, of.get("epoch").asLong, end, counted)
+    }
+    assert(paged == Paged(body.get("storeCount").asInt, pages, window))
   }
 
   private def readChannels(cut: Cut, told: Seq[JsonNode]): Assertion = {

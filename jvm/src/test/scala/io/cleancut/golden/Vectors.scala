@@ -30,6 +30,10 @@ object Vectors {
 
   def cuts: Seq[Vector] = in("cuts")
 
+  def pages: Seq[Vector] = in("pages")
+
+  def chains: Seq[Vector] = in("chains")
+
   def checkpoints: Seq[Vector] = in("checkpoints")
 
   def store(json: JsonNode): StoreId =
