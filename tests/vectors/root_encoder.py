@@ -136,7 +136,8 @@ def encode_page(
 
 
 def page_name(epoch: int, number: int = 1) -> str:
-    return f"pages/{epoch:020d}/{version_id(0x8000 + 0x100 * number + epoch)}.page"
+    own_id = version_id(0x8000 + 0x100 * number + epoch % 0x100)
+    return f"pages/{epoch:020d}/{own_id}.page"
 
 
 def page_element(name: str, data: bytes, first: StoreKey, stores: int) -> dict[str, Any]:
