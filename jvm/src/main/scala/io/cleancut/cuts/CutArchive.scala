@@ -117,18 +117,18 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     .toMap
 
   /**
-   * Says at the root what lies there, before any cut of format version 2 does. A note of an earlier
-   * version is replaced: whoever reads it then knows that it may not do.
+   * Says at the root what lies there, before any cut of that format version does. A note of an
+   * earlier version is replaced: whoever reads it then knows that it may not do.
    */
-  def mark(queryId: Option[String]): Unit = {
+  def mark(queryId: Option[String], version: Int = FormatNote.Roots): Unit = {
     val key = ObjectKey(StoreLayout.FormatObject)
-    val note = FormatNote(queryId, FormatNote.Roots).toJson
+    val note = FormatNote(queryId, version).toJson
     val known = root.get(key).map(FormatNote.parse)
     known match {
       case None => root.create(key, note, WriterToken.fresh(clock))
-      case Some(Right(of)) if of.version < FormatNote.Roots => root.put(key, note)
-      case Some(Right(_))                                   => ()
-      case Some(Left(found))                                =>
+      case Some(Right(of)) if of.version < version => root.put(key, note)
+      case Some(Right(_))                          => ()
+      case Some(Left(found))                       =>
         throw Errors.formatUnknown(pathOf(key.name), found, FormatNote.Supported)
     }
     ()
@@ -251,11 +251,11 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
       .flatMap(info => CutLayout.parseSegment(info.key.name).map(_ -> info.key))
       .toSeq
 
-  /** The names of the segments that executors wrote at this time or later. */
+  /** The names of the segments that executors wrote at this time or later; no driver's. */
   def executorSegmentsSince(wallMs: Long): Set[String] =
     root
       .list(ObjectPrefix(CutLayout.Segments))
-      .filter(info => info.modifiedMs >= wallMs && !info.key.name.contains(OfDriver))
+      .filter(info => info.modifiedMs >= wallMs && !isOfDriver(info.key.name))
       .map(_.key.name)
       .toSet
 
@@ -338,6 +338,9 @@ final case class CutsListed(epochs: Seq[Long], seals: Seq[SealName]) {
 
 object CutArchive {
   private val OfDriver = s"/${CutsRuntime.Driver}-"
+
+  private def isOfDriver(segment: String) =
+    segment.contains(OfDriver) || FrameMerge.isMerged(segment)
   private val Gone = "a cut names it, and it is gone"
   private val HeadBytes = 64L << 10
   private val TailBytes = 256L << 10

@@ -38,7 +38,7 @@ trait FramePacker extends AutoCloseable {
  * @param budget
  *   for the frames that it keeps
  * @param paging
- *   of the chains that cuts name
+ *   of the chains that cuts name; None for cuts of format version 1, which name none
  * @param parts
  *   how what a cut names is read
  * @param beforeWait
@@ -52,7 +52,7 @@ final case class CutsRuntime(
     sweepEpochs: Long,
     baseMargin: Long,
     budget: FrameBudget,
-    paging: Paging = Paging.Default,
+    paging: Option[Paging] = Some(Paging.Default),
     parts: CutArchive => CutParts = CutParts.shared,
     beforeWait: CompletableFuture[_] => Unit = _ => ()
 )

@@ -55,7 +55,8 @@ trait EpochClaim extends QueryRuns {
     logger.info(s"Run ${run.id.runId} of ${archive.location} says that epoch $epoch $what")
     // What runs from its beginning may have no entry of offsets yet: in real-time mode that is
     // written when the epoch is over.
-    val anew = seal(run, epoch, Nil, offsets = "").copy(isClaim = true, paged = Some(NoChains))
+    val anew = seal(run, epoch, Nil, offsets = "")
+      .copy(isClaim = true, paged = runtime.paging.map(_ => NoChains))
     writeSeal(followed.fold(anew) { of =>
       of.copy(run = run.id, token = StateVersion.newId(clock), writtenMs = clock.wallMs())
     })

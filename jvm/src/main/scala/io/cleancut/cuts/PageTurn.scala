@@ -1,6 +1,7 @@
 package io.cleancut.cuts
 
-import io.cleancut.format.{Cut, PageRef, StoreCut, StoreOrder}
+import io.cleancut.StoreId
+import io.cleancut.format._
 
 /**
  * How often pages are written anew, and how large they are.
@@ -78,10 +79,29 @@ final private[cuts] case class PageTurn(
   /** Writes them; nothing names them yet. */
   def write(archive: CutArchive): PageTurn.Turned =
     PageTurn.Turned(epoch, chains.map { case (old, of) => old -> archive.writePages(epoch, of) })
+
+  /** The same with frames that lie one after the other. */
+  def merged(merge: FrameMerge, archive: CutArchive): PageTurn.Turned = {
+    val near = chains.map { case (old, of) => old -> of.map(merge(epoch, _)) }
+    val before = chains.flatMap(_._2.flatten)
+    val moved = before.zip(near.flatMap(_._2.flatten)).collect {
+      case (was, is) if was ne is => is.store -> PackedChain.of(is.frames)
+    }
+    copy(chains = near).write(archive).copy(moved = moved.toMap)
+  }
 }
 
 private[cuts] object PageTurn {
 
-  /** Pages that are written. */
-  final case class Turned(epoch: Long, pages: Seq[(Option[PageRef], Seq[PageRef])])
+  /**
+   * Pages that are written.
+   *
+   * @param moved
+   *   the chains in them whose frames have got other places
+   */
+  final case class Turned(
+      epoch: Long,
+      pages: Seq[(Option[PageRef], Seq[PageRef])],
+      moved: Map[StoreId, PackedChain] = Map.empty
+  )
 }

@@ -4,6 +4,7 @@ import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
+import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.error.Errors
 import io.cleancut.format._
 
@@ -12,14 +13,26 @@ trait PagedCuts extends FrameAcks {
   import PagedCuts.logger
 
   /** Says where the chains of a cut are, of which it then holds none itself. */
-  final private[cuts] def withPages(run: QueryRun, cut: Cut): Cut = {
+  final private[cuts] def withPages(run: QueryRun, cut: Cut): Cut =
+    runtime.paging.fold(cut)(withPages(run, cut, _))
+
+  private def withPages(run: QueryRun, cut: Cut, paging: Paging): Cut = {
     val first = firstIn(run, cut)
-    val window = wholeWindow(run).and(first)
-    cut.copy(paged = Some(window.paged(cut.stores)))
+    val (window, moved) = wholeWindow(run, paging)
+    val stores = if (moved.isEmpty) cut.stores else cut.stores.map(placed(_, moved))
+    cut.copy(stores = stores, paged = Some(window.and(first).paged(cut.stores)))
   }
 
+  private def placed(store: StoreCut, moved: Map[StoreId, PackedChain]): StoreCut =
+    moved.get(store.store).fold(store) { of =>
+      StoreCut(store.store, PackedChain.of(store.frames).placedAs(of))
+    }
+
   /** The same of a seal, which names what its own epoch has alone. */
-  final private[cuts] def withFrames(run: QueryRun, seal: Cut): Cut = {
+  final private[cuts] def withFrames(run: QueryRun, seal: Cut): Cut =
+    if (runtime.paging.isEmpty) seal else withFirst(run, seal)
+
+  private def withFirst(run: QueryRun, seal: Cut): Cut = {
     // Bases that it would adopt are adopted by the cut, or a later one.
     val last = seal.stores.map(of => StoreCut(of.store, Vector(of.frames.last)))
     val window = CutWindow(Nil, firstIn(run, seal.copy(stores = last)), since = -1L)
@@ -28,10 +41,10 @@ trait PagedCuts extends FrameAcks {
 
   /** Writes the pages that are due after a cut, while the query goes on. */
   final private[cuts] def turnPages(run: QueryRun, cut: Cut): Unit =
-    synchronized(run.pagesDue(cut, runtime.paging)).foreach { turn =>
+    synchronized(runtime.paging.flatMap(run.pagesDue(cut, _))).foreach { turn =>
       runtime.background.execute { () =>
         val turned =
-          try Some(turn.write(archive))
+          try Some(turn.merged(new FrameMerge(archive, run.id, () => newId()), archive))
           catch {
             case NonFatal(e) =>
               logger.warn(s"Pages of ${archive.location} are put off to a later epoch", e)
@@ -42,13 +55,16 @@ trait PagedCuts extends FrameAcks {
     }
 
   /** A cut of format version 1 has its chains in itself alone: they come into pages here. */
-  private def wholeWindow(run: QueryRun): CutWindow = {
-    val (window, before) = synchronized((run.ledger.turn(), run.ledger.lastCut))
-    before.filter(_ => !window.isWhole).fold(window) { cut =>
+  private def wholeWindow(run: QueryRun, paging: Paging): (CutWindow, Map[StoreId, PackedChain]) = {
+    val ((window, moved), before) = synchronized((run.ledger.turn(), run.ledger.lastCut))
+    val whole = before.filter(_ => !window.isWhole).fold(window) { cut =>
       logger.info(s"Cuts of ${archive.location} are of format version 2 after epoch ${cut.epoch}")
-      window.turned(runtime.paging.whole(cut).write(archive), oldest = cut.epoch)
+      window.turned(paging.whole(cut).write(archive), oldest = cut.epoch)
     }
+    (whole, moved)
   }
+
+  private def newId(): String = StateVersion.newId(clock)
 
   private def firstIn(run: QueryRun, cut: Cut): Seq[WindowPart] = {
     val first = synchronized(run.ledger.first(cut.stores))

@@ -121,12 +121,16 @@ final class QueryLedger(
   /** Pages are written, which the next cut names. */
   def turned(pages: PageTurn.Turned): Unit = turned = Some(pages)
 
-  /** The window before the epoch under way, with the pages that have been written since. */
-  def turn(): CutWindow = {
+  /**
+   * The window before the epoch under way, with the pages that have been written since; and the
+   * chains in these whose frames have got other places.
+   */
+  def turn(): (CutWindow, Map[StoreId, PackedChain]) = {
     val all = turned.fold(known)(known.turned(_, last + 1 - bases.margin))
+    val moved = turned.filter(_ => all ne known).fold(Map.empty[StoreId, PackedChain])(_.moved)
     turned = None
     known = all
-    all
+    (all, moved)
   }
 
   /** The frames that the epoch under way is the first to name, by their segments. */

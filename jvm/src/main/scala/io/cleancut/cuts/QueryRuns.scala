@@ -133,7 +133,7 @@ abstract class QueryRuns private[cuts] (
     // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
     val plain = logs.lastPlainCommit()
     val listed = archive.listed()
-    archive.mark(queryId)
+    archive.mark(queryId, if (runtime.paging.isEmpty) FormatNote.Stores else FormatNote.Roots)
     val cut = listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _))
     for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
       throw Errors.cutsOvertaken(archive.location, last, done.epoch)

@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.mutable
 
 import io.cleancut.{Clock, DaemonThreads, StateVersion}
-import io.cleancut.format.{CutLayout, PlacedFrame, SealedFrame, Segment, SegmentIdentity}
+import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, ObjectStore}
 
 /**
@@ -186,7 +186,10 @@ object SegmentPacker {
   ): Seq[PlacedFrame] = {
     val id = StateVersion.newId(clock)
     val segment = new Segment(CutLayout.segment(run.epoch, writer, id), run)
-    val (bytes, placed) = segment.pack(frames)
+    // Frames that are read together later lie beside each other.
+    val order = frames.indices.sortBy(index => frames(index).name.store)(StoreOrder)
+    val (bytes, packed) = segment.pack(order.map(frames))
+    val placed = order.zip(packed).sortBy(_._1).map(_._2)
     // Nobody else has this name, so that a plain write, which may be repeated, is enough.
     store.put(ObjectKey(segment.name), bytes)
     counter.wrote(frames.size, frames.map(_.bytes.length.toLong).sum, bytes.length.toLong)

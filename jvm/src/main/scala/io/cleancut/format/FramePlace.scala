@@ -1,5 +1,7 @@
 package io.cleancut.format
 
+import scala.collection.mutable
+
 import io.cleancut.{StateVersion, StoreId}
 
 /** Which frame of which store. */
@@ -20,6 +22,31 @@ final case class FrameName(store: StoreId, version: StateVersion, kind: FrameKin
  *   CRC-32 of the frame's bytes
  */
 final case class FramePlace(segment: String, offset: Long, length: Long, crc: Int)
+
+object FramePlace {
+
+  /**
+   * Which of these lie so near to each other that one request reads them.
+   *
+   * @param maxGap
+   *   between two of them, in bytes
+   * @param maxLength
+   *   of all, in bytes, unless one is longer
+   */
+  def ranges(places: Seq[FramePlace], maxGap: Long, maxLength: Long): Seq[Seq[FramePlace]] =
+    places.groupBy(_.segment).values.toSeq.flatMap { of =>
+      val ranges = mutable.Buffer.empty[mutable.Buffer[FramePlace]]
+      of.sortBy(_.offset).foreach { place =>
+        val isNear = ranges.lastOption.exists { range =>
+          val end = range.last.offset + range.last.length
+          place.offset - end <= maxGap &&
+          place.offset + place.length - range.head.offset <= maxLength
+        }
+        if (isNear) ranges.last += place else ranges += mutable.Buffer(place)
+      }
+      ranges.map(_.toSeq)
+    }
+}
 
 /**
  * What is after the last frame of a segment, by which a cut names it.

@@ -42,7 +42,35 @@ final class PackedChain private (
   /** Whether the other one begins with the same frame. */
   def beginsAs(other: PackedChain): Boolean =
     isFromBase == other.isFromBase && first == other.first && spans(0) == other.spans(0) &&
-      segments(0) == other.segments(0) && Arrays.equals(ids, 0, IdBytes, other.ids, 0, IdBytes)
+      segments(0) == other.segments(0) && hasSameId(0, other, 0)
+
+  /** The same frames in the places that another chain has of them, as far as it has them. */
+  def placedAs(other: PackedChain): PackedChain = {
+    val from = Math.max(first, other.first)
+    val shared = (from to Math.min(lastNumber, other.lastNumber)).filter { number =>
+      val (own, its) = ((number - first).toInt, (number - other.first).toInt)
+      kindAt(own) == other.kindAt(its) && hasSameId(own, other, its)
+    }
+    if (shared.isEmpty) this
+    else {
+      val chain =
+        new PackedChain(isFromBase, first, ids, segments.clone, spans.clone, crcs.clone)
+      shared.foreach { number =>
+        val (_, version, place) = other((number - other.first).toInt)
+        chain.set((number - first).toInt, version, place)
+      }
+      chain
+    }
+  }
+
+  private def hasSameId(index: Int, other: PackedChain, at: Int) = Arrays.equals(
+    ids,
+    index * IdBytes,
+    (index + 1) * IdBytes,
+    other.ids,
+    at * IdBytes,
+    (at + 1) * IdBytes
+  )
 
   /** The version of the last frame. */
   def lastNumber: Long = first + length - 1

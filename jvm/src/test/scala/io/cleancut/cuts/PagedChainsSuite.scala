@@ -112,7 +112,7 @@ private object PagedChainsSuite {
       bases(epoch)
       val own = ledger.close(epoch, None).fold(lack => throw new AssertionError(s"$lack"), identity)
       val whole = LedgerFrames.cut(epoch, own: _*)
-      val window = ledger.turn().and(parts(epoch, own))
+      val window = ledger.turn()._1.and(parts(epoch, own))
       val root = whole.copy(paged = Some(window.paged(own)))
       uncounted += root.paged.get.window.count(_.counted != Counted.All)
       chains(epoch) = own

@@ -10,10 +10,11 @@ object CompareScale {
       stores: Int,
       chain: Int,
       delayMs: Int,
-      format: Int
+      format: Int,
+      version: Int
   ) {
     def arguments: Seq[String] =
-      Seq(executors, stores, partitions, chain, delayMs, format).map(_.toString)
+      Seq(executors, stores, partitions, chain, delayMs, format, version).map(_.toString)
   }
 
   private val header = Seq(
@@ -21,6 +22,7 @@ object CompareScale {
     "partitions",
     "stores of each",
     "format",
+    "cuts",
     "deltas",
     "delay",
     "acks a second",
@@ -31,10 +33,7 @@ object CompareScale {
     "heap",
     "read of a cut",
     "by an executor",
-    "its requests",
-    "format 1: cut",
-    "write",
-    "read"
+    "its requests"
   )
 
   /** @param partitions the numbers to take, with four stores each */
@@ -44,7 +43,8 @@ object CompareScale {
     val cases = for {
       delayMs <- delaysMs
       (count, stores) <- (10, 10) +: partitions.map(_ -> 4)
-    } yield Case(Math.max(count / 10, 10), count, stores, chain, delayMs, format)
+      version <- Seq(1, 2)
+    } yield Case(Math.max(count / 10, 10), count, stores, chain, delayMs, format, version)
     cases.foreach(one => println(Figures.row(measured(one))))
   }
 
@@ -54,7 +54,8 @@ object CompareScale {
       .collect { case Array(figure, _, number) => figure -> number.toLong }
       .groupMap(_._1)(_._2)
       .map { case (figure, all) => figure -> Figures.median(all) }
-    val parameters = Seq(one.executors, one.partitions, one.stores, one.format, one.chain)
+    val parameters =
+      Seq(one.executors, one.partitions, one.stores, one.format, one.version, one.chain)
     parameters.map(_.toString) ++ Seq(
       s"${one.delayMs} ms",
       found("acks a second").toString,
@@ -65,12 +66,9 @@ object CompareScale {
       megabytes(found("heap, bytes")),
       Figures.time(found("read of a cut, ns")),
       Figures.time(found("read by an executor, ns")),
-      found("requests of an executor").toString,
-      megabytes(found("format 1: cut, bytes")),
-      Figures.time(found("format 1: write, ns")),
-      Figures.time(found("format 1: read, ns"))
+      found("requests of an executor").toString
     )
   }
 
-  private def megabytes(bytes: Long): String = f"${bytes / 1e6}%.2f MB"
+  private def megabytes(bytes: Long): String = f"${bytes / 1e6}%.3f MB"
 }

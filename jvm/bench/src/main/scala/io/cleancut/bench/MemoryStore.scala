@@ -24,6 +24,9 @@ final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
 
   override def location: String = "memory"
 
+  /** Of all objects. */
+  def sizeBytes: Long = objects.values.stream.mapToLong(_.body.length.toLong).sum
+
   override def put(key: ObjectKey, body: Array[Byte]): Unit = {
     write(RequestKind.Put, body)
     objects.put(key.name, Stored(body, None))

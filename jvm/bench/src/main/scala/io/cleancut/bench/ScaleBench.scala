@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 import java.util.concurrent.{CompletableFuture, Executors}
 
 import io.cleancut.cuts._
-import io.cleancut.format.{Cut, CutLayout, FrameKind, FrameName, SealedFrame}
+import io.cleancut.format.{CutLayout, FrameKind, FrameName, SealedFrame}
 import io.cleancut.objects.{ObjectKey, RequestKind}
 import io.cleancut.{Clock, StateVersion, StoreId}
 
@@ -15,16 +15,17 @@ import io.cleancut.{Clock, StateVersion, StoreId}
  * `figure<TAB>epoch<TAB>number` for each of the last epochs.
  *
  * Arguments: executors, operators × stores of a partition, partitions, deltas between bases,
- * milliseconds that a request of the last epochs takes, checkpoint format of Spark.
+ * milliseconds that a request of the last epochs takes, checkpoint format of Spark, format version
+ * of cuts.
  */
 object ScaleBench {
   private val Counted = 5
 
   def main(args: Array[String]): Unit = {
-    val Array(executors, stores, partitions, chain, delayMs, format) =
+    val Array(executors, stores, partitions, chain, delayMs, format, version) =
       args.map(_.toInt): @unchecked
     val store = new MemoryStore(delayMs = 0L)
-    val query = new ScaledQuery(store, executors, stores, partitions, chain, format)
+    val query = new ScaledQuery(store, executors, stores, partitions, chain, format, version)
     val last = chain + Counted
     for (epoch <- 0 until last) {
       val isCounted = epoch >= last - Counted
@@ -32,7 +33,7 @@ object ScaleBench {
       val found = query.epoch(epoch.toLong)
       if (isCounted) found.foreach { case (figure, number) => println(s"$figure\t$epoch\t$number") }
     }
-    println(s"heap, bytes\t$last\t${heapBytes()}")
+    println(s"heap, bytes\t$last\t${heapBytes() - store.sizeBytes}")
     store.delayMs = 0L
     query.restart(last - 1L).foreach { case (figure, number) =>
       println(s"$figure\t$last\t$number")
@@ -54,12 +55,17 @@ final class ScaledQuery(
     storesOfPartition: Int,
     partitions: Int,
     chain: Int,
-    format: Int
+    format: Int,
+    version: Int
 ) {
   import ScaledQuery._
 
   private val archive = new CutArchive(store, Clock.System)
-  private val cuts = new QueryCuts(archive, Logs, "host", Clock.System)
+  private val cuts = {
+    val runtime = CutsRuntime.onThreads(archive.store, Clock.System)
+    val paging = runtime.paging.filter(_ => version > 1)
+    new QueryCuts(archive, Logs, "host", runtime.copy(paging = paging))
+  }
   private val threads = Executors.newFixedThreadPool(Runtime.getRuntime.availableProcessors)
   private val attempts = new AtomicLong
   private val versions = Array.fill(partitions * storesOfPartition)(Option.empty[StateVersion])
@@ -90,7 +96,7 @@ final class ScaledQuery(
    * stores, and what the same cut would be in format version 1.
    */
   def restart(last: Long): Seq[(String, Long)] = {
-    val (whole, readNs) = timed(archive.read(last).get)
+    val (_, readNs) = timed(archive.read(last).get)
     val before = store.counts
     val (_, executorNs) = timed {
       val stored = archive.open(last, CutParts.shared(archive)).get
@@ -98,15 +104,10 @@ final class ScaledQuery(
         stored.of(id(partition, index)).get
     }
     val requests = (store.counts - before).requests
-    val (former, formerNs) = timed(whole.copy(paged = None).toBytes)
-    val (_, parsedNs) = timed(Cut.parse("former", former))
     Seq(
       "read of a cut, ns" -> readNs,
       "read by an executor, ns" -> executorNs,
-      "requests of an executor" -> requests,
-      "format 1: cut, bytes" -> former.length.toLong,
-      "format 1: write, ns" -> formerNs,
-      "format 1: read, ns" -> parsedNs
+      "requests of an executor" -> requests
     )
   }
 

@@ -62,6 +62,9 @@ object Defect {
   /** A root names pages that are not there yet. */
   case object EarlyPage extends Defect("which is not there")
 
+  /** A page names merged frames that are not there yet. */
+  case object EarlyMerge extends Defect("which is not there")
+
   /** A root leaves out what no page has. */
   case object ShortWindow extends Defect("has lost rows", "cannot be read", "no base of", "lacks")
 
@@ -77,5 +80,14 @@ object Defect {
   val all: Seq[Defect] =
     Seq(NoConditions, SchemeTrusted, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
       Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade) ++
-      Seq(NoClaim, Blind, Overwriting, EndedTooEarly, EarlyPage, ShortWindow, AllCounted)
+      Seq(
+        NoClaim,
+        Blind,
+        Overwriting,
+        EndedTooEarly,
+        EarlyPage,
+        EarlyMerge,
+        ShortWindow,
+        AllCounted
+      )
 }

@@ -160,6 +160,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         cuts -= epoch
       }
     case Named(part) =>
+      happened(s"$part is deleted")
       cuts.values.filter(needsOf(_)(part)).foreach { cut =>
         violated(s"$part was deleted, which the cut of epoch ${cut.epoch} names")
       }

@@ -17,7 +17,7 @@ final class Unreachable(message: String) extends RuntimeException(message)
  * @param keep
  *   how many epochs it keeps
  */
-final class SimProcess(world: World, val name: String, keep: Int) {
+final class SimProcess(world: World, val name: String, keep: Int, paging: Option[Paging]) {
   import world.{baton, faults, plan}
 
   val store = world.store(name)
@@ -40,7 +40,7 @@ final class SimProcess(world: World, val name: String, keep: Int) {
       plan.sweepEpochs,
       plan.baseMargin,
       new FrameBudget(plan.budgetBytes),
-      plan.paging,
+      paging,
       CutParts.read,
       done => baton.yieldUntil(done.isDone)
     )

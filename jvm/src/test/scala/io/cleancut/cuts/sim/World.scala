@@ -3,7 +3,7 @@ package io.cleancut.cuts.sim
 import scala.util.Random
 
 import io.cleancut.{StateVersion, StoreId}
-import io.cleancut.cuts.{BlindToOwners, ForwardingStore}
+import io.cleancut.cuts.{BlindToOwners, ForwardingStore, Paging}
 import io.cleancut.format.{Counted, Cut, CutLayout, FrameKind, StoreLayout}
 import io.cleancut.objects._
 
@@ -50,7 +50,7 @@ final class World(val seed: Long, val defect: Defect) {
 
   def newProcess(keep: Int): SimProcess = {
     processes += 1
-    new SimProcess(this, driverName(processes), keep)
+    new SimProcess(this, s"driver-$processes", keep, paging)
   }
 
   def loseSeals(): Unit = names.filter(_.endsWith(".sealed")).foreach(bucket.delete)
@@ -76,11 +76,11 @@ final class World(val seed: Long, val defect: Defect) {
     )
     val below = if (defect == Defect.Overwriting) new Overwriting(store) else store
     val frozen = new FrozenWrites(below, mayFreeze, () => freeze())
-    val isOlder = olderDrivers(process)
-    val roots = new RewrittenCuts(frozen, rewritten(_, isOlder))
+    val roots = new RewrittenCuts(frozen, rewritten)
     defect match {
-      case Defect.EarlyPage => new EarlyPages(roots, write => spawnUpload(process, write))
-      case _                => withDefect(roots)
+      case Defect.EarlyPage  => new EarlyPuts(roots, CutLayout.Pages, laterOf(process))
+      case Defect.EarlyMerge => new EarlyPuts(roots, CutLayout.Segments, laterOf(process))
+      case _                 => withDefect(roots)
     }
   }
 
@@ -91,24 +91,21 @@ final class World(val seed: Long, val defect: Defect) {
       case _              => frozen
     }
 
-  private def spawnUpload(process: String, write: () => Unit): Unit = {
-    baton.spawn(s"page of $process", SimNetwork.Bucket)(write())
+  private def laterOf(process: String)(write: () => Unit): Unit = {
+    baton.spawn(s"put of $process", SimNetwork.Bucket)(write())
     ()
   }
 
-  private val olderDrivers = (1 to plan.olderDrivers).map(driverName).toSet
-
-  private def driverName(number: Int) = s"driver-$number"
+  /** None in a driver of a release that knew no pages. */
+  private def paging: Option[Paging] = Option.when(processes > plan.olderDrivers)(plan.paging)
 
   /** What becomes of a root that is about to be written. */
-  private def rewritten(cut: Cut, isOlder: Boolean): Cut = cut.paged match {
+  private def rewritten(cut: Cut): Cut = cut.paged match {
     case Some(paged) if defect == Defect.ShortWindow && paged.window.size > 1 =>
       cut.copy(paged = Some(paged.copy(window = paged.window.drop(1))))
     case Some(paged) if defect == Defect.AllCounted =>
       val all = paged.window.map(_.copy(counted = Counted.All))
       cut.copy(paged = Some(paged.copy(window = all)))
-    case Some(_) if isOlder =>
-      invariants.whole(cut).copy(paged = None)
     case _ => cut
   }
 
@@ -225,12 +222,15 @@ final private class RewrittenCuts(under: ObjectStore, rewritten: Cut => Cut)
   }
 }
 
-/** Returns before a page is written. */
-final private class EarlyPages(under: ObjectStore, later: (() => Unit) => Unit)
+/** Returns before a page, or a segment of merged frames, is written. */
+final private class EarlyPuts(under: ObjectStore, of: String, later: (() => Unit) => Unit)
     extends ForwardingStore(under) {
-  override def put(key: ObjectKey, body: Array[Byte]): Unit =
-    if (key.name.startsWith(s"${Names.Root}${CutLayout.Pages}")) later(() => super.put(key, body))
-    else super.put(key, body)
+  override def put(key: ObjectKey, body: Array[Byte]): Unit = {
+    val isPage = of == CutLayout.Pages
+    val isEarly = key.name.startsWith(s"${Names.Root}$of") &&
+      (isPage || key.name.contains("/merged-"))
+    if (isEarly) later(() => super.put(key, body)) else super.put(key, body)
+  }
 }
 
 /** Writes an entry of the log of offsets whatever is there. */

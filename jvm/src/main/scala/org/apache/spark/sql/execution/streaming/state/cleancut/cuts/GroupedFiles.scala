@@ -7,6 +7,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.store.{
 }
 
 import java.io.{ByteArrayInputStream, FileNotFoundException, InputStream}
+import java.util.Arrays
 import java.util.concurrent.{
   CompletableFuture,
   ConcurrentHashMap,
@@ -202,13 +203,24 @@ final private[cleancut] class GroupedFiles(
   private def input(place: FramePlace, ahead: Option[(Executor, Int)]): InputStream =
     new RangeInput(root, ObjectKey(place.segment), place.offset, place.length, PieceBytes, ahead)
 
-  /** Begins to read the small frames of a chain, several at once; large ones are read when due. */
+  /**
+   * Begins to read the small frames of a chain, several at once, and those that lie one after the
+   * other together; large ones are read when due.
+   */
   private def fetchAhead(chain: Seq[(FrameKind, StateVersion, FramePlace)]): Unit = {
     fetched.clear()
     if (chain.size > 1) {
-      chain.filter(_._3.length <= MaxAheadBytes).foreach { case (kind, version, place) =>
-        val ahead = CompletableFuture.supplyAsync[Array[Byte]](() => whole(place), threads)
-        fetched.put((version, kind), ahead)
+      val small = chain.filter(_._3.length <= MaxAheadBytes)
+      val names = small.map { case (kind, version, place) => place -> (version, kind) }.toMap
+      FramePlace.ranges(small.map(_._3), maxGap = 0L, PieceBytes.toLong).foreach { near =>
+        val from = near.head.offset
+        val range = near.head.copy(length = near.last.offset + near.last.length - from)
+        val ahead = CompletableFuture.supplyAsync[Array[Byte]](() => whole(range), threads)
+        near.foreach { place =>
+          val at = (place.offset - from).toInt
+          val own = ahead.thenApply[Array[Byte]](Arrays.copyOfRange(_, at, at + place.length.toInt))
+          fetched.put(names(place), own)
+        }
       }
     }
   }
