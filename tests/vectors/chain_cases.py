@@ -1,14 +1,14 @@
 """Whole checkpoints of format 2, and the chains that their roots lead to."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
 from tests.vectors.chain_writer import FOUR, THREE, Chain, Little, Segment, base, delta
 from tests.vectors.cut_cases import CUT_DAMAGED, flipped
-from tests.vectors.cut_encoder import Placed
-from tests.vectors.cut_writer import StoreKey, cut_name
+from tests.vectors.cut_encoder import Placed, SegmentParts, encode_segment
+from tests.vectors.cut_writer import StoreKey, cut_name, segment_identity
 from tests.vectors.damage_cases import UNKNOWN
 from tests.vectors.root_encoder import encode_page, page_body, page_element, page_name
 
@@ -333,6 +333,9 @@ def _damaged_tables() -> Iterator[ChainCase]:
     def same(data: bytes) -> bytes:
         return data
 
+    def replaced(data: bytes) -> Callable[[bytes], bytes]:
+        return lambda _: data
+
     sound = _Four().epochs[1]
     size, footer = len(sound.parts.joined()), len(sound.parts.table) + 28
     yield case("segment-missing", "A segment of the window is gone.", lambda _: None)
@@ -363,10 +366,32 @@ def _damaged_tables() -> Iterator[ChainCase]:
     doc = "An offset at which no frame begins."
     yield case("uncounted-nowhere", doc, same, uncounted=[entry + 1])
     yield case("counted-nowhere", doc, same, counted=[sound.frames[0].entry["offset"], entry + 1])
+    for name, doc, parts in _crafted_tables():
+        data = parts.joined()
+        footer, crc = len(parts.table) + 28, crc32(parts.table + parts.trailer)
+        place = {"length": len(data), "footer": footer, "crc": crc}
+        yield case(name, doc, replaced(data), **place)
     other = _Four().epochs[2]
     doc = "The segment of another epoch under its name, with its checksum."
     place = {name: other.part(1)[name] for name in ("length", "footer", "crc")}
     yield case("segment-of-another-epoch", doc, lambda _: other.parts.joined(), **place)
+
+
+def _crafted_tables() -> Iterator[tuple[str, str, SegmentParts]]:
+    frames = [delta(2), delta(2, FOUR)]
+    identity = segment_identity(1)
+    first, second = (frame.entry for frame in _Four().epochs[1].frames)
+    early = {"offset": 15, "length": first["offset"] + first["length"] - 15}
+    gap = {"offset": second["offset"] + 1, "length": second["length"] - 1}
+    tables = {
+        "table-with-a-gap": ("A frame begins too late.", [first, {**second, **gap}]),
+        "table-without-a-frame": ("The last frame is left out.", [first]),
+        "table-out-of-order": ("The frames are exchanged.", [second, first]),
+        "frame-within-the-header": ("A frame begins at byte 15.", [{**first, **early}, second]),
+    }
+    for name, (doc, table) in tables.items():
+        parts = encode_segment(identity, frames, table=table)
+        yield name, f"{doc} All checksums hold.", parts
 
 
 def _broken_chains() -> Iterator[ChainCase]:

@@ -108,7 +108,8 @@ def _damaged() -> Iterator[ObjectCase]:
 
 
 def _crafted() -> Iterator[ObjectCase]:
-    yield _made("of-another-epoch", "The root of the next epoch.", BODY | {"epoch": EPOCH + 1})
+    following = BODY | {"epoch": EPOCH + 1, "inFlight": []}
+    yield _made("of-another-epoch", "The root of the next epoch.", following)
     yield _made("body-not-an-object", "A JSON array.", [1, 2])
     for name in ("storeCount", "pages", "window", "inFlight", "segments", "token", "offsets"):
         yield _made(f"without-{name}", f"The field {name} is missing.", _without(BODY, name))
