@@ -297,9 +297,10 @@ class Checkpoint:
         _require_numbers(operator=operator, version=version, epoch=epoch, partition=partition)
         history = History(self._root)
         if savepoint is not None:
-            stored = history.of(history.savepoint(savepoint), operator, store)
+            pinned = history.savepoint(savepoint)
+            stored = history.of(pinned, operator, store, partition=partition)
         else:
-            stored = history.at(operator, store, version, epoch)
+            stored = history.at(operator, store, version, epoch, partition=partition)
         if partition is not None:
             of = f"operator={operator} store={store}"
             history.require(stored.partitions, partition, "partition", of)
@@ -328,10 +329,10 @@ class Checkpoint:
     def verify(self) -> VerifyReport:
         """Reads every byte, and puts every version together that can be loaded.
 
-        Checked are the checksums of cuts, segments and frames, that each frame that a cut names is
-        there, the identity of each frame against its name, the chain from each version to its base,
-        the counts in the trailers, and each base against the deltas that lead to it; and the files
-        that Spark itself goes on from: that they are there, can be read, are where they were
+        Checked are the checksums of cuts, pages, segments and frames, that all that a cut leads to
+        is there, the identity of each frame against its name, the chain from each version to its
+        base, the counts in the trailers, and each base against the deltas that lead to it; and the
+        files that Spark itself goes on from: that they are there, can be read, are where they were
         written, and say what the cuts say. Damage is collected in the report, never raised. The
         states of a few partitions at a time are held in memory, beside 256 MiB of what was read
         ahead.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyarrow.fs import LocalFileSystem
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
@@ -21,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 from cleancut import Checkpoint
 from cleancut._format.channels import ChannelInfo
 from cleancut._format.cut import Cut, read_cut
+from cleancut._storage.directory import Directory
 from cleancut.sinks import _files, sealing
 from cleancut.sinks._publishing import Publishing
 from cleancut.testing import SkewedInput
@@ -28,6 +30,7 @@ from demo.processes import ProcessTree
 from tests.support.kills import environment
 from tests.support.queries import CHECKPOINT_IDS
 from tests.support.s3_servers import s3proxy
+from tests.support.sealed import sealed_frames
 from tests.support.slow_keys import FORMS, Pace
 from tests.support.tiers import long, usually
 from tests.support.unsteady import (
@@ -425,7 +428,7 @@ def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
     dying(query, monkeypatch)
     epoch, sealed = die_behind_the_seal(query, spark, query.sink)
     root = Path(query.checkpoint) / "cleancut"
-    last = {chain[-1] for chain in sealed.chains.values()}
+    last = sealed_frames(Directory(LocalFileSystem(), str(root)), sealed)
     state = next(frame for frame in last if not frame.store.store.startswith("cleancut-channel"))
     waiting = next(frame for frame in last if frame.store.store.startswith("cleancut-channel"))
     damages = [

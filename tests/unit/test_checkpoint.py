@@ -210,7 +210,7 @@ def test_a_text_where_a_number_belongs_is_told(
 @pytest.mark.parametrize(
     ("note", "found"),
     [
-        ('{"format": "cleancut", "formatVersion": 2}', "format cleancut, formatVersion 2"),
+        ('{"format": "cleancut", "formatVersion": 3}', "format cleancut, formatVersion 3"),
         ('{"format": "other", "formatVersion": 1}', "format other, formatVersion 1"),
         ("[]", "no format"),
         ("{", "no format"),

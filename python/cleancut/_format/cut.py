@@ -1,50 +1,22 @@
-"""Reads a cut, format version 1; docs/FORMAT.md draws the bytes."""
+"""Reads a cut, format versions 1 and 2; docs/FORMAT.md draws the bytes."""
 
-import struct
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from cleancut._format.channels import ChannelInfo, channels_of
 from cleancut._format.costs import Costs, costs_of
 from cleancut._format.fields import typed
-from cleancut._format.layout import FrameName, Kind, StoreId, parse_segment_name
-from cleancut._format.zstd_json import parse_zstd_json
-from cleancut.errors import CleancutError, error_of
+from cleancut._format.layout import StoreId, parse_segment_name
+from cleancut._format.placed import Chain, PlacedFrame, placed_frame
+from cleancut._format.root_parts import RootParts, root_parts_of
+from cleancut._format.wrapped import cut_damaged, unreadable, unwrapped
 
-_HEADER = struct.Struct("<4sHBBIII")
-_CHECKED = 16
 _MAGIC = b"CCC1"
-_FORMAT_VERSION = 1
-_ZSTD = 1
-_KINDS: dict[str, Kind] = {"delta": "delta", "base": "base"}
-_MAX_CRC = 2**32 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedFrame:
-    """A frame in a segment.
-
-    Attributes:
-        store: whose frame it is.
-        name: which of that store's frames.
-        segment: the segment's name below the root.
-        offset: where the frame begins, in bytes from the start of the segment.
-        length: its length in bytes.
-        crc: CRC-32 of its bytes.
-    """
-
-    store: StoreId
-    name: FrameName
-    segment: str
-    offset: int
-    length: int
-    crc: int
-
-
-Chain = tuple[PlacedFrame, ...]
+_FORMAT_VERSIONS = (1, 2)
+_ROOT_VERSION = 2
 
 
 class CutRef(NamedTuple):
@@ -56,7 +28,7 @@ class CutRef(NamedTuple):
 
 @dataclass(frozen=True)
 class Cut:
-    """All that makes up the state after one epoch.
+    """What an object says that makes up the state after one epoch.
 
     Attributes:
         path: full path of the object.
@@ -69,8 +41,10 @@ class Cut:
         mode: how the epoch was cut.
         commit: Spark's entry of the commit log.
         offsets: Spark's entry of the offset log.
-        segments: the names of the segments that it needs, below the root.
-        chains: for each store the frames that make up its version, oldest first.
+        segments: the names of the segments that `held` needs, below the root.
+        held: the frames that make up the version of each store that it tells them of, oldest
+            first: of all in format 1, and in format 2 of those that hold rows in flight.
+        root: in format 2, what leads to the frames of all others; None in format 1.
         timings: milliseconds by phase of the commit.
         costs: what the epoch asked of the store; None where the cut does not tell.
         channels: what was decided of channels.
@@ -87,7 +61,8 @@ class Cut:
     commit: str
     offsets: str
     segments: tuple[str, ...]
-    chains: Mapping[StoreId, Chain]
+    held: Mapping[StoreId, Chain]
+    root: RootParts | None
     timings: Mapping[str, int]
     costs: Costs | None
     channels: tuple[ChannelInfo, ...]
@@ -98,18 +73,18 @@ class Cut:
         return self.epoch + 1
 
     @property
+    def store_count(self) -> int:
+        """The number of stores, those of rows in flight among them."""
+        return len(self.held) + (0 if self.root is None else self.root.store_count)
+
+    @property
     def ref(self) -> CutRef:
         """What errors about its frames name."""
         return CutRef(self.path, self.version)
 
 
-def cut_damaged(path: str, detail: str) -> CleancutError:
-    """The error for a cut, or what frames a segment's frames, that is not what was written."""
-    return error_of("CLEANCUT_CUT_DAMAGED", path=path, detail=detail)
-
-
 def read_cut(data: bytes, path: str, epoch: int | None) -> Cut:
-    """Decodes a cut and checks all of it.
+    """Decodes a cut and checks all of it, but nothing that it only names.
 
     Args:
         data: the whole object.
@@ -120,32 +95,17 @@ def read_cut(data: bytes, path: str, epoch: int | None) -> Cut:
         DamagedError: CLEANCUT_CUT_DAMAGED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
-    if len(data) < _HEADER.size:
-        raise cut_damaged(path, f"it ends at byte {len(data)}, inside the header")
-    magic, version, codec, reserved, raw_size, stored_size, crc = _HEADER.unpack_from(data)
-    if magic != _MAGIC:
-        raise cut_damaged(path, "it does not begin with the magic of a cut")
-    if version != _FORMAT_VERSION:
-        raise error_of(
-            "CLEANCUT_FORMAT_UNKNOWN", path=path, found=version, supported=_FORMAT_VERSION
-        )
-    stored = data[_HEADER.size :]
-    if len(stored) != stored_size:
-        raise cut_damaged(path, f"its body has {len(stored)} bytes and not {stored_size}")
-    if crc32(stored, crc32(data[:_CHECKED])) != crc:
-        raise cut_damaged(path, "its checksum is wrong")
-    if codec != _ZSTD or reserved != 0:
-        raise cut_damaged(path, f"codec {codec} is not known")
+    version, raw = unwrapped(data, path, "cut", _MAGIC, _FORMAT_VERSIONS)
     try:
-        cut = _cut(parse_zstd_json(stored, raw_size), path)
+        cut = _cut(json.loads(raw.decode()), path, is_root=version == _ROOT_VERSION)
     except ValueError as error:
-        raise cut_damaged(path, f"its body cannot be read: {error}") from error
+        raise unreadable(path, error) from error
     if epoch not in (None, cut.epoch):
         raise cut_damaged(path, f"it is the cut of epoch {cut.epoch}")
     return cut
 
 
-def _cut(body: Any, path: str) -> Cut:
+def _cut(body: Any, path: str, *, is_root: bool) -> Cut:
     if not isinstance(body, dict):
         raise ValueError("it is not a JSON object")
     segments = tuple(typed(body, "segments", list))
@@ -153,8 +113,10 @@ def _cut(body: Any, path: str) -> Cut:
         raise ValueError("segments holds what is no segment")
     epoch = typed(body, "epoch", int)
     chains: dict[StoreId, Chain] = {}
-    for store in typed(body, "stores", list):
+    for store in typed(body, "inFlight" if is_root else "stores", list):
         store_id, chain = _store(store, segments, epoch + 1)
+        if is_root and not store_id.is_channel:
+            raise ValueError(f"{store_id} holds no rows in flight")
         if store_id in chains:
             raise ValueError(f"{store_id} stands there twice")
         chains[store_id] = chain
@@ -172,6 +134,7 @@ def _cut(body: Any, path: str) -> Cut:
         typed(body, "offsets", str),
         segments,
         dict(sorted(chains.items())),
+        root_parts_of(body, epoch) if is_root else None,
         typed(body, "timings", dict),
         costs_of(body["costs"]) if "costs" in body else None,
         channels_of(body.get("channels", [])),
@@ -204,25 +167,3 @@ def _frame(fields: Any, store: StoreId, segments: tuple[str, ...]) -> PlacedFram
     if not isinstance(index, int) or not 0 <= index < len(segments):
         raise ValueError(f"a frame of {store} is in segment {index}, which is not named")
     return placed_frame(store, (version, version_id, kind), segments[index], (offset, length, crc))
-
-
-def placed_frame(
-    store: StoreId, name: tuple[Any, Any, Any], segment: str, place: tuple[Any, Any, Any]
-) -> PlacedFrame:
-    """A frame by its name (version, id, kind) and place (offset, length, checksum).
-
-    Raises:
-        ValueError: a part is not what it must be.
-    """
-    version, version_id, kind = name
-    numbers = (version, *place)
-    if any(not isinstance(number, int) or isinstance(number, bool) for number in numbers):
-        raise ValueError(f"the place of a frame of {store} is not told in numbers")
-    offset, length, crc = place
-    if version < 1 or offset < 0 or length < 1 or not 0 <= crc <= _MAX_CRC:
-        raise ValueError(f"a frame of {store} has an impossible place or version")
-    if not isinstance(version_id, str) or kind not in _KINDS:
-        raise ValueError(f"a frame of {store} has no id or no kind")
-    return PlacedFrame(
-        store, FrameName(version, version_id, _KINDS[kind]), segment, offset, length, crc
-    )

@@ -12,6 +12,7 @@ FORMAT_OBJECT = "format.json"
 STORES = "stores"
 CUTS = "cuts"
 SEGMENTS = "segments"
+PAGES = "pages"
 SAVEPOINTS = "savepoints"
 
 # What the stores of rows in flight are called; they are no operator's own.
@@ -24,6 +25,7 @@ _FRAME = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.(delta|base)")
 _CUT = re.compile(r"cuts/([0-9]{20})\.cut")
 _SAVEPOINT = re.compile(r"savepoints/([A-Za-z0-9_-]{1,64})\.cut")
 _SEGMENT = re.compile(r"segments/([0-9]{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg")
+_PAGE = re.compile(r"pages/([0-9]{20})/([0-9a-f]{32})\.page")
 _ESCAPED = re.compile(r"%([0-9A-F]{2})")
 _OUTSIDE_PLAIN = re.compile(rb"[^A-Za-z0-9_-]")
 _MAX_LONG = 2**63 - 1
@@ -40,6 +42,11 @@ class StoreId:
 
     def __str__(self) -> str:
         return f"operator={self.operator} partition={self.partition} store={self.store}"
+
+    @property
+    def is_channel(self) -> bool:
+        """Whether it holds rows in flight, and is no operator's own."""
+        return self.store.startswith(CHANNEL_PREFIX)
 
     @property
     def directory(self) -> str:
@@ -83,6 +90,22 @@ class SegmentName:
         return f"{SEGMENTS}/{self.epoch:020d}/{self.writer}-{self.segment_id}.seg"
 
 
+@dataclass(frozen=True, order=True, slots=True)
+class PageName:
+    """The name of a page.
+
+    Attributes:
+        epoch: the epoch whose result its chains lead to.
+        page_id: 32 lower-case hexadecimal digits.
+    """
+
+    epoch: int
+    page_id: str
+
+    def __str__(self) -> str:
+        return f"{PAGES}/{self.epoch:020d}/{self.page_id}.page"
+
+
 def cut_name(epoch: int) -> str:
     """The name of a cut below the root."""
     return f"{CUTS}/{epoch:020d}.cut"
@@ -109,6 +132,13 @@ def parse_segment_name(name: str) -> SegmentName | None:
     found = _SEGMENT.fullmatch(name)
     epoch = _number(found)
     return None if found is None or epoch is None else SegmentName(epoch, found[2], found[3])
+
+
+def parse_page_name(name: str) -> PageName | None:
+    """The page that a name below the root stands for; None for foreign objects."""
+    found = _PAGE.fullmatch(name)
+    epoch = _number(found)
+    return None if found is None or epoch is None else PageName(epoch, found[2])
 
 
 def writer_of(executor: str) -> str:

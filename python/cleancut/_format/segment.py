@@ -1,6 +1,6 @@
 """Reads what frames a segment's frames, format version 1; docs/FORMAT.md draws the bytes.
 
-Nobody needs it who has a cut, which tells by itself where each frame lies.
+A cut of version 1 tells by itself where each frame lies; one of version 2 needs the table.
 """
 
 import json
@@ -8,11 +8,12 @@ import struct
 from typing import Any
 from zlib import crc32
 
-from cleancut._format.cut import PlacedFrame, cut_damaged, placed_frame
 from cleancut._format.fields import typed
 from cleancut._format.layout import SegmentName, StoreId, writer_of
+from cleancut._format.placed import PlacedFrame, placed_frame
+from cleancut._format.wrapped import cut_damaged
 from cleancut._format.zstd_json import parse_zstd_json
-from cleancut.errors import error_of
+from cleancut.errors import CleancutError, error_of
 
 HEADER_SIZE = 16
 TRAILER_SIZE = 28
@@ -46,15 +47,32 @@ def extents(head: bytes, tail: bytes, path: str, size: int) -> tuple[int, int]:
         raise error_of(
             "CLEANCUT_FORMAT_UNKNOWN", path=path, found=version, supported=_FORMAT_VERSION
         )
-    table_size, _, told, _, zero, magic = _TRAILER.unpack(tail[-TRAILER_SIZE:])
+    if reserved != 0:
+        raise _reserved_set(path)
+    before, behind = HEADER_SIZE + identity_size, _behind(tail, path, size)
+    if before + behind > size:
+        raise _misfit(path, size)
+    return before, behind
+
+
+def _behind(tail: bytes, path: str, size: int) -> int:
+    """How long the part behind the frames is, in bytes, by the trailer."""
+    table_size, _, told, _, reserved, magic = _TRAILER.unpack(tail[-TRAILER_SIZE:])
     if magic != _TRAILER_MAGIC:
         raise cut_damaged(path, "it does not end with the magic of a segment")
-    if reserved != 0 or zero != 0:
-        raise cut_damaged(path, "bytes are set that no writer sets")
-    before, behind = HEADER_SIZE + identity_size, table_size + TRAILER_SIZE
-    if told != size or before + behind > size:
-        raise cut_damaged(path, f"its {size} bytes do not fit its header and trailer")
-    return before, behind
+    if reserved != 0:
+        raise _reserved_set(path)
+    if told != size:
+        raise _misfit(path, size)
+    return int(table_size) + TRAILER_SIZE
+
+
+def _reserved_set(path: str) -> CleancutError:
+    return cut_damaged(path, "bytes are set that no writer sets")
+
+
+def _misfit(path: str, size: int) -> CleancutError:
+    return cut_damaged(path, f"its {size} bytes do not fit its header and trailer")
 
 
 def read_table(
@@ -76,24 +94,56 @@ def read_table(
     extents(head, tail, path, size)
     _check_identity(head, path, name)
     stored, trailer = tail[:-TRAILER_SIZE], tail[-TRAILER_SIZE:]
-    _, raw_size, _, crc, _, _ = _TRAILER.unpack(trailer)
+    _, _, _, crc, _, _ = _TRAILER.unpack(trailer)
     if crc32(trailer[:16], crc32(stored, crc32(head[12:16]))) != crc:
         raise cut_damaged(path, "the checksum of its table is wrong")
+    frames = _table(tail, path, str(name))
+    _check_places(frames, path, len(head), size - len(tail))
+    return frames
+
+
+def read_footer(footer: bytes, path: str, segment: str, size: int, crc: int) -> list[PlacedFrame]:
+    """The frames of a segment, in their order, by what lies behind them alone.
+
+    Args:
+        footer: the bytes behind the frames, as far as the object has them.
+        path: for messages.
+        segment: what the object is called.
+        size: what the size of the object must be.
+        crc: what the CRC-32 of the footer must be.
+
+    Raises:
+        DamagedError: CLEANCUT_CUT_DAMAGED.
+    """
+    if crc32(footer) != crc:
+        raise cut_damaged(path, "the checksum of its table and trailer is wrong")
+    if _behind(footer, path, size) != len(footer):
+        raise cut_damaged(path, f"its table and trailer do not have {len(footer)} bytes")
+    frames = _table(footer, path, segment)
+    if frames:
+        _check_places(frames, path, max(frames[0].offset, HEADER_SIZE), size - len(footer))
+    return frames
+
+
+def _table(tail: bytes, path: str, segment: str) -> list[PlacedFrame]:
+    stored, trailer = tail[:-TRAILER_SIZE], tail[-TRAILER_SIZE:]
     try:
-        entries = parse_zstd_json(stored, raw_size)
+        entries = parse_zstd_json(stored, _TRAILER.unpack(trailer)[1])
         if not isinstance(entries, list):
             raise ValueError("it is not a JSON array")
-        frames = [_frame(entry, str(name)) for entry in entries]
+        return [_frame(entry, segment) for entry in entries]
     except ValueError as error:
         raise cut_damaged(path, f"its table cannot be read: {error}") from error
-    at = len(head)
+
+
+def _check_places(frames: list[PlacedFrame], path: str, at: int, end: int) -> None:
+    """Checks that frames lie one behind the other, from a place to another."""
     for frame in frames:
         if frame.offset != at:
             raise cut_damaged(path, f"a frame begins at byte {frame.offset} and not at {at}")
         at += frame.length
-    if at != size - len(tail):
+    if at != end:
         raise cut_damaged(path, f"its frames end at byte {at}, where the table does not begin")
-    return frames
 
 
 def _check_identity(head: bytes, path: str, name: SegmentName) -> None:

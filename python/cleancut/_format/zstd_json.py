@@ -1,4 +1,4 @@
-"""JSON that is stored as zstd, with its length told beside it."""
+"""Bytes and JSON that are stored as zstd, with their length told beside them."""
 
 import json
 from typing import Any
@@ -15,6 +15,15 @@ def parse_zstd_json(stored: bytes, raw_size: int) -> Any:
     Raises:
         ValueError: it is no zstd, of another length, or no JSON.
     """
+    return json.loads(decompressed(stored, raw_size).decode())
+
+
+def decompressed(stored: bytes, raw_size: int) -> bytes:
+    """What was stored.
+
+    Raises:
+        ValueError: it is no zstd, or of another length.
+    """
     if raw_size > MAX_RAW_BYTES:
         raise ValueError(f"a length of {raw_size} bytes is beyond the {MAX_RAW_BYTES} of a writer")
     # The length is told beside it; a size in zstd's own header must not allocate anything else.
@@ -26,4 +35,4 @@ def parse_zstd_json(stored: bytes, raw_size: int) -> Any:
         raise ValueError(str(error)) from error
     if len(raw) != raw_size:
         raise ValueError(f"it has {len(raw)} bytes and not {raw_size}")
-    return json.loads(raw.decode())
+    return raw

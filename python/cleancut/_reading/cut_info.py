@@ -11,7 +11,6 @@ from cleancut._display.info_list import InfoList
 from cleancut._display.tables import class_name, rank
 from cleancut._format.channels import ChannelInfo, operator_cuts
 from cleancut._format.costs import Costs
-from cleancut._format.cut import Chain, Cut
 from cleancut._format.layout import Kind
 from cleancut._format.log_entries import (
     next_watermark_of,
@@ -19,9 +18,11 @@ from cleancut._format.log_entries import (
     provider_of,
     watermark_of,
 )
+from cleancut._format.placed import Chain
 from cleancut._provider import PROVIDER_CLASS
 from cleancut._reading.cut_reader import chain_bytes
 from cleancut._reading.epoch_info import EpochInfo, epoch_info
+from cleancut._reading.stored_cut import StoredCut
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,7 +207,7 @@ class CutDetails(Brief):
         return [*facts, *((f"operator {cut.operator}", str(cut)) for cut in cuts)]
 
 
-def cut_info(cut: Cut) -> CutInfo:
+def cut_info(cut: StoredCut) -> CutInfo:
     """Describes a cut in a line."""
     return CutInfo(
         epoch=cut.epoch,
@@ -215,21 +216,21 @@ def cut_info(cut: Cut) -> CutInfo:
         run_id=cut.run_id,
         written=moment(cut.written_ms),
         mode=cut.mode,
-        stores=len(cut.chains),
+        stores=cut.store_count,
         frames=sum(map(len, cut.chains.values())),
-        segments=len(cut.segments),
+        segments=len(cut.chain_segments),
         bytes=sum(map(chain_bytes, cut.chains.values())),
         provider=other_provider(cut),
     )
 
 
-def other_provider(cut: Cut) -> str | None:
+def other_provider(cut: StoredCut) -> str | None:
     """The class that keeps the state of the query, where it is another than Cleancut's."""
     provider = provider_of(cut.offsets)
     return None if provider == PROVIDER_CLASS else provider
 
 
-def epoch_infos(cuts: Iterable[Cut]) -> Iterator[EpochInfo]:
+def epoch_infos(cuts: Iterable[StoredCut]) -> Iterator[EpochInfo]:
     """What epochs cost, given their cuts in order."""
     before = None
     for cut in cuts:
@@ -240,7 +241,7 @@ def epoch_infos(cuts: Iterable[Cut]) -> Iterator[EpochInfo]:
         yield _epoch_info(before, None)
 
 
-def _epoch_info(cut: Cut, following: Cut | None) -> EpochInfo:
+def _epoch_info(cut: StoredCut, following: StoredCut | None) -> EpochInfo:
     is_next = following is not None and (cut.epoch + 1, cut.generation) == (
         following.epoch,
         following.generation,
@@ -249,7 +250,7 @@ def _epoch_info(cut: Cut, following: Cut | None) -> EpochInfo:
         epoch=cut.epoch,
         generation=cut.generation,
         written=moment(cut.written_ms),
-        stores=len(cut.chains),
+        stores=cut.store_count,
         timings=cut.timings,
         costs=cut.costs,
         channels=cut.channels,
@@ -257,12 +258,12 @@ def _epoch_info(cut: Cut, following: Cut | None) -> EpochInfo:
     )
 
 
-def savepoint_info(name: str, cut: Cut) -> SavepointInfo:
+def savepoint_info(name: str, cut: StoredCut) -> SavepointInfo:
     """Describes a savepoint in a line."""
-    return SavepointInfo(name, cut.epoch, cut.version, moment(cut.written_ms), len(cut.chains))
+    return SavepointInfo(name, cut.epoch, cut.version, moment(cut.written_ms), cut.store_count)
 
 
-def cut_details(cut: Cut) -> CutDetails:
+def cut_details(cut: StoredCut) -> CutDetails:
     """Describes a cut whole."""
     return CutDetails(
         path=cut.path,
@@ -277,7 +278,7 @@ def cut_details(cut: Cut) -> CutDetails:
         timings=cut.timings,
         costs=cut.costs,
         channels=InfoList(cut.channels),
-        segments=cut.segments,
+        segments=cut.chain_segments,
         stores=InfoList(map(_store_cut_info, cut.chains.values())),
     )
 

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 from zlib import crc32
 
-from cleancut._format.cut import Chain, Cut, CutRef, PlacedFrame, cut_damaged, read_cut
+from cleancut._format.cut import CutRef, read_cut
 from cleancut._format.frame import Frame, FrameRequest, read_frame
 from cleancut._format.identity import Identity
 from cleancut._format.layout import StoreId, cut_name, savepoint_name
+from cleancut._format.placed import Chain, PlacedFrame
+from cleancut._format.wrapped import cut_damaged
+from cleancut._reading.chain_parts import ChainParts
 from cleancut._reading.state import State
+from cleancut._reading.stored_cut import StoredCut
 from cleancut._reading.stored_frame import StoredFrame
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range, read_ranges, windows
@@ -44,7 +48,12 @@ class CutReader:
         """Full path of a savepoint."""
         return self.objects.path(savepoint_name(savepoint))
 
-    def cut(self, epoch: int) -> Cut:
+    @cached_property
+    def parts(self) -> ChainParts:
+        """Reads what leads to the chains of the cuts."""
+        return ChainParts(self.objects)
+
+    def cut(self, epoch: int) -> StoredCut:
         """Reads a cut.
 
         Raises:
@@ -52,9 +61,9 @@ class CutReader:
             DamagedError: CLEANCUT_CUT_DAMAGED.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        return read_cut(self.objects.read(cut_name(epoch)), self.path(epoch), epoch)
+        return self._stored(self.objects.read(cut_name(epoch)), self.path(epoch), epoch)
 
-    def savepoint(self, savepoint: str) -> Cut:
+    def savepoint(self, savepoint: str) -> StoredCut:
         """Reads the cut that a savepoint keeps.
 
         Raises:
@@ -63,16 +72,18 @@ class CutReader:
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         data = self.objects.read(savepoint_name(savepoint))
-        return read_cut(data, self.savepoint_path(savepoint), None)
+        return self._stored(data, self.savepoint_path(savepoint), None)
 
-    def states(self, cut: Cut, stores: Iterable[StoreId]) -> Iterator[LoadedState]:
-        """The states of some stores as of a cut, in their order.
+    def _stored(self, data: bytes, path: str, epoch: int | None) -> StoredCut:
+        return StoredCut(**vars(read_cut(data, path, epoch)), parts=self.parts)
+
+    def states(self, cut: StoredCut, chains: Iterable[Chain]) -> Iterator[LoadedState]:
+        """The states that some chains of a cut lead to, in their order.
 
         Raises:
             DamagedError: a frame is damaged, misplaced or missing, or does not fit its chain.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        chains = [cut.chains[store] for store in stores]
         for group in windows(chains, chain_bytes, WINDOW_BYTES):
             parts = self.read(frame for chain in group for frame in chain)
             for chain in group:
@@ -108,7 +119,7 @@ class CutReader:
             raise request.damaged(f"the checksum of the frame at byte {placed.offset} is wrong")
         return read_frame(data, request)
 
-    def newest_first(self, cut: Cut, chain: Chain, parts: Parts) -> Iterator[StoredFrame]:
+    def newest_first(self, cut: StoredCut, chain: Chain, parts: Parts) -> Iterator[StoredFrame]:
         """The frames of a chain from its end, each compared with the one before when that comes.
 
         Args:

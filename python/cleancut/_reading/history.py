@@ -7,13 +7,15 @@ from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
 from cleancut._display.tables import ranges
-from cleancut._format.cut import Chain, Cut, CutRef
+from cleancut._format.cut import CutRef
 from cleancut._format.layout import StoreId
+from cleancut._format.placed import Chain
 from cleancut._reading.cut_reader import WINDOW_BYTES, CutReader, LoadedState, chain_bytes
 from cleancut._reading.listing import Listing
 from cleancut._reading.live_rows import LiveState
 from cleancut._reading.root import Root
 from cleancut._reading.store_reader import StoreReader
+from cleancut._reading.stored_cut import StoredCut
 from cleancut._storage.parallel import mapped, windows
 from cleancut.errors import CleancutError, error_of
 
@@ -46,7 +48,7 @@ class CutVersion:
     """A version that has a cut."""
 
     reader: CutReader
-    cut: Cut
+    cut: StoredCut
     chains: Mapping[int, Chain]
 
     @property
@@ -58,8 +60,7 @@ class CutVersion:
         return sorted(self.chains)
 
     def load(self, partitions: Iterable[int]) -> Iterator[LoadedState]:
-        stores = (self.chains[partition][0].store for partition in partitions)
-        return self.reader.states(self.cut, stores)
+        return self.reader.states(self.cut, map(self.chains.__getitem__, partitions))
 
     def live(self, partitions: Iterable[int]) -> Iterator[LiveState]:
         chains = (self.chains[partition] for partition in partitions)
@@ -149,7 +150,7 @@ class History:
         before = {store: listing.before(first) for store, listing in listings.items()}
         return {store: listing for store, listing in before.items() if listing.sizes}
 
-    def cuts(self) -> Iterator[Cut]:
+    def cuts(self) -> Iterator[StoredCut]:
         """All cuts, by their epochs, each read when its turn comes.
 
         Raises:
@@ -185,9 +186,13 @@ class History:
         """For each store, or for one, its chain in each cut."""
         chains: dict[StoreId, dict[CutRef, Chain]] = {}
         for cut in self.cuts():
-            for store, chain in cut.chains.items():
-                if only in (None, store):
-                    chains.setdefault(store, {})[cut.ref] = chain
+            if only is None:
+                found = cut.chains
+            else:
+                own = cut.chain(only)
+                found = {} if own is None else {only: own}
+            for store, chain in found.items():
+                chains.setdefault(store, {})[cut.ref] = chain
         return chains
 
     def _history(self, store: StoreId, chains: Mapping[CutRef, Chain]) -> StoreHistory:
@@ -195,7 +200,7 @@ class History:
         files = None if listing is None else StoreReader(self._root.objects, listing)
         return StoreHistory(store, files, chains)
 
-    def cut(self, epoch: int | None) -> Cut:
+    def cut(self, epoch: int | None) -> StoredCut:
         """The cut of an epoch; None is the last.
 
         Raises:
@@ -210,7 +215,7 @@ class History:
             raise self.not_found(wanted, available)
         return cut
 
-    def savepoint(self, savepoint: str) -> Cut:
+    def savepoint(self, savepoint: str) -> StoredCut:
         """The cut that a savepoint keeps.
 
         Raises:
@@ -226,7 +231,13 @@ class History:
         raise self.not_found(f"savepoint {savepoint}", what)
 
     def at(
-        self, operator: int, store: str, version: int | None, epoch: int | None = None
+        self,
+        operator: int,
+        store: str,
+        version: int | None,
+        epoch: int | None = None,
+        *,
+        partition: int | None = None,
     ) -> StoredVersion:
         """A version of one operator's stores of one name.
 
@@ -235,6 +246,7 @@ class History:
             store: Spark's name of the store.
             version: None is that of the last cut; without cuts the last that all partitions have.
             epoch: the epoch whose result is wanted, in place of the version after it.
+            partition: as in `of`.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
@@ -246,19 +258,28 @@ class History:
         if chosen is None or chosen not in self.epochs:
             wanted = _Wanted("version", version) if epoch is None else _Wanted("epoch", epoch)
             return self._listed(operator, store, wanted)
-        return self.of(self.cut(chosen), operator, store)
+        return self.of(self.cut(chosen), operator, store, partition=partition)
 
-    def of(self, cut: Cut, operator: int, store: str) -> StoredVersion:
+    def of(
+        self, cut: StoredCut, operator: int, store: str, *, partition: int | None = None
+    ) -> StoredVersion:
         """The version that a cut stands for of one operator's stores of one name.
+
+        Args:
+            cut: the cut.
+            operator: Spark's operator id.
+            store: Spark's name of the store.
+            partition: look for this partition alone, if it is there.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: what leads to the chains is damaged.
         """
-        chains = {
-            found.partition: chain
-            for found, chain in cut.chains.items()
-            if (found.operator, found.store) == (operator, store)
-        }
+        if partition is not None:
+            chain = cut.chain(StoreId(operator, partition, store))
+            if chain is not None:
+                return CutVersion(self.reader, cut, {partition: chain})
+        chains = cut.chains_of(operator, store)
         if not chains:
             raise self._no_store(operator, store, cut.chains)
         return CutVersion(self.reader, cut, chains)
@@ -322,7 +343,7 @@ class History:
         wanted = f"state store operator={operator} store={store}"
         return self.not_found(wanted, available or "no state yet")
 
-    def _cut_or_none(self, epoch: int) -> Cut | None:
+    def _cut_or_none(self, epoch: int) -> StoredCut | None:
         """A cut; None where retention has deleted it since it was listed."""
         try:
             return self.reader.cut(epoch)

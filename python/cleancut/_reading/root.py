@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,14 +12,17 @@ import pyarrow.fs
 from cleancut._format.layout import (
     CUTS,
     FORMAT_OBJECT,
+    PAGES,
     ROOT,
     SAVEPOINTS,
     SEGMENTS,
     STORES,
     FrameName,
+    PageName,
     StoreId,
     parse_cut_name,
     parse_frame_name,
+    parse_page_name,
     parse_savepoint_name,
     parse_segment_name,
     parse_store_directory,
@@ -33,7 +36,8 @@ from cleancut.errors import CleancutError, error_of
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Arrow's client for Azure is left out: where it finds no credentials, it ends the process.
 _SCHEMES_OF_ARROW = ("file", "hdfs", "viewfs", "gs", "gcs")
-_SUPPORTED = "format cleancut, formatVersion 1"
+_KNOWN = ("format cleancut, formatVersion 1", "format cleancut, formatVersion 2")
+_SUPPORTED = "format cleancut, formatVersion 1 and 2"
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,14 @@ class Root:
         listed = self.objects.list(SEGMENTS).items()
         return {name: size for name, size in listed if parse_segment_name(name) is not None}
 
+    def pages(self) -> Sequence[PageName]:
+        """All pages, in the order of their names; one listing."""
+        found = (parse_page_name(name) for name in self.objects.list(PAGES))
+        return sorted(page for page in found if page is not None)
+
     def stored_bytes(self) -> int:
-        """The size of all cuts, savepoints, segments and files of level 0; four listings."""
-        kinds = (CUTS, SAVEPOINTS, SEGMENTS, STORES)
+        """The size of all cuts, pages, savepoints, segments and files of level 0; five listings."""
+        kinds = (CUTS, PAGES, SAVEPOINTS, SEGMENTS, STORES)
         return sum(sum(self.objects.list(kind).values()) for kind in kinds)
 
     def listings(self) -> dict[StoreId, Listing]:
@@ -139,7 +148,7 @@ def _check_format(raw: bytes, path: str) -> None:
         found = f"format {note['format']}, formatVersion {note['formatVersion']}"
     except (ValueError, KeyError, TypeError):
         found = "no format"
-    if found != _SUPPORTED:
+    if found not in _KNOWN:
         raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=found, supported=_SUPPORTED)
 
 

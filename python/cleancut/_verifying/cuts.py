@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from cleancut._format.cut import Chain, Cut, CutRef, PlacedFrame
+from cleancut._format.cut import CutRef
 from cleancut._format.frame import Frame
-from cleancut._format.layout import FrameName, StoreId
+from cleancut._format.layout import FrameName, PageName, StoreId
+from cleancut._format.page import read_page
+from cleancut._format.placed import Chain, PlacedFrame
 from cleancut._reading.cut_info import other_provider
 from cleancut._reading.cut_reader import CutReader, Parts, follows, range_of
 from cleancut._reading.root import Root
 from cleancut._reading.state import State
+from cleancut._reading.stored_cut import StoredCut
 from cleancut._storage.parallel import mapped, windows
 from cleancut._verifying.findings import Finding, finding_of
 from cleancut._verifying.segments import check_segments
@@ -26,9 +29,11 @@ class CutCheck:
     Attributes:
         root: the checkpoint.
         epochs: those that have a cut.
-        cuts: the number of sound cuts.
+        cuts: the number of sound cuts, whatever is wrong with what they lead to.
         committed: the sound cuts, by their epochs.
+        operators: those of the last sound cut.
         savepoints: the number of sound savepoints.
+        pages: the number of sound pages.
         segments: the number of segments whose header, table and trailer are sound.
         unnamed: the number of segments that neither a sound cut nor a sound savepoint names.
         frames: the number of sound frames.
@@ -42,8 +47,10 @@ class CutCheck:
     root: Root
     epochs: Sequence[int]
     cuts: int = 0
-    committed: list[Cut] = field(default_factory=list)
+    committed: list[StoredCut] = field(default_factory=list)
+    operators: set[int] = field(default_factory=set)
     savepoints: int = 0
+    pages: int = 0
     segments: int = 0
     unnamed: int = 0
     frames: int = 0
@@ -57,8 +64,10 @@ class CutCheck:
     def run(self) -> None:
         """Reads everything."""
         reader = CutReader(self.root.objects)
-        checks = self._chains(self._read_cuts(reader), reader)
-        self._read_tables(checks, reader)
+        cuts = self._read_cuts(reader)
+        checks = self._chains(cuts, reader)
+        self._read_pages(cuts)
+        self._read_tables(checks, cuts, reader)
         self.stores = {check.store for check in checks.values() if check.chains}
         for group in windows(checks.values(), StoreCutCheck.size, _WINDOW_BYTES):
             parts = reader.read(frame for check in group for frame in check.placed)
@@ -69,8 +78,8 @@ class CutCheck:
                 self.loadable += len(check.loadable)
         self._forget_retired()
 
-    def _read_cuts(self, reader: CutReader) -> list[Cut]:
-        def read(name: int | str) -> Cut | Finding | None:
+    def _read_cuts(self, reader: CutReader) -> list[StoredCut]:
+        def read(name: int | str) -> StoredCut | Finding | None:
             try:
                 return reader.cut(name) if isinstance(name, int) else reader.savepoint(name)
             except CleancutError as error:
@@ -99,23 +108,60 @@ class CutCheck:
         # Chains are applied in this order, each on top of the one before if it can be.
         return sorted(cuts, key=lambda cut: cut.epoch)
 
-    def _chains(self, cuts: Iterable[Cut], reader: CutReader) -> "dict[StoreId, StoreCutCheck]":
+    def _chains(
+        self, cuts: Iterable[StoredCut], reader: CutReader
+    ) -> "dict[StoreId, StoreCutCheck]":
         checks: dict[StoreId, StoreCutCheck] = {}
         for cut in cuts:
-            for store, chain in cut.chains.items():
+            chains, errors = cut.survey()
+            for error in errors:
+                path = str(error.params.get("path", cut.path))
+                self.findings.setdefault((path, 0), finding_of(path, error)).add(cut.version)
+            if self.committed and cut is self.committed[-1]:
+                self.operators = {of.operator for of in chains if not of.is_channel}
+            for store, chain in chains.items():
                 check = checks.setdefault(store, StoreCutCheck(reader, store, self.findings))
                 check.chains[cut.ref] = chain
                 check.placed.update(dict.fromkeys(chain))
         return dict(sorted(checks.items()))
 
-    def _read_tables(self, checks: "dict[StoreId, StoreCutCheck]", reader: CutReader) -> None:
+    def _read_pages(self, cuts: Iterable[StoredCut]) -> None:
+        """Reads the pages that no cut names, too; those that one does were read for it."""
+        named = {page.name for cut in cuts if cut.root is not None for page in cut.root.pages}
+        unnamed = [name for name in self.root.pages() if name not in named]
+        objects = self.root.objects
+
+        def checked(name: PageName) -> Finding | None:
+            path = objects.path(str(name))
+            try:
+                read_page(objects.read(str(name)), path, name)
+            except CleancutError as error:
+                return finding_of(path, error)
+            except FileNotFoundError:
+                pass
+            return None
+
+        for finding in mapped(checked, unnamed):
+            if finding is not None:
+                self.findings[finding.path, 0] = finding
+        paths = (objects.path(str(name)) for name in [*named, *unnamed])
+        self.pages = sum((path, 0) not in self.findings for path in paths)
+
+    def _read_tables(
+        self,
+        checks: "dict[StoreId, StoreCutCheck]",
+        cuts: Iterable[StoredCut],
+        reader: CutReader,
+    ) -> None:
         """Adds the frames that no cut names: those of attempts that did not count."""
         named = {frame.segment for check in checks.values() for frame in check.placed}
+        roots = (cut.root for cut in cuts if cut.root is not None)
+        named |= {part.segment for root in roots for part in root.window}
         sizes = self.root.segments()
         self.unnamed = len(sizes.keys() - named)
         for _, found in check_segments(self.root.objects, sizes):
             if isinstance(found, Finding):
-                self.findings[found.path, 0] = found
+                self.findings.setdefault((found.path, 0), found)
                 continue
             self.segments += 1
             for frame in found:

@@ -21,7 +21,8 @@ class Finding:
 
     @property
     def is_missing(self) -> bool:
-        return self.error.error_id == "CLEANCUT_FRAME_MISSING"
+        is_page_or_table = isinstance(self.error.__cause__, FileNotFoundError)
+        return self.error.error_id == "CLEANCUT_FRAME_MISSING" or is_page_or_table
 
     def add(self, version: int) -> None:
         """Notes a version that it affects."""

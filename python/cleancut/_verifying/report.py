@@ -18,14 +18,15 @@ from cleancut._verifying.stores import StoreCheck
 
 @dataclass(frozen=True, repr=False)
 class Problem(Brief):
-    """One cut, segment, frame or file of Spark's that is damaged, misplaced or missing.
+    """One cut, page, segment, frame or file of Spark's that is damaged, misplaced or missing.
 
     Attributes:
         object: full path of the object that it is, or lies in.
         affects: the versions that cannot be loaded because of it, ascending: of the frame's store,
-            or of all stores for a cut or a missing segment. None where a sound base spares the
-            reader a damaged delta, where no cut needs what is damaged, for a damaged savepoint, and
-            for a file of Spark's, without which the state can be read, but no query goes on.
+            or of all stores for a cut or a missing segment, and of some for a page. None where a
+            sound base spares the reader a damaged delta, where no cut needs what is damaged, for a
+            damaged savepoint, and for a file of Spark's, without which the state can be read, but
+            no query goes on.
         error_id: the id of the error that reading it raises.
         message: that error's whole text.
     """
@@ -56,10 +57,11 @@ class VerifyReport(Brief):
             such frames; they are no damage.
         spark_files: the number of sound files that Spark has written: the id of the query, the logs
             of offsets, commits and sources, operators and schemas.
-        problems: everything that is wrong: files of level 0, cuts, segments, frames in segments,
+        problems: everything that is wrong: files of level 0, cuts, pages, segments, their frames,
             each in the order of stores and versions, and Spark's files.
         provider: Spark's name of the class that keeps the query's state, if it has any, where that
             is not Cleancut's by the last cut: no such state was checked. None where it is.
+        pages: the number of sound pages, which cuts of format 2 lead to.
     """
 
     location: str
@@ -75,6 +77,7 @@ class VerifyReport(Brief):
     spark_files: int
     problems: tuple[Problem, ...]
     provider: str | None = None
+    pages: int = 0
 
     @property
     def ok(self) -> bool:
@@ -104,6 +107,7 @@ class VerifyReport(Brief):
             verdict = f"state is kept by {self.provider} and was not checked; the rest: {verdict}"
         pinned = f"{self.savepoints} savepoints, " if self.savepoints else ""
         segments = f"{self.segments} segments ({self.unnamed} that no cut names), "
+        pinned += f"{self.pages} pages, " if self.pages else ""
         cuts = f"{self.cuts} cuts, {pinned}{segments}" if self.cuts or self.segments else ""
         sparks = f"{self.spark_files} sound files of Spark's, " if self.spark_files else ""
         return (
@@ -129,7 +133,7 @@ def verify(root: Root) -> VerifyReport:
         pass
     of_cuts = CutCheck(root, epochs)
     of_cuts.run()
-    of_spark = SparkFilesCheck(root, of_cuts.committed)
+    of_spark = SparkFilesCheck(root, of_cuts.committed, of_cuts.operators)
     of_spark.run()
     findings = [finding for check in checks for finding in check.findings.values()]
     findings += [*of_cuts.findings.values(), *of_spark.findings.values()]
@@ -147,6 +151,7 @@ def verify(root: Root) -> VerifyReport:
         spark_files=of_spark.files,
         problems=tuple(map(_problem, findings)),
         provider=of_cuts.provider,
+        pages=of_cuts.pages,
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from cleancut._format.cut import cut_damaged
+from cleancut._format.wrapped import cut_damaged
 from cleancut._reading.cut_reader import CutReader
 from cleancut._reading.root import Root
 from cleancut._verifying.spark_entries import query_id_of

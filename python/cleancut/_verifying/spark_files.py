@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from cleancut._format.cut import Cut, cut_damaged
-from cleancut._format.layout import CHANNEL_PREFIX
+from cleancut._format.cut import Cut
+from cleancut._format.wrapped import cut_damaged
 from cleancut._reading.root import Root
 from cleancut._storage.parallel import mapped
 from cleancut._storage.side_files import agrees, side_file_of
@@ -32,12 +32,14 @@ class SparkFilesCheck:
     Attributes:
         root: the checkpoint.
         cuts: its sound cuts, by their epochs.
+        operators: those that have state by the last of them.
         files: the number of sound files.
         findings: what is wrong, by path.
     """
 
     root: Root
     cuts: Sequence[Cut]
+    operators: Iterable[int]
     files: int = 0
     findings: dict[str, Finding] = field(default_factory=dict)
     _entries: dict[str, bytes] = field(default_factory=dict)
@@ -126,13 +128,7 @@ class SparkFilesCheck:
         missing += self._gaps(spark_entries.numbers(names, "commits"), "commits", set())
         entry = self._entries.get(f"offsets/{last}", b"")
         missing += spark_entries.missing_of_sources(names, entry, last)
-        operators = {
-            store.operator
-            for cut in self.cuts[-1:]
-            for store in cut.chains
-            if not store.store.startswith(CHANNEL_PREFIX)
-        }
-        return missing + spark_entries.missing_of_operators(names, operators, self._entries)
+        return missing + spark_entries.missing_of_operators(names, self.operators, self._entries)
 
     def _gaps(self, there: set[int], log: str, wanted: set[int]) -> list[tuple[str, str]]:
         every = there | wanted

@@ -1,0 +1,114 @@
+"""Reads a page, the chains of some stores; docs/FORMAT.md draws the bytes."""
+
+import struct
+
+from cleancut._format.layout import FrameName, Kind, PageName, StoreId, parse_segment_name
+from cleancut._format.placed import Chain, PlacedFrame, check_whole
+from cleancut._format.wrapped import unreadable, unwrapped
+
+_MAGIC = b"CCP1"
+_FORMAT_VERSIONS = (2,)
+_PLACE = struct.Struct("<qi")
+_KINDS: dict[int, Kind] = {1: "delta", 2: "base"}
+_ID_SIZE = 16
+_MAX_UVARINT_SIZE = 9
+
+
+def read_page(data: bytes, path: str, name: PageName) -> dict[StoreId, Chain]:
+    """Decodes a page and checks all of it.
+
+    Args:
+        data: the whole object.
+        path: full path of the object.
+        name: what it is called.
+
+    Returns:
+        For each store, in their order, the frames that make up the version after the page's epoch.
+
+    Raises:
+        DamagedError: CLEANCUT_CUT_DAMAGED.
+        RequestError: CLEANCUT_FORMAT_UNKNOWN.
+    """
+    _, raw = unwrapped(data, path, "page", _MAGIC, _FORMAT_VERSIONS)
+    try:
+        return _Body(raw).chains(name.epoch + 1)
+    except ValueError as error:
+        raise unreadable(path, error) from error
+
+
+class _Body:
+    """The body of a page, read from front to back."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._at = 0
+
+    def chains(self, version: int) -> dict[StoreId, Chain]:
+        """All that it says."""
+        segments = [self._segment() for _ in range(self._number())]
+        stores: list[tuple[StoreId, int]] = []
+        for _ in range(self._number()):
+            store, frames = self._store(), self._number()
+            if stores and store <= stores[-1][0]:
+                raise ValueError(f"{store} does not come behind {stores[-1][0]}")
+            stores.append((store, frames))
+        if not stores:
+            raise ValueError("it has no stores")
+        chains: dict[StoreId, Chain] = {}
+        for store, frames in stores:
+            chain: list[PlacedFrame] = []
+            for _ in range(frames):
+                before = chain[-1].name.version if chain else 0
+                chain.append(self._frame(store, segments, before))
+            chains[store] = tuple(chain)
+            check_whole(store, chains[store], version)
+        if self._at != len(self._raw):
+            raise ValueError(f"{len(self._raw) - self._at} bytes are left")
+        return chains
+
+    def _segment(self) -> str:
+        name = self._text()
+        if parse_segment_name(name) is None:
+            raise ValueError("it names what is no segment")
+        return name
+
+    def _store(self) -> StoreId:
+        operator, partition = _PLACE.unpack(self._take(_PLACE.size))
+        store = StoreId(operator, partition, self._text())
+        if store.is_channel:
+            raise ValueError(f"{store} holds rows in flight")
+        return store
+
+    def _frame(self, store: StoreId, segments: list[str], before: int) -> PlacedFrame:
+        kind = _KINDS.get(self._take(1)[0])
+        index, version = self._number(), before + self._number()
+        version_id = self._take(_ID_SIZE).hex()
+        offset, length = self._number(), self._number()
+        crc = int.from_bytes(self._take(4), "little")
+        if kind is None:
+            raise ValueError(f"a frame of {store} has no kind")
+        if index >= len(segments):
+            raise ValueError(f"a frame of {store} is in segment {index}, which is not named")
+        if version < 1 or length < 1:
+            raise ValueError(f"a frame of {store} has an impossible place or version")
+        name = FrameName(version, version_id, kind)
+        return PlacedFrame(store, name, segments[index], offset, length, crc)
+
+    def _text(self) -> str:
+        return self._take(self._number()).decode()
+
+    def _number(self) -> int:
+        raw, at, found = self._raw, self._at, 0
+        for place, byte in enumerate(raw[at : at + _MAX_UVARINT_SIZE]):
+            found |= (byte & 0x7F) << 7 * place
+            if byte < 0x80:
+                self._at = at + place + 1
+                return found
+        raise ValueError(f"the number at byte {at} does not end")
+
+    def _take(self, size: int) -> bytes:
+        found = self._raw[self._at : self._at + size]
+        if len(found) < size:
+            raise ValueError(f"it ends inside what begins at byte {self._at}")
+        self._at += size
+        return found

@@ -1,0 +1,163 @@
+"""Reads what a cut of version 2 has in place of chains: pages, and the window of segments."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from cleancut._format.fields import typed
+from cleancut._format.layout import PageName, StoreId, parse_page_name, parse_segment_name
+from cleancut._format.segment import HEADER_SIZE, TRAILER_SIZE
+
+_MAX_CRC = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart:
+    """A page, by the root that names it.
+
+    Attributes:
+        name: of the object.
+        length: its length in bytes.
+        crc: CRC-32 of its bytes.
+        stores: the number of stores in it.
+        first: the first of them.
+    """
+
+    name: PageName
+    length: int
+    crc: int
+    stores: int
+    first: StoreId
+
+    @property
+    def epoch(self) -> int:
+        """The epoch whose result it is about."""
+        return self.name.epoch
+
+
+class Table(NamedTuple):
+    """What lies behind the frames of a segment, by the root that names it.
+
+    Attributes:
+        segment: its name below the root.
+        length: of the object, in bytes.
+        size: how many bytes before the end the table begins.
+        crc: CRC-32 of these bytes.
+    """
+
+    segment: str
+    length: int
+    size: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPart:
+    """A segment of which a cut has adopted frames.
+
+    Attributes:
+        table: tells which frames it has.
+        epoch: that of the cut.
+        counted: where the frames begin that count; None where `uncounted` tells it.
+        uncounted: where those begin that do not, if `counted` is None.
+    """
+
+    table: Table
+    epoch: int
+    counted: frozenset[int] | None
+    uncounted: frozenset[int]
+
+    @property
+    def segment(self) -> str:
+        """The name of the segment below the root."""
+        return self.table.segment
+
+    def counts(self, offset: int) -> bool:
+        """Whether the frame counts that begins there."""
+        return offset not in self.uncounted if self.counted is None else offset in self.counted
+
+
+@dataclass(frozen=True, slots=True)
+class RootParts:
+    """What a root has in place of chains.
+
+    Attributes:
+        store_count: the number of stores, without those of rows in flight.
+        pages: in the order of their stores.
+        window: segments whose tables count, in the order of epochs.
+    """
+
+    store_count: int
+    pages: tuple[PagePart, ...]
+    window: tuple[WindowPart, ...]
+
+
+def root_parts_of(body: dict[str, Any], epoch: int) -> RootParts:
+    """The parts of the root of an epoch.
+
+    Raises:
+        ValueError: they are not what a writer makes.
+    """
+    pages = tuple(_page(fields, epoch) for fields in typed(body, "pages", list))
+    if any(one.first >= other.first for one, other in pairwise(pages)):
+        raise ValueError("the pages do not ascend")
+    window = tuple(_part(fields, epoch) for fields in typed(body, "window", list))
+    if any(one.epoch > other.epoch for one, other in pairwise(window)):
+        raise ValueError("the epochs of the window descend")
+    if len({(part.epoch, part.segment) for part in window}) < len(window):
+        raise ValueError("a segment is twice in the window under one epoch")
+    return RootParts(_number(body, "storeCount"), pages, window)
+
+
+def _page(fields: Any, epoch: int) -> PagePart:
+    if not isinstance(fields, dict):
+        raise ValueError("a page is not a JSON object")
+    name = parse_page_name(typed(fields, "name", str))
+    if name is None:
+        raise ValueError("pages holds what is no page")
+    if name.epoch > epoch:
+        raise ValueError(f"{name} is of a later epoch")
+    first = StoreId(
+        typed(fields, "operator", int), typed(fields, "partition", int), typed(fields, "store", str)
+    )
+    if first.is_channel:
+        raise ValueError(f"{name} begins with rows in flight")
+    stores, length = _number(fields, "stores", 1), _number(fields, "length", 1)
+    return PagePart(name, length, _number(fields, "crc", 0, _MAX_CRC), stores, first)
+
+
+def _part(fields: Any, epoch: int) -> WindowPart:
+    if not isinstance(fields, dict):
+        raise ValueError("an element of the window is not a JSON object")
+    segment, adopted = typed(fields, "segment", str), _number(fields, "epoch")
+    if parse_segment_name(segment) is None:
+        raise ValueError("the window holds what is no segment")
+    if adopted > epoch:
+        raise ValueError(f"the frames of {segment} are adopted by a later epoch")
+    if "counted" in fields and "uncounted" in fields:
+        raise ValueError(f"the frames of {segment} are counted both ways")
+    length = _number(fields, "length", 1)
+    footer = _number(fields, "footer", TRAILER_SIZE, length - HEADER_SIZE)
+    return WindowPart(
+        Table(segment, length, footer, _number(fields, "crc", 0, _MAX_CRC)),
+        adopted,
+        frozenset(_offsets(fields, "counted")) if "counted" in fields else None,
+        frozenset(_offsets(fields, "uncounted")) if "uncounted" in fields else frozenset(),
+    )
+
+
+def _offsets(fields: dict[str, Any], name: str) -> Sequence[int]:
+    found: list[Any] = typed(fields, name, list)
+    if any(not isinstance(offset, int) or isinstance(offset, bool) for offset in found):
+        raise ValueError(f"{name} holds what is no number")
+    if any(one >= other for one, other in pairwise([-1, *found])):
+        raise ValueError(f"the offsets of {name} do not ascend")
+    return found
+
+
+def _number(fields: dict[str, Any], name: str, least: int = 0, most: int | None = None) -> int:
+    found: int = typed(fields, name, int)
+    if found < least or (most is not None and found > most):
+        raise ValueError(f"{name} is {found}")
+    return found

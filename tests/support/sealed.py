@@ -1,0 +1,15 @@
+"""What a seal of either format has sealed."""
+
+from cleancut._format.cut import Cut
+from cleancut._format.placed import PlacedFrame
+from cleancut._reading.chain_parts import ChainParts
+from cleancut._storage.objects import Objects
+
+
+def sealed_frames(objects: Objects, seal: Cut) -> list[PlacedFrame]:
+    """The last frame of each store of a seal, those of rows in flight among them."""
+    last = [chain[-1] for chain in seal.held.values()]
+    for part in () if seal.root is None else seal.root.window:
+        frames = ChainParts(objects).frames(part.table)
+        last += [of for of in frames if part.counts(of.offset) and not of.store.is_channel]
+    return last
