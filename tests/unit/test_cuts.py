@@ -15,6 +15,7 @@ from tests.vectors.cut_encoder import encode_cut
 from tests.vectors.cut_writer import QUERY_ID, RUN_ID, WATERMARK_MS, WRITTEN_MS, segment_name
 from tests.vectors.frame_cases import put, version_id
 
+IN_BOTH_VERSIONS = True
 LAST = [
     (1, "ada", 4, 2.5, 0),
     (2, "grace", 1, 0.5, 0),
@@ -119,7 +120,10 @@ def test_a_savepoint_that_is_not_there_is_told(four_cuts: CutFiles) -> None:
         checkpoint.state(0, savepoint="x")
 
 
-def test_a_missing_segment_of_a_savepoint_is_told_with_it(four_cuts: CutFiles) -> None:
+def test_a_missing_segment_of_a_savepoint_is_told_with_it(
+    four_cuts_of_version_1: CutFiles,
+) -> None:
+    four_cuts = four_cuts_of_version_1
     path = four_cuts.savepoint("before", 1)
     (four_cuts.root / segment_name(0)).unlink()
     with pytest.raises(DamagedError) as raised:
@@ -264,7 +268,10 @@ def test_a_cut_that_says_to_be_longer_than_any_is_damaged(four_cuts: CutFiles) -
         Checkpoint(four_cuts.location).cut(3)
 
 
-def test_a_missing_segment_is_named_with_cut_and_version(four_cuts: CutFiles) -> None:
+def test_a_missing_segment_is_named_with_cut_and_version(
+    four_cuts_of_version_1: CutFiles,
+) -> None:
+    four_cuts = four_cuts_of_version_1
     path = four_cuts.root / segment_name(1)
     path.unlink()
     with pytest.raises(DamagedError) as raised:

@@ -18,6 +18,7 @@ from tests.vectors.cut_encoder import encode_cut
 from tests.vectors.cut_writer import Stored, cut_body, cut_name, segment_name
 from tests.vectors.frame_cases import put
 
+IN_BOTH_VERSIONS = True
 CUT_DAMAGED = "CLEANCUT_CUT_DAMAGED"
 DAMAGED = "CLEANCUT_FRAME_DAMAGED"
 MISPLACED = "CLEANCUT_FRAME_MISPLACED"
@@ -65,7 +66,10 @@ def test_a_damaged_base_affects_what_builds_on_it(four_cuts: CutFiles) -> None:
     assert found(verify(four_cuts), four_cuts.root) == [(base.segment, DAMAGED, (4,))]
 
 
-def test_a_missing_segment_is_one_problem_of_all_its_stores(four_cuts: CutFiles) -> None:
+def test_a_missing_segment_is_one_problem_of_all_its_stores(
+    four_cuts_of_version_1: CutFiles,
+) -> None:
+    four_cuts = four_cuts_of_version_1
     (four_cuts.root / segment_name(1)).unlink()
     report = verify(four_cuts)
     assert found(report, four_cuts.root) == [(segment_name(1), MISSING, (2, 3, 4))]
@@ -80,7 +84,8 @@ def test_a_damaged_cut_affects_its_version_alone(four_cuts: CutFiles) -> None:
     assert (report.cuts, report.loadable) == (3, 6)
 
 
-def test_a_damaged_table_affects_nothing_that_cuts_name(four_cuts: CutFiles) -> None:
+def test_a_damaged_table_affects_nothing_that_cuts_name(four_cuts_of_version_1: CutFiles) -> None:
+    four_cuts = four_cuts_of_version_1
     name = segment_name(1)
     four_cuts.change(four_cuts.root / name, lambda data: flipped(data, len(data) - 40))
     report = verify(four_cuts)
@@ -89,8 +94,9 @@ def test_a_damaged_table_affects_nothing_that_cuts_name(four_cuts: CutFiles) -> 
 
 
 def test_a_segment_that_was_cut_short_is_named_with_the_frames_it_lost(
-    four_cuts: CutFiles,
+    four_cuts_of_version_1: CutFiles,
 ) -> None:
+    four_cuts = four_cuts_of_version_1
     name = segment_name(2)
     offset = four_cuts.chains[1][2].entry["offset"]
     four_cuts.change(four_cuts.root / name, lambda data: data[: offset + 20])
@@ -175,7 +181,10 @@ def test_savepoints_are_verified_as_cuts_are(four_cuts: CutFiles) -> None:
     assert (report.savepoints, report.loadable) == (1, 6)
 
 
-def test_what_a_savepoint_lacks_is_damage_though_its_cut_is_gone(four_cuts: CutFiles) -> None:
+def test_what_a_savepoint_lacks_is_damage_though_its_cut_is_gone(
+    four_cuts_of_version_1: CutFiles,
+) -> None:
+    four_cuts = four_cuts_of_version_1
     four_cuts.savepoint("before", 0)
     for epoch in range(3):
         four_cuts.cut_path(epoch).unlink()
@@ -258,8 +267,9 @@ def test_every_flipped_byte_of_a_checkpoint_is_found(four_cuts: CutFiles) -> Non
     assert verify(four_cuts).ok
 
 
-def test_a_report_tells_of_cuts_where_there_are_some(four_cuts: CutFiles) -> None:
-    assert "4 cuts, 5 segments (0 that no cut names), 2 state stores" in str(verify(four_cuts))
+def test_a_report_tells_of_cuts_where_there_are_some(four_cuts_of_version_1: CutFiles) -> None:
+    report = str(verify(four_cuts_of_version_1))
+    assert "4 cuts, 5 segments (0 that no cut names), 2 state stores" in report
 
 
 def test_a_report_of_level_0_tells_of_none(two_partitions: CheckpointFiles) -> None:
