@@ -72,9 +72,8 @@ object CutSimulationSuite {
   private val Known: Map[Defect, Long] = Map(
     Defect.NoAttempts -> 116L,
     Defect.NeverSealed -> 219L,
-    Defect.Undecided -> 223L,
-    Defect.KeptAsMade -> 69L,
-    Defect.NoClaim -> 118L
+    Defect.NoClaim -> 103L,
+    Defect.EarlyMerge -> 470L
   )
 
   private def known(defect: Defect): Option[Long] =
