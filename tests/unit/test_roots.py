@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cleancut import Checkpoint, DamagedError, InfoList, RequestError, StoreInfo
+from cleancut._reading import chain_parts
 from cleancut._reading.root import open_root
 from cleancut._storage.directory import Directory
 from tests.unit.checkpoint_files import CheckpointFiles
@@ -74,6 +75,16 @@ def test_cuts_that_follow_each_other_share_what_they_lead_to(
     assert len(Checkpoint(four_roots.location).cuts()) == 4
     assert len(by_kind(asked, "pages")) == len(set(by_kind(asked, "pages"))) == 3
     assert len(by_kind(asked, "segments")) == len(set(by_kind(asked, "segments"))) == 5
+
+
+def test_what_is_kept_of_them_is_bounded(
+    four_roots: RootFiles, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = Checkpoint(four_roots.location).cuts()
+    monkeypatch.setattr(chain_parts, "_KEPT_FRAMES", 1)
+    asked.clear()
+    assert Checkpoint(four_roots.location).cuts() == expected
+    assert len(by_kind(asked, "segments")) > 5
 
 
 def test_a_store_whose_page_is_sound_is_read_though_another_is_not(four_roots: RootFiles) -> None:
