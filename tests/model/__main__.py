@@ -44,6 +44,25 @@ class Case:
         return tlc.check("Cuts", constants, list(self.invariants))
 
 
+@dataclass(frozen=True)
+class OfPages:
+    """The same of what a cut of format 2 names."""
+
+    name: str
+    violates: str | None = None
+    invariants: tuple[str, ...] = ("WholeChains", "NothingGone", "Noted")
+    broken: str = "none"
+    last: int = 2
+    keep: int = 0
+    pins: int = 1
+
+    def check(self) -> tlc.Verdict:
+        numbers = {"Last": self.last, "Keep": self.keep, "Margin": 0, "Pins": self.pins}
+        constants = {name: str(number) for name, number in numbers.items()}
+        stores = {"Stores": "{s1, s2}", "Broken": f'"{self.broken}"'}
+        return tlc.check("Pages", constants | stores, list(self.invariants))
+
+
 def without(rule: str, violates: str, runs: int = 3, sinks: str = "plain seal") -> Case:
     """The model without a rule, which has to be found in what is named and in nothing else."""
     return Case(rule, violates, (violates,), runs=runs, sinks=sinks, broken=rule)
@@ -54,20 +73,29 @@ def reaches(never: str, sinks: str = "plain seal") -> Case:
     return Case(never, never, (never,), sinks=sinks)
 
 
-HOLDS = [
+def without_of_pages(rule: str, violates: str) -> OfPages:
+    return OfPages(rule, violates, (violates,), broken=rule)
+
+
+HOLDS: list[Case | OfPages] = [
     Case("three runs, two epochs"),
     Case("sinks that skip, too", sinks="skip seal"),
     Case("three epochs", last=2),
+    OfPages("pages, three epochs"),
+    OfPages("pages, four epochs", last=3, keep=1, pins=0),
 ]
-REACHES = [
+REACHES: list[Case | OfPages] = [
     reaches("NeverDone"),
     reaches("NeverFollowed"),
     reaches("NeverContested"),
     reaches("NeverAdopted"),
     reaches("NeverFenced"),
     reaches("NeverSkipped", sinks="skip seal"),
+    OfPages("NeverARoot", "NeverARoot", ("NeverARoot",)),
+    OfPages("NeverSwept", "NeverSwept", ("NeverSwept",)),
+    OfPages("NeverPagesSwept", "NeverPagesSwept", ("NeverPagesSwept",)),
 ]
-BROKEN = [
+BROKEN: list[Case | OfPages] = [
     without("OwnerIfAbsent", "NoneStopped"),
     without("OwnThenFind", "ShownOnce"),
     without("LookAfterFound", "NoneStopped"),
@@ -89,14 +117,21 @@ BROKEN = [
     without("FirstWhole", "ShownOnce"),
     without("CutIfAbsent", "OneCut"),
     without("LatestFrames", "ShownIsCut", sinks="skip seal"),
+    without_of_pages("PageBeforeRoot", "NothingGone"),
+    without_of_pages("WholeWindow", "WholeChains"),
+    without_of_pages("PagesBeforeFirstRoot", "WholeChains"),
+    without_of_pages("NoteBeforeRoot", "Noted"),
+    without_of_pages("SweepByPages", "NothingGone"),
+    without_of_pages("KeepPages", "NothingGone"),
+    without_of_pages("PageInTime", "NothingGone"),
 ]
 # Takes some minutes, and is run where it is named alone.
-LONG = [Case("four runs", runs=4)]
+LONG: list[Case | OfPages] = [Case("four runs", runs=4)]
 # Rules that others stand in for: without one of them alone the model still holds.
-SPARE = [Case("StopAtLater", broken="StopAtLater")]
+SPARE: list[Case | OfPages] = [Case("StopAtLater", broken="StopAtLater")]
 
 
-def run(title: str, cases: list[Case]) -> int:
+def run(title: str, cases: list[Case | OfPages]) -> int:
     """Prints what came of each case; how many came to something else than they should."""
     print(title)
     wrong = 0
