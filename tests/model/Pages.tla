@@ -78,20 +78,21 @@ Window(of) ==
                ELSE IF Follows("WholeWindow") THEN Minimum(some) ELSE Maximum(some)
   IN (after + 1)..next
 
-(* P7: whether the cut is a root. P8: format.json says so before. *)
-Format(of) ==
-  IF IsOfPages THEN 2
+(* P7: whether the cut is a root. P8: format.json says so before. A query may begin with either. *)
+Formats(of) ==
+  IF next = 0 /\ note = 2 THEN {1, 2}
+  ELSE IF IsOfPages THEN {2}
   ELSE IF /\ \A s \in Stores : of[s] # NoPage \/ ~Follows("PagesBeforeFirstRoot")
           /\ \E s \in Stores : of[s] # NoPage
           /\ note = 2 \/ ~Follows("NoteBeforeRoot")
-       THEN 2 ELSE 1
+       THEN {2} ELSE {1}
 
 Commit ==
   /\ next <= Last
   /\ \E written \in SUBSET Stores :
        LET of == [s \in Stores |-> Usable(s)]
-           format == Format(of)
-       IN /\ IF next = 0 THEN written = Stores ELSE Cardinality(written) < 2
+       IN \E format \in Formats(of) :
+          /\ IF next = 0 THEN written = Stores ELSE Cardinality(written) < 2
           /\ bases' = [s \in Stores |-> IF s \in written THEN bases[s] \cup {next} ELSE bases[s]]
           /\ segments' = segments \cup {next}
           /\ cuts' = cuts \cup {[epoch |-> next,
@@ -192,7 +193,7 @@ NothingGone ==
 Noted == pages \cup writing # {} \/ (\E c \in cuts : c.format = 2) => note = 2
 
 (* To be violated, so that the above says something. *)
-NeverARoot == \A c \in cuts : c.format = 1
+NeverMoved == \A c, d \in cuts : c.format = d.format
 NeverSwept == \A e \in 0..(next - 1) : e \in segments
 NeverPagesSwept == ~(doomed.pages # {})
 =============================================================================
