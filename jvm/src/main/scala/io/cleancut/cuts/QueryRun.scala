@@ -45,6 +45,12 @@ final private class QueryRun(
   val first: Long = ledger.lastCommitted + 1
   private var atStart = Set.empty[String]
 
+  /**
+   * Whether its end is to be told. Where a run before it had not said that it has ended, that one
+   * may still plan an epoch, until this one has committed one.
+   */
+  def maySayEnded: Boolean = !hasEnded && (begun.isAlone || ledger.lastCommitted >= first)
+
   /** Of the epoch that runs. */
   def channels: EpochChannels = ledger.epoch.channels
 

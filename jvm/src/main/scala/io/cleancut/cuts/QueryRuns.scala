@@ -53,9 +53,12 @@ abstract class QueryRuns private[cuts] (
     if (synchronized(run.isToDo(name))) act
   }
 
-  /** A run has ended, and nothing of it will be written any more. */
+  /**
+   * A run has ended, and nothing of it will be written any more. It says so, unless a run before it
+   * may still work: the next one, which is not to take itself for alone then, finds out.
+   */
   final def ended(runId: String): Unit =
-    synchronized(current.filter(run => run.id.runId == runId && !run.hasEnded)).foreach { run =>
+    synchronized(current.filter(of => of.id.runId == runId && of.maySayEnded)).foreach { run =>
       archive.ended(run.id.generation)
       run.hasEnded = true
     }

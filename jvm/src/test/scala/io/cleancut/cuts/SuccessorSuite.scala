@@ -86,6 +86,19 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     assert(!driver().begin("r3").isAlone)
   }
 
+  test("a run that has followed a living one says that it has ended once it has committed") {
+    val (first, second) = takenOver()
+    second.ended("r2")
+    assert(store.head(ObjectKey(CutLayout.ended(2))).isEmpty)
+    val third = driver()
+    assert(!third.begin("r3").isAlone)
+    tasks(third, "r3", 1)
+    third.commit("r3", 1, "v1\n{}")
+    third.ended("r3")
+    assert(driver().begin("r4").isAlone)
+    assert(errorOf(first.checkOwner("r1")).getErrorId == "CLEANCUT_FENCED")
+  }
+
   test("a run that is followed while it begins does not begin") {
     val blind = new CutArchive(new OwnedWhenListed(store, () => driver().begin("r2")), Clock.System)
     val first = new QueryCuts(blind, new Logs(None, 100), "host", Clock.System)
