@@ -24,7 +24,8 @@ final class PackedChain private (
     private val spans: Array[Long],
     private val crcs: Array[Int]
 ) extends scala.collection.immutable.AbstractSeq[Chains.Frame]
-    with scala.collection.immutable.IndexedSeq[Chains.Frame] {
+    with scala.collection.immutable.IndexedSeq[Chains.Frame]
+    with Serializable {
   import PackedChain._
 
   override def length: Int = segments.length
