@@ -119,6 +119,12 @@ def live(query: Unsteady, home: Path, step: str, master: str = CLUSTER) -> int:
     return code
 
 
+def content(seal: Cut) -> Cut:
+    """What is sealed, whoever says so."""
+    anybody = {"path": "", "run_id": "", "generation": 0, "token": "", "written_ms": 0}
+    return dataclasses.replace(seal, **anybody)  # type: ignore[arg-type]
+
+
 @long
 def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_was(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
@@ -133,7 +139,9 @@ def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_
     for step in (FINISHED, PUBLISHED):
         assert live(query, tmp_path, step) == -9
         assert (query.root / "died").read_text() == f"{epoch} {step}"
-        assert query.sealed() == (epoch, sealed)
+        # A run that follows a seal says so by a copy under its own name.
+        assert query.sealed()[0] == epoch
+        assert content(query.sealed()[1]) == content(sealed)
     assert live(query, tmp_path, "none") == 0
     rows = read(query, spark)
     assert [row[:2] for row in rows if row["epoch"] == epoch] == [row[:2] for row in staged]
@@ -445,8 +453,9 @@ def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
     segment = root / state.segment
     body = segment.read_bytes()
     segment.unlink()
-    with pytest.raises(StreamingQueryException, match="CLEANCUT_FRAME_MISSING"):
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_CUT_DAMAGED") as raised:
         run_to_the_end(query, spark)
+    assert segment.name in str(raised.value)
     segment.write_bytes(body)
     assert epoch not in {info.epoch for info in query.sink.epochs(spark)}
     assert not (root / f"cuts/{epoch:020d}.cut").exists()
