@@ -17,28 +17,27 @@ final case class Paging(storesPerPage: Int, epochs: Int, longEpochs: Int) {
 
   /** What is to be written after a cut, if anything is. */
   private[cuts] def due(window: CutWindow, cut: Cut): Option[PageTurn] = {
-    val stores = CutWindow.held(cut.stores).sortBy(_.store)(StoreOrder)
-    if (stores.isEmpty) None
-    else if (window.pages.isEmpty) {
-      val first = window.parts.iterator.map(_.epoch).minOption
-      Option.when(first.exists(cut.epoch - _ >= epochs - 1))(all(cut.epoch, stores))
-    } else some(window.pages, cut.epoch, stores)
+    // Without a page before them: none of a query without stores, which has no part either.
+    val first = window.parts.iterator.map(_.epoch).minOption
+    if (window.pages.nonEmpty) some(window.pages, cut)
+    else Option.when(first.exists(cut.epoch - _ >= epochs - 1))(whole(cut))
   }
 
   /** All pages of a cut. */
   private[cuts] def whole(cut: Cut): PageTurn =
-    all(cut.epoch, CutWindow.held(cut.stores).sortBy(_.store)(StoreOrder))
+    PageTurn(cut.epoch, Seq(None -> split(ordered(cut))))
 
-  private def all(epoch: Long, stores: Seq[StoreCut]) =
-    PageTurn(epoch, Seq(None -> split(stores)))
+  private def ordered(cut: Cut): Seq[StoreCut] =
+    CutWindow.held(cut.stores).sortBy(_.store)(StoreOrder)
 
-  private def some(pages: Seq[PageRef], epoch: Long, stores: Seq[StoreCut]): Option[PageTurn] = {
+  private def some(pages: Seq[PageRef], cut: Cut): Option[PageTurn] = {
+    val epoch = cut.epoch
     val cycle = if (pages.size > epochs) longEpochs else epochs
     val atOnce = (pages.size + cycle - 1) / cycle
     val old = pages.filter(epoch - _.epoch >= epochs).sortBy(_.epoch).take(atOnce).toSet
     Option.when(old.nonEmpty) {
       val ends = pages.drop(1).map(page => Option(page.first)) :+ None
-      var rest = stores
+      var rest = ordered(cut)
       val turned = pages.zip(ends).flatMap { case (page, end) =>
         val (own, others) = rest.span(of => end.forall(StoreOrder.lt(of.store, _)))
         rest = others
