@@ -187,9 +187,9 @@ object SegmentPacker {
     val id = StateVersion.newId(clock)
     val segment = new Segment(CutLayout.segment(run.epoch, writer, id), run)
     // Frames that are read together later lie beside each other.
-    val order = frames.indices.sortBy(index => frames(index).name.store)(StoreOrder)
-    val (bytes, packed) = segment.pack(order.map(frames))
-    val placed = order.zip(packed).sortBy(_._1).map(_._2)
+    val ordered = frames.toVector.zipWithIndex.sortBy(_._1.name.store)(StoreOrder)
+    val (bytes, packed) = segment.pack(ordered.map(_._1))
+    val placed = ordered.zip(packed).sortBy(_._1._2).map(_._2)
     // Nobody else has this name, so that a plain write, which may be repeated, is enough.
     store.put(ObjectKey(segment.name), bytes)
     counter.wrote(frames.size, frames.map(_.bytes.length.toLong).sum, bytes.length.toLong)
