@@ -62,9 +62,9 @@ class CheckedMemory(raw: Memory) extends Memory {
     raw.getLong(base, offset)
   }
 
-  override def putLong(address: Long, value: Long): Unit = {
-    check(null, address, 8)
-    raw.putLong(address, value)
+  override def putLong(base: AnyRef, offset: Long, value: Long): Unit = {
+    check(base, offset, 8)
+    raw.putLong(base, offset, value)
   }
 
   override def zero(address: Long, sizeBytes: Long): Unit = {
@@ -84,6 +84,19 @@ class CheckedMemory(raw: Memory) extends Memory {
     if (fromBase != null) check(fromBase, from, sizeBytes)
     check(toBase, to, sizeBytes)
     raw.copy(fromBase, from, toBase, to, sizeBytes)
+  }
+
+  // Nor here is the source checked if it is not ours.
+  override def copyRow(
+      fromBase: AnyRef,
+      from: Long,
+      toBase: AnyRef,
+      to: Long,
+      sizeBytes: Int
+  ): Unit = {
+    check(toBase, to, sizeBytes.toLong)
+    if (fromBase != null) check(fromBase, from, sizeBytes.toLong)
+    raw.copyRow(fromBase, from, toBase, to, sizeBytes)
   }
 
   private def fill(address: Long, sizeBytes: Long): Unit = {

@@ -17,7 +17,7 @@ final class EndlessMemory extends Memory {
   override def getInt(address: Long): Int = refuse()
   override def putInt(address: Long, value: Int): Unit = refuse()
   override def getLong(base: AnyRef, offset: Long): Long = refuse()
-  override def putLong(address: Long, value: Long): Unit = refuse()
+  override def putLong(base: AnyRef, offset: Long, value: Long): Unit = refuse()
   override def zero(address: Long, sizeBytes: Long): Unit = refuse()
   override def copy(from: AnyRef, at: Long, to: AnyRef, there: Long, sizeBytes: Long): Unit =
     refuse()
