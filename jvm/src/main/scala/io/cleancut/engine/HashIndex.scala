@@ -1,67 +1,74 @@
 package io.cleancut.engine
 
 /**
- * Open-addressing table from key to the ref of its newest record. A slot is one word: 32 bits of
- * the key's hash above the ref; an empty slot is 0, which no ref is. Linear probing, at most
- * [[HashIndex.MaxLoad]] full; deletion shifts back (Knuth, TAOCP 6.4, algorithm R), so that there
- * are no tombstones. The home of a key is given by the upper bits of its hash: so growing and
- * deleting never touch a record, and keys that come in the order of their hashes fill a table of
- * any size from front to back, without a cache miss.
+ * Hash table from key to the ref of its newest record, in buckets of one cache line: seven slots,
+ * each a word with 32 bits of the key's hash above the ref, and before them a word of control. That
+ * has a tag for each slot, eight bits of the hash or 0 where the slot is empty, and a count of the
+ * entries that would be in this bucket had it not been full.
+ *
+ * So a probe for an absent key reads one word, and hardly ever decides anything in a way that a
+ * processor does not foresee: the tags of seven slots are compared at once, and the next bucket
+ * counts only where one was full. A processor goes on with what follows while such a read waits for
+ * memory, which it cannot behind a branch that it took wrongly.
+ *
+ * An entry of a full bucket goes to the next that has room, and those on the way count it; it stays
+ * where it is until it is deleted, and then they count it no more. There are no tombstones. The
+ * home of a key is given by the upper bits of its hash: so growing and deleting never touch a
+ * record, and keys that come in the order of their hashes fill a table of any size from front to
+ * back, without a cache miss.
  */
 final class HashIndex(memory: Memory, account: MemoryAccount) {
   import HashIndex._
 
-  private var slots = MinSlots
-  private var shift = shiftFor(slots)
-  private var table = newTable(slots)
+  private var buckets = MinBuckets
+  private var shift = shiftFor(buckets)
+  private var table = newTable(buckets)
   private var count = 0
+  private var limit = limitFor(buckets)
 
   def size: Int = count
 
-  def sizeBytes: Long = slots.toLong * SlotBytes
+  def sizeBytes: Long = buckets.toLong * BucketBytes
 
-  /** The slot at which a probe for `hash` begins; it goes on with [[next]]. */
+  /** The bucket at which a probe for `hash` begins. */
   def home(hash: Int): Int = hash >>> shift
 
-  def next(slot: Int): Int = (slot + 1) & (slots - 1)
+  def next(bucket: Int): Int = (bucket + 1) & (buckets - 1)
 
+  def control(bucket: Int): Long = memory.getLong(table + bucket.toLong * BucketBytes)
+
+  /** The entry in a slot, as [[slotOf]] names it. */
   def word(slot: Int): Long = memory.getLong(table + slot.toLong * SlotBytes)
 
   def set(slot: Int, hash: Int, ref: Int): Unit =
     memory.putLong(table + slot.toLong * SlotBytes, toWord(hash, ref))
 
   /** Makes room for one more entry. Slots found before are void after it. */
-  def reserve(): Unit = if (count >= (slots * MaxLoad).toInt) resize(slots * 2)
+  def reserve(): Unit = if (count >= limit) resize(buckets * 2)
 
   /** Makes room for `entries` in all, so that a bulk load never grows in between. */
   def reserve(entries: Long): Unit = {
-    var wanted = slots.toLong
-    while (entries >= (wanted * MaxLoad).toLong) wanted *= 2
-    if (wanted > slots) resize(Math.toIntExact(wanted))
+    var wanted = buckets.toLong
+    while (entries >= limitFor(wanted)) wanted *= 2
+    if (wanted > buckets) resize(Math.toIntExact(wanted))
   }
 
-  /** Fills the empty `slot`, the one at which a probe for `hash` ended after [[reserve]]. */
-  def insert(slot: Int, hash: Int, ref: Int): Unit = {
-    set(slot, hash, ref)
+  /** Adds an entry, for which there must be room; see [[reserve]]. */
+  def insert(hash: Int, ref: Int): Unit = {
+    place(hash, ref)
     count += 1
   }
 
   def delete(slot: Int): Unit = {
-    var hole = slot
-    var at = next(hole)
-    var current = word(at)
-    while (current != 0L) {
-      // An entry may move into the hole only if its home does not lie between the hole and itself.
-      val fromHome = (at - home(hashOf(current))) & (slots - 1)
-      val fromHole = (at - hole) & (slots - 1)
-      if (fromHome >= fromHole) {
-        memory.putLong(table + hole.toLong * SlotBytes, current)
-        hole = at
-      }
+    val bucket = slot / Slots
+    val hash = hashOf(word(slot))
+    var at = home(hash)
+    while (at != bucket) {
+      countPassing(at, -1)
       at = next(at)
-      current = word(at)
     }
-    memory.putLong(table + hole.toLong * SlotBytes, 0L)
+    setControl(bucket, control(bucket) & ~(0xffL << tagShift(slot)))
+    memory.putLong(table + slot.toLong * SlotBytes, 0L)
     count -= 1
   }
 
@@ -71,29 +78,49 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
     count = 0
   }
 
-  private def resize(newSlots: Int): Unit = {
-    require(newSlots > 0, "a hash index holds at most 2^30 slots")
-    val oldTable = table
-    val oldSlots = slots
-    val grown = newTable(newSlots)
-    table = grown
-    slots = newSlots
-    shift = shiftFor(slots)
-    var i = 0
-    while (i < oldSlots) {
-      val entry = memory.getLong(oldTable + i.toLong * SlotBytes)
-      if (entry != 0L) {
-        var to = home(hashOf(entry))
-        while (word(to) != 0L) to = next(to)
-        memory.putLong(table + to.toLong * SlotBytes, entry)
-      }
-      i += 1
+  private def place(hash: Int, ref: Int): Unit = {
+    var bucket = home(hash)
+    var empty = emptySlots(control(bucket))
+    while (empty == 0L) {
+      countPassing(bucket, 1)
+      bucket = next(bucket)
+      empty = emptySlots(control(bucket))
     }
-    account.free(oldTable, oldSlots.toLong * SlotBytes)
+    val slot = slotOf(bucket, empty)
+    set(slot, hash, ref)
+    setControl(bucket, control(bucket) | (tagOf(hash) << tagShift(slot)))
   }
 
-  private def newTable(slots: Int): Long = {
-    val sizeBytes = slots.toLong * SlotBytes
+  /** Once a bucket has been passed too often to count, it stays so until the table grows. */
+  private def countPassing(bucket: Int, by: Int): Unit = {
+    val passed = passedBy(control(bucket))
+    if (passed < MaxPassed) {
+      setControl(bucket, (control(bucket) << 8 >>> 8) | ((passed + by).toLong << PassedShift))
+    }
+  }
+
+  private def setControl(bucket: Int, control: Long): Unit =
+    memory.putLong(table + bucket.toLong * BucketBytes, control)
+
+  private def resize(newBuckets: Int): Unit = {
+    require(newBuckets > 0 && newBuckets <= MaxBuckets, "a hash index holds at most 2^30 slots")
+    val oldTable = table
+    val oldBuckets = buckets
+    table = newTable(newBuckets)
+    buckets = newBuckets
+    shift = shiftFor(buckets)
+    limit = limitFor(buckets.toLong).toInt
+    var i = 0L
+    while (i < oldBuckets.toLong * BucketBytes) {
+      val entry = if ((i & (BucketBytes - 1)) == 0) 0L else memory.getLong(oldTable + i)
+      if (entry != 0L) place(hashOf(entry), refOf(entry))
+      i += SlotBytes
+    }
+    account.free(oldTable, oldBuckets.toLong * BucketBytes)
+  }
+
+  private def newTable(buckets: Int): Long = {
+    val sizeBytes = buckets.toLong * BucketBytes
     val address = account.allocateIndex(sizeBytes)
     memory.zero(address, sizeBytes)
     address
@@ -101,17 +128,56 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
 }
 
 object HashIndex {
-  private val MinSlots = 64
   private val SlotBytes = 8
 
-  // At this load a probe for an absent key, the dearer one, looks at three slots.
+  /** Words of a bucket, the first of which is its control. */
+  private val Slots = 8
+  private val BucketBytes = Slots * SlotBytes
+  private val MinBuckets = 8
+  private val MaxBuckets = 1 << 27
+
+  // Of all words. At this load one bucket of twelve is full, and one probe of twenty goes on.
   private val MaxLoad = 0.55
 
-  private def shiftFor(slots: Int): Int = Integer.numberOfLeadingZeros(slots) + 1
+  private val PassedShift = 56
+  private val MaxPassed = 0xff
+  private val EachByte = 0x0101010101010101L
+  private val EachTop = 0x80808080808080L
+  private val Tags = 0xffffffffffffffL
+
+  private def shiftFor(buckets: Int): Int = Integer.numberOfLeadingZeros(buckets) + 1
+
+  private def limitFor(buckets: Long): Long = (buckets * Slots * MaxLoad).toLong
+
+  private def limitFor(buckets: Int): Int = limitFor(buckets.toLong).toInt
 
   private def toWord(hash: Int, ref: Int): Long = (hash.toLong << 32) | (ref & 0xffffffffL)
 
   def hashOf(word: Long): Int = (word >>> 32).toInt
 
   def refOf(word: Long): Int = word.toInt
+
+  /** Of the lower bits of the hash, since all that is in a bucket shares the upper ones. */
+  private def tagOf(hash: Int): Long = (hash & 0x7fL) | 0x80L
+
+  private def tagShift(slot: Int): Int = ((slot & (Slots - 1)) - 1) * 8
+
+  /** A bit for each slot that may hold an entry of this hash, to be asked of [[slotOf]]. */
+  def candidates(control: Long, hash: Int): Long = {
+    val difference = control ^ (tagOf(hash) * EachByte)
+    // Subtracting borrows from the byte above a match, so that this one may be a candidate too.
+    (difference - EachByte) & ~difference & EachTop
+  }
+
+  /** The slot that the lowest of these bits stands for. */
+  def slotOf(bucket: Int, candidates: Long): Int =
+    bucket * Slots + 1 + (java.lang.Long.numberOfTrailingZeros(candidates) >>> 3)
+
+  /** Whether the probe goes on behind this bucket. */
+  def isPassed(control: Long): Boolean = (control & ~Tags) != 0L
+
+  private def passedBy(control: Long): Int = (control >>> PassedShift).toInt
+
+  /** A bit for each empty slot, as those of [[candidates]]. */
+  private def emptySlots(control: Long): Long = ~control & EachTop
 }

@@ -20,6 +20,7 @@ final class Table(
     order: Option[KeyOrder] = None
 ) {
   import Record._
+  import Table.Absent
 
   private val log = new PagedLog(account, name)
   private val index = new HashIndex(memory, account)
@@ -57,9 +58,9 @@ final class Table(
 
   /** Address of the key's record as a reader with `bound` sees it, or 0 if the key is absent. */
   def find(key: Bytes, bound: Int): Long = {
-    val word = index.word(probe(key, hashOf(key)))
-    var ref = HashIndex.refOf(word)
-    if (ref == 0) return 0L
+    val slot = probe(key, hashOf(key))
+    if (slot == Absent) return 0L
+    var ref = HashIndex.refOf(index.word(slot))
     var address = log.address(ref)
     while (Integer.compareUnsigned(ref, bound) >= 0) {
       ref = prev(memory, address)
@@ -206,19 +207,19 @@ final class Table(
   private def write(key: Bytes, hash: Int, slot: Int, value: Bytes, field: Int): Unit = {
     val valueLength = lengthOf(field)
     val size = sizeBytes(key.length, valueLength)
-    val before = HashIndex.refOf(index.word(slot))
+    val before = if (slot == Absent) 0 else HashIndex.refOf(index.word(slot))
     val ref = log.append(size)
     val address = log.address(ref)
     setHeader(memory, address, before, key.length, field)
-    memory.copy(key.base, key.offset, null, keyAddress(address), key.length.toLong)
+    memory.copyRow(key.base, key.offset, null, keyAddress(address), key.length)
     if (valueLength > 0) {
       val to = valueAddress(address, key.length)
-      memory.copy(value.base, value.offset, null, to, valueLength.toLong)
+      memory.copyRow(value.base, value.offset, null, to, valueLength)
     }
     totalBytes += size
     if (before == 0) {
       ordered.foreach(_.insert(key, ref))
-      index.insert(slot, hash, ref)
+      index.insert(hash, ref)
     } else {
       val old = log.address(before)
       if (valueLength != Removed && (field & Added) != 0) liveKeys -= 1
@@ -233,10 +234,8 @@ final class Table(
     }
   }
 
-  private def isKnown(slot: Int): Boolean = {
-    val ref = HashIndex.refOf(index.word(slot))
-    ref != 0 && valueLength(memory, log.address(ref)) != Removed
-  }
+  private def isKnown(slot: Int): Boolean = slot != Absent &&
+    valueLength(memory, log.address(HashIndex.refOf(index.word(slot)))) != Removed
 
   private def checkSize(key: Bytes, value: Bytes): Unit =
     if (key.length.toLong + value.length > Table.MaxRowBytes) {
@@ -257,15 +256,29 @@ final class Table(
   private def hashOf(key: Bytes): Int =
     KeyHash.hash32(memory, key.base, key.offset, key.length)
 
-  /** The slot that holds the key, or the empty one at which it belongs. */
+  /** The slot that holds the key, or [[Table.Absent]]. */
   private def probe(key: Bytes, hash: Int): Int = {
-    var slot = index.home(hash)
-    var word = index.word(slot)
-    while (word != 0L && !(HashIndex.hashOf(word) == hash && holds(HashIndex.refOf(word), key))) {
-      slot = index.next(slot)
-      word = index.word(slot)
+    val home = index.home(hash)
+    var bucket = home
+    var control = index.control(bucket)
+    var slot = slotIn(bucket, control, key, hash)
+    while (slot == Absent && HashIndex.isPassed(control) && index.next(bucket) != home) {
+      bucket = index.next(bucket)
+      control = index.control(bucket)
+      slot = slotIn(bucket, control, key, hash)
     }
     slot
+  }
+
+  private def slotIn(bucket: Int, control: Long, key: Bytes, hash: Int): Int = {
+    var candidates = HashIndex.candidates(control, hash)
+    while (candidates != 0L) {
+      val slot = HashIndex.slotOf(bucket, candidates)
+      val word = index.word(slot)
+      if (HashIndex.hashOf(word) == hash && holds(HashIndex.refOf(word), key)) return slot
+      candidates &= candidates - 1
+    }
+    Absent
   }
 
   private def holds(ref: Int, key: Bytes): Boolean = {
@@ -287,6 +300,9 @@ final class Table(
 }
 
 object Table {
+
+  /** No slot of a hash index. */
+  private val Absent = 0
 
   /** The largest key and value that one record takes, together. */
   val MaxRowBytes: Long = 512L << 20

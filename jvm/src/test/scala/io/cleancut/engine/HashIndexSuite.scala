@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.testkit.{Seeded, TestMemory}
 
-/** The index beside a map, with hashes that collide and runs that wrap around the table's end. */
+/** The index beside a map, with hashes and tags that collide, and full buckets at the table's end. */
 class HashIndexSuite extends AnyFunSuite with Seeded {
   import HashIndexSuite._
 
@@ -37,6 +37,18 @@ class HashIndexSuite extends AnyFunSuite with Seeded {
     }
   }
 
+  test("an entry far from its home is found when those before it are gone") {
+    forSeeds(5) { random =>
+      using { pairs =>
+        for (_ <- 0 until 3000) pairs.insert(-1)
+        while (pairs.size > 1) pairs.deleteAny(random.nextInt())
+        pairs.verify()
+        for (_ <- 0 until 100) pairs.insert(random.nextInt())
+        pairs.verify()
+      }
+    }
+  }
+
   test("room that was reserved is not taken again while it is filled") {
     TestMemory.using("checked") { owned =>
       val index = new HashIndex(owned.memory, owned.account)
@@ -44,9 +56,7 @@ class HashIndexSuite extends AnyFunSuite with Seeded {
       val reserved = owned.account.usedBytes
       for (i <- 1 to 10000) {
         index.reserve()
-        var slot = index.home(i << 13)
-        while (index.word(slot) != 0L) slot = index.next(slot)
-        index.insert(slot, i << 13, i)
+        index.insert(i << 13, i)
       }
       assert(owned.account.usedBytes == reserved)
       assert(index.size == 10000)
@@ -78,7 +88,8 @@ object HashIndexSuite {
     "random" -> identity,
     "crowded" -> (n => (n & 3) - 2),
     "equal" -> (_ => -1),
-    "clustered" -> (n => (n & 0x80000000) | (n & 0xff))
+    "clustered" -> (n => (n & 0x80000000) | (n & 0xff)),
+    "equally tagged" -> (_ << 7)
   )
 
   /** Refs by their hash, in an index and in a map. */
@@ -91,7 +102,7 @@ object HashIndexSuite {
     def insert(hash: Int): Unit = {
       index.reserve()
       refs += 1
-      index.insert(slotOf(hash, ref = 0), hash, refs)
+      index.insert(hash, refs)
       hashes(refs) = hash
     }
 
@@ -113,19 +124,39 @@ object HashIndexSuite {
         assert(HashIndex.refOf(index.word(slotOf(hash, ref))) == ref)
         assert(HashIndex.hashOf(index.word(slotOf(hash, ref))) == hash)
       }
-      val words = (0 until (index.sizeBytes / 8).toInt).count(index.word(_) != 0L)
-      assert(words == hashes.size)
+      val slots = (0 until (index.sizeBytes / 8).toInt).filter(_ % 8 != 0)
+      assert(slots.count(index.word(_) != 0L) == hashes.size)
+      assert(slotOf(0x5a5a5a5a, ref = -1) == 0)
+      ()
     }
 
     private def any(choice: Int): Option[(Int, Int)] =
       hashes.drop(Math.floorMod(choice, Math.max(hashes.size, 1))).headOption
 
-    /** Where the pair lies, or for ref 0 the empty slot at the end of the hash's run. */
+    /** The slot of the pair, found as a table finds that of a key; 0 if there is none. */
     private def slotOf(hash: Int, ref: Int): Int = {
-      var slot = index.home(hash)
-      while (index.word(slot) != 0L && HashIndex.refOf(index.word(slot)) != ref)
-        slot = index.next(slot)
+      val home = index.home(hash)
+      var bucket = home
+      var slot = slotIn(bucket, hash, ref)
+      while (
+        slot == 0 && HashIndex.isPassed(index.control(bucket)) && index.next(bucket) != home
+      ) {
+        bucket = index.next(bucket)
+        slot = slotIn(bucket, hash, ref)
+      }
       slot
+    }
+
+    private def slotIn(bucket: Int, hash: Int, ref: Int): Int = {
+      var candidates = HashIndex.candidates(index.control(bucket), hash)
+      var found = 0
+      while (found == 0 && candidates != 0L) {
+        val slot = HashIndex.slotOf(bucket, candidates)
+        if (HashIndex.hashOf(index.word(slot)) == hash && HashIndex.refOf(index.word(slot)) == ref)
+          found = slot
+        candidates &= candidates - 1
+      }
+      found
     }
   }
 }
