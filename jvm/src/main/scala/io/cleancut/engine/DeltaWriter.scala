@@ -1,11 +1,12 @@
 package io.cleancut.engine
 
-import io.cleancut.format.{BlockScratch, FamilySchema, FrameWriter}
+import io.cleancut.format.{FamilySchema, FrameWriter}
 
 /**
  * Writes what was appended since a version into a delta, block by block while the task still runs,
- * so that a commit has only the last block left to compress. A record that has been replaced by the
- * time its block is written is left out, unless all are to be kept.
+ * so that a commit has only the last block left to compress; full blocks are compressed beside the
+ * task ([[BlockQueue]]). A record that has been replaced by the time its block is gathered is left
+ * out, unless all are to be kept.
  *
  * A frame begins with the column families. If a family comes or goes after that, the delta is begun
  * once more; everything that belongs in it is still in the log.
@@ -19,6 +20,8 @@ final class DeltaWriter(
 ) {
   private var cursors = Map.empty[Table, Cursor]
   private var frame: FrameWriter = _
+  private var queue: BlockQueue = _
+  private var blocks: RecordBlocks = _
   private var begunWith = Vector.empty[FamilySchema]
 
   /** Follows one family; the caller asks it to keep up after each change. */
@@ -38,13 +41,21 @@ final class DeltaWriter(
       begin()
     }
     log.families.foreach(cursor(_).advance())
+    queue.finish()
+    queue.close()
     frame.finish(log.allKeys)
   }
 
+  /** Drops what has not been written. The frame that was begun is the caller's to cancel. */
+  def cancel(): Unit = if (queue != null) queue.close()
+
   private def begin(): Unit = {
+    cancel()
     begunWith = log.families.map(_.schema)
     val isKnown = since.number > 0 && since.schemas == begunWith
     frame = frames.begin(if (isKnown) Nil else begunWith)
+    queue = new BlockQueue(frame)
+    blocks = new RecordBlocks(memory, queue)
   }
 
   /** How far one family has been written. */
@@ -64,16 +75,12 @@ final class DeltaWriter(
         val from = nextRef
         nextRef = table.end
         writtenBytes = table.appendedBytes
-        val scratch = BlockScratch.borrow()
-        try {
-          val blocks = new RecordBlocks(memory, frame, scratch)
-          table.foreachSince(from) { (_, address) =>
-            if (keepsReplaced || table.isPartOfNewest(address)) {
-              blocks.add(family.schema.id, address, asMerge = beginsWhereNoneIs(address))
-            }
+        table.foreachSince(from) { (_, address) =>
+          if (keepsReplaced || table.isPartOfNewest(address)) {
+            blocks.add(family.schema.id, address, asMerge = beginsWhereNoneIs(address))
           }
-          blocks.flush()
-        } finally scratch.giveBack()
+        }
+        blocks.flush()
       }
     }
 

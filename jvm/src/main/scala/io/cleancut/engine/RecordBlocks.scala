@@ -1,6 +1,6 @@
 package io.cleancut.engine
 
-import io.cleancut.format.{BlockScratch, FrameWriter}
+import io.cleancut.format.BlockScratch
 
 /** The operations of a record in a frame. See `docs/FORMAT.md`, "Records". */
 object RecordOperation {
@@ -10,9 +10,10 @@ object RecordOperation {
 }
 
 /** Encodes records of the log into the blocks of a frame. */
-final class RecordBlocks(memory: Memory, frame: FrameWriter, scratch: BlockScratch) {
+final class RecordBlocks(memory: Memory, queue: BlockQueue) {
   import Record._
 
+  private var scratch: BlockScratch = _
   private var length = 0
   private var records = 0
 
@@ -26,7 +27,7 @@ final class RecordBlocks(memory: Memory, frame: FrameWriter, scratch: BlockScrat
   def add(family: Int, address: Long, asMerge: Boolean = false): Unit = {
     val key = keyLength(memory, address)
     val value = valueLength(memory, address)
-    scratch.growRaw(length + RecordBlocks.MaxHeadBytes + key + Math.max(value, 0))
+    makeRoom(key + Math.max(value, 0))
     val isRemoval = value == Removed
     putByte(
       if (isRemoval) RecordOperation.Remove
@@ -45,7 +46,7 @@ final class RecordBlocks(memory: Memory, frame: FrameWriter, scratch: BlockScrat
 
   /** Adds a key and its value, which need not be in the log. */
   def put(family: Int, key: Bytes, value: Bytes): Unit = {
-    scratch.growRaw(length + RecordBlocks.MaxHeadBytes + key.length + value.length)
+    makeRoom(key.length + value.length)
     putByte(RecordOperation.Put)
     putVarint(family)
     putVarint(key.length)
@@ -61,17 +62,23 @@ final class RecordBlocks(memory: Memory, frame: FrameWriter, scratch: BlockScrat
     if (isAdded(memory, newest)) values(memory, newest)(view.address).foreach(add(family, _))
     else add(family, newest)
 
-  /** Writes out what has gathered, if anything. */
+  /** Makes a block of what has gathered, if anything. */
   def flush(): Unit = if (records > 0) {
-    frame.writeBlock(scratch, length, records)
+    queue.add(length, records)
+    scratch = null
     length = 0
     records = 0
+  }
+
+  private def makeRoom(rowBytes: Int): Unit = {
+    if (scratch == null) scratch = queue.scratch
+    scratch.growRaw(length + RecordBlocks.MaxHeadBytes + rowBytes)
   }
 
   private def copy(address: Long, sizeBytes: Int): Unit = copy(null, address, sizeBytes)
 
   private def copy(base: AnyRef, offset: Long, sizeBytes: Int): Unit = {
-    memory.copy(base, offset, scratch.raw, Memory.ByteArrayOffset + length, sizeBytes.toLong)
+    memory.copyRow(base, offset, scratch.raw, Memory.ByteArrayOffset + length, sizeBytes)
     length += sizeBytes
   }
 

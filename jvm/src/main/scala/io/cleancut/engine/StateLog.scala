@@ -154,9 +154,9 @@ final class StateLog(
 
   /** Writes all rows of `version` into a base. May run in any thread that holds the log. */
   def writeBase(version: Version, frame: FrameWriter): Unit = {
-    val scratch = BlockScratch.borrow()
+    val queue = new BlockQueue(frame)
     try {
-      val blocks = new RecordBlocks(memory, frame, scratch)
+      val blocks = new RecordBlocks(memory, queue)
       version.parts.foreach { part =>
         val id = part.family.schema.id
         new HashOrder(memory, part.view, part.mark).foreach { newest =>
@@ -164,7 +164,8 @@ final class StateLog(
         }
       }
       blocks.flush()
-    } finally scratch.giveBack()
+      queue.finish()
+    } finally queue.close()
     frame.finish(version.allKeys)
   }
 

@@ -38,7 +38,7 @@ object BlockScratch {
   private val InitialBytes = 64 << 10
   private val MaxKeptBytes = 4 << 20
   private val pool =
-    new ArrayBlockingQueue[BlockScratch](2 * Runtime.getRuntime.availableProcessors)
+    new ArrayBlockingQueue[BlockScratch](4 * Runtime.getRuntime.availableProcessors)
 
   def borrow(): BlockScratch = {
     val pooled = pool.poll()

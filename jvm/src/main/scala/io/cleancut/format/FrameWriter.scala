@@ -3,8 +3,6 @@ package io.cleancut.format
 import java.io.OutputStream
 import java.util.zip.CRC32
 
-import com.github.luben.zstd.Zstd
-
 /**
  * Writes one frame to `out`: the header at once, then each block, then, with [[finish]], the
  * trailer. It neither flushes nor closes `out`.
@@ -18,6 +16,7 @@ final class FrameWriter(
   import FrameLayout._
 
   private val crc = new CRC32
+  private var made = 0
   private var blocks = 0
   private var records = 0L
   private var written = 0L
@@ -31,18 +30,25 @@ final class FrameWriter(
    * records.
    */
   def writeBlock(scratch: BlockScratch, rawLength: Int, recordCount: Int): Unit = {
+    val next = block(scratch, rawLength, recordCount)
+    next.compress()
+    append(next)
+  }
+
+  /** The block that follows those that were made before, to be compressed and appended in turn. */
+  def block(scratch: BlockScratch, rawLength: Int, recordCount: Int): FrameBlock = {
     require(rawLength > 0 && recordCount > 0, "a block holds at least one record")
-    scratch.compressor.setLevel(compressionLevel)
-    scratch.growStored(Math.toIntExact(Zstd.compressBound(rawLength.toLong)))
-    val stored = scratch.stored
-    val length = scratch.compressor
-      .compressByteArray(stored, 0, stored.length, scratch.raw, 0, rawLength)
-    val head = buffer(BlockHeaderBytes).putInt(rawLength).putInt(length).putInt(recordCount)
-    head.putInt(blockCrc(head.array, stored, length))
-    put(head.array, BlockHeaderBytes)
-    put(stored, length)
+    made += 1
+    new FrameBlock(made - 1, headerCrc, compressionLevel, scratch, rawLength, recordCount)
+  }
+
+  /** Writes a block that has been compressed. */
+  def append(block: FrameBlock): Unit = {
+    require(block.number == blocks && block.storedLength > 0, "blocks are appended in their order")
+    put(block.header, BlockHeaderBytes)
+    put(block.stored, block.storedLength)
     blocks += 1
-    records += recordCount
+    records += block.records
   }
 
   /** Ends the frame; `keys` is the number of live keys at this version. */
@@ -67,15 +73,6 @@ final class FrameWriter(
     put(head.array, HeaderBytes)
     put(json, json.length)
     sum
-  }
-
-  private def blockCrc(head: Array[Byte], stored: Array[Byte], length: Int): Int = {
-    crc.reset()
-    updateWithInt(headerCrc)
-    updateWithInt(blocks)
-    crc.update(head, 0, BlockCheckedBytes)
-    crc.update(stored, 0, length)
-    crc.getValue.toInt
   }
 
   private def updateWithInt(value: Int): Unit = crc.update(buffer(4).putInt(value).flip())

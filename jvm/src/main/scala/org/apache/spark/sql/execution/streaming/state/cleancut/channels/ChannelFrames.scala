@@ -21,7 +21,7 @@ import org.apache.spark.sql.types._
 
 import io.cleancut.{Clock, StateVersion}
 import io.cleancut.channels.ChannelRows
-import io.cleancut.engine.{Bytes, FrameRecords, Memory, RecordBlocks}
+import io.cleancut.engine.{BlockQueue, Bytes, FrameRecords, Memory, RecordBlocks}
 import io.cleancut.error.Errors
 import io.cleancut.format._
 
@@ -127,9 +127,9 @@ final private[cleancut] class ChannelFrames(
       rows: RowBuffer,
       hash: UnsafeRow => Int
   ): Unit = {
-    val scratch = BlockScratch.borrow()
+    val queue = new BlockQueue(frame)
     try {
-      val blocks = new RecordBlocks(Memory.access, frame, scratch)
+      val blocks = new RecordBlocks(Memory.access, queue)
       val key = new UnsafeRowWriter(KeySchema.length, 0)
       val keyBytes = new Bytes
       val value = new Bytes
@@ -144,7 +144,8 @@ final private[cleancut] class ChannelFrames(
         number += 1
       }
       blocks.flush()
-    } finally scratch.giveBack()
+      queue.finish()
+    } finally queue.close()
     frame.finish(rows.size)
   }
 

@@ -209,7 +209,7 @@ final private[cleancut] class LogStateStore(
           val isUndone = isLogSound && log.versions.contains(start) && log.tryRewindTo(start)
           if (!isUndone) versions.drop(log)
         }
-        delta.foreach(_.file.cancel())
+        delta.foreach(_.cancel())
       } finally stay.done()
     case Committed => throw outOfOrder("abort")
     case Aborted   => ()
@@ -293,6 +293,11 @@ final private[cleancut] class LogStateStore(
       val parent = Some(Parent(start.number, start.id))
       frame = context.frame(FrameKind.Delta, target, parent, families, Map.empty, file)
       frame
+    }
+
+    def cancel(): Unit = {
+      writer.cancel()
+      file.cancel()
     }
 
     def commit(): Unit = {

@@ -1,0 +1,51 @@
+package io.cleancut.format
+
+import java.util.zip.CRC32
+
+import com.github.luben.zstd.Zstd
+
+/**
+ * A block on its way into a frame ([[FrameWriter.block]]). [[compress]] touches nothing but the
+ * block's own scratch, so it may run in any thread; then the thread that writes the frame appends
+ * the block.
+ *
+ * @param scratch
+ *   holds the records, and belongs to the block until it has been appended
+ */
+final class FrameBlock private[format] (
+    private[format] val number: Int,
+    headerCrc: Int,
+    compressionLevel: Int,
+    scratch: BlockScratch,
+    rawLength: Int,
+    private[format] val records: Int
+) {
+  import FrameLayout._
+
+  private val head = FrameLayout.buffer(BlockHeaderBytes)
+  private var length = 0
+
+  def compress(): Unit = {
+    scratch.compressor.setLevel(compressionLevel)
+    scratch.growStored(Math.toIntExact(Zstd.compressBound(rawLength.toLong)))
+    length = scratch.compressor
+      .compressByteArray(scratch.stored, 0, scratch.stored.length, scratch.raw, 0, rawLength)
+    head.putInt(rawLength).putInt(length).putInt(records)
+    head.putInt(sum())
+    ()
+  }
+
+  private[format] def header: Array[Byte] = head.array
+  private[format] def stored: Array[Byte] = scratch.stored
+
+  /** Bytes of [[stored]] that count; 0 until they are there. */
+  private[format] def storedLength: Int = length
+
+  private def sum(): Int = {
+    val crc = new CRC32
+    crc.update(FrameLayout.buffer(8).putInt(headerCrc).putInt(number).array)
+    crc.update(head.array, 0, BlockCheckedBytes)
+    crc.update(scratch.stored, 0, length)
+    crc.getValue.toInt
+  }
+}
