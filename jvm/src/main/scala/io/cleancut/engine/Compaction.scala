@@ -4,20 +4,33 @@ import io.cleancut.format.FamilySchema
 
 /**
  * Rewrites a log without its garbage. The oldest version that the log serves is copied while tasks
- * go on appending ([[copyOldest]]); the versions after it are replayed when no task uses the store
- * ([[catchUp]]), which costs what they changed. The new log serves the same versions as the old
- * one.
+ * go on appending ([[copyOldest]]). Then the copy follows the log ([[follow]]): it replays what was
+ * sealed since and what the running task has published, in steps, and goes back where the log was
+ * rewound. When no task uses the store it is given what is left ([[catchUp]]), and serves the same
+ * versions as the old log.
+ *
+ * `follow`, `catchUp` and `abandon` exclude each other and the rewinds of the old log; each of them
+ * waits for one step at most.
  */
 final class Compaction(
     old: StateLog,
     orderOf: FamilySchema => Option[KeyOrder],
     memory: Memory = Memory.access,
-    parent: MemoryAccount = MemoryAccount.process
+    parent: MemoryAccount = MemoryAccount.process,
+    stepRecords: Int = Compaction.StepRecords
 ) {
+  import Compaction._
+
   private val fresh = new StateLog(old.store, orderOf, memory, parent)
   private val key = new Bytes
   private val value = new Bytes
-  private var start: Option[StateLog.Version] = None
+  private var isOver = false
+
+  // The versions that are in the copy, oldest first, from the last that the log cannot rewind below.
+  private var made = Vector.empty[Made]
+
+  // Up to where each table of the old log has been replayed.
+  private var reached = Map.empty[Table, Int]
 
   /**
    * Copies the oldest version that the log serves. False if `isWanted` ceased to hold meanwhile, or
@@ -25,33 +38,106 @@ final class Compaction(
    */
   def copyOldest(isWanted: () => Boolean): Boolean = {
     val finished = old.pin(old.versions.head.number) { oldest =>
-      start = Some(oldest)
+      // From here on nothing older is rewound to.
+      old.inStep(old.takeLowestRewind())
       fresh.adopt(oldest.schemas)
-      oldest.parts.forall(copyFamily(_, isWanted))
+      val isDone = oldest.parts.forall(copyFamily(_, isWanted))
+      if (isDone) {
+        made = Vector(Made(oldest, fresh.here(oldest.number, oldest.id)))
+        reached = endsOf(oldest)
+      }
+      isDone
     }
     finished.getOrElse(false)
   }
 
   /**
-   * Replays the versions after the oldest, and gives the new log to the caller. The caller makes
-   * sure that nobody uses the old one meanwhile. It still holds what was copied, because a log is
-   * rewound only to a version that it serves, and none that it serves is older than the one copied.
+   * Replays some of what was appended since; true if nothing is left that has been sealed or
+   * published.
    */
-  def catchUp(): StateLog = {
-    var before = start.get
-    // The old log may have dropped the oldest version since; its records are still there.
-    var versions = old.versions.filter(_ == before).map(v => fresh.here(v.number, v.id))
-    old.versions.filter(_.number > before.number).foreach { version =>
-      fresh.adopt(version.schemas)
-      version.parts.foreach(replay(before, _))
-      before = version
-      versions = versions :+ fresh.here(version.number, version.id)
-    }
-    fresh.serve(versions)
+  def follow(): Boolean = old.inStep(isOver || step(next(old.unsealed)))
+
+  /** Bytes of the old log that a [[catchUp]] would have to replay now. */
+  def restBytes: Long = old.inStep {
+    undoRewound()
+    old.latest.parts.map { part =>
+      val from = reached.getOrElse(part.family.table, PagedLog.FirstRef)
+      // What was replayed of an unsealed version may have been all that there was.
+      if (Integer.compareUnsigned(from, part.mark.end) < 0)
+        Integer.toUnsignedLong(part.mark.end - from) << 3
+      else 0L
+    }.sum
+  }
+
+  /** Whether so much garbage has gathered that a task had better wait for the copy. */
+  def isOverdue: Boolean =
+    old.deadBytes > OverdueBytes && old.deadBytes / OverdueFactor > old.liveBytes
+
+  /**
+   * Replays all versions that there are, and gives the new log to the caller. The caller makes sure
+   * that nobody writes to the old one meanwhile.
+   */
+  def catchUp(): StateLog = old.inStep {
+    while (!step(next(None))) {}
+    // What was replayed beyond is of an epoch that did not end.
+    backTo(made.last)
+    val served = old.versions.flatMap(version => made.find(_.of eq version))
+    require(served.size == old.versions.size, "a version that is served was not copied")
+    fresh.serve(served.map(_.copy))
+    isOver = true
     fresh
   }
 
-  def abandon(): Unit = fresh.release()
+  def abandon(): Unit = old.inStep {
+    if (!isOver) {
+      old.followWith(null)
+      fresh.release()
+    }
+    isOver = true
+  }
+
+  /** The version that has to be replayed next; `unsealed` if all others are there. */
+  private def next(unsealed: Option[StateLog.Version]): Option[StateLog.Version] = {
+    undoRewound()
+    old.versions.find(_.number > made.last.of.number).orElse(unsealed)
+  }
+
+  /** Replays a part of a version; true if there was nothing more to do. */
+  private def step(target: Option[StateLog.Version]): Boolean = target.forall { version =>
+    fresh.adopt(version.schemas)
+    var left = stepRecords
+    val parts = version.parts.iterator
+    while (left > 0 && parts.hasNext) left -= replay(parts.next(), left)
+    val isSealed = version.id.isDefined
+    if (left > 0 && isSealed) {
+      made = made.drop(made.lastIndexWhere(_.of.number <= old.versions.head.number)) :+
+        Made(version, fresh.here(version.number, version.id))
+    }
+    left > 0 && !isSealed
+  }
+
+  private def undoRewound(): Unit = {
+    val lowest = old.takeLowestRewind()
+    if (lowest < Long.MaxValue) {
+      val isBehind = made.last.of.number <= lowest &&
+        old.versions.find(_.number == lowest).exists(isWithin)
+      if (!isBehind) {
+        made = made.filter(_.of.number <= lowest)
+        backTo(made.last)
+      }
+    }
+  }
+
+  /** Whether all that was replayed is of this version or before. */
+  private def isWithin(version: StateLog.Version): Boolean = reached.forall { case (table, ref) =>
+    val mark = version.parts.find(_.family.table eq table).fold(Table.Mark.Empty)(_.mark)
+    Integer.compareUnsigned(ref, mark.end) <= 0
+  }
+
+  private def backTo(last: Made): Unit = {
+    require(fresh.tryRewindTo(last.copy), "somebody reads a copy that is not in use")
+    reached = endsOf(last.of)
+  }
 
   private def copyFamily(part: StateLog.Part, isWanted: () => Boolean): Boolean = {
     val into = fresh.table(part.family.schema.id).get
@@ -70,12 +156,32 @@ final class Compaction(
     goOn
   }
 
-  private def replay(before: StateLog.Version, part: StateLog.Part): Unit = {
+  /** Returns the number of records that it went through, at most `limit`. */
+  private def replay(part: StateLog.Part, limit: Int): Int = {
     val into = fresh.table(part.family.schema.id).get
-    part.family.table.foreachSince(before.markOf(part.family).end) { (ref, address) =>
-      if (Integer.compareUnsigned(ref, part.mark.end) < 0) copy(address, into)
+    val view = part.view
+    var ref = view.skip(reached.getOrElse(part.family.table, PagedLog.FirstRef))
+    var count = 0
+    while (count < limit && ref != view.end) {
+      val address = view.address(ref)
+      val size = Record.sizeBytes(memory, address)
+      if (isPartOf(view, address)) copy(address, into)
+      count += 1
+      ref = view.skip(ref + (size >>> 3))
     }
+    reached += part.family.table -> ref
+    count
   }
+
+  /** Whether a record counts at the end of the view, and not only before. */
+  private def isPartOf(view: PagedLog.View, address: Long): Boolean = {
+    val replacedBy = Record.next(memory, address)
+    replacedBy == 0 || Integer.compareUnsigned(replacedBy, view.end) >= 0 ||
+    Record.isAdded(memory, view.address(replacedBy))
+  }
+
+  private def endsOf(version: StateLog.Version): Map[Table, Int] =
+    version.parts.map(part => part.family.table -> part.mark.end).toMap
 
   private def copy(address: Long, into: Table): Unit = {
     val keyLength = Record.keyLength(memory, address)
@@ -92,6 +198,16 @@ final class Compaction(
 }
 
 object Compaction {
+
+  /** A version of the old log, and the same in the copy. */
+  final private case class Made(of: StateLog.Version, copy: StateLog.Version)
+
+  /** Records of one step, which may take a millisecond. */
+  private val StepRecords: Int = 1024
+
+  // Garbage beyond which a task waits: five times the memory that is needed, if that is a lot.
+  private val OverdueFactor = 4
+  private val OverdueBytes = 64L << 20
 
   /** Rows between two looks at whether the copy is still wanted, less one; a power of two. */
   private val CheckMask = 0xfff

@@ -81,6 +81,7 @@ final class DeltaWriter(
           }
         }
         blocks.flush()
+        log.publish()
       }
     }
 

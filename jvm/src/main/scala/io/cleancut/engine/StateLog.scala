@@ -1,6 +1,7 @@
 package io.cleancut.engine
 
 import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.locks.ReentrantLock
 
 import scala.collection.mutable
 
@@ -14,7 +15,8 @@ import io.cleancut.format.{BlockScratch, FamilySchema, FrameReader, FrameTrailer
  * One task at a time uses it; the provider sees to that. Another thread may read a sealed version
  * while it holds a [[pin]] on it: pinned rows are not rewound, and the memory is freed when the
  * last holder ([[retain]], [[release]], [[pin]]) lets go, so that a page that somebody may read is
- * never freed.
+ * never freed. A follower reads also what a task has [[publish]]ed and not sealed, in short steps
+ * between which the log may be rewound.
  *
  * @param orderOf
  *   the order of a family's keys, for those that are scanned in order; a new one at each call
@@ -35,6 +37,12 @@ final class StateLog(
   private var tables = Vector.empty[Family]
   private var nextId = 0
   private var current = Vector.empty[Family]
+
+  // Fair, so that a task that rewinds waits for one step of a follower and not for all.
+  private val steps = new ReentrantLock(true)
+  private var lowestRewind = Long.MaxValue
+  @volatile private var follower: () => Unit = _
+  @volatile private var published = Option.empty[Version]
 
   @volatile private var retained: Vector[Version] = Vector(here(0L, None))
 
@@ -90,17 +98,51 @@ final class StateLog(
   def tryRewindTo(version: Version): Boolean = pins.synchronized {
     val isFree = pins.forall(_.number <= version.number)
     if (isFree) {
-      version.parts.foreach { part =>
-        if (part.family.table.mark() != part.mark) part.family.table.rollback(part.mark)
+      inStep {
+        published = None
+        lowestRewind = Math.min(lowestRewind, version.number)
+        rewindTo(version)
       }
-      val (older, newer) = tables.partition(_.schema.id < version.nextId)
-      newer.foreach(_.table.free())
-      tables = older
-      nextId = version.nextId
-      current = version.parts.map(_.family)
-      retained = retained.takeWhile(_ != version) :+ version
     }
     isFree
+  }
+
+  private def rewindTo(version: Version): Unit = {
+    version.parts.foreach { part =>
+      if (part.family.table.mark() != part.mark) part.family.table.rollback(part.mark)
+    }
+    val (older, newer) = tables.partition(_.schema.id < version.nextId)
+    newer.foreach(_.table.free())
+    tables = older
+    nextId = version.nextId
+    current = version.parts.map(_.family)
+    retained = retained.takeWhile(_ != version) :+ version
+  }
+
+  /** Calls `follow`, from now on, when there is more for a follower to read. */
+  def followWith(follow: () => Unit): Unit = follower = follow
+
+  /** Shows a follower what has been appended so far. For the thread that writes. */
+  def publish(): Unit = if (follower != null) {
+    published = Some(here(latest.number + 1, None))
+    follower()
+  }
+
+  /** Runs one step of a follower, during which nothing is rewound. */
+  private[engine] def inStep[A](step: => A): A = {
+    steps.lock()
+    try step
+    finally steps.unlock()
+  }
+
+  /** What has been published of the version after the latest. Inside of a step. */
+  private[engine] def unsealed: Option[Version] = published.filter(_.number > latest.number)
+
+  /** The lowest version that was rewound to since this was asked last. Inside of a step. */
+  private[engine] def takeLowestRewind(): Long = {
+    val lowest = lowestRewind
+    lowestRewind = Long.MaxValue
+    lowest
   }
 
   /**

@@ -47,9 +47,13 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
           var last = Option.empty[Compaction]
           beside(writer) { () =>
             last.foreach(_.abandon())
-            val copy = new Compaction(writer.log, _ => None, owned.memory, owned.account)
+            val copy =
+              new Compaction(writer.log, _ => None, owned.memory, owned.account, stepRecords = 7)
             last = Some(copy)
-            if (!copy.copyOldest(() => true)) {
+            if (copy.copyOldest(() => true)) {
+              writer.log.followWith(() => ())
+              for (_ <- 0 until 40) copy.follow()
+            } else {
               copy.abandon()
               last = None
             }
@@ -146,6 +150,7 @@ object ConcurrentReadsSuite {
         log.put(Blob.bytes(key), Blob.bytes(value))
         rows += key -> value
       }
+      if (random.nextInt(10) == 0) log.publish()
     }
 
     private def seal(): Unit = {

@@ -142,15 +142,21 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
   }
 
   private def compact(): Unit = {
-    val compaction = new Compaction(log, orderOf, memory, account)
+    val compaction = new Compaction(log, orderOf, memory, account, stepRecords = 3)
+    def followed(body: => Unit): Unit = {
+      body
+      log.publish()
+      for (_ <- 0 until random.nextInt(4)) compaction.follow()
+    }
+    log.followWith(() => ())
     assert(compaction.copyOldest { () =>
       if (random.nextBoolean()) change()
       true
     })
-    rewind(served.size - 1)
-    if (random.nextBoolean()) {
-      change()
-      seal(2)
+    followed(rewind(served.size - 1))
+    while (random.nextBoolean()) {
+      for (_ <- 0 until random.nextInt(5)) followed(change())
+      if (random.nextBoolean()) followed(seal(2)) else followed(rewind(served.size - 1))
     }
     rewind(served.size - 1)
     val fresh = compaction.catchUp()

@@ -50,7 +50,8 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     case n if n < 91 => verifyPin()
     case n if n < 93 => verifyBase()
     case n if n < 94 => reload()
-    case n if n < 96 => startCompaction()
+    case n if n < 95 => startCompaction()
+    case n if n < 96 => follow()
     case n if n < 98 => settle()
     case _           => verify()
   }
@@ -66,6 +67,19 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       rows += key -> value
     }
     if (random.nextBoolean()) delta.keepUp()
+    if (random.nextInt(4) == 0) log.publish()
+    if (random.nextInt(4) == 0) follow()
+  }
+
+  /** A step or several of the copy, after changes that the task may still take back. */
+  private def follow(): Unit = compaction.foreach { copy =>
+    val steps = random.nextInt(6)
+    if ((0 until steps).exists(_ => copy.follow()) && random.nextBoolean()) {
+      rewind(served.size - 1)
+      while (!copy.follow()) {}
+      assert(copy.restBytes == 0L)
+      ()
+    }
   }
 
   private def valueLength(): Int = random.nextInt(500) match {
@@ -199,7 +213,8 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   }
 
   private def startCompaction(): Unit = if (compaction.isEmpty) {
-    val copy = new Compaction(log, order, memory, account)
+    val copy = new Compaction(log, order, memory, account, stepRecords = 1 + random.nextInt(20))
+    log.followWith(() => ())
     // The writer goes on while the copy is made.
     val isDone = copy.copyOldest { () =>
       for (_ <- 0 until random.nextInt(30)) change()

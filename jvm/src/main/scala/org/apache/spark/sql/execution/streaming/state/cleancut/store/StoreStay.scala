@@ -41,7 +41,7 @@ final private[cleancut] class StoreStay(
 
   // The task has done its work; that a copy of its log cannot be had is no reason to fail it.
   private def adoptCompaction(): Unit =
-    try versions.adoptCompaction()
+    try if (!versions.adoptCompaction()) Compactor.follow(context, versions)
     catch { case NonFatal(e) => logWarning(s"Compaction of $context failed", e) }
 }
 

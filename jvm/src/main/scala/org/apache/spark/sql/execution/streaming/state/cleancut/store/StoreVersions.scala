@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
+import java.util.concurrent.atomic.AtomicBoolean
+
 import io.cleancut.StateVersion
 import io.cleancut.engine.{Compaction, StateLog}
 import io.cleancut.error.Errors
@@ -23,6 +25,9 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private var pending: Option[(StateLog, Compaction)] = None
   private var isClosed = false
   private var isCompacting = false
+
+  /** Whether the following of a copy has been asked for and has not begun. */
+  val isFollowed = new AtomicBoolean
 
   // Where the files stand, for the decision on the next base.
   private var baseVersion = 0L
@@ -147,30 +152,65 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 
   def isCurrent(log: StateLog): Boolean = synchronized(!isClosed && current.exists(_ eq log))
 
-  /** Leaves a finished copy for the next moment at which nobody uses the store. */
-  def offer(old: StateLog, compaction: Compaction): Unit = synchronized {
+  /**
+   * Leaves a finished copy for a moment at which nobody uses the store. `follow` is called when
+   * there is more for it to replay.
+   */
+  def offer(old: StateLog, compaction: Compaction, follow: () => Unit): Unit = synchronized {
     pending.foreach(_._2.abandon())
     pending = None
-    if (isCurrent(old)) pending = Some((old, compaction)) else compaction.abandon()
+    if (isCurrent(old)) {
+      pending = Some((old, compaction))
+      old.followWith(follow)
+    } else compaction.abandon()
   }
 
-  /** Puts a finished copy in the place of the log that it was made from. */
-  def adoptCompaction(): Unit = synchronized {
-    pending.foreach { case (old, compaction) =>
-      pending = None
-      if (isCurrent(old)) {
-        val fresh =
-          try compaction.catchUp()
-          catch {
-            case e: Throwable =>
-              compaction.abandon()
-              throw e
-          }
-        old.release()
-        current = Some(fresh)
-      } else compaction.abandon()
+  /**
+   * Puts a finished copy in the place of the log that it was made from, if there is little left to
+   * replay; false if the copy has to follow first. No task waits for it but where garbage has
+   * outgrown everything else.
+   */
+  def adoptCompaction(): Boolean = synchronized {
+    pending.forall { case (old, compaction) =>
+      val isLast = !isCurrent(old)
+      val mayAdopt = isLast || compaction.restBytes <= MaxRestBytes || compaction.isOverdue
+      if (mayAdopt) pending = None
+      if (isLast) compaction.abandon()
+      else if (mayAdopt) adopt(old, compaction)
+      mayAdopt
     }
   }
+
+  private def adopt(old: StateLog, compaction: Compaction): Unit = {
+    val fresh =
+      try compaction.catchUp()
+      catch {
+        case e: Throwable =>
+          compaction.abandon()
+          throw e
+      }
+    old.release()
+    current = Some(fresh)
+  }
+
+  /** Has a copy that waits to be adopted follow its log as far as it goes. */
+  def followUp(): Unit = retainPending().foreach { case (old, compaction) =>
+    try while (isCurrent(old) && !compaction.follow()) {}
+    catch {
+      // A record that was half replayed leaves the copy in doubt.
+      case e: Throwable =>
+        discard(compaction)
+        throw e
+    } finally old.release()
+  }
+
+  private def discard(compaction: Compaction): Unit = synchronized {
+    pending = pending.filterNot(_._2 eq compaction)
+    compaction.abandon()
+  }
+
+  private def retainPending(): Option[(StateLog, Compaction)] =
+    synchronized(pending.filter(_._1.retain()))
 
   def close(): Unit = synchronized {
     isClosed = true
@@ -316,6 +356,9 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 }
 
 private[cleancut] object StoreVersions {
+
+  /** What a task that leaves may replay, in a millisecond or so. */
+  private val MaxRestBytes = 256L << 10
 
   private def describe(parent: Parent): String =
     parent.id.fold(s"version ${parent.version}")(id => s"${parent.version}-$id")
