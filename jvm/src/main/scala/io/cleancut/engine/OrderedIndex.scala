@@ -1,15 +1,18 @@
 package io.cleancut.engine
 
+import java.util.Arrays
+
 /**
  * A B+ tree over the keys of a family in off-heap nodes. An entry is the place of a key
- * ([[KeyOrder]]) and the ref of a record that holds it; entries of one place are in the order of
- * their refs. A node that runs empty is freed at once; nodes are not merged before (Johnson and
+ * ([[KeyOrder]]), the ref of a record that holds it, and the hash by which [[HashIndex]] knows it, so
+ * that a scan need not look at that record to find the newest one; entries of one place are in the
+ * order of their refs. A node that runs empty is freed at once; nodes are not merged before (Johnson and
  * Shasha, "B-trees with inserts and deletes: why free-at-empty is better than merge-at-half",
  * 1993).
  *
  * Node, 16-byte header: count i32, height i32 (0 for a leaf), then `Fanout` majors and `Fanout`
- * minors (8 bytes each), `Fanout` refs (4 bytes each) and, above the leaves, `Fanout` children (8
- * bytes each). An inner node's entry i bounds child i from below, but for entry 0, whose child
+ * minors (8 bytes each), `Fanout` refs (4 bytes each), and `Fanout` hashes (4 bytes each) in a leaf
+ * or `Fanout` children (8 bytes each) above. An inner node's entry i bounds child i from below, but for entry 0, whose child
  * takes everything smaller than entry 1.
  */
 final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder) {
@@ -17,11 +20,13 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
 
   // Nodes that are taken and not yet used, see `reserve`.
   private var spareLeaf = 0L
-  private var spareInner = Vector.empty[Long]
+  private var spareInner = new Array[Long](4)
+  private var spareInners = 0
 
   private var root = newNode(0)
   private var entries = 0L
   private val target = new Place(0L, 0L)
+  private var targetHash = 0
   private var isFound = false
 
   def size: Long = entries
@@ -32,11 +37,17 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
    */
   def reserve(): Unit = {
     if (spareLeaf == 0L) spareLeaf = account.allocateIndex(nodeBytes(0))
-    while (spareInner.size <= height(root)) spareInner :+= account.allocateIndex(nodeBytes(1))
+    while (spareInners <= height(root)) {
+      val node = account.allocateIndex(nodeBytes(1))
+      if (spareInners == spareInner.length) spareInner = Arrays.copyOf(spareInner, spareInners * 2)
+      spareInner(spareInners) = node
+      spareInners += 1
+    }
   }
 
-  def insert(key: Bytes, ref: Int): Unit = {
+  def insert(key: Bytes, ref: Int, hash: Int): Unit = {
     locate(key, ref)
+    targetHash = hash
     val right = insertBelow(root, ref)
     if (right != 0L) {
       val top = newNode(height(root) + 1)
@@ -68,19 +79,22 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   }
 
   /**
-   * Fills `refs` with the refs of the entries between the two places, in order, and returns how
-   * many there are, at most its length. `from` moves behind the last one: so a scan in pieces stays
-   * right through inserts, removals and splits.
+   * Fills `into` with the entries between the two places, in order, until there are no more or it is
+   * full. `from` moves behind the last one: so a scan in pieces stays right through inserts,
+   * removals and splits.
    */
-  def fill(from: Place, to: Place, refs: Array[Int]): Int = collect(root, from, to, refs, 0)
+  def fill(from: Place, to: Place, into: OrderedEntries): Unit = {
+    into.clear()
+    collect(root, from, to, into)
+  }
 
   def free(): Unit = if (root != 0L) {
     freeBelow(root)
     root = 0L
     if (spareLeaf != 0L) account.free(spareLeaf, nodeBytes(0))
-    spareInner.foreach(account.free(_, nodeBytes(1)))
+    for (i <- 0 until spareInners) account.free(spareInner(i), nodeBytes(1))
     spareLeaf = 0L
-    spareInner = Vector.empty
+    spareInners = 0
   }
 
   private def locate(key: Bytes, ref: Int): Unit = {
@@ -90,32 +104,31 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
     target.ref = ref
   }
 
-  private def collect(node: Long, from: Place, to: Place, refs: Array[Int], found: Int): Int = {
-    var filled = found
+  private def collect(node: Long, from: Place, to: Place, into: OrderedEntries): Unit =
     if (height(node) == 0) {
       var at = lowerBound(node, 0, from)
-      while (at < count(node) && filled < refs.length && isBelow(node, at, to)) {
+      val first = at
+      while (at < count(node) && !into.isFull && isBelow(node, at, to)) {
         // The place moves along, so an entry right there was taken before.
         if (refAt(node, at) != from.ref || !isAt(node, at, from)) {
-          refs(filled) = refAt(node, at)
-          filled += 1
-          from.major = majorAt(node, at)
-          from.minor = minorAt(node, at)
-          from.ref = refAt(node, at)
+          into.add(refAt(node, at), hashAt(node, at))
         }
         at += 1
       }
+      if (at > first) {
+        from.major = majorAt(node, at - 1)
+        from.minor = minorAt(node, at - 1)
+        from.ref = refAt(node, at - 1)
+      }
     } else {
       var at = childFor(node, from)
-      while (at < count(node) && filled < refs.length) {
-        filled = collect(child(node, at), from, to, refs, filled)
+      while (at < count(node) && !into.isFull) {
+        collect(child(node, at), from, to, into)
         at += 1
         // A later child has no entry below its bound.
         if (at < count(node) && !isBelow(node, at, to)) at = count(node)
       }
     }
-    filled
-  }
 
   private def isAt(node: Long, at: Int, place: Place): Boolean =
     majorAt(node, at) == place.major && minorAt(node, at) == place.minor
@@ -158,6 +171,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
     memory.putLong(node + MinorsAt + at * 8L, target.minor)
     memory.putInt(node + RefsAt + at * 4L, ref)
     if (below != 0L) setChild(node, at, below)
+    else memory.putInt(node + HashesAt + at * 4L, targetHash)
     setCount(node, count(node) + 1)
   }
 
@@ -191,15 +205,52 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
     setCount(node, count(node) - 1)
   }
 
-  /** Index of the first entry from `first` on that is not smaller than the place. */
+  /**
+   * Index of the first entry from `first` on that is not smaller than the place. It looks around the
+   * entry where the place would be if majors were evenly spread, as hashes are: halving goes all over
+   * the node, which costs a cache miss at most of its steps.
+   */
   private def lowerBound(node: Long, first: Int, place: Place): Int = {
     var low = first
     var high = count(node)
+    if (high - low > MinGuessed) {
+      var step = 2
+      var at = guess(node, low, high - 1, place.major)
+      if (compare(node, at, place) < 0) {
+        low = at + 1
+        at += step
+        while (at < high && compare(node, at, place) < 0) {
+          low = at + 1
+          step *= 2
+          at += step
+        }
+        high = Math.min(at, high)
+      } else {
+        high = at
+        at -= step
+        while (at >= low && compare(node, at, place) >= 0) {
+          high = at
+          step *= 2
+          at -= step
+        }
+        low = Math.max(at + 1, low)
+      }
+    }
     while (low < high) {
       val mid = (low + high) >>> 1
       if (compare(node, mid, place) < 0) low = mid + 1 else high = mid
     }
     low
+  }
+
+  /** Where a major would be between those of two entries. */
+  private def guess(node: Long, first: Int, last: Int, major: Long): Int = {
+    val from = majorAt(node, first)
+    val span = majorAt(node, last) - from
+    val offset = major - from
+    if (java.lang.Long.compareUnsigned(major, from) <= 0) first
+    else if (java.lang.Long.compareUnsigned(offset, span) >= 0) last
+    else first + ((offset >>> 1).toDouble / (span >>> 1).toDouble * (last - first)).toInt
   }
 
   /**
@@ -239,7 +290,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
       move(source + RefsAt + from * 4L, to + RefsAt + at * 4L, entries * 4L)
       if (height(source) > 0) {
         move(source + ChildrenAt + from * 8L, to + ChildrenAt + at * 8L, entries * 8L)
-      }
+      } else move(source + HashesAt + from * 4L, to + HashesAt + at * 4L, entries * 4L)
     }
 
   private def move(from: Long, to: Long, bytes: Long): Unit =
@@ -257,10 +308,9 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
       val node = spareLeaf
       spareLeaf = 0L
       node
-    } else if (height > 0 && spareInner.nonEmpty) {
-      val node = spareInner.last
-      spareInner = spareInner.init
-      node
+    } else if (height > 0 && spareInners > 0) {
+      spareInners -= 1
+      spareInner(spareInners)
     } else account.allocateIndex(nodeBytes(height))
 
   private def freeNode(node: Long): Unit = account.free(node, nodeBytes(height(node)))
@@ -278,6 +328,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   private def majorAt(node: Long, i: Int): Long = memory.getLong(node + MajorsAt + i * 8L)
   private def minorAt(node: Long, i: Int): Long = memory.getLong(node + MinorsAt + i * 8L)
   private def refAt(node: Long, i: Int): Int = memory.getInt(node + RefsAt + i * 4L)
+  private def hashAt(leaf: Long, i: Int): Int = memory.getInt(leaf + HashesAt + i * 4L)
   private def child(node: Long, i: Int): Long = memory.getLong(node + ChildrenAt + i * 8L)
 
   private def setChild(node: Long, i: Int, child: Long): Unit =
@@ -286,11 +337,32 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
 
 object OrderedIndex {
   private val Fanout = 64
+  private val MinGuessed = 12
   private val MajorsAt = 16
   private val MinorsAt = MajorsAt + Fanout * 8
   private val RefsAt = MinorsAt + Fanout * 8
   private val ChildrenAt = RefsAt + Fanout * 4
+  private val HashesAt = ChildrenAt
 
   private def nodeBytes(height: Int): Long =
-    if (height == 0) ChildrenAt.toLong else ChildrenAt.toLong + Fanout * 8
+    if (height == 0) HashesAt.toLong + Fanout * 4 else ChildrenAt.toLong + Fanout * 8
+}
+
+/** Some entries of an [[OrderedIndex]]. */
+final class OrderedEntries(limit: Int) {
+  private val refs = new Array[Int](limit)
+  private val hashes = new Array[Int](limit)
+  private var count = 0
+
+  def size: Int = count
+  def isFull: Boolean = count == limit
+  def ref(i: Int): Int = refs(i)
+  def hash(i: Int): Int = hashes(i)
+  def clear(): Unit = count = 0
+
+  def add(ref: Int, hash: Int): Unit = {
+    refs(count) = ref
+    hashes(count) = hash
+    count += 1
+  }
 }

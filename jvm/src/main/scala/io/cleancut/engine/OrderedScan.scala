@@ -4,43 +4,56 @@ import scala.collection.mutable
 
 /**
  * The newest record of each key from one place of the order to another, as a reader with `bound`
- * sees them. Refs are fetched from the index in pieces, each continuing after the last one, so that
- * the caller may put and remove while the scan is open; the scan does not show it.
+ * sees them. Entries are fetched from the index in pieces, each continuing after the last one, so
+ * that the caller may put and remove while the scan is open; the scan does not show it: a record
+ * below the bound is what it is, whatever comes after it.
+ *
+ * The records of a piece are looked up in one go, step by step for all of them: what one waits for
+ * in memory the others wait for at the same time.
  *
  * @param to
  *   the end, exclusive, or null for the end of the family
  */
 final class OrderedScan(table: Table, index: OrderedIndex, from: Place, to: Place, bound: Int)
     extends RecordScan {
-  private val piece = new Array[Int](OrderedScan.Piece)
-  private val key = new Bytes
-  private var filled = index.fill(from, to, piece)
+  private var piece = new OrderedEntries(OrderedScan.FirstPiece)
+  private var records = new Array[Long](OrderedScan.FirstPiece)
   private var at = 0
   private var found = 0L
+  fill()
 
   override def advance(): Boolean = {
     found = 0L
-    while (found == 0L && hasRef) {
-      val ref = piece(at)
+    while (found == 0L && hasRecord) {
+      found = records(at)
       at += 1
-      // What was appended later is no part of the version, and an abort may take its memory away.
-      if (Integer.compareUnsigned(ref, bound) < 0) found = table.find(table.keyOf(ref, key), bound)
     }
     found != 0L
   }
 
   override def address: Long = found
 
-  private def hasRef: Boolean = {
-    if (at == filled && filled == piece.length) {
-      filled = index.fill(from, to, piece)
-      at = 0
+  private def hasRecord: Boolean = {
+    if (at == piece.size && piece.isFull) {
+      // Most scans are of a few rows.
+      if (records.length < OrderedScan.Piece) {
+        piece = new OrderedEntries(OrderedScan.Piece)
+        records = new Array[Long](OrderedScan.Piece)
+      }
+      fill()
     }
-    at < filled
+    at < piece.size
+  }
+
+  private def fill(): Unit = {
+    index.fill(from, to, piece)
+    table.findAll(piece, bound, records)
+    at = 0
   }
 }
 
 object OrderedScan {
+  private val FirstPiece = 16
   private val Piece = 64
 }
 

@@ -20,13 +20,16 @@ final class Table(
     order: Option[KeyOrder] = None
 ) {
   import Record._
-  import Table.Absent
+  import Table.{Absent, Several}
 
   private val log = new PagedLog(account, name)
   private val index = new HashIndex(memory, account)
   private val ordered = order.map(new OrderedIndex(memory, account, _))
   private val removals = new RefQueue
   private val entryKey = new Bytes
+
+  // Kept so that the compiler does not leave out what is only looked at.
+  private[engine] var lookedAt = 0L
 
   private var liveKeys = 0L
   private var liveBytes = 0L
@@ -60,7 +63,82 @@ final class Table(
   def find(key: Bytes, bound: Int): Long = {
     val slot = probe(key, hashOf(key))
     if (slot == Absent) return 0L
-    var ref = HashIndex.refOf(index.word(slot))
+    visibleAt(HashIndex.refOf(index.word(slot)), bound)
+  }
+
+  /**
+   * Addresses of the records of many keys, as [[find]] gives them. Each step is taken for all keys
+   * before the next, and begins with a look at what it will need: a processor waits for several
+   * places in memory at once if nothing between them depends on what is there.
+   */
+  private[engine] def findAll(entries: OrderedEntries, bound: Int, into: Array[Long]): Unit = {
+    var seen = 0L
+    var i = 0
+    while (i < entries.size) {
+      seen += index.control(index.home(entries.hash(i)))
+      i += 1
+    }
+    i = 0
+    while (i < entries.size) {
+      // What was appended after the scan was opened is no part of it, and may be gone after an abort.
+      into(i) =
+        if (Integer.compareUnsigned(entries.ref(i), bound) < 0) newestRef(entries, i) else 0L
+      i += 1
+    }
+    i = 0
+    while (i < entries.size) {
+      if (into(i) != 0L) seen += next(memory, log.address(into(i).toInt))
+      i += 1
+    }
+    i = 0
+    while (i < entries.size) {
+      if (into(i) != 0L) into(i) = visibleAt(into(i).toInt, bound)
+      i += 1
+    }
+    lookedAt = seen
+  }
+
+  /** The newest ref of an entry's key, unsigned; 0 if the key is gone. */
+  private def newestRef(entries: OrderedEntries, i: Int): Long = {
+    val only = onlyRef(entries.hash(i))
+    if (only != Several) only
+    else {
+      keyOf(entries.ref(i), entryKey)
+      val slot = probe(entryKey, entries.hash(i))
+      if (slot == Absent) 0L else Integer.toUnsignedLong(HashIndex.refOf(index.word(slot)))
+    }
+  }
+
+  /** The newest ref, unsigned, of the only key that has this hash, or [[Table.Several]], or 0. */
+  private def onlyRef(hash: Int): Long = {
+    val home = index.home(hash)
+    var bucket = home
+    var control = index.control(bucket)
+    var found = refIn(bucket, control, hash, 0L)
+    while (HashIndex.isPassed(control) && index.next(bucket) != home) {
+      bucket = index.next(bucket)
+      control = index.control(bucket)
+      found = refIn(bucket, control, hash, found)
+    }
+    found
+  }
+
+  private def refIn(bucket: Int, control: Long, hash: Int, before: Long): Long = {
+    var found = before
+    var candidates = HashIndex.candidates(control, hash)
+    while (candidates != 0L) {
+      val word = index.word(HashIndex.slotOf(bucket, candidates))
+      if (HashIndex.hashOf(word) == hash) {
+        found = if (found == 0L) Integer.toUnsignedLong(HashIndex.refOf(word)) else Several
+      }
+      candidates &= candidates - 1
+    }
+    found
+  }
+
+  /** Address of the record that a reader with `bound` sees, given the newest of its key. */
+  private def visibleAt(newest: Int, bound: Int): Long = {
+    var ref = newest
     var address = log.address(ref)
     while (Integer.compareUnsigned(ref, bound) >= 0) {
       ref = prev(memory, address)
@@ -218,7 +296,7 @@ final class Table(
     }
     totalBytes += size
     if (before == 0) {
-      ordered.foreach(_.insert(key, ref))
+      ordered.foreach(_.insert(key, ref, hash))
       index.insert(hash, ref)
     } else {
       val old = log.address(before)
@@ -303,6 +381,9 @@ object Table {
 
   /** No slot of a hash index. */
   private val Absent = 0
+
+  /** No ref, since several keys have one hash. */
+  private val Several = -1L
 
   /** The largest key and value that one record takes, together. */
   val MaxRowBytes: Long = 512L << 20

@@ -64,16 +64,16 @@ class OrderedIndexSuite extends AnyFunSuite with Seeded {
       using { both =>
         for (_ <- 0 until 500) both.insert(any(random))
         val before = both.refs(1L)
-        val piece = new Array[Int](1 + random.nextInt(9))
+        val piece = new OrderedEntries(1 + random.nextInt(9))
         var found = Vector.empty[Int]
         val from = new Place(1L, 0L)
         val to = new Place(2L, 0L)
-        var count = both.index.fill(from, to, piece)
-        while (count > 0) {
-          found ++= piece.take(count)
+        both.index.fill(from, to, piece)
+        while (piece.size > 0) {
+          found ++= refsOf(piece)
           for (_ <- 0 until 20) both.insert(any(random))
           for (_ <- 0 until 20) both.removeAny(random)
-          count = both.index.fill(from, to, piece)
+          both.index.fill(from, to, piece)
         }
         assert(found == found.distinct)
         val kept = before.filter(both.refs(1L).toSet)
@@ -124,6 +124,14 @@ object OrderedIndexSuite {
     else Integer.compareUnsigned(a.ref, b.ref)
   }
 
+  // Makes a hash of a ref, so that each entry can be seen to keep its own.
+  private val HashFactor = 0x9e3779b9
+
+  private def refsOf(piece: OrderedEntries): Seq[Int] = (0 until piece.size).map { i =>
+    Predef.assert(piece.hash(i) == piece.ref(i) * HashFactor)
+    piece.ref(i)
+  }
+
   private def any(random: Random): Entry =
     Entry(random.nextInt(5).toLong, random.nextInt(4) - 2L, random.nextInt())
 
@@ -133,6 +141,13 @@ object OrderedIndexSuite {
     "with few places" -> (random => Seq.fill(Count)(any(random))),
     "with one place" -> (random => Seq.fill(Count)(Entry(Long.MinValue, -1L, random.nextInt()))),
     "with one major number" -> (random => Seq.fill(Count)(Entry(-1L, random.nextLong(), 1))),
+    // As far from even as they can be: most majors lie near one end of any stretch of them.
+    "crowded at powers of two" -> { random =>
+      Seq.fill(Count) {
+        val power = 1L << random.nextInt(64)
+        Entry(power + random.nextInt(3) - 1, random.nextInt(3).toLong, random.nextInt())
+      }
+    },
     "ascending" -> (_ => (1 to Count).map(i => Entry((i / 100).toLong, 0L, i))),
     "descending" -> (_ => (Count to 1 by -1).map(i => Entry((i / 100).toLong, 0L, i))),
     "with refs around 2^31" ->
@@ -160,7 +175,7 @@ object OrderedIndexSuite {
     def size: Int = entries.size
 
     def insert(entry: Entry): Unit = if (entry.ref != 0 && entries.add(entry)) {
-      index.insert(entry.key, entry.ref)
+      index.insert(entry.key, entry.ref, entry.ref * HashFactor)
     }
 
     def removeAny(random: Random): Unit = if (entries.nonEmpty) {
@@ -176,9 +191,12 @@ object OrderedIndexSuite {
       between(new Place(major, 0L), if (major == -1L) null else new Place(major + 1, 0L))
 
     private def between(from: Place, to: Place): Seq[Int] = {
-      val piece = new Array[Int](37)
+      val piece = new OrderedEntries(37)
       Iterator
-        .continually(piece.take(index.fill(from, to, piece)).toSeq)
+        .continually {
+          index.fill(from, to, piece)
+          refsOf(piece)
+        }
         .takeWhile(_.nonEmpty)
         .flatten
         .toSeq

@@ -57,6 +57,14 @@ abstract private[cleancut] class SparkKeyOrder(
       BoundReference(i, keySchema(i).dataType, keySchema(i).nullable)
     })
 
+  /** Whether a key begins with these columns, which `prefixOf` would cut off. */
+  final protected def has(wanted: UnsafeRow, prefixOf: UnsafeProjection): UnsafeRow => Boolean = {
+    val count = wanted.numFields
+    val areWords = keySchema.length <= 64 &&
+      keySchema.take(count).forall(field => UnsafeRow.isFixedLength(field.dataType))
+    if (areWords) beginsWith(_, wanted, count) else prefixOf(_) == wanted
+  }
+
   final protected def leading(count: Int): UnsafeProjection = columns(0 until count)
 }
 
@@ -101,6 +109,16 @@ private[cleancut] object SparkKeyOrder {
 
   def structOf(json: String): StructType = DataType.fromJson(json).asInstanceOf[StructType]
 
+  /** Whether the first columns, each in a word of its own, are those of the other row. */
+  private def beginsWith(key: UnsafeRow, wanted: UnsafeRow, count: Int): Boolean = {
+    var i = 0
+    while (
+      i < count && key.isNullAt(i) == wanted.isNullAt(i) &&
+      (key.isNullAt(i) || key.getLong(i) == wanted.getLong(i))
+    ) i += 1
+    i == count
+  }
+
   /** The order of the bytes of two rows, by which RocksDB orders what no column decides. */
   def compareBytes(a: UnsafeRow, b: UnsafeRow): Int =
     java.util.Arrays.compareUnsigned(a.getBytes, b.getBytes)
@@ -128,7 +146,7 @@ final private[cleancut] class PrefixOrder(
     val wanted = prefix.copy()
     val place = hash(wanted)
     // Two prefixes may have one hash.
-    SparkKeyOrder.Stretch(new Place(place, 0L), SparkKeyOrder.after(place), prefixOf(_) == wanted)
+    SparkKeyOrder.Stretch(new Place(place, 0L), SparkKeyOrder.after(place), has(wanted, prefixOf))
   }
 }
 
@@ -187,7 +205,7 @@ final private[cleancut] class TimestampLastOrder(
   override def prefixStretch(prefix: UnsafeRow): SparkKeyOrder.Stretch = {
     val wanted = prefix.copy()
     val place = hash(wanted)
-    SparkKeyOrder.Stretch(new Place(place, 0L), SparkKeyOrder.after(place), prefixOf(_) == wanted)
+    SparkKeyOrder.Stretch(new Place(place, 0L), SparkKeyOrder.after(place), has(wanted, prefixOf))
   }
 
   override def rangeStretch(
