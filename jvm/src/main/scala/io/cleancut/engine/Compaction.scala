@@ -26,7 +26,7 @@ final class Compaction(
   private val value = new Bytes
   private var isOver = false
 
-  // The versions that are in the copy, oldest first, from the last that the log cannot rewind below.
+  // The versions that are in the copy, oldest first. The log is not rewound below the first.
   private var made = Vector.empty[Made]
 
   // Up to where each table of the old log has been replayed.

@@ -4,16 +4,16 @@ import java.util.Arrays
 
 /**
  * A B+ tree over the keys of a family in off-heap nodes. An entry is the place of a key
- * ([[KeyOrder]]), the ref of a record that holds it, and the hash by which [[HashIndex]] knows it, so
- * that a scan need not look at that record to find the newest one; entries of one place are in the
- * order of their refs. A node that runs empty is freed at once; nodes are not merged before (Johnson and
- * Shasha, "B-trees with inserts and deletes: why free-at-empty is better than merge-at-half",
- * 1993).
+ * ([[KeyOrder]]), the ref of a record that holds it, and the hash by which [[HashIndex]] knows it,
+ * so that a scan need not look at that record to find the newest one; entries of one place are in
+ * the order of their refs. A node that runs empty is freed at once; nodes are not merged before
+ * (Johnson and Shasha, "B-trees with inserts and deletes: why free-at-empty is better than
+ * merge-at-half", 1993).
  *
  * Node, 16-byte header: count i32, height i32 (0 for a leaf), then `Fanout` majors and `Fanout`
  * minors (8 bytes each), `Fanout` refs (4 bytes each), and `Fanout` hashes (4 bytes each) in a leaf
- * or `Fanout` children (8 bytes each) above. An inner node's entry i bounds child i from below, but for entry 0, whose child
- * takes everything smaller than entry 1.
+ * or `Fanout` children (8 bytes each) above. An inner node's entry i bounds child i from below, but
+ * for entry 0, whose child takes everything smaller than entry 1.
  */
 final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder) {
   import OrderedIndex._
@@ -79,8 +79,8 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   }
 
   /**
-   * Fills `into` with the entries between the two places, in order, until there are no more or it is
-   * full. `from` moves behind the last one: so a scan in pieces stays right through inserts,
+   * Fills `into` with the entries between the two places, in order, until there are no more or it
+   * is full. `from` moves behind the last one: so a scan in pieces stays right through inserts,
    * removals and splits.
    */
   def fill(from: Place, to: Place, into: OrderedEntries): Unit = {
@@ -206,9 +206,9 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   }
 
   /**
-   * Index of the first entry from `first` on that is not smaller than the place. It looks around the
-   * entry where the place would be if majors were evenly spread, as hashes are: halving goes all over
-   * the node, which costs a cache miss at most of its steps.
+   * Index of the first entry from `first` on that is not smaller than the place. It looks around
+   * the entry where the place would be if majors were evenly spread, as hashes are: halving goes
+   * all over the node, which costs a cache miss at most of its steps.
    */
   private def lowerBound(node: Long, first: Int, place: Place): Int = {
     var low = first

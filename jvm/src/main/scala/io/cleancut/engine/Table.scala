@@ -80,7 +80,7 @@ final class Table(
     }
     i = 0
     while (i < entries.size) {
-      // What was appended after the scan was opened is no part of it, and may be gone after an abort.
+      // What was appended after the scan was opened is no part of it; an abort may take it away.
       into(i) =
         if (Integer.compareUnsigned(entries.ref(i), bound) < 0) newestRef(entries, i) else 0L
       i += 1

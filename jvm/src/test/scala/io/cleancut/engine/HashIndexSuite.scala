@@ -6,7 +6,9 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.testkit.{Seeded, TestMemory}
 
-/** The index beside a map, with hashes and tags that collide, and full buckets at the table's end. */
+/**
+ * The index beside a map, with hashes and tags that collide, and full buckets at the table's end.
+ */
 class HashIndexSuite extends AnyFunSuite with Seeded {
   import HashIndexSuite._
 
@@ -138,9 +140,7 @@ object HashIndexSuite {
       val home = index.home(hash)
       var bucket = home
       var slot = slotIn(bucket, hash, ref)
-      while (
-        slot == 0 && HashIndex.isPassed(index.control(bucket)) && index.next(bucket) != home
-      ) {
+      while (slot == 0 && HashIndex.isPassed(index.control(bucket)) && index.next(bucket) != home) {
         bucket = index.next(bucket)
         slot = slotIn(bucket, hash, ref)
       }
