@@ -6,9 +6,10 @@ package io.cleancut.bench
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileSystemBased,FileContextBased`, `turns=5` (runs of each provider, in turn),
- * `query=join` (only queries with this in their name). Of `scale`: `partitions=100,1000,10000`,
- * `delay=0,50` (milliseconds of a request), `chain=20` (deltas between bases), `format=1` (of
- * Spark's checkpoint). Those of `capture` are in [[CompareCapture.Options]].
+ * `query=join` (only queries with this in their name), `before=/directory/of/classes` (of another
+ * build of Cleancut, beside which single stores are measured). Of `scale`:
+ * `partitions=100,1000,10000`, `delay=0,50` (milliseconds of a request), `chain=20` (deltas between
+ * bases), `format=1` (of Spark's checkpoint). Those of `capture` are in [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds =
@@ -19,15 +20,16 @@ object Bench {
     val options = given.map(_.split("=", 2)).collect { case Array(k, v) => k -> v }.toMap
     def list(key: String, default: String) = options.getOrElse(key, default).split(",").toSeq
     def keys(default: String) = list("keys", default).map(_.toInt)
+    lazy val stores = new CompareStores(options.get("before"))
     val turns = options.get("turns").map(_.toInt)
     named.diff(Kinds).foreach(n => throw new IllegalArgumentException(s"no '$n' among $Kinds"))
     (if (named.isEmpty) Kinds else named).foreach {
       case "stores" =>
         val managers = list("managers", "FileSystemBased,FileContextBased")
-        CompareStores.stores(keys("10000,100000,1000000"), managers, turns.getOrElse(2))
-      case "scans"   => CompareStores.scans(keys("100000"), turns.getOrElse(2))
-      case "growth"  => CompareStores.growth(keys("20000"), turns.getOrElse(1))
-      case "memory"  => CompareStores.memory(keys("1000000"), turns.getOrElse(1))
+        stores.stores(keys("10000,100000,1000000"), managers, turns.getOrElse(2))
+      case "scans"   => stores.scans(keys("100000"), turns.getOrElse(2))
+      case "growth"  => stores.growth(keys("20000"), turns.getOrElse(1))
+      case "memory"  => stores.memory(keys("1000000"), turns.getOrElse(1))
       case "latency" => CompareQueries.latency(turns.getOrElse(3))
       case "scale"   =>
         def numbers(key: String, default: String) = list(key, default).map(_.toInt)

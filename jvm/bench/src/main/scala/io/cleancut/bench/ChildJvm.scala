@@ -1,5 +1,6 @@
 package io.cleancut.bench
 
+import java.io.File
 import java.lang.management.ManagementFactory
 import java.nio.file.Path
 
@@ -13,16 +14,20 @@ object ChildJvm {
    *
    * @param options
    *   of the JVM, besides those of this one
+   * @param classes
+   *   go before the class path of this one
    */
   def run(
       main: String,
       arguments: Seq[String],
-      options: Seq[String] = Nil
+      options: Seq[String] = Nil,
+      classes: Option[String] = None
   ): Seq[Array[String]] = {
     val jvm = ManagementFactory.getRuntimeMXBean
     val java = Path.of(System.getProperty("java.home"), "bin", "java").toString
+    val classPath = (classes.toSeq :+ jvm.getClassPath).mkString(File.pathSeparator)
     val command = Seq(java) ++ jvm.getInputArguments.asScala ++
-      Seq("-Xmx6g") ++ options ++ Seq("-cp", jvm.getClassPath, main) ++ arguments
+      Seq("-Xmx6g") ++ options ++ Seq("-cp", classPath, main) ++ arguments
     val child =
       new ProcessBuilder(command.asJava).redirectError(ProcessBuilder.Redirect.DISCARD).start()
     val lines = new String(child.getInputStream.readAllBytes()).linesIterator.toSeq

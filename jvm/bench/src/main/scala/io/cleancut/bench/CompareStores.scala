@@ -6,8 +6,11 @@ import scala.collection.mutable
  * Runs the benchmarks of a single store for Cleancut and for Spark's own providers in turn, each in
  * a JVM of its own, and prints medians and ratios as Markdown. A ratio above 1 says that Cleancut
  * is so many times faster.
+ *
+ * @param before
+ *   the classes of another build, which is compared too
  */
-object CompareStores {
+final class CompareStores(before: Option[String]) {
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
   private val FileManagers = "org.apache.spark.sql.execution.streaming.checkpointing"
   private val Rounds = "7"
@@ -56,7 +59,10 @@ object CompareStores {
       }
     }
 
-  private def everyProvider: Seq[Provider] = Provider.Cleancut +: Provider.Hdfs +: Provider.Rocks
+  private val earlier = before.map(Provider.before)
+
+  private def everyProvider: Seq[Provider] =
+    Provider.Cleancut +: (earlier.toSeq ++ (Provider.Hdfs +: Provider.Rocks))
 
   private def scanned: Seq[(String, Seq[Provider])] =
     Seq("prefix" -> everyProvider, "range" -> everyProvider.filter(_ != Provider.Hdfs))
@@ -69,7 +75,11 @@ object CompareStores {
   ): Seq[(String, Long)] = {
     val settings = provider.settings.map { case (key, value) => s"$key=$value" }
     ChildJvm
-      .run(s"io.cleancut.bench.$bench", (provider.className +: arguments) ++ confs ++ settings)
+      .run(
+        s"io.cleancut.bench.$bench",
+        (provider.className +: arguments) ++ confs ++ settings,
+        classes = provider.classes
+      )
       .collect { case Array(figure, _, number) => figure -> number.toLong }
   }
 
@@ -85,13 +95,14 @@ object CompareStores {
   }
 
   private def table(found: Found): String = {
-    val header =
-      Seq("figure", "Cleancut", "HDFS-backed", "best RocksDB", "over HDFS", "over RocksDB")
+    val header = Seq("figure", "Cleancut") ++ earlier.map(_.name) ++
+      Seq("HDFS-backed", "best RocksDB") ++ earlier.map(e => s"over ${e.name}") ++
+      Seq("over HDFS", "over RocksDB")
     val rows = found(Provider.Cleancut).toSeq.map { case (figure, ours) =>
       val our = Figures.median(ours)
       val hdfs = median(found, Provider.Hdfs, figure)
       val rocks = Provider.Rocks.flatMap(median(found, _, figure)).minOption
-      val others = Seq(hdfs, rocks)
+      val others = earlier.toSeq.map(median(found, _, figure)) ++ Seq(hdfs, rocks)
       val figures = (Some(our) +: others).map(_.fold("")(unit(figure, _)))
       Seq(figure.stripSuffix(Thousandths)) ++ figures ++
         others.map(_.fold("")(Figures.ratio(our, _)))

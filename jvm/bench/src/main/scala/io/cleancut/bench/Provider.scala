@@ -1,7 +1,17 @@
 package io.cleancut.bench
 
-/** A provider and its settings, as they are compared. */
-final case class Provider(name: String, className: String, settings: Map[String, String]) {
+/**
+ * A provider and its settings, as they are compared.
+ *
+ * @param classes
+ *   where its classes lie, if not on the class path of this process
+ */
+final case class Provider(
+    name: String,
+    className: String,
+    settings: Map[String, String],
+    classes: Option[String] = None
+) {
 
   /** What a session needs to run on it. */
   def confs: Map[String, String] = settings + (Provider.ClassKey -> className)
@@ -14,6 +24,11 @@ object Provider {
 
   val Cleancut: Provider =
     Provider("Cleancut", "io.cleancut.CleancutStateStoreProvider", Map.empty)
+
+  /** Another build of this provider, such as the one before a change. */
+  def before(classes: String): Provider =
+    Cleancut.copy(name = "before", classes = Some(classes))
+
   val Hdfs: Provider = Provider("HDFS-backed", s"$State.HDFSBackedStateStoreProvider", Map.empty)
 
   /** RocksDB in all four settings: with a changelog or whole files, with row counts or without. */

@@ -45,9 +45,33 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
       provider.doMaintenance()
     }
     provider.close()
+    replacing()
     shortHistory()
     measured.print()
     println(s"# $sink")
+  }
+
+  /**
+   * Epochs that change each key more than once, on a store of its own. What they replaced has to be
+   * disposed of; the one after shows whether it has to pay for it.
+   */
+  private def replacing(): Unit = {
+    val provider = subject.open(directory.resolve("replacing"))
+    version = 0L
+    bulkLoad(provider)
+    val changed = Math.min(keys, operations)
+    repeated {
+      val store = provider.getStore(version)
+      per("each key three times: a put", 3 * changed) {
+        for (_ <- 0 until 3; k <- 0 until changed) put(store, k.toLong)
+      }
+      time("each key three times: commit") { version = store.commit() }
+      val next = provider.getStore(version)
+      put(next, 0L)
+      time("each key three times: the commit after") { version = next.commit() }
+      provider.doMaintenance()
+    }
+    provider.close()
   }
 
   /**
