@@ -11,6 +11,9 @@ package io.cleancut.engine
  * counts only where one was full. A processor goes on with what follows while such a read waits for
  * memory, which it cannot behind a branch that it took wrongly.
  *
+ * A key that is there is in three of four cases where its hash alone says, in its first slot, which
+ * is looked at before the tags: to find it by them takes two looks, one after the other.
+ *
  * An entry of a full bucket goes to the next that has room, and those on the way count it; it stays
  * where it is until it is deleted, and then they count it no more. There are no tombstones. The
  * home of a key is given by the upper bits of its hash: so growing and deleting never touch a
@@ -36,6 +39,9 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
   def next(bucket: Int): Int = (bucket + 1) & (buckets - 1)
 
   def control(bucket: Int): Long = memory.getLong(table + bucket.toLong * BucketBytes)
+
+  /** The slot in its home where an entry is put unless that is taken. */
+  def firstSlot(hash: Int): Int = home(hash) * Slots + preferred(hash)
 
   /** The entry in a slot, as [[slotOf]] names it. */
   def word(slot: Int): Long = memory.getLong(table + slot.toLong * SlotBytes)
@@ -86,7 +92,9 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
       bucket = next(bucket)
       empty = emptySlots(control(bucket))
     }
-    val slot = slotOf(bucket, empty)
+    val first = preferred(hash)
+    val isFirstEmpty = (empty & (0x80L << tagShift(first))) != 0L
+    val slot = if (isFirstEmpty) bucket * Slots + first else slotOf(bucket, empty)
     set(slot, hash, ref)
     setControl(bucket, control(bucket) | (tagOf(hash) << tagShift(slot)))
   }
@@ -159,6 +167,9 @@ object HashIndex {
 
   /** Of the lower bits of the hash, since all that is in a bucket shares the upper ones. */
   private def tagOf(hash: Int): Long = (hash & 0x7fL) | 0x80L
+
+  /** Neither of the bits of the tag, nor of those that the homes of a few million keys take. */
+  private def preferred(hash: Int): Int = 1 + (((hash & 0xfff) * (Slots - 1)) >>> 12)
 
   private def tagShift(slot: Int): Int = ((slot & (Slots - 1)) - 1) * 8
 

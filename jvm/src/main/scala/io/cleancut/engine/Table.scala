@@ -336,6 +336,16 @@ final class Table(
 
   /** The slot that holds the key, or [[Table.Absent]]. */
   private def probe(key: Bytes, hash: Int): Int = {
+    val first = index.firstSlot(hash)
+    if (isAt(first, key, hash)) first else probeAll(key, hash)
+  }
+
+  private def isAt(slot: Int, key: Bytes, hash: Int): Boolean = {
+    val word = index.word(slot)
+    HashIndex.hashOf(word) == hash && word != 0L && holds(HashIndex.refOf(word), key)
+  }
+
+  private def probeAll(key: Bytes, hash: Int): Int = {
     val home = index.home(hash)
     var bucket = home
     var control = index.control(bucket)
@@ -352,8 +362,7 @@ final class Table(
     var candidates = HashIndex.candidates(control, hash)
     while (candidates != 0L) {
       val slot = HashIndex.slotOf(bucket, candidates)
-      val word = index.word(slot)
-      if (HashIndex.hashOf(word) == hash && holds(HashIndex.refOf(word), key)) return slot
+      if (isAt(slot, key, hash)) return slot
       candidates &= candidates - 1
     }
     Absent
