@@ -99,10 +99,9 @@ object BlockQueue {
       run()
       var isInterrupted = false
       // A kill must not leave the frame half-appended, and a block is soon done.
-      while (ended.getCount > 0) {
+      while (ended.getCount > 0)
         try ended.await()
         catch { case _: InterruptedException => isInterrupted = true }
-      }
       if (isInterrupted) Thread.currentThread.interrupt()
       stage.get match {
         case Failed(cause) => throw cause
