@@ -34,6 +34,10 @@ trait FrameAcks extends EpochClaim {
     current.flatMap(_.ledger.accepted(store, version))
   }
 
+  /** What made a version, for a task of a run; None where that is not its last cut's. */
+  def chain(runId: String, store: StoreId, version: Long): Either[Refusal, Option[StoreCut]] =
+    within(runId)(_.ledger.chain(store, version))
+
   /** A task attempt failed, whatever it reported. */
   def fail(runId: String, attempt: Long): Unit = synchronized {
     current.filter(_.id.runId == runId).foreach { run =>

@@ -83,7 +83,11 @@ final class QueryLedger(
 
   /** The id of the version that counts, for one who reads it. */
   def accepted(store: StoreId, version: Long): Option[String] =
-    current.filter(_.epoch == version - 1).flatMap(_.of(store)).map(_.version.id)
+    chain(store, version).map(_.version.id)
+
+  /** What made a version, if that is the version of the last cut. */
+  def chain(store: StoreId, version: Long): Option[StoreCut] =
+    current.filter(_.epoch == version - 1).flatMap(_.of(store))
 
   def fail(attempt: Long): Unit = pending.fail(attempt)
 

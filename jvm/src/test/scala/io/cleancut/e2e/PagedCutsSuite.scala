@@ -51,7 +51,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
   }
 
   /** A query in a directory, which may be started again and again. */
-  final private class Counted(directory: Path) {
+  final private class Counted(val directory: Path) {
     private val input = MemoryStream(Encoders.scalaLong, spark)
     private var added = 0L
     private var last = Map.empty[Long, Long]
@@ -75,10 +75,11 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
       .start()
 
     /** As a process of its own would. */
-    def run(epochs: Int): Assertion = {
+    def run(epochs: Int, beforeEach: Int => Unit = _ => ()): Assertion = {
       val query = start()
       try
-        (1 to epochs).foreach { _ =>
+        (1 to epochs).foreach { number =>
+          beforeEach(number)
           input.addData((0L until Keys).map(key => (key + added) % (2 * Keys)))
           added += 1
           query.processAllAvailable()
@@ -110,6 +111,31 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
       assert(
         query.archive.epochs().flatMap(query.archive.read(_)).forall(_.stores.size == Partitions)
       )
+    }
+  }
+
+  test("a task that has lost its store is told by the driver what to load") {
+    inDirectory { query =>
+      query.run(epochs = Paging + 2)
+      val cuts = query.directory.resolve("cleancut/cuts")
+      val aside = query.directory.resolve("aside")
+      query.run(
+        epochs = 3,
+        beforeEach = number =>
+          if (number == 2) {
+            // As the loss of an executor; nobody finds a cut from now on.
+            StateStore.stop()
+            val _ = Files.move(cuts, aside)
+          }
+      )
+      assert(Files.list(cuts).count() == 2)
+      Files.list(cuts).forEach { cut =>
+        Files.move(cut, aside.resolve(cut.getFileName))
+        ()
+      }
+      Files.delete(cuts)
+      Files.move(aside, cuts)
+      query.run(epochs = 1)
     }
   }
 

@@ -33,6 +33,9 @@ object CompareScale {
     "heap",
     "read of a cut",
     "by an executor",
+    "its requests",
+    "frames",
+    "load",
     "its requests"
   )
 
@@ -66,7 +69,10 @@ object CompareScale {
       megabytes(found("heap, bytes")),
       Figures.time(found("read of a cut, ns")),
       Figures.time(found("read by an executor, ns")),
-      found("requests of an executor").toString
+      found("requests of an executor").toString,
+      found("frames").toString,
+      Figures.time(found("load, ns")),
+      found("requests of loads").toString
     )
   }
 

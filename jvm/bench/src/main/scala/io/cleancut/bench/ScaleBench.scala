@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 import java.util.concurrent.{CompletableFuture, Executors}
 
 import io.cleancut.cuts._
-import io.cleancut.format.{CutLayout, FrameKind, FrameName, SealedFrame}
+import io.cleancut.format.{CutLayout, FrameKind, FrameName, FramePlace, SealedFrame}
 import io.cleancut.objects.{ObjectKey, RequestKind}
 import io.cleancut.{Clock, StateVersion, StoreId}
 
@@ -92,23 +92,42 @@ final class ScaledQuery(
   }
 
   /**
-   * What it takes to begin where another driver stopped, to find the frames of an executor's
-   * stores, and what the same cut would be in format version 1.
+   * What it takes to begin where another driver stopped; to find the frames of an executor's stores
+   * in the cut, as whoever reads state without the driver does; and to read them, where the driver
+   * says what they are.
    */
   def restart(last: Long): Seq[(String, Long)] = {
     val (_, readNs) = timed(archive.read(last).get)
+    val (stored, openNs) = timed(archive.open(last, CutParts.shared(archive)).get)
+    val ofExecutor = for {
+      partition <- 0 until partitions by executors
+      index <- 0 until storesOfPartition
+    } yield id(partition, index)
     val before = store.counts
-    val (_, executorNs) = timed {
-      val stored = archive.open(last, CutParts.shared(archive)).get
-      for (partition <- 0 until partitions by executors; index <- 0 until storesOfPartition)
-        stored.of(id(partition, index)).get
-    }
-    val requests = (store.counts - before).requests
+    val (_, findNs) = timed(ofExecutor.foreach(stored.of(_).get))
+    val found = store.counts
+    val (frames, loadNs) = timed(ofExecutor.map(load(_, last)).sum)
     Seq(
       "read of a cut, ns" -> readNs,
-      "read by an executor, ns" -> executorNs,
-      "requests of an executor" -> requests
+      "read by an executor, ns" -> (openNs + findNs),
+      "requests of an executor" -> ((found - before).requests + 1),
+      "frames" -> frames,
+      "load, ns" -> loadNs,
+      "requests of loads" -> (store.counts - found).requests
     )
+  }
+
+  /** As a task does that has not got its store. Gives the number of frames. */
+  private def load(of: StoreId, last: Long): Long = {
+    val chain = cuts.chain(RunName, of, last + 1).fold(why => sys.error(why.toString), _.get)
+    val places = chain.frames.map(_._3)
+    FramePlace.ranges(places, maxGap = 0L, Int.MaxValue.toLong).foreach { near =>
+      val end = near.last.offset + near.last.length
+      val range = near.head.copy(length = end - near.head.offset)
+      if (SegmentPieces.shared.range(archive.store, RunName, range).isEmpty)
+        archive.store.getRange(ObjectKey(range.segment), range.offset, range.length.toInt)
+    }
+    places.size.toLong
   }
 
   private def timed[A](body: => A): (A, Long) = {

@@ -89,6 +89,8 @@ final private class CutsEndpoint(
         reply(cuts.open(runId, attempt, store, version, Some(at)).fold(Declined, OpenReply))
       case Accepted(_, store, version) =>
         reply(OpenReply(Opened(cuts.accepted(store, version), needsBase = false)))
+      case ChainOf(_, runId, store, version) =>
+        reply(cuts.chain(runId, store, version).fold(Declined, ChainReply))
       case Failed(_, runId, attempt) =>
         cuts.fail(runId, attempt)
         reply(Noted)

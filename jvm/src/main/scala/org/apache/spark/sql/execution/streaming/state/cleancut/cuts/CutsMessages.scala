@@ -7,7 +7,7 @@ import scala.util.Using
 import io.cleancut.StoreId
 import io.cleancut.channels.{ChannelOpened, ChannelReading, ChannelReport, ChannelTask}
 import io.cleancut.cuts.{Ack, Opened, Place, Refusal, Sender, Usage}
-import io.cleancut.format.{FrameName, PlacedFrame}
+import io.cleancut.format.{FrameName, PlacedFrame, StoreCut}
 
 /**
  * What executors ask the coordinator. A message travels as bytes, since Spark reads what arrives
@@ -42,6 +42,14 @@ final private[cleancut] case class Open(
 /** Which id of a version counts, for reading. Answered by [[OpenReply]]. */
 final private[cleancut] case class Accepted(location: String, store: StoreId, version: Long)
     extends CutsMessage
+
+/** What made a version, for a task that has to load it. Answered by [[ChainReply]]. */
+final private[cleancut] case class ChainOf(
+    location: String,
+    runId: String,
+    store: StoreId,
+    version: Long
+) extends RunMessage
 
 /** A task attempt has failed. Answered by [[Noted]]. */
 final private[cleancut] case class Failed(location: String, runId: String, attempt: Long)
@@ -123,6 +131,9 @@ private[cleancut] case object NoQuery extends CutsReply
 private[cleancut] case object Full extends CutsReply
 
 final private[cleancut] case class OpenReply(opened: Opened) extends CutsReply
+
+/** None where the version is not that of the last cut of the run. */
+final private[cleancut] case class ChainReply(chain: Option[StoreCut]) extends CutsReply
 
 final private[cleancut] case class ChannelReply(opened: ChannelOpened) extends CutsReply
 

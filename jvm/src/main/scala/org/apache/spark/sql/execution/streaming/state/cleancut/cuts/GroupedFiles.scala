@@ -27,7 +27,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
 import io.cleancut.conf.Keys
-import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger}
+import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger, SegmentPieces}
 import io.cleancut.error.Errors
 import io.cleancut.files.{CheckedInput, RangeInput, SharedStores}
 import io.cleancut.format._
@@ -108,9 +108,7 @@ final private[cleancut] class GroupedFiles(
     val known = archive.cutBytesRead
     val ahead = takenOver.filter(_.version.number == last)
     val numbers = Math.max(first, 1L) to (if (ahead.isDefined) last - 1 else last)
-    val cuts = numbers
-      .flatMap(v => CutCache.read(archive, runId, v - 1))
-      .map(_.of(store)) ++ ahead.map(Some(_))
+    val cuts = numbers.flatMap(made) ++ ahead.map(Some(_))
     watch.found(archive.cutBytesRead - known)
     if (cuts.isEmpty) before.list(first, last)
     else {
@@ -123,6 +121,25 @@ final private[cleancut] class GroupedFiles(
       else own.and(before.list(first, last))
     }
   }
+
+  /** What made a version, as its cut says; None if there is no cut of it. */
+  private def made(version: Long): Option[Option[StoreCut]] =
+    toldByDriver(version)
+      .map(Some(_))
+      .orElse(CutCache.read(archive, runId, version - 1).map(_.of(store)))
+
+  /** The driver of a run knows its last cut, so that no task of it need read that. */
+  private def toldByDriver(version: Long): Option[StoreCut] =
+    if (TaskContext.get() == null || runId.isEmpty) None
+    else
+      CutsClient.ask(
+        ChainOf(checkpoint, runId, store, version),
+        clock,
+        root.requestTimeoutMs
+      ) match {
+        case ChainReply(chain) => chain
+        case _                 => None
+      }
 
   override def create(version: StateVersion, kind: FrameKind): PendingFrame =
     new GroupedFrame(
@@ -200,6 +217,10 @@ final private[cleancut] class GroupedFiles(
   private def whole(place: FramePlace): Array[Byte] =
     Using.resource(input(place, ahead = None))(_.readAllBytes())
 
+  /** Other stores of this process have frames beside these. */
+  private def shared(place: FramePlace): Array[Byte] =
+    SegmentPieces.shared.range(root, runId, place).getOrElse(whole(place))
+
   private def input(place: FramePlace, ahead: Option[(Executor, Int)]): InputStream =
     new RangeInput(root, ObjectKey(place.segment), place.offset, place.length, PieceBytes, ahead)
 
@@ -215,7 +236,7 @@ final private[cleancut] class GroupedFiles(
       FramePlace.ranges(small.map(_._3), maxGap = 0L, PieceBytes.toLong).foreach { near =>
         val from = near.head.offset
         val range = near.head.copy(length = near.last.offset + near.last.length - from)
-        val ahead = CompletableFuture.supplyAsync[Array[Byte]](() => whole(range), threads)
+        val ahead = CompletableFuture.supplyAsync[Array[Byte]](() => shared(range), threads)
         near.foreach { place =>
           val at = (place.offset - from).toInt
           val own = ahead.thenApply[Array[Byte]](Arrays.copyOfRange(_, at, at + place.length.toInt))
