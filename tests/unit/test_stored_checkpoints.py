@@ -1,6 +1,7 @@
 """Checkpoints that a query has really written, kept in the repository, are read as ever."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,13 @@ from cleancut import Checkpoint
 # As the file source took them: some of them have the same time.
 FILES = (1, 0, 2, 4, 3, 5, 6, 7)
 LEVEL_1 = Path(__file__).parents[1] / "checkpoints" / "level-1"
+ROOTS = Path(__file__).parents[1] / "checkpoints" / "roots"
 
 
-def counted(epochs: int) -> dict[str, tuple[int, int]]:
-    """Number and sum of the values by key, after some epochs; tests/checkpoints tells of them."""
+def counted(files: Iterable[int]) -> dict[str, tuple[int, int]]:
+    """Number and sum of the values by key, after some files; tests/checkpoints tells of them."""
     totals: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for file in FILES[:epochs]:
+    for file in files:
         for value in range(60):
             key = f"k{(7 * value + file) % 23}"
             count, total = totals[key]
@@ -27,7 +29,7 @@ def counted(epochs: int) -> dict[str, tuple[int, int]]:
 def test_every_epoch_of_level_1_has_its_rows(epoch: int) -> None:
     table = Checkpoint(LEVEL_1).state(0, epoch=epoch)
     rows = {row["key"]["k"]: tuple(row["value"].values()) for row in table.to_pylist()}
-    assert rows == counted(epoch + 1)
+    assert rows == counted(FILES[: epoch + 1])
     assert set(table.column("partition").to_pylist()) == {0, 1, 2}
 
 
@@ -48,3 +50,24 @@ def test_the_cuts_of_level_1_tell_their_runs() -> None:
     assert last.offsets == {"0": '{"logOffset":7}'}
     assert last.watermark_ms == last.next_watermark_ms == 1_767_225_479_000
     assert "nextBatchWatermarkMs" in last.commit_entry
+
+
+@pytest.mark.parametrize("epoch", range(15, 33))
+def test_every_epoch_of_roots_has_its_rows(epoch: int) -> None:
+    table = Checkpoint(ROOTS).state(0, epoch=epoch)
+    rows = {row["key"]["k"]: tuple(row["value"].values()) for row in table.to_pylist()}
+    assert rows == counted(range(epoch + 1))
+    assert set(table.column("partition").to_pylist()) == {0, 1, 2}
+
+
+def test_roots_are_sound() -> None:
+    report = Checkpoint(ROOTS).verify()
+    assert [problem.error_id for problem in report.problems] == ["CLEANCUT_METADATA_MISSING"]
+    assert (report.cuts, report.pages, report.stores, report.loadable) == (18, 4, 3, 54)
+
+
+def test_the_cuts_of_roots_tell_their_runs() -> None:
+    cuts = Checkpoint(ROOTS).cuts()
+    assert [(cut.epoch, cut.generation) for cut in cuts] == [
+        (epoch, 1 if epoch < 20 else 2) for epoch in range(15, 33)
+    ]
