@@ -3,7 +3,7 @@ package io.cleancut.cuts
 import java.util.concurrent.{CompletableFuture, ExecutionException, Executors}
 import java.util.zip.CRC32
 
-import io.cleancut.{DaemonThreads, SharedReads}
+import io.cleancut.{DaemonThreads, SharedReads, StoreId}
 import io.cleancut.channels.Channels
 import io.cleancut.error.Errors
 import io.cleancut.format._
@@ -53,11 +53,22 @@ object CutParts {
     part.counted.offsets.diff(frames.map(_.place.offset)).foreach { offset =>
       throw Errors.cutDamaged(path, s"the cut names a frame at $offset, and there is none")
     }
-    val byStore = frames
+    // A writer has them in this order, so that to sort them is to look at each once.
+    val ordered = frames
       .filterNot(of => Channels.isChannel(of.name.store))
-      .groupMap(_.name.store)(of => (of.name.kind, of.name.version, of.place))
-    val ordered = byStore.toVector.sortBy(_._1)(StoreOrder)
-    PackedFrames.of(ordered.map { case (store, of) => store -> of.sortBy(_._2.number) })
+      .sortBy(_.name.store)(StoreOrder)
+    val byStore = Vector.newBuilder[(StoreId, Seq[Chains.Frame])]
+    val rest = ordered.iterator.buffered
+    while (rest.hasNext) {
+      val store = rest.head.name.store
+      val own = Vector.newBuilder[Chains.Frame]
+      while (rest.headOption.exists(_.name.store == store)) {
+        val frame = rest.next()
+        own += ((frame.name.kind, frame.name.version, frame.place))
+      }
+      byStore += store -> own.result().sortBy(_._2.number)
+    }
+    PackedFrames.of(byStore.result())
   }
 
   private[cuts] def crcOf(bytes: Array[Byte]): Int = {
