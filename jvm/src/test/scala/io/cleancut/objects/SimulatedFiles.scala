@@ -51,8 +51,14 @@ final class SimulatedFiles(
       progress: Progressable
   ): FSDataOutputStream = {
     val body = new ByteArrayOutputStream {
-      override def close(): Unit =
-        repeated(RequestKind.Put)(disk.write(nameOf(path), toByteArray, clock.wallMs()))
+      // What is written goes to the file that was opened, once. An answer that is lost does not
+      // make another file of the name after this one has been renamed.
+      private var isWritten = false
+
+      override def close(): Unit = repeated(RequestKind.Put) {
+        if (!isWritten) disk.write(nameOf(path), toByteArray, clock.wallMs())
+        isWritten = true
+      }
     }
     new FSDataOutputStream(body, null)
   }
