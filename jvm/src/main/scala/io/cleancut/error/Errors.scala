@@ -34,6 +34,26 @@ object Errors {
   def checkpointNotFound(location: String, detail: String): CleancutException =
     make("CLEANCUT_CHECKPOINT_NOT_FOUND")("location" -> location, "detail" -> detail)
 
+  /** @param act what was to be done */
+  def offlineRefused(act: String, location: String, reason: String): CleancutException =
+    make("CLEANCUT_OFFLINE_REFUSED")("act" -> act, "location" -> location, "reason" -> reason)
+
+  def rewriteDiffers(
+      location: String,
+      operator: Long,
+      partition: Int,
+      store: String,
+      readRows: Long,
+      writtenRows: Long
+  ): CleancutException = make("CLEANCUT_REWRITE_DIFFERS")(
+    "location" -> location,
+    "operator" -> operator,
+    "partition" -> partition,
+    "store" -> store,
+    "readRows" -> readRows,
+    "writtenRows" -> writtenRows
+  )
+
   def spillFailed(requestedBytes: Long, mappedBytes: Long, cause: Throwable): CleancutException =
     make("CLEANCUT_SPILL_FAILED", cause)(
       "requestedBytes" -> requestedBytes,

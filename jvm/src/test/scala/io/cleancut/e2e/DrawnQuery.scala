@@ -73,7 +73,7 @@ final class Choices(seed: Long) extends Random(DrawnRuns.spread(seed)) {
 final case class Step(rows: Seq[Reading], restart: Boolean, incident: Option[Incident])
 
 /** A query with its input, its configuration and its fate, all from one seed. */
-final class DrawnQuery(val seed: Long) {
+final class DrawnQuery(val seed: Long, isCalm: Boolean = false) {
   import DrawnQuery._
 
   private val random = new Random(seed)
@@ -83,6 +83,9 @@ final class DrawnQuery(val seed: Long) {
   val settings: Map[String, String] = drawSettings(random) ++ operator.settings(random)
   private val inputs = Inputs.draw(random, MostLateMs)
   val steps: Seq[Step] = Seq.tabulate(3 + random.nextInt(4))(step)
+
+  /** The same without incidents. */
+  def calm: DrawnQuery = new DrawnQuery(seed, isCalm = true)
 
   /** The same query at every call, for every provider and after every restart. */
   def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Choices(seed))
@@ -98,7 +101,7 @@ final class DrawnQuery(val seed: Long) {
     Step(
       if (operator.oneRowPerKey) rows.distinctBy(_.key) else rows,
       restart = index > 0 && random.nextInt(4) == 0,
-      incident = Option.when(random.nextInt(3) == 0)(drawIncident(random))
+      incident = Option.when(random.nextInt(3) == 0)(drawIncident(random)).filterNot(_ => isCalm)
     )
   }
 }

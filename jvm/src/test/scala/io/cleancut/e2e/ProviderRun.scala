@@ -40,9 +40,16 @@ final class ProviderRun(session: SparkSession, provider: String, query: DrawnQue
   private var starts = 0
   private var running: Option[StreamingQuery] = None
 
-  def apply(): Found =
+  /** @param acts what is done before a step, by its number, while the query is stopped */
+  def apply(acts: Map[Int, () => Unit] = Map.empty): Found =
     try {
-      val struck = query.steps.flatMap(take)
+      val struck = query.steps.zipWithIndex.flatMap { case (step, number) =>
+        acts.get(number).foreach { act =>
+          stop()
+          act()
+        }
+        take(step)
+      }
       stop()
       val state = StoredState.read(session, root)
       Found(epochs.asScala.toSeq, state, struck, starts - 1)

@@ -1,0 +1,232 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
+import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
+  StateVariableType,
+  TransformWithStateOperatorProperties
+}
+import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.utils.StreamingUtils
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.SerializableConfiguration
+
+import io.cleancut.error.Errors
+
+/**
+ * A column family as it was stored.
+ *
+ * @param holdsLists
+ *   whether a key may have several values
+ */
+final private[cleancut] case class StoredFamily(
+    schema: StateStoreColFamilySchema,
+    holdsLists: Boolean
+) {
+  def name: String = schema.colFamilyName
+  def isDefault: Boolean = name == StateStore.DEFAULT_COL_FAMILY_NAME
+}
+
+/**
+ * A store of each partition of an operator.
+ *
+ * @param schemaFiles
+ *   of which Spark's readers of Avro rows need all; none where the schema has a place of its own
+ */
+final private[cleancut] case class StoredStore(
+    name: String,
+    families: Seq[StoredFamily],
+    schemaFiles: Seq[String]
+) {
+
+  /** Spark's own rule: whatever has families has one that is not the default one. */
+  def hasFamilies: Boolean = families.exists(!_.isDefault)
+}
+
+/**
+ * @param partitions
+ *   that have stores: a limit and an aggregation without keys have them in the first one only,
+ *   whatever they are described to have
+ */
+final private[cleancut] case class StoredOperator(
+    id: Long,
+    name: String,
+    partitions: Seq[Int],
+    stores: Seq[StoredStore]
+) {
+  def hasSchemaIds: Boolean = StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(name)
+}
+
+/**
+ * What Spark has written of a query that is stopped: where its last epoch ended, and what state it
+ * has then.
+ *
+ * @param location
+ *   as Spark resolves it
+ * @param epoch
+ *   the last one, which is committed
+ */
+final private[cleancut] case class StoredQuery(
+    location: String,
+    epoch: Long,
+    offsets: OffsetSeqBase,
+    commit: CommitMetadataBase,
+    operators: Seq[StoredOperator]
+) {
+
+  /** The settings that Spark keeps for the query. */
+  def recorded: OffsetSeqMetadataBase = offsets.metadataOpt.get
+
+  def stateRoot: String = StoredQuery.stateRoot(location)
+
+  /** The class whose state this is. */
+  def providerClass: String =
+    OffsetSeqMetadata
+      .readValueOpt(recorded, SQLConf.STATE_STORE_PROVIDER_CLASS)
+      .getOrElse(SQLConf.STATE_STORE_PROVIDER_CLASS.defaultValueString)
+
+  /** The id under which a version of a store is kept, in checkpoints that have such. */
+  def uniqueId(operator: Long, partition: Int, store: Int): Option[String] =
+    commit.stateUniqueIds.flatMap(_.get(operator)).map(_(partition)(store))
+
+  /** The settings under which the query would run on from its last epoch. */
+  def confOf(session: SparkSession): SQLConf = {
+    val conf = session.sessionState.conf.clone()
+    OffsetSeqMetadata.setSessionConf(recorded, conf)
+    val format = if (commit.stateUniqueIds.isDefined) 2 else 1
+    conf.setConfString(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, format.toString)
+    conf
+  }
+}
+
+private[cleancut] object StoredQuery {
+
+  def stateRoot(location: String): String = new Path(location, "state").toString
+
+  /**
+   * Reads what is there.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
+   */
+  def read(session: SparkSession, location: String, act: String): StoredQuery = {
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val resolved = StreamingUtils.resolvedCheckpointLocation(hadoopConf, location)
+    def refused(reason: String) = throw Errors.offlineRefused(act, resolved, reason)
+    val logs = new StreamingQueryCheckpointMetadata(session, resolved, true)
+    val (last, offsets) = logs.offsetLog
+      .getLatest()
+      .getOrElse(throw Errors.checkpointNotFound(resolved, "it has no offset log"))
+    val (epoch, commit) =
+      logs.commitLog.getLatest().getOrElse(refused("it has no committed epoch"))
+    if (last != epoch) {
+      refused(
+        s"epoch $last has been begun and not committed; start the query as it is, let it end the " +
+          "epoch, and stop it"
+      )
+    }
+    if (offsets.metadataOpt.isEmpty) refused("its offset log does not hold the query's settings")
+    StoredQuery(resolved, epoch, offsets, commit, operators(resolved, epoch, hadoopConf, refused))
+  }
+
+  private def operators(
+      location: String,
+      epoch: Long,
+      hadoopConf: Configuration,
+      refused: String => Nothing
+  ): Seq[StoredOperator] = {
+    val reader =
+      new StateMetadataPartitionReader(location, new SerializableConfiguration(hadoopConf), epoch)
+    val found = reader.allOperatorStateMetadata.toSeq
+    if (found.isEmpty) {
+      refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
+    }
+    found.map { metadata =>
+      val info = metadata.operatorInfo
+      val lists = listsOf(metadata)
+      val stores = metadata.stateStoresMetadata.map { store =>
+        val files = store match {
+          case v2: StateStoreMetadataV2 => v2.stateSchemaFilePaths
+          case _                        => Nil
+        }
+        val schemas = schemasOf(stateRoot(location), info.operatorId, store, files, hadoopConf)
+        val families = schemas.map(of => StoredFamily(of, holdsLists(info.operatorName, of, lists)))
+        StoredStore(store.storeName, families, files)
+      }
+      val described = metadata.stateStoresMetadata.map(_.numPartitions).max
+      val partitions = partitionsIn(stateRoot(location), info.operatorId, hadoopConf)
+      StoredOperator(info.operatorId, info.operatorName, partitions.filter(_ < described), stores)
+    }
+  }
+
+  /** Each has a directory, whatever the provider. */
+  private def partitionsIn(root: String, operator: Long, hadoopConf: Configuration): Seq[Int] = {
+    val directory = new Path(root, operator.toString)
+    CheckpointFileManager
+      .create(directory, hadoopConf)
+      .list(directory)
+      .toSeq
+      .flatMap(_.getPath.getName.toIntOption)
+      .sorted
+  }
+
+  /** The variables of `transformWithState` that are lists. */
+  private def listsOf(metadata: OperatorStateMetadata): Set[String] = metadata match {
+    case v2: OperatorStateMetadataV2
+        if StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES
+          .contains(v2.operatorInfo.operatorName) =>
+      TransformWithStateOperatorProperties
+        .fromJson(v2.operatorPropertiesJson)
+        .stateVariables
+        .filter(_.stateVariableType == StateVariableType.ListState)
+        .map(_.stateName)
+        .toSet
+    case _ => Set.empty
+  }
+
+  /** Joins of state format 4 keep the rows of a key and a time together. */
+  private def holdsLists(
+      operator: String,
+      schema: StateStoreColFamilySchema,
+      lists: Set[String]
+  ): Boolean = lists(schema.colFamilyName) ||
+    (operator == StatefulOperatorsUtils.SYMMETRIC_HASH_JOIN_EXEC_OP_NAME &&
+      schema.keyStateEncoderSpec.exists {
+        case _: TimestampAsPostfixKeyStateEncoderSpec | _: TimestampAsPrefixKeyStateEncoderSpec =>
+          true
+        case _ => false
+      })
+
+  private def schemasOf(
+      stateRoot: String,
+      operator: Long,
+      store: StateStoreMetadata,
+      files: Seq[String],
+      hadoopConf: Configuration
+  ): Seq[StateStoreColFamilySchema] = {
+    val id =
+      StateStoreId(stateRoot, operator, StateStore.PARTITION_ID_TO_CHECK_SCHEMA, store.storeName)
+    val checker = new StateSchemaCompatibilityChecker(
+      StateStoreProviderId(id, UUID.randomUUID()),
+      hadoopConf,
+      oldSchemaFilePaths = files.map(new Path(_)).toList
+    )
+    checker.readSchemaFile().map { schema =>
+      // Where operators are described in the first form, so are keys.
+      val spec = schema.keyStateEncoderSpec.getOrElse(
+        if (store.numColsPrefixKey > 0)
+          PrefixKeyScanStateEncoderSpec(schema.keySchema, store.numColsPrefixKey)
+        else NoPrefixKeyStateEncoderSpec(schema.keySchema)
+      )
+      schema.copy(keyStateEncoderSpec = Some(spec))
+    }
+  }
+}

@@ -1,0 +1,104 @@
+package io.cleancut.e2e
+
+import java.nio.file.{Files, Path}
+
+import scala.util.Random
+import scala.util.control.NonFatal
+
+import org.apache.commons.io.FileUtils
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.execution.streaming.state.cleancut.offline.Adoption
+
+import io.cleancut.CleancutStateStoreProvider
+import io.cleancut.testkit.SessionPool
+
+/**
+ * Queries drawn from a seed, of every stateful operator, that are stopped between their steps and
+ * given to another provider, to Cleancut and back: they must give the rows and the state that they
+ * give where they are never moved.
+ */
+class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
+  import MovedQueriesSuite._
+
+  private val sessions = new SessionPool(spark)
+
+  test("queries that are adopted, and released again, give what they give where they are") {
+    note(s"seeds ${seeds.head} to ${seeds.last}")
+    val outcomes = seeds.map(seed => seed -> outcome(new DrawnQuery(seed)))
+    val wrong = outcomes.collect { case (seed, Left(what)) => s"CLEANCUT_SEED=$seed $what" }
+    assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
+    val rows = outcomes.map(_._2.fold(_ => 0L, identity)).sum
+    info(s"${outcomes.size} queries, $rows rows moved")
+    assert(rows > 0)
+  }
+
+  private def outcome(query: DrawnQuery): Either[String, Long] = {
+    val home = Files.createTempDirectory("cleancut-moved")
+    val random = new Random(query.seed)
+    val first = if (onHdfs(query) && random.nextBoolean()) Hdfs else AgainstRocksDb.RocksDb
+    var moved = 0L
+    def run(name: String, moves: Seq[(Int, String)]): Found =
+      sessions.use(ProviderRun.settings(first, query) ++ settings(first)) { session =>
+        val root = home.resolve(name)
+        val acts = moves.map { case (step, provider) =>
+          step -> (() => moved += move(session.asInstanceOf[classic.SparkSession], root, provider))
+        }
+        new ProviderRun(session, name, query.calm, root)(acts.toMap)
+      }
+    try {
+      val steps = query.steps.size
+      val there = 1 + random.nextInt(steps - 1)
+      val back = Option.when(there + 1 < steps)(there + 1 + random.nextInt(steps - there - 1))
+      val moves = (there -> Cleancut) +: back.toSeq.map(_ -> AgainstRocksDb.RocksDb)
+      val stayed = run("stayed", Nil)
+      val found = run("moved", moves)
+      difference(found, stayed).map(d => s"$query, $first, $moves: $d").toLeft(moved)
+    } catch {
+      case NonFatal(e) =>
+        val trace = e +: Iterator.iterate(e.getCause)(_.getCause).takeWhile(_ != null).toSeq
+        val frames = trace.last.getStackTrace.take(12).mkString("\n")
+        Left(s"$query, $first:\n${trace.map(_.toString.take(600)).mkString("\nBY ")}\n$frames")
+    } finally {
+      StateStore.stop()
+      FileUtils.deleteDirectory(home.toFile)
+    }
+  }
+
+  private def move(session: classic.SparkSession, root: Path, provider: String): Long = {
+    StateStore.stop()
+    val (_, rows) = Adoption.adopt(session, root.toString, provider)
+    rows.sum
+  }
+}
+
+private object MovedQueriesSuite {
+  val Hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+  val Cleancut = classOf[CleancutStateStoreProvider].getName
+
+  val seeds: Seq[Long] =
+    DrawnRuns.seeds("CLEANCUT_MOVES", default = StatefulOperators.all.size.toLong)
+
+  /** It has neither column families nor ids of versions. */
+  def onHdfs(query: DrawnQuery): Boolean =
+    !query.operator.name.contains("transformWithState") &&
+      !query.settings.get("spark.sql.streaming.join.stateFormatVersion").exists(_.toInt > 2)
+
+  def settings(provider: String): Map[String, String] =
+    if (provider == Hdfs) Map("spark.sql.streaming.stateStore.checkpointFormatVersion" -> "1")
+    else Map.empty
+
+  /** But for the numbers of epochs: a move is one. */
+  def difference(found: Found, stayed: Found): Option[String] = {
+    def unlike[T](what: String, one: T, other: T) =
+      Option.when(one != other)(s"$what: $one instead of $other")
+    found.epochs
+      .zip(stayed.epochs)
+      .flatMap { case (one, other) => unlike(s"epoch ${other.id}", one.rows, other.rows) }
+      .headOption
+      .orElse(unlike("epochs", found.epochs.size, stayed.epochs.size))
+      .orElse(unlike("state", found.state, stayed.state))
+  }
+}
