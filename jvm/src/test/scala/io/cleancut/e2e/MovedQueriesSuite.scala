@@ -35,6 +35,53 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     assert(rows > 0)
   }
 
+  test("queries that are rescaled give what they give where they are") {
+    note(s"seeds ${seeds.head} to ${seeds.last}")
+    val outcomes = seeds.map(seed => seed -> rescaled(new DrawnQuery(seed)))
+    val wrong = outcomes.collect { case (seed, Left(what)) => s"CLEANCUT_SEED=$seed $what" }
+    assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
+    val rows = outcomes.map(_._2.fold(_ => 0L, identity)).sum
+    info(s"${outcomes.size} queries, $rows rows moved")
+    assert(rows > 0)
+  }
+
+  /** On either provider, to other numbers of partitions and on to others. */
+  private def rescaled(query: DrawnQuery): Either[String, Long] = {
+    val home = Files.createTempDirectory("cleancut-moved")
+    val random = new Random(query.seed)
+    val provider = DrawnQuery.oneOf(random, Cleancut, AgainstRocksDb.RocksDb)
+    var moved = 0L
+    def run(name: String, moves: Seq[(Int, Int)]): Found =
+      sessions.use(ProviderRun.settings(provider, query)) { session =>
+        val root = home.resolve(name)
+        val acts = moves.map { case (step, partitions) =>
+          step -> (() => {
+            StateStore.stop()
+            val of = session.asInstanceOf[classic.SparkSession]
+            moved += Adoption.rescale(of, root.toString, partitions)._2.sum
+          })
+        }
+        new ProviderRun(session, name, query.calm, root)(acts.toMap)
+      }
+    try {
+      val moves = (1 until query.steps.size).map(_ -> (1 + random.nextInt(9)))
+      val (stayed, found) = (run("stayed", Nil), run("rescaled", moves))
+      difference(found.undivided, stayed.undivided)
+        .map(d => s"$query, $provider, $moves: $d")
+        .toLeft(moved)
+    } catch { case NonFatal(e) => Left(told(query, provider, e)) }
+    finally {
+      StateStore.stop()
+      FileUtils.deleteDirectory(home.toFile)
+    }
+  }
+
+  private def told(query: DrawnQuery, provider: String, e: Throwable): String = {
+    val trace = e +: Iterator.iterate(e.getCause)(_.getCause).takeWhile(_ != null).toSeq
+    val frames = trace.last.getStackTrace.take(12).mkString("\n")
+    s"$query, $provider:\n${trace.map(_.toString.take(600)).mkString("\nBY ")}\n$frames"
+  }
+
   private def outcome(query: DrawnQuery): Either[String, Long] = {
     val home = Files.createTempDirectory("cleancut-moved")
     val random = new Random(query.seed)
@@ -56,12 +103,8 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
       val stayed = run("stayed", Nil)
       val found = run("moved", moves)
       difference(found, stayed).map(d => s"$query, $first, $moves: $d").toLeft(moved)
-    } catch {
-      case NonFatal(e) =>
-        val trace = e +: Iterator.iterate(e.getCause)(_.getCause).takeWhile(_ != null).toSeq
-        val frames = trace.last.getStackTrace.take(12).mkString("\n")
-        Left(s"$query, $first:\n${trace.map(_.toString.take(600)).mkString("\nBY ")}\n$frames")
-    } finally {
+    } catch { case NonFatal(e) => Left(told(query, first, e)) }
+    finally {
       StateStore.stop()
       FileUtils.deleteDirectory(home.toFile)
     }

@@ -23,7 +23,13 @@ final case class Found(
     state: Map[String, Seq[String]],
     struck: Seq[Incident],
     restarts: Int
-)
+) {
+
+  /** Without the partitions of the rows of its state. */
+  def undivided: Found = copy(state = state.map { case (part, rows) =>
+    part -> rows.map(_.replaceFirst("^\\[\\d+,", "[")).sorted
+  })
+}
 
 /**
  * Runs a drawn query on one provider, through its incidents and restarts.

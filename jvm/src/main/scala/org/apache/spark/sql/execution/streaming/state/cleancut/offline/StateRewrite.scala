@@ -4,8 +4,15 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
+import org.apache.spark.Partitioner
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.state.{StateStoreCheckpointInfo, StateStoreConf}
+import org.apache.spark.sql.execution.streaming.state.{
+  StateStore,
+  StateStoreCheckpointInfo,
+  StateStoreConf
+}
 import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.error.Errors
@@ -14,53 +21,8 @@ import io.cleancut.error.Errors
 final private[offline] case class StoresAt(stateRoot: String, conf: StateStoreConf)
 
 /**
- * Makes a version of every store of a query of what is in its stores as they are, on Spark's
- * executors, one task for each partition of an operator. A row is in memory as long as it takes to
- * put it; what has been written is then read again, and compared.
+ * What was written of a store.
  *
- * @param from
- *   where the stores are read, at the version after `query.epoch`
- * @param to
- *   where version `query.epoch + 2` is made
- */
-final private[offline] class StateRewrite(
-    session: SparkSession,
-    query: StoredQuery,
-    from: StoresAt,
-    to: StoresAt
-) {
-  import StateRewrite._
-
-  /** What was written of each store. */
-  def run(): Seq[Rewritten] = {
-    val context = session.sparkContext
-    val tasks = for {
-      operator <- query.operators
-      partition <- operator.partitions
-    } yield Task(
-      operator,
-      partition,
-      operator.stores.indices.map(query.uniqueId(operator.id, partition, _))
-    )
-    val conf =
-      SerializableConfiguration.broadcast(context, session.sessionState.newHadoopConf())
-    val version = query.epoch + 1
-    // Neither this nor the query is to travel to the executors.
-    val (source, target, runId) = (from, to, UUID.randomUUID())
-    try
-      context
-        .parallelize(tasks, Math.max(tasks.size, 1))
-        .flatMap { task =>
-          task.operator.stores.indices
-            .map(rewrite(task, _, version, source, target, runId, conf.value.value))
-        }
-        .collect()
-        .toSeq
-    finally conf.destroy()
-  }
-}
-
-/**
  * @param info
  *   names the version, where the checkpoint has ids of versions
  */
@@ -72,59 +34,246 @@ final private[offline] case class Rewritten(
     info: StateStoreCheckpointInfo
 )
 
-private[offline] object StateRewrite {
-  final private case class Task(operator: StoredOperator, partition: Int, ids: Seq[Option[String]])
+/**
+ * Makes a version of every store of a query of what is in its stores as they are, on Spark's
+ * executors. Where the partitions stay, each is a task, and a row is in memory as long as it takes
+ * to put it; where they change, rows go through an exchange, all values of a key together. What has
+ * been written is then read again, and compared with what was read.
+ *
+ * @param from
+ *   where the stores are read, at the version after `query.epoch`
+ * @param to
+ *   where version `query.epoch + 2` is made
+ * @param runId
+ *   under which stores are opened, so that they are no running query's
+ */
+final private[offline] class StateRewrite(
+    session: SparkSession,
+    query: StoredQuery,
+    from: StoresAt,
+    to: StoresAt,
+    runId: UUID
+) {
+  import StateRewrite._
 
-  private def rewrite(
-      task: Task,
-      index: Int,
-      version: Long,
-      from: StoresAt,
-      to: StoresAt,
-      runId: UUID,
-      hadoopConf: Configuration
-  ): Rewritten = {
-    val store = task.operator.stores(index)
-    def open(at: StoresAt) = new OfflineProvider(
-      at.stateRoot,
-      task.operator,
-      store,
-      task.partition,
-      runId,
-      at.conf,
-      new Configuration(hadoopConf)
-    )
-    var read = RowsOfStore(0L, 0L)
-    val source = open(from)
-    val info =
-      try {
-        val target = open(to)
-        try
-          target.write(version) { out =>
-            source.read(version, task.ids(index)) { (family, rows) =>
-              read += StoreRewrite.copy(family, rows, out)
-            }
-          }
-        finally target.close()
-      } finally source.close()
-    val written = sumOf(open(to), version + 1, info.stateStoreCkptId)
-    if (written != read) {
-      throw Errors.rewriteDiffers(
-        to.stateRoot,
-        task.operator.id,
-        task.partition,
-        store.name,
-        read.rows,
-        written.rows
-      )
-    }
-    Rewritten(task.operator.id, task.partition, index, read.rows, info)
+  /** With the partitions that there are. */
+  def run(): Seq[Rewritten] = running { stores =>
+    session.sparkContext
+      .parallelize(tasks, Math.max(tasks.size, 1))
+      .flatMap(task => task.operator.stores.indices.map(stores.copy(task, _)))
+      .collect()
+      .toSeq
   }
 
-  private def sumOf(provider: OfflineProvider, version: Long, id: Option[String]): RowsOfStore =
-    try {
-      var sum = RowsOfStore(0L, 0L)
-      provider.read(version, id)((family, rows) => sum += StoreRewrite.sum(family, rows))
-      sum
-    } finally provider.close()
+  /** With so many partitions of what is spread by its keys. */
+  def run(partitions: Int): Seq[Rewritten] = running { stores =>
+    val targets = query.operators.flatMap { operator =>
+      (0 until (if (operator.isSpread) partitions else 1)).map(operator.id -> _)
+    }
+    val rows: RDD[(Int, Row)] = session.sparkContext
+      .parallelize(tasks, Math.max(tasks.size, 1))
+      .flatMap(stores.spread(_, partitions, targets.zipWithIndex.toMap))
+    val byId = query.operators.map(of => of.id -> of).toMap
+    val written = rows
+      .partitionBy(new Given(targets.size))
+      .mapPartitionsWithIndex { (index, own) =>
+        val (operator, partition) = targets(index)
+        stores.fill(byId(operator), partition, own.map(_._2))
+      }
+      .collect()
+      .toSeq
+    checkMoved(written)
+    written.flatMap(_.stores)
+  }
+
+  private def tasks: Seq[Task] = for {
+    operator <- query.operators
+    partition <- operator.partitions
+  } yield Task(
+    operator,
+    partition,
+    operator.stores.indices.map(query.uniqueId(operator.id, partition, _))
+  )
+
+  private def running[A](act: OfflineStores => A): A = {
+    val conf = SerializableConfiguration
+      .broadcast(session.sparkContext, session.sessionState.newHadoopConf())
+    try act(new OfflineStores(query.epoch + 1, from, to, runId, conf.value))
+    finally conf.destroy()
+  }
+
+  /** What arrived in all partitions of an operator's store is what left all of them. */
+  private def checkMoved(written: Seq[Filled]): Unit =
+    for (operator <- query.operators; index <- operator.stores.indices) {
+      def sum(of: Filled => Map[Int, RowsOfStore]) = written
+        .filter(_.operator == operator.id)
+        .flatMap(of(_).get(index))
+        .foldLeft(RowsOfStore.None)(_ + _)
+      val (left, arrived) = (sum(_.left), sum(_.arrived))
+      if (left != arrived) {
+        val store = operator.stores(index).name
+        throw Errors
+          .rewriteDiffers(to.stateRoot, operator.id, -1, store, left.rows, arrived.rows)
+      }
+    }
+}
+
+private[offline] object StateRewrite {
+  final case class Task(operator: StoredOperator, partition: Int, ids: Seq[Option[String]])
+
+  /** What goes through the exchange: rows of a key, and what all rows of a store add up to. */
+  sealed trait Row extends Serializable
+  final case class KeyRow(store: Int, family: Int, key: Array[Byte], values: Array[Array[Byte]])
+      extends Row
+  final case class SumRow(store: Int, left: RowsOfStore) extends Row
+
+  /** What came to a partition, by store, and what it was told that had left others. */
+  final case class Filled(
+      operator: Long,
+      stores: Seq[Rewritten],
+      arrived: Map[Int, RowsOfStore],
+      left: Map[Int, RowsOfStore]
+  )
+
+  /** Keys are the partitions. */
+  final private class Given(override val numPartitions: Int) extends Partitioner {
+    override def getPartition(key: Any): Int = key.asInstanceOf[Int]
+  }
+}
+
+/** What the tasks of a rewrite do with stores. */
+final private[offline] class OfflineStores(
+    version: Long,
+    from: StoresAt,
+    to: StoresAt,
+    runId: UUID,
+    hadoopConf: SerializableConfiguration
+) extends Serializable {
+  import StateRewrite._
+
+  /** Writes a store as it is. */
+  def copy(task: Task, index: Int): Rewritten = {
+    val store = task.operator.stores(index)
+    val read = new SumOfRows
+    val info = using(open(from, task.operator, store, task.partition)) { source =>
+      using(open(to, task.operator, store, task.partition)) { target =>
+        target.write(version) { out =>
+          source.read(version, task.ids(index)) { (family, entry) =>
+            read.add(family, entry)
+            entry.putTo(out, family)
+          }
+        }
+      }
+    }
+    verified(task.operator, index, task.partition, read.result, info)
+  }
+
+  /** The rows of a partition with the places in `targets` where they are to go. */
+  def spread(task: Task, partitions: Int, targets: Map[(Long, Int), Int]): Iterator[(Int, Row)] =
+    task.operator.stores.indices.iterator.flatMap { index =>
+      val store = task.operator.stores(index)
+      val places = store.families.map(PartitionOfKey.of(task.operator, store, _, partitions))
+      val familyAt = store.families.map(_.name).zipWithIndex.toMap
+      val sum = new SumOfRows
+      val source = open(from, task.operator, store, task.partition)
+      // Spark takes the rows one by one; the task's end closes what is open if it fails before.
+      val rows = source.entries(version, task.ids(index)).map { case (family, entry) =>
+        sum.add(family, entry)
+        val at = familyAt(family.name)
+        val target = targets(task.operator.id -> places(at)(entry.key))
+        (target, KeyRow(index, at, entry.key.getBytes, entry.values.map(_.getBytes).toArray): Row)
+      }
+      val last = Iterator(() => (targets(task.operator.id -> 0), SumRow(index, sum.result): Row))
+      rows ++ last.map(_())
+    }
+
+  /** Writes the stores of one partition of what has come to it. */
+  def fill(operator: StoredOperator, partition: Int, rows: Iterator[Row]): Iterator[Filled] = {
+    val sums = operator.stores.map(_ => new SumOfRows)
+    var left = Map.empty[Int, RowsOfStore]
+    val infos = fillAll(operator, partition) { outs =>
+      rows.foreach {
+        case SumRow(store, sum) => left += store -> (left.getOrElse(store, RowsOfStore.None) + sum)
+        case KeyRow(store, at, key, values) =>
+          val family = operator.stores(store).families(at)
+          val entry = Entry(
+            row(key, family.schema.keySchema.length),
+            values.map(row(_, family.schema.valueSchema.length)).toSeq
+          )
+          sums(store).add(family, entry)
+          entry.putTo(outs(store), family)
+      }
+    }
+    val written = infos.zipWithIndex.map { case (info, index) =>
+      verified(operator, index, partition, sums(index).result, info)
+    }
+    val arrived = sums.map(_.result).zipWithIndex.map(_.swap).toMap
+    Iterator(Filled(operator.id, written, arrived, left))
+  }
+
+  /** Opens the stores of a partition at once, since their rows come mixed. */
+  private def fillAll(operator: StoredOperator, partition: Int)(
+      fill: Seq[StateStore] => Unit
+  ): Seq[StateStoreCheckpointInfo] = {
+    def next(outs: Seq[StateStore], rest: Seq[StoredStore]): Seq[StateStoreCheckpointInfo] =
+      rest.headOption match {
+        case None =>
+          fill(outs)
+          Nil
+        case Some(store) =>
+          var behind = Seq.empty[StateStoreCheckpointInfo]
+          val own = using(open(to, operator, store, partition)) { target =>
+            target.write(version)(out => behind = next(outs :+ out, rest.tail))
+          }
+          own +: behind
+      }
+    next(Nil, operator.stores)
+  }
+
+  /** Reads again what was written. */
+  private def verified(
+      operator: StoredOperator,
+      index: Int,
+      partition: Int,
+      expected: RowsOfStore,
+      info: StateStoreCheckpointInfo
+  ): Rewritten = {
+    val store = operator.stores(index)
+    val written = new SumOfRows
+    using(open(to, operator, store, partition)) { target =>
+      target.read(version + 1, info.stateStoreCkptId)(written.add)
+    }
+    if (written.result != expected) {
+      throw Errors.rewriteDiffers(
+        to.stateRoot,
+        operator.id,
+        partition,
+        store.name,
+        expected.rows,
+        written.result.rows
+      )
+    }
+    Rewritten(operator.id, partition, index, expected.rows, info)
+  }
+
+  private def row(bytes: Array[Byte], fields: Int): UnsafeRow = {
+    val row = new UnsafeRow(fields)
+    row.pointTo(bytes, bytes.length)
+    row
+  }
+
+  private def open(at: StoresAt, operator: StoredOperator, store: StoredStore, partition: Int) =
+    new OfflineProvider(
+      at.stateRoot,
+      operator,
+      store,
+      partition,
+      runId,
+      at.conf,
+      new Configuration(hadoopConf.value)
+    )
+
+  private def using[A](provider: OfflineProvider)(act: OfflineProvider => A): A =
+    try act(provider)
+    finally provider.close()
 }

@@ -11,7 +11,8 @@ import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
   StateVariableType,
-  TransformWithStateOperatorProperties
+  TransformWithStateOperatorProperties,
+  TransformWithStateVariableInfo
 }
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.sql.execution.streaming.state._
@@ -60,9 +61,21 @@ final private[cleancut] case class StoredOperator(
     id: Long,
     name: String,
     partitions: Seq[Int],
-    stores: Seq[StoredStore]
+    stores: Seq[StoredStore],
+    joinFormat: Option[Int],
+    variables: Map[String, TransformWithStateVariableInfo]
 ) {
   def hasSchemaIds: Boolean = StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(name)
+
+  /** Whether its state is spread over partitions by a hash. */
+  def isSpread: Boolean = name != StoredOperator.Limit &&
+    stores.exists(_.families.exists(_.schema.keySchema.nonEmpty))
+}
+
+private[offline] object StoredOperator {
+
+  /** What Spark calls a limit in the description of a query's operators. */
+  private val Limit = "globalLimit"
 }
 
 /**
@@ -86,6 +99,9 @@ final private[cleancut] case class StoredQuery(
   def recorded: OffsetSeqMetadataBase = offsets.metadataOpt.get
 
   def stateRoot: String = StoredQuery.stateRoot(location)
+
+  /** In how many partitions state is that is spread by its keys. */
+  def partitions: Int = OffsetSeqMetadata.readValue(recorded, SQLConf.SHUFFLE_PARTITIONS).toInt
 
   /** The class whose state this is. */
   def providerClass: String =
@@ -133,16 +149,22 @@ private[cleancut] object StoredQuery {
           "epoch, and stop it"
       )
     }
-    if (offsets.metadataOpt.isEmpty) refused("its offset log does not hold the query's settings")
-    StoredQuery(resolved, epoch, offsets, commit, operators(resolved, epoch, hadoopConf, refused))
+    val recorded = offsets.metadataOpt
+      .getOrElse(refused("its offset log does not hold the query's settings"))
+    val found = operators(resolved, epoch, recorded, hadoopConf, refused)
+    StoredQuery(resolved, epoch, offsets, commit, found)
   }
 
   private def operators(
       location: String,
       epoch: Long,
+      recorded: OffsetSeqMetadataBase,
       hadoopConf: Configuration,
       refused: String => Nothing
   ): Seq[StoredOperator] = {
+    val partitions = OffsetSeqMetadata.readValue(recorded, SQLConf.SHUFFLE_PARTITIONS).toInt
+    val joinFormat =
+      OffsetSeqMetadata.readValue(recorded, SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION).toInt
     val reader =
       new StateMetadataPartitionReader(location, new SerializableConfiguration(hadoopConf), epoch)
     val found = reader.allOperatorStateMetadata.toSeq
@@ -151,7 +173,11 @@ private[cleancut] object StoredQuery {
     }
     found.map { metadata =>
       val info = metadata.operatorInfo
-      val lists = listsOf(metadata)
+      val variables = variablesOf(metadata)
+      val lists = variables.values
+        .filter(_.stateVariableType == StateVariableType.ListState)
+        .map(_.stateName)
+        .toSet
       val stores = metadata.stateStoresMetadata.map { store =>
         val files = store match {
           case v2: StateStoreMetadataV2 => v2.stateSchemaFilePaths
@@ -161,9 +187,16 @@ private[cleancut] object StoredQuery {
         val families = schemas.map(of => StoredFamily(of, holdsLists(info.operatorName, of, lists)))
         StoredStore(store.storeName, families, files)
       }
-      val described = metadata.stateStoresMetadata.map(_.numPartitions).max
-      val partitions = partitionsIn(stateRoot(location), info.operatorId, hadoopConf)
-      StoredOperator(info.operatorId, info.operatorName, partitions.filter(_ < described), stores)
+      val isJoin = info.operatorName == StatefulOperatorsUtils.SYMMETRIC_HASH_JOIN_EXEC_OP_NAME
+      StoredOperator(
+        info.operatorId,
+        info.operatorName,
+        // Directories of partitions that a query had once stay.
+        partitionsIn(stateRoot(location), info.operatorId, hadoopConf).filter(_ < partitions),
+        stores,
+        Option.when(isJoin)(joinFormat),
+        variables
+      )
     }
   }
 
@@ -178,18 +211,19 @@ private[cleancut] object StoredQuery {
       .sorted
   }
 
-  /** The variables of `transformWithState` that are lists. */
-  private def listsOf(metadata: OperatorStateMetadata): Set[String] = metadata match {
+  /** Those of `transformWithState`. */
+  private def variablesOf(
+      metadata: OperatorStateMetadata
+  ): Map[String, TransformWithStateVariableInfo] = metadata match {
     case v2: OperatorStateMetadataV2
         if StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES
           .contains(v2.operatorInfo.operatorName) =>
       TransformWithStateOperatorProperties
         .fromJson(v2.operatorPropertiesJson)
         .stateVariables
-        .filter(_.stateVariableType == StateVariableType.ListState)
-        .map(_.stateName)
-        .toSet
-    case _ => Set.empty
+        .map(of => of.stateName -> of)
+        .toMap
+    case _ => Map.empty
   }
 
   /** Joins of state format 4 keep the rows of a key and a time together. */

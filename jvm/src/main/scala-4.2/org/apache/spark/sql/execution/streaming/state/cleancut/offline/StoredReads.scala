@@ -1,0 +1,28 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils
+import org.apache.spark.sql.execution.streaming.state._
+
+/**
+ * How a version is read with all its column families on this line of Spark, where only a store that
+ * might be written can be told of them; Spark's own reader of state does the same.
+ */
+private[offline] object StoredReads {
+
+  def open(provider: StateStoreProvider, version: Long, id: Option[String]): ReadStateStore =
+    provider.getStore(version, id)
+
+  def register(from: ReadStateStore, family: StoredFamily): Unit =
+    from
+      .asInstanceOf[StateStore]
+      .createColFamilyIfAbsent(
+        family.name,
+        family.schema.keySchema,
+        family.schema.valueSchema,
+        family.schema.keyStateEncoderSpec.get,
+        family.holdsLists,
+        StateStoreColumnFamilySchemaUtils.isInternalColFamily(family.name)
+      )
+
+  def close(from: ReadStateStore): Unit = from.abort()
+}
