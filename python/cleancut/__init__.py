@@ -22,6 +22,7 @@ from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut._spark.jars import jar_path
+from cleancut._spark.offline import OperatorPlan, Plan, adopt, release, rescale
 from cleancut._spark.sealing import seal
 from cleancut._spark.session import configure
 from cleancut._verifying.report import Problem, VerifyReport
@@ -57,7 +58,9 @@ __all__ = [
     "InfoList",
     "InternalError",
     "OperatorCut",
+    "OperatorPlan",
     "PlacedFrameInfo",
+    "Plan",
     "PriceList",
     "Problem",
     "RequestCount",
@@ -71,10 +74,13 @@ __all__ = [
     "Usage",
     "VerifyReport",
     "__version__",
+    "adopt",
     "configure",
     "coordinator",
     "errors",
     "jar_path",
+    "release",
+    "rescale",
     "seal",
     "sinks",
     "testing",

@@ -1,4 +1,4 @@
-"""The command `cleancut`: looks into checkpoints, and prints the configuration for spark-submit."""
+"""The command `cleancut`: looks into checkpoints, changes them, and prints a configuration."""
 
 import argparse
 import json
@@ -13,6 +13,8 @@ from cleancut._checkpoint import Checkpoint
 from cleancut._display import tables
 from cleancut._display.info_list import InfoList
 from cleancut._spark.jars import jar_path
+from cleancut._spark.offline import adopt, release, rescale
+from cleancut._spark.session import configure
 from cleancut._spark.settings import OPTIONS, Settings
 from cleancut._version import __version__
 from cleancut.errors import CleancutError, DamagedError, InternalError, RetryableError, error_of
@@ -108,6 +110,10 @@ def _parser() -> argparse.ArgumentParser:
         commands, "restore-metadata", "write Spark's file `metadata` anew, from the last cut"
     )
     restore.set_defaults(run=_restore_metadata)
+    _add_act(commands, "adopt", "make the state of another provider Cleancut's")
+    _add_act(commands, "release", "make Cleancut's state that of Spark's RocksDB provider")
+    rescaling = _add_act(commands, "rescale", "spread state over another number of partitions")
+    rescaling.add_argument("--partitions", type=int, required=True, help="from 1 on")
     return parser
 
 
@@ -141,6 +147,28 @@ def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser.add_argument("--access-point", help="for s3://: its ARN, in place of the bucket")
     parser.add_argument("--requester-pays", action="store_true", help="for s3://: who asks pays")
     parser.add_argument("--encryption", help="for s3://: customer:<file> with the key of objects")
+    return parser
+
+
+def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=f"{text}; prints a plan, and does it with --apply",
+        description=f"For a query that is stopped: {text}. It starts Spark in this process. "
+        "Without --apply it prints what it would do, and changes nothing.",
+    )
+    parser.add_argument("location", metavar="LOCATION", help="a query's checkpointLocation")
+    parser.add_argument("--apply", action="store_true", help="do it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of Spark, such as the options of a file system; may be repeated",
+    )
+    parser.set_defaults(run=_act, act=name)
     return parser
 
 
@@ -238,6 +266,41 @@ def _restore_metadata(parsed: argparse.Namespace) -> int:
     else:
         print(f"{parsed.location} is the checkpoint of the query {query}")
     return OK
+
+
+def _act(parsed: argparse.Namespace) -> int:
+    session = _session(parsed)
+    try:
+        if parsed.act == "rescale":
+            plan = rescale(parsed.location, parsed.partitions, session)
+        else:
+            plan = {"adopt": adopt, "release": release}[parsed.act](parsed.location, session)
+        if parsed.apply:
+            plan = plan.apply(session)
+    finally:
+        session.stop()
+    if parsed.json:
+        _print_json(plan.to_dict())
+    else:
+        print(plan)
+        if not parsed.apply:
+            print("Run the command again with --apply to do it.")
+    return OK
+
+
+def _session(parsed: argparse.Namespace) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(parsed.master).appName(f"cleancut {parsed.act}")
+    builder = builder.config("spark.ui.enabled", "false")
+    for setting in parsed.conf:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise error_of("CLEANCUT_CONF_INVALID", problems=f"--conf {setting}: no KEY=VALUE")
+        builder = builder.config(key, value)
+    session = configure(builder).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
 
 
 def _verify(parsed: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.execution.streaming.state.cleancut.offline.Adoption
+import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{OfflineAct, OfflinePlan}
 
 import io.cleancut.CleancutStateStoreProvider
 import io.cleancut.testkit.SessionPool
@@ -58,13 +58,18 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
           step -> (() => {
             StateStore.stop()
             val of = session.asInstanceOf[classic.SparkSession]
-            moved += Adoption.rescale(of, root.toString, partitions)._2.sum
+            moved += rowsOf(OfflineAct.rescale(partitions).run(of, root.toString))
           })
         }
         new ProviderRun(session, name, query.calm, root)(acts.toMap)
       }
     try {
-      val moves = (1 until query.steps.size).map(_ -> (1 + random.nextInt(9)))
+      var now = query.settings("spark.sql.shuffle.partitions").toInt
+      val moves = (1 until query.steps.size).map { step =>
+        // Any number but that which there is.
+        now = 1 + (now + random.nextInt(8)) % 9
+        step -> now
+      }
       val (stayed, found) = (run("stayed", Nil), run("rescaled", moves))
       difference(found.undivided, stayed.undivided)
         .map(d => s"$query, $provider, $moves: $d")
@@ -72,7 +77,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     } catch { case NonFatal(e) => Left(told(query, provider, e)) }
     finally {
       StateStore.stop()
-      FileUtils.deleteDirectory(home.toFile)
+      val _ = FileUtils.deleteQuietly(home.toFile)
     }
   }
 
@@ -86,9 +91,10 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     val home = Files.createTempDirectory("cleancut-moved")
     val random = new Random(query.seed)
     val first = if (onHdfs(query) && random.nextBoolean()) Hdfs else AgainstRocksDb.RocksDb
+    val own = settings(first, random)
     var moved = 0L
     def run(name: String, moves: Seq[(Int, String)]): Found =
-      sessions.use(ProviderRun.settings(first, query) ++ settings(first)) { session =>
+      sessions.use(ProviderRun.settings(first, query) ++ own) { session =>
         val root = home.resolve(name)
         val acts = moves.map { case (step, provider) =>
           step -> (() => moved += move(session.asInstanceOf[classic.SparkSession], root, provider))
@@ -106,18 +112,22 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     } catch { case NonFatal(e) => Left(told(query, first, e)) }
     finally {
       StateStore.stop()
-      FileUtils.deleteDirectory(home.toFile)
+      val _ = FileUtils.deleteQuietly(home.toFile)
     }
   }
 
   private def move(session: classic.SparkSession, root: Path, provider: String): Long = {
     StateStore.stop()
-    val (_, rows) = Adoption.adopt(session, root.toString, provider)
-    rows.sum
+    rowsOf(
+      (if (provider == Cleancut) OfflineAct.Adopt else OfflineAct.Release)
+        .run(session, root.toString)
+    )
   }
 }
 
 private object MovedQueriesSuite {
+  def rowsOf(done: OfflinePlan): Long = done.operators.flatMap(_.rows).sum
+
   val Hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
   val Cleancut = classOf[CleancutStateStoreProvider].getName
 
@@ -129,9 +139,15 @@ private object MovedQueriesSuite {
     !query.operator.name.contains("transformWithState") &&
       !query.settings.get("spark.sql.streaming.join.stateFormatVersion").exists(_.toInt > 2)
 
-  def settings(provider: String): Map[String, String] =
-    if (provider == Hdfs) Map("spark.sql.streaming.stateStore.checkpointFormatVersion" -> "1")
-    else Map.empty
+  /** With files of changes, or without; ids of versions there are with them only. */
+  def settings(provider: String, random: Random): Map[String, String] =
+    if (provider == Hdfs) FirstFormat
+    else if (random.nextInt(3) > 0) Map.empty
+    else FirstFormat + (Changelog -> "false")
+
+  private val FirstFormat = Map("spark.sql.streaming.stateStore.checkpointFormatVersion" -> "1")
+  private val Changelog =
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
   /** But for the numbers of epochs: a move is one. */
   def difference(found: Found, stayed: Found): Option[String] = {

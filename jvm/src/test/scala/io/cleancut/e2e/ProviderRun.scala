@@ -27,7 +27,7 @@ final case class Found(
 
   /** Without the partitions of the rows of its state. */
   def undivided: Found = copy(state = state.map { case (part, rows) =>
-    part -> rows.map(_.replaceFirst("^\\[\\d+,", "[")).sorted
+    part -> rows.map(_.replaceFirst(",\\d+]$", "]")).sorted
   })
 }
 

@@ -64,13 +64,10 @@ final private[offline] class OfflineProvider(
     )
   )
 
-  // `transformWithState` describes a default family that its stores do not use.
-  private val families = store.families.filter(of => !of.isDefault || !operator.hasSchemaIds)
-
   /** Calls for each key of each family. */
   def read(version: Long, id: Option[String])(each: (StoredFamily, Entry) => Unit): Unit = {
     val from = StoredReads.open(provider, version, id)
-    try families.foreach(family => reading(from, family)(_.foreach(each(family, _))))
+    try store.families.foreach(family => reading(from, family)(_.foreach(each(family, _))))
     finally StoredReads.close(from)
   }
 
@@ -83,7 +80,7 @@ final private[offline] class OfflineProvider(
       provider.close()
     }
     TaskContext.get().addTaskCompletionListener[Unit](_ => close())
-    val all = families.iterator.flatMap { family =>
+    val all = store.families.iterator.flatMap { family =>
       register(from, family)
       Entry.of(family, rowsOf(from, family)).map(family -> _)
     }
@@ -113,7 +110,7 @@ final private[offline] class OfflineProvider(
   def write(version: Long)(fill: StateStore => Unit): StateStoreCheckpointInfo = {
     val to = provider.getStore(version, None, forceSnapshotOnCommit = false, loadEmpty = true)
     try {
-      families.filterNot(_.isDefault).foreach { family =>
+      store.families.filterNot(_.isDefault).foreach { family =>
         to.createColFamilyIfAbsent(
           family.name,
           family.schema.keySchema,

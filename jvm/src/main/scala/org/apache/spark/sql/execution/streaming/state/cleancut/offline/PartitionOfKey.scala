@@ -8,7 +8,12 @@ import org.apache.spark.sql.catalyst.expressions.{
 }
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatePartitionKeyExtractorFactory
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
+  StateStoreColumnFamilySchemaUtils,
+  StateVariableType,
+  TransformWithStateVariableInfo
+}
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers.TimerStateUtils
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
@@ -67,8 +72,22 @@ private[offline] object PartitionOfKey {
         store.name,
         family.name,
         operator.joinFormat,
-        operator.variables.get(
-          StateStoreColumnFamilySchemaUtils.getBaseStateName(family.name)
+        variableOf(operator, family)
+      )
+
+  /** Families of timers, and indexes beside those of variables, are described by their names. */
+  private def variableOf(
+      operator: StoredOperator,
+      family: StoredFamily
+  ): Option[TransformWithStateVariableInfo] =
+    operator.variables
+      .get(family.name)
+      .orElse(
+        operator.variables.get(StateStoreColumnFamilySchemaUtils.getBaseStateName(family.name))
+      )
+      .orElse(
+        Option.when(TimerStateUtils.isTimerCFName(family.name))(
+          TransformWithStateVariableInfo(family.name, StateVariableType.TimerState, false)
         )
       )
 

@@ -181,7 +181,9 @@ final private[offline] class OfflineStores(
         sum.add(family, entry)
         val at = familyAt(family.name)
         val target = targets(task.operator.id -> places(at)(entry.key))
-        (target, KeyRow(index, at, entry.key.getBytes, entry.values.map(_.getBytes).toArray): Row)
+        // What a provider hands out it may use again for the next.
+        val values = entry.values.map(_.copy().getBytes).toArray
+        (target, KeyRow(index, at, entry.key.copy().getBytes, values): Row)
       }
       val last = Iterator(() => (targets(task.operator.id -> 0), SumRow(index, sum.result): Row))
       rows ++ last.map(_())

@@ -86,13 +86,17 @@ private[offline] object StoredOperator {
  *   as Spark resolves it
  * @param epoch
  *   the last one, which is committed
+ * @param isHalfDone
+ *   whether an act that was killed has begun the epoch after it; its state is there, and nothing
+ *   has been made of it
  */
 final private[cleancut] case class StoredQuery(
     location: String,
     epoch: Long,
     offsets: OffsetSeqBase,
     commit: CommitMetadataBase,
-    operators: Seq[StoredOperator]
+    operators: Seq[StoredOperator],
+    isHalfDone: Boolean
 ) {
 
   /** The settings that Spark keeps for the query. */
@@ -143,16 +147,18 @@ private[cleancut] object StoredQuery {
       .getOrElse(throw Errors.checkpointNotFound(resolved, "it has no offset log"))
     val (epoch, commit) =
       logs.commitLog.getLatest().getOrElse(refused("it has no committed epoch"))
-    if (last != epoch) {
+    val isHalfDone = last == epoch + 1 && OfflineEpoch.isOne(offsets)
+    if (last != epoch && !isHalfDone) {
       refused(
         s"epoch $last has been begun and not committed; start the query as it is, let it end the " +
           "epoch, and stop it"
       )
     }
-    val recorded = offsets.metadataOpt
+    val ended = if (isHalfDone) logs.offsetLog.get(epoch).get else offsets
+    val recorded = ended.metadataOpt
       .getOrElse(refused("its offset log does not hold the query's settings"))
     val found = operators(resolved, epoch, recorded, hadoopConf, refused)
-    StoredQuery(resolved, epoch, offsets, commit, found)
+    StoredQuery(resolved, epoch, ended, commit, found, isHalfDone)
   }
 
   private def operators(
@@ -185,7 +191,10 @@ private[cleancut] object StoredQuery {
         }
         val schemas = schemasOf(stateRoot(location), info.operatorId, store, files, hadoopConf)
         val families = schemas.map(of => StoredFamily(of, holdsLists(info.operatorName, of, lists)))
-        StoredStore(store.storeName, families, files)
+        // `transformWithState` describes a default family that its stores do not have.
+        val isOwn =
+          !StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(info.operatorName)
+        StoredStore(store.storeName, families.filter(isOwn || !_.isDefault), files)
       }
       val isJoin = info.operatorName == StatefulOperatorsUtils.SYMMETRIC_HASH_JOIN_EXEC_OP_NAME
       StoredOperator(

@@ -1,0 +1,190 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import java.util.UUID
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryWrapper}
+import org.apache.spark.sql.execution.streaming.state.StateStoreConf
+import org.apache.spark.sql.internal.SQLConf
+
+import io.cleancut.CleancutStateStoreProvider
+import io.cleancut.error.Errors
+import io.cleancut.files.{SharedStores, StoredCuts}
+
+/**
+ * Something that is done to a stopped query's checkpoint, by an epoch of its own.
+ *
+ * @param name
+ *   for messages
+ * @param providerClass
+ *   whose the state is to be; that whose it is where none is given
+ * @param partitions
+ *   over how many it is to be spread; those that there are where none is given
+ */
+final case class OfflineAct(
+    name: String,
+    providerClass: Option[String] = None,
+    partitions: Option[Int] = None
+) {
+  import OfflineAct._
+
+  /**
+   * What it would do.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
+   */
+  def plan(session: SparkSession, location: String): OfflinePlan = planOf(
+    checked(session, location)
+  )
+
+  /**
+   * Does it. Killed at any moment it leaves the checkpoint as it was, or as it is to be; in between
+   * there is one moment at which a query cannot start, until the act is begun again.
+   *
+   * @return
+   *   what was done, with the rows of each operator
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, CLEANCUT_REWRITE_DIFFERS
+   */
+  def run(session: SparkSession, location: String): OfflinePlan = {
+    val query = checked(session, location)
+    OfflineEpoch.takeBack(session, query)
+    val before = query.confOf(session)
+    val after = before.clone()
+    settings.foreach { case (key, value) => after.setConfString(key, value) }
+    val rewrite = new StateRewrite(
+      session,
+      query,
+      StoresAt(query.stateRoot, StateStoreConf(before)),
+      StoresAt(query.stateRoot, StateStoreConf(after)),
+      UUID.randomUUID()
+    )
+    session.sparkContext.setJobDescription(s"cleancut: $name ${query.location}")
+    val written =
+      try partitions.fold(rewrite.run())(rewrite.run)
+      finally session.sparkContext.setJobDescription(null)
+    OfflineEpoch.commit(session, query, name, settings, written)
+    val rows = written.groupMapReduce(_.operator)(_.rows)(_ + _)
+    val plan = planOf(query)
+    plan.copy(operators = plan.operators.map(of => of.copy(rows = Some(rows.getOrElse(of.id, 0L)))))
+  }
+
+  private def settings: Map[String, String] =
+    providerClass.map(SQLConf.STATE_STORE_PROVIDER_CLASS.key -> _).toMap ++
+      partitions.map(SQLConf.SHUFFLE_PARTITIONS.key -> _.toString)
+
+  private def planOf(query: StoredQuery) = OfflinePlan(
+    name,
+    query.location,
+    query.epoch + 1,
+    query.providerClass,
+    providerClass.getOrElse(query.providerClass),
+    query.partitions,
+    partitions.getOrElse(query.partitions),
+    query.operators.map { of =>
+      val count = if (of.isSpread) partitions.getOrElse(of.partitions.size) else of.partitions.size
+      OfflinePlan.Operator(of.id, of.name, of.partitions.size, count, of.stores.size, rows = None)
+    }
+  )
+
+  private def checked(session: SparkSession, location: String): StoredQuery = {
+    def refused(at: String, reason: String) = throw Errors.offlineRefused(name, at, reason)
+    partitions.filter(_ < 1).foreach { n =>
+      refused(location, s"$n is no number of partitions; it takes at least one")
+    }
+    if (SharedStores.isInBucket(new Path(location))) {
+      refused(location, "it is in a bucket, where every epoch is a cut, and no act makes one yet")
+    }
+    val query = StoredQuery.read(session, location, name)
+    running(session, query.location).foreach { run =>
+      refused(query.location, s"the query runs in this session (run $run); stop it first")
+    }
+    lastCut(session, query.location).foreach { epoch =>
+      refused(
+        query.location,
+        s"its epochs are committed by cuts, the last of them $epoch, and no act makes one yet"
+      )
+    }
+    providerClass.foreach { to =>
+      if (to == query.providerClass) refused(query.location, s"its state is that of $to already")
+      if (to != Cleancut && query.providerClass != Cleancut) {
+        refused(query.location, s"its state is that of ${query.providerClass}, and not Cleancut's")
+      }
+    }
+    partitions.filter(_ == query.partitions).foreach { n =>
+      refused(query.location, s"it has $n partitions already")
+    }
+    query
+  }
+
+  private def lastCut(session: SparkSession, location: String): Option[Long] = {
+    val checkpoint = new Path(location)
+    val conf = session.sessionState.newHadoopConf()
+    StoredCuts.lastEpoch(checkpoint, CheckpointFileManager.create(checkpoint, conf))
+  }
+
+  private def running(session: SparkSession, location: String): Option[UUID] =
+    session.streams.active.collectFirst {
+      case query: StreamingQueryWrapper if isAt(query.streamingQuery, location) => query.runId
+    }
+
+  private def isAt(query: StreamExecution, location: String): Boolean =
+    query.resolvedCheckpointRoot == location
+}
+
+object OfflineAct {
+  private val Cleancut = classOf[CleancutStateStoreProvider].getName
+
+  /** Makes the state Cleancut's. */
+  val Adopt: OfflineAct = OfflineAct("adopt", providerClass = Some(Cleancut))
+
+  /** Makes it that of Spark's RocksDB provider, the one of its own that takes every operator. */
+  val Release: OfflineAct = OfflineAct(
+    "release",
+    providerClass = Some("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+  )
+
+  def rescale(partitions: Int): OfflineAct =
+    OfflineAct("rescale", partitions = Some(partitions))
+}
+
+/**
+ * What an act does, or has done.
+ *
+ * @param epoch
+ *   that does it
+ * @param partitionsBefore
+ *   of what is spread by its keys
+ */
+final case class OfflinePlan(
+    act: String,
+    location: String,
+    epoch: Long,
+    providerBefore: String,
+    provider: String,
+    partitionsBefore: Int,
+    partitions: Int,
+    operators: Seq[OfflinePlan.Operator]
+)
+
+object OfflinePlan {
+
+  /**
+   * @param stores
+   *   of each partition
+   * @param rows
+   *   that were written, once they are
+   */
+  final case class Operator(
+      id: Long,
+      name: String,
+      partitionsBefore: Int,
+      partitions: Int,
+      stores: Int,
+      rows: Option[Long]
+  )
+}

@@ -1,0 +1,238 @@
+"""A stopped query's checkpoint is given to another provider, and to other partitions."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import cleancut
+from cleancut import Checkpoint, RequestError, _cli
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.settings import PREFIX
+from tests.support.documented import blocks, commands
+from tests.support.sessions import ROCKSDB
+
+pytestmark = pytest.mark.spark
+
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+GUIDE = "docs/guides/moving.md"
+REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+CUTS = {f"{PREFIX}cuts": "true"}
+ROWS = 40
+
+
+class Counts:
+    """Counts of rows by key, in epochs of one file each, by runs with settings of their own."""
+
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self.spark = spark
+        self.home = home
+        self.files = 0
+        self.last: dict[int, int] = {}
+
+    @property
+    def checkpoint(self) -> str:
+        return str(self.home / "checkpoint")
+
+    def run(self, **settings: str) -> None:
+        (self.home / "in").mkdir(exist_ok=True)
+        rows = [{"k": (7 * at + self.files) % 13} for at in range(ROWS)]
+        path = self.home / "in" / f"{self.files}.json"
+        path.write_text("\n".join(map(json.dumps, rows)))
+        self.files += 1
+        session = self.spark.newSession()
+        for key, value in settings.items():
+            session.conf.set(key, value)
+
+        def take(batch: DataFrame, _: int) -> None:
+            self.last.update({row.k: row["count"] for row in batch.collect()})
+
+        counted = session.readStream.schema("k int").json(str(self.home / "in")).groupBy("k")
+        query = counted.count().writeStream.outputMode("update").foreachBatch(take)
+        query = query.option("checkpointLocation", self.checkpoint)
+        query.trigger(availableNow=True).start().awaitTermination()
+        keys = ((7 * at + file) % 13 for file in range(self.files) for at in range(ROWS))
+        assert self.last == Counter(keys)
+
+    def begin(self, provider: str, partitions: int = 3) -> None:
+        self.run(**{PROVIDER_KEY: provider, "spark.sql.shuffle.partitions": str(partitions)})
+
+    def bytes(self) -> dict[str, bytes]:
+        files = (path for path in Path(self.checkpoint).rglob("*") if path.is_file())
+        return {str(path): path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def query(spark: SparkSession, tmp_path: Path) -> Counts:
+    return Counts(spark, tmp_path)
+
+
+@pytest.mark.parametrize("provider", [ROCKSDB, HDFS])
+def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) -> None:
+    query.begin(provider)
+    before = query.bytes()
+    plan = cleancut.adopt(query.checkpoint)
+    assert query.bytes() == before
+    assert (plan.act, plan.epoch, plan.provider_before) == ("adopt", 1, provider)
+    assert "Nothing is changed yet." in str(plan)
+    done = plan.apply()
+    assert done.operators[0].rows == len(query.last)
+    # The old state is as it was; new files are beside it.
+    assert before.items() <= query.bytes().items()
+    rows = Checkpoint(query.checkpoint).state(0).to_pylist()
+    assert {row["key"]["k"]: row["value"]["count"] for row in rows} == query.last
+    query.run(**CUTS)
+    query.run(**CUTS)
+    assert len(Checkpoint(query.checkpoint).cuts()) == 2
+    assert Checkpoint(query.checkpoint).verify().ok
+    for act in (cleancut.release, lambda at: cleancut.rescale(at, 5)):
+        with pytest.raises(RequestError, match="committed by cuts") as raised:
+            act(query.checkpoint)
+        assert raised.value.error_id == REFUSED
+
+
+def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> None:
+    query.begin(ROCKSDB)
+    cleancut.adopt(query.checkpoint).apply()
+    query.run()
+    plan = cleancut.rescale(query.checkpoint, 8)
+    assert (plan.partitions_before, plan.partitions) == (3, 8)
+    assert "3 -> 8" in str(plan.apply())
+    query.run()
+    cleancut.release(query.checkpoint).apply()
+    query.run()
+    cleancut.rescale(query.checkpoint, 2).apply()
+    query.run()
+    cleancut.adopt(query.checkpoint).apply()
+    query.run()
+    state = Checkpoint(query.checkpoint).state(0)
+    assert set(state.column("partition").to_pylist()) == {0, 1}
+
+
+def refusals() -> list[tuple[str, Callable[[Counts], object], str]]:
+    return [
+        ("adopt", lambda q: cleancut.adopt(q.checkpoint), "already"),
+        ("rescale", lambda q: cleancut.rescale(q.checkpoint, 3), "3 partitions already"),
+        ("rescale", lambda q: cleancut.rescale(q.checkpoint, 0), "at least one"),
+        ("adopt", lambda q: cleancut.adopt("s3://bucket/q"), "in a bucket"),
+    ]
+
+
+@pytest.mark.parametrize(("act", "asked", "reason"), refusals())
+def test_what_cannot_be_done_is_refused(
+    query: Counts, act: str, asked: Callable[[Counts], object], reason: str
+) -> None:
+    query.begin(PROVIDER_CLASS)
+    before = query.bytes()
+    with pytest.raises(RequestError, match=reason) as raised:
+        asked(query)
+    assert raised.value.error_id == REFUSED
+    assert raised.value.params["act"] == act
+    assert query.bytes() == before
+
+
+def test_what_is_no_checkpoint_or_not_cleancuts_is_refused(query: Counts, tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as raised:
+        cleancut.adopt(str(tmp_path / "none"))
+    assert raised.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
+    assert not (tmp_path / "none").exists()
+    query.begin(HDFS)
+    with pytest.raises(RequestError, match="not Cleancut's"):
+        cleancut.release(query.checkpoint)
+
+
+def test_an_epoch_that_is_not_committed_comes_first(query: Counts) -> None:
+    query.begin(ROCKSDB)
+    query.run()
+    commit = Path(query.checkpoint) / "commits" / "1"
+    entry = commit.read_bytes()
+    commit.unlink()
+    with pytest.raises(RequestError, match="epoch 1 has been begun and not committed"):
+        cleancut.adopt(query.checkpoint)
+    commit.write_bytes(entry)
+    cleancut.adopt(query.checkpoint).apply()
+    query.run()
+
+
+@pytest.mark.parametrize("act", ["adopt", "grow", "shrink"])
+def test_an_act_that_was_killed_between_the_logs_begins_again(query: Counts, act: str) -> None:
+    def plan() -> cleancut.Plan:
+        if act == "adopt":
+            return cleancut.adopt(query.checkpoint)
+        return cleancut.rescale(query.checkpoint, {"grow": 5, "shrink": 2}[act])
+
+    query.begin(ROCKSDB)
+    plan().apply()
+    # What is there when it is killed after the one entry, and before the other.
+    for name in ("1", ".1.crc"):
+        (Path(query.checkpoint) / "commits" / name).unlink(missing_ok=True)
+    counted = dict(query.last)
+    with pytest.raises(StreamingQueryException):
+        query.run()
+    assert query.last == counted
+    again = plan()
+    assert again.epoch == 1
+    again.apply()
+    query.run()
+
+
+def test_who_writes_the_epoch_meanwhile_has_it(query: Counts) -> None:
+    query.begin(ROCKSDB)
+    plan = cleancut.adopt(query.checkpoint)
+    query.run()
+    assert plan.apply().epoch == 2
+    query.run()
+    with pytest.raises(RequestError, match="already"):
+        plan.apply()
+
+
+def test_the_documented_acts_run(
+    query: Counts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query.begin(ROCKSDB)
+    monkeypatch.chdir(query.home)
+    Path("checkpoints").mkdir()
+    Path("checkpoints/orders").symlink_to(query.checkpoint)
+    (code,) = blocks(GUIDE, "python")
+    exec(code, {})
+    assert "Nothing is changed yet." in capsys.readouterr().out
+    query.run()
+    cleancut.release(query.checkpoint).apply()
+    # In this process, whose session outlives the command.
+    unstopped = SimpleNamespace(
+        _jvm=query.spark._jvm,
+        _jsparkSession=query.spark._jsparkSession,
+        stop=lambda: None,
+    )
+    monkeypatch.setattr(_cli, "_session", lambda _: unstopped)
+    (typed,) = blocks(GUIDE, "sh")
+    for command in commands(typed):
+        assert command[0] == "cleancut"
+        assert _cli.main(command[1:]) == _cli.OK
+        assert ("--apply to do it" in capsys.readouterr().out) == ("--apply" not in command)
+    query.run()
+    assert _cli.main(["release", query.checkpoint]) == _cli.REFUSED
+
+
+def test_the_command_does_it_on_a_cluster(query: Counts) -> None:
+    query.begin(ROCKSDB)
+    asked = ["adopt", query.checkpoint, "--apply", "--json", "--master", "local-cluster[2,1,1024]"]
+    conf = ["--conf", "spark.sql.shuffle.partitions=7"]
+    found = subprocess.run(
+        [sys.executable, "-m", "cleancut", *asked, *conf],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    done = json.loads(found.stdout)
+    assert done["is_applied"]
+    assert done["operators"][0]["rows"] == len(query.last)
+    query.run()
