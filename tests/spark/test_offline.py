@@ -116,25 +116,20 @@ def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> N
     assert set(state.column("partition").to_pylist()) == {0, 1}
 
 
-def refusals() -> list[tuple[str, Callable[[Counts], object], str]]:
-    return [
-        ("adopt", lambda q: cleancut.adopt(q.checkpoint), "already"),
-        ("rescale", lambda q: cleancut.rescale(q.checkpoint, 3), "3 partitions already"),
-        ("rescale", lambda q: cleancut.rescale(q.checkpoint, 0), "at least one"),
-        ("adopt", lambda q: cleancut.adopt("s3://bucket/q"), "in a bucket"),
-    ]
-
-
-@pytest.mark.parametrize(("act", "asked", "reason"), refusals())
-def test_what_cannot_be_done_is_refused(
-    query: Counts, act: str, asked: Callable[[Counts], object], reason: str
-) -> None:
+def test_what_cannot_be_done_is_refused(query: Counts) -> None:
     query.begin(PROVIDER_CLASS)
     before = query.bytes()
-    with pytest.raises(RequestError, match=reason) as raised:
-        asked(query)
-    assert raised.value.error_id == REFUSED
-    assert raised.value.params["act"] == act
+    refusals: list[tuple[str, Callable[[], object], str]] = [
+        ("adopt", lambda: cleancut.adopt(query.checkpoint), "already"),
+        ("rescale", lambda: cleancut.rescale(query.checkpoint, 3), "3 partitions already"),
+        ("rescale", lambda: cleancut.rescale(query.checkpoint, 0), "at least one"),
+        ("adopt", lambda: cleancut.adopt("s3://bucket/q"), "in a bucket"),
+    ]
+    for act, asked, reason in refusals:
+        with pytest.raises(RequestError, match=reason) as raised:
+            asked()
+        assert raised.value.error_id == REFUSED
+        assert raised.value.params["act"] == act
     assert query.bytes() == before
 
 
@@ -197,11 +192,11 @@ def test_the_documented_acts_run(
     query: Counts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     query.begin(ROCKSDB)
-    monkeypatch.chdir(query.home)
-    Path("checkpoints").mkdir()
-    Path("checkpoints/orders").symlink_to(query.checkpoint)
+    # The JVM has a directory of its own.
+    there = "checkpoints/orders"
     (code,) = blocks(GUIDE, "python")
-    exec(code, {})
+    assert there in code
+    exec(code.replace(there, query.checkpoint), {})
     assert "Nothing is changed yet." in capsys.readouterr().out
     query.run()
     cleancut.release(query.checkpoint).apply()
@@ -215,7 +210,9 @@ def test_the_documented_acts_run(
     (typed,) = blocks(GUIDE, "sh")
     for command in commands(typed):
         assert command[0] == "cleancut"
-        assert _cli.main(command[1:]) == _cli.OK
+        assert there in command
+        asked = [query.checkpoint if part == there else part for part in command[1:]]
+        assert _cli.main(asked) == _cli.OK
         assert ("--apply to do it" in capsys.readouterr().out) == ("--apply" not in command)
     query.run()
     assert _cli.main(["release", query.checkpoint]) == _cli.REFUSED

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.execution.streaming.state._
 
 /**

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, Stream
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
-import io.cleancut.CleancutStateStoreProvider
+import io.cleancut.{CleancutStateStoreProvider, Clock}
 import io.cleancut.error.Errors
 import io.cleancut.files.{SharedStores, StoredCuts}
 
@@ -61,7 +61,7 @@ final case class OfflineAct(
       query,
       StoresAt(query.stateRoot, StateStoreConf(before)),
       StoresAt(query.stateRoot, StateStoreConf(after)),
-      UUID.randomUUID()
+      newRunId()
     )
     session.sparkContext.setJobDescription(s"cleancut: $name ${query.location}")
     val written =
@@ -137,6 +137,10 @@ final case class OfflineAct(
 }
 
 object OfflineAct {
+
+  /** No running query has it. */
+  private def newRunId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
+
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
 
   /** Makes the state Cleancut's. */

@@ -34,9 +34,13 @@ private[offline] object OfflineEpoch {
 
   /** Takes away what a killed act has left in the logs. */
   def takeBack(session: SparkSession, query: StoredQuery): Unit = if (query.isHalfDone) {
+    retired(session, query).bringBack()
     new StreamingQueryCheckpointMetadata(session, query.location, true).offsetLog
       .purgeAfter(query.epoch)
   }
+
+  private def retired(session: SparkSession, query: StoredQuery) =
+    new RetiredPartitions(query.location, query.epoch + 1, session.sessionState.newHadoopConf())
 
   /**
    * Writes it to the logs, after all of its state is there.
@@ -62,19 +66,23 @@ private[offline] object OfflineEpoch {
       throw Errors.offlineRefused(act, query.location, reason)
     }
     add(logs.offsetLog.add(epoch, withSettings(query.offsets, settings + (Mark -> act))))
-    settings.get(SQLConf.SHUFFLE_PARTITIONS.key).foreach(describe(session, query, _))
+    settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt).foreach { partitions =>
+      describe(session, query, partitions)
+      val spread = query.operators.filter(_.isSpread).map(_.id)
+      retired(session, query).retire(spread, partitions)
+    }
     add(logs.commitLog.add(epoch, withIds(query, written)))
     epoch
   }
 
   /** For readers of the state; the query itself goes by the settings. */
-  private def describe(session: SparkSession, query: StoredQuery, partitions: String): Unit = {
+  private def describe(session: SparkSession, query: StoredQuery, partitions: Int): Unit = {
     val hadoopConf = session.sessionState.newHadoopConf()
     val conf = new SerializableConfiguration(hadoopConf)
     new StateMetadataPartitionReader(query.location, conf, query.epoch).allOperatorStateMetadata
       .collect { case v2: OperatorStateMetadataV2 =>
         val directory = new Path(query.stateRoot, v2.operatorInfo.operatorId.toString)
-        val stores = v2.stateStoreInfo.map(_.copy(numPartitions = partitions.toInt))
+        val stores = v2.stateStoreInfo.map(_.copy(numPartitions = partitions))
         OperatorStateMetadataWriter
           .createWriter(directory, hadoopConf, v2.version, Some(query.epoch + 1))
           .write(v2.copy(stateStoreInfo = stores))

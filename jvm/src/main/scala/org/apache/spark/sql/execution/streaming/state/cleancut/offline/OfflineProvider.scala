@@ -11,7 +11,7 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.{UnsafeRow, XXH64}
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.CompletionIterator

@@ -258,7 +258,7 @@ private[cleancut] object StoredQuery {
     val id =
       StateStoreId(stateRoot, operator, StateStore.PARTITION_ID_TO_CHECK_SCHEMA, store.storeName)
     val checker = new StateSchemaCompatibilityChecker(
-      StateStoreProviderId(id, UUID.randomUUID()),
+      StateStoreProviderId(id, new UUID(0L, 0L)),
       hadoopConf,
       oldSchemaFilePaths = files.map(new Path(_)).toList
     )

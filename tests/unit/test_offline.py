@@ -1,0 +1,83 @@
+"""The Python side of acts on a checkpoint, over a JVM that answers as the Scala side does."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import cleancut
+from cleancut._provider import PROVIDER_CLASS
+from cleancut._spark import offline
+from cleancut.errors import RequestError
+
+LOCATION = "file:/q"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class Facade:
+    """Answers `io.cleancut.CleancutOffline`'s calls and writes them down."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def adopt(self, session: Any, location: str, apply: bool) -> str:
+        return self._told(("adopt", session, location, apply), (3, 3), (ROCKSDB, PROVIDER_CLASS))
+
+    def rescale(self, session: Any, location: str, partitions: int, apply: bool) -> str:
+        call = ("rescale", session, location, partitions, apply)
+        return self._told(call, (3, partitions), (ROCKSDB, ROCKSDB))
+
+    def _told(
+        self, call: tuple[Any, ...], partitions: tuple[int, int], providers: tuple[str, str]
+    ) -> str:
+        self.calls.append(call)
+        counts = {"partitionsBefore": partitions[0], "partitions": partitions[1]}
+        operator = {"operator": 0, "name": "stateStoreSave", "stores": 1} | counts
+        if call[-1]:
+            operator["rows"] = 17
+        told = {"act": call[0], "location": call[2], "epoch": 5, "operators": [operator]}
+        providing = {"providerBefore": providers[0], "provider": providers[1]}
+        return json.dumps(told | providing | counts)
+
+
+@pytest.fixture
+def session() -> Any:
+    facade = Facade()
+    jvm = SimpleNamespace(io=SimpleNamespace(cleancut=SimpleNamespace(CleancutOffline=facade)))
+    return SimpleNamespace(_jvm=jvm, _jsparkSession="session", facade=facade)
+
+
+def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
+    plan = cleancut.rescale("/q", 8, session)
+    assert session.facade.calls == [("rescale", "session", "/q", 8, False)]
+    assert "rescale /q" in str(plan)
+    assert "partitions  3 -> 8" in str(plan)
+    assert "Nothing is changed yet." in str(plan)
+    assert "rows" not in str(plan)
+    done = plan.apply(session)
+    assert session.facade.calls[1:] == [("rescale", "session", "/q", 8, True)]
+    assert (done.is_applied, done.operators[0].rows) == (True, 17)
+    assert "17" in str(done)
+    assert "yet" not in str(done)
+    assert json.loads(json.dumps(done.to_dict()))["operators"][0]["rows"] == 17
+    with pytest.raises(RequestError, match="has been carried out") as raised:
+        done.apply(session)
+    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+
+
+def test_a_plan_names_providers_by_their_class(session: Any) -> None:
+    plan = cleancut.adopt(LOCATION, session)
+    assert "RocksDBStateStoreProvider -> CleancutStateStoreProvider" in str(plan)
+    assert (plan.epoch, plan.partitions, plan.provider) == (5, 3, PROVIDER_CLASS)
+    assert len(repr(plan)) < 100
+
+
+def test_an_act_needs_a_session_with_the_jar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offline, "running_session", lambda: None)
+    # What py4j gives for a class that is not there.
+    package = SimpleNamespace(io=SimpleNamespace(cleancut=SimpleNamespace(CleancutOffline=None)))
+    for given in (None, SimpleNamespace(_jvm=package, _jsparkSession=None)):
+        with pytest.raises(RequestError, match="to adopt with") as raised:
+            cleancut.adopt(LOCATION, given)  # type: ignore[arg-type]
+        assert raised.value.error_id == "CLEANCUT_SESSION_MISSING"
