@@ -13,13 +13,15 @@ from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import S3Server, s3_server
 from tests.unit.test_cli import run
 
-PAGE = (Path(__file__).parents[2] / "docs/guides/inspection.md").read_text(encoding="utf-8")
+GUIDES = Path(__file__).parents[2] / "docs/guides"
+PAGE = (GUIDES / "inspection.md").read_text(encoding="utf-8")
+ACTS = (GUIDES / "moving.md").read_text(encoding="utf-8")
 LOCATION = "checkpoints/delays"
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language: str, page: str = PAGE) -> list[str]:
     """The fenced code blocks of a language, in order."""
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", page, flags=re.DOTALL)
 
 
 def commands(block: str) -> list[list[str]]:
@@ -116,4 +118,6 @@ def test_the_page_and_the_command_name_the_same_commands() -> None:
     choices = _cli._parser()._subparsers
     assert choices is not None
     (action,) = choices._group_actions
-    assert named | {"conf"} == set(action.choices or ())
+    # What changes a checkpoint has a page of its own.
+    acts = {command[1] for block in blocks("sh", ACTS) for command in commands(block)}
+    assert named | acts | {"conf"} == set(action.choices or ())

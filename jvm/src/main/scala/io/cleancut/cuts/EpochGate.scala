@@ -33,6 +33,31 @@ trait EpochGate extends PagedCuts {
   }
 
   /**
+   * The epoch that is next makes all of the state anew, in these stores and no others: it is not
+   * one of a query, but of an act on its checkpoint.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED
+   */
+  def replace(runId: String, epoch: Long, stores: Set[StoreId]): Unit = {
+    val run = believed(runId, epoch)
+    synchronized(run.ledger.replace(stores))
+  }
+
+  /**
+   * Makes durable what is there of such an epoch, so that it can be read before it is committed.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED
+   */
+  def settle(runId: String, epoch: Long): Unit = {
+    val run = believed(runId, epoch)
+    flush(run, epoch)
+    val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
+    synchronized(run.ledger.settle(stores))
+  }
+
+  /**
    * Makes durable what [[hold]] has kept of an epoch, and looks whether another driver owns the
    * query by now. When it returns, every store that the epoch's tasks have opened is durable, and
    * the sink may let its output be seen.

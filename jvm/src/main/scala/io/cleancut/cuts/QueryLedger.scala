@@ -41,6 +41,7 @@ final class QueryLedger(
 
   private var known = CutWindow.after(cut)
   private var turned = Option.empty[PageTurn.Turned]
+  private var settled = Map.empty[StoreId, StoreCut]
 
   /** What the last cut names in the place of chains. */
   def window: CutWindow = known
@@ -51,6 +52,21 @@ final class QueryLedger(
 
   /** The epoch that is under way. */
   def epoch: EpochLedger = pending
+
+  /**
+   * The epoch under way makes all of the state anew, and has these stores in the place of those
+   * before. Whoever says so writes the whole of each.
+   */
+  def replace(stores: Set[StoreId]): Unit = {
+    pending = new EpochLedger(last + 1, None, further = stores)
+    // What pages and earlier epochs have is of no use any more, also of stores that stay.
+    known = CutWindow.after(None)
+    turned = None
+    settled = Map.empty
+  }
+
+  /** All of an epoch that was [[replace]]d is durable, and may be read before it is committed. */
+  def settle(stores: Seq[StoreCut]): Unit = settled = stores.map(of => of.store -> of).toMap
 
   /** A task attempt opens a store at a version, which is the epoch's number. */
   def open(attempt: Long, store: StoreId, version: Long): Either[Refusal, Opened] =
@@ -85,9 +101,10 @@ final class QueryLedger(
   def accepted(store: StoreId, version: Long): Option[String] =
     chain(store, version).map(_.version.id)
 
-  /** What made a version, if that is the version of the last cut. */
+  /** What made a version, if that is the version of the last cut, or of what is settled. */
   def chain(store: StoreId, version: Long): Option[StoreCut] =
-    current.filter(_.epoch == version - 1).flatMap(_.of(store))
+    if (version == last + 2) settled.get(store)
+    else current.filter(_.epoch == version - 1).flatMap(_.of(store))
 
   def fail(attempt: Long): Unit = pending.fail(attempt)
 
@@ -116,6 +133,7 @@ final class QueryLedger(
   def advance(done: Cut): Unit = {
     last = done.epoch
     current = Some(done)
+    settled = Map.empty
     pending = new EpochLedger(last + 1, current)
     bases.advance(done)
     known = CutWindow.after(current)

@@ -12,7 +12,8 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{OfflineAct, OfflinePlan}
 
-import io.cleancut.CleancutStateStoreProvider
+import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
+import io.cleancut.conf.Keys
 import io.cleancut.testkit.SessionPool
 
 /**
@@ -45,14 +46,15 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     assert(rows > 0)
   }
 
-  /** On either provider, to other numbers of partitions and on to others. */
+  /** On either provider, with cuts or without, to other numbers of partitions and on to others. */
   private def rescaled(query: DrawnQuery): Either[String, Long] = {
     val home = Files.createTempDirectory("cleancut-moved")
     val random = new Random(query.seed)
-    val provider = DrawnQuery.oneOf(random, Cleancut, AgainstRocksDb.RocksDb)
+    val provider = DrawnQuery.oneOf(random, Cleancut, Cleancut, AgainstRocksDb.RocksDb)
+    val own = if (provider == Cleancut && random.nextBoolean()) WithCuts else Map.empty
     var moved = 0L
     def run(name: String, moves: Seq[(Int, Int)]): Found =
-      sessions.use(ProviderRun.settings(provider, query)) { session =>
+      sessions.use(ProviderRun.settings(provider, query) ++ own) { session =>
         val root = home.resolve(name)
         val acts = moves.map { case (step, partitions) =>
           step -> (() => {
@@ -72,9 +74,9 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
       }
       val (stayed, found) = (run("stayed", Nil), run("rescaled", moves))
       difference(found.undivided, stayed.undivided)
-        .map(d => s"$query, $provider, $moves: $d")
+        .map(d => s"$query, $provider $own, $moves: $d")
         .toLeft(moved)
-    } catch { case NonFatal(e) => Left(told(query, provider, e)) }
+    } catch { case NonFatal(e) => Left(told(query, s"$provider $own", e)) }
     finally {
       StateStore.stop()
       val _ = FileUtils.deleteQuietly(home.toFile)
@@ -150,6 +152,12 @@ private object MovedQueriesSuite {
     if (provider == Hdfs) FirstFormat
     else if (random.nextInt(3) > 0) Map.empty
     else FirstFormat + (Changelog -> "false")
+
+  val WithCuts: Map[String, String] = Map(
+    Keys.Cuts.name -> "true",
+    "spark.sql.streaming.checkpointFileManagerClass" ->
+      classOf[CleancutCheckpointFileManager].getName
+  )
 
   private val FirstFormat = Map("spark.sql.streaming.stateStore.checkpointFormatVersion" -> "1")
   private val Changelog =

@@ -118,6 +118,19 @@ object DriverCuts extends Logging {
     }
   }
 
+  /** That of an act on the checkpoint of a query that does not run, which has a run of its own. */
+  private[cleancut] def beginAct(
+      location: String,
+      runId: String,
+      archive: CutArchive,
+      logs: SparkLogs
+  ): QueryCuts = begin(location, runId, archive, logs)(SparkGate.host).getOrElse {
+    throw Errors.coordinatorMissing(location)
+  }
+
+  /** The act is over. */
+  private[cleancut] def endAct(runId: String): Unit = ended(runId)
+
   private def usual(archive: CutArchive) = CutsRuntime.onThreads(archive.store, Clock.System)
 
   private def listen(env: RpcEnv): Unit = synchronized {

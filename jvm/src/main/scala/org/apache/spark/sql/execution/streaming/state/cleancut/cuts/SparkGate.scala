@@ -69,5 +69,5 @@ object SparkGate {
   private def runOfThread(): Option[String] =
     SparkContext.getActive.flatMap(c => Option(c.getLocalProperty(SparkContext.SPARK_JOB_GROUP_ID)))
 
-  private def host: String = Try(InetAddress.getLocalHost.getHostName).getOrElse("unknown")
+  private[cuts] def host: String = Try(InetAddress.getLocalHost.getHostName).getOrElse("unknown")
 }

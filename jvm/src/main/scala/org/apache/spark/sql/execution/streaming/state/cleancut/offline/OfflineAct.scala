@@ -2,17 +2,14 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import java.util.UUID
 
-import org.apache.hadoop.fs.Path
-
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryWrapper}
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
-import io.cleancut.{CleancutStateStoreProvider, Clock}
+import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider, Clock}
 import io.cleancut.error.Errors
-import io.cleancut.files.{SharedStores, StoredCuts}
+import io.cleancut.files.CutsAtRest
 
 /**
  * Something that is done to a stopped query's checkpoint, by an epoch of its own.
@@ -52,23 +49,26 @@ final case class OfflineAct(
    */
   def run(session: SparkSession, location: String): OfflinePlan = {
     val query = checked(session, location)
-    OfflineEpoch.takeBack(session, query)
-    val before = query.confOf(session)
-    val after = before.clone()
-    settings.foreach { case (key, value) => after.setConfString(key, value) }
-    val rewrite = new StateRewrite(
-      session,
-      query,
-      StoresAt(query.stateRoot, StateStoreConf(before)),
-      StoresAt(query.stateRoot, StateStoreConf(after)),
-      newRunId()
-    )
-    session.sparkContext.setJobDescription(s"cleancut: $name ${query.location}")
-    val written =
-      try partitions.fold(rewrite.run())(rewrite.run)
-      finally session.sparkContext.setJobDescription(null)
-    OfflineEpoch.commit(session, query, name, settings, written)
-    val rows = written.groupMapReduce(_.operator)(_.rows)(_ + _)
+    val written = OfflineRun.using(session, query, name, newRunId()) { run =>
+      run(s"cleancut: $name ${query.location}") {
+        OfflineEpoch.takeBack(session, query)
+        run.replace(query, partitions)
+        val before = query.confOf(session)
+        val after = before.clone()
+        settings.foreach { case (key, value) => after.setConfString(key, value) }
+        val rewrite = new StateRewrite(
+          session,
+          query,
+          StoresAt(query.stateRoot, StateStoreConf(before)),
+          StoresAt(query.stateRoot, StateStoreConf(after)),
+          run
+        )
+        val written = rewrite(partitions)
+        OfflineEpoch.commit(session, query, run, name, settings, written)
+        written
+      }
+    }
+    val rows = written.groupMapReduce(_.operator)(_.sum.rows)(_ + _)
     val plan = planOf(query)
     plan.copy(operators = plan.operators.map(of => of.copy(rows = Some(rows.getOrElse(of.id, 0L)))))
   }
@@ -86,7 +86,7 @@ final case class OfflineAct(
     query.partitions,
     partitions.getOrElse(query.partitions),
     query.operators.map { of =>
-      val count = if (of.isSpread) partitions.getOrElse(of.partitions.size) else of.partitions.size
+      val count = of.partitionsOf(partitions).size
       OfflinePlan.Operator(of.id, of.name, of.partitions.size, count, of.stores.size, rows = None)
     }
   )
@@ -96,18 +96,17 @@ final case class OfflineAct(
     partitions.filter(_ < 1).foreach { n =>
       refused(location, s"$n is no number of partitions; it takes at least one")
     }
-    if (SharedStores.isInBucket(new Path(location))) {
-      refused(location, "it is in a bucket, where every epoch is a cut, and no act makes one yet")
-    }
     val query = StoredQuery.read(session, location, name)
     running(session, query.location).foreach { run =>
       refused(query.location, s"the query runs in this session (run $run); stop it first")
     }
-    lastCut(session, query.location).foreach { epoch =>
-      refused(
-        query.location,
-        s"its epochs are committed by cuts, the last of them $epoch, and no act makes one yet"
-      )
+    if (hasCuts(session, query.location)) {
+      if (providerClass.nonEmpty) {
+        refused(query.location, "its epochs are committed by cuts, which only Cleancut makes")
+      }
+      if (!isGated(session)) {
+        refused(query.location, "its epochs are committed by cuts, and this session was not set up")
+      }
     }
     providerClass.foreach { to =>
       if (to == query.providerClass) refused(query.location, s"its state is that of $to already")
@@ -121,11 +120,15 @@ final case class OfflineAct(
     query
   }
 
-  private def lastCut(session: SparkSession, location: String): Option[Long] = {
-    val checkpoint = new Path(location)
-    val conf = session.sessionState.newHadoopConf()
-    StoredCuts.lastEpoch(checkpoint, CheckpointFileManager.create(checkpoint, conf))
-  }
+  private def hasCuts(session: SparkSession, location: String): Boolean =
+    CutsAtRest
+      .parts(location, session.sessionState.newHadoopConf())
+      .exists(_._1.last().isDefined)
+
+  /** Whether an entry of the commit log comes behind a cut. */
+  private def isGated(session: SparkSession): Boolean =
+    session.sessionState.conf.getConfString(FileManagerKey, "") ==
+      classOf[CleancutCheckpointFileManager].getName
 
   private def running(session: SparkSession, location: String): Option[UUID] =
     session.streams.active.collectFirst {
@@ -142,6 +145,7 @@ object OfflineAct {
   private def newRunId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
 
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
+  private val FileManagerKey = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
 
   /** Makes the state Cleancut's. */
   val Adopt: OfflineAct = OfflineAct("adopt", providerClass = Some(Cleancut))

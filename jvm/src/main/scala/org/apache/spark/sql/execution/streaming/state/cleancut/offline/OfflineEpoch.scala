@@ -39,6 +39,8 @@ private[offline] object OfflineEpoch {
       .purgeAfter(query.epoch)
   }
 
+  private def spreadIn(query: StoredQuery) = query.operators.filter(_.isSpread).map(_.id)
+
   private def retired(session: SparkSession, query: StoredQuery) =
     new RetiredPartitions(query.location, query.epoch + 1, session.sessionState.newHadoopConf())
 
@@ -55,6 +57,7 @@ private[offline] object OfflineEpoch {
   def commit(
       session: SparkSession,
       query: StoredQuery,
+      run: OfflineRun,
       act: String,
       settings: Map[String, String],
       written: Seq[Rewritten]
@@ -68,8 +71,8 @@ private[offline] object OfflineEpoch {
     add(logs.offsetLog.add(epoch, withSettings(query.offsets, settings + (Mark -> act))))
     settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt).foreach { partitions =>
       describe(session, query, partitions)
-      val spread = query.operators.filter(_.isSpread).map(_.id)
-      retired(session, query).retire(spread, partitions)
+      // A cut says itself which stores there are.
+      if (!run.isByCuts) retired(session, query).retire(spreadIn(query), partitions)
     }
     add(logs.commitLog.add(epoch, withIds(query, written)))
     epoch

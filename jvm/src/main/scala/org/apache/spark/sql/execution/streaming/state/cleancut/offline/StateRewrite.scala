@@ -30,7 +30,7 @@ final private[offline] case class Rewritten(
     operator: Long,
     partition: Int,
     store: Int,
-    rows: Long,
+    sum: RowsOfStore,
     info: StateStoreCheckpointInfo
 )
 
@@ -44,31 +44,41 @@ final private[offline] case class Rewritten(
  *   where the stores are read, at the version after `query.epoch`
  * @param to
  *   where version `query.epoch + 2` is made
- * @param runId
- *   under which stores are opened, so that they are no running query's
+ * @param run
+ *   under which stores are opened
  */
 final private[offline] class StateRewrite(
     session: SparkSession,
     query: StoredQuery,
     from: StoresAt,
     to: StoresAt,
-    runId: UUID
+    run: OfflineRun
 ) {
   import StateRewrite._
 
-  /** With the partitions that there are. */
-  def run(): Seq[Rewritten] = running { stores =>
+  /**
+   * With the partitions that there are, or so many of what is spread by its keys.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_REWRITE_DIFFERS
+   */
+  def apply(partitions: Option[Int]): Seq[Rewritten] = running { stores =>
+    val written = partitions.fold(copied(stores))(moved(stores, _))
+    run.settle(query)
+    check(stores, written)
+    written
+  }
+
+  private def copied(stores: OfflineStores): Seq[Rewritten] =
     session.sparkContext
       .parallelize(tasks, Math.max(tasks.size, 1))
       .flatMap(task => task.operator.stores.indices.map(stores.copy(task, _)))
       .collect()
       .toSeq
-  }
 
-  /** With so many partitions of what is spread by its keys. */
-  def run(partitions: Int): Seq[Rewritten] = running { stores =>
+  private def moved(stores: OfflineStores, partitions: Int): Seq[Rewritten] = {
     val targets = query.operators.flatMap { operator =>
-      (0 until (if (operator.isSpread) partitions else 1)).map(operator.id -> _)
+      operator.partitionsOf(Some(partitions)).map(operator.id -> _)
     }
     val rows: RDD[(Int, Row)] = session.sparkContext
       .parallelize(tasks, Math.max(tasks.size, 1))
@@ -98,8 +108,29 @@ final private[offline] class StateRewrite(
   private def running[A](act: OfflineStores => A): A = {
     val conf = SerializableConfiguration
       .broadcast(session.sparkContext, session.sessionState.newHadoopConf())
-    try act(new OfflineStores(query.epoch + 1, from, to, runId, conf.value))
+    try act(new OfflineStores(query.epoch + 1, from, to, run.id, conf.value))
     finally conf.destroy()
+  }
+
+  /** Reads again what was written, and compares it with what was read to write it. */
+  private def check(stores: OfflineStores, written: Seq[Rewritten]): Unit = {
+    val byId = query.operators.map(of => of.id -> of).toMap
+    val tasks = written.map(of => byId(of.operator) -> of)
+    val found = session.sparkContext
+      .parallelize(tasks, Math.max(tasks.size, 1))
+      .map { case (operator, of) => stores.sumOf(operator, of) }
+      .collect()
+    written.zip(found).filter { case (of, sum) => of.sum != sum }.foreach { case (of, sum) =>
+      val store = byId(of.operator).stores(of.store).name
+      throw Errors.rewriteDiffers(
+        to.stateRoot,
+        of.operator,
+        of.partition,
+        store,
+        of.sum.rows,
+        sum.rows
+      )
+    }
   }
 
   /** What arrived in all partitions of an operator's store is what left all of them. */
@@ -165,7 +196,7 @@ final private[offline] class OfflineStores(
         }
       }
     }
-    verified(task.operator, index, task.partition, read.result, info)
+    Rewritten(task.operator.id, task.partition, index, read.result, info)
   }
 
   /** The rows of a partition with the places in `targets` where they are to go. */
@@ -207,7 +238,7 @@ final private[offline] class OfflineStores(
       }
     }
     val written = infos.zipWithIndex.map { case (info, index) =>
-      verified(operator, index, partition, sums(index).result, info)
+      Rewritten(operator.id, partition, index, sums(index).result, info)
     }
     val arrived = sums.map(_.result).zipWithIndex.map(_.swap).toMap
     Iterator(Filled(operator.id, written, arrived, left))
@@ -232,30 +263,13 @@ final private[offline] class OfflineStores(
     next(Nil, operator.stores)
   }
 
-  /** Reads again what was written. */
-  private def verified(
-      operator: StoredOperator,
-      index: Int,
-      partition: Int,
-      expected: RowsOfStore,
-      info: StateStoreCheckpointInfo
-  ): Rewritten = {
-    val store = operator.stores(index)
-    val written = new SumOfRows
-    using(open(to, operator, store, partition)) { target =>
-      target.read(version + 1, info.stateStoreCkptId)(written.add)
+  /** What a store holds that was written. */
+  def sumOf(operator: StoredOperator, written: Rewritten): RowsOfStore = {
+    val sum = new SumOfRows
+    using(open(to, operator, operator.stores(written.store), written.partition)) {
+      _.read(version + 1, written.info.stateStoreCkptId)(sum.add)
     }
-    if (written.result != expected) {
-      throw Errors.rewriteDiffers(
-        to.stateRoot,
-        operator.id,
-        partition,
-        store.name,
-        expected.rows,
-        written.result.rows
-      )
-    }
-    Rewritten(operator.id, partition, index, expected.rows, info)
+    sum.result
   }
 
   private def row(bytes: Array[Byte], fields: Int): UnsafeRow = {

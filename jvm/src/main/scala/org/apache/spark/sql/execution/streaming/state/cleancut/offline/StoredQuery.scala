@@ -70,6 +70,10 @@ final private[cleancut] case class StoredOperator(
   /** Whether its state is spread over partitions by a hash. */
   def isSpread: Boolean = name != StoredOperator.Limit &&
     stores.exists(_.families.exists(_.schema.keySchema.nonEmpty))
+
+  /** Those that it has if what is spread is over so many; those that there are without a number. */
+  def partitionsOf(count: Option[Int]): Seq[Int] =
+    count.fold(partitions)(n => 0 until (if (isSpread) n else 1))
 }
 
 private[offline] object StoredOperator {
@@ -139,7 +143,9 @@ private[cleancut] object StoredQuery {
    */
   def read(session: SparkSession, location: String, act: String): StoredQuery = {
     val hadoopConf = session.sessionState.newHadoopConf()
-    val resolved = StreamingUtils.resolvedCheckpointLocation(hadoopConf, location)
+    // As tasks name it, who know it from their stores.
+    val resolved =
+      new Path(StreamingUtils.resolvedCheckpointLocation(hadoopConf, location)).toString
     def refused(reason: String) = throw Errors.offlineRefused(act, resolved, reason)
     val logs = new StreamingQueryCheckpointMetadata(session, resolved, true)
     val (last, offsets) = logs.offsetLog

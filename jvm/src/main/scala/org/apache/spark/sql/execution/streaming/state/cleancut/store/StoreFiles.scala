@@ -5,7 +5,7 @@ import java.io.{FileNotFoundException, IOException, InputStream}
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{ChecksumException, FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.{ChecksumException, FileAlreadyExistsException, FileStatus, Path}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
@@ -47,7 +47,7 @@ final private[cleancut] class StoreFiles(
   private def list(): StoreListing = {
     val statuses =
       try manager.list(directory)
-      catch { case _: FileNotFoundException => Array.empty }
+      catch { case _: FileNotFoundException => Array.empty[FileStatus] }
     StoreListing.fromNames(statuses.toSeq.map(_.getPath.getName))
   }
 
