@@ -102,3 +102,73 @@ def test_cuts_of_a_query_hold_what_spark_finds_in_them(
     report = checkpoint.verify()
     assert report.ok, report
     assert report.loadable == 3 * len(state)
+
+
+# The tasks of the act report to the driver from processes of their own.
+RESCALED = """
+import json, sys
+import cleancut
+from cleancut import Checkpoint
+from tests.support.sessions import builder
+
+endpoint, location, source = sys.argv[1:]
+made = cleancut.configure(builder("local-cluster[2,1,1024]"), endpoint=endpoint)
+spark = made.config("spark.sql.shuffle.partitions", "3").getOrCreate()
+last = {}
+
+def take(batch, _):
+    last.update({row.k: (row["count"], row["sum(v)"]) for row in batch.collect()})
+
+def run(*files):
+    stream = spark.readStream.schema("k string, v long").option("maxFilesPerTrigger", 1)
+    counted = stream.json(source).groupBy("k").agg({"v": "sum", "*": "count"})
+    counted = counted.withColumnRenamed("count(1)", "count").select("k", "count", "sum(v)")
+    query = counted.writeStream.outputMode("update").foreachBatch(take)
+    query = query.option("checkpointLocation", location).trigger(availableNow=True).start()
+    query.awaitTermination()
+
+run()
+told = {}
+for partitions in (5, 2):
+    told[partitions] = cleancut.rescale(location, partitions).apply().operators[0].rows
+    table = Checkpoint(location, endpoint=endpoint).state(0)
+    found = {row["key"]["k"]: tuple(sorted(row["value"].values())) for row in table.to_pylist()}
+    assert found == {key: tuple(sorted(row)) for key, row in last.items()}, (found, last)
+    assert max(table.column("partition").to_pylist()) < partitions
+    import os, shutil
+    name = f"{source}/{partitions + 10}.json"
+    shutil.copy(f"{source}/0.json", f"{source}/.part")
+    os.rename(f"{source}/.part", name)
+    run()
+assert Checkpoint(location, endpoint=endpoint).verify().ok
+for act in (cleancut.adopt, cleancut.release):
+    try:
+        act(location)
+        raise AssertionError(act)
+    except cleancut.RequestError as refused:
+        assert refused.error_id == "CLEANCUT_OFFLINE_REFUSED"
+print(json.dumps([told, last]))
+"""
+
+
+def test_a_query_in_a_bucket_is_rescaled_on_a_cluster(server: S3Server, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    add(source, 0, 1, 2)
+    paths = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
+    answer = subprocess.run(
+        [sys.executable, "-c", RESCALED, server.endpoint, f"s3://{server.BUCKET}/moved", str(source)],
+        env={**os.environ, **server.environment, "PYTHONPATH": paths},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert answer.returncode == 0, answer.stderr
+    told, last = json.loads(answer.stdout.splitlines()[-1])
+    assert told == {"5": 23, "2": 23}
+    totals: dict[str, list[int]] = {}
+    for number in (0, 0, 0, 1, 2):
+        for v in range(60):
+            total = totals.setdefault(f"k{(7 * v + number) % 23}", [0, 0])
+            total[0], total[1] = total[0] + 1, total[1] + v
+    assert last == totals

@@ -86,7 +86,7 @@ final case class OfflineAct(
     query.partitions,
     partitions.getOrElse(query.partitions),
     query.operators.map { of =>
-      val count = of.partitionsOf(partitions).size
+      val count = partitions.fold(of.partitions)(of.partitionsOf).size
       OfflinePlan.Operator(of.id, of.name, of.partitions.size, count, of.stores.size, rows = None)
     }
   )

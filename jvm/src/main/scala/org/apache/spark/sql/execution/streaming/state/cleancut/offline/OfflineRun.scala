@@ -37,7 +37,7 @@ final private[offline] class OfflineRun private (
   def replace(query: StoredQuery, partitions: Option[Int]): Unit = cuts.foreach { of =>
     val stores = for {
       operator <- query.operators
-      partition <- operator.partitionsOf(partitions)
+      partition <- partitions.fold(operator.partitions)(operator.partitionsOf)
       store <- operator.stores
     } yield StoreId(operator.id, partition, store.name)
     of.replace(id.toString, query.epoch + 1, stores.toSet)

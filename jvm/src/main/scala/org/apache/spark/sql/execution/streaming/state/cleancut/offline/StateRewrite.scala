@@ -78,7 +78,7 @@ final private[offline] class StateRewrite(
 
   private def moved(stores: OfflineStores, partitions: Int): Seq[Rewritten] = {
     val targets = query.operators.flatMap { operator =>
-      operator.partitionsOf(Some(partitions)).map(operator.id -> _)
+      operator.partitionsOf(partitions).map(operator.id -> _)
     }
     val rows: RDD[(Int, Row)] = session.sparkContext
       .parallelize(tasks, Math.max(tasks.size, 1))

@@ -53,27 +53,31 @@ final private[cleancut] case class StoredStore(
 }
 
 /**
- * @param partitions
- *   that have stores: a limit and an aggregation without keys have them in the first one only,
- *   whatever they are described to have
+ * @param count
+ *   over how many partitions its state is spread, if it is
  */
 final private[cleancut] case class StoredOperator(
     id: Long,
     name: String,
-    partitions: Seq[Int],
+    count: Int,
     stores: Seq[StoredStore],
     joinFormat: Option[Int],
     variables: Map[String, TransformWithStateVariableInfo]
 ) {
   def hasSchemaIds: Boolean = StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(name)
 
-  /** Whether its state is spread over partitions by a hash. */
+  /**
+   * Whether its state is spread over partitions by a hash. That of a limit, and of an aggregation
+   * without keys, is in the first one, whatever they are described to have.
+   */
   def isSpread: Boolean = name != StoredOperator.Limit &&
     stores.exists(_.families.exists(_.schema.keySchema.nonEmpty))
 
-  /** Those that it has if what is spread is over so many; those that there are without a number. */
-  def partitionsOf(count: Option[Int]): Seq[Int] =
-    count.fold(partitions)(n => 0 until (if (isSpread) n else 1))
+  /** Those that have stores, all of which are there whatever the state is. */
+  def partitions: Seq[Int] = partitionsOf(count)
+
+  /** Those that would have if it were spread over so many. */
+  def partitionsOf(count: Int): Seq[Int] = 0 until (if (isSpread) count else 1)
 }
 
 private[offline] object StoredOperator {
@@ -206,24 +210,12 @@ private[cleancut] object StoredQuery {
       StoredOperator(
         info.operatorId,
         info.operatorName,
-        // Directories of partitions that a query had once stay.
-        partitionsIn(stateRoot(location), info.operatorId, hadoopConf).filter(_ < partitions),
+        partitions,
         stores,
         Option.when(isJoin)(joinFormat),
         variables
       )
     }
-  }
-
-  /** Each has a directory, whatever the provider. */
-  private def partitionsIn(root: String, operator: Long, hadoopConf: Configuration): Seq[Int] = {
-    val directory = new Path(root, operator.toString)
-    CheckpointFileManager
-      .create(directory, hadoopConf)
-      .list(directory)
-      .toSeq
-      .flatMap(_.getPath.getName.toIntOption)
-      .sorted
   }
 
   /** Those of `transformWithState`. */
