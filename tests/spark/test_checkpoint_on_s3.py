@@ -154,9 +154,10 @@ print(json.dumps([told, last]))
 def test_a_query_in_a_bucket_is_rescaled_on_a_cluster(server: S3Server, tmp_path: Path) -> None:
     source = tmp_path / "in"
     add(source, 0, 1, 2)
+    location = f"s3://{server.BUCKET}/moved"
     paths = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
     answer = subprocess.run(
-        [sys.executable, "-c", RESCALED, server.endpoint, f"s3://{server.BUCKET}/moved", str(source)],
+        [sys.executable, "-c", RESCALED, server.endpoint, location, str(source)],
         env={**os.environ, **server.environment, "PYTHONPATH": paths},
         cwd=ROOT,
         capture_output=True,
