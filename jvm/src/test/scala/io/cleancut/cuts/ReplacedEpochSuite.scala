@@ -2,16 +2,22 @@ package io.cleancut.cuts
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.StoreId
+import io.cleancut.{Clock, StoreId}
 import io.cleancut.format._
 
 /** An epoch that makes all of the state anew, in stores of its own choosing. */
 class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
   private val Epochs = 12L
 
+  /** Pages are written where the query runs, and not beside it. */
+  private def atOnce(): QueryCuts = {
+    val runtime = CutsRuntime.onThreads(archive.store, Clock.System)
+    new QueryCuts(archive, new Logs(None, 100), "host", runtime.copy(background = _.run()))
+  }
+
   /** A query whose cuts have pages, followed by an act. */
   private def begun(stores: Set[StoreId]): QueryCuts = {
-    val query = driver()
+    val query = atOnce()
     for (e <- 0L until Epochs) epoch(query, "r1", e)
     assert(archive.last().get.head.paged.get.pages.nonEmpty)
     query.ended("r1")
@@ -41,7 +47,7 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(found.of(part(1)).isEmpty && found.of(part(3)).isDefined)
     // A query goes on, and pages come again.
     act.ended("act")
-    val next = driver()
+    val next = atOnce()
     for (e <- Epochs + 1 to Epochs + 10) {
       for ((store, at) <- stores.toSeq.zipWithIndex) {
         assert(next.open("r2", e * 10 + at, store, e).isRight)
