@@ -3,6 +3,8 @@ package io.cleancut.bench
 import java.nio.file.Files
 import java.util.concurrent.{TimeUnit, TimeoutException}
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.streaming.{
@@ -14,9 +16,11 @@ import org.apache.spark.sql.streaming.{
 /**
  * Times one whole query on each provider in turn, in one JVM: after the state has been filled, each
  * turn restarts the query and counts all epochs but the first. Prints one line
- * `provider<TAB>turn<TAB>nanoseconds` for each: the mean time of an epoch.
+ * `provider<TAB>turn<TAB>nanoseconds` for each: the mean time of an epoch. What Spark tells of its
+ * parts goes to the standard error stream.
  *
- * Arguments: name of the query, turns, epochs that are counted.
+ * Arguments: name of the query, turns, epochs that are counted, and, for a profile of one provider,
+ * what its name begins with.
  */
 object QueryBench {
   private val PatienceNs = TimeUnit.MINUTES.toNanos(10)
@@ -25,7 +29,8 @@ object QueryBench {
     val query = BenchQuery.named(args(0))
     val bench = new QueryBench(query, epochs = args(2).toInt)
     try {
-      val runs = providers(query).map(bench.filled)
+      val wanted = providers(query).filter(p => args.drop(3).forall(p.name.startsWith))
+      val runs = wanted.map(bench.filled)
       for (turn <- 0 until args(1).toInt; run <- runs)
         println(s"${run.provider.name}\t$turn\t${run.time()}")
       runs.foreach(_.close())
@@ -67,8 +72,12 @@ final class QueryBench(query: BenchQuery, epochs: Int) {
 
     /** Mean nanoseconds of an epoch, without the first after a restart, which loads the state. */
     def time(): Long = {
-      val counted =
-        epochs(1 + QueryBench.this.epochs).tail.map(_.durationMs.get("triggerExecution"))
+      val found = epochs(1 + QueryBench.this.epochs).tail
+      val phases = found.flatMap(_.durationMs.asScala.toSeq).groupMap(_._1)(_._2.longValue)
+      val means = phases.toSeq.sortBy(_._1).map { case (p, ms) => s"$p ${ms.sum / ms.size}" }
+      System.err.println(s"${provider.name}: ${means.mkString(", ")}")
+      System.err.println(found.last.stateOperators.map(_.json).mkString(" "))
+      val counted = found.map(_.durationMs.get("triggerExecution"))
       TimeUnit.MILLISECONDS.toNanos(counted.map(_.toLong).sum) / counted.size
     }
 

@@ -18,8 +18,8 @@ import io.cleancut.protocol.{Retention, StoreListing}
 
 /**
  * The frames of one store on the file system of the checkpoint location, and the note at its root
- * that says what lies there. All goes through Spark's `CheckpointFileManager`, so a frame appears
- * whole or not at all.
+ * that says what lies there. All goes through Spark's `CheckpointFileManager`, or is done as that
+ * does it ([[LocalFrames]]), so a frame appears whole or not at all.
  */
 final private[cleancut] class StoreFiles(
     store: StoreId,
@@ -30,6 +30,7 @@ final private[cleancut] class StoreFiles(
   private val root = new Path(checkpoint, StoreLayout.RootName)
   private val directory = new Path(root, StoreLayout.storeDirectory(store))
   private lazy val manager = CheckpointFileManager.create(directory, hadoopConf)
+  private lazy val local = LocalFrames.of(directory, manager, hadoopConf)
   private var isDirectoryMade = false
 
   override def location: String = directory.toString
@@ -55,7 +56,8 @@ final private[cleancut] class StoreFiles(
   override def create(version: StateVersion, kind: FrameKind): PendingFrame =
     new PendingFile(() => {
       makeDirectory()
-      manager.createAtomic(frame(version, kind), overwriteIfPossible = false)
+      val path = frame(version, kind)
+      local.fold(manager.createAtomic(path, overwriteIfPossible = false))(_.create(path))
     })
 
   override def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch)(
