@@ -60,6 +60,9 @@ lazy val core = (project in file("jvm"))
     libraryDependencies +=
       ("org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop % Test).intransitive(),
     libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
+    // A small size of a benchmark's queries is a test of their results.
+    Test / unmanagedSources ++=
+      BenchSources.ofNexmark((LocalProject("bench") / Compile / scalaSource).value),
     ivyConfigurations ++= ChildJvm.configurations,
     libraryDependencies ++= ChildJvm.modules,
     s3ProxyClassPath := {

@@ -5,8 +5,8 @@ object OlderTests {
   private val packages = Seq("org", "io/cleancut/e2e", "io/cleancut/golden", "io/cleancut/testkit")
 
   /**
-   * They need executors with the packaged jar, an S3 server, HDFS, or what only the tests of the
-   * coordinator have; and real-time mode has no stateful operator on that line.
+   * They need executors with the packaged jar, an S3 server, HDFS, the benchmarks' queries, or what
+   * only the tests of the coordinator have; and real-time mode has no stateful operator there.
    */
   private val without = Set(
     "AskedPatienceSuite.scala",
@@ -16,6 +16,7 @@ object OlderTests {
     "DeathsOnS3Suite.scala",
     "LongUploadSuite.scala",
     "MortalHdfs.scala",
+    "NexmarkSuite.scala",
     "QueryOnHdfsSuite.scala",
     "RealTimeModeSuite.scala",
     "RequestsOfEpochsSuite.scala"

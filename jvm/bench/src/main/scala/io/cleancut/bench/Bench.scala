@@ -2,18 +2,21 @@ package io.cleancut.bench
 
 /**
  * All benchmarks, or those that are named: `stores`, `scans`, `growth`, `memory`, `queries`,
- * `latency`, `scale`, `capture`.
+ * `latency`, `nexmark`, `scale`, `capture`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileSystemBased,FileContextBased`, `turns=5` (runs of each provider, in turn),
  * `query=join` (only queries with this in their name), `before=/directory/of/classes` (of another
- * build of Cleancut, beside which single stores are measured). Of `scale`:
- * `partitions=100,1000,10000`, `delay=0,50` (milliseconds of a request), `chain=20` (deltas between
- * bases), `format=1` (of Spark's checkpoint). Those of `capture` are in [[CompareCapture.Options]].
+ * build of Cleancut, beside which single stores are measured). Of `nexmark`: `query=4,8`,
+ * `events=100000` (an epoch), `rate=10000` (events a second of their own time), `inflight=100`
+ * (auctions open at a time), `people=1000` (active at a time), `fill=5` (epochs before). Of
+ * `scale`: `partitions=100,1000,10000`, `delay=0,50` (milliseconds of a request), `chain=20`
+ * (deltas between bases), `format=1` (of Spark's checkpoint). Those of `capture` are in
+ * [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds =
-    Seq("stores", "scans", "growth", "memory", "queries", "latency", "scale") :+ "capture"
+    Seq("stores", "scans", "growth", "memory", "queries", "latency", "nexmark", "scale", "capture")
 
   def main(args: Array[String]): Unit = {
     val (given, named) = args.toSeq.partition(_.contains("="))
@@ -31,7 +34,18 @@ object Bench {
       case "growth"  => stores.growth(keys("20000"), turns.getOrElse(1))
       case "memory"  => stores.memory(keys("1000000"), turns.getOrElse(1))
       case "latency" => CompareQueries.latency(turns.getOrElse(3))
-      case "scale"   =>
+      case "nexmark" =>
+        def number(key: String, default: String) = options.getOrElse(key, default).toInt
+        val events = NexmarkEvents(
+          number("rate", "10000"),
+          number("inflight", "100"),
+          number("people", "1000")
+        )
+        val queries = list("query", NexmarkQuery.Numbers.mkString(",")).map { query =>
+          NexmarkQuery(query.toInt, events, number("events", "100000"), number("fill", "5"))
+        }
+        CompareQueries.nexmark(queries, turns.getOrElse(5))
+      case "scale" =>
         def numbers(key: String, default: String) = list(key, default).map(_.toInt)
         val (chain, format) = (numbers("chain", "20").head, numbers("format", "1").head)
         CompareScale.run(

@@ -9,8 +9,27 @@ import org.apache.spark.sql.streaming._
 /** A row of the input: `id` counts the rows from 0, `at` moves on by ten seconds an epoch. */
 final case class Tick(id: Long, key: Long, at: Timestamp, amount: Long)
 
+/** A whole streaming query to be timed. */
+trait WholeQuery {
+  def name: String
+  def mode: OutputMode
+
+  /** Rows that the source gives in each epoch. */
+  def rowsPerEpoch: Int
+
+  /** Epochs that are not counted, in which the state grows to its size. */
+  def fill: Int
+
+  /** Whether Spark's HDFS-backed provider can run it. */
+  def onHdfs: Boolean
+  def confs: Map[String, String]
+
+  /** An epoch for each time that it is asked, as long as it runs. */
+  def output(session: SparkSession): DataFrame
+}
+
 /**
- * A whole streaming query to be timed.
+ * A query over ticks.
  *
  * @param rowsPerEpoch
  *   rows that the source gives in each epoch
@@ -32,8 +51,11 @@ final case class BenchQuery(
     fill: Int,
     onHdfs: Boolean,
     confs: Map[String, String] = Map.empty
-)(val build: Dataset[Tick] => DataFrame) {
+)(val build: Dataset[Tick] => DataFrame)
+    extends WholeQuery {
   import BenchQuery._
+
+  override def output(session: SparkSession): DataFrame = build(input(session))
 
   /** An epoch for each time that it is asked, as long as it runs. */
   def input(session: SparkSession): Dataset[Tick] = session.readStream

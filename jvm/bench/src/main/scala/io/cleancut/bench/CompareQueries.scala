@@ -9,19 +9,32 @@ object CompareQueries {
   private val Epochs = "3"
   private val LatencySeconds = "30"
 
-  def run(names: Seq[String], turns: Int): Unit = {
+  def run(names: Seq[String], turns: Int): Unit = table(
+    "Whole queries",
+    BenchQuery.all.filter(query => names.isEmpty || names.exists(query.name.contains(_))),
+    turns
+  )
+
+  /** Queries of Nexmark, each after its answers have been compared. */
+  def nexmark(queries: Seq[NexmarkQuery], turns: Int): Unit = {
+    for (query <- queries)
+      ChildJvm
+        .run("io.cleancut.bench.NexmarkCheck", Seq(WholeQueries.asked(query)))
+        .foreach(line => println(line.mkString(", ")))
+    table("Nexmark", queries, turns)
+  }
+
+  private def table(title: String, queries: Seq[WholeQuery], turns: Int): Unit = {
     val header =
       Seq("query, time of an epoch", "rows", "Cleancut", "HDFS-backed", "best RocksDB") :+
         "over the better"
-    println("\n### Whole queries\n")
+    println(s"\n### $title\n")
     println(Figures.table(header, Nil))
     // Each as soon as it is there, for all of them take long.
-    BenchQuery.all
-      .filter(query => names.isEmpty || names.exists(query.name.contains(_)))
-      .foreach(query => println(Figures.row(compared(query, turns))))
+    queries.foreach(query => println(Figures.row(compared(query, turns))))
   }
 
-  private def compared(query: BenchQuery, turns: Int): Seq[String] = {
+  private def compared(query: WholeQuery, turns: Int): Seq[String] = {
     val found = measure(query, turns)
     val our = found(Provider.Cleancut.name)
     val hdfs = found.get(Provider.Hdfs.name)
@@ -50,9 +63,9 @@ object CompareQueries {
     println(Figures.table(Seq("latency", "Cleancut", "RocksDB", "over RocksDB"), rows.flatten))
   }
 
-  private def measure(query: BenchQuery, turns: Int): Map[String, Long] =
+  private def measure(query: WholeQuery, turns: Int): Map[String, Long] =
     ChildJvm
-      .run("io.cleancut.bench.QueryBench", Seq(query.name, turns.toString, Epochs))
+      .run("io.cleancut.bench.QueryBench", Seq(WholeQueries.asked(query), turns.toString, Epochs))
       .collect { case Array(provider, _, ns) => provider -> ns.toLong }
       .groupMap(_._1)(_._2)
       .map { case (provider, all) => provider -> Figures.median(all) }

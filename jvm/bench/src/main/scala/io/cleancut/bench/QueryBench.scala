@@ -26,7 +26,7 @@ object QueryBench {
   private val PatienceNs = TimeUnit.MINUTES.toNanos(10)
 
   def main(args: Array[String]): Unit = {
-    val query = BenchQuery.named(args(0))
+    val query = WholeQueries.named(args(0))
     val bench = new QueryBench(query, epochs = args(2).toInt)
     try {
       val wanted = providers(query).filter(p => args.drop(3).forall(p.name.startsWith))
@@ -38,14 +38,10 @@ object QueryBench {
     System.exit(0)
   }
 
-  private def providers(query: BenchQuery): Seq[Provider] =
+  def providers(query: WholeQuery): Seq[Provider] =
     Seq(Provider.Cleancut) ++ Option.when(query.onHdfs)(Provider.Hdfs) ++ Provider.RocksForQueries
-}
 
-final class QueryBench(query: BenchQuery, epochs: Int) {
-  import QueryBench._
-
-  private val spark = SparkSession
+  def session(): SparkSession = SparkSession
     .builder()
     .master("local[2]")
     .config("spark.ui.enabled", "false")
@@ -55,6 +51,12 @@ final class QueryBench(query: BenchQuery, epochs: Int) {
     .config("spark.sql.streaming.stateStore.maintenanceInterval", "10s")
     .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
     .getOrCreate()
+}
+
+final class QueryBench(query: WholeQuery, epochs: Int) {
+  import QueryBench._
+
+  private val spark = QueryBench.session()
 
   def close(): Unit = spark.stop()
 
@@ -99,7 +101,7 @@ final class QueryBench(query: BenchQuery, epochs: Int) {
     }
 
     private def start(): StreamingQuery = query
-      .build(query.input(session))
+      .output(session)
       .writeStream
       .format("noop")
       .outputMode(query.mode)

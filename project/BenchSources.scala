@@ -1,0 +1,10 @@
+import sbt._
+
+/** What the tests take of the benchmarks. */
+object BenchSources {
+  private val nexmark = Seq("NexmarkAnswer", "NexmarkEvents", "NexmarkQuery")
+  private val needed = Seq("BenchProcessors", "BenchQuery")
+
+  def ofNexmark(bench: File): Seq[File] =
+    (nexmark ++ needed).map(name => bench / "io" / "cleancut" / "bench" / s"$name.scala")
+}
