@@ -19,7 +19,9 @@ object NexmarkCheck {
     for (provider <- QueryBench.providers(query)) {
       provider.confs.foreach { case (key, value) => spark.conf.set(key, value) }
       val found = answer.ofStream(provider.name)
-      require(found == expected, s"${query.name} on ${provider.name} differs from the batch")
+      def difference =
+        s"missing ${expected.diff(found).take(3)}, too many ${found.diff(expected).take(3)}"
+      require(found == expected, s"${query.name} on ${provider.name}: $difference")
     }
     println(
       s"${query.name}\t${expected.size} rows of $Events events on each provider and in a batch"
