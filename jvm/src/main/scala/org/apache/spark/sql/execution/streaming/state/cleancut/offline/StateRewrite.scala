@@ -5,6 +5,7 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.Partitioner
+import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.classic.SparkSession
@@ -108,7 +109,7 @@ final private[offline] class StateRewrite(
   private def running[A](act: OfflineStores => A): A = {
     val conf = SerializableConfiguration
       .broadcast(session.sparkContext, session.sessionState.newHadoopConf())
-    try act(new OfflineStores(query.epoch + 1, from, to, run.id, conf.value))
+    try act(new OfflineStores(query.epoch + 1, from, to, run.id, conf))
     finally conf.destroy()
   }
 
@@ -178,7 +179,7 @@ final private[offline] class OfflineStores(
     from: StoresAt,
     to: StoresAt,
     runId: UUID,
-    hadoopConf: SerializableConfiguration
+    hadoopConf: Broadcast[SerializableConfiguration]
 ) extends Serializable {
   import StateRewrite._
 
@@ -286,7 +287,7 @@ final private[offline] class OfflineStores(
       partition,
       runId,
       at.conf,
-      new Configuration(hadoopConf.value)
+      new Configuration(hadoopConf.value.value)
     )
 
   private def using[A](provider: OfflineProvider)(act: OfflineProvider => A): A =
