@@ -1,0 +1,138 @@
+"""Acts on a checkpoint, killed at random moments: what is there is the old state or the new."""
+
+import json
+import random
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import cleancut
+from cleancut import Plan, RequestError
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.settings import PREFIX
+from demo.processes import ProcessTree
+from tests.support.kills import environment
+from tests.support.seeds import chaos_runs, hunting
+from tests.support.sessions import ROCKSDB
+from tests.support.tiers import long
+
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
+
+SEED = hunting(4711)
+KILLS = 4 if chaos_runs() == 1 else 20
+KEYS = 60_000
+PARTITIONS = 3
+# A process says so when its session is there; what follows takes a few seconds.
+ACT = """
+import sys
+import cleancut
+from tests.support.sessions import builder
+
+act, location = sys.argv[1:]
+spark = cleancut.configure(builder("local-cluster[2,1,1024]")).getOrCreate()
+plan = cleancut.adopt(location) if act == "adopt" else cleancut.rescale(location, 5)
+print("BEGIN", flush=True)
+plan.apply()
+print("END", flush=True)
+"""
+CASES = {
+    "adopt": ("adopt", {PROVIDER_KEY: ROCKSDB}),
+    "rescale": ("rescale", {PROVIDER_KEY: PROVIDER_CLASS}),
+    "rescale-cuts": ("rescale", {PROVIDER_KEY: PROVIDER_CLASS, f"{PREFIX}cuts": "true"}),
+}
+
+
+class Query:
+    """Counts rows by key; each run takes one file more."""
+
+    def __init__(self, spark: SparkSession, home: Path, settings: dict[str, str]) -> None:
+        self.session = spark.newSession()
+        for key, value in {"spark.sql.shuffle.partitions": str(PARTITIONS), **settings}.items():
+            self.session.conf.set(key, value)
+        self.home = home
+
+    def run(self, checkpoint: Path, files: int) -> dict[int, int]:
+        source = self.home / "in"
+        source.mkdir(exist_ok=True)
+        for number in range(files):
+            if not (source / f"{number}.json").exists():
+                rows = (json.dumps({"k": (7 * at + number) % KEYS}) for at in range(KEYS))
+                (source / f"{number}.json").write_text("\n".join(rows))
+        found: dict[int, int] = {}
+
+        def take(batch: DataFrame, _: int) -> None:
+            found.update({row.k: row["count"] for row in batch.collect()})
+
+        stream = self.session.readStream.schema("k int").option("maxFilesPerTrigger", 1)
+        counted = stream.json(str(source)).groupBy("k").agg(f.count("*").alias("count"))
+        query = counted.writeStream.outputMode("update").foreachBatch(take)
+        query = query.option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start().awaitTermination()
+        return found
+
+
+def kill(act: str, checkpoint: Path, log: Path, delay_s: float) -> bool:
+    """Whether the act was hit, and had not ended."""
+    with ProcessTree(
+        [sys.executable, "-c", ACT, act, str(checkpoint)], env=environment(), log=log
+    ) as it:
+        while "BEGIN" not in log.read_text():
+            assert it.exit_code() is None, log.read_text()
+            time.sleep(0.02)
+        time.sleep(delay_s)
+    return "END" not in log.read_text()
+
+
+def refusal(plan: Callable[[], Plan]) -> bool:
+    """Whether an act is refused because it is done; nothing else may stand against it."""
+    try:
+        epoch = plan().epoch
+    except RequestError as refused:
+        return "already" in str(refused)
+    return epoch != 1
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
+    case: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    act, settings = CASES[case]
+    draw = random.Random(SEED)
+    query = Query(spark, tmp_path, settings)
+    begun = tmp_path / "begun"
+    query.run(begun, files=1)
+    tally: Counter[str] = Counter()
+    for number in range(KILLS):
+        checkpoint = tmp_path / f"killed-{number}"
+        shutil.copytree(begun, checkpoint)
+        struck = kill(act, checkpoint, tmp_path / f"{number}.log", draw.random() * 4)
+        tally["struck" if struck else "too late"] += 1
+
+        def plan(location: str = str(checkpoint)) -> Plan:
+            return cleancut.adopt(location) if act == "adopt" else cleancut.rescale(location, 5)
+
+        is_done = refusal(plan)
+        tally["done" if is_done else "not done"] += 1
+        if not is_done and draw.random() < 0.5:
+            tally["begun again"] += 1
+            plan().apply()
+        try:
+            found = query.run(checkpoint, files=2)
+        except StreamingQueryException:
+            # Between the two logs, so that it has to be begun again.
+            tally["between"] += 1
+            plan().apply()
+            found = query.run(checkpoint, files=2)
+        expected = Counter((7 * at + file) % KEYS for file in range(2) for at in range(KEYS))
+        assert found == {key: expected[key] for key in found}
+        assert len(found) == KEYS
+    show(f"{case}, seed {SEED}: {dict(tally)}")
+    assert tally["struck"] > 0
