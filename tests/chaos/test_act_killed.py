@@ -113,7 +113,7 @@ def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
     for number in range(KILLS):
         checkpoint = tmp_path / f"killed-{number}"
         shutil.copytree(begun, checkpoint)
-        struck = kill(act, checkpoint, tmp_path / f"{number}.log", draw.random() * 4)
+        struck = kill(act, checkpoint, tmp_path / f"{number}.log", draw.random() * 8)
         tally["struck" if struck else "too late"] += 1
 
         def plan(location: str = str(checkpoint)) -> Plan:
