@@ -151,6 +151,7 @@ print(json.dumps([told, last]))
 """
 
 
+@long
 def test_a_query_in_a_bucket_is_rescaled_on_a_cluster(server: S3Server, tmp_path: Path) -> None:
     source = tmp_path / "in"
     add(source, 0, 1, 2)
