@@ -183,6 +183,23 @@ def test_an_act_that_was_killed_between_the_logs_begins_again(query: Counts, act
     query.run()
 
 
+def test_a_query_that_runs_is_refused(query: Counts, spark: SparkSession) -> None:
+    query.begin(ROCKSDB)
+    # In a session of its own.
+    rows = spark.newSession().readStream.schema("k int").json(str(query.home / "in"))
+    writer = rows.groupBy("k").count().writeStream.outputMode("update").format("noop")
+    running = writer.option("checkpointLocation", query.checkpoint).start()
+    try:
+        running.processAllAvailable()
+        with pytest.raises(RequestError, match="runs in this application") as raised:
+            cleancut.adopt(query.checkpoint)
+        assert raised.value.error_id == REFUSED
+    finally:
+        running.stop()
+    cleancut.adopt(query.checkpoint).apply()
+    query.run()
+
+
 def test_who_writes_the_epoch_meanwhile_has_it(query: Counts) -> None:
     query.begin(ROCKSDB)
     plan = cleancut.adopt(query.checkpoint)

@@ -2,8 +2,11 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import java.util.UUID
 
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryWrapper}
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
@@ -98,7 +101,7 @@ final case class OfflineAct(
     }
     val query = StoredQuery.read(session, location, name)
     running(session, query.location).foreach { run =>
-      refused(query.location, s"the query runs in this session (run $run); stop it first")
+      refused(query.location, s"the query runs in this application (run $run); stop it first")
     }
     if (hasCuts(session, query.location)) {
       if (providerClass.nonEmpty) {
@@ -130,13 +133,12 @@ final case class OfflineAct(
     session.sessionState.conf.getConfString(FileManagerKey, "") ==
       classOf[CleancutCheckpointFileManager].getName
 
+  /** In whichever session of the application it was started. */
   private def running(session: SparkSession, location: String): Option[UUID] =
-    session.streams.active.collectFirst {
-      case query: StreamingQueryWrapper if isAt(query.streamingQuery, location) => query.runId
-    }
-
-  private def isAt(query: StreamExecution, location: String): Boolean =
-    query.resolvedCheckpointRoot == location
+    session.sharedState.activeStreamingQueries.values.asScala
+      .collectFirst {
+        case of if new Path(of.resolvedCheckpointRoot).toString == location => of.runId
+      }
 }
 
 object OfflineAct {
