@@ -97,9 +97,9 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
     assert(first == Seq.fill(3)((0, 0)), "a driver read what it had written itself")
     val tables = archive.last().flatMap(_.head.paged).get.window.size
     val second = run(epochs = 3)
-    // The last cut, as the coordinator's and as Spark's entry of the commit log, and the tables that
-    // it names. Tasks are told what they need of it; the frames of all stores in a segment come
-    // with one request.
+    // The last cut, as the coordinator's and as Spark's entry of the commit log, and the tables
+    // that it names. Tasks are told what they need of it; the frames of all stores in a segment
+    // come with one request.
     assert(second.head == ((2, 2 * tables)) && tables <= 2 * 3)
     assert(second.tail == Seq.fill(2)((0, 0)))
     // But for the probe at the start, which tries it, no object is written twice within a second.
