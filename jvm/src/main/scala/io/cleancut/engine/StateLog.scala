@@ -123,9 +123,13 @@ final class StateLog(
   def followWith(follow: () => Unit): Unit = follower = follow
 
   /** Shows a follower what has been appended so far. For the thread that writes. */
-  def publish(): Unit = if (follower != null) {
-    published = Some(here(latest.number + 1, None))
-    follower()
+  def publish(): Unit = {
+    // Read once: a compaction that is given up takes it away in another thread.
+    val follow = follower
+    if (follow != null) {
+      published = Some(here(latest.number + 1, None))
+      follow()
+    }
   }
 
   /** Runs one step of a follower, during which nothing is rewound. */

@@ -89,6 +89,24 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
     }
   }
 
+  test("a task goes on when the copy that followed it is given up") {
+    TestMemory.using("raw") { owned =>
+      val log = OneFamily.newLog(owned)
+      val key = Blob.of(1, 2, 3)
+      log.put(Blob.bytes(key), Blob.bytes(key))
+      val thread = Executors.newSingleThreadExecutor()
+      try {
+        val givingUp = thread.submit(new Runnable {
+          override def run(): Unit = for (i <- 0 until 200000)
+            log.followWith(if (i % 2 == 0) () => () else null)
+        })
+        while (!givingUp.isDone) log.publish()
+        givingUp.get()
+      } finally thread.shutdown()
+      log.release()
+    }
+  }
+
   /** Reads in a thread of its own while the writer writes, until enough reads had a version. */
   private def beside(writer: Writer)(read: () => Boolean): Unit = {
     writer.run(epochs = 20)
