@@ -66,6 +66,18 @@ object Keys {
     since = "0.1.0"
   )
 
+  val LazyRestore: Key[Boolean] = Key(
+    "lazyRestore",
+    doc = "Whether a store is opened before its base has been read. Rows are then read as they " +
+      "are asked for, a block of some thousand at a time, and the rest while no task needs the " +
+      "store, as far as memoryBound has room for it. What is scanned in the order of its keys is " +
+      "read at once in any case, as is a base of less than 1 MiB. false reads all before the " +
+      "first row, and finds damage then.",
+    default = true,
+    KeyType.boolean,
+    since = "0.1.0"
+  )
+
   val ChangeFeed: Key[String] = Key(
     "changeFeed",
     doc = "What a commit keeps of the changes of a key that an epoch changed more than once, and " +
@@ -268,6 +280,7 @@ object Keys {
     Dialect,
     Encryption,
     Endpoint,
+    LazyRestore,
     MaxEpochDuration,
     MaxInFlightBytes,
     MemoryBound,

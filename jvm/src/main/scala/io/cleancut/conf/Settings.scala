@@ -8,6 +8,8 @@ import io.cleancut.error.Errors
  *
  * @param keepsReplaced
  *   whether deltas hold all changes of a key, not only the last
+ * @param lazyRestore
+ *   whether a store is opened before its base has been read
  * @param requiresProvider
  *   whether no query may have its state in another provider
  * @param cuts
@@ -16,6 +18,7 @@ import io.cleancut.error.Errors
 final case class Settings(
     compressionLevel: Int,
     keepsReplaced: Boolean,
+    lazyRestore: Boolean,
     acquireTimeoutMs: Long,
     memoryBound: Long,
     realTimeMode: Boolean,
@@ -52,6 +55,7 @@ object Settings {
   private def read(confs: Map[String, String]): Either[String, Settings] = for {
     compressionLevel <- Keys.CompressionLevel.read(confs)
     changeFeed <- Keys.ChangeFeed.read(confs)
+    lazyRestore <- Keys.LazyRestore.read(confs)
     acquireTimeoutMs <- Keys.AcquireTimeout.read(confs)
     memoryBound <- Keys.MemoryBound.read(confs)
     realTimeMode <- Keys.RealTimeMode.read(confs)
@@ -66,6 +70,7 @@ object Settings {
   } yield Settings(
     compressionLevel,
     keepsReplaced = changeFeed == "all",
+    lazyRestore,
     acquireTimeoutMs,
     memoryBound,
     realTimeMode,

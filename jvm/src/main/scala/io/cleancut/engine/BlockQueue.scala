@@ -5,7 +5,7 @@ import java.util.concurrent.CountDownLatch
 import java.util.concurrent.atomic.AtomicReference
 
 import io.cleancut.DaemonThreads
-import io.cleancut.format.{BlockScratch, FrameBlock, FrameWriter}
+import io.cleancut.format.{BlockContent, BlockScratch, FrameBlock, FrameWriter}
 
 /**
  * The blocks of one frame, compressed by other threads while the caller gathers the next one.
@@ -31,8 +31,8 @@ final class BlockQueue(frame: FrameWriter) {
   }
 
   /** Takes what has been gathered as the next block. */
-  def add(rawLength: Int, records: Int): Unit = {
-    val job = new Job(frame.block(current, rawLength, records), current)
+  def add(rawLength: Int, records: Int, content: Option[BlockContent] = None): Unit = {
+    val job = new Job(frame.block(current, rawLength, records, content), current)
     current = null
     underWay.add(job)
     threads.execute(job)

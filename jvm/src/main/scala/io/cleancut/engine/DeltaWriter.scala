@@ -43,7 +43,7 @@ final class DeltaWriter(
     log.families.foreach(cursor(_).advance())
     queue.finish()
     queue.close()
-    frame.finish(log.allKeys)
+    frame.finish(log.allKeys, log.families.map(f => f.schema.id -> f.table.totals).toMap)
   }
 
   /** Drops what has not been written. The frame that was begun is the caller's to cancel. */

@@ -2,12 +2,17 @@ package io.cleancut.engine
 
 import io.cleancut.format.{BlockScratch, FrameReader, FrameTrailer}
 
-/** Applies the records of a frame to the families of a log, in order. */
+/**
+ * Applies the records of a frame to the families of a log, in order. On top of a base that has not
+ * been read whole ([[StateLog.attach]]) they are taken for what they are, without a look at what
+ * they replace; then the frame has to say what each family has after it.
+ */
 final class FrameLoad(log: StateLog) {
 
   /** Reads the whole frame; afterwards the log must hold as many keys as the trailer says. */
   def apply(reader: FrameReader, scratch: BlockScratch): FrameTrailer = {
     reserve(reader)
+    val isBlind = !log.isComplete && reader.hasIndex
     val records = new FrameRecords(reader, scratch)
     var family = -1
     var table: Table = null
@@ -22,15 +27,19 @@ final class FrameLoad(log: StateLog) {
         hasLists = found.schema.isMultiValued
       }
       records.operation match {
-        case RecordOperation.Put   => table.put(records.key, records.value)
+        case RecordOperation.Put =>
+          if (isBlind) table.replayPut(records.key, records.value)
+          else table.put(records.key, records.value)
         case RecordOperation.Merge =>
           if (!hasLists) throw reader.damaged(s"a merge in family $family, which has no lists")
           table.merge(records.key, records.value)
         case _ =>
-          table.remove(records.key)
+          if (isBlind) table.replayRemove(records.key)
+          else table.remove(records.key)
           ()
       }
     }
+    if (isBlind) takeTotals(reader)
     verify(reader)
     reader.trailer
   }
@@ -40,8 +49,22 @@ final class FrameLoad(log: StateLog) {
       log.table(id).foreach(_.reserve(Math.min(keys, FrameLoad.MaxReservedKeys)))
     }
 
+  private def takeTotals(reader: FrameReader): Unit = log.families.foreach { family =>
+    val totals = reader.trailer.index.totals.getOrElse(
+      family.schema.id,
+      throw reader.damaged(s"it does not say what family ${family.schema.id} has after it")
+    )
+    family.table.setTotals(totals)
+  }
+
   private def verify(reader: FrameReader): Unit = {
     val trailer = reader.trailer
+    trailer.index.totals.foreach { case (id, said) =>
+      val found = log.table(id).map(_.totals)
+      if (!found.contains(said)) {
+        throw reader.damaged(s"family $id has ${found.getOrElse("nothing")}, its index says $said")
+      }
+    }
     if (log.allKeys != trailer.keys) {
       throw reader.damaged(
         s"the store holds ${log.allKeys} keys after it, the trailer says ${trailer.keys}"

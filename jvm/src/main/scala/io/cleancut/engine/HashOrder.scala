@@ -1,41 +1,54 @@
 package io.cleancut.engine
 
 /**
- * The rows of a version in the order of their keys' hashes, in sorted runs of at most
- * [[HashOrder.RunRows]]. A base that is written so fills the hash index of its reader from front to
- * back, once for each run, instead of missing the cache at every key. Sorting takes 16 bytes of
- * heap for each row of a run.
+ * The rows of a version in the order of their keys' hashes. A base that is written so fills the hash
+ * index of its reader from front to back, instead of missing the cache at every key, and has the
+ * rows of one hash in one place.
+ *
+ * Sorting takes 16 bytes of heap for each row. Beyond [[HashOrder.RunRows]] rows the log is gone
+ * through several times, and each time the rows of one range of hashes are sorted.
  */
-final class HashOrder(memory: Memory, view: PagedLog.View, version: Table.Mark) {
-  private val rows = new TableSnapshot(memory, view, version.end)
-  private val runRows = Math.min(version.keys, HashOrder.RunRows.toLong).toInt
+final class HashOrder(
+    memory: Memory,
+    view: PagedLog.View,
+    version: Table.Mark,
+    runRows: Int = HashOrder.RunRows
+) {
 
-  /** Visits the address of every record. May run in any thread that holds the log. */
-  def foreach(visit: Long => Unit): Unit = {
-    val run = new Array[Long](runRows)
-    var rest = version.keys
-    while (rest > 0) {
-      val count = Math.min(rest, runRows.toLong).toInt
-      fill(run, count)
-      HashOrder.sortByUpperHalf(run, count).foreach(entry => visit(view.address(entry.toInt)))
-      rest -= count
-    }
+  /** Visits hash and address of every record. May run in any thread that holds the log. */
+  def foreach(visit: (Int, Long) => Unit): Unit = {
+    val runs = (version.keys + runRows - 1) / runRows
+    // Hashes are spread evenly, so that a run has about as many rows as any other.
+    val width = ((1L << 32) + Math.max(runs, 1L) - 1) / Math.max(runs, 1L)
+    var found = 0L
+    for (run <- 0L until runs) found += sortRun(run * width, (run + 1) * width, visit)
+    require(found == version.keys, s"the log holds $found rows, ${version.keys} were counted")
   }
 
-  private def fill(run: Array[Long], count: Int): Unit = {
-    var i = 0
-    while (i < count) {
-      require(rows.advance(), s"the log holds fewer rows than the ${version.keys} counted")
+  /** Visits the rows with hashes from `from` on and below `until`; returns how many there were. */
+  private def sortRun(from: Long, until: Long, visit: (Int, Long) => Unit): Long = {
+    val rows = new TableSnapshot(memory, view, version.end)
+    var entries = new Array[Long](Math.min(version.keys, runRows + runRows / 8L).toInt)
+    var count = 0
+    while (rows.advance()) {
       val key = Record.keyAddress(rows.address)
       val hash = KeyHash.hash32(memory, null, key, Record.keyLength(memory, rows.address))
-      run(i) = (hash.toLong << 32) | (rows.ref & 0xffffffffL)
-      i += 1
+      val unsigned = Integer.toUnsignedLong(hash)
+      if (unsigned >= from && unsigned < until) {
+        if (count == entries.length) entries = java.util.Arrays.copyOf(entries, count + count / 2 + 1)
+        entries(count) = (hash.toLong << 32) | (rows.ref & 0xffffffffL)
+        count += 1
+      }
     }
+    HashOrder.sortByUpperHalf(entries, count).foreach { entry =>
+      visit((entry >>> 32).toInt, view.address(entry.toInt))
+    }
+    count.toLong
   }
 }
 
 object HashOrder {
-  private val RunRows = 4 << 20
+  val RunRows: Int = 4 << 20
 
   // A radix sort in three passes of eleven bits covers the 32 bits of a hash.
   private val Passes = 3

@@ -26,6 +26,10 @@ final class PagedLog(account: MemoryAccount, name: String) {
   private var position = 0
   private var capacity = 0
 
+  // Views that were taken before the log grew, and may have to show what is provided after that.
+  private var outgrown = List.empty[Array[Long]]
+  private var unprovided = 0
+
   /** The ref that no record so far reaches. Appending makes refs from here on. */
   def end: Int = if (slot < 0) FirstRef else (slot << SlotUnitBits) + (position >>> UnitBits)
 
@@ -35,6 +39,32 @@ final class PagedLog(account: MemoryAccount, name: String) {
     val ref = (slot << SlotUnitBits) + (position >>> UnitBits)
     position += sizeBytes
     ref
+  }
+
+  /**
+   * Takes the place of `sizeBytes` (a multiple of 8), at the end and on a page of its own, without
+   * the memory: that comes with [[provide]], before which nothing of it has an address.
+   */
+  def reserve(sizeBytes: Int): Int = {
+    val next = slotsTaken
+    val before = if (next == 0) FirstRef << UnitBits else 0
+    takePage(before + sizeBytes, 0L)
+    unprovided += 1
+    position = capacity
+    (next << SlotUnitBits) + (before >>> UnitBits)
+  }
+
+  /** Takes memory for the page that was reserved with this ref on it, if it has none. */
+  def provide(ref: Int): Unit = {
+    var page = ref >>> SlotUnitBits
+    while (sizes(page) == Continuation) page -= 1
+    if (addresses(page) == 0L) {
+      val address = account.allocate(sizes(page).toLong)
+      for (i <- 0 until slotsOf(sizes(page)); shown <- addresses :: outgrown)
+        if (page + i < shown.length) shown(page + i) = address + i.toLong * SlotBytes
+      unprovided -= 1
+      if (unprovided == 0) outgrown = Nil
+    }
   }
 
   def address(ref: Int): Long =
@@ -61,24 +91,36 @@ final class PagedLog(account: MemoryAccount, name: String) {
   private def addPage(sizeBytes: Int): Unit = {
     val next = slotsTaken
     val usable = Math.max(sizeBytes + (if (next == 0) FirstRef << UnitBits else 0), pageSize(next))
-    val slots = (usable + SlotBytes - 1) / SlotBytes
-    if (next + slots > MaxSlots) throw Errors.storeTooLarge(name, MaxSlots.toLong * SlotBytes)
-    val page = account.allocate(usable.toLong)
+    checkSlots(usable)
+    takePage(usable, account.allocate(usable.toLong))
+    position = if (next == 0) FirstRef << UnitBits else 0
+  }
+
+  private def checkSlots(usable: Int): Unit =
+    if (slotsTaken + slotsOf(usable) > MaxSlots) {
+      throw Errors.storeTooLarge(name, MaxSlots.toLong * SlotBytes)
+    }
+
+  /** Makes this the last page; one without memory is at address 0. */
+  private def takePage(usable: Int, page: Long): Unit = {
+    val next = slotsTaken
+    val slots = slotsOf(usable)
+    checkSlots(usable)
     if (slot >= 0) ends(slot) = position
     if (next + slots > addresses.length) grow(next + slots)
     for (i <- 0 until slots) {
-      addresses(next + i) = page + i.toLong * SlotBytes
+      addresses(next + i) = if (page == 0L) 0L else page + i.toLong * SlotBytes
       sizes(next + i) = if (i == 0) usable else Continuation
       ends(next + i) = 0
     }
     slot = next
     slotsTaken = next + slots
-    position = if (next == 0) FirstRef << UnitBits else 0
     capacity = usable
   }
 
   private def dropLastPage(): Unit = {
-    account.free(addresses(slot), sizes(slot).toLong)
+    if (addresses(slot) != 0L) account.free(addresses(slot), sizes(slot).toLong)
+    else unprovided -= 1
     addresses(slot) = 0L
     slotsTaken = slot
     slot -= 1
@@ -89,6 +131,7 @@ final class PagedLog(account: MemoryAccount, name: String) {
 
   private def grow(slots: Int): Unit = {
     val length = Math.max(slots, addresses.length * 2)
+    if (unprovided > 0) outgrown ::= addresses
     addresses = Arrays.copyOf(addresses, length)
     sizes = Arrays.copyOf(sizes, length)
     ends = Arrays.copyOf(ends, length)
@@ -98,7 +141,9 @@ final class PagedLog(account: MemoryAccount, name: String) {
 object PagedLog {
   private val UnitBits = 3
   private val SlotBits = 20
-  private val SlotBytes = 1 << SlotBits
+
+  /** What most pages hold. */
+  private[engine] val SlotBytes: Int = 1 << SlotBits
   private val SlotUnitBits = SlotBits - UnitBits
   private val SlotUnitMask = (1 << SlotUnitBits) - 1
 
@@ -111,6 +156,8 @@ object PagedLog {
 
   /** Sizes of the first pages; later ones fill their slot. */
   private val FirstPages = Array(16 << 10, 64 << 10, 256 << 10)
+
+  private def slotsOf(sizeBytes: Int): Int = (sizeBytes + SlotBytes - 1) / SlotBytes
 
   private def pageSize(slot: Int): Int =
     if (slot < FirstPages.length) FirstPages(slot) else SlotBytes

@@ -69,6 +69,7 @@ object Record {
     address + HeaderBytes + padded(keyLength)
 
   def setNext(m: Memory, address: Long, ref: Int): Unit = m.putInt(address, ref)
+  def setPrev(m: Memory, address: Long, ref: Int): Unit = m.putInt(address + PrevOffset, ref)
 
   /** `valueField`: length of the value, with [[Added]] or [[Begun]] or not, or [[Removed]]. */
   def setHeader(m: Memory, address: Long, prev: Int, keyLength: Int, valueField: Int): Unit = {

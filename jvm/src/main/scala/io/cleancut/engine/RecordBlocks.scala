@@ -1,6 +1,6 @@
 package io.cleancut.engine
 
-import io.cleancut.format.BlockScratch
+import io.cleancut.format.{BlockContent, BlockScratch}
 
 /** The operations of a record in a frame. See `docs/FORMAT.md`, "Records". */
 object RecordOperation {
@@ -10,12 +10,22 @@ object RecordOperation {
 }
 
 /** Encodes records of the log into the blocks of a frame. */
-final class RecordBlocks(memory: Memory, queue: BlockQueue) {
+final class RecordBlocks(
+    memory: Memory,
+    queue: BlockQueue,
+    targetBytes: Int = RecordBlocks.TargetBytes
+) {
   import Record._
 
   private var scratch: BlockScratch = _
   private var length = 0
   private var records = 0
+
+  // Of keys that come in the order of their hashes.
+  private var inOrderOf = -1
+  private var firstHash = 0
+  private var lastHash = 0
+  private var rowBytes = 0L
 
   /**
    * Adds the record at this address.
@@ -25,6 +35,11 @@ final class RecordBlocks(memory: Memory, queue: BlockQueue) {
    *   the frame applies; it is a put otherwise, which is what a list begins with in a base
    */
   def add(family: Int, address: Long, asMerge: Boolean = false): Unit = {
+    gather(family, address, asMerge)
+    if (length >= targetBytes) flush()
+  }
+
+  private def gather(family: Int, address: Long, asMerge: Boolean): Unit = {
     val key = keyLength(memory, address)
     val value = valueLength(memory, address)
     makeRoom(key + Math.max(value, 0))
@@ -41,7 +56,6 @@ final class RecordBlocks(memory: Memory, queue: BlockQueue) {
     copy(keyAddress(address), key)
     if (!isRemoval) copy(valueAddress(address, key), value)
     records += 1
-    if (length >= RecordBlocks.TargetBytes) flush()
   }
 
   /** Adds a key and its value, which need not be in the log. */
@@ -54,20 +68,40 @@ final class RecordBlocks(memory: Memory, queue: BlockQueue) {
     copy(key.base, key.offset, key.length)
     copy(value.base, value.offset, value.length)
     records += 1
-    if (length >= RecordBlocks.TargetBytes) flush()
+    if (length >= targetBytes) flush()
   }
 
-  /** Adds all records of a key's values, oldest first, given the newest of them. */
-  def addAll(family: Int, view: PagedLog.View, newest: Long): Unit =
-    if (isAdded(memory, newest)) values(memory, newest)(view.address).foreach(add(family, _))
-    else add(family, newest)
+  /**
+   * Adds all records of a key's values, oldest first, given the newest of them and the key's hash.
+   * Keys come in the order of their hashes, those of one family after another with a [[flush]] in
+   * between: so the rows of one hash are in one block, which can be found by it.
+   */
+  def addInOrder(family: Int, view: PagedLog.View, newest: Long, hash: Int): Unit = {
+    if (length >= targetBytes && hash != lastHash) flush()
+    if (records == 0) firstHash = hash
+    lastHash = hash
+    inOrderOf = family
+    if (isAdded(memory, newest)) values(memory, newest)(view.address).foreach(gatherRow(family, _))
+    else gatherRow(family, newest)
+  }
+
+  private def gatherRow(family: Int, address: Long): Unit = {
+    gather(family, address, asMerge = false)
+    rowBytes += sizeBytes(memory, address)
+  }
 
   /** Makes a block of what has gathered, if anything. */
   def flush(): Unit = if (records > 0) {
-    queue.add(length, records)
+    // Where one hash has more than an index can say, the base is one to be read as a whole.
+    val content = Option.when(inOrderOf >= 0 && rowBytes <= RecordBlocks.MaxIndexedBytes) {
+      BlockContent(inOrderOf, rowBytes.toInt, firstHash, lastHash)
+    }
+    queue.add(length, records, content)
     scratch = null
     length = 0
     records = 0
+    rowBytes = 0L
+    inOrderOf = -1
   }
 
   private def makeRoom(rowBytes: Int): Unit = {
@@ -104,6 +138,9 @@ object RecordBlocks {
    * raw and the stored block stay in the second-level cache.
    */
   val TargetBytes: Int = 128 << 10
+
+  /** Of the rows of a block that has a place in the index of a base. */
+  private val MaxIndexedBytes = 1L << 30
 
   private val MaxHeadBytes = 1 + 3 * 5
 }

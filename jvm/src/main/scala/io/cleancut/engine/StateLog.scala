@@ -6,7 +6,15 @@ import java.util.concurrent.locks.ReentrantLock
 import scala.collection.mutable
 
 import io.cleancut.{StateVersion, StoreId}
-import io.cleancut.format.{BlockScratch, FamilySchema, FrameReader, FrameTrailer, FrameWriter}
+import io.cleancut.format.{
+  BaseFrame,
+  BlockScratch,
+  FamilySchema,
+  FamilyTotals,
+  FrameReader,
+  FrameTrailer,
+  FrameWriter
+}
 
 /**
  * The state of one store in memory: a table for each column family, and the versions of them that
@@ -32,6 +40,9 @@ final class StateLog(
   private val account = parent.child()
   private val holders = new AtomicInteger(1)
   private val pins = mutable.ListBuffer.empty[Version]
+
+  // What the log was loaded from, as long as not all of it has been read.
+  @volatile private var unread = Option.empty[BaseFrame]
 
   // Those that were dropped among them: a version before may still be served.
   private var tables = Vector.empty[Family]
@@ -190,6 +201,55 @@ final class StateLog(
   }
 
   /**
+   * Begins with a base, without reading it: a row is read with its block when it is asked for. What
+   * is scanned in the order of its keys is read now. The log owns the frame from here on.
+   *
+   * Before [[isComplete]] only the thread that writes may read, and only single keys.
+   */
+  def attach(base: BaseFrame): Unit = {
+    require(latest.number == 0L && liveBytes + deadBytes == 0L, "the log is not empty")
+    unread = Some(base)
+    if (base.identity.families.nonEmpty) adopt(base.identity.families)
+    val blocks = base.index.blocks.groupBy(_.content.family)
+    base.index.totals.foreach { case (id, totals) =>
+      val found = table(id).getOrElse(throw base.damaged(s"an index of unknown family $id"))
+      found.attach(base, blocks.getOrElse(id, Vector.empty).toArray, totals)
+      if (found.isOrdered) found.complete()
+    }
+    takeInNext(0)
+    if (allKeys != base.keys) {
+      throw base.damaged(s"the families hold $allKeys keys, the trailer says ${base.keys}")
+    }
+  }
+
+  /** Whether all rows are in memory. */
+  def isComplete: Boolean = unread.isEmpty
+
+  /** The base that has not been read whole. */
+  def unreadBase: Option[BaseFrame] = unread
+
+  /** Reads at most so many blocks of the base that the log began with; whether more are left. */
+  def takeInNext(blocks: Int): Boolean = {
+    var left = blocks
+    val rest = tables.iterator.map(_.table).filterNot(_.isComplete)
+    var table = rest.nextOption()
+    while (left > 0 && table.isDefined) {
+      if (!table.get.takeInNext()) table = rest.nextOption()
+      left -= 1
+    }
+    if (table.isEmpty) closeBase()
+    table.isDefined
+  }
+
+  /** Reads what is left of that base. */
+  def complete(): Unit = while (takeInNext(Int.MaxValue)) {}
+
+  private def closeBase(): Unit = {
+    unread.foreach(_.close())
+    unread = None
+  }
+
+  /**
    * A writer of the delta from the latest version to what will be there.
    *
    * @param keepsReplaced
@@ -198,21 +258,32 @@ final class StateLog(
   def deltaTo(frames: DeltaWriter.Frames, keepsReplaced: Boolean = false): DeltaWriter =
     new DeltaWriter(memory, this, latest, frames, keepsReplaced)
 
-  /** Writes all rows of `version` into a base. May run in any thread that holds the log. */
-  def writeBase(version: Version, frame: FrameWriter): Unit = {
+  /**
+   * Writes all rows of `version` into a base. May run in any thread that holds the log, which must
+   * be complete. A block is closed when it has `blockBytes`.
+   */
+  def writeBase(
+      version: Version,
+      frame: FrameWriter,
+      blockBytes: Int = RecordBlocks.TargetBytes
+  ): Unit = {
+    require(isComplete, "the log has not been read whole")
     val queue = new BlockQueue(frame)
     try {
-      val blocks = new RecordBlocks(memory, queue)
+      val blocks = new RecordBlocks(memory, queue, blockBytes)
       version.parts.foreach { part =>
         val id = part.family.schema.id
-        new HashOrder(memory, part.view, part.mark).foreach { newest =>
-          blocks.addAll(id, part.view, newest)
+        new HashOrder(memory, part.view, part.mark).foreach { (hash, newest) =>
+          blocks.addInOrder(id, part.view, newest, hash)
         }
+        blocks.flush()
       }
-      blocks.flush()
       queue.finish()
     } finally queue.close()
-    frame.finish(version.allKeys)
+    val totals = version.parts.map { part =>
+      part.family.schema.id -> FamilyTotals(part.mark.keys, part.mark.liveBytes)
+    }
+    frame.finish(version.allKeys, totals.toMap)
   }
 
   /** Bytes of records that no served version needs any more, or that only older ones need. */
@@ -257,7 +328,10 @@ final class StateLog(
     count > 0
   }
 
-  def release(): Unit = if (holders.decrementAndGet() == 0) tables.foreach(_.table.free())
+  def release(): Unit = if (holders.decrementAndGet() == 0) {
+    tables.foreach(_.table.free())
+    closeBase()
+  }
 
   private def replace(family: Family): Family = {
     def swap(other: Family) = if (other.table eq family.table) family else other

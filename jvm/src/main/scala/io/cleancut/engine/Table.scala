@@ -1,6 +1,7 @@
 package io.cleancut.engine
 
 import io.cleancut.error.Errors
+import io.cleancut.format.{BaseFrame, BlockPlace, FamilyTotals}
 
 /**
  * The records of one column family of one store: a log, the hash index over it and, for families
@@ -12,6 +13,9 @@ import io.cleancut.error.Errors
  * A version of the table is an `end` of the log. Older versions stay readable, because records are
  * only ever appended, and [[rollback]] returns to one at the cost of what came after it. One thread
  * at a time; a [[snapshot]] may be read in another.
+ *
+ * A table can begin as that of a base on file ([[attach]]) whose blocks are taken in one by one, as
+ * their keys are asked for. Whoever goes over all rows takes all of them in first.
  */
 final class Table(
     memory: Memory,
@@ -30,6 +34,9 @@ final class Table(
 
   // Kept so that the compiler does not leave out what is only looked at.
   private[engine] var lookedAt = 0L
+
+  // Of the base that the table was loaded from; null when all of it is in the log.
+  private var unread: UnreadBlocks = _
 
   private var liveKeys = 0L
   private var liveBytes = 0L
@@ -50,6 +57,83 @@ final class Table(
   def deadBytes: Long = totalBytes - liveBytes
 
   def mark(): Table.Mark = Table.Mark(log.end, liveKeys, liveBytes, totalBytes)
+
+  /** Whether all that the table has is in the log; before that, only single keys can be asked for. */
+  def isComplete: Boolean = unread == null
+
+  private[engine] def isOrdered: Boolean = order.isDefined
+
+  /**
+   * Makes an empty table that of a base: it has these totals at once, and takes a block of the base
+   * in when it is asked for a key that would be there.
+   */
+  private[engine] def attach(
+      frame: BaseFrame,
+      blocks: Array[BlockPlace],
+      totals: FamilyTotals
+  ): Unit = {
+    require(log.end == PagedLog.FirstRef && index.size == 0, "the table is not empty")
+    if (blocks.nonEmpty) unread = new UnreadBlocks(memory, log, frame, blocks)
+    liveKeys = totals.keys
+    liveBytes = totals.bytes
+    totalBytes = totals.bytes
+  }
+
+  /** Takes in the next block of the base, if there is one left; whether more are. */
+  private[engine] def takeInNext(): Boolean = {
+    if (unread != null) takeIn(unread.first)
+    unread != null
+  }
+
+  /**
+   * Address of the record of some row, or 0 if none is at hand. Of a base one block is taken in for
+   * it, and no more.
+   */
+  def anyRow(): Long =
+    if (unread == null) {
+      val rows = snapshot(NoBound)
+      if (rows.advance()) rows.address else 0L
+    } else {
+      val blocks = unread
+      val first = blocks.first
+      takeIn(first)
+      blocks.anyRowOf(first)
+    }
+
+  /** Takes in all that is left of the base. */
+  def complete(): Unit = while (takeInNext()) {}
+
+  /** What a frame says that the table has after it. */
+  private[engine] def setTotals(totals: FamilyTotals): Unit = {
+    liveKeys = totals.keys
+    liveBytes = totals.bytes
+  }
+
+  private[engine] def totals: FamilyTotals = FamilyTotals(liveKeys, liveBytes)
+
+  /**
+   * As [[put]], for a key of which nothing need be known: the totals are wrong until they are set,
+   * and the record learns what it replaces when the block is taken in.
+   */
+  private[engine] def replayPut(key: Bytes, value: Bytes): Unit = {
+    checkSize(key, value)
+    reserveKey()
+    val hash = hashOf(key)
+    write(key, hash, probeTaken(key, hash), value, value.length)
+  }
+
+  /** As [[remove]], likewise. */
+  private[engine] def replayRemove(key: Bytes): Unit = {
+    val hash = hashOf(key)
+    if (isUnread(hash)) {
+      reserveKey()
+      val slot = probeTaken(key, hash)
+      if (slot == Absent || isKnown(slot)) write(key, hash, slot, null, Removed)
+    } else {
+      remove(key)
+      ()
+    }
+  }
 
   def reserve(keys: Long): Unit = index.reserve(index.size + keys)
 
@@ -183,6 +267,7 @@ final class Table(
    * the record that was its newest before, so one pass forward restores the index.
    */
   def rollback(mark: Table.Mark): Unit = {
+    if (unread != null && Integer.compareUnsigned(mark.end, unread.end) < 0) complete()
     val view = log.view()
     val key = new Bytes
     foreachRef(view, mark.end) { (ref, address) =>
@@ -209,6 +294,7 @@ final class Table(
 
   /** The rows of the version that ends at `bound` ([[Record.NoBound]]: all so far). */
   def snapshot(bound: Int): TableSnapshot = {
+    complete()
     val view = log.view()
     new TableSnapshot(memory, view, if (bound == NoBound) view.end else bound)
   }
@@ -224,6 +310,7 @@ final class Table(
     val index = ordered.getOrElse {
       throw Errors.unsupportedFeature("an ordered scan", s"the keys of $name are not ordered")
     }
+    complete()
     val rows = new OrderedScan(this, index, from, to, if (bound == NoBound) log.end else bound)
     if (order.get.isTotal) rows else new TieSortedScan(this, order.get, rows)
   }
@@ -232,10 +319,11 @@ final class Table(
    * Forgets the keys that were removed before `end` and have not come back. No version from before
    * may be read or returned to any more. Without it the indexes would keep every key that ever was
    * until the next compaction, and a scan from the smallest key on, as the timers make it, would
-   * step over all of them.
+   * step over all of them. A removal that was replayed stays until the block of its key has been
+   * taken in, and with it all later ones.
    */
   def purge(end: Int): Unit = {
-    var ref = removals.takeBelow(end)
+    var ref = nextRemoval(end)
     while (ref != 0) {
       val address = log.address(ref)
       if (next(memory, address) == 0) {
@@ -244,8 +332,13 @@ final class Table(
         index.delete(slot)
         ordered.foreach(_.remove(entryKey)(entry => holds(entry, entryKey)))
       }
-      ref = removals.takeBelow(end)
+      ref = nextRemoval(end)
     }
+  }
+
+  private def nextRemoval(end: Int): Int = {
+    val ref = if (unread == null) 0 else removals.peekBelow(end)
+    if (ref != 0 && isUnread(hashOf(keyOf(ref, entryKey)))) 0 else removals.takeBelow(end)
   }
 
   /** Visits every record from the ref `from` on, removals and replaced ones too, in order. */
@@ -346,6 +439,18 @@ final class Table(
   }
 
   private def probeAll(key: Bytes, hash: Int): Int = {
+    val slot = probeTaken(key, hash)
+    if (slot != Absent || unread == null || !isUnread(hash)) slot
+    else {
+      takeIn(unread.blockOf(hash))
+      probeTaken(key, hash)
+    }
+  }
+
+  private def isUnread(hash: Int): Boolean = unread != null && unread.blockOf(hash) >= 0
+
+  /** As [[probe]], among what is in the log. */
+  private def probeTaken(key: Bytes, hash: Int): Int = {
     val home = index.home(hash)
     var bucket = home
     var control = index.control(bucket)
@@ -366,6 +471,51 @@ final class Table(
       candidates &= candidates - 1
     }
     Absent
+  }
+
+  /** Puts the rows of a block into the log, before all that was replayed or written meanwhile. */
+  private def takeIn(block: Int): Unit = {
+    // One more than it has: who takes it in may have made room for a key of his own.
+    index.reserve(index.size + unread.recordsOf(block).toLong + 1)
+    unread.takeIn(block)(insert)
+    if (unread.isEmpty) unread = null
+  }
+
+  private def insert(record: BlockRecords, ref: Int): Unit = {
+    val (key, value) = (record.key, record.value)
+    val field = value.length | (if (record.operation == RecordOperation.Merge) Added else 0)
+    val address = log.address(ref)
+    val hash = hashOf(key)
+    val slot = probeTaken(key, hash)
+    setHeader(memory, address, 0, key.length, field)
+    memory.copyRow(key.base, key.offset, null, keyAddress(address), key.length)
+    val to = valueAddress(address, key.length)
+    if (value.length > 0) memory.copyRow(value.base, value.offset, null, to, value.length)
+    if (slot == Absent) {
+      index.insert(hash, ref)
+      ordered.foreach { entries =>
+        entries.reserve()
+        entries.insert(key, ref, hash)
+      }
+    } else link(ref, address, HashIndex.refOf(index.word(slot)), slot, hash)
+  }
+
+  /** Links a record of the base with one of the same key: a value before it, or one after. */
+  private def link(ref: Int, address: Long, known: Int, slot: Int, hash: Int): Unit = {
+    // The oldest of those after it, if there are any.
+    var after = 0
+    var before = known
+    while (before != 0 && Integer.compareUnsigned(before, ref) > 0) {
+      after = before
+      before = prev(memory, log.address(before))
+    }
+    setPrev(memory, address, before)
+    if (before != 0) setNext(memory, log.address(before), ref)
+    if (after == 0) index.set(slot, hash, ref)
+    else {
+      setNext(memory, address, after)
+      setPrev(memory, log.address(after), ref)
+    }
   }
 
   private def holds(ref: Int, key: Bytes): Boolean = {

@@ -17,8 +17,9 @@ final class FrameBlock private[format] (
     headerCrc: Int,
     compressionLevel: Int,
     scratch: BlockScratch,
-    rawLength: Int,
-    private[format] val records: Int
+    private[format] val rawLength: Int,
+    private[format] val records: Int,
+    private[format] val content: Option[BlockContent]
 ) {
   import FrameLayout._
 

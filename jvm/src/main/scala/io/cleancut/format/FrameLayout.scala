@@ -2,23 +2,31 @@ package io.cleancut.format
 
 import java.nio.{ByteBuffer, ByteOrder}
 
-/** Sizes and constants of a frame, version 1. See `docs/FORMAT.md`. */
+/** Sizes and constants of a frame, versions 1 and 2. See `docs/FORMAT.md`. */
 private[format] object FrameLayout {
-  val FormatVersion: Short = 1
+
+  /** Of what is written; version 1, which has no index, is read too. */
+  val FormatVersion: Short = 2
+  val WithoutIndex: Short = 1
+  val SupportedVersions: String = "1 and 2"
   val HeaderMagic: Int = 0x31464343 // "CCF1", little-endian
   val TrailerMagic: Int = 0x45464343 // "CCFE"
   val HeaderBytes: Int = 16
   val HeaderCheckedBytes: Int = 12
   val BlockHeaderBytes: Int = 16
   val BlockCheckedBytes: Int = 12
-  val TrailerBytes: Int = 40
-  val TrailerCheckedBytes: Int = 32
+
+  /** What of a trailer stands before and after the index; without one, its first word goes too. */
+  val EndBytes: Int = 8
+  val TailBytes: Int = 40
+  val TailCheckedBytes: Int = 32
   val CodecNone: Byte = 0
   val CodecZstd: Byte = 1
 
   /** Beyond these a length is taken for damage, before memory is taken for it. */
   val MaxIdentityBytes: Int = 64 << 20
   val MaxBlockBytes: Int = 1 << 30
+  val MaxIndexBytes: Int = 256 << 20
 
   def buffer(sizeBytes: Int): ByteBuffer = wrap(new Array[Byte](sizeBytes))
 

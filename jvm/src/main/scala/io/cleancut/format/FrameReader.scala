@@ -5,15 +5,29 @@ import java.util.zip.CRC32
 
 import scala.util.control.NonFatal
 
-import com.github.luben.zstd.{Zstd, ZstdException}
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.error.{CleancutException, Errors}
 
 /** Which frame a reader asked for, and under which name. */
-final case class FrameRequest(path: String, store: StoreId, version: StateVersion, kind: FrameKind)
+final case class FrameRequest(
+    path: String,
+    store: StoreId,
+    version: StateVersion,
+    kind: FrameKind
+) {
+
+  /** The error for bytes that are not those of the frame. */
+  def damaged(detail: String): CleancutException =
+    Errors.frameDamaged(path, store.operator, store.partition, store.name, version.number, detail)
+}
 
 /** The end of a frame that was read whole and found sound. */
-final case class FrameTrailer(blocks: Int, records: Long, keys: Long)
+final case class FrameTrailer(
+    blocks: Int,
+    records: Long,
+    keys: Long,
+    index: FrameIndex = FrameIndex.Empty
+)
 
 /**
  * Reads one frame: [[identity]], then blocks until [[nextBlock]] says 0, then [[trailer]]. All that
@@ -33,10 +47,16 @@ final class FrameReader(
   private var blocks = 0
   private var records = 0L
   private var end: Option[FrameTrailer] = None
-  private var headerCrc = 0
+  private[format] var headerCrc = 0
   private var codec: Byte = CodecNone
+  private var formatVersion: Short = FormatVersion
+  private var firstBlock = 0L
 
   val identity: FrameIdentity = decoding(readHeader())
+  private[format] val blockCodec = new BlockCodec(headerCrc, codec, damaged)
+
+  /** Whether the trailer tells what each family has, where its writer knew. */
+  def hasIndex: Boolean = formatVersion != WithoutIndex
 
   /**
    * Decodes the next block into the scratch's raw buffer and returns its number of records; 0 means
@@ -62,23 +82,17 @@ final class FrameReader(
     end.getOrElse(throw new IllegalStateException("the frame has not been read to its end"))
 
   /** The error for content that does not make sense although its checksum holds. */
-  def damaged(detail: String): CleancutException = Errors.frameDamaged(
-    request.path,
-    request.store.operator,
-    request.store.partition,
-    request.store.name,
-    request.version.number,
-    detail
-  )
+  def damaged(detail: String): CleancutException = request.damaged(detail)
 
   private def readHeader(): FrameIdentity = {
     val bytes = read(HeaderBytes, "the header")
     val head = wrap(bytes)
     if (head.getInt != HeaderMagic) throw damaged("it does not begin with the magic of a frame")
     val version = head.getShort
-    if (version != FormatVersion) {
-      throw Errors.formatUnknown(request.path, version.toString, FormatVersion.toString)
+    if (version != FormatVersion && version != WithoutIndex) {
+      throw Errors.formatUnknown(request.path, version.toString, SupportedVersions)
     }
+    formatVersion = version
     val kind = head.get
     codec = head.get
     val length = head.getInt
@@ -93,6 +107,7 @@ final class FrameReader(
       try FrameIdentity.fromJson(json)
       catch { case NonFatal(e) => throw damaged(s"the identity cannot be read: ${e.getMessage}") }
     checkIdentity(found, kind)
+    firstBlock = position
     found
   }
 
@@ -110,25 +125,13 @@ final class FrameReader(
   }
 
   private def readBlock(first: Array[Byte], raw: Int): Int = {
-    val rest = read(BlockHeaderBytes - 4, "a block header")
-    val head = wrap(rest)
-    val stored = head.getInt
-    val count = head.getInt
-    val expected = head.getInt
-    // What no compressor would have made of so few bytes is damage, before memory is taken for it.
-    if (raw < 0 || raw > MaxBlockBytes || stored <= 0 || stored > maxStored(raw) || count <= 0) {
-      throw damaged(s"the header of block $blocks is impossible")
-    }
+    val header = first ++ read(BlockHeaderBytes - 4, "a block header")
+    val head = wrap(header)
+    val (stored, count) = (head.getInt(4), head.getInt(8))
+    blockCodec.checkSizes(blocks, raw, stored, count)
     scratch.growStored(stored)
     readInto(scratch.stored, stored, s"block $blocks")
-    crc.reset()
-    updateWithInt(headerCrc)
-    updateWithInt(blocks)
-    crc.update(first)
-    crc.update(rest, 0, BlockCheckedBytes - 4)
-    crc.update(scratch.stored, 0, stored)
-    if (crc.getValue.toInt != expected) throw damaged(s"the checksum of block $blocks is wrong")
-    decode(raw, stored)
+    blockCodec.decode(blocks, header, scratch)
     watch.decoded(raw.toLong)
     rawLength = raw
     blocks += 1
@@ -136,42 +139,41 @@ final class FrameReader(
     count
   }
 
-  private def maxStored(raw: Int): Long =
-    if (codec == CodecNone) raw.toLong else Zstd.compressBound(raw.toLong)
-
-  private def decode(raw: Int, stored: Int): Unit = {
-    scratch.growRaw(raw)
-    val decoded =
-      if (codec == CodecNone) {
-        System.arraycopy(scratch.stored, 0, scratch.raw, 0, Math.min(stored, raw))
-        stored
-      } else {
-        try
-          scratch.decompressor
-            .decompressByteArray(scratch.raw, 0, raw, scratch.stored, 0, stored)
-        catch { case e: ZstdException => throw damaged(s"block $blocks: ${e.getMessage}") }
-      }
-    if (decoded != raw) throw damaged(s"block $blocks holds $decoded bytes and not $raw")
-  }
-
   private def readTrailer(first: Array[Byte]): Unit = {
-    val rest = read(TrailerBytes - 4, "the trailer")
+    val index = if (hasIndex) readIndex() else Array.emptyByteArray
+    val head = if (hasIndex) buffer(EndBytes).putInt(0).putInt(index.length).array else first
+    val rest = read(TailBytes - (if (hasIndex) 0 else first.length), "the trailer")
     val fields = wrap(rest)
-    val found = FrameTrailer(fields.getInt, fields.getLong, fields.getLong)
+    val (count, recordCount, keys) = (fields.getInt, fields.getLong, fields.getLong)
     val length = fields.getLong
+    if (hasIndex && fields.getInt != index.length) throw damaged("the trailer names another index")
     val expected = fields.getInt
     crc.reset()
     updateWithInt(headerCrc)
-    crc.update(first)
-    crc.update(rest, 0, TrailerCheckedBytes - 4)
+    crc.update(head)
+    crc.update(index)
+    crc.update(rest, 0, rest.length - 8)
     if (crc.getValue.toInt != expected) throw damaged("the checksum of the trailer is wrong")
     if (fields.getInt != TrailerMagic) throw damaged("it does not end with the magic of a frame")
-    if (found.blocks != blocks || found.records != records || length != position) {
+    if (count != blocks || recordCount != records || length != position) {
       throw damaged("the trailer does not fit the blocks before it")
     }
     if (in.read() >= 0) throw damaged(s"bytes follow the trailer, which ends at $position")
-    end = Some(found)
+    end = Some(FrameTrailer(count, recordCount, keys, parsed(index)))
   }
+
+  private def readIndex(): Array[Byte] = {
+    val length = wrap(read(4, "the trailer")).getInt
+    if (length < 0 || length > MaxIndexBytes) throw damaged("the index's length is impossible")
+    read(length, "the index")
+  }
+
+  private def parsed(index: Array[Byte]): FrameIndex =
+    try if (hasIndex) FrameIndex.parse(index, firstBlock) else FrameIndex.Empty
+    catch {
+      case e: IllegalArgumentException =>
+        throw damaged(s"the index cannot be read: ${e.getMessage}")
+    }
 
   private def updateWithInt(value: Int): Unit = crc.update(buffer(4).putInt(value).flip())
 

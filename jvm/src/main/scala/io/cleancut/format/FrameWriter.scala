@@ -20,6 +20,8 @@ final class FrameWriter(
   private var blocks = 0
   private var records = 0L
   private var written = 0L
+  private val places = Vector.newBuilder[BlockPlace]
+  private var isIndexed = kind == FrameKind.Base
   private val headerCrc = writeHeader()
 
   /** Bytes written so far. */
@@ -35,31 +37,68 @@ final class FrameWriter(
     append(next)
   }
 
-  /** The block that follows those that were made before, to be compressed and appended in turn. */
-  def block(scratch: BlockScratch, rawLength: Int, recordCount: Int): FrameBlock = {
+  /**
+   * The block that follows those that were made before, to be compressed and appended in turn.
+   *
+   * @param content
+   *   of a base whose blocks can be read one by one: of each of them
+   */
+  def block(
+      scratch: BlockScratch,
+      rawLength: Int,
+      recordCount: Int,
+      content: Option[BlockContent] = None
+  ): FrameBlock = {
     require(rawLength > 0 && recordCount > 0, "a block holds at least one record")
     made += 1
-    new FrameBlock(made - 1, headerCrc, compressionLevel, scratch, rawLength, recordCount)
+    new FrameBlock(made - 1, headerCrc, compressionLevel, scratch, rawLength, recordCount, content)
   }
 
   /** Writes a block that has been compressed. */
   def append(block: FrameBlock): Unit = {
     require(block.number == blocks && block.storedLength > 0, "blocks are appended in their order")
+    index(block)
     put(block.header, BlockHeaderBytes)
     put(block.stored, block.storedLength)
     blocks += 1
     records += block.records
   }
 
-  /** Ends the frame; `keys` is the number of live keys at this version. */
-  def finish(keys: Long): Unit = {
-    val trailer = buffer(TrailerBytes).putInt(0).putInt(blocks).putLong(records).putLong(keys)
-    trailer.putLong(written + TrailerBytes)
+  /**
+   * Ends the frame.
+   *
+   * @param keys
+   *   the number of live keys at this version
+   * @param totals
+   *   what each family has at this version, by its id; empty if that is not known
+   */
+  def finish(keys: Long, totals: Map[Int, FamilyTotals] = Map.empty): Unit = {
+    val index = FrameIndex(totals, if (isIndexed) places.result() else Vector.empty).toBytes
+    val head = buffer(EndBytes).putInt(0).putInt(index.length).array
+    val tail = buffer(TailBytes).putInt(blocks).putLong(records).putLong(keys)
+    tail.putLong(written + EndBytes + index.length + TailBytes).putInt(index.length)
     crc.reset()
     updateWithInt(headerCrc)
-    crc.update(trailer.array, 0, TrailerCheckedBytes)
-    trailer.putInt(crc.getValue.toInt).putInt(TrailerMagic)
-    put(trailer.array, TrailerBytes)
+    crc.update(head)
+    crc.update(index)
+    crc.update(tail.array, 0, TailCheckedBytes)
+    tail.putInt(crc.getValue.toInt).putInt(TrailerMagic)
+    put(head, head.length)
+    put(index, index.length)
+    put(tail.array, TailBytes)
+  }
+
+  private def index(block: FrameBlock): Unit = block.content match {
+    case Some(content) if isIndexed =>
+      places += BlockPlace(
+        block.number,
+        written,
+        block.rawLength,
+        block.storedLength,
+        block.records,
+        content
+      )
+    case _ => isIndexed = false
   }
 
   private def writeHeader(): Int = {

@@ -33,13 +33,14 @@ class SettingsSuite extends AnyFunSuite {
       Settings(
         -2,
         keepsReplaced = false,
-        120000L,
-        KeyType.Auto,
+        lazyRestore = true,
+        acquireTimeoutMs = 120000L,
+        memoryBound = KeyType.Auto,
         realTimeMode = false,
         requiresProvider = false,
         cuts = None,
-        channels,
-        objects
+        channels = channels,
+        objectStore = objects
       )
     assert(Settings.Default == expected)
   }

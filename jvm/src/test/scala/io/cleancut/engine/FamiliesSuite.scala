@@ -15,9 +15,15 @@ class FamiliesSuite extends AnyFunSuite with Seeded {
 
   for (mode <- TestMemory.modes)
     test(s"families hold what a map for each of them holds, in $mode memory") {
+      var attached = 0
       forSeeds(40) { random =>
-        TestMemory.using(mode)(owned => new FamiliesMachine(random, owned).run(400))
+        TestMemory.using(mode) { owned =>
+          val machine = new FamiliesMachine(random, owned)
+          machine.run(400)
+          attached += machine.attached
+        }
       }
+      assert(attached > 0 || sys.env.contains("CLEANCUT_SEED"))
     }
 
   test("a list of a hundred thousand values is read, compacted and loaded in its order") {
@@ -42,6 +48,10 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
   private var chain = Vector.empty[Frames.Frame]
   private var chains = Map.empty[Long, Vector[Frames.Frame]]
   private var attempts = 0
+
+  /** How often the log was one whose base had not been read. */
+  var attached = 0
+
   private var delta: Delta = begin()
 
   def run(steps: Int): Unit = {
@@ -73,6 +83,7 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
     case n if n < 92 => reload()
     case n if n < 94 => compact()
     case n if n < 96 => replaceByBase()
+    case n if n < 97 => log.takeInNext(random.nextInt(3)); ()
     case _           => verify()
   }
 
@@ -131,17 +142,24 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
     val (version, rows) = served.last
     version.id.foreach { id =>
       val loaded = newLog()
-      chain.foreach(_.read((reader, scratch) => loaded.load(reader, scratch)))
+      val base = chain.headOption.filter(_.identity.parent.isEmpty && random.nextBoolean())
+      val opened = base.flatMap(_.open())
+      opened.foreach(loaded.attach)
+      if (opened.isDefined) attached += 1
+      (if (opened.isDefined) chain.tail else chain)
+        .foreach(_.read((reader, scratch) => loaded.load(reader, scratch)))
       loaded.seal(StateVersion(version.number, id), keep = 1)
       log.release()
       log = loaded
       served = Vector((log.latest, rows))
       delta = begin()
-      verify()
+      assert(log.allKeys == state.values.map(_.size.toLong).sum)
+      if (random.nextBoolean()) verify()
     }
   }
 
   private def compact(): Unit = {
+    log.complete()
     val compaction = new Compaction(log, orderOf, memory, account, stepRecords = 3)
     def followed(body: => Unit): Unit = {
       body
@@ -170,6 +188,7 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
 
   private def replaceByBase(): Unit = {
     rewind(served.size - 1)
+    log.complete()
     val (version, _) = served.last
     version.id.foreach { id =>
       val target = StateVersion(version.number, id)
@@ -179,7 +198,7 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
           families = version.schemas,
           familyKeys = version.parts.map(p => p.family.schema.id -> p.mark.keys).toMap
         )
-      chain = Vector(Frames.write(identity)(log.writeBase(log.latest, _)))
+      chain = Vector(Frames.write(identity)(log.writeBase(log.latest, _, 1 << random.nextInt(10))))
       chains = chains.updated(version.number, chain)
       reload()
     }

@@ -27,12 +27,18 @@ class HashOrderSuite extends AnyFunSuite with Seeded {
         log.seal(Frames.version(1), keep = 2)
         keys.slice(200, 400).foreach(key => log.remove(Blob.bytes(key)))
         val found = Seq.newBuilder[Blob.Blob]
-        new HashOrder(owned.memory, log.latest.view, log.latest.mark)
-          .foreach(record => found += Blob.keyAt(owned.memory, record))
+        val hashes = Seq.newBuilder[Long]
+        val runRows = 1 + random.nextInt(600)
+        new HashOrder(owned.memory, log.latest.view, log.latest.mark, runRows).foreach {
+          (of, record) =>
+            val key = Blob.keyAt(owned.memory, record)
+            found += key
+            hashes += Integer.toUnsignedLong(of)
+        }
         log.release()
         val rows = found.result()
         assert(rows.size == keys.size - 50 && rows.toSet == keys.drop(50).toSet)
-        assert(rows.map(hash) == rows.map(hash).sorted)
+        assert(hashes.result() == rows.map(hash).sorted)
       }
     }
   }

@@ -18,14 +18,23 @@ final private[engine] class LogFiles(memory: Memory) extends Assertions {
 
   def replaceBy(base: Frame): Unit = chains(base.identity.version.id) = Seq(base)
 
-  def base(log: StateLog, target: StateVersion): Frame = {
+  def base(log: StateLog, target: StateVersion, blockBytes: Int): Frame = {
+    log.complete()
     val version = log.find(target.number, Some(target.id)).get
-    Frames.write(Frames.base(target, version.mark.keys))(log.writeBase(version, _))
+    Frames.write(Frames.base(target, version.mark.keys))(log.writeBase(version, _, blockBytes))
   }
 
   /** Applies the frames in order; the trailers' counts are compared on the way. */
   def load(frames: Seq[Frame], into: StateLog): Unit =
     frames.foreach(frame => frame.read((reader, scratch) => into.load(reader, scratch)))
+
+  /** The same, with the base left on file; whether there is one. */
+  def attach(frames: Seq[Frame], into: StateLog): Boolean = {
+    val base = frames.headOption.filter(_.identity.parent.isEmpty).flatMap(_.open())
+    base.foreach(into.attach)
+    load(if (base.isDefined) frames.tail else frames, into)
+    base.isDefined
+  }
 
   /** The frames make just these rows. `into` is an empty log, and freed afterwards. */
   def verifyLoads(frames: Seq[Frame], rows: Rows, into: StateLog): Unit =

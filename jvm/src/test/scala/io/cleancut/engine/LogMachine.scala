@@ -30,6 +30,10 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private var scans = List.empty[OpenScan]
   private var compaction = Option.empty[Compaction]
   private var attempts = 0
+
+  /** How often the log was one whose base had not been read. */
+  var attached = 0
+
   private var delta = newDelta()
 
   def run(steps: Int): Unit = {
@@ -47,13 +51,19 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     case n if n < 82 => seal()
     case n if n < 86 => rewind(served.size - 1)
     case n if n < 89 => rewind(random.nextInt(served.size))
-    case n if n < 91 => verifyPin()
-    case n if n < 93 => verifyBase()
-    case n if n < 94 => reload()
+    case n if n < 90 => verifyPin()
+    case n if n < 92 => verifyBase()
+    case n if n < 94 => if (random.nextBoolean()) reload() else takeIn()
     case n if n < 95 => startCompaction()
     case n if n < 96 => follow()
     case n if n < 98 => settle()
     case _           => verify()
+  }
+
+  /** As a thread does that reads on while no task is in the store. */
+  private def takeIn(): Unit = {
+    log.takeInNext(random.nextInt(3))
+    verifySizes()
   }
 
   private def change(): Unit = {
@@ -188,7 +198,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private def verifyBase(): Unit = {
     val version = served(random.nextInt(served.size))
     version.stateVersion.foreach { target =>
-      val base = files.base(log, target)
+      val base = files.base(log, target, 1 << random.nextInt(18))
       files.verifyLoads(Seq(base), version.rows, newLog())
       if (random.nextBoolean()) files.replaceBy(base)
     }
@@ -202,17 +212,21 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       compaction.foreach(_.abandon())
       compaction = None
       val loaded = newLog()
-      files.load(files.chain(target.id), loaded)
+      if (random.nextInt(4) == 0) files.load(files.chain(target.id), loaded)
+      else if (files.attach(files.chain(target.id), loaded)) attached += 1
       loaded.seal(target, keep = 1)
       log.release()
       log = loaded
       served = Vector(version)
       begin()
-      verify()
+      // What is left of a base is read by what follows, or by this.
+      verifySizes()
+      if (random.nextInt(3) == 0) verify()
     }
   }
 
   private def startCompaction(): Unit = if (compaction.isEmpty) {
+    log.complete()
     val copy = new Compaction(log, order, memory, account, stepRecords = 1 + random.nextInt(20))
     log.followWith(() => ())
     // The writer goes on while the copy is made.

@@ -19,6 +19,9 @@ object Frames {
       FrameRequest(s"memory/${identity.version}", identity.store, identity.version, kind)
 
     def read[A](use: (FrameReader, BlockScratch) => A): A = Frames.read(request, bytes)(use)
+
+    /** The frame as a base whose blocks are read when they are wanted, if it is one. */
+    def open(): Option[BaseFrame] = BaseFrame.open(request, new InMemory(bytes))
   }
 
   def delta(version: StateVersion, parent: Option[StateVersion]): FrameIdentity = {
@@ -41,6 +44,16 @@ object Frames {
     private val out = new ByteArrayOutputStream
     val writer: FrameWriter = new FrameWriter(kind, identity, compressionLevel = 1, out)
     def done(): Frame = Frame(kind, identity, out.toByteArray)
+  }
+
+  /** Bytes that lie in memory. */
+  final class InMemory(bytes: Array[Byte]) extends FrameBytes {
+    override def length: Long = bytes.length.toLong
+
+    override def read(offset: Long, into: Array[Byte], count: Int): Unit =
+      System.arraycopy(bytes, offset.toInt, into, 0, count)
+
+    override def close(): Unit = ()
   }
 
   def read[A](

@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 import org.apache.spark.sql.execution.streaming.state.cleancut.store.{
   FrameFiles,
   PendingFrame,
+  StoreContext,
   StoreFiles
 }
 
@@ -29,7 +30,7 @@ import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
 import io.cleancut.conf.Keys
 import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger, SegmentPieces}
 import io.cleancut.error.Errors
-import io.cleancut.files.{CheckedInput, RangeInput, SharedStores}
+import io.cleancut.files.{CheckedInput, PiecesOnDisk, RangeBytes, RangeInput, SharedStores}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, ObjectStore}
 import io.cleancut.protocol.StoreListing
@@ -166,6 +167,38 @@ final private[cleancut] class GroupedFiles(
         )
       catch { case e: FileNotFoundException => throw missing(version, e) }
       finally scratch.giveBack()
+    }
+  }
+
+  override def openBase(version: StateVersion, watch: LoadWatch): Option[BaseFrame] = {
+    val place = places.get((version, FrameKind.Base))
+    if (place == null) before.openBase(version, watch)
+    else if (place.length < FrameFiles.MinOpenedBytes) None
+    else downloading(watch) {
+      val bytes = bytesOf(place)
+      try {
+        val request = FrameRequest(path(version, FrameKind.Base), store, version, FrameKind.Base)
+        val opened = BaseFrame.open(request, bytes)
+        if (opened.isEmpty) bytes.close()
+        opened
+      } catch {
+        case e: Throwable =>
+          bytes.close()
+          throw e match {
+            case e: FileNotFoundException => missing(version, e)
+            case other                    => other
+          }
+      }
+    }
+  }
+
+  /** On a local disk a frame is read in its place; from farther off it comes as a whole. */
+  private def bytesOf(place: FramePlace): FrameBytes = {
+    val key = ObjectKey(place.segment)
+    if (root.location.startsWith("file:")) new RangeBytes(root, key, place.offset, place.length)
+    else {
+      val directory = StoreContext.localDirectory
+      new PiecesOnDisk(root, key, place.offset, place.length, directory, threads)
     }
   }
 

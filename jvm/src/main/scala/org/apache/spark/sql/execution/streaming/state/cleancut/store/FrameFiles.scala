@@ -4,7 +4,7 @@ import java.io.OutputStream
 
 import io.cleancut.StateVersion
 import io.cleancut.cuts.Opened
-import io.cleancut.format.{BlockScratch, FrameKind, FrameReader, LoadWatch}
+import io.cleancut.format._
 import io.cleancut.protocol.StoreListing
 
 /** A frame that is being written. It counts from [[commit]] on, and leaves nothing if cancelled. */
@@ -38,6 +38,12 @@ private[cleancut] trait FrameFiles {
       read: (FrameReader, BlockScratch) => A
   ): A
 
+  /**
+   * A base that is read block by block as its keys are asked for; None if it is small, or has to be
+   * read as a whole. The caller closes it.
+   */
+  def openBase(version: StateVersion, watch: LoadWatch): Option[BaseFrame]
+
   /** Deletes what no version from `keepFrom` on needs; whether that is all of it. */
   def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean
 
@@ -46,4 +52,10 @@ private[cleancut] trait FrameFiles {
 
   /** Refuses a root that this release cannot read. */
   def checkRoot(): Unit
+}
+
+private[cleancut] object FrameFiles {
+
+  /** A base of less is read as a whole: to leave it on file would save less than it costs. */
+  val MinOpenedBytes: Long = 1L << 20
 }

@@ -187,7 +187,10 @@ final private[cleancut] class LogStateStore(
       request.sealedAs match {
         case Some(counted) => versions.takeOver(counted)
         case None          =>
-          if (request.withBase || request.withoutDelta) BaseWriter.write(context, versions, log)
+          if (request.withBase || request.withoutDelta) {
+            gate(log.complete())
+            BaseWriter.write(context, versions, log)
+          }
       }
       state = Committed
       StateStore.reportCommitToCoordinator(target.number, id, context.request.hadoopConf)

@@ -158,7 +158,7 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
   override protected def writeDueBase(): Unit = maintaining("writing a base") {
     if (versions.position.exists(BasePlan.isDue)) {
       versions.retainCurrent().foreach { log =>
-        try BaseWriter.write(context, versions, log)
+        try if (ReadThrough.complete(context, log)) BaseWriter.write(context, versions, log)
         finally log.release()
       }
     }

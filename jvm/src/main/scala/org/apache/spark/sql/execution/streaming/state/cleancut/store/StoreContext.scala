@@ -140,13 +140,13 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
   def validateLoaded(log: StateLog): Unit =
     if (!request.usesFamilies) {
       log.family(StateStore.DEFAULT_COL_FAMILY_NAME).foreach { family =>
-        val rows = family.table.snapshot(Record.NoBound)
-        if (rows.advance()) {
+        val row = family.table.anyRow()
+        if (row != 0L) {
           val handle = this.handle(families.default, family.table, Record.NoBound)
           StateStoreProvider.validateStateRowFormat(
-            handle.keyAt(new UnsafeRow(handle.keyFields), rows.address),
+            handle.keyAt(new UnsafeRow(handle.keyFields), row),
             request.keySchema,
-            handle.pointAt(new UnsafeRow(handle.valueFields), rows.address),
+            handle.pointAt(new UnsafeRow(handle.valueFields), row),
             request.valueSchema,
             request.id,
             request.conf
@@ -161,7 +161,7 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
 private[cleancut] object StoreContext {
 
   /** One of Spark's directories for what need not survive the process. */
-  private def localDirectory: LocalPath = {
+  def localDirectory: LocalPath = {
     val conf = Option(SparkEnv.get).fold(new SparkConf)(_.conf)
     Paths.get(Utils.getLocalDir(conf))
   }

@@ -1,11 +1,17 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
-import java.io.{FileNotFoundException, IOException, InputStream}
+import java.io.{FileNotFoundException, IOException}
 
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{ChecksumException, FileAlreadyExistsException, FileStatus, Path}
+import org.apache.hadoop.fs.{
+  ChecksumException,
+  FSDataInputStream,
+  FileAlreadyExistsException,
+  FileStatus,
+  Path
+}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
@@ -33,6 +39,9 @@ final private[cleancut] class StoreFiles(
   private lazy val local = LocalFrames.of(directory, manager, hadoopConf)
   private var isDirectoryMade = false
 
+  // Of the files that the last listing found.
+  @volatile private var sizes = Map.empty[String, Long]
+
   override def location: String = directory.toString
 
   override def path(version: StateVersion, kind: FrameKind): String =
@@ -49,7 +58,32 @@ final private[cleancut] class StoreFiles(
     val statuses =
       try manager.list(directory)
       catch { case _: FileNotFoundException => Array.empty[FileStatus] }
+    sizes = statuses.iterator.map(file => file.getPath.getName -> file.getLen).toMap
     StoreListing.fromNames(statuses.toSeq.map(_.getPath.getName))
+  }
+
+  override def openBase(version: StateVersion, watch: LoadWatch): Option[BaseFrame] = {
+    val path = frame(version, FrameKind.Base)
+    sizes.get(path.getName).filter(_ >= FrameFiles.MinOpenedBytes).flatMap { sizeBytes =>
+      val before = watch.enter(LoadPhase.Download)
+      val in = open(path, version)
+      try {
+        val request = FrameRequest(path.toString, store, version, FrameKind.Base)
+        val opened = BaseFrame.open(request, new StoreFiles.FileBytes(in, sizeBytes))
+        if (opened.isEmpty) in.close()
+        opened
+      } catch {
+        case e: Throwable =>
+          in.close()
+          throw e match {
+            case e: ChecksumException => damaged(path.toString, version, e.getMessage)
+            case other                => other
+          }
+      } finally {
+        watch.enter(before)
+        ()
+      }
+    }
   }
 
   /** A file that appears under its final name when it is committed. */
@@ -131,7 +165,7 @@ final private[cleancut] class StoreFiles(
   private def frame(version: StateVersion, kind: FrameKind): Path =
     new Path(directory, StoreLayout.objectName(version, kind))
 
-  private def open(path: Path, version: StateVersion): InputStream =
+  private def open(path: Path, version: StateVersion): FSDataInputStream =
     try manager.open(path)
     catch {
       case _: FileNotFoundException =>
@@ -176,4 +210,11 @@ private[cleancut] object StoreFiles {
     if (root.getName == "state" && root.getParent != null) root.getParent else root
   }
 
+  /** A file, read where it is asked for. */
+  final private class FileBytes(in: FSDataInputStream, val length: Long) extends FrameBytes {
+    override def read(offset: Long, into: Array[Byte], count: Int): Unit =
+      in.readFully(offset, into, 0, count)
+
+    override def close(): Unit = in.close()
+  }
 }

@@ -36,6 +36,7 @@ final private[cleancut] class StoreStay(
     if (isFirst) {
       held.foreach(_.release())
       context.access.leave(user)(adoptCompaction())
+      ReadThrough.consider(context, versions)
     }
   }
 

@@ -29,6 +29,9 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   /** Whether the following of a copy has been asked for and has not begun. */
   val isFollowed = new AtomicBoolean
 
+  /** Likewise, the reading of what is left of a base. */
+  val isReadThrough = new AtomicBoolean
+
   // Where the files stand, for the decision on the next base.
   private var baseVersion = 0L
   private var baseSizeBytes = 0L
@@ -126,6 +129,10 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     }
   }
 
+  /** Whether part of the current log is on file only, in a base that can be read at once. */
+  def isReadable: Boolean =
+    synchronized(current.exists(_.unreadBase.exists(_.isAtHand)))
+
   /** The current log, held for the caller, who must release it. */
   def retainCurrent(): Option[StateLog] =
     synchronized(current.filter(_.retain()))
@@ -141,7 +148,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   /** Whether a compaction is due and none is under way; if so, one is taken to be under way now. */
   def mayCompact(): Boolean = synchronized {
     val may = !isClosed && !isCompacting && pending.isEmpty &&
-      current.exists(Compaction.isDue)
+      current.exists(log => log.isComplete && Compaction.isDue(log))
     if (may) isCompacting = true
     may
   }
@@ -287,7 +294,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       baseSizeBytes = 0L
       deltaSizeBytes = 0L
     }
-    chain.base.foreach(version => loadFrame(log, version, FrameKind.Base, None, watch))
+    chain.base.foreach(loadBase(log, _, watch))
     chain.deltas.foldLeft(chain.base) { (before, version) =>
       loadFrame(log, version, FrameKind.Delta, Some(before), watch)
       Some(version)
@@ -297,6 +304,19 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     watch.enter(LoadPhase.Find)
     context.metrics.loaded(watch, log)
     chain.base.foreach(version => context.reportBase(version.number))
+  }
+
+  /** Leaves the base on file if it can be, and has it read as its rows are asked for. */
+  private def loadBase(log: StateLog, version: StateVersion, watch: LoadWatch): Unit = {
+    val opened =
+      if (context.settings.lazyRestore) context.files.openBase(version, watch) else None
+    opened match {
+      case Some(base) =>
+        log.attach(base)
+        loaded(version, FrameKind.Base, base.sizeBytes)
+        base.whenAtHand(() => ReadThrough.consider(context, this))
+      case None => loadFrame(log, version, FrameKind.Base, None, watch)
+    }
   }
 
   /** `before`: what a delta must apply to (None within: version 0); None for a base. */
@@ -310,16 +330,20 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     context.files.read(version, kind, watch) { (reader, scratch) =>
       before.foreach(checkParent(reader, version, _))
       log.load(reader, scratch)
-      context.metrics.loadedFrames.incrementAndGet()
-      context.metrics.loadedBytes.addAndGet(reader.sizeBytes)
-      synchronized {
-        if (kind == FrameKind.Base) {
-          baseVersion = version.number
-          baseSizeBytes = reader.sizeBytes
-          deltaSizeBytes = 0L
-        } else deltaSizeBytes += reader.sizeBytes
-      }
+      loaded(version, kind, reader.sizeBytes)
     }
+
+  private def loaded(version: StateVersion, kind: FrameKind, sizeBytes: Long): Unit = {
+    context.metrics.loadedFrames.incrementAndGet()
+    context.metrics.loadedBytes.addAndGet(sizeBytes)
+    synchronized {
+      if (kind == FrameKind.Base) {
+        baseVersion = version.number
+        baseSizeBytes = sizeBytes
+        deltaSizeBytes = 0L
+      } else deltaSizeBytes += sizeBytes
+    }
+  }
 
   private def checkParent(
       reader: FrameReader,

@@ -1,0 +1,88 @@
+package io.cleancut.engine
+
+/**
+ * The records of one block, one after another. [[key]] and [[value]] point into the block and hold
+ * until the next record.
+ *
+ * @param damaged
+ *   makes the error for a block that is no sequence of records
+ * @param isBase
+ *   whether it is of a base, which has no removals
+ */
+final class BlockRecords(damaged: String => Throwable, isBase: Boolean) {
+  val key = new Bytes
+  val value = new Bytes
+
+  private var found: Byte = 0
+  private var familyId = 0
+  private var raw: Array[Byte] = _
+  private var position = 0
+  private var limit = 0
+  private var left = 0
+
+  /** See [[RecordOperation]]. */
+  def operation: Byte = found
+
+  /** Id of the column family. */
+  def family: Int = familyId
+
+  /** Goes on with another block, when this one has ended. */
+  def begin(raw: Array[Byte], length: Int, records: Int): Unit = {
+    this.raw = raw
+    position = 0
+    limit = length
+    left = records
+  }
+
+  /** Moves to the next record; false at the end of the block. */
+  def advance(): Boolean = {
+    val isThere = left > 0
+    if (isThere) {
+      left -= 1
+      read()
+    } else if (position != limit) throw damaged("a block holds more than its records")
+    isThere
+  }
+
+  private def read(): Unit = {
+    found = nextByte()
+    familyId = nextVarint()
+    val keyLength = nextVarint()
+    found match {
+      case RecordOperation.Put | RecordOperation.Merge =>
+        val valueLength = nextVarint()
+        take(key, keyLength)
+        take(value, valueLength)
+      case RecordOperation.Remove if isBase => throw damaged("a base holds a removal")
+      case RecordOperation.Remove           => take(key, keyLength)
+      case unknown => throw damaged(s"a record with unknown operation $unknown")
+    }
+  }
+
+  private def take(into: Bytes, length: Int): Unit = {
+    if (length < 0 || length > limit - position) throw overrun()
+    into.pointTo(raw, Memory.ByteArrayOffset + position, length)
+    position += length
+  }
+
+  private def nextByte(): Byte = {
+    if (position >= limit) throw overrun()
+    position += 1
+    raw(position - 1)
+  }
+
+  private def nextVarint(): Int = {
+    var result = 0
+    var shift = 0
+    var byte = nextByte()
+    while (byte < 0) {
+      result |= (byte & 0x7f) << shift
+      shift += 7
+      if (shift > 28) throw damaged("a number of more than five bytes")
+      byte = nextByte()
+    }
+    result | (byte << shift)
+  }
+
+  private def overrun(): Throwable = damaged("a record runs past the end of its block")
+}

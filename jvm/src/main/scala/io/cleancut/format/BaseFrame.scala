@@ -1,0 +1,177 @@
+package io.cleancut.format
+
+import java.io.{ByteArrayInputStream, Closeable, EOFException}
+import java.util.zip.CRC32
+
+import scala.util.control.NonFatal
+
+import io.cleancut.error.CleancutException
+
+/**
+ * A base whose blocks are read one by one, in any order: header and end are read when it is opened,
+ * a block when it is asked for. All that it returns has been compared with its checksum, as by
+ * [[FrameReader]]; that each block is what it was holds for those that were read. In one thread at a
+ * time.
+ *
+ * @param identity
+ *   of the frame, compared with the request
+ * @param keys
+ *   of all families
+ */
+final class BaseFrame private (
+    request: FrameRequest,
+    source: FrameBytes,
+    val identity: FrameIdentity,
+    val keys: Long,
+    val index: FrameIndex,
+    codec: BlockCodec
+) extends Closeable {
+  import FrameLayout._
+
+  /** Bytes of the whole frame. */
+  def sizeBytes: Long = source.length
+
+  /** See [[FrameBytes.areAtHand]]. */
+  def isAtHand: Boolean = source.areAtHand
+
+  /** See [[FrameBytes.whenAtHand]]. */
+  def whenAtHand(action: Runnable): Unit = source.whenAtHand(action)
+
+  /** Reads a block into the scratch's raw buffer, and checks it. */
+  def read(block: BlockPlace, scratch: BlockScratch): Unit = {
+    val header = new Array[Byte](BlockHeaderBytes)
+    source.read(block.offset, header, header.length)
+    val head = wrap(header)
+    val isThat = head.getInt == block.rawBytes && head.getInt == block.storedBytes &&
+      head.getInt == block.records
+    if (!isThat) throw damaged(s"the header of block ${block.ordinal} is not that of the index")
+    codec.checkSizes(block.ordinal, block.rawBytes, block.storedBytes, block.records)
+    scratch.growStored(block.storedBytes)
+    source.read(block.offset + BlockHeaderBytes, scratch.stored, block.storedBytes)
+    codec.decode(block.ordinal, header, scratch)
+  }
+
+  /** The error for content that does not make sense although its checksum holds. */
+  def damaged(detail: String): CleancutException = request.damaged(detail)
+
+  override def close(): Unit = source.close()
+}
+
+object BaseFrame {
+  import FrameLayout._
+
+  /** What is read of the end at first: the index of a base of ten million rows. */
+  private val EndGuess = 128 << 10
+
+  /**
+   * Opens a base. None if its blocks cannot be read one by one: it is of version 1, or has no index
+   * of its blocks. The source is then the caller's still, as it is after an error.
+   */
+  def open(request: FrameRequest, source: FrameBytes): Option[BaseFrame] = {
+    val scratch = BlockScratch.borrow()
+    try {
+      val reader = readHeader(request, source, scratch)
+      if (!reader.hasIndex) None
+      else {
+        val (trailer, firstBlock) = readEnd(request, source, reader)
+        val blocks = trailer.index.blocks
+        if (blocks.isEmpty) None
+        else {
+          check(request, trailer, firstBlock, source.length)
+          Some(
+            new BaseFrame(
+              request,
+              source,
+              reader.identity,
+              trailer.keys,
+              trailer.index,
+              reader.blockCodec
+            )
+          )
+        }
+      }
+    } finally scratch.giveBack()
+  }
+
+  private def readHeader(request: FrameRequest, source: FrameBytes, scratch: BlockScratch) = {
+    def most(bytes: Long) = Math.min(bytes, source.length).toInt
+    val head = take(source, 0L, most(HeaderBytes.toLong))
+    val identityBytes = if (head.length < HeaderBytes) 0 else wrap(head).getInt(8)
+    // A length that is damaged is for the reader of the header to find.
+    val wanted = HeaderBytes.toLong + Math.max(0, Math.min(identityBytes, MaxIdentityBytes))
+    val bytes = take(source, 0L, most(wanted))
+    new FrameReader(request, new ByteArrayInputStream(bytes), scratch)
+  }
+
+  private def readEnd(
+      request: FrameRequest,
+      source: FrameBytes,
+      reader: FrameReader
+  ): (FrameTrailer, Long) = {
+    val guess = take(source, source.length - Math.min(EndGuess.toLong, source.length))
+    if (guess.length < EndBytes + TailBytes) throw request.damaged("it has no trailer")
+    val indexBytes = wrap(guess).getInt(guess.length - 12)
+    val endBytes = EndBytes.toLong + indexBytes + TailBytes
+    if (indexBytes < 0 || indexBytes > MaxIndexBytes || endBytes > source.length) {
+      throw request.damaged("the index's length is impossible")
+    }
+    val end =
+      if (endBytes <= guess.length) guess.takeRight(endBytes.toInt)
+      else take(source, source.length - endBytes)
+    val crc = new CRC32
+    crc.update(buffer(4).putInt(reader.headerCrc).array)
+    crc.update(end, 0, end.length - 8)
+    val fields = wrap(end)
+    if (crc.getValue.toInt != fields.getInt(end.length - 8)) {
+      throw request.damaged("the checksum of the trailer is wrong")
+    }
+    if (fields.getInt(end.length - 4) != TrailerMagic) {
+      throw request.damaged("it does not end with the magic of a frame")
+    }
+    val (isEnd, first) = (fields.getInt == 0, fields.getInt)
+    if (!isEnd || first != indexBytes) throw request.damaged("the trailer names another index")
+    val index =
+      try FrameIndex.parse(end.slice(EndBytes, EndBytes + indexBytes), reader.sizeBytes)
+      catch {
+        case NonFatal(e) => throw request.damaged(s"the index cannot be read: ${e.getMessage}")
+      }
+    fields.position(EndBytes + indexBytes)
+    val trailer = FrameTrailer(fields.getInt, fields.getLong, fields.getLong, index)
+    if (fields.getLong != source.length) throw request.damaged("the trailer names another length")
+    (trailer, source.length - endBytes)
+  }
+
+  private def check(
+      request: FrameRequest,
+      trailer: FrameTrailer,
+      endOfBlocks: Long,
+      length: Long
+  ): Unit = {
+    val index = trailer.index
+    val last = index.blocks.last
+    val isWhole = index.blocks.size == trailer.blocks &&
+      index.blocks.iterator.map(_.records.toLong).sum == trailer.records &&
+      last.offset + BlockHeaderBytes + last.storedBytes == endOfBlocks &&
+      index.totals.valuesIterator.map(_.keys).sum == trailer.keys
+    if (!isWhole) throw request.damaged(s"the index does not fit the $length bytes around it")
+    index.totals.foreach { case (family, of) =>
+      val bytes = index.blocks.iterator.map(_.content).filter(_.family == family).map(_.bytes.toLong)
+      if (bytes.sum != of.bytes) {
+        throw request.damaged(s"the blocks of family $family are not what the index says of it")
+      }
+    }
+    if (index.blocks.exists(block => !index.totals.contains(block.content.family))) {
+      throw request.damaged("a block of a family that the index does not have")
+    }
+  }
+
+  private def take(source: FrameBytes, from: Long): Array[Byte] =
+    take(source, from, Math.toIntExact(source.length - from))
+
+  private def take(source: FrameBytes, from: Long, count: Int): Array[Byte] = {
+    if (count < 0 || from + count > source.length) throw new EOFException(s"no $count bytes at $from")
+    val bytes = new Array[Byte](count)
+    source.read(from, bytes, count)
+    bytes
+  }
+}

@@ -1,0 +1,54 @@
+package io.cleancut.format
+
+import java.util.zip.CRC32
+
+import com.github.luben.zstd.{Zstd, ZstdException}
+
+/**
+ * Checks and decodes the blocks of one frame.
+ *
+ * @param damaged
+ *   makes the error for a block that is not what was written
+ */
+final private[format] class BlockCodec(
+    headerCrc: Int,
+    codec: Byte,
+    damaged: String => Throwable
+) {
+  import FrameLayout._
+
+  private val crc = new CRC32
+
+  /** What no compressor would have made of so few bytes is damage, before memory is taken for it. */
+  def checkSizes(ordinal: Int, raw: Int, stored: Int, records: Int): Unit =
+    if (raw <= 0 || raw > MaxBlockBytes || stored <= 0 || stored > maxStored(raw) || records <= 0)
+      throw damaged(s"the header of block $ordinal is impossible")
+
+  /** Decodes what lies in the scratch's buffer of stored bytes into the one of raw bytes. */
+  def decode(ordinal: Int, header: Array[Byte], scratch: BlockScratch): Unit = {
+    val head = wrap(header)
+    val (raw, stored) = (head.getInt(0), head.getInt(4))
+    crc.reset()
+    crc.update(buffer(8).putInt(headerCrc).putInt(ordinal).array)
+    crc.update(header, 0, BlockCheckedBytes)
+    crc.update(scratch.stored, 0, stored)
+    if (crc.getValue.toInt != head.getInt(BlockCheckedBytes)) {
+      throw damaged(s"the checksum of block $ordinal is wrong")
+    }
+    scratch.growRaw(raw)
+    val decoded = if (codec == CodecNone) copy(raw, stored, scratch) else {
+      try
+        scratch.decompressor.decompressByteArray(scratch.raw, 0, raw, scratch.stored, 0, stored)
+      catch { case e: ZstdException => throw damaged(s"block $ordinal: ${e.getMessage}") }
+    }
+    if (decoded != raw) throw damaged(s"block $ordinal holds $decoded bytes and not $raw")
+  }
+
+  private def copy(raw: Int, stored: Int, scratch: BlockScratch): Int = {
+    System.arraycopy(scratch.stored, 0, scratch.raw, 0, Math.min(stored, raw))
+    stored
+  }
+
+  private def maxStored(raw: Int): Long =
+    if (codec == CodecNone) raw.toLong else Zstd.compressBound(raw.toLong)
+}
