@@ -1,8 +1,8 @@
 package io.cleancut.bench
 
 /**
- * All benchmarks, or those that are named: `stores`, `scans`, `growth`, `memory`, `queries`,
- * `latency`, `nexmark`, `scale`, `capture`.
+ * All benchmarks, or those that are named: `stores`, `restarts`, `scans`, `growth`, `memory`,
+ * `queries`, `latency`, `nexmark`, `scale`, `capture`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileSystemBased,FileContextBased`, `turns=5` (runs of each provider, in turn),
@@ -15,8 +15,18 @@ package io.cleancut.bench
  * [[CompareCapture.Options]].
  */
 object Bench {
-  private val Kinds =
-    Seq("stores", "scans", "growth", "memory", "queries", "latency", "nexmark", "scale", "capture")
+  private val Kinds = Seq(
+    "stores",
+    "restarts",
+    "scans",
+    "growth",
+    "memory",
+    "queries",
+    "latency",
+    "nexmark",
+    "scale",
+    "capture"
+  )
 
   def main(args: Array[String]): Unit = {
     val (given, named) = args.toSeq.partition(_.contains("="))
@@ -30,6 +40,7 @@ object Bench {
       case "stores" =>
         val managers = list("managers", "FileSystemBased,FileContextBased")
         stores.stores(keys("10000,100000,1000000"), managers, turns.getOrElse(2))
+      case "restarts" => stores.restarts(keys("1000000,10000000"), turns.getOrElse(2))
       case "scans"   => stores.scans(keys("100000"), turns.getOrElse(2))
       case "growth"  => stores.growth(keys("20000"), turns.getOrElse(1))
       case "memory"  => stores.memory(keys("1000000"), turns.getOrElse(1))

@@ -30,6 +30,15 @@ final class CompareStores(before: Option[String]) {
         run("StoreBench", provider, Seq(count.toString, Rounds), Seq(hadoop))
       }
 
+  /** How long a fresh executor waits for a store. */
+  def restarts(keys: Seq[Int], turns: Int): Unit =
+    for (count <- keys)
+      show(s"$count keys, opened by a fresh executor", turns, everyProvider) { provider =>
+        // So that there is a snapshot at once.
+        val confs = Seq("spark.sql.streaming.stateStore.minDeltasForSnapshot=1")
+        run("RestartBench", provider, Seq(count.toString, Rounds), confs)
+      }
+
   /** Scans over ordered keys; the HDFS-backed provider knows no ranges. */
   def scans(keys: Seq[Int], turns: Int): Unit =
     for (count <- keys; (kind, providers) <- scanned)

@@ -173,7 +173,7 @@ final private[cleancut] class GroupedFiles(
   override def openBase(version: StateVersion, watch: LoadWatch): Option[BaseFrame] = {
     val place = places.get((version, FrameKind.Base))
     if (place == null) before.openBase(version, watch)
-    else if (place.length < FrameFiles.MinOpenedBytes) None
+    else if (place.length < FrameFiles.minOpenedBytes) None
     else downloading(watch) {
       val bytes = bytesOf(place)
       try {

@@ -56,6 +56,9 @@ private[cleancut] trait FrameFiles {
 
 private[cleancut] object FrameFiles {
 
+  /** System property that sets [[minOpenedBytes]], for tests. */
+  private val MinOpenedBytes = "cleancut.lazyRestore.minBytes"
+
   /** A base of less is read as a whole: to leave it on file would save less than it costs. */
-  val MinOpenedBytes: Long = 1L << 20
+  def minOpenedBytes: Long = java.lang.Long.getLong(MinOpenedBytes, 1L << 20)
 }

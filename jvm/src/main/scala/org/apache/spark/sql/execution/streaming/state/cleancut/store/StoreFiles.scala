@@ -64,7 +64,7 @@ final private[cleancut] class StoreFiles(
 
   override def openBase(version: StateVersion, watch: LoadWatch): Option[BaseFrame] = {
     val path = frame(version, FrameKind.Base)
-    sizes.get(path.getName).filter(_ >= FrameFiles.MinOpenedBytes).flatMap { sizeBytes =>
+    sizes.get(path.getName).filter(_ >= FrameFiles.minOpenedBytes).flatMap { sizeBytes =>
       val before = watch.enter(LoadPhase.Download)
       val in = open(path, version)
       try {

@@ -1,0 +1,115 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.store
+
+import java.nio.file.Files
+
+import org.scalatest.concurrent.Eventually
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
+
+import io.cleancut.conf.Keys
+
+import Providers._
+
+/** Stores that are opened before their base has been read, through Spark's contract. */
+class LazyRestoreSuite extends AnyFunSuite with Eventually {
+  import LazyRestoreSuite._
+
+  implicit override val patienceConfig: PatienceConfig = PatienceConfig(20.seconds, 20.millis)
+
+  test("a store is open before its base has been read, and reads on when the task has left it") {
+    val setup = written()
+    val provider = setup.open()
+    val store = provider.getStore(3)
+    val opened = store.metrics
+    assert(opened.numKeys == Rows)
+    assert(store.get(key(7), StateStore.DEFAULT_COL_FAMILY_NAME).getLong(0) == 70L)
+    // Rows take 80 bytes, and two pages of a MiB hold the block of this key and a first one.
+    assert(store.metrics.memoryUsedBytes < Rows * 80 / 2)
+    store.abort()
+    eventually(assert(used(provider, 3) >= Rows * 80))
+    assert(rows(provider, 3) == expected)
+    provider.close()
+  }
+
+  test("all of a base is read before the store is open where that is asked for") {
+    val setup = written()
+    val eager = setup.copy(confs = Map(Keys.LazyRestore.name -> "false"))
+    val provider = eager.open()
+    assert(used(provider, 3) >= Rows * 80)
+    provider.close()
+  }
+
+  test("a base that is due is written by a store that had not read its own") {
+    val setup = written()
+    val provider = setup.open()
+    val store = provider.getStore(3, None, forceSnapshotOnCommit = true, loadEmpty = false)
+    store.put(key(-1), value(5))
+    store.commit()
+    provider.close()
+    val bases = setup.frames.filter(_.toString.endsWith(".base"))
+    assert(bases.size == 2)
+    val fresh = setup.open()
+    assert(rows(fresh, 4) == expected + (-1L -> 5L))
+    fresh.close()
+  }
+
+  test("a block that is damaged is an error for whoever asks for its rows, and for nobody else") {
+    val setup = written()
+    val base = setup.frames.find(_.toString.endsWith(".base")).get
+    val bytes = Files.readAllBytes(base)
+    bytes(bytes.length / 2) = (bytes(bytes.length / 2) ^ 1).toByte
+    Files.write(base, bytes)
+    // Hadoop's own checksum would find it first.
+    Files.deleteIfExists(base.resolveSibling(s".${base.getFileName}.crc"))
+    val provider = setup.open()
+    val store = provider.getStore(3)
+    val found = (0L until Rows.toLong).map { id =>
+      try Option(store.get(key(id), StateStore.DEFAULT_COL_FAMILY_NAME)).map(_.getLong(0))
+      catch { case e: Exception => Some(if (isDamage(e)) -1L else throw e) }
+    }
+    val damaged = found.count(_.contains(-1L))
+    assert(damaged > 100 && damaged < Rows / 2)
+    assert(found.zipWithIndex.forall { case (v, id) => v.contains(-1L) || v == expected.get(id) })
+    store.abort()
+    provider.close()
+  }
+
+  private def isDamage(e: Throwable): Boolean =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).exists(_.toString.contains("damaged"))
+
+  private def written(): Setup = {
+    val setup = Providers.setup()
+    val provider = setup.open()
+    val all = (0L until Rows.toLong).map(id => id -> id * 10)
+    commit(provider, 0, all: _*)
+    provider.doMaintenance()
+    val store = provider.getStore(1, None, forceSnapshotOnCommit = true, loadEmpty = false)
+    store.put(key(1), value(11))
+    store.commit()
+    commit(provider, 2, 2L -> 22L)
+    provider.close()
+    setup
+  }
+
+  private def used(provider: StateStoreProvider, version: Long): Long = {
+    val store = provider.getStore(version)
+    val bytes = store.metrics.memoryUsedBytes
+    store.abort()
+    bytes
+  }
+
+  private def rows(provider: StateStoreProvider, version: Long): Map[Long, Long] = {
+    val store = provider.getReadStore(version)
+    val found = store.iterator().map(p => p.key.getLong(0) -> p.value.getLong(0)).toMap
+    store.release()
+    found
+  }
+}
+
+object LazyRestoreSuite {
+  private val Rows = 100000
+  private val expected: Map[Long, Long] =
+    (0L until Rows.toLong).map(id => id -> id * 10).toMap ++ Map(1L -> 11L, 2L -> 22L)
+}
