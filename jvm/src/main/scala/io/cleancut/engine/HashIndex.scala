@@ -28,13 +28,24 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
   private var table = newTable(buckets)
   private var count = 0
   private var limit = limitFor(buckets)
+  private var spread = 1
 
   def size: Int = count
 
   def sizeBytes: Long = buckets.toLong * BucketBytes
 
   /** The bucket at which a probe for `hash` begins. */
-  def home(hash: Int): Int = hash >>> shift
+  def home(hash: Int): Int = (hash * spread) >>> shift
+
+  /**
+   * Gives keys whose hashes lie next to each other homes that do not. For an empty table that will
+   * get the keys of one stretch of hashes after another, in no order: by their upper bits those of
+   * one stretch would have all but the same home, as long as the table is small.
+   */
+  def scatter(): Unit = {
+    require(count == 0, "an index that has entries cannot be scattered")
+    spread = Scattered
+  }
 
   def next(bucket: Int): Int = (bucket + 1) & (buckets - 1)
 
@@ -146,6 +157,9 @@ object HashIndex {
 
   // Of all words. At this load one bucket of twelve is full, and one probe of twenty goes on.
   private val MaxLoad = 0.55
+
+  // 2^32 over the golden ratio, as in Fibonacci hashing (Knuth, vol. 3, 6.4).
+  private val Scattered = 0x9e3779b1
 
   private val PassedShift = 56
   private val MaxPassed = 0xff

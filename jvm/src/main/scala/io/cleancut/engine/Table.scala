@@ -73,7 +73,10 @@ final class Table(
       totals: FamilyTotals
   ): Unit = {
     require(log.end == PagedLog.FirstRef && index.size == 0, "the table is not empty")
-    if (blocks.nonEmpty) unread = new UnreadBlocks(memory, log, frame, blocks)
+    if (blocks.nonEmpty) {
+      unread = new UnreadBlocks(memory, log, frame, blocks)
+      index.scatter()
+    }
     liveKeys = totals.keys
     liveBytes = totals.bytes
     totalBytes = totals.bytes
