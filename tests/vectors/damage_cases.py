@@ -9,6 +9,7 @@ from tests.vectors.frame_cases import (
     FrameCase,
     Source,
     identity_of,
+    indexed_base,
     put,
     remove,
     request_of,
@@ -19,6 +20,7 @@ from tests.vectors.frame_encoder import (
     Change,
     Parts,
     encode_block,
+    encode_end,
     encode_header,
     encode_record,
     encode_trailer,
@@ -45,6 +47,7 @@ def cases() -> list[FrameCase]:
         *_crafted_trailer(),
         *_misplaced(),
         *_crafted_records(),
+        *_damaged_index(),
     ]
 
 
@@ -134,7 +137,7 @@ def _crafted_header() -> Iterator[FrameCase]:
         return _case(name, f"{doc} All checksums hold.", _with_header(head), error)
 
     yield made("magic-of-another-file", "Another magic.", identity, magic=b"CCF2")
-    yield made("version-unknown", "Format version 2.", identity, UNKNOWN, version=2)
+    yield made("version-unknown", "Format version 3.", identity, UNKNOWN, version=3)
     yield made("codec-unknown", "Codec 9.", identity, codec=9)
     without_id = {name: value for name, value in identity.items() if name != "id"}
     yield made("identity-without-id", "An identity that lacks its id.", without_id)
@@ -267,3 +270,41 @@ def _of_base(
 ) -> FrameCase:
     data = replace(base, blocks=blocks).parts().joined()
     return FrameCase(name, doc, data, request_of(base.identity, "base"), error=DAMAGED, layer=layer)
+
+
+def _damaged_index() -> Iterator[FrameCase]:
+    sound = indexed_base()
+    parts = sound.parts()
+    request = request_of(sound.identity, sound.kind)
+    start = len(parts.joined()) - len(parts.trailer)
+    raw = parts.trailer[8:-40]
+    blocks = len(sound.blocks)
+    records = sum(map(len, sound.blocks))
+
+    def case(name: str, doc: str, data: bytes) -> FrameCase:
+        return FrameCase(f"index-{name}", doc, data, request, error=DAMAGED)
+
+    def with_index(index: bytes) -> bytes:
+        size = start + len(index) + 48
+        end = encode_end(parts.header_crc, index, blocks, records, sound.keys, size)
+        return parts.joined()[:start] + end
+
+    places = {"length": 4, "family": 12, "keys": 16, "block": 60, "length-again": 8 + len(raw) + 28}
+    for name, place in places.items():
+        data = bytearray(parts.joined())
+        data[start + place] ^= 1
+        yield case(f"flipped-{name}", f"One bit flipped in the end, at byte {place}.", bytes(data))
+    yield case("cut", "Sealed around an index that ends in a block.", with_index(raw[:-1]))
+    yield case("longer", "Sealed around an index and a byte more.", with_index(raw + b"\0"))
+    yield case("empty", "Sealed around no index at all.", with_index(b""))
+    other = bytearray(raw)
+    other[48] ^= 1
+    yield case(
+        "other-block", "The raw length of the first block is another.", with_index(bytes(other))
+    )
+    total = bytearray(raw)
+    total[8] ^= 1
+    yield case("other-keys", "A family has another number of keys.", with_index(bytes(total)))
+    size = bytearray(raw)
+    size[16] ^= 8
+    yield case("other-bytes", "A family has other bytes.", with_index(bytes(size)))

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.vectors.frame_encoder import Change, Parts, encode_frame
+from tests.vectors.frame_encoder import (
+    Change,
+    Index,
+    Parts,
+    encode_frame,
+    key_hash,
+    row_size,
+)
 from tests.vectors.row_encoder import encode_row, struct_type
 
 KEY = struct_type(id="long", name="string")
@@ -91,9 +98,12 @@ class Source:
     blocks: Sequence[Sequence[Change]]
     keys: int
     codec: str = "none"
+    index: Index | None = None
 
     def parts(self) -> Parts:
-        return encode_frame(self.kind, self.identity, self.blocks, self.keys, self.codec)
+        return encode_frame(
+            self.kind, self.identity, self.blocks, self.keys, self.codec, self.index
+        )
 
     def case(self) -> FrameCase:
         data = self.parts().joined()
@@ -139,7 +149,7 @@ MANY = [put(i, f"key {i}", i, i / 4) for i in range(60)]
 
 def sources() -> list[Source]:
     """All sound frames."""
-    return [*_deltas(), *_bases()]
+    return [*_deltas(), *_bases(), *_indexed()]
 
 
 def _delta(
@@ -212,5 +222,43 @@ def _bases() -> list[Source]:
             blocks=[MANY[:40], MANY[40:]],
             keys=60,
             codec="zstd",
+        ),
+    ]
+
+
+def indexed_base() -> Source:
+    """Rows in the order of their hashes, in blocks of one family each."""
+    rows = sorted(MANY, key=lambda change: key_hash(change.key))
+    lists = [replace(put(1, "ada", 1, 0.5), family=1), merge(1, "ada", 2, 0.5)]
+    totals = {0: (60, sum(map(row_size, rows))), 1: (1, sum(map(row_size, lists)))}
+    return Source(
+        "base-indexed",
+        "Blocks of a base that can be read one by one, of two families.",
+        "base",
+        identity_of(9, families=[FAMILY | {"keys": 60}, LISTS | {"keys": 1}]),
+        [rows[:25], rows[25:], lists],
+        61,
+        index=Index(totals, has_blocks=True),
+    )
+
+
+def _indexed() -> list[Source]:
+    base = indexed_base()
+    first = put(1, "ada", 3, 1.5)
+    delta = _delta("delta-totals", "It says what the family has after it.", FIRST, [first], 1)
+    return [
+        base,
+        replace(
+            base, name="base-indexed-zstd", doc="The same with compressed blocks.", codec="zstd"
+        ),
+        replace(
+            base,
+            name="base-totals",
+            doc="A base of version 2 that has to be read as a whole.",
+            index=Index(base.index.totals) if base.index else None,
+        ),
+        replace(delta, index=Index({0: (1, row_size(first))})),
+        replace(
+            delta, name="delta-without-totals", doc="It says nothing of them.", index=Index({})
         ),
     ]

@@ -33,8 +33,24 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Index:
+    """What the index of a frame says.
+
+    Attributes:
+        totals: keys and bytes of each family by its id.
+        has_blocks: whether it has a place for each block.
+    """
+
+    totals: Mapping[int, tuple[int, int]]
+    has_blocks: bool = False
+
+
+@dataclass(frozen=True)
 class Parts:
-    """The bytes of a frame, cut at the boundaries that the format knows."""
+    """The bytes of a frame, cut at the boundaries that the format knows.
+
+    The index is part of the trailer.
+    """
 
     header: bytes
     identity: bytes
@@ -55,9 +71,11 @@ def encode_frame(
     blocks: Sequence[Sequence[Change]],
     keys: int,
     codec: str = "none",
+    index: Index | None = None,
 ) -> Parts:
-    """A frame as a writer writes it."""
-    header, raw_identity = encode_header(identity, KINDS[kind], CODECS[codec])
+    """A frame as a writer writes it, of version 2 if it has an index."""
+    version = 1 if index is None else 2
+    header, raw_identity = encode_header(identity, KINDS[kind], CODECS[codec], version)
     seed = int.from_bytes(header[12:16], "little")
     stored = tuple(
         encode_block(b"".join(map(encode_record, block)), len(block), seed, ordinal, codec)
@@ -65,7 +83,11 @@ def encode_frame(
     )
     records = sum(map(len, blocks))
     before = len(header) + len(raw_identity) + sum(map(len, stored))
-    trailer = encode_trailer(seed, len(stored), records, keys, before + 40)
+    if index is None:
+        trailer = encode_trailer(seed, len(stored), records, keys, before + 40)
+    else:
+        raw = encode_index(index, blocks, stored)
+        trailer = encode_end(seed, raw, len(stored), records, keys, before + len(raw) + 48)
     return Parts(header, raw_identity, stored, trailer)
 
 
@@ -110,6 +132,59 @@ def encode_trailer(
 ) -> bytes:
     head = struct.pack("<IIQQQ", 0, blocks, records, keys, size)
     return head + struct.pack("<I", crc32(struct.pack("<I", header_crc) + head)) + magic
+
+
+def encode_end(
+    header_crc: int, index: bytes, blocks: int, records: int, keys: int, size: int
+) -> bytes:
+    """Index and trailer of a frame of version 2."""
+    raw = struct.pack("<II", 0, len(index)) + index
+    raw += struct.pack("<IQQQI", blocks, records, keys, size, len(index))
+    return raw + struct.pack("<I", crc32(struct.pack("<I", header_crc) + raw)) + b"CCFE"
+
+
+def encode_index(
+    index: Index, blocks: Sequence[Sequence[Change]], stored: Sequence[bytes]
+) -> bytes:
+    raw = struct.pack("<I", len(index.totals))
+    for family, (keys, size) in sorted(index.totals.items()):
+        raw += struct.pack("<IQQ", family, keys, size)
+    if not index.has_blocks:
+        return raw
+    raw += struct.pack("<I", len(blocks))
+    for changes, block in zip(blocks, stored, strict=True):
+        hashes = [key_hash(change.key) for change in changes]
+        size = sum(map(row_size, changes))
+        raw += block[:12] + struct.pack("<IIII", changes[0].family, size, min(hashes), max(hashes))
+    return raw
+
+
+def row_size(change: Change) -> int:
+    """Bytes of a row by the rule of the format: 16, and key and value each rounded up to 8."""
+    assert change.value is not None
+    return 16 + -(-len(change.key) // 8) * 8 + -(-len(change.value) // 8) * 8
+
+
+def key_hash(key: bytes) -> int:
+    """The upper 32 bits of the hash of a key."""
+    mask = (1 << 64) - 1
+    multiplier = 0xD6E8FEB86659FD93
+
+    def signed(x: int) -> int:
+        return x - (1 << 64) if x >> 63 else x
+
+    def fold(x: int) -> int:
+        product = signed(x) * signed(multiplier)
+        return (product >> 64) & mask ^ product & mask
+
+    seed = 0x9E3779B97F4A7C15
+    h = seed ^ len(key)
+    words, rest = divmod(len(key), 8)
+    for i in range(words):
+        h = fold(h ^ int.from_bytes(key[8 * i : 8 * i + 8], "little")) + seed & mask
+    if rest:
+        h = fold(h ^ int.from_bytes(key[8 * words :], "big")) + seed & mask
+    return fold(h) >> 32
 
 
 def encode_record(change: Change) -> bytes:

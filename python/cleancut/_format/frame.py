@@ -1,4 +1,4 @@
-"""Reads a frame, format version 1; docs/FORMAT.md draws the bytes.
+"""Reads a frame, format versions 1 and 2; docs/FORMAT.md draws the bytes.
 
 All that is returned has been compared with its checksum, and the identity with what was asked for.
 """
@@ -12,6 +12,7 @@ from zlib import crc32
 
 import zstandard
 
+from cleancut._format.frame_index import parse_index
 from cleancut._format.identity import Identity, parse_identity
 from cleancut._format.layout import FrameName, Kind, StoreId
 from cleancut._format.records import Record, parse_records
@@ -21,10 +22,12 @@ Codec = Literal["none", "zstd"]
 
 _HEADER = struct.Struct("<4sHBBII")
 _BLOCK = struct.Struct("<IIII")
-_TRAILER = struct.Struct("<IIQQQI4s")
+_TRAILER = struct.Struct("<IQQQI4s")
+_TRAILER_WITH_INDEX = struct.Struct("<IQQQII4s")
+_MARK_BYTES = 4
 _HEADER_MAGIC = b"CCF1"
 _TRAILER_MAGIC = b"CCFE"
-_FORMAT_VERSION = 1
+_WITHOUT_INDEX, _WITH_INDEX = 1, 2
 _KINDS: dict[int, Kind] = {1: "delta", 2: "base"}
 _CODECS: dict[int, Codec] = {0: "none", 1: "zstd"}
 
@@ -144,7 +147,9 @@ class FrameReader:
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         self.request = request
-        self.identity, self.codec, self._header_crc, self._start = _read_header(data, request)
+        header = _read_header(data, request)
+        self.identity, self.codec = header.identity, header.codec
+        self._header = header
         self._data = data
         self._keys: int | None = None
 
@@ -156,21 +161,20 @@ class FrameReader:
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, then the trailer; what was read is not needed any more."""
-        counts = []
+        extents = []
         for extent in self._extents():
-            block = self._decoded(extent)
-            counts.append(len(block.records))
-            yield block
-        self._read_trailer(counts)
+            yield self._decoded(extent)
+            extents.append(extent)
+        self._read_trailer(extents)
 
     def blocks_from_the_end(self) -> Iterator[Block]:
         """The trailer, then all blocks, the last first, each decoded when its turn comes."""
         extents = list(self._extents())
-        self._read_trailer([extent.count for extent in extents])
+        self._read_trailer(extents)
         return map(self._decoded, reversed(extents))
 
     def _extents(self) -> Iterator["_Extent"]:
-        at, self._end = self._start, self._start
+        at = self._end = self._header.size
         for ordinal in count():
             if (
                 int.from_bytes(_cut(self._data, at, 4, "a block header", self.request), "little")
@@ -183,14 +187,25 @@ class FrameReader:
             at = extent.end
 
     def _decoded(self, extent: "_Extent") -> Block:
-        seed = crc32(struct.pack("<II", self._header_crc, extent.ordinal))
+        seed = crc32(struct.pack("<II", self._header.crc, extent.ordinal))
         block = _read_block(self._data, extent, seed, self.codec, self.request)
         if self.identity.name.kind == "base" and any(of.value is None for of in block.records):
             raise self.request.damaged("a base holds a remove")
         return block
 
-    def _read_trailer(self, counts: Sequence[int]) -> None:
-        self._keys = _read_trailer(self._data, self._end, self._header_crc, counts, self.request)
+    def _read_trailer(self, extents: Sequence["_Extent"]) -> None:
+        self._keys = _read_trailer(self._data, self._end, self._header, extents, self.request)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What a frame begins with; `size` is where its first block begins."""
+
+    identity: Identity
+    codec: Codec
+    has_index: bool
+    crc: int
+    size: int
 
 
 class _Extent:
@@ -218,14 +233,14 @@ def read_frame(data: bytes, request: FrameRequest) -> Frame:
     return Frame(request, reader.identity, reader.codec, blocks, reader.keys, len(data))
 
 
-def _read_header(data: SliceableBytes, request: FrameRequest) -> tuple[Identity, Codec, int, int]:
+def _read_header(data: SliceableBytes, request: FrameRequest) -> _Header:
     head = _cut(data, 0, _HEADER.size, "the header", request)
     magic, version, kind, codec, length, crc = _HEADER.unpack(head)
     if magic != _HEADER_MAGIC:
         raise request.damaged("it does not begin with the magic of a frame")
-    if version != _FORMAT_VERSION:
+    if version not in (_WITHOUT_INDEX, _WITH_INDEX):
         raise error_of(
-            "CLEANCUT_FORMAT_UNKNOWN", path=request.path, found=version, supported=_FORMAT_VERSION
+            "CLEANCUT_FORMAT_UNKNOWN", path=request.path, found=version, supported="1 and 2"
         )
     raw = _cut(data, _HEADER.size, length, "the identity", request)
     if crc32(raw, crc32(head[:12])) != crc:
@@ -240,7 +255,8 @@ def _read_header(data: SliceableBytes, request: FrameRequest) -> tuple[Identity,
         raise request.damaged(f"the identity cannot be read: {error}") from error
     if (identity.store, identity.name) != (request.store, request.name):
         raise request.misplaced(identity)
-    return identity, _CODECS[codec], crc, _HEADER.size + length
+    has_index = version == _WITH_INDEX
+    return _Header(identity, _CODECS[codec], has_index, crc, _HEADER.size + length)
 
 
 def _read_block(
@@ -270,20 +286,51 @@ def _decompress(stored: bytes, raw_size: int) -> bytes:
 
 
 def _read_trailer(
-    data: SliceableBytes, at: int, header_crc: int, counts: Sequence[int], request: FrameRequest
+    data: SliceableBytes,
+    at: int,
+    header: _Header,
+    extents: Sequence[_Extent],
+    request: FrameRequest,
 ) -> int:
-    raw = _cut(data, at, _TRAILER.size, "the trailer", request)
-    _, block_count, record_count, keys, length, crc, magic = _TRAILER.unpack(raw)
-    if crc32(raw[:32], crc32(struct.pack("<I", header_crc))) != crc:
+    """The number of live keys. `at` is where the blocks end."""
+    start = at + _MARK_BYTES
+    if header.has_index:
+        form, start = _TRAILER_WITH_INDEX, start + 4
+        size = int.from_bytes(_cut(data, at + _MARK_BYTES, 4, "the trailer", request), "little")
+    else:
+        form, size = _TRAILER, 0
+    _cut(data, start, size, "the index", request)
+    end = start + size + form.size
+    raw = _cut(data, at, end - at, "the trailer", request)
+    block_count, record_count, keys, length, *same_size, crc, magic = form.unpack(raw[-form.size :])
+    if crc32(raw[:-8], crc32(struct.pack("<I", header.crc))) != crc:
         raise request.damaged("the checksum of the trailer is wrong")
     if magic != _TRAILER_MAGIC:
         raise request.damaged("it does not end with the magic of a frame")
-    found = len(counts), sum(counts), at + _TRAILER.size
-    if (block_count, record_count, length) != found:
+    found = len(extents), sum(extent.count for extent in extents), end
+    if (block_count, record_count, length) != found or same_size not in ([], [size]):
         raise request.damaged("the trailer does not fit the blocks before it")
-    if len(data) != at + _TRAILER.size:
-        raise request.damaged(f"bytes follow the trailer, which ends at {at + _TRAILER.size}")
+    if len(data) != end:
+        raise request.damaged(f"bytes follow the trailer, which ends at {end}")
+    if header.has_index:
+        _check_index(raw[8 : 8 + size], keys, extents, request)
     return int(keys)
+
+
+def _check_index(raw: bytes, keys: int, extents: Sequence[_Extent], request: FrameRequest) -> None:
+    try:
+        index = parse_index(raw)
+    except ValueError as error:
+        raise request.damaged(f"the index cannot be read: {error}") from error
+    if index.totals and sum(total.keys for total in index.totals.values()) != keys:
+        raise request.damaged(f"the families of the index have not {keys} keys")
+    blocks = [(extent.raw_size, extent.stored_size, extent.count) for extent in extents]
+    if index.blocks and blocks != [block.sizes for block in index.blocks]:
+        raise request.damaged("the index does not fit the blocks before it")
+    for family, total in index.totals.items():
+        sizes = [block.size for block in index.blocks if block.family == family]
+        if index.blocks and sum(sizes) != total.size:
+            raise request.damaged(f"the blocks of family {family} have not {total.size} bytes")
 
 
 def _cut(data: SliceableBytes, at: int, size: int, what: str, request: FrameRequest) -> bytes:

@@ -151,18 +151,9 @@ object BaseFrame {
     val last = index.blocks.last
     val isWhole = index.blocks.size == trailer.blocks &&
       index.blocks.iterator.map(_.records.toLong).sum == trailer.records &&
-      last.offset + BlockHeaderBytes + last.storedBytes == endOfBlocks &&
-      index.totals.valuesIterator.map(_.keys).sum == trailer.keys
+      last.offset + BlockHeaderBytes + last.storedBytes == endOfBlocks
     if (!isWhole) throw request.damaged(s"the index does not fit the $length bytes around it")
-    index.totals.foreach { case (family, of) =>
-      val bytes = index.blocks.iterator.map(_.content).filter(_.family == family).map(_.bytes.toLong)
-      if (bytes.sum != of.bytes) {
-        throw request.damaged(s"the blocks of family $family are not what the index says of it")
-      }
-    }
-    if (index.blocks.exists(block => !index.totals.contains(block.content.family))) {
-      throw request.damaged("a block of a family that the index does not have")
-    }
+    index.problem(trailer.keys).foreach(detail => throw request.damaged(detail))
   }
 
   private def take(source: FrameBytes, from: Long): Array[Byte] =

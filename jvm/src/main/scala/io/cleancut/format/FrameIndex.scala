@@ -37,6 +37,20 @@ final case class BlockPlace(
 final case class FrameIndex(totals: Map[Int, FamilyTotals], blocks: Vector[BlockPlace]) {
   import FrameIndex._
 
+  /** What is wrong with it, in a frame that has so many keys. */
+  private[format] def problem(keys: Long): Option[String] = {
+    val ofBlocks = blocks.groupMapReduce(_.content.family)(_.content.bytes.toLong)(_ + _)
+    val odd = totals.collectFirst {
+      case (id, of) if blocks.nonEmpty && ofBlocks.getOrElse(id, 0L) != of.bytes =>
+        s"the blocks of family $id are not what the index says of it"
+    }
+    if (totals.nonEmpty && totals.valuesIterator.map(_.keys).sum != keys)
+      Some(s"the families of the index have not $keys keys")
+    else if (ofBlocks.keySet.exists(!totals.contains(_)))
+      Some("the index has a block of a family that it does not have")
+    else odd
+  }
+
   private[format] def toBytes: Array[Byte] = {
     val bytesOfBlocks = if (blocks.isEmpty) 0 else 4 + blocks.size * BlockBytes
     val out = FrameLayout.buffer(4 + totals.size * TotalsBytes + bytesOfBlocks)

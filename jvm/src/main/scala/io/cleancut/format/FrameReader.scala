@@ -46,6 +46,7 @@ final class FrameReader(
   private var position = 0L
   private var blocks = 0
   private var records = 0L
+  private val sizes = Vector.newBuilder[(Int, Int, Int)]
   private var end: Option[FrameTrailer] = None
   private[format] var headerCrc = 0
   private var codec: Byte = CodecNone
@@ -134,6 +135,7 @@ final class FrameReader(
     blockCodec.decode(blocks, header, scratch)
     watch.decoded(raw.toLong)
     rawLength = raw
+    if (request.kind == FrameKind.Base) sizes += ((raw, stored, count))
     blocks += 1
     records += count
     count
@@ -159,7 +161,7 @@ final class FrameReader(
       throw damaged("the trailer does not fit the blocks before it")
     }
     if (in.read() >= 0) throw damaged(s"bytes follow the trailer, which ends at $position")
-    end = Some(FrameTrailer(count, recordCount, keys, parsed(index)))
+    end = Some(FrameTrailer(count, recordCount, keys, parsed(index, keys)))
   }
 
   private def readIndex(): Array[Byte] = {
@@ -168,11 +170,21 @@ final class FrameReader(
     read(length, "the index")
   }
 
-  private def parsed(index: Array[Byte]): FrameIndex =
-    try if (hasIndex) FrameIndex.parse(index, firstBlock) else FrameIndex.Empty
-    catch {
-      case e: IllegalArgumentException =>
-        throw damaged(s"the index cannot be read: ${e.getMessage}")
+  private def parsed(bytes: Array[Byte], keys: Long): FrameIndex =
+    if (!hasIndex) FrameIndex.Empty
+    else {
+      val index =
+        try FrameIndex.parse(bytes, firstBlock)
+        catch {
+          case e: IllegalArgumentException =>
+            throw damaged(s"the index cannot be read: ${e.getMessage}")
+        }
+      val found = index.blocks.map(block => (block.rawBytes, block.storedBytes, block.records))
+      if (found.nonEmpty && found != sizes.result()) {
+        throw damaged("the index does not fit the blocks before it")
+      }
+      index.problem(keys).foreach(detail => throw damaged(detail))
+      index
     }
 
   private def updateWithInt(value: Int): Unit = crc.update(buffer(4).putInt(value).flip())

@@ -9,9 +9,10 @@ import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.StateVersion
-import io.cleancut.engine.StateLog
+import io.cleancut.engine.{Memory, Record, StateLog, Table}
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
+import io.cleancut.testkit.{Blob, Frames}
 
 /** Frames and names that an encoder of its own wrote, read as the vectors say they must be. */
 class FormatVectorsSuite extends AnyFunSuite {
@@ -36,6 +37,56 @@ class FormatVectorsSuite extends AnyFunSuite {
   test("there are vectors of sound and of damaged frames") {
     val (sound, damaged) = Vectors.frames.partition(_.json.has("frame"))
     assert(sound.size >= 8 && damaged.size >= 30)
+  }
+
+  test("a base that can be read block by block is what it is when it is read as a whole") {
+    val opened = Vectors.frames.filter(_.json.has("frame")).flatMap { vector =>
+      BaseFrame.open(requestOf(vector), new Frames.InMemory(vector.bytes)).map { base =>
+        val whole = new StateLog(base.identity.store, _ => None)
+        read(vector)((reader, scratch) => whole.load(reader, scratch))
+        val parts = new StateLog(base.identity.store, _ => None)
+        parts.attach(base)
+        val keys = whole.families.flatMap(family => keysOf(family.table).map(family.schema.id -> _))
+        // Each is found by its own hash.
+        val found = keys.count { case (id, key) =>
+          parts.families.find(_.schema.id == id).exists { family =>
+            family.table.find(Blob.bytes(key), Record.NoBound) != 0L
+          }
+        }
+        assert(found == keys.size && keys.size == base.keys)
+        assert(parts.liveBytes == whole.liveBytes)
+        Seq(whole, parts).foreach(_.release())
+        vector.name
+      }
+    }
+    assert(opened.toSet == Set("base-indexed", "base-indexed-zstd"))
+  }
+
+  test("a base whose index is damaged is refused by who reads it block by block") {
+    val damaged = Vectors.frames.filter(_.name.startsWith("index-"))
+    assert(damaged.size >= 10)
+    damaged.foreach { vector =>
+      val log = new StateLog(Vectors.store(vector.json.get("request")), _ => None)
+      try {
+        // Without an index it is one to be read as a whole, which finds the rest.
+        val thrown = intercept[CleancutException] {
+          BaseFrame.open(requestOf(vector), new Frames.InMemory(vector.bytes)).foreach { base =>
+            log.attach(base)
+            log.complete()
+          }
+        }
+        assert(thrown.getErrorId == "CLEANCUT_FRAME_DAMAGED", vector.name)
+      } finally log.release()
+    }
+  }
+
+  private def keysOf(table: Table): Seq[Blob.Blob] = {
+    val rows = table.snapshot(Record.NoBound)
+    Iterator
+      .continually(rows.advance())
+      .takeWhile(identity)
+      .map(_ => Blob.keyAt(Memory.access, rows.address))
+      .toVector
   }
 
   private def readSound(vector: Vectors.Vector): Assertion = {
@@ -74,12 +125,16 @@ class FormatVectorsSuite extends AnyFunSuite {
   }
 
   private def read[A](vector: Vectors.Vector)(body: (FrameReader, BlockScratch) => A): A = {
-    val json = vector.json.get("request")
-    val version = StateVersion(json.get("version").asLong, json.get("id").asText)
-    val request = FrameRequest(vector.name, Vectors.store(json), version, kind(json))
+    val request = requestOf(vector)
     val scratch = BlockScratch.borrow()
     try body(new FrameReader(request, new ByteArrayInputStream(vector.bytes), scratch), scratch)
     finally scratch.giveBack()
+  }
+
+  private def requestOf(vector: Vectors.Vector): FrameRequest = {
+    val json = vector.json.get("request")
+    val version = StateVersion(json.get("version").asLong, json.get("id").asText)
+    FrameRequest(vector.name, Vectors.store(json), version, kind(json))
   }
 
   private def describe(block: JsonNode): Seq[String] = Vectors.elements(block).map { record =>
