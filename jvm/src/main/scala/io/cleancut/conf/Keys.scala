@@ -78,6 +78,16 @@ object Keys {
     since = "0.1.0"
   )
 
+  val LocalBases: Key[Long] = Key(
+    "localBases",
+    doc = "How much of Spark's local directories one executor uses to keep bases that it has " +
+      "fetched, of all its stores together. A store that comes back to it, or a run that begins " +
+      "again there, fetches only what came after. 0 keeps none. Not for locations on a local disk.",
+    default = 10L << 30,
+    KeyType.bytes(min = 0L),
+    since = "0.1.0"
+  )
+
   val ChangeFeed: Key[String] = Key(
     "changeFeed",
     doc = "What a commit keeps of the changes of a key that an epoch changed more than once, and " +
@@ -281,6 +291,7 @@ object Keys {
     Encryption,
     Endpoint,
     LazyRestore,
+    LocalBases,
     MaxEpochDuration,
     MaxInFlightBytes,
     MemoryBound,

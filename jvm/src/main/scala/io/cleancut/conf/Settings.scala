@@ -10,6 +10,8 @@ import io.cleancut.error.Errors
  *   whether deltas hold all changes of a key, not only the last
  * @param lazyRestore
  *   whether a store is opened before its base has been read
+ * @param localBasesBytes
+ *   how much of the local disk the bases take that are kept there
  * @param requiresProvider
  *   whether no query may have its state in another provider
  * @param cuts
@@ -19,6 +21,7 @@ final case class Settings(
     compressionLevel: Int,
     keepsReplaced: Boolean,
     lazyRestore: Boolean,
+    localBasesBytes: Long,
     acquireTimeoutMs: Long,
     memoryBound: Long,
     realTimeMode: Boolean,
@@ -56,6 +59,7 @@ object Settings {
     compressionLevel <- Keys.CompressionLevel.read(confs)
     changeFeed <- Keys.ChangeFeed.read(confs)
     lazyRestore <- Keys.LazyRestore.read(confs)
+    localBasesBytes <- Keys.LocalBases.read(confs)
     acquireTimeoutMs <- Keys.AcquireTimeout.read(confs)
     memoryBound <- Keys.MemoryBound.read(confs)
     realTimeMode <- Keys.RealTimeMode.read(confs)
@@ -71,6 +75,7 @@ object Settings {
     compressionLevel,
     keepsReplaced = changeFeed == "all",
     lazyRestore,
+    localBasesBytes,
     acquireTimeoutMs,
     memoryBound,
     realTimeMode,

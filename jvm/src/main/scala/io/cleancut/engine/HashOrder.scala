@@ -1,9 +1,9 @@
 package io.cleancut.engine
 
 /**
- * The rows of a version in the order of their keys' hashes. A base that is written so fills the hash
- * index of its reader from front to back, instead of missing the cache at every key, and has the
- * rows of one hash in one place.
+ * The rows of a version in the order of their keys' hashes. A base that is written so fills the
+ * hash index of its reader from front to back, instead of missing the cache at every key, and has
+ * the rows of one hash in one place.
  *
  * Sorting takes 16 bytes of heap for each row. Beyond [[HashOrder.RunRows]] rows the log is gone
  * through several times, and each time the rows of one range of hashes are sorted.
@@ -35,7 +35,8 @@ final class HashOrder(
       val hash = KeyHash.hash32(memory, null, key, Record.keyLength(memory, rows.address))
       val unsigned = Integer.toUnsignedLong(hash)
       if (unsigned >= from && unsigned < until) {
-        if (count == entries.length) entries = java.util.Arrays.copyOf(entries, count + count / 2 + 1)
+        if (count == entries.length)
+          entries = java.util.Arrays.copyOf(entries, count + count / 2 + 1)
         entries(count) = (hash.toLong << 32) | (rows.ref & 0xffffffffL)
         count += 1
       }

@@ -2,8 +2,8 @@ package io.cleancut.engine
 
 /**
  * The hash of a key: a chain of folded 64 × 64 → 128 bit products over the 8-byte words, in the
- * manner of wyhash (Wang Yi). The index of a base names it ("Index" in `docs/FORMAT.md`), so it never
- * changes.
+ * manner of wyhash (Wang Yi). The index of a base names it ("Index" in `docs/FORMAT.md`), so it
+ * never changes.
  */
 object KeyHash {
   private val Seed = 0x9e3779b97f4a7c15L

@@ -58,7 +58,9 @@ final class Table(
 
   def mark(): Table.Mark = Table.Mark(log.end, liveKeys, liveBytes, totalBytes)
 
-  /** Whether all that the table has is in the log; before that, only single keys can be asked for. */
+  /**
+   * Whether all that the table has is in the log; before that, only single keys can be asked for.
+   */
   def isComplete: Boolean = unread == null
 
   private[engine] def isOrdered: Boolean = order.isDefined

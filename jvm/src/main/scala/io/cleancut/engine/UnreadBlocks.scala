@@ -52,8 +52,8 @@ final private[engine] class UnreadBlocks(
   def recordsOf(block: Int): Int = places(block).records
 
   /**
-   * Takes a block in: shows `visit` each record with the ref that is its own, after all of the block
-   * has been found to be what the index says. Nothing can fail in between but `visit`.
+   * Takes a block in: shows `visit` each record with the ref that is its own, after all of the
+   * block has been found to be what the index says. Nothing can fail in between but `visit`.
    */
   def takeIn(block: Int)(visit: (BlockRecords, Int) => Unit): Unit = {
     val place = places(block)
@@ -108,7 +108,9 @@ final private[engine] class UnreadBlocks(
     while (from < places.length) {
       var until = from + 1
       var bytes = places(from).content.bytes.toLong
-      while (until < places.length && bytes + places(until).content.bytes <= UnreadBlocks.MaxPageBytes) {
+      while (
+        until < places.length && bytes + places(until).content.bytes <= UnreadBlocks.MaxPageBytes
+      ) {
         bytes += places(until).content.bytes
         until += 1
       }

@@ -3,39 +3,42 @@ package io.cleancut.files
 import java.io.{FileNotFoundException, IOException}
 import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
-import java.nio.file.{Files, Path, StandardOpenOption}
+import java.nio.file.Path
+import java.nio.file.StandardOpenOption.{CREATE_NEW, READ, WRITE}
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, Executor}
-import java.util.concurrent.atomic.{AtomicInteger, AtomicReference}
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
 import io.cleancut.format.FrameBytes
 import io.cleancut.objects.{ObjectKey, ObjectStore, RangeResult}
 
 /**
  * A range of an object in a store that is far away, fetched in pieces into a local file: the piece
- * that is asked for at once, all others one after another beside it. The file has no name, so that
- * nothing is left behind however the process ends.
+ * that is asked for at once, all others one after another beside it.
  *
- * @param directory
- *   where the file is made
+ * @param path
+ *   of the file, which is made
  * @param threads
  *   who fetches
+ * @param whole
+ *   called once, when all of it is in the file
  */
 final class PiecesOnDisk(
     store: ObjectStore,
     key: ObjectKey,
     offset: Long,
     val length: Long,
-    directory: Path,
+    path: Path,
     threads: Executor,
     pieceBytes: Int = PiecesOnDisk.PieceBytes
-) extends FrameBytes {
+)(whole: => Unit)
+    extends FrameBytes {
   private val pieces = ((length + pieceBytes - 1) / pieceBytes).toInt
-  private val file = open()
+  private val file = FileChannel.open(path, CREATE_NEW, READ, WRITE)
   private val fetched = new ConcurrentHashMap[Int, CompletableFuture[Unit]]
   private val left = new AtomicInteger(pieces)
   private val next = new AtomicInteger(0)
   private val atHand = new CompletableFuture[Unit]
-  private val failure = new AtomicReference[Throwable]
+  private val hasFailed = new AtomicBoolean
   @volatile private var isClosed = false
 
   for (_ <- 0 until PiecesOnDisk.Ahead) fetchNext()
@@ -48,10 +51,9 @@ final class PiecesOnDisk(
   }
 
   override def read(at: Long, into: Array[Byte], count: Int): Unit = {
-    for (piece <- (at / pieceBytes).toInt to ((at + count - 1) / pieceBytes).toInt) await(piece)
-    val buffer = ByteBuffer.wrap(into, 0, count)
-    while (buffer.hasRemaining)
-      if (file.read(buffer, at + buffer.position()) < 0) throw new IOException(s"$key was cut short")
+    if (count > 0)
+      ((at / pieceBytes).toInt to ((at + count - 1) / pieceBytes).toInt).foreach(await)
+    PiecesOnDisk.read(file, at, into, count)
   }
 
   override def close(): Unit = {
@@ -60,13 +62,12 @@ final class PiecesOnDisk(
   }
 
   /** A piece that could not be fetched is asked for again by the next who wants it. */
-  private def await(piece: Int): Unit =
+  private def await(piece: Int): Unit = {
+    val known = fetched.get(piece)
+    if (known != null && known.isCompletedExceptionally) fetched.remove(piece, known)
     try fetch(piece).get()
-    catch {
-      case e: ExecutionException =>
-        fetched.remove(piece)
-        throw e.getCause
-    }
+    catch { case e: ExecutionException => throw e.getCause }
+  }
 
   private def fetch(piece: Int): CompletableFuture[Unit] =
     fetched.computeIfAbsent(piece, _ => CompletableFuture.supplyAsync(() => take(piece), threads))
@@ -74,18 +75,18 @@ final class PiecesOnDisk(
   /** Goes on with the rest in their order, until one fails. */
   private def fetchNext(): Unit = {
     val piece = next.getAndIncrement()
-    if (piece < pieces && !isClosed && failure.get == null) {
+    if (piece < pieces && !isClosed && !hasFailed.get) {
       fetch(piece).whenComplete { (_, e) =>
-        if (e == null) fetchNext() else failure.compareAndSet(null, e)
-        ()
+        if (e == null) fetchNext() else hasFailed.set(true)
       }
       ()
     }
   }
 
-  private def take(piece: Int): Unit = if (!isClosed) {
+  private def take(piece: Int): Unit = {
     val from = piece.toLong * pieceBytes
     val count = Math.min(pieceBytes.toLong, length - from).toInt
+    if (isClosed) throw new IOException(s"$key is not read any more")
     store.getRange(key, offset + from, count) match {
       case RangeResult.Found(bytes) =>
         val buffer = ByteBuffer.wrap(bytes)
@@ -95,15 +96,10 @@ final class PiecesOnDisk(
       case RangeResult.Missing => throw new FileNotFoundException(s"$key is gone")
     }
     if (left.decrementAndGet() == 0) {
+      whole
       atHand.complete(())
       ()
     }
-  }
-
-  private def open(): FileChannel = {
-    val path = Files.createTempFile(directory, "cleancut-base-", ".part")
-    try FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)
-    finally Files.delete(path)
   }
 }
 
@@ -114,4 +110,12 @@ object PiecesOnDisk {
 
   /** Pieces on their way that nobody has asked for. */
   private val Ahead = 2
+
+  private[files] def read(file: FileChannel, at: Long, into: Array[Byte], count: Int): Unit = {
+    val buffer = ByteBuffer.wrap(into, 0, count)
+    while (buffer.hasRemaining)
+      if (file.read(buffer, at + buffer.position()) < 0) {
+        throw new IOException(s"$count bytes at $at are not in the file")
+      }
+  }
 }

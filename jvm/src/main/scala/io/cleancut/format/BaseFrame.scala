@@ -10,8 +10,8 @@ import io.cleancut.error.CleancutException
 /**
  * A base whose blocks are read one by one, in any order: header and end are read when it is opened,
  * a block when it is asked for. All that it returns has been compared with its checksum, as by
- * [[FrameReader]]; that each block is what it was holds for those that were read. In one thread at a
- * time.
+ * [[FrameReader]]; that each block is what it was holds for those that were read. In one thread at
+ * a time.
  *
  * @param identity
  *   of the frame, compared with the request
@@ -38,7 +38,11 @@ final class BaseFrame private (
   def whenAtHand(action: Runnable): Unit = source.whenAtHand(action)
 
   /** Reads a block into the scratch's raw buffer, and checks it. */
-  def read(block: BlockPlace, scratch: BlockScratch): Unit = {
+  def read(block: BlockPlace, scratch: BlockScratch): Unit =
+    try readOnce(block, scratch)
+    catch { case _: CleancutException if source.giveUp() => readOnce(block, scratch) }
+
+  private def readOnce(block: BlockPlace, scratch: BlockScratch): Unit = {
     val header = new Array[Byte](BlockHeaderBytes)
     source.read(block.offset, header, header.length)
     val head = wrap(header)
@@ -67,7 +71,11 @@ object BaseFrame {
    * Opens a base. None if its blocks cannot be read one by one: it is of version 1, or has no index
    * of its blocks. The source is then the caller's still, as it is after an error.
    */
-  def open(request: FrameRequest, source: FrameBytes): Option[BaseFrame] = {
+  def open(request: FrameRequest, source: FrameBytes): Option[BaseFrame] =
+    try openOnce(request, source)
+    catch { case _: CleancutException if source.giveUp() => openOnce(request, source) }
+
+  private def openOnce(request: FrameRequest, source: FrameBytes): Option[BaseFrame] = {
     val scratch = BlockScratch.borrow()
     try {
       val reader = readHeader(request, source, scratch)
@@ -160,7 +168,8 @@ object BaseFrame {
     take(source, from, Math.toIntExact(source.length - from))
 
   private def take(source: FrameBytes, from: Long, count: Int): Array[Byte] = {
-    if (count < 0 || from + count > source.length) throw new EOFException(s"no $count bytes at $from")
+    if (count < 0 || from + count > source.length)
+      throw new EOFException(s"no $count bytes at $from")
     val bytes = new Array[Byte](count)
     source.read(from, bytes, count)
     bytes

@@ -19,7 +19,9 @@ final private[format] class BlockCodec(
 
   private val crc = new CRC32
 
-  /** What no compressor would have made of so few bytes is damage, before memory is taken for it. */
+  /**
+   * What no compressor would have made of so few bytes is damage, before memory is taken for it.
+   */
   def checkSizes(ordinal: Int, raw: Int, stored: Int, records: Int): Unit =
     if (raw <= 0 || raw > MaxBlockBytes || stored <= 0 || stored > maxStored(raw) || records <= 0)
       throw damaged(s"the header of block $ordinal is impossible")
@@ -36,11 +38,13 @@ final private[format] class BlockCodec(
       throw damaged(s"the checksum of block $ordinal is wrong")
     }
     scratch.growRaw(raw)
-    val decoded = if (codec == CodecNone) copy(raw, stored, scratch) else {
-      try
-        scratch.decompressor.decompressByteArray(scratch.raw, 0, raw, scratch.stored, 0, stored)
-      catch { case e: ZstdException => throw damaged(s"block $ordinal: ${e.getMessage}") }
-    }
+    val decoded =
+      if (codec == CodecNone) copy(raw, stored, scratch)
+      else {
+        try
+          scratch.decompressor.decompressByteArray(scratch.raw, 0, raw, scratch.stored, 0, stored)
+        catch { case e: ZstdException => throw damaged(s"block $ordinal: ${e.getMessage}") }
+      }
     if (decoded != raw) throw damaged(s"block $ordinal holds $decoded bytes and not $raw")
   }
 

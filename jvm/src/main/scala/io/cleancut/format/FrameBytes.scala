@@ -16,6 +16,9 @@ trait FrameBytes extends Closeable {
    */
   def read(offset: Long, into: Array[Byte], count: Int): Unit
 
+  /** Gives up a copy that proved to be damaged; whether there is something to read instead. */
+  def giveUp(): Boolean = false
+
   /** Whether nothing has to be fetched any more. */
   def areAtHand: Boolean = true
 

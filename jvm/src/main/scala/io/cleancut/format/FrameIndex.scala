@@ -2,7 +2,9 @@ package io.cleancut.format
 
 import java.nio.ByteBuffer
 
-/** What a family has after a frame: its keys, and the bytes of its rows by the rule of the format. */
+/**
+ * What a family has after a frame: its keys, and the bytes of its rows by the rule of the format.
+ */
 final case class FamilyTotals(keys: Long, bytes: Long)
 
 /**
@@ -99,7 +101,10 @@ object FrameIndex {
       place
     }
     require(!in.hasRemaining, "it goes on after its blocks")
-    require(totals.forall { case (_, of) => of.keys >= 0L && of.bytes >= 0L }, "a total is negative")
+    require(
+      totals.forall { case (_, of) => of.keys >= 0L && of.bytes >= 0L },
+      "a total is negative"
+    )
     FrameIndex(totals.toMap, blocks)
   }
 

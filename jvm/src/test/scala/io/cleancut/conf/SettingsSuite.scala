@@ -34,6 +34,7 @@ class SettingsSuite extends AnyFunSuite {
         -2,
         keepsReplaced = false,
         lazyRestore = true,
+        localBasesBytes = 10L << 30,
         acquireTimeoutMs = 120000L,
         memoryBound = KeyType.Auto,
         realTimeMode = false,

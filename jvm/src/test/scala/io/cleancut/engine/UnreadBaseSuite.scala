@@ -83,21 +83,24 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
         damaged(at) = (damaged(at) ^ (1 << (at % 8))).toByte
         val log = OneFamily.newLog(owned)
         val found =
-          try BaseFrame.open(frame.request, new Counted(damaged)) match {
-            case Some(base) =>
-              log.attach(base)
-              val thrown = intercept[CleancutException](log.complete())
-              later += 1
-              Some(thrown)
-            // The format's version is damaged, or the kind: what reads a whole frame says so.
-            case None => None
-          } catch {
+          try
+            BaseFrame.open(frame.request, new Counted(damaged)) match {
+              case Some(base) =>
+                log.attach(base)
+                val thrown = intercept[CleancutException](log.complete())
+                later += 1
+                Some(thrown)
+              // The format's version is damaged, or the kind: what reads a whole frame says so.
+              case None => None
+            }
+          catch {
             case e: CleancutException =>
               atOnce += 1
               Some(e)
           } finally log.release()
         found.foreach { e =>
-          val ids = Set("CLEANCUT_FRAME_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN", "CLEANCUT_FRAME_MISPLACED")
+          val ids =
+            Set("CLEANCUT_FRAME_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN", "CLEANCUT_FRAME_MISPLACED")
           assert(ids(e.getErrorId), s"at byte $at")
         }
         assert(found.isDefined || at == VersionAt, s"at byte $at")
@@ -129,11 +132,13 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
     Option.when(found != 0L)(Blob.valueAt(owned.memory, found))
   }
 
-  private def request(rows: Rows) = Frames.Frame(
-    io.cleancut.format.FrameKind.Base,
-    Frames.base(Target, rows.size.toLong),
-    Array.emptyByteArray
-  ).request
+  private def request(rows: Rows) = Frames
+    .Frame(
+      io.cleancut.format.FrameKind.Base,
+      Frames.base(Target, rows.size.toLong),
+      Array.emptyByteArray
+    )
+    .request
 
   private def baseOf(rows: Rows, owned: TestMemory.Owned, blockBytes: Int): Frames.Frame = {
     val log = OneFamily.newLog(owned)

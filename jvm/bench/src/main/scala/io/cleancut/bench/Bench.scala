@@ -41,11 +41,11 @@ object Bench {
         val managers = list("managers", "FileSystemBased,FileContextBased")
         stores.stores(keys("10000,100000,1000000"), managers, turns.getOrElse(2))
       case "restarts" => stores.restarts(keys("1000000,10000000"), turns.getOrElse(2))
-      case "scans"   => stores.scans(keys("100000"), turns.getOrElse(2))
-      case "growth"  => stores.growth(keys("20000"), turns.getOrElse(1))
-      case "memory"  => stores.memory(keys("1000000"), turns.getOrElse(1))
-      case "latency" => CompareQueries.latency(turns.getOrElse(3))
-      case "nexmark" =>
+      case "scans"    => stores.scans(keys("100000"), turns.getOrElse(2))
+      case "growth"   => stores.growth(keys("20000"), turns.getOrElse(1))
+      case "memory"   => stores.memory(keys("1000000"), turns.getOrElse(1))
+      case "latency"  => CompareQueries.latency(turns.getOrElse(3))
+      case "nexmark"  =>
         def number(key: String, default: String) = options.getOrElse(key, default).toInt
         val events = NexmarkEvents(
           number("rate", "10000"),

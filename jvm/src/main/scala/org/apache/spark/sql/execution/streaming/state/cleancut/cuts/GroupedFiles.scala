@@ -30,7 +30,7 @@ import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
 import io.cleancut.conf.Keys
 import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger, SegmentPieces}
 import io.cleancut.error.Errors
-import io.cleancut.files.{CheckedInput, PiecesOnDisk, RangeBytes, RangeInput, SharedStores}
+import io.cleancut.files.{CheckedInput, LocalBases, RangeBytes, RangeInput, SharedStores}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, ObjectStore}
 import io.cleancut.protocol.StoreListing
@@ -43,6 +43,8 @@ import io.cleancut.protocol.StoreListing
  *   the query's checkpoint location, as its driver knows it
  * @param root
  *   what all names are below, `<checkpointLocation>/cleancut`
+ * @param localBasesBytes
+ *   how much of the local disk the bases take that are kept there, those of all stores together
  */
 final private[cleancut] class GroupedFiles(
     store: StoreId,
@@ -50,6 +52,7 @@ final private[cleancut] class GroupedFiles(
     root: ObjectStore,
     before: StoreFiles,
     hadoopConf: Configuration,
+    localBasesBytes: Long,
     clock: Clock
 ) extends FrameFiles {
   import GroupedFiles._
@@ -174,32 +177,30 @@ final private[cleancut] class GroupedFiles(
     val place = places.get((version, FrameKind.Base))
     if (place == null) before.openBase(version, watch)
     else if (place.length < FrameFiles.minOpenedBytes) None
-    else downloading(watch) {
-      val bytes = bytesOf(place)
-      try {
-        val request = FrameRequest(path(version, FrameKind.Base), store, version, FrameKind.Base)
-        val opened = BaseFrame.open(request, bytes)
-        if (opened.isEmpty) bytes.close()
-        opened
-      } catch {
-        case e: Throwable =>
-          bytes.close()
-          throw e match {
-            case e: FileNotFoundException => missing(version, e)
-            case other                    => other
-          }
+    else
+      downloading(watch) {
+        val bytes = bytesOf(place)
+        try {
+          val request = FrameRequest(path(version, FrameKind.Base), store, version, FrameKind.Base)
+          val opened = BaseFrame.open(request, bytes)
+          if (opened.isEmpty) bytes.close()
+          opened
+        } catch {
+          case e: Throwable =>
+            bytes.close()
+            throw e match {
+              case e: FileNotFoundException => missing(version, e)
+              case other                    => other
+            }
+        }
       }
-    }
   }
 
   /** On a local disk a frame is read in its place; from farther off it comes as a whole. */
   private def bytesOf(place: FramePlace): FrameBytes = {
     val key = ObjectKey(place.segment)
     if (root.location.startsWith("file:")) new RangeBytes(root, key, place.offset, place.length)
-    else {
-      val directory = StoreContext.localDirectory
-      new PiecesOnDisk(root, key, place.offset, place.length, directory, threads)
-    }
+    else bases.open(root, key, place.offset, place.length, threads, localBasesBytes)
   }
 
   /** The driver sweeps the segments. */
@@ -299,6 +300,7 @@ final private[cleancut] class GroupedFiles(
 }
 
 private[cleancut] object GroupedFiles {
+  private val bases = new LocalBases(() => StoreContext.localDirectory)
   private type Fetching = CompletableFuture[Array[Byte]]
 
   private val PieceBytes = 8 << 20

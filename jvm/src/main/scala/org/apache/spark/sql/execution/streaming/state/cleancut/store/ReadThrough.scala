@@ -8,9 +8,9 @@ import io.cleancut.DaemonThreads
 import io.cleancut.engine.{MemoryAccount, StateLog}
 
 /**
- * Reads what is left of the bases that stores were opened with, while no task is in them: a block at
- * a time, so that a task that comes waits for a block at most. What would not fit into the memory
- * that rows may take stays on file until somebody asks for it.
+ * Reads what is left of the bases that stores were opened with, while no task is in them: a block
+ * at a time, so that a task that comes waits for a block at most. What would not fit into the
+ * memory that rows may take stays on file until somebody asks for it.
  */
 private[cleancut] object ReadThrough extends Logging {
   private val threads = DaemonThreads.pool("cleancut-read-through", max = 1)
@@ -26,9 +26,9 @@ private[cleancut] object ReadThrough extends Logging {
     if (versions.isReadable && versions.isReadThrough.compareAndSet(false, true)) {
       threads.execute { () =>
         versions.isReadThrough.set(false)
-        try {
+        try
           if (readSome(context, versions)) consider(context, versions)
-        } catch {
+        catch {
           // Whoever asks for the rows meets the same, and says so.
           case NonFatal(e) => logWarning(s"Reading the base of $context failed", e)
         }

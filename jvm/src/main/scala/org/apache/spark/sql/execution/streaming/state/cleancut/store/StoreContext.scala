@@ -56,7 +56,15 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
     val sparkDirectory = request.id.storeCheckpointLocation()
     val ofStore = new StoreFiles(store, checkpoint, sparkDirectory, request.hadoopConf)
     rootOfCuts(checkpoint, ofStore).fold[FrameFiles](ofStore) { root =>
-      new GroupedFiles(store, checkpoint.toString, root, ofStore, request.hadoopConf, clock)
+      new GroupedFiles(
+        store,
+        checkpoint.toString,
+        root,
+        ofStore,
+        request.hadoopConf,
+        settings.localBasesBytes,
+        clock
+      )
     }
   }
 

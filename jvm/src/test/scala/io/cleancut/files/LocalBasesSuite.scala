@@ -1,0 +1,199 @@
+package io.cleancut.files
+
+import java.io.IOException
+import java.nio.file.{Files, Path}
+import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, Executors, TimeUnit}
+
+import scala.jdk.CollectionConverters._
+import scala.util.{Random, Using}
+
+import org.scalatest.concurrent.Eventually
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import io.cleancut.StateVersion
+import io.cleancut.cuts.ForwardingStore
+import io.cleancut.engine.OneFamily._
+import io.cleancut.engine.{OneFamily, Record}
+import io.cleancut.format.{BaseFrame, FrameBytes}
+import io.cleancut.objects.{ObjectKey, ObjectStore, RangeResult}
+import io.cleancut.testkit.{Blob, Frames, StoreOnDisk}
+
+class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Eventually {
+  import LocalBasesSuite._
+
+  implicit override val patienceConfig: PatienceConfig = PatienceConfig(20.seconds, 10.millis)
+
+  private val threads = Executors.newFixedThreadPool(4)
+  private val key = ObjectKey("a/segment")
+  private val random = new Random(11)
+
+  test("what is asked for comes at once, the rest beside it, and both are right") {
+    val bytes = put(10 * PieceBytes + 17)
+    val far = new Watched(store)
+    Using.resource(open(far, 5, bytes.length - 5L)) { found =>
+      for (_ <- 0 until 200) {
+        val from = random.nextInt(bytes.length - 5)
+        val count = random.nextInt(Math.min(100000, bytes.length - 5 - from))
+        assert(
+          take(found, from.toLong, count).sameElements(bytes.slice(5 + from, 5 + from + count))
+        )
+      }
+      eventually(assert(found.areAtHand))
+      assert(far.ranges.size == 11, "each piece is fetched once")
+    }
+  }
+
+  test("the last piece is there before those between, which one reader does not wait for") {
+    val bytes = put(8 * PieceBytes)
+    val far = new Watched(store)
+    far.block(from = PieceBytes.toLong)
+    Using.resource(open(far, 0, bytes.length.toLong)) { found =>
+      far.unblock(from = 7L * PieceBytes)
+      assert(take(found, bytes.length - 9L, 9).sameElements(bytes.takeRight(9)))
+      assert(!found.areAtHand)
+      far.unblockAll()
+      eventually(assert(found.areAtHand))
+    }
+  }
+
+  test("a base that was fetched is on the local disk for the next who opens it") {
+    val bytes = put(3 * PieceBytes)
+    val far = new Watched(store)
+    val bases = new LocalBases(() => local)
+    for (_ <- 0 until 3)
+      Using.resource(bases.open(far, key, 0, bytes.length.toLong, threads, Bound)) { found =>
+        eventually(assert(found.areAtHand))
+        assert(take(found, 0, bytes.length).sameElements(bytes))
+      }
+    assert(far.ranges.size == 3 && bases.sizeBytes == bytes.length)
+  }
+
+  test("one that was closed before it had come leaves nothing") {
+    val bytes = put(8 * PieceBytes)
+    val far = new Watched(store)
+    far.block(from = 0)
+    val bases = new LocalBases(() => local)
+    bases.open(far, key, 0, bytes.length.toLong, threads, Bound).close()
+    far.unblockAll()
+    eventually(assert(filesOf(local).isEmpty))
+    assert(bases.sizeBytes == 0)
+  }
+
+  test("those that were used last stay within the bound, and who reads an older one reads on") {
+    val bytes = put(4 * PieceBytes)
+    val bases = new LocalBases(() => local)
+    def of(piece: Int) =
+      bases.open(store, key, piece.toLong * PieceBytes, PieceBytes.toLong, threads, 2L * PieceBytes)
+    val all = (0 until 4).map { piece =>
+      val found = of(piece)
+      eventually(assert(found.areAtHand))
+      found
+    }
+    assert(bases.sizeBytes == 2L * PieceBytes && filesOf(local).size == 2)
+    for ((found, i) <- all.zipWithIndex)
+      assert(take(found, 0, 9).sameElements(bytes.slice(i * PieceBytes, i * PieceBytes + 9)))
+    all.foreach(_.close())
+  }
+
+  test("a piece that fails is an error for who asks, and comes when it is asked for again") {
+    val bytes = put(4 * PieceBytes)
+    val far = new Watched(store)
+    far.isBroken = true
+    Using.resource(open(far, 0, bytes.length.toLong)) { found =>
+      for (_ <- 0 until 3) intercept[IOException](take(found, 3L * PieceBytes, 10))
+      far.isBroken = false
+      for (piece <- 0 until 4) take(found, piece.toLong * PieceBytes, 10)
+      assert(found.areAtHand)
+    }
+  }
+
+  test("a copy that is damaged is given up for the object") {
+    val frame = base()
+    store.put(key, frame.bytes)
+    val bases = new LocalBases(() => local)
+    def opened() = bases.open(store, key, 0, frame.bytes.length.toLong, threads, Bound)
+    val first = opened()
+    eventually(assert(first.areAtHand))
+    first.close()
+    for (at <- Seq(20, frame.bytes.length / 2, frame.bytes.length - 20)) {
+      val copy = filesOf(local).head
+      val bytes = Files.readAllBytes(copy)
+      bytes(at) = (bytes(at) ^ 1).toByte
+      Files.write(copy, bytes)
+      val log = OneFamily.newLog()
+      log.attach(BaseFrame.open(frame.request, opened()).get)
+      log.complete()
+      assert(log.keys == Rows.size)
+      assert(Rows.forall(row => log.find(Blob.bytes(row), Record.NoBound) != 0L))
+      log.release()
+      eventually(assert(filesOf(local).nonEmpty))
+    }
+    // One that was cut short likewise.
+    Files.write(filesOf(local).head, Array[Byte](1, 2, 3))
+    assert(BaseFrame.open(frame.request, opened()).isDefined)
+  }
+
+  private def base(): Frames.Frame = {
+    val log = OneFamily.newLog()
+    Rows.foreach(row => log.put(Blob.bytes(row), Blob.bytes(row)))
+    val target = StateVersion(3, Frames.version(3).id)
+    log.seal(target, keep = 1)
+    val frame =
+      Frames.write(Frames.base(target, Rows.size.toLong))(log.writeBase(log.latest, _, 500))
+    log.release()
+    frame
+  }
+
+  private def local: Path = Files.createDirectories(directory.resolve("local"))
+
+  private def filesOf(directory: Path): Seq[Path] =
+    Using.resource(Files.list(directory))(_.iterator.asScala.toVector)
+
+  private def open(far: ObjectStore, offset: Long, length: Long): FrameBytes =
+    new LocalBases(() => local).open(far, key, offset, length, threads, Bound)
+
+  private def put(sizeBytes: Int): Array[Byte] = {
+    val bytes = new Array[Byte](sizeBytes)
+    random.nextBytes(bytes)
+    store.put(key, bytes)
+    bytes
+  }
+
+  private def take(found: FrameBytes, from: Long, count: Int): Array[Byte] = {
+    val bytes = new Array[Byte](count)
+    found.read(from, bytes, count)
+    bytes
+  }
+}
+
+object LocalBasesSuite {
+  private val PieceBytes = PiecesOnDisk.PieceBytes
+  private val Bound = 1L << 40
+  private val Rows = Seq.tabulate(2000)(i => Blob.of(i.toByte, (i >> 8).toByte, 7, 7, 7))
+
+  /** A store that is watched, and may keep readers of some ranges waiting. */
+  private class Watched(under: ObjectStore) extends ForwardingStore(under) {
+    val ranges = new ConcurrentLinkedQueue[Long]
+    @volatile var isBroken = false
+    @volatile private var waiting = (_: Long) => false
+    private val gate = new CountDownLatch(1)
+
+    def block(from: Long): Unit = waiting = _ >= from
+    def unblock(from: Long): Unit = {
+      val before = waiting
+      waiting = at => before(at) && at < from
+    }
+    def unblockAll(): Unit = {
+      waiting = _ => false
+      gate.countDown()
+    }
+
+    override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
+      if (isBroken) throw new IOException("the network is gone")
+      ranges.add(offset)
+      if (waiting(offset)) gate.await(20, TimeUnit.SECONDS)
+      super.getRange(key, offset, length)
+    }
+  }
+}
