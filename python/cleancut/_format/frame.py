@@ -24,7 +24,6 @@ _HEADER = struct.Struct("<4sHBBII")
 _BLOCK = struct.Struct("<IIII")
 _TRAILER = struct.Struct("<IQQQI4s")
 _TRAILER_WITH_INDEX = struct.Struct("<IQQQII4s")
-_MARK_BYTES = 4
 _HEADER_MAGIC = b"CCF1"
 _TRAILER_MAGIC = b"CCFE"
 _WITHOUT_INDEX, _WITH_INDEX = 1, 2
@@ -293,15 +292,15 @@ def _read_trailer(
     request: FrameRequest,
 ) -> int:
     """The number of live keys. `at` is where the blocks end."""
-    start = at + _MARK_BYTES
     if header.has_index:
-        form, start = _TRAILER_WITH_INDEX, start + 4
-        size = int.from_bytes(_cut(data, at + _MARK_BYTES, 4, "the trailer", request), "little")
+        form, start = _TRAILER_WITH_INDEX, at + 8
+        head = _cut(data, at, 8, "the trailer", request)
+        size = int.from_bytes(head[4:], "little")
     else:
-        form, size = _TRAILER, 0
-    _cut(data, start, size, "the index", request)
+        form, start, size = _TRAILER, at + 4, 0
+        head = _cut(data, at, 4, "the trailer", request)
     end = start + size + form.size
-    raw = _cut(data, at, end - at, "the trailer", request)
+    raw = head + _cut(data, start, end - start, "the trailer", request)
     block_count, record_count, keys, length, *same_size, crc, magic = form.unpack(raw[-form.size :])
     if crc32(raw[:-8], crc32(struct.pack("<I", header.crc))) != crc:
         raise request.damaged("the checksum of the trailer is wrong")

@@ -63,6 +63,8 @@ def configure(
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN,
     split_groups: bool | NotGiven = NOT_GIVEN,
     change_feed: ChangeFeed | NotGiven = NOT_GIVEN,
+    lazy_restore: bool | NotGiven = NOT_GIVEN,
+    local_bases: str | NotGiven = NOT_GIVEN,
     trusted_scheme: str | NotGiven = NOT_GIVEN,
     encryption: str | NotGiven = NOT_GIVEN,
     requester_pays: bool | NotGiven = NOT_GIVEN,
@@ -71,13 +73,12 @@ def configure(
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
-    It adds the packaged jar to `spark.jars` and Cleancut's extension to `spark.sql.extensions`,
-    each after what is there, and sets the provider. Call it last before `getOrCreate`. A JVM or a
-    session that runs already gets them at once, for queries that start from then on. A query that
-    began with another provider keeps it, because Spark records it in the checkpoint.
+    It adds jar and extension to `spark.jars` and `spark.sql.extensions`, after what is there, and
+    sets the provider. Call it last before `getOrCreate`. A JVM or a session that runs gets them at
+    once, for queries that start from then on. What began with another provider keeps it.
 
-    Options that are not given keep what the configuration says; a duration is a text with a unit
-    (h, m, s, ms) or a timedelta, a size a text with a unit (k, m, g, t).
+    What is not given stays as configured. Durations are a timedelta or have a unit (h, m, s, ms),
+    sizes have one (k, m, g, t).
 
     Args:
         builder: a `SparkSession.builder` of classic Spark.
@@ -98,6 +99,8 @@ def configure(
         max_in_flight_bytes: the size of the rows that a channel of a partition keeps in flight.
         split_groups: whether a function may get the rows that a key has in an epoch in two.
         change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
+        lazy_restore: whether a store is opened before its base has been read.
+        local_bases: how much local disk an executor uses to keep bases that it has fetched.
         trusted_scheme: the scheme of a file system whose rename you know to decide between writers.
         encryption: of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.
         requester_pays: whether requests to an s3:// location say that this side pays for them.
@@ -109,7 +112,10 @@ def configure(
         RequestError: with every problem that the options and the configuration have.
     """
     options = {name: value for name, value in locals().items() if name != "builder"}
-    settings = Settings(**options)
+    return _configured(builder, Settings(**options))
+
+
+def _configured(builder: "SparkSession.Builder", settings: Settings) -> "SparkSession.Builder":
     for key, value in _confs(builder, settings).items():
         builder.config(key, value)
     return builder

@@ -119,6 +119,10 @@ def _is_in_flight_bound(text: str) -> bool:
     return _size(text) >= _MIN_IN_FLIGHT_BYTES
 
 
+def _is_size(text: str) -> bool:
+    return _SIZE.fullmatch(text) is not None
+
+
 def _size(text: str) -> int:
     found = _SIZE.fullmatch(text)
     return 0 if found is None else int(found[1]) * _UNIT_BYTES[found[2]]
@@ -254,6 +258,20 @@ OPTIONS = (
         _is_endpoint,
     ),
     Option(
+        "lazy_restore",
+        f"{PREFIX}lazyRestore",
+        "true or false",
+        _switch,
+        _is_switch,
+    ),
+    Option(
+        "local_bases",
+        f"{PREFIX}localBases",
+        "a number with a unit (k, m, g, t)",
+        _text,
+        _is_size,
+    ),
+    Option(
         "max_epoch_duration",
         f"{PREFIX}maxEpochDuration",
         "a number with a unit (h, m, s, ms) up to 24h",
@@ -361,6 +379,8 @@ class Settings:
     max_in_flight_bytes: str | NotGiven = NOT_GIVEN
     split_groups: bool | NotGiven = NOT_GIVEN
     change_feed: ChangeFeed | NotGiven = NOT_GIVEN
+    lazy_restore: bool | NotGiven = NOT_GIVEN
+    local_bases: str | NotGiven = NOT_GIVEN
     trusted_scheme: str | NotGiven = NOT_GIVEN
     encryption: str | NotGiven = NOT_GIVEN
     requester_pays: bool | NotGiven = NOT_GIVEN

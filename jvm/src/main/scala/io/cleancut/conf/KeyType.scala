@@ -56,7 +56,7 @@ object KeyType {
   def bytes(min: Long): KeyType[Long] =
     new KeyType[Long](
       "bytes",
-      s"a number with a unit (k, m, g, t) from ${renderBytes(min)} up",
+      "a number with a unit (k, m, g, t)" + (if (min > 0L) s" from ${renderBytes(min)} up" else ""),
       text => parseBytes(text).filter(_ >= min),
       renderBytes
     )

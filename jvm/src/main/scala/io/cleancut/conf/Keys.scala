@@ -82,7 +82,8 @@ object Keys {
     "localBases",
     doc = "How much of Spark's local directories one executor uses to keep bases that it has " +
       "fetched, of all its stores together. A store that comes back to it, or a run that begins " +
-      "again there, fetches only what came after. 0 keeps none. Not for locations on a local disk.",
+      "again there, fetches only what came after. 0k keeps none. Locations on a local disk have " +
+      "no use for it.",
     default = 10L << 30,
     KeyType.bytes(min = 0L),
     since = "0.1.0"
