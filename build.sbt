@@ -178,8 +178,8 @@ lazy val testSettings = Seq(
   Test / baseDirectory := (LocalRootProject / baseDirectory).value,
   Test / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
   Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),
-    // The bases of tests are small; those of the end-to-end tests of Python are read as a whole.
-    Test / javaOptions += "-Dcleancut.lazyRestore.minBytes=0",
+  // The bases of tests are small; those of the end-to-end tests of Python are read as a whole.
+  Test / javaOptions += "-Dcleancut.lazyRestore.minBytes=0",
   Test / testGrouping :=
     TestGroups.byKind((Test / definedTests).value, (Test / forkOptions).value),
   // D: durations. F: full stack traces. W: no colour.

@@ -88,6 +88,8 @@ GIVEN = {
     "--dialect": "r2",
     "--encryption": "kms",
     "--endpoint": "http://127.0.0.1:9000",
+    "--lazy-restore": "false",
+    "--local-bases": "2g",
     "--max-epoch-duration": "1h",
     "--max-in-flight-bytes": "8m",
     "--memory-bound": "2g",

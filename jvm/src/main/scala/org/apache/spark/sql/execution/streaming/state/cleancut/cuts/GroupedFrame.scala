@@ -18,7 +18,8 @@ import io.cleancut.objects._
  * A frame on its way into a segment. By its size when it is complete it rides to the driver, goes
  * with others of this process into one object, or has been written to an object of its own
  * meanwhile, so that no more of it than a part is ever in memory. [[commit]] returns when it is
- * durable and the coordinator has taken it.
+ * durable and the coordinator has taken it; of the deltas of one task, the last one's does, for all
+ * of them ([[TaskFrames]]).
  */
 final private[cleancut] class GroupedFrame(
     name: FrameName,
@@ -30,6 +31,12 @@ final private[cleancut] class GroupedFrame(
     clock: Clock
 ) extends PendingFrame {
   import GroupedFrame._
+
+  // A base is made when its version is there.
+  private val task =
+    if (name.kind == FrameKind.Delta) TaskFrames.current(name.store.operator) else None
+  private var isBegun = task.isDefined
+  task.foreach(_.begin())
 
   private val epoch = name.version.number - 1
   private val buffer = new ByteArrayOutputStream(InitialBytes)
@@ -53,6 +60,11 @@ final private[cleancut] class GroupedFrame(
   }
 
   override def commit(): Unit = {
+    isBegun = false
+    task.fold(send())(_.commit(() => send()))
+  }
+
+  private def send(): Unit = {
     val ack = own match {
       case Some(segment)                       => report(finish(segment))
       case None if buffer.size <= MaxRideBytes => ride()
@@ -65,7 +77,13 @@ final private[cleancut] class GroupedFrame(
     }
   }
 
-  override def cancel(): Unit = own.foreach(_.abort())
+  override def cancel(): Unit = {
+    own.foreach(_.abort())
+    if (isBegun) {
+      isBegun = false
+      task.foreach(_.cancel())
+    }
+  }
 
   private def ride(): Ack = {
     val message = Submit(checkpoint, runId, name, attempt, buffer.toByteArray, sentBy())
