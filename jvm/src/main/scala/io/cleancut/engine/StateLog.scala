@@ -43,6 +43,7 @@ final class StateLog(
 
   // What the log was loaded from, as long as not all of it has been read.
   @volatile private var unread = Option.empty[BaseFrame]
+  @volatile private var isWholeWanted = false
 
   // Those that were dropped among them: a version before may still be served.
   private var tables = Vector.empty[Family]
@@ -240,6 +241,12 @@ final class StateLog(
     if (table.isEmpty) closeBase()
     table.isDefined
   }
+
+  /** Asks the thread that writes to read what is left, since somebody else needs all rows. */
+  def wantWhole(): Unit = isWholeWanted = true
+
+  /** Does what [[wantWhole]] asked for. */
+  def completeIfWanted(): Unit = if (isWholeWanted) complete()
 
   /** Reads what is left of that base. */
   def complete(): Unit = while (takeInNext(Int.MaxValue)) {}

@@ -1,9 +1,7 @@
 package io.cleancut.files
 
-import java.io.IOException
-import java.nio.channels.FileChannel
-import java.nio.file.{Files, NoSuchFileException, Path}
-import java.nio.file.StandardOpenOption.READ
+import java.io.{FileNotFoundException, IOException}
+import java.nio.file.{Files, Path}
 import java.util.concurrent.Executor
 import java.util.concurrent.atomic.AtomicLong
 
@@ -72,15 +70,15 @@ final class LocalBases(directory: () => Path) {
     while (kept.size > 0 && sizeBytes > boundBytes) kept.remove(kept.head._1).foreach(delete)
   }
 
-  private def take(range: Range): Option[FileChannel] = synchronized {
+  private def take(range: Range): Option[LocalFile] = synchronized {
     kept.remove(range).flatMap { path =>
       try {
-        val file = FileChannel.open(path, READ)
+        val file = new LocalFile(path, isNew = false)
         kept.put(range, path)
         Some(file)
       } catch {
         // Somebody has tidied up.
-        case _: NoSuchFileException => None
+        case _: FileNotFoundException => None
       }
     }
   }
@@ -116,7 +114,7 @@ object LocalBases {
 
   /** A file that is kept; `far` gives the bytes of the object itself. */
   final private class Kept(
-      file: FileChannel,
+      file: LocalFile,
       val length: Long,
       forget: () => Unit,
       far: () => FrameBytes
@@ -127,7 +125,7 @@ object LocalBases {
       instead match {
         case Some(bytes) => bytes.read(offset, into, count)
         case None        =>
-          try PiecesOnDisk.read(file, offset, into, count)
+          try file.read(offset, into, count)
           catch {
             case _: IOException if giveUp() => read(offset, into, count)
           }

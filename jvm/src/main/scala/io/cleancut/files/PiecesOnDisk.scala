@@ -1,10 +1,7 @@
 package io.cleancut.files
 
 import java.io.{FileNotFoundException, IOException}
-import java.nio.ByteBuffer
-import java.nio.channels.FileChannel
 import java.nio.file.Path
-import java.nio.file.StandardOpenOption.{CREATE_NEW, READ, WRITE}
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, Executor}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
@@ -33,7 +30,7 @@ final class PiecesOnDisk(
 )(whole: => Unit)
     extends FrameBytes {
   private val pieces = ((length + pieceBytes - 1) / pieceBytes).toInt
-  private val file = FileChannel.open(path, CREATE_NEW, READ, WRITE)
+  private val file = new LocalFile(path, isNew = true)
   private val fetched = new ConcurrentHashMap[Int, CompletableFuture[Unit]]
   private val left = new AtomicInteger(pieces)
   private val next = new AtomicInteger(0)
@@ -53,7 +50,7 @@ final class PiecesOnDisk(
   override def read(at: Long, into: Array[Byte], count: Int): Unit = {
     if (count > 0)
       ((at / pieceBytes).toInt to ((at + count - 1) / pieceBytes).toInt).foreach(await)
-    PiecesOnDisk.read(file, at, into, count)
+    file.read(at, into, count)
   }
 
   override def close(): Unit = {
@@ -89,8 +86,7 @@ final class PiecesOnDisk(
     if (isClosed) throw new IOException(s"$key is not read any more")
     store.getRange(key, offset + from, count) match {
       case RangeResult.Found(bytes) =>
-        val buffer = ByteBuffer.wrap(bytes)
-        while (buffer.hasRemaining) file.write(buffer, from + buffer.position())
+        file.write(from, bytes)
       case RangeResult.TooShort(size) =>
         throw new IOException(s"$key ends at $size, and is read up to ${offset + from + count}")
       case RangeResult.Missing => throw new FileNotFoundException(s"$key is gone")
@@ -110,12 +106,4 @@ object PiecesOnDisk {
 
   /** Pieces on their way that nobody has asked for. */
   private val Ahead = 2
-
-  private[files] def read(file: FileChannel, at: Long, into: Array[Byte], count: Int): Unit = {
-    val buffer = ByteBuffer.wrap(into, 0, count)
-    while (buffer.hasRemaining)
-      if (file.read(buffer, at + buffer.position()) < 0) {
-        throw new IOException(s"$count bytes at $at are not in the file")
-      }
-  }
 }

@@ -43,16 +43,17 @@ final class BaseFrame private (
     catch { case _: CleancutException if source.giveUp() => readOnce(block, scratch) }
 
   private def readOnce(block: BlockPlace, scratch: BlockScratch): Unit = {
-    val header = new Array[Byte](BlockHeaderBytes)
-    source.read(block.offset, header, header.length)
+    codec.checkSizes(block.ordinal, block.rawBytes, block.storedBytes, block.records)
+    // Header and content at once: to read from a file may cost an open of it.
+    val sizeBytes = Math.addExact(BlockHeaderBytes, block.storedBytes)
+    scratch.growStored(sizeBytes)
+    source.read(block.offset, scratch.stored, sizeBytes)
+    val header = java.util.Arrays.copyOf(scratch.stored, BlockHeaderBytes)
     val head = wrap(header)
     val isThat = head.getInt == block.rawBytes && head.getInt == block.storedBytes &&
       head.getInt == block.records
     if (!isThat) throw damaged(s"the header of block ${block.ordinal} is not that of the index")
-    codec.checkSizes(block.ordinal, block.rawBytes, block.storedBytes, block.records)
-    scratch.growStored(block.storedBytes)
-    source.read(block.offset + BlockHeaderBytes, scratch.stored, block.storedBytes)
-    codec.decode(block.ordinal, header, scratch)
+    codec.decode(block.ordinal, header, scratch, at = BlockHeaderBytes)
   }
 
   /** The error for content that does not make sense although its checksum holds. */

@@ -26,30 +26,34 @@ final private[format] class BlockCodec(
     if (raw <= 0 || raw > MaxBlockBytes || stored <= 0 || stored > maxStored(raw) || records <= 0)
       throw damaged(s"the header of block $ordinal is impossible")
 
-  /** Decodes what lies in the scratch's buffer of stored bytes into the one of raw bytes. */
-  def decode(ordinal: Int, header: Array[Byte], scratch: BlockScratch): Unit = {
+  /**
+   * Decodes what lies in the scratch's buffer of stored bytes, from `at` on, into the one of raw
+   * bytes.
+   */
+  def decode(ordinal: Int, header: Array[Byte], scratch: BlockScratch, at: Int = 0): Unit = {
     val head = wrap(header)
     val (raw, stored) = (head.getInt(0), head.getInt(4))
     crc.reset()
     crc.update(buffer(8).putInt(headerCrc).putInt(ordinal).array)
     crc.update(header, 0, BlockCheckedBytes)
-    crc.update(scratch.stored, 0, stored)
+    crc.update(scratch.stored, at, stored)
     if (crc.getValue.toInt != head.getInt(BlockCheckedBytes)) {
       throw damaged(s"the checksum of block $ordinal is wrong")
     }
     scratch.growRaw(raw)
     val decoded =
-      if (codec == CodecNone) copy(raw, stored, scratch)
-      else {
-        try
-          scratch.decompressor.decompressByteArray(scratch.raw, 0, raw, scratch.stored, 0, stored)
-        catch { case e: ZstdException => throw damaged(s"block $ordinal: ${e.getMessage}") }
-      }
+      if (codec == CodecNone) copy(raw, stored, scratch, at)
+      else unzip(raw, stored, scratch, at, ordinal)
     if (decoded != raw) throw damaged(s"block $ordinal holds $decoded bytes and not $raw")
   }
 
-  private def copy(raw: Int, stored: Int, scratch: BlockScratch): Int = {
-    System.arraycopy(scratch.stored, 0, scratch.raw, 0, Math.min(stored, raw))
+  private def unzip(raw: Int, stored: Int, scratch: BlockScratch, at: Int, ordinal: Int): Int =
+    try
+      scratch.decompressor.decompressByteArray(scratch.raw, 0, raw, scratch.stored, at, stored)
+    catch { case e: ZstdException => throw damaged(s"block $ordinal: ${e.getMessage}") }
+
+  private def copy(raw: Int, stored: Int, scratch: BlockScratch, at: Int): Int = {
+    System.arraycopy(scratch.stored, at, scratch.raw, 0, Math.min(stored, raw))
     stored
   }
 

@@ -25,9 +25,8 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
       assert(log.keys == rows.size && !log.isComplete)
       val (key, value) = rows.head
       assert(get(log, owned, key).contains(value))
-      // Header and content of one block.
-      assert(source.reads == opening + 2)
-      assert(get(log, owned, key).contains(value) && source.reads == opening + 2)
+      assert(source.reads == opening + 1)
+      assert(get(log, owned, key).contains(value) && source.reads == opening + 1)
       log.complete()
       assert(rows.forall { case (k, v) => get(log, owned, k).contains(v) })
       assert(source.isClosed)

@@ -181,6 +181,7 @@ final private[cleancut] class LogStateStore(
     }
     val began = context.clock.monotonicNs()
     try {
+      gate(log.completeIfWanted())
       if (start.number == 0L || request.withoutDelta) context.files.markRoot()
       delta.foreach(_.commit())
       log.seal(target, context.versionsInMemory)

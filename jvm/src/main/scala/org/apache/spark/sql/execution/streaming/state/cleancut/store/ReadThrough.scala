@@ -35,9 +35,15 @@ private[cleancut] object ReadThrough extends Logging {
       }
     }
 
-  /** Reads all of a log for one who needs it whole. False if a task is in the store. */
-  def complete(context: StoreContext, log: StateLog): Boolean =
-    log.isComplete || alone(context)(log.complete())
+  /**
+   * Reads all of a log for one who needs it whole. False if a task is in the store, which then does
+   * it with its commit.
+   */
+  def complete(context: StoreContext, log: StateLog): Boolean = {
+    val isComplete = log.isComplete || alone(context)(log.complete())
+    if (!isComplete) log.wantWhole()
+    isComplete
+  }
 
   /** Reads some blocks; whether it is worth to go on. */
   private def readSome(context: StoreContext, versions: StoreVersions): Boolean =

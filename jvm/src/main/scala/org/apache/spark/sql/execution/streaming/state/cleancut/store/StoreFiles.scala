@@ -8,6 +8,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{
   ChecksumException,
   FSDataInputStream,
+  FSError,
   FileAlreadyExistsException,
   FileStatus,
   Path
@@ -66,15 +67,15 @@ final private[cleancut] class StoreFiles(
     val path = frame(version, FrameKind.Base)
     sizes.get(path.getName).filter(_ >= FrameFiles.minOpenedBytes).flatMap { sizeBytes =>
       val before = watch.enter(LoadPhase.Download)
-      val in = open(path, version)
+      val bytes = new StoreFiles.FileBytes(() => open(path, version), sizeBytes)
       try {
         val request = FrameRequest(path.toString, store, version, FrameKind.Base)
-        val opened = BaseFrame.open(request, new StoreFiles.FileBytes(in, sizeBytes))
-        if (opened.isEmpty) in.close()
+        val opened = BaseFrame.open(request, bytes)
+        if (opened.isEmpty) bytes.close()
         opened
       } catch {
         case e: Throwable =>
-          in.close()
+          bytes.close()
           throw e match {
             case e: ChecksumException => damaged(path.toString, version, e.getMessage)
             case other                => other
@@ -210,11 +211,32 @@ private[cleancut] object StoreFiles {
     if (root.getName == "state" && root.getParent != null) root.getParent else root
   }
 
-  /** A file, read where it is asked for. */
-  final private class FileBytes(in: FSDataInputStream, val length: Long) extends FrameBytes {
-    override def read(offset: Long, into: Array[Byte], count: Int): Unit =
-      in.readFully(offset, into, 0, count)
+  /**
+   * A file, read where it is asked for. A read that fails gives the stream up, and the next one
+   * opens another: the interrupt of a task closes it for good on some file systems.
+   */
+  final private class FileBytes(open: () => FSDataInputStream, val length: Long)
+      extends FrameBytes {
+    private var stream = Option.empty[FSDataInputStream]
 
-    override def close(): Unit = in.close()
+    override def read(offset: Long, into: Array[Byte], count: Int): Unit = {
+      val in = stream.getOrElse(open())
+      stream = Some(in)
+      try in.readFully(offset, into, 0, count)
+      catch {
+        case e: IOException =>
+          close()
+          throw e
+        // What Hadoop's local file system makes of such an exception.
+        case e: FSError =>
+          close()
+          throw new IOException(e)
+      }
+    }
+
+    override def close(): Unit = {
+      stream.foreach(_.close())
+      stream = None
+    }
   }
 }

@@ -76,6 +76,50 @@ class LazyRestoreSuite extends AnyFunSuite with Eventually {
     provider.close()
   }
 
+  test("a base that is due is written though a task is in the store whenever somebody looks") {
+    // Too little memory for anybody to read on when no task is there.
+    val confs = Map(
+      "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+      Keys.MemoryBound.name -> "1m"
+    )
+    val setup = written()
+    val provider = setup.copy(confs = confs).open()
+    def bases = setup.frames.count(_.toString.endsWith(".base"))
+    for (version <- 3L to 7L) {
+      val store = provider.getStore(version)
+      provider.doMaintenance()
+      store.put(key(-1), value(version))
+      store.commit()
+      // The fourth delta makes one due, and the task that was in the store then reads the rest.
+      assert(bases == (if (version < 7) 1 else 2))
+    }
+    provider.close()
+  }
+
+  for ((name, confs) <- files)
+    test(s"a task that is killed while it reads a block is no trouble for the next, $name") {
+      val setup = written().copy(hadoop = confs)
+      val provider = setup.open()
+      val store = provider.getStore(3)
+      var refused = 0
+      for (id <- 0L until Rows.toLong by 500) {
+        Thread.currentThread.interrupt()
+        try assert(read(store, id) == expected(id))
+        catch { case _: Exception => refused += 1 }
+        finally {
+          Thread.interrupted()
+          ()
+        }
+        assert(read(store, id) == expected(id))
+      }
+      info(s"$refused reads were refused")
+      store.abort()
+      provider.close()
+    }
+
+  private def read(store: StateStore, id: Long): Long =
+    store.get(key(id), StateStore.DEFAULT_COL_FAMILY_NAME).getLong(0)
+
   private def isDamage(e: Throwable): Boolean =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).exists(_.toString.contains("damaged"))
 
@@ -110,6 +154,18 @@ class LazyRestoreSuite extends AnyFunSuite with Eventually {
 
 object LazyRestoreSuite {
   private val Rows = 100000
+
+  private val Managers = "org.apache.spark.sql.execution.streaming.checkpointing"
+  private val files = Seq(
+    "with Hadoop's checksums" -> Map.empty[String, String],
+    "without" -> Map(
+      "spark.sql.streaming.checkpointFileManagerClass" ->
+        s"$Managers.FileSystemBasedCheckpointFileManager",
+      "fs.file.impl" -> "org.apache.hadoop.fs.RawLocalFileSystem",
+      "fs.file.impl.disable.cache" -> "true"
+    )
+  )
+
   private val expected: Map[Long, Long] =
     (0L until Rows.toLong).map(id => id -> id * 10).toMap ++ Map(1L -> 11L, 2L -> 22L)
 }
