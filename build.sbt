@@ -40,10 +40,11 @@ def sourcesFor(line: String) = Seq(
     (LocalProject("core") / baseDirectory).value / "src" / "test" / s"scala-$line"
 )
 
-// Two JVMs of tests at once, since some tests wait more than they work.
+// Three JVMs of tests at once, since some tests wait more than they work: with two, processors were
+// idle for a third of the time.
 Global / concurrentRestrictions := Seq(
-  Tags.limitAll(java.lang.Runtime.getRuntime.availableProcessors),
-  Tags.limit(Tags.ForkedTestGroup, 2),
+  Tags.limitAll(java.lang.Runtime.getRuntime.availableProcessors + 1),
+  Tags.limit(Tags.ForkedTestGroup, 3),
   Tags.exclusiveGroup(Tags.Clean)
 )
 

@@ -29,7 +29,8 @@ object TestGroups {
    */
   def byKind(suites: Seq[TestDefinition], fork: ForkOptions): Seq[Tests.Group] = {
     def in(packages: Seq[String])(suite: TestDefinition) = packages.exists(suite.name.startsWith(_))
-    val (queries, rest) = suites.partition(in(Queries))
+    val (queries, withFaults) = suites.partition(in(Queries))
+    val (faults, rest) = withFaults.partition(in(Faults))
     val (ofMemory, others) = rest.partition(in(Memory))
     val brief = fork.withEnvVars(fork.envVars + ForBriefWork)
     val isCampaign = sys.env.contains("CLEANCUT_CAMPAIGN")
@@ -37,11 +38,13 @@ object TestGroups {
     Seq(
       Tests.Group("memory", ofMemory, Tests.SubProcess(fork)),
       Tests.Group("others", others, Tests.SubProcess(brief)),
+      Tests.Group("faults", faults, Tests.SubProcess(brief)),
       Tests.Group("queries", queries, Tests.SubProcess(if (isCampaign) long else brief))
     ).filter(_.tests.nonEmpty)
   }
 
-  private val Queries = Seq("io.cleancut.e2e.", "io.cleancut.faults.")
+  private val Queries = Seq("io.cleancut.e2e.")
+  private val Faults = Seq("io.cleancut.faults.")
 
   // And the simulation, whose code is hot.
   private val Memory = Seq(

@@ -19,6 +19,7 @@ from tests.support.counted_files import ROWS, CountedFiles
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sink_places import Bucket, Place, credentials, session_at
+from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
@@ -136,6 +137,7 @@ def refusal(query: Query, place: Place) -> Exception | None:
     return None
 
 
+@long
 def test_a_restart_on_a_damaged_bucket_fails_or_is_right(
     server: S3Server, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from cleancut import ChannelInfo, Checkpoint, OperatorCut, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
 from tests.support.sessions import with_cuts
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -185,6 +186,7 @@ def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
     assert all(said[epoch] == {} for epoch in range(1, full[0]))
 
 
+@long
 def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wait_for_all(
     session: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
