@@ -40,11 +40,10 @@ def sourcesFor(line: String) = Seq(
     (LocalProject("core") / baseDirectory).value / "src" / "test" / s"scala-$line"
 )
 
-// Three JVMs of tests at once, since some tests wait more than they work: with two, processors were
-// idle for a third of the time.
+// Two JVMs of tests at once, since some tests wait more than they work.
 Global / concurrentRestrictions := Seq(
-  Tags.limitAll(java.lang.Runtime.getRuntime.availableProcessors + 1),
-  Tags.limit(Tags.ForkedTestGroup, 3),
+  Tags.limitAll(java.lang.Runtime.getRuntime.availableProcessors),
+  Tags.limit(Tags.ForkedTestGroup, 2),
   Tags.exclusiveGroup(Tags.Clean)
 )
 

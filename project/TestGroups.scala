@@ -29,25 +29,19 @@ object TestGroups {
    */
   def byKind(suites: Seq[TestDefinition], fork: ForkOptions): Seq[Tests.Group] = {
     def in(packages: Seq[String])(suite: TestDefinition) = packages.exists(suite.name.startsWith(_))
-    val (queries, withFaults) = suites.partition(in(Queries))
-    // Half of them each: together they would take longer than all others beside them.
-    val (someQueries, moreQueries) = queries.sortBy(_.name).splitAt(queries.size / 2)
-    val (faults, rest) = withFaults.partition(in(Faults))
+    val (queries, rest) = suites.partition(in(Queries))
     val (ofMemory, others) = rest.partition(in(Memory))
     val brief = fork.withEnvVars(fork.envVars + ForBriefWork)
     val isCampaign = sys.env.contains("CLEANCUT_CAMPAIGN")
     val long = fork.withRunJVMOptions(fork.runJVMOptions ++ ForLongWork)
     Seq(
-      Tests.Group("queries", someQueries, Tests.SubProcess(if (isCampaign) long else brief)),
-      Tests.Group("more queries", moreQueries, Tests.SubProcess(if (isCampaign) long else brief)),
       Tests.Group("memory", ofMemory, Tests.SubProcess(fork)),
-      Tests.Group("faults", faults, Tests.SubProcess(brief)),
-      Tests.Group("others", others, Tests.SubProcess(brief))
+      Tests.Group("others", others, Tests.SubProcess(brief)),
+      Tests.Group("queries", queries, Tests.SubProcess(if (isCampaign) long else brief))
     ).filter(_.tests.nonEmpty)
   }
 
-  private val Queries = Seq("io.cleancut.e2e.")
-  private val Faults = Seq("io.cleancut.faults.")
+  private val Queries = Seq("io.cleancut.e2e.", "io.cleancut.faults.")
 
   // And the simulation, whose code is hot.
   private val Memory = Seq(

@@ -28,7 +28,7 @@ trait ChannelBarrier extends EpochClaim {
 
   /** Whether an earlier run has decided on channels of this epoch, and let its sink write. */
   def isDecidedBefore(runId: String, epoch: Long): Boolean =
-    within(runId)(_.sealedBefore(epoch).exists(_.channels.nonEmpty)).getOrElse(false)
+    within(runId)(_.at(epoch).sealedBefore.exists(_.channels.nonEmpty)).getOrElse(false)
 
   /** Why operators of this run cannot be captured, by their ids. */
   def alignedBecause(runId: String, reasons: Map[Long, String]): Unit = {

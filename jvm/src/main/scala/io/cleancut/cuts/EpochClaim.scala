@@ -40,7 +40,7 @@ trait EpochClaim extends QueryRuns {
   /** To be called before a seal is written: a claim of the same epoch would have its name. */
   final private[cuts] def awaitClaim(runId: String): Unit = claims.awaitOthers(runId)
 
-  private def isToClaim(run: QueryRun, epoch: Long) = synchronized(run.isToClaim(epoch))
+  private def isToClaim(run: QueryRun, epoch: Long) = synchronized(run.at(epoch).isToClaim)
 
   private def claimFirst(runId: String): Option[Refusal.Fenced] = runOf(runId) match {
     case Left(why)                               => Some(why)
@@ -50,7 +50,7 @@ trait EpochClaim extends QueryRuns {
 
   /** Writes it as a seal of this run: the one that it follows, or that it begins anew. */
   private def claim(run: QueryRun, epoch: Long): Option[Refusal.Fenced] = {
-    val followed = run.sealedBefore(epoch)
+    val followed = run.at(epoch).sealedBefore
     val what = followed.fold("runs from its beginning")(s => s"follows the seal of ${s.run.runId}")
     logger.info(s"Run ${run.id.runId} of ${archive.location} says that epoch $epoch $what")
     // What runs from its beginning may have no entry of offsets yet: in real-time mode that is
@@ -62,7 +62,7 @@ trait EpochClaim extends QueryRuns {
     })
     // A later owner has seen the object, or else is seen here.
     val owner = laterOwner(run)
-    if (owner.isEmpty) synchronized(run.claimed())
+    if (owner.isEmpty) synchronized(run.on(EpochState.Claim(epoch)))
     owner.map(Refusal.Fenced(_))
   }
 

@@ -15,6 +15,7 @@ import io.cleancut.objects.Leftovers
 /** Where an epoch becomes a cut: the seal that its sink asks for, and its commit. */
 trait EpochGate extends PagedCuts {
   import EpochGate._
+  import EpochState.SealBy
 
   private[cuts] var last = Option.empty[CommittedEpoch]
 
@@ -29,7 +30,7 @@ trait EpochGate extends PagedCuts {
    */
   def hold(runId: String, epoch: Long): Unit = {
     val run = believed(runId, epoch)
-    synchronized(if (epoch > run.ledger.lastCommitted) run.hold(epoch))
+    synchronized(run.on(EpochState.Hold(epoch)))
   }
 
   /**
@@ -74,16 +75,17 @@ trait EpochGate extends PagedCuts {
     checkOpen(run, epoch)
     flush(run, epoch)
     val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
-    if (!synchronized(run.isSealAnObject(epoch))) checkOwnerUnless(run, epoch, SealLookNs)
-    else {
-      val decisions = synchronized(run.channels.decisions)
-      // An epoch that runs again behind its seal is to be cut where it was.
-      val own = seal(run, epoch, stores, logs.offsets(epoch))
-      writeSeal(withFrames(run, own).copy(channels = decisions, output = output))
-      // A later owner has seen the object, or else is seen here.
-      checkOwner(run, epoch)
+    val decisions = synchronized(run.channels.decisions)
+    synchronized(run.at(epoch).sealBy(decisions.nonEmpty)) match {
+      case SealBy.Look     => checkOwnerUnless(run, epoch, SealLookNs)
+      case SealBy.AnObject =>
+        // An epoch that runs again behind its seal is to be cut where it was.
+        val own = seal(run, epoch, stores, logs.offsets(epoch))
+        writeSeal(withFrames(run, own).copy(channels = decisions, output = output))
+        // A later owner has seen the object, or else is seen here.
+        checkOwner(run, epoch)
     }
-    synchronized(run.seal(epoch))
+    synchronized(run.on(EpochState.Seal(epoch)))
   }
 
   /**
@@ -118,14 +120,14 @@ trait EpochGate extends PagedCuts {
       logger.info(
         s"Finishes epoch $epoch of ${archive.location} from the seal of run ${from.run.runId}"
       )
-      synchronized(run.finish(from))
+      synchronized(run.on(EpochState.Finish(from)))
     }
     seal.isDefined
   }
 
   /** Releases that did not finish epochs left the offsets out. */
   private def sealOf(run: QueryRun, epoch: Long): Option[Cut] =
-    synchronized(run.sealedBefore(epoch))
+    synchronized(run.at(epoch).sealedBefore)
       .filter(seal => seal.offsets.nonEmpty && seal.offsets == logs.offsets(epoch))
 
   private def lackingIn(seal: Cut, previous: Option[Cut]): Set[StoreId] = {
@@ -174,9 +176,9 @@ trait EpochGate extends PagedCuts {
    */
   private def lateCut(run: QueryRun, epoch: Long, entry: String): Option[Cut] = {
     // Where Spark counts versions, all tasks of this run have made theirs.
-    def isLacking = run.finishedFrom(epoch).isEmpty && CommitEntry.countedIds(entry).isEmpty &&
+    def isLacking = run.at(epoch).finishing.isEmpty && CommitEntry.countedIds(entry).isEmpty &&
       run.ledger.close(epoch, None).isLeft
-    val isToLook = !run.begun.isAlone && run.isFirst(epoch) && synchronized(isLacking)
+    val isToLook = !run.begun.isAlone && synchronized(run.at(epoch).isFirst && isLacking)
     val found =
       if (isToLook) archive.open(epoch).filter(of => isEarlier(run, of.head)).map(_.whole) else None
     found.foreach { cut =>
@@ -198,12 +200,12 @@ trait EpochGate extends PagedCuts {
       plan: => Option[EpochPlan],
       start: Long
   ): Cut = {
-    val stores = synchronized(run.finishedFrom(epoch)) match {
+    val stores = synchronized(run.at(epoch).finishing) match {
       case Some(seal) => finished(run, seal, entry)
       case None       => collected(run, epoch, entry, plan)
     }
     val collectedNs = clock.monotonicNs()
-    if (!synchronized(run.isSealed(epoch))) checkOwnerUnless(run, epoch, CutLookNs)
+    if (!synchronized(run.at(epoch).isSealed)) checkOwnerUnless(run, epoch, CutLookNs)
     val ownedNs = clock.monotonicNs()
     val offsets = logs.offsets(epoch)
     val readyNs = clock.monotonicNs()
@@ -279,7 +281,7 @@ trait EpochGate extends PagedCuts {
     val reported = look()
     // Without a cut before it, only tasks tell which stores there are, and some may not have run.
     val isSure = reported.isRight && synchronized(run.ledger.lastCut).isDefined
-    val sealedStores = synchronized(run.sealedBefore(epoch)).map(_.stores)
+    val sealedStores = synchronized(run.at(epoch).sealedBefore).map(_.stores)
     val found =
       if (isSure || counted.isDefined) reported
       // The sink has seen the epoch, and has made none of its tasks run again.

@@ -33,16 +33,14 @@ final private class QueryRun(
   @volatile var lookedNs = Option.empty[Long]
   private var held = Option.empty[HeldFrames]
   private var early = noFrames
-  private var lastSealed = -1L
   private var capture = Capture.Off
   private var epochStartNs = Option.empty[Long]
-  private var finishing = Option.empty[Cut]
-  private var isClaimed = false
   private var isTurning = false
   private val drains = new Drains
 
   /** Its first epoch. */
   val first: Long = ledger.lastCommitted + 1
+  private var state = EpochState.first(first, ledger.lastCut.isDefined, seal)
   private var atStart = Set.empty[String]
 
   /**
@@ -80,17 +78,25 @@ final private class QueryRun(
   def courses(epoch: Long): Map[StoreId, ChannelCourse] =
     if (ledger.epoch.epoch == epoch) channels.decidedCourses else Map.empty
 
-  def sealedBefore(epoch: Long): Option[Cut] = seal.filter(_.epoch == epoch)
+  /** Where an epoch stands. */
+  def at(epoch: Long): EpochState = state.of(epoch)
 
-  /** From now on the tasks of the epoch take over what is sealed, in place of what they make. */
-  def finish(sealedBefore: Cut): Unit = finishing = Some(sealedBefore)
-
-  /** The seal from which an epoch is finished. */
-  def finishedFrom(epoch: Long): Option[Cut] = finishing.filter(_.epoch == epoch)
+  /** Something has happened to an epoch. */
+  def on(event: EpochState.Event): Unit = {
+    val (next, act) = EpochState.decide(state, event)
+    state = next
+    act match {
+      case EpochState.Act.Nothing    => ()
+      case EpochState.Act.LetGo      => letGo()
+      case EpochState.Act.KeepFrames =>
+        held.foreach(drop)
+        held = Some(new HeldFrames(event.epoch, budget.room(QueryRun.MaxHeldBytes)))
+    }
+  }
 
   def open(attempt: Long, store: StoreId, version: Long): Either[Refusal, Opened] =
     ledger.open(attempt, store, version).flatMap { opened =>
-      finishedFrom(version).fold[Either[Refusal, Opened]](Right(opened)) { from =>
+      at(version).finishing.fold[Either[Refusal, Opened]](Right(opened)) { from =>
         from
           .of(store)
           .map(of => opened.copy(needsBase = false, sealedAs = Some(of)))
@@ -102,24 +108,17 @@ final private class QueryRun(
     for (start <- epochStartNs; end <- channels.stragglers.lastOnTimeNs)
       drains.ended(capture, end - start)
     ledger.advance(cut)
-    letGo()
+    on(EpochState.Commit(cut.epoch))
     early = noFrames
     barrier.clear()
     epochStartNs = None
-    finishing = None
   }
 
-  /**
-   * Only where the sink seals an epoch has nobody seen it before its rows are decided on. The first
-   * epoch of a run may have run before, and been seen, without capture.
-   */
-  private def mayDefer(asked: Capture, epoch: Long): Boolean =
-    asked != Capture.Off && epoch > first && isHeld(epoch)
-
   def openChannel(task: ChannelTask, nowNs: Long): Either[Refusal, ChannelOpened] = {
-    val isDeferring = mayDefer(task.capture, task.epoch) && !channels.isWhole(task.channel)
-    val isFinished = finishedFrom(task.epoch).isDefined
-    if (task.capture != Capture.Off && !isHeld(task.epoch) && !isFinished)
+    val epoch = at(task.epoch)
+    val isDeferring = epoch.mayDefer(task.capture) && !channels.isWhole(task.channel)
+    val isFinished = epoch.finishing.isDefined
+    if (task.capture != Capture.Off && !epoch.isHeld && !isFinished)
       aligned += task.channel.operator -> QueryRun.NotSealed
     ledger.openChannel(task, isDeferring).map { stored =>
       val decided = channels.decision(task.channel)
@@ -157,7 +156,7 @@ final private class QueryRun(
   }
 
   def cutNow(nowNs: Long): Boolean = {
-    val isDeferring = mayDefer(capture, ledger.epoch.epoch)
+    val isDeferring = at(ledger.epoch.epoch).mayDefer(capture)
     if (isDeferring) channels.stragglers.cutNow(nowNs)
     isDeferring
   }
@@ -195,46 +194,17 @@ final private class QueryRun(
       )
   }
 
-  /**
-   * The run before this one may have looked for its successor in vain, and be about to seal its
-   * last epoch with rows in flight. This run begins with the same epoch, aligned, and what it shows
-   * of that must not be taken for the other's. Where it holds the epoch, its own seal says so.
-   */
-  def isToClaim(epoch: Long): Boolean =
-    isUnclaimed(epoch) && (sealedBefore(epoch).isDefined || !isHeld(epoch))
-
-  def claimed(): Unit = isClaimed = true
-
-  def isFirst(epoch: Long): Boolean = epoch == first
-
-  private def isUnclaimed(epoch: Long) =
-    epoch == first && !isClaimed && ledger.lastCut.isDefined
-
-  def isSealAnObject(epoch: Long): Boolean =
-    !isSealed(epoch) &&
-      sealedBefore(epoch).isEmpty && (isUnclaimed(epoch) || channels.decisions.nonEmpty)
-
-  def seal(epoch: Long): Unit = lastSealed = epoch
-
-  def isSealed(epoch: Long): Boolean = lastSealed == epoch
-
-  def hold(epoch: Long): Unit =
-    if (!isHeld(epoch)) {
-      held.foreach(drop)
-      held = Some(new HeldFrames(epoch, budget.room(QueryRun.MaxHeldBytes)))
-    }
-
   /** None if the frame has to be made durable by itself before its task goes on. */
   def keep(frame: SealedFrame): Option[Ack] = {
     val epoch = frame.name.version.number - 1
     val isKept =
-      if (isHeld(epoch)) held.exists(_.offer(frame)) else mayWait(frame, epoch) && gathers(frame)
+      if (at(epoch).isHeld) held.exists(_.offer(frame)) else mayWait(frame, epoch) && gathers(frame)
     Option.when(isKept)(ledger.hold(frame))
   }
 
   /** What of the frames that were kept has to be written before a task goes on that has come. */
   def due(): Option[EarlyFrames.Write] = {
-    val isLast = ledger.epoch.isHeardOf && !early.isEmpty && !isHeld(ledger.epoch.epoch)
+    val isLast = ledger.epoch.isHeardOf && !early.isEmpty && !at(ledger.epoch.epoch).isHeld
     Option.when(isLast || early.isFull)(early.take())
   }
 
@@ -279,12 +249,10 @@ final private class QueryRun(
     frames.forget()
   }
 
-  private def isHeld(epoch: Long): Boolean = held.exists(_.epoch == epoch)
-
   /** What an earlier run has let be seen already is left to be as durable as it was. */
   private def mayWait(frame: SealedFrame, epoch: Long): Boolean =
     epoch == ledger.epoch.epoch && frame.attempt != QueryLedger.Maintenance &&
-      sealedBefore(epoch).isEmpty && !Channels.isChannel(frame.name.store)
+      at(epoch).sealedBefore.isEmpty && !Channels.isChannel(frame.name.store)
 
   private def gathers(frame: SealedFrame): Boolean =
     if (ledger.epoch.isLackingBeside(frame.name.store)) early.offer(frame)
