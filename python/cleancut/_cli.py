@@ -7,13 +7,14 @@ import shlex
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from cleancut._checkpoint import Checkpoint
 from cleancut._display import tables
 from cleancut._display.info_list import InfoList
 from cleancut._spark.jars import jar_path
-from cleancut._spark.offline import adopt, release, rescale
+from cleancut._spark.offline import Plan, adopt, release, rescale, rollback
 from cleancut._spark.session import configure
 from cleancut._spark.settings import OPTIONS, Settings
 from cleancut._version import __version__
@@ -114,6 +115,17 @@ def _parser() -> argparse.ArgumentParser:
     _add_act(commands, "release", "make Cleancut's state that of Spark's RocksDB provider")
     rescaling = _add_act(commands, "rescale", "spread state over another number of partitions")
     rescaling.add_argument("--partitions", type=int, required=True, help="from 1 on")
+    back = _add_act(commands, "rollback", "have it go on from an earlier state")
+    to = back.add_mutually_exclusive_group(required=True)
+    to.add_argument("--to-epoch", type=int, metavar="EPOCH", help="the state after this epoch")
+    to.add_argument("--to-savepoint", metavar="NAME", help="the state that this savepoint keeps")
+    to.add_argument(
+        "--to-time",
+        type=datetime.fromisoformat,
+        metavar="TIME",
+        help="the state of then, as 2026-11-25T14:00 or 2026-11-25T14:00+01:00",
+    )
+    to.add_argument("--undo", action="store_true", help="the state before the last rollback")
     return parser
 
 
@@ -161,6 +173,11 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser.add_argument("--apply", action="store_true", help="do it")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
+    parser.add_argument(
+        "--file-sink",
+        metavar="PATH",
+        help="what the query writes to, where its sink is Spark's own of files",
+    )
     parser.add_argument(
         "--conf",
         action="append",
@@ -271,10 +288,7 @@ def _restore_metadata(parsed: argparse.Namespace) -> int:
 def _act(parsed: argparse.Namespace) -> int:
     session = _session(parsed)
     try:
-        if parsed.act == "rescale":
-            plan = rescale(parsed.location, parsed.partitions, session)
-        else:
-            plan = {"adopt": adopt, "release": release}[parsed.act](parsed.location, session)
+        plan = _plan(parsed, session)
         if parsed.apply:
             plan = plan.apply(session)
     finally:
@@ -286,6 +300,17 @@ def _act(parsed: argparse.Namespace) -> int:
         if not parsed.apply:
             print("Run the command again with --apply to do it.")
     return OK
+
+
+def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
+    location, sink = parsed.location, parsed.file_sink
+    if parsed.act == "rescale":
+        return rescale(location, parsed.partitions, session, file_sink=sink)
+    if parsed.act == "rollback":
+        given = (parsed.to_epoch, parsed.to_savepoint, parsed.to_time)
+        to = next((of for of in given if of is not None), None)
+        return rollback(location, to, undo=parsed.undo, session=session, file_sink=sink)
+    return {"adopt": adopt, "release": release}[parsed.act](location, session, file_sink=sink)
 
 
 def _session(parsed: argparse.Namespace) -> Any:

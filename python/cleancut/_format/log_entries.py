@@ -7,6 +7,7 @@ from typing import Any
 from cleancut._provider import PROVIDER_KEY
 
 _NONE = "-"
+_LAST_BEFORE = "spark.sql.streaming.stateStore.cleancut.offlineLast"
 
 
 def offsets_of(entry: str) -> Mapping[str, str | None]:
@@ -37,8 +38,21 @@ def next_watermark_of(commit: str) -> int | None:
 
 def provider_of(offsets: str) -> str | None:
     """The class that keeps the query's state, if it has any, by the entry of the offset log."""
+    return _setting(offsets, PROVIDER_KEY)
+
+
+def rolled_back_from(offsets: str) -> int | None:
+    """The last epoch before a rollback, by the entry of the offset log; None if it is none's.
+
+    The epoch after that has an entry of the offset log alone, and the next one is the rollback.
+    """
+    value = _setting(offsets, _LAST_BEFORE)
+    return int(value) if value is not None and value.isdecimal() else None
+
+
+def _setting(offsets: str, key: str) -> str | None:
     conf = _field(offsets, "conf")
-    value = conf.get(PROVIDER_KEY) if isinstance(conf, dict) else None
+    value = conf.get(key) if isinstance(conf, dict) else None
     return value if isinstance(value, str) else None
 
 

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cleancut._display import tables
@@ -13,6 +14,9 @@ from cleancut.errors import error_of, translating
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# In the place of the last epoch, where it does not matter which one that is.
+_ANY = -1
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,26 +45,34 @@ class Plan(Brief):
     """What an act on a checkpoint will do, or has done. Nothing has changed until `apply`.
 
     Attributes:
-        act: "adopt", "release", or "rescale".
+        act: "adopt", "release", "rescale", or "rollback".
         location: the checkpoint location, as Spark resolves it.
-        epoch: the one that does it: the next after the last of the query.
+        epoch: the one that does it.
+        source: the epoch whose result it has: the last one, or that which is gone back to.
+        last: the last epoch before it.
         provider_before: the class of the state store provider whose the state is.
         provider: the class of that whose it will be.
         partitions_before: of state that is spread by its keys.
         partitions: likewise, afterwards.
         operators: what becomes of each stateful operator.
+        notes: what else one has to know before it is done.
         is_applied: whether it was done.
     """
 
     act: str
     location: str
     epoch: int
+    source: int
+    last: int
     provider_before: str
     provider: str
     partitions_before: int
     partitions: int
     operators: tuple[OperatorPlan, ...]
+    notes: tuple[str, ...] = ()
     is_applied: bool = False
+    # Of the call that does it.
+    _arguments: tuple[Any, ...] = field(default=(), compare=False)
 
     def apply(self, session: "SparkSession | None" = None) -> "Plan":
         """Does it, on the executors of a session.
@@ -87,13 +99,12 @@ class Plan(Brief):
                 location=self.location,
                 reason="this plan has been carried out",
             )
-        arguments = (self.partitions,) if self.act == "rescale" else ()
-        done = _asked(session, self.act, self.location, arguments, apply=True)
+        done = _asked(session, self.act, self.location, self._arguments, apply=True)
         return replace(done, is_applied=True)
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if not key.startswith("_")}
 
     def __str__(self) -> str:
         names = ["operator", "name", "partitions", "stores"]
@@ -108,17 +119,20 @@ class Plan(Brief):
         lines = [
             f"{self.act} {self.location}",
             f"epoch {self.epoch}, without input, {'made' if self.is_applied else 'is to make'} "
-            f"of the state after epoch {self.epoch - 1}:",
+            f"of the state after epoch {self.source}:",
             f"  provider    {_change(before, after)}",
             f"  partitions  {_change(self.partitions_before, self.partitions)}",
             tables.text_table(names, rows),
         ]
+        lines.extend(self.notes)
         if not self.is_applied:
             lines.append("Nothing is changed yet.")
         return "\n".join(lines)
 
 
-def adopt(location: str, session: "SparkSession | None" = None) -> Plan:
+def adopt(
+    location: str, session: "SparkSession | None" = None, *, file_sink: str | None = None
+) -> Plan:
     """Plans to make the state of a stopped query Cleancut's, where it lies.
 
     The query may have run on Spark's RocksDB provider, with its changelog or without, or on the
@@ -129,6 +143,9 @@ def adopt(location: str, session: "SparkSession | None" = None) -> Plan:
     Args:
         location: its checkpointLocation, on a file system of Hadoop.
         session: one that `configure` has set up; None takes the one that runs in this process.
+        file_sink: what the query writes to, where its sink is Spark's own of files: the path of
+            `start(path)`. That sink counts epochs, and stops where one is missing; so it is told of
+            those that it never sees.
 
     Returns:
         The plan; its `apply` does it.
@@ -138,29 +155,38 @@ def adopt(location: str, session: "SparkSession | None" = None) -> Plan:
             the state is Cleancut's already, the last epoch is not committed, the query runs;
             CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    return _asked(session, "adopt", location, (), apply=False)
+    return _asked(session, "adopt", location, (file_sink or "",), apply=False)
 
 
-def release(location: str, session: "SparkSession | None" = None) -> Plan:
+def release(
+    location: str, session: "SparkSession | None" = None, *, file_sink: str | None = None
+) -> Plan:
     """Plans the way back: makes Cleancut's state that of Spark's RocksDB provider.
 
     The query then runs on without Cleancut. Arguments, result and errors are those of `adopt`. It
     is refused where cuts commit the epochs.
     """
-    return _asked(session, "release", location, (), apply=False)
+    return _asked(session, "release", location, (file_sink or "",), apply=False)
 
 
-def rescale(location: str, partitions: int, session: "SparkSession | None" = None) -> Plan:
+def rescale(
+    location: str,
+    partitions: int,
+    session: "SparkSession | None" = None,
+    *,
+    file_sink: str | None = None,
+) -> Plan:
     """Plans to spread the state of a stopped query over another number of partitions.
 
     It does so for the state of every provider and operator. An aggregation without keys and a limit
-    stay in one partition. It is refused where cuts commit the epochs.
+    stay in one partition.
 
     Args:
         location: its checkpointLocation, on a file system of Hadoop.
         partitions: from 1 on; what `spark.sql.shuffle.partitions` is for the query afterwards,
             whatever the session says, because Spark takes it from the checkpoint.
         session: as for `adopt`.
+        file_sink: likewise.
 
     Returns:
         The plan; its `apply` does it.
@@ -168,14 +194,65 @@ def rescale(location: str, partitions: int, session: "SparkSession | None" = Non
     Raises:
         RequestError: as for `adopt`; also if there are so many partitions already.
     """
-    return _asked(session, "rescale", location, (partitions,), apply=False)
+    return _asked(session, "rescale", location, (file_sink or "", partitions), apply=False)
+
+
+def rollback(
+    location: str,
+    to: int | str | datetime | None = None,
+    *,
+    undo: bool = False,
+    session: "SparkSession | None" = None,
+    file_sink: str | None = None,
+) -> Plan:
+    """Plans to have a stopped query go on from an earlier state.
+
+    The query then has the source offsets, watermark, state, rows in flight and number of partitions
+    that it had after that epoch. Nothing is taken away: the rollback is an epoch of its own, after
+    all others, so that it can be undone, and no sink takes a later epoch for one that it has seen.
+
+    Args:
+        location: its checkpointLocation.
+        to: the number of an epoch; the name of a savepoint; or a time, for the last epoch that was
+            committed then. A time without a zone is one of this machine's.
+        undo: go back to before the last rollback, in place of `to`.
+        session: as for `adopt`.
+        file_sink: likewise; the files of epochs after the one that is gone back to are not seen any
+            more, and are seen again when that is undone.
+
+    Returns:
+        The plan. Its `notes` say what the sink and the sources have to do with it. Its `apply`
+        does it, and refuses if the query has gone on since.
+
+    Raises:
+        TypeError: neither `to` nor `undo` is given, or both are.
+        RequestError: as for `adopt`; also if there is no such epoch or savepoint any more, or it is
+            the last one.
+    """
+    if (to is None) != undo:
+        raise TypeError("rollback takes either an epoch, a savepoint or a time, or undo=True")
+    if undo:
+        which: tuple[str, int, str] = ("undo", 0, "")
+    elif isinstance(to, datetime):
+        which = ("time", int(to.timestamp() * 1000), "")
+    elif isinstance(to, str):
+        which = ("savepoint", 0, to)
+    elif isinstance(to, int):
+        which = ("epoch", to, "")
+    else:
+        raise TypeError(f"an epoch, a savepoint or a time is wanted, and not {to!r}")
+    sink = file_sink or ""
+    plan = _asked(session, "rollback", location, (sink, *which, _ANY), apply=False)
+    # What was planned, whatever a time or an undo would find later.
+    chosen = which if which[0] == "savepoint" else ("epoch", plan.source, "")
+    return replace(plan, _arguments=(sink, *chosen, plan.last))
 
 
 def _asked(
     session: "SparkSession | None",
     act: str,
     location: str,
-    arguments: tuple[int, ...],
+    arguments: tuple[Any, ...],
     *,
     apply: bool,
 ) -> Plan:
@@ -189,14 +266,16 @@ def _asked(
         raise error_of("CLEANCUT_SESSION_MISSING", act=act)
     with translating():
         told = json.loads(getattr(facade, act)(found._jsparkSession, location, *arguments, apply))
-    return _plan(told)
+    return _plan(told, arguments)
 
 
-def _plan(told: Mapping[str, Any]) -> Plan:
+def _plan(told: Mapping[str, Any], arguments: tuple[Any, ...]) -> Plan:
     return Plan(
         act=told["act"],
         location=told["location"],
         epoch=told["epoch"],
+        source=told["source"],
+        last=told["last"],
         provider_before=told["providerBefore"],
         provider=told["provider"],
         partitions_before=told["partitionsBefore"],
@@ -212,6 +291,8 @@ def _plan(told: Mapping[str, Any]) -> Plan:
             )
             for of in told["operators"]
         ),
+        notes=tuple(told["notes"]),
+        _arguments=arguments,
     )
 
 

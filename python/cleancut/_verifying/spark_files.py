@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from cleancut._format.cut import Cut
+from cleancut._format.log_entries import rolled_back_from
 from cleancut._format.wrapped import cut_damaged
 from cleancut._reading.root import Root
 from cleancut._storage.parallel import mapped
@@ -125,10 +126,17 @@ class SparkFilesCheck:
         offsets = spark_entries.numbers(names, "offsets")
         last = max([*offsets, *(cut.epoch for cut in self.cuts)], default=-1)
         missing = [*self._gaps(offsets, "offsets", {cut.epoch for cut in self.cuts[-1:]})]
-        missing += self._gaps(spark_entries.numbers(names, "commits"), "commits", set())
+        committed = spark_entries.numbers(names, "commits")
+        missing += self._gaps(committed | self._unused(offsets), "commits", set())
         entry = self._entries.get(f"offsets/{last}", b"")
         missing += spark_entries.missing_of_sources(names, entry, last)
         return missing + spark_entries.missing_of_operators(names, self.operators, self._entries)
+
+    def _unused(self, offsets: set[int]) -> set[int]:
+        """The epochs before a rollback's own, which are planned and never run."""
+        entries = (self._entries.get(f"offsets/{epoch}", b"") for epoch in offsets)
+        found = (rolled_back_from(entry.decode("utf-8", "replace")) for entry in entries)
+        return {last + 1 for last in found if last is not None}
 
     def _gaps(self, there: set[int], log: str, wanted: set[int]) -> list[tuple[str, str]]:
         every = there | wanted

@@ -108,13 +108,16 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   /** The cuts that are kept under a name, by name. */
   def pinned(): Map[String, StoredCut] = names(CutLayout.Savepoints)
     .flatMap(CutLayout.parseSavepoint)
-    .flatMap { name =>
-      val object_ = CutLayout.savepoint(name)
-      root.get(ObjectKey(object_)).map { bytes =>
-        name -> stored(object_, Cut.parse(pathOf(object_), bytes), CutParts.read(this))
-      }
-    }
+    .flatMap(name => savepoint(name).map(name -> _))
     .toMap
+
+  /** The cut that is kept under this name. */
+  def savepoint(name: String): Option[StoredCut] = {
+    val object_ = CutLayout.savepoint(name)
+    root.get(ObjectKey(object_)).map { bytes =>
+      stored(object_, Cut.parse(pathOf(object_), bytes), CutParts.read(this))
+    }
+  }
 
   /**
    * Says at the root what lies there, before any cut of that format version does. A note of an

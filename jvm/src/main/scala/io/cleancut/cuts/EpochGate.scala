@@ -34,15 +34,34 @@ trait EpochGate extends PagedCuts {
   }
 
   /**
-   * The epoch that is next makes all of the state anew, in these stores and no others: it is not
-   * one of a query, but of an act on its checkpoint.
+   * An epoch makes all of the state anew, in these stores and no others: it is not one of a query,
+   * but of an act on its checkpoint.
    *
+   * @param epoch
+   *   the next, or a later one; those before it will have no cut
+   * @param from
+   *   the cut that it is made of, with all its chains, whose rows in flight it takes along; None
+   *   for the last one, or for what is no cut
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FENCED
+   *   CLEANCUT_FENCED, CLEANCUT_FRAME_DAMAGED
    */
-  def replace(runId: String, epoch: Long, stores: Set[StoreId]): Unit = {
+  def replace(
+      runId: String,
+      epoch: Long,
+      stores: Set[StoreId],
+      from: Option[Cut] = None
+  ): Unit = {
     val run = believed(runId, epoch)
-    synchronized(run.ledger.replace(stores))
+    checkOpen(run, epoch)
+    synchronized(run.ledger.replace(epoch, stores, from))
+    val frames = from.toSeq.flatMap(_.inFlight).map(TakenAlong.frame(archive, _, epoch + 1, clock))
+    if (frames.nonEmpty) {
+      val placed = runtime.packer.write(segmentsOf(run, epoch), frames)
+      synchronized {
+        placed.foreach(run.ledger.ends.note)
+        run.ledger.take(TakenAlong.of(placed, from.get))
+      }
+    }
   }
 
   /**
@@ -280,7 +299,8 @@ trait EpochGate extends PagedCuts {
     def look() = synchronized(run.ledger.close(epoch, counted))
     val reported = look()
     // Without a cut before it, only tasks tell which stores there are, and some may not have run.
-    val isSure = reported.isRight && synchronized(run.ledger.lastCut).isDefined
+    val isSure =
+      reported.isRight && synchronized(run.ledger.lastCut.isDefined || run.ledger.isSettled)
     val sealedStores = synchronized(run.at(epoch).sealedBefore).map(_.stores)
     val found =
       if (isSure || counted.isDefined) reported

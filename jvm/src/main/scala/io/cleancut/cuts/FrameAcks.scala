@@ -133,6 +133,6 @@ trait FrameAcks extends EpochClaim {
         ()
     }
 
-  private def segmentsOf(run: QueryRun, epoch: Long) =
+  final private[cuts] def segmentsOf(run: QueryRun, epoch: Long) =
     SegmentIdentity(epoch, CutsRuntime.Driver, run.id.runId, run.id.generation)
 }

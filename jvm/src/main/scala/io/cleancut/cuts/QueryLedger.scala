@@ -42,6 +42,8 @@ final class QueryLedger(
   private var known = CutWindow.after(cut)
   private var turned = Option.empty[PageTurn.Turned]
   private var settled = Map.empty[StoreId, StoreCut]
+  private var source = Option.empty[Cut]
+  private var taken = Option.empty[TakenAlong]
 
   /** What the last cut names in the place of chains. */
   def window: CutWindow = known
@@ -54,16 +56,34 @@ final class QueryLedger(
   def epoch: EpochLedger = pending
 
   /**
-   * The epoch under way makes all of the state anew, and has these stores in the place of those
-   * before. Whoever says so writes the whole of each.
+   * An epoch makes all of the state anew, and has these stores in the place of those before.
+   * Whoever says so writes the whole of each.
+   *
+   * @param epoch
+   *   the next, or a later one: those before it will have no cut
+   * @param from
+   *   what it is made of, where that is not the last cut
    */
-  def replace(stores: Set[StoreId]): Unit = {
-    pending = new EpochLedger(last + 1, None, further = stores)
+  def replace(epoch: Long, stores: Set[StoreId], from: Option[Cut]): Unit = {
+    require(epoch > last, s"epoch $epoch is closed, the last is $last")
+    last = epoch - 1
+    pending = new EpochLedger(epoch, None, further = stores)
+    source = from
     // What pages and earlier epochs have is of no use any more, also of stores that stay.
     known = CutWindow.after(None)
     turned = None
     settled = Map.empty
+    taken = None
   }
+
+  /** Such an epoch goes on with these rows in flight. */
+  def take(rows: TakenAlong): Unit = taken = Some(rows)
+
+  /** What is taken along of channels by the epoch under way. */
+  def takenAlong: Option[TakenAlong] = taken
+
+  /** Whether the epoch under way was [[replace]]d, and all of it is durable. */
+  def isSettled: Boolean = settled.nonEmpty
 
   /** All of an epoch that was [[replace]]d is durable, and may be read before it is committed. */
   def settle(stores: Seq[StoreCut]): Unit = settled = stores.map(of => of.store -> of).toMap
@@ -104,7 +124,7 @@ final class QueryLedger(
   /** What made a version, if that is the version of the last cut, or of what is settled. */
   def chain(store: StoreId, version: Long): Option[StoreCut] =
     if (version == last + 2) settled.get(store)
-    else current.filter(_.epoch == version - 1).flatMap(_.of(store))
+    else (source ++ current).find(_.epoch == version - 1).flatMap(_.of(store))
 
   def fail(attempt: Long): Unit = pending.fail(attempt)
 
@@ -126,7 +146,10 @@ final class QueryLedger(
   def close(epoch: Long, counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
     require(epoch > last, s"epoch $epoch is closed, the last is $last")
     val ledger = if (epoch == pending.epoch) pending else new EpochLedger(epoch, current)
-    ledger.close(counted).map(_.map(bases.withBase))
+    val inFlight = taken.filter(_ => ledger eq pending).toSeq.flatMap(_.channels)
+    ledger.close(counted).map(_.map(bases.withBase)).map { stores =>
+      if (inFlight.isEmpty) stores else (stores ++ inFlight).sortBy(_.store)(StoreOrder)
+    }
   }
 
   /** The epoch is committed with this cut, which has all its chains. */
@@ -134,6 +157,8 @@ final class QueryLedger(
     last = done.epoch
     current = Some(done)
     settled = Map.empty
+    source = None
+    taken = None
     pending = new EpochLedger(last + 1, current)
     bases.advance(done)
     known = CutWindow.after(current)

@@ -73,7 +73,8 @@ final private class QueryRun(
   }
 
   def decided(epoch: Long): Seq[ChannelReport] =
-    if (ledger.epoch.epoch == epoch) channels.decisions else Nil
+    if (ledger.epoch.epoch != epoch) Nil
+    else ledger.takenAlong.fold(channels.decisions)(_.reports)
 
   def courses(epoch: Long): Map[StoreId, ChannelCourse] =
     if (ledger.epoch.epoch == epoch) channels.decidedCourses else Map.empty

@@ -23,11 +23,20 @@ import io.cleancut.files.CutsAtRest
  *   whose the state is to be; that whose it is where none is given
  * @param partitions
  *   over how many it is to be spread; those that there are where none is given
+ * @param source
+ *   of which of its states
+ * @param last
+ *   the last epoch as it was planned, where the query must not have gone on since
+ * @param fileSink
+ *   what Spark's own sink of files writes to, where that is the query's sink
  */
 final case class OfflineAct(
     name: String,
     providerClass: Option[String] = None,
-    partitions: Option[Int] = None
+    partitions: Option[Int] = None,
+    source: OfflineSource = OfflineSource.Last,
+    last: Option[Long] = None,
+    fileSink: Option[String] = None
 ) {
   import OfflineAct._
 
@@ -43,14 +52,30 @@ final case class OfflineAct(
 
   /**
    * Does it. Killed at any moment it leaves the checkpoint as it was, or as it is to be; in between
-   * there is one moment at which a query cannot start, until the act is begun again.
+   * there is one moment at which a query cannot start, until the act is begun again. So it is to be
+   * where it was committed and a sink of files has not heard of it; it then does that alone.
    *
    * @return
    *   what was done, with the rows of each operator
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, CLEANCUT_REWRITE_DIFFERS
    */
-  def run(session: SparkSession, location: String): OfflinePlan = {
+  def run(session: SparkSession, location: String): OfflinePlan =
+    followed(session, location).getOrElse(done(session, location))
+
+  /** Where an act was killed when it was committed, and its sink had not heard of it yet. */
+  private def followed(session: SparkSession, location: String): Option[OfflinePlan] = for {
+    output <- fileSink
+    query = StoredQuery.read(session, location, name)
+    source <- OfflineEpoch.sourceOf(query.offsets)
+    sink = new SparkFileSink(session, output)
+    if !running(session, query.location).isDefined && sink.lacks(query.last)
+  } yield {
+    sink.follow(source, query.last)
+    planOf(query).copy(epoch = query.last, source = source, last = source)
+  }
+
+  private def done(session: SparkSession, location: String): OfflinePlan = {
     val query = checked(session, location)
     val written = OfflineRun.using(session, query, name, newRunId()) { run =>
       run(s"cleancut: $name ${query.location}") {
@@ -68,6 +93,8 @@ final case class OfflineAct(
         )
         val written = rewrite(partitions)
         OfflineEpoch.commit(session, query, run, name, settings, written)
+        // It must not have an entry before that, or it would pass over an epoch of the query's.
+        fileSink.foreach(new SparkFileSink(session, _).follow(query.epoch, query.next))
         written
       }
     }
@@ -83,7 +110,9 @@ final case class OfflineAct(
   private def planOf(query: StoredQuery) = OfflinePlan(
     name,
     query.location,
-    query.epoch + 1,
+    query.next,
+    query.epoch,
+    query.last,
     query.providerClass,
     providerClass.getOrElse(query.providerClass),
     query.partitions,
@@ -91,7 +120,8 @@ final case class OfflineAct(
     query.operators.map { of =>
       val count = partitions.fold(of.partitions)(of.partitionsOf).size
       OfflinePlan.Operator(of.id, of.name, of.partitions.size, count, of.stores.size, rows = None)
-    }
+    },
+    if (query.isBack) RollbackNotes.of(query) else Nil
   )
 
   private def checked(session: SparkSession, location: String): StoredQuery = {
@@ -99,10 +129,18 @@ final case class OfflineAct(
     partitions.filter(_ < 1).foreach { n =>
       refused(location, s"$n is no number of partitions; it takes at least one")
     }
-    val query = StoredQuery.read(session, location, name)
+    val query = StoredQuery.read(session, location, name, source)
     running(session, query.location).foreach { run =>
       refused(query.location, s"the query runs in this application (run $run); stop it first")
     }
+    last.filter(_ != query.last).foreach { planned =>
+      refused(
+        query.location,
+        s"its last epoch was $planned when this was planned, and is ${query.last} now"
+      )
+    }
+    for (sink <- fileSink; why <- new SparkFileSink(session, sink).problem(query.epoch))
+      refused(query.location, why)
     if (hasCuts(session, query.location)) {
       if (providerClass.nonEmpty) {
         refused(query.location, "its epochs are committed by cuts, which only Cleancut makes")
@@ -119,6 +157,13 @@ final case class OfflineAct(
     }
     partitions.filter(_ == query.partitions).foreach { n =>
       refused(query.location, s"it has $n partitions already")
+    }
+    if (providerClass.getOrElse(query.providerClass) == HdfsBacked) {
+      refused(
+        query.location,
+        "its state is that of the HDFS-backed provider, which cannot make a version of its own " +
+          "choosing; adopt it first"
+      )
     }
     query
   }
@@ -147,6 +192,8 @@ object OfflineAct {
   private def newRunId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
 
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
+  private val HdfsBacked =
+    "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
   private val FileManagerKey = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
 
   /** Makes the state Cleancut's. */
@@ -160,6 +207,10 @@ object OfflineAct {
 
   def rescale(partitions: Int): OfflineAct =
     OfflineAct("rescale", partitions = Some(partitions))
+
+  /** Goes on from an earlier state. */
+  def rollback(to: OfflineSource, last: Option[Long] = None): OfflineAct =
+    OfflineAct("rollback", source = to, last = last)
 }
 
 /**
@@ -167,18 +218,27 @@ object OfflineAct {
  *
  * @param epoch
  *   that does it
+ * @param source
+ *   the epoch whose result it has
+ * @param last
+ *   the last epoch before it
  * @param partitionsBefore
  *   of what is spread by its keys
+ * @param notes
+ *   what else one has to know before it is done
  */
 final case class OfflinePlan(
     act: String,
     location: String,
     epoch: Long,
+    source: Long,
+    last: Long,
     providerBefore: String,
     provider: String,
     partitionsBefore: Int,
     partitions: Int,
-    operators: Seq[OfflinePlan.Operator]
+    operators: Seq[OfflinePlan.Operator],
+    notes: Seq[String]
 )
 
 object OfflinePlan {

@@ -29,26 +29,42 @@ private[offline] object OfflineEpoch {
   /** Beside the settings of an entry; Spark passes over what it does not know, and drops it. */
   private val Mark = "spark.sql.streaming.stateStore.cleancut.offlineAct"
 
-  def isOne(offsets: OffsetSeqBase): Boolean =
-    offsets.metadataOpt.exists(_.conf.contains(Mark))
+  /** Likewise, of a rollback: the last epoch before it. */
+  private val LastBefore = "spark.sql.streaming.stateStore.cleancut.offlineLast"
+
+  /** Likewise: the epoch whose result it has. */
+  private val Source = "spark.sql.streaming.stateStore.cleancut.offlineSource"
+  private val Marks = Seq(Mark, LastBefore, Source)
+
+  def isOne(offsets: OffsetSeqBase): Boolean = markIn(offsets, Mark).isDefined
+
+  /** The epoch whose result this one has, if it is that of an act. */
+  def sourceOf(offsets: OffsetSeqBase): Option[Long] = markIn(offsets, Source).map(_.toLong)
+
+  /** The last epoch before a rollback, if it is the epoch of one. */
+  def rolledBackFrom(offsets: OffsetSeqBase): Option[Long] =
+    markIn(offsets, LastBefore).map(_.toLong)
+
+  private def markIn(offsets: OffsetSeqBase, mark: String): Option[String] =
+    offsets.metadataOpt.flatMap(_.conf.get(mark))
 
   /** Takes away what a killed act has left in the logs. */
   def takeBack(session: SparkSession, query: StoredQuery): Unit = if (query.isHalfDone) {
     retired(session, query).bringBack()
     new StreamingQueryCheckpointMetadata(session, query.location, true).offsetLog
-      .purgeAfter(query.epoch)
+      .purgeAfter(query.last)
   }
 
   private def spreadIn(query: StoredQuery) = query.operators.filter(_.isSpread).map(_.id)
 
   private def retired(session: SparkSession, query: StoredQuery) =
-    new RetiredPartitions(query.location, query.epoch + 1, session.sessionState.newHadoopConf())
+    new RetiredPartitions(query.location, query.last + 1, session.sessionState.newHadoopConf())
 
   /**
    * Writes it to the logs, after all of its state is there.
    *
    * @param query
-   *   as it is after the epoch before
+   *   as it was after the epoch whose state it has
    * @param settings
    *   that take the place of those which are recorded for the query
    * @return
@@ -62,14 +78,22 @@ private[offline] object OfflineEpoch {
       settings: Map[String, String],
       written: Seq[Rewritten]
   ): Long = {
-    val epoch = query.epoch + 1
+    val epoch = query.next
     val logs = new StreamingQueryCheckpointMetadata(session, query.location, true)
     def add(isAdded: Boolean): Unit = if (!isAdded) {
       val reason = s"somebody else has written epoch $epoch meanwhile; is the query running?"
       throw Errors.offlineRefused(act, query.location, reason)
     }
-    add(logs.offsetLog.add(epoch, withSettings(query.offsets, settings + (Mark -> act))))
-    settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt).foreach { partitions =>
+    val marks = Map(Mark -> act, Source -> query.epoch.toString) ++
+      Option.when(query.isBack)(LastBefore -> query.last.toString)
+    val entry = withSettings(query.offsets, settings ++ marks)
+    add(logs.offsetLog.add(epoch, entry))
+    // Spark has sources look at what lies between the last two entries, and some do not take
+    // offsets that go back. Nobody starts behind the other entry alone.
+    if (query.isBack) add(logs.offsetLog.add(epoch - 1, entry))
+    val changed = settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt)
+    if (query.isBack) describe(session, query, query.partitions)
+    changed.foreach { partitions =>
       describe(session, query, partitions)
       // A cut says itself which stores there are.
       if (!run.isByCuts) retired(session, query).retire(spreadIn(query), partitions)
@@ -87,7 +111,7 @@ private[offline] object OfflineEpoch {
         val directory = new Path(query.stateRoot, v2.operatorInfo.operatorId.toString)
         val stores = v2.stateStoreInfo.map(_.copy(numPartitions = partitions))
         OperatorStateMetadataWriter
-          .createWriter(directory, hadoopConf, v2.version, Some(query.epoch + 1))
+          .createWriter(directory, hadoopConf, v2.version, Some(query.next))
           .write(v2.copy(stateStoreInfo = stores))
       }
     ()
@@ -97,12 +121,15 @@ private[offline] object OfflineEpoch {
     offsets match {
       case v1: OffsetSeq =>
         v1.copy(metadataOpt = v1.metadataOpt.map { case of: OffsetSeqMetadata =>
-          of.copy(conf = of.conf ++ settings)
+          of.copy(conf = unmarked(of.conf) ++ settings)
         })
       case v2: OffsetMap =>
-        v2.copy(metadata = v2.metadata.copy(conf = v2.metadata.conf ++ settings))
+        v2.copy(metadata = v2.metadata.copy(conf = unmarked(v2.metadata.conf) ++ settings))
       case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
     }
+
+  /** The epoch that is gone back to may be that of an act. */
+  private def unmarked(conf: Map[String, String]) = conf -- Marks
 
   private def withIds(query: StoredQuery, written: Seq[Rewritten]): CommitMetadataBase =
     query.commit.stateUniqueIds.fold(query.commit) { _ =>

@@ -40,11 +40,11 @@ final private[offline] class OfflineRun private (
       partition <- partitions.fold(operator.partitions)(operator.partitionsOf)
       store <- operator.stores
     } yield StoreId(operator.id, partition, store.name)
-    of.replace(id.toString, query.epoch + 1, stores.toSet)
+    of.replace(id.toString, query.next, stores.toSet, query.cut.map(_.whole))
   }
 
   /** All stores are written, and are to be read before the epoch is committed. */
-  def settle(query: StoredQuery): Unit = cuts.foreach(_.settle(id.toString, query.epoch + 1))
+  def settle(query: StoredQuery): Unit = cuts.foreach(_.settle(id.toString, query.next))
 }
 
 private[offline] object OfflineRun {
@@ -72,10 +72,11 @@ private[offline] object OfflineRun {
 
   private def check(query: StoredQuery, act: String, committed: Long, cuts: QueryCuts): Unit = {
     def refused(reason: String) = throw Errors.offlineRefused(act, query.location, reason)
-    if (committed != query.epoch) {
+    if (committed != query.last) {
       refused(s"epoch $committed has been committed meanwhile; is the query running?")
     }
-    val inFlight = cuts.status.channels.map(_.deferred.rows).sum
+    // What is gone back to takes its own rows along.
+    val inFlight = if (query.isBack) 0L else cuts.status.channels.map(_.deferred.rows).sum
     if (inFlight > 0) {
       refused(
         s"its last cut holds $inFlight rows in flight; run the query with " +

@@ -44,7 +44,7 @@ final private[offline] case class Rewritten(
  * @param from
  *   where the stores are read, at the version after `query.epoch`
  * @param to
- *   where version `query.epoch + 2` is made
+ *   where the version after `query.next` is made
  * @param run
  *   under which stores are opened
  */
@@ -109,7 +109,7 @@ final private[offline] class StateRewrite(
   private def running[A](act: OfflineStores => A): A = {
     val conf = SerializableConfiguration
       .broadcast(session.sparkContext, session.sessionState.newHadoopConf())
-    try act(new OfflineStores(query.epoch + 1, from, to, run.id, conf))
+    try act(new OfflineStores(query.epoch + 1, query.next, from, to, run.id, conf))
     finally conf.destroy()
   }
 
@@ -173,9 +173,17 @@ private[offline] object StateRewrite {
   }
 }
 
-/** What the tasks of a rewrite do with stores. */
+/**
+ * What the tasks of a rewrite do with stores.
+ *
+ * @param version
+ *   that is read
+ * @param before
+ *   the version before the one that is made
+ */
 final private[offline] class OfflineStores(
     version: Long,
+    before: Long,
     from: StoresAt,
     to: StoresAt,
     runId: UUID,
@@ -189,7 +197,7 @@ final private[offline] class OfflineStores(
     val read = new SumOfRows
     val info = using(open(from, task.operator, store, task.partition)) { source =>
       using(open(to, task.operator, store, task.partition)) { target =>
-        target.write(version) { out =>
+        target.write(before) { out =>
           source.read(version, task.ids(index)) { (family, entry) =>
             read.add(family, entry)
             entry.putTo(out, family)
@@ -257,7 +265,7 @@ final private[offline] class OfflineStores(
         case Some(store) =>
           var behind = Seq.empty[StateStoreCheckpointInfo]
           val own = using(open(to, operator, store, partition)) { target =>
-            target.write(version)(out => behind = next(outs :+ out, rest.tail))
+            target.write(before)(out => behind = next(outs :+ out, rest.tail))
           }
           own +: behind
       }
@@ -268,7 +276,7 @@ final private[offline] class OfflineStores(
   def sumOf(operator: StoredOperator, written: Rewritten): RowsOfStore = {
     val sum = new SumOfRows
     using(open(to, operator, operator.stores(written.store), written.partition)) {
-      _.read(version + 1, written.info.stateStoreCkptId)(sum.add)
+      _.read(before + 1, written.info.stateStoreCkptId)(sum.add)
     }
     sum.result
   }

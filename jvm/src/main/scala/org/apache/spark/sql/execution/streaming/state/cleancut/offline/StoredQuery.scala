@@ -20,7 +20,9 @@ import org.apache.spark.sql.execution.streaming.utils.StreamingUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.SerializableConfiguration
 
+import io.cleancut.cuts.StoredCut
 import io.cleancut.error.Errors
+import io.cleancut.files.CutsAtRest
 
 /**
  * A column family as it was stored.
@@ -87,25 +89,37 @@ private[offline] object StoredOperator {
 }
 
 /**
- * What Spark has written of a query that is stopped: where its last epoch ended, and what state it
- * has then.
+ * What Spark has written of a query that is stopped: where an epoch of it ended, the last one or an
+ * earlier one, and what state it had then.
  *
  * @param location
  *   as Spark resolves it
  * @param epoch
- *   the last one, which is committed
+ *   whose result this is; it is committed
+ * @param last
+ *   the last one that is committed
  * @param isHalfDone
- *   whether an act that was killed has begun the epoch after it; its state is there, and nothing
+ *   whether an act that was killed has begun the epoch after that; its state is there, and nothing
  *   has been made of it
+ * @param cut
+ *   of `epoch`, where there are cuts and it is not the last one
  */
 final private[cleancut] case class StoredQuery(
     location: String,
     epoch: Long,
+    last: Long,
     offsets: OffsetSeqBase,
     commit: CommitMetadataBase,
     operators: Seq[StoredOperator],
-    isHalfDone: Boolean
+    isHalfDone: Boolean,
+    cut: Option[StoredCut]
 ) {
+
+  /** Whether an earlier epoch than the last one is gone back to. */
+  def isBack: Boolean = epoch != last
+
+  /** The epoch that an act makes. */
+  def next: Long = if (isBack) last + 2 else last + 1
 
   /** The settings that Spark keeps for the query. */
   def recorded: OffsetSeqMetadataBase = offsets.metadataOpt.get
@@ -145,30 +159,38 @@ private[cleancut] object StoredQuery {
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
    */
-  def read(session: SparkSession, location: String, act: String): StoredQuery = {
+  def read(
+      session: SparkSession,
+      location: String,
+      act: String,
+      source: OfflineSource = OfflineSource.Last
+  ): StoredQuery = {
     val hadoopConf = session.sessionState.newHadoopConf()
     // As tasks name it, who know it from their stores.
     val resolved =
       new Path(StreamingUtils.resolvedCheckpointLocation(hadoopConf, location)).toString
     def refused(reason: String) = throw Errors.offlineRefused(act, resolved, reason)
     val logs = new StreamingQueryCheckpointMetadata(session, resolved, true)
-    val (last, offsets) = logs.offsetLog
+    val (begun, offsets) = logs.offsetLog
       .getLatest()
       .getOrElse(throw Errors.checkpointNotFound(resolved, "it has no offset log"))
-    val (epoch, commit) =
+    val (last, commit) =
       logs.commitLog.getLatest().getOrElse(refused("it has no committed epoch"))
-    val isHalfDone = last == epoch + 1 && OfflineEpoch.isOne(offsets)
-    if (last != epoch && !isHalfDone) {
+    val isHalfDone = begun > last && OfflineEpoch.isOne(offsets)
+    if (begun != last && !isHalfDone) {
       refused(
-        s"epoch $last has been begun and not committed; start the query as it is, let it end the " +
-          "epoch, and stop it"
+        s"epoch $begun has been begun and not committed; start the query as it is, let it end " +
+          "the epoch, and stop it"
       )
     }
-    val ended = if (isHalfDone) logs.offsetLog.get(epoch).get else offsets
-    val recorded = ended.metadataOpt
+    val ended = if (isHalfDone) logs.offsetLog.get(last).get else offsets
+    val archive = CutsAtRest.parts(resolved, hadoopConf).map(_._1).filter(_.last().isDefined)
+    val latest = StoredEpoch(last, ended, commit)
+    val of = new StoredEpochs(session, resolved, logs, latest, archive, refused).find(source)
+    val recorded = of.offsets.metadataOpt
       .getOrElse(refused("its offset log does not hold the query's settings"))
-    val found = operators(resolved, epoch, recorded, hadoopConf, refused)
-    StoredQuery(resolved, epoch, ended, commit, found, isHalfDone)
+    val found = operators(resolved, of.number, recorded, hadoopConf, refused)
+    StoredQuery(resolved, of.number, last, of.offsets, of.commit, found, isHalfDone, of.cut)
   }
 
   private def operators(

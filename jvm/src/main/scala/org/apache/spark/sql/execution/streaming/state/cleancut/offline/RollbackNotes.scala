@@ -1,0 +1,34 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetMap, OffsetSeq, OffsetSeqBase}
+
+/** What a rollback leaves to its user, by what is known of the query. */
+private[offline] object RollbackNotes {
+
+  /**
+   * Of one that has been planned.
+   *
+   * @param query
+   *   as it was after the epoch that is gone back to
+   */
+  def of(query: StoredQuery): Seq[String] = {
+    val (first, last) = (query.epoch + 1, query.last)
+    val epochs = if (first == last) s"epoch $first" else s"epochs $first to $last"
+    Seq(
+      s"The sink keeps what it has of $epochs. What they took in comes again after epoch " +
+        s"${query.next}, in epochs that the sink has not seen."
+    ) ++ Option.when(hasFiles(query.offsets))(
+      s"A source of files takes all files of $epochs in one epoch, whatever maxFilesPerTrigger is."
+    )
+  }
+
+  /** By the offsets, which are the number of an entry in the log of the source. */
+  private def hasFiles(offsets: OffsetSeqBase): Boolean = {
+    val all = offsets match {
+      case seq: OffsetSeq => seq.offsets.flatten
+      case map: OffsetMap => map.offsetsMap.values.toSeq.flatten
+      case _              => Nil
+    }
+    all.exists(_.json.contains("\"logOffset\""))
+  }
+}
