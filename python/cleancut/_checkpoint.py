@@ -34,9 +34,10 @@ from cleancut._reading.store_info import (
     frame_info,
     store_info,
 )
+from cleancut._recovery.metadata import restore_metadata
+from cleancut._recovery.savepoints import pin, unpin
 from cleancut._storage.s3 import S3Access
 from cleancut._verifying.report import VerifyReport, verify
-from cleancut._verifying.restoring import restore_metadata
 from cleancut.errors import error_of
 
 
@@ -343,12 +344,38 @@ class Checkpoint:
         """
         return verify(self._root)
 
+    def pin(self, name: str, epoch: int | None = None) -> int:
+        """Keeps a cut, and all that it needs, under a name until it is given up: a savepoint.
+
+        The query may run meanwhile, anywhere. It costs one small object, whatever the state.
+
+        Args:
+            name: 1 to 64 letters, digits, dashes and underscores; one that no savepoint has. To
+                pin the same cut once more changes nothing.
+            epoch: Spark's batch id; None is the last that has a cut.
+
+        Returns:
+            The epoch of the cut.
+
+        Raises:
+            RequestError: CLEANCUT_SAVEPOINT_INVALID.
+            DamagedError: the cut is damaged.
+        """
+        _require_numbers(epoch=epoch)
+        return pin(self._root, name, epoch)
+
+    def unpin(self, name: str) -> bool:
+        """Gives a savepoint up. Returns whether there was one of this name.
+
+        What no cut needs then goes with the next sweep of the query.
+        """
+        return unpin(self._root, name)
+
     def restore_metadata(self) -> str:
         """Writes Spark's file `metadata` anew where it is lost, from the last sound cut.
 
         It holds the id of the query alone. Without it a restart fails with
-        CLEANCUT_METADATA_MISSING; this is the one call that writes to a checkpoint. A file that is
-        there stays as it is.
+        CLEANCUT_METADATA_MISSING. A file that is there stays as it is.
 
         Returns:
             The id of the query.

@@ -111,6 +111,13 @@ def _parser() -> argparse.ArgumentParser:
         commands, "restore-metadata", "write Spark's file `metadata` anew, from the last cut"
     )
     restore.set_defaults(run=_restore_metadata)
+    pinning = _add_reader(commands, "savepoint", "keep a cut under a name, running query or not")
+    pinning.add_argument("name", metavar="NAME", help="letters, digits, dashes and underscores")
+    pinning.add_argument("--epoch", type=int, help="default: the last that has a cut")
+    pinning.set_defaults(run=_savepoint)
+    dropping = _add_reader(commands, "drop-savepoint", "give a savepoint up")
+    dropping.add_argument("name", metavar="NAME", help="what it is called")
+    dropping.set_defaults(run=_drop_savepoint)
     _add_act(commands, "adopt", "make the state of another provider Cleancut's")
     _add_act(commands, "release", "make Cleancut's state that of Spark's RocksDB provider")
     rescaling = _add_act(commands, "rescale", "spread state over another number of partitions")
@@ -283,6 +290,24 @@ def _restore_metadata(parsed: argparse.Namespace) -> int:
     else:
         print(f"{parsed.location} is the checkpoint of the query {query}")
     return OK
+
+
+def _savepoint(parsed: argparse.Namespace) -> int:
+    epoch = _checkpoint(parsed).pin(parsed.name, parsed.epoch)
+    if parsed.json:
+        _print_json({"savepoint": parsed.name, "epoch": epoch})
+    else:
+        print(f"the cut of epoch {epoch} is kept as {parsed.name}")
+    return OK
+
+
+def _drop_savepoint(parsed: argparse.Namespace) -> int:
+    was_there = _checkpoint(parsed).unpin(parsed.name)
+    if parsed.json:
+        _print_json({"savepoint": parsed.name, "dropped": was_there})
+    else:
+        print(f"{parsed.name} is given up" if was_there else f"there is no savepoint {parsed.name}")
+    return OK if was_there else REFUSED
 
 
 def _act(parsed: argparse.Namespace) -> int:

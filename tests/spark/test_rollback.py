@@ -2,21 +2,26 @@
 
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Checkpoint, RequestError
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.settings import PREFIX
-from tests.support.sessions import ROCKSDB
+from cleancut.sinks import sealing
+from cleancut.testing import SkewedInput, slow
+from tests.support.sessions import ROCKSDB, with_cuts
 
 pytestmark = pytest.mark.spark
 
@@ -131,3 +136,227 @@ def test_a_query_goes_back_and_on_and_back_again(
     if "rocksdb" not in place:
         report = Checkpoint(it.checkpoint).verify()
         assert report.ok, str(report)
+
+
+def test_a_savepoint_or_a_time_is_gone_back_to(query: Callable[[str], Epochs]) -> None:
+    it = query("cuts")
+    it.add(3)
+    it.run()
+    Checkpoint(it.checkpoint).pin("good", epoch=1)
+    time.sleep(0.01)
+    then = datetime.now()
+    it.add(3)
+    it.run()
+    assert cleancut.rollback(it.checkpoint, then).source == 2
+    utc = then.astimezone(UTC)
+    assert cleancut.rollback(it.checkpoint, utc).source == 2
+    # A savepoint is enough: the cut, and the entries of Spark's logs, may be gone.
+    for log in ("offsets", "commits"):
+        for name in ("0", "1", "2"):
+            (Path(it.checkpoint) / log / name).unlink()
+            (Path(it.checkpoint) / log / f".{name}.crc").unlink(missing_ok=True)
+    for epoch in (0, 1, 2):
+        (Path(it.checkpoint) / f"cleancut/cuts/{epoch:020}.cut").unlink()
+    plan = cleancut.rollback(it.checkpoint, "good")
+    assert plan.source == 1
+    plan.apply()
+    assert it.state() == it.expected(2)
+    assert it.run() == [8]
+    assert it.given[8] == {key: it.expected(6)[key] for key in it.given[8]}
+    assert it.state() == it.expected(6)
+
+
+def test_what_cannot_be_gone_back_to_is_refused(query: Callable[[str], Epochs]) -> None:
+    it = query("cuts")
+    it.add(3)
+    it.run()
+    long_ago = datetime.now() - timedelta(days=1)
+    asked: list[tuple[Any, str]] = [
+        (2, "epoch 2 is its last one already"),
+        (7, "no epoch 7 to go back to; there are those from 0 to 2"),
+        ("none", "no savepoint 'none'"),
+        ("no/ne", "'no/ne' cannot be the name"),
+        (long_ago, "no epoch was committed by"),
+    ]
+    for to, reason in asked:
+        with pytest.raises(RequestError, match=reason) as raised:
+            cleancut.rollback(it.checkpoint, to)
+        assert raised.value.error_id == REFUSED
+    with pytest.raises(RequestError, match="no rollback that could be undone"):
+        cleancut.rollback(it.checkpoint, undo=True)
+    for wrong in ({}, {"to": 1, "undo": True}, {"to": 1.5}):
+        with pytest.raises(TypeError):
+            cleancut.rollback(it.checkpoint, **wrong)
+    plan = cleancut.rollback(it.checkpoint, 1)
+    it.add()
+    it.run()
+    with pytest.raises(RequestError, match="was 2 when this was planned, and is 3 now"):
+        plan.apply()
+    assert it.state() == it.expected(4)
+
+
+def test_a_provider_that_cannot_choose_a_version_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    it = Epochs(spark, tmp_path, {PROVIDER_KEY: HDFS} | FIRST)
+    it.add(3)
+    it.run()
+    with pytest.raises(RequestError, match="adopt it first"):
+        cleancut.rollback(it.checkpoint, 1)
+    with pytest.raises(RequestError, match="adopt it first"):
+        cleancut.rescale(it.checkpoint, 2)
+    cleancut.adopt(it.checkpoint).apply()
+    # It had the other provider then.
+    with pytest.raises(RequestError, match="HDFS-backed"):
+        cleancut.rollback(it.checkpoint, 1)
+
+
+@pytest.mark.parametrize("left", ["one entry", "both entries"])
+@pytest.mark.parametrize("place", ["rocksdb", "level-0", "cuts"])
+def test_a_rollback_that_was_killed_before_its_commit_begins_again(
+    query: Callable[[str], Epochs], place: str, left: str
+) -> None:
+    it = query(place)
+    it.add(4)
+    it.run()
+    cleancut.rollback(it.checkpoint, 1).apply()
+    gone = ["commits/5", "cleancut/cuts/00000000000000000005.cut"]
+    for name in gone if left == "both entries" else [*gone, "offsets/4"]:
+        path = Path(it.checkpoint) / name
+        path.unlink(missing_ok=True)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    given = dict(it.given)
+    with pytest.raises(StreamingQueryException):
+        it.run()
+    assert it.given == given
+    again = cleancut.rollback(it.checkpoint, 1)
+    assert (again.source, again.last) == (1, 3)
+    again.apply()
+    it.run()
+    assert it.state() == it.expected(4)
+
+
+class Written:
+    """Distinct numbers, each in a file of its own, that Spark's own sink of files writes."""
+
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self.session = spark.newSession()
+        self.session.conf.set("spark.sql.streaming.fileSink.log.compactInterval", "4")
+        self.source, self.output = home / "in", str(home / "out")
+        self.checkpoint = str(home / "checkpoint")
+        self.source.mkdir()
+        self.files = 0
+
+    def run(self, files: int) -> None:
+        for _ in range(files):
+            path = self.source / f"{self.files:03}.json"
+            path.write_text(json.dumps({"k": self.files}))
+            os.utime(path, (self.files, self.files))
+            self.files += 1
+        stream = self.session.readStream.schema("k int").option("maxFilesPerTrigger", 1)
+        rows = stream.json(str(self.source)).dropDuplicates(["k"]).writeStream.format("json")
+        rows = rows.option("checkpointLocation", self.checkpoint).option("path", self.output)
+        rows.trigger(availableNow=True).start().awaitTermination()
+
+    def rollback(self, to: int | None = None, *, undo: bool = False) -> None:
+        plan = cleancut.rollback(
+            self.checkpoint, to, undo=undo, session=self.session, file_sink=self.output
+        )
+        plan.apply(self.session)
+
+    def seen(self) -> list[int]:
+        rows = self.session.read.schema("k int").json(self.output)
+        return sorted(row.k for row in rows.collect())
+
+
+# Its log is put together after each fourth epoch: before, in, and after what is gone back behind.
+@pytest.mark.parametrize("epoch", [1, 3, 4])
+def test_sparks_own_sink_of_files_goes_back_with_the_query_and_on(
+    spark: SparkSession, tmp_path: Path, epoch: int
+) -> None:
+    it = Written(spark, tmp_path)
+    it.run(6)
+    it.rollback(epoch)
+    assert it.seen() == list(range(epoch + 1))
+    it.rollback(undo=True)
+    assert it.seen() == list(range(6))
+    it.run(3)
+    assert it.seen() == list(range(9))
+    it.rollback(epoch)
+    cleancut.rescale(it.checkpoint, 2, it.session, file_sink=it.output).apply(it.session)
+    assert it.seen() == list(range(epoch + 1))
+    it.run(8)
+    assert it.seen() == list(range(17))
+
+
+def test_a_sink_of_files_that_has_not_heard_of_an_act_hears_of_it_when_that_begins_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    it = Written(spark, tmp_path)
+    it.run(5)
+    assert (tmp_path / "out" / "_spark_metadata" / "3.compact").exists()
+    with pytest.raises(RequestError, match="no sink of files has written there"):
+        cleancut.rollback(it.checkpoint, 2, file_sink=str(tmp_path / "elsewhere"))
+    # Killed after its commit.
+    cleancut.rollback(it.checkpoint, 2).apply()
+    again = cleancut.rollback(it.checkpoint, 2, file_sink=it.output)
+    assert again.notes == ("Epoch 6 is committed; what is left is to tell the sink of it.",)
+    assert it.seen() == list(range(5))
+    again.apply(it.session)
+    assert it.seen() == list(range(3))
+    it.run(6)
+    assert it.seen() == list(range(11))
+    # Of entries that Spark has put together and deleted nobody knows which epoch had which file.
+    for name in ("2", "3.compact"):
+        (tmp_path / "out" / "_spark_metadata" / name).unlink()
+    with pytest.raises(RequestError, match="deleted that of epoch"):
+        cleancut.rollback(it.checkpoint, 2, file_sink=it.output)
+
+
+def test_rows_that_were_in_flight_then_are_in_flight_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    session = with_cuts(spark, 100)
+    session.conf.set(f"{PREFIX}mode", "unaligned")
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    orders = SkewedInput(tmp_path / "orders", seed=11, rows=300, hot=0.0)
+    location = str(tmp_path / "q")
+    given: dict[int, list[int]] = {}
+
+    @sealing
+    def take(batch: DataFrame, epoch: int) -> None:
+        given[epoch] = [row.number for row in batch.collect()]
+
+    def start(per_row_ms: int) -> StreamingQuery:
+        rows = orders.stream(session).dropDuplicates(["key", "number"])
+        slowed = slow("value", per_row_ms=per_row_ms, when=f.spark_partition_id() == 0)
+        writer = rows.withColumn("value", slowed).writeStream.foreachBatch(take)
+        writer = writer.option("checkpointLocation", location)
+        return (writer if per_row_ms else writer.trigger(availableNow=True)).start()
+
+    orders.write(*range(8))
+    query = start(per_row_ms=4)
+    while len(given) < 6 and query.isActive:
+        cleancut.coordinator(query).cut_now()
+        time.sleep(0.1)
+    query.stop()
+    start(per_row_ms=0).awaitTermination()
+    every = Counter(number for rows in given.values() for number in rows)
+    assert every == Counter(range(8 * 300))
+    cuts = Checkpoint(location).cuts()
+    in_flight = [cut.epoch for cut in cuts if cut.mode == "unaligned"]
+    assert in_flight, "no epoch was cut with rows in flight"
+    to, before = in_flight[len(in_flight) // 2], dict(given)
+    plan = cleancut.rollback(location, to)
+    plan.apply()
+    now, then = Checkpoint(location).cut(plan.epoch), Checkpoint(location).cut(to)
+    assert Checkpoint(location).cuts()[-1].mode == "unaligned"
+    flying = [(of.partition, of.rows_in_flight) for of in now.channels]
+    assert flying == [(of.partition, of.rows_in_flight) for of in then.channels]
+    start(per_row_ms=0).awaitTermination()
+    kept = Counter(n for epoch, rows in before.items() if epoch <= to for n in rows)
+    again = Counter(n for epoch, rows in given.items() if epoch > plan.epoch for n in rows)
+    assert kept + again == every
+    assert again, "nothing came after it"
+    report = Checkpoint(location).verify()
+    assert report.ok, str(report)

@@ -40,3 +40,6 @@ class MemoryObjects:
             return False
         self.data[name] = data
         return True
+
+    def delete(self, name: str) -> None:
+        self.data.pop(name, None)

@@ -1,6 +1,7 @@
 """The Python side of acts on a checkpoint, over a JVM that answers as the Scala side does."""
 
 import json
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,12 +22,16 @@ class Facade:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
-    def adopt(self, session: Any, location: str, apply: bool) -> str:
-        return self._told(("adopt", session, location, apply), (3, 3), (ROCKSDB, PROVIDER_CLASS))
+    def adopt(self, session: Any, location: str, sink: str, apply: bool) -> str:
+        call = ("adopt", session, location, sink, apply)
+        return self._told(call, (3, 3), (ROCKSDB, PROVIDER_CLASS))
 
-    def rescale(self, session: Any, location: str, partitions: int, apply: bool) -> str:
-        call = ("rescale", session, location, partitions, apply)
+    def rescale(self, session: Any, location: str, sink: str, partitions: int, apply: bool) -> str:
+        call = ("rescale", session, location, sink, partitions, apply)
         return self._told(call, (3, partitions), (ROCKSDB, ROCKSDB))
+
+    def rollback(self, session: Any, location: str, *asked: Any) -> str:
+        return self._told(("rollback", session, location, *asked), (3, 3), (ROCKSDB, ROCKSDB))
 
     def _told(
         self, call: tuple[Any, ...], partitions: tuple[int, int], providers: tuple[str, str]
@@ -37,6 +42,7 @@ class Facade:
         if call[-1]:
             operator["rows"] = 17
         told = {"act": call[0], "location": call[2], "epoch": 5, "operators": [operator]}
+        told |= {"source": 2, "last": 4, "notes": ["Mind the sink."]}
         providing = {"providerBefore": providers[0], "provider": providers[1]}
         return json.dumps(told | providing | counts)
 
@@ -50,13 +56,13 @@ def session() -> Any:
 
 def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
     plan = cleancut.rescale("/q", 8, session)
-    assert session.facade.calls == [("rescale", "session", "/q", 8, False)]
+    assert session.facade.calls == [("rescale", "session", "/q", "", 8, False)]
     assert "rescale /q" in str(plan)
     assert "partitions  3 -> 8" in str(plan)
     assert "Nothing is changed yet." in str(plan)
     assert "rows" not in str(plan)
     done = plan.apply(session)
-    assert session.facade.calls[1:] == [("rescale", "session", "/q", 8, True)]
+    assert session.facade.calls[1:] == [("rescale", "session", "/q", "", 8, True)]
     assert (done.is_applied, done.operators[0].rows) == (True, 17)
     assert "17" in str(done)
     assert "yet" not in str(done)
@@ -71,6 +77,30 @@ def test_a_plan_names_providers_by_their_class(session: Any) -> None:
     assert "RocksDBStateStoreProvider -> CleancutStateStoreProvider" in str(plan)
     assert (plan.epoch, plan.partitions, plan.provider) == (5, 3, PROVIDER_CLASS)
     assert len(repr(plan)) < 100
+
+
+def test_a_rollback_is_done_as_it_was_planned(session: Any) -> None:
+    def asked(*arguments: Any, **named: Any) -> list[tuple[Any, ...]]:
+        session.facade.calls.clear()
+        cleancut.rollback("/q", *arguments, session=session, **named).apply(session)
+        return [call[3:] for call in session.facade.calls]
+
+    then = datetime(2026, 11, 25, 12, 0, 0, 250_000, tzinfo=UTC)
+    at = int(then.timestamp() * 1000)
+    # Whatever was asked for: what was found, if the last epoch is what it was then.
+    done = ("", "epoch", 2, "", 4, True)
+    assert asked(2) == [("", "epoch", 2, "", -1, False), done]
+    assert asked(then) == [("", "time", at, "", -1, False), done]
+    assert asked(undo=True) == [("", "undo", 0, "", -1, False), done]
+    assert asked("good", file_sink="/out") == [
+        ("/out", "savepoint", 0, "good", -1, False),
+        ("/out", "savepoint", 0, "good", 4, True),
+    ]
+    plan = cleancut.rollback("/q", 2, session=session)
+    assert "is to make of the state after epoch 2:" in str(plan)
+    assert plan.notes == ("Mind the sink.",)
+    assert "Mind the sink." in str(plan)
+    assert not [key for key in plan.to_dict() if key.startswith("_")]
 
 
 def test_an_act_needs_a_session_with_the_jar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,10 @@
 """Objects as files of a directory, on any file system that pyarrow knows."""
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from uuid import uuid4
 
 import pyarrow.fs
 
@@ -46,6 +49,31 @@ class Directory:
         path = self.path(name)
         if self.filesystem.get_file_info(path).type != pyarrow.fs.FileType.NotFound:
             return False
-        with self.filesystem.open_output_stream(path) as file:
+        directory, _, base = path.rpartition("/")
+        self.filesystem.create_dir(directory)
+        # No reader takes a name that begins so for one of ours.
+        written = f"{directory}/.{base}.{uuid4().hex}"
+        with self.filesystem.open_output_stream(written) as file:
             file.write(data)
+        try:
+            return self._named(written, path)
+        finally:
+            self._delete(written)
+
+    def _named(self, written: str, path: str) -> bool:
+        if isinstance(self.filesystem, pyarrow.fs.LocalFileSystem):
+            try:
+                os.link(written, path)
+            except FileExistsError:
+                return False
+        else:
+            # HDFS refuses to rename onto a file that has come since.
+            self.filesystem.move(written, path)
         return True
+
+    def delete(self, name: str) -> None:
+        self._delete(self.path(name))
+
+    def _delete(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            self.filesystem.delete_file(path)

@@ -34,4 +34,7 @@ class Place(Objects, Protocol):
         """The objects around the root: those of the directory that it lies in."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Writes an object; False, and nothing done, if there is one of this name."""
+        """Writes an object whole; False, and nothing done, if there is one of this name."""
+
+    def delete(self, name: str) -> None:
+        """Takes an object away, if it is there."""

@@ -46,7 +46,7 @@ class S3Access:
         access_point: the ARN of an access point to ask in place of the bucket.
         requester_pays: whether requests say that this side pays for them.
         encryption: as the key `encryption` has it. Reading needs to know of `customer:<file>`
-            alone.
+            alone; what is written without it is encrypted as the bucket says.
     """
 
     endpoint: str | None = None
@@ -78,6 +78,17 @@ class S3Access:
         # boto3 encodes it and adds its digest.
         return self.of_requests() | {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": key}
 
+    def of_writes(self) -> dict[str, Any]:
+        """What a request says that writes an object. Raises as `of_reads` does."""
+        kind, _, key = (self.encryption or "").partition(":")
+        said: dict[str, Any] = self.of_reads()
+        if kind == "s3":
+            said["ServerSideEncryption"] = "AES256"
+        elif kind in ("kms", "kms-bucket-key"):
+            said |= {"ServerSideEncryption": "aws:kms", "BucketKeyEnabled": kind != "kms"}
+            said |= {"SSEKMSKeyId": key} if key else {}
+        return said
+
 
 @dataclass(frozen=True)
 class S3Objects:
@@ -93,6 +104,7 @@ class S3Objects:
         asked_at: the bucket, or the access point in its place.
         listing: what a listing says beside that.
         reading: what a read says beside that.
+        writing: what a write says beside the same.
         is_compared: whether what is read whole is compared with the checksum that it was written
             with, for objects that have none inside.
     """
@@ -103,6 +115,7 @@ class S3Objects:
     asked_at: str
     listing: Mapping[str, Any]
     reading: Mapping[str, Any] = field(repr=False)
+    writing: Mapping[str, Any] = field(repr=False)
     is_compared: bool = False
 
     def path(self, name: str) -> str:
@@ -135,9 +148,8 @@ class S3Objects:
     def create(self, name: str, data: bytes) -> bool:
         def put() -> bool:
             try:
-                self.client.put_object(
-                    Bucket=self.bucket, Key=self._key(name), Body=data, IfNoneMatch="*"
-                )
+                asked = {"Bucket": self.asked_at, "Key": self._key(name), **self.writing}
+                self.client.put_object(Body=data, IfNoneMatch="*", **asked)
             except self.client.exceptions.ClientError as error:
                 if _status(error) == _ALREADY_THERE:
                     return False
@@ -145,6 +157,12 @@ class S3Objects:
             return True
 
         return self._asked("create", self.path(name), put)
+
+    def delete(self, name: str) -> None:
+        def deleted() -> None:
+            self.client.delete_object(Bucket=self.asked_at, Key=self._key(name), **self.listing)
+
+        self._asked("delete", self.path(name), deleted)
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
         return self._get(name, {"Range": f"bytes={offset}-{offset + length - 1}"})
@@ -236,7 +254,8 @@ def open_s3(location: str, below: str, access: S3Access) -> S3Objects:
     root = "/".join(filter(None, (prefix, below)))
     client = _client(location, access.endpoint, access.region, access.access_point is not None)
     asked_at = access.access_point or found[1]
-    return S3Objects(client, found[1], root, asked_at, access.of_requests(), access.of_reads())
+    requests, reads, writes = access.of_requests(), access.of_reads(), access.of_writes()
+    return S3Objects(client, found[1], root, asked_at, requests, reads, writes)
 
 
 def _client(location: str, endpoint: str | None, region: str | None, is_access_point: bool) -> Any:

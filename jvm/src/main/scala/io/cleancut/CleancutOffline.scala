@@ -11,8 +11,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
 
 /**
  * Acts on the checkpoint of a stopped query, for callers outside of the JVM. Each has a plan, which
- * changes nothing, and is done by the same call with `apply`. What comes back is JSON. `fileSink` is
- * what Spark's own sink of files writes to, where that is the query's sink; else it is empty.
+ * changes nothing, and is done by the same call with `apply`. What comes back is JSON. `fileSink`
+ * is what Spark's own sink of files writes to, where that is the query's sink; else it is empty.
  *
  * All throw CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, and with `apply`
  * CLEANCUT_REWRITE_DIFFERS.
@@ -41,8 +41,8 @@ object CleancutOffline {
    * Goes on from an earlier state.
    *
    * @param kind
-   *   "epoch" or "time", of which `number` tells which, the milliseconds since 1970; "savepoint", of
-   *   which `name` does; "undo" for what the last rollback has left behind
+   *   "epoch" or "time", of which `number` tells which, the milliseconds since 1970; "savepoint",
+   *   of which `name` does; "undo" for what the last rollback has left behind
    * @param last
    *   the last epoch, where the query must not have gone on since; -1 if it may
    */

@@ -46,9 +46,8 @@ final case class OfflineAct(
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
    */
-  def plan(session: SparkSession, location: String): OfflinePlan = planOf(
-    checked(session, location)
-  )
+  def plan(session: SparkSession, location: String): OfflinePlan =
+    behindSink(session, location).fold(planOf(checked(session, location)))(_._1)
 
   /**
    * Does it. Killed at any moment it leaves the checkpoint as it was, or as it is to be; in between
@@ -61,18 +60,24 @@ final case class OfflineAct(
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, CLEANCUT_REWRITE_DIFFERS
    */
   def run(session: SparkSession, location: String): OfflinePlan =
-    followed(session, location).getOrElse(done(session, location))
+    behindSink(session, location).fold(done(session, location)) { case (plan, sink) =>
+      sink.follow(plan.source, plan.epoch)
+      plan
+    }
 
-  /** Where an act was killed when it was committed, and its sink had not heard of it yet. */
-  private def followed(session: SparkSession, location: String): Option[OfflinePlan] = for {
+  /** The act that was killed when it was committed, and its sink had not heard of it yet. */
+  private def behindSink(
+      session: SparkSession,
+      location: String
+  ): Option[(OfflinePlan, SparkFileSink)] = for {
     output <- fileSink
     query = StoredQuery.read(session, location, name)
     source <- OfflineEpoch.sourceOf(query.offsets)
     sink = new SparkFileSink(session, output)
-    if !running(session, query.location).isDefined && sink.lacks(query.last)
+    if running(session, query.location).isEmpty && sink.lacks(query.last)
   } yield {
-    sink.follow(source, query.last)
-    planOf(query).copy(epoch = query.last, source = source, last = source)
+    val note = s"Epoch ${query.last} is committed; what is left is to tell the sink of it."
+    (planOf(query).copy(epoch = query.last, source = source, notes = Seq(note)), sink)
   }
 
   private def done(session: SparkSession, location: String): OfflinePlan = {

@@ -5,7 +5,9 @@ import java.io.{FileNotFoundException, IOException}
 import org.apache.hadoop.fs.{FileSystem, Path}
 
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.CompactibleFileStreamLog
 import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSinkLog, SinkFileStatus}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * What Spark's own sink of files keeps of a query's epochs: an entry for each, which names the
@@ -64,12 +66,31 @@ final private[offline] class SparkFileSink(session: SparkSession, output: String
     val found = entries().filter(_.aside.isEmpty)
     val first = found.filter(_.isCompacted).map(_.epoch).maxOption
     val there = found.map(_.epoch).toSet
-    val spark = new FileStreamSinkLog(FileStreamSinkLog.VERSION, session, log.toString, None)
+    val spark = new FileStreamSinkLog(FileStreamSinkLog.VERSION, atInterval, log.toString, None)
     (first.orElse(there.minOption).getOrElse(0L) to epoch).filterNot(there).foreach { of =>
       if (!spark.add(of, Array.empty[SinkFileStatus])) {
         throw new IOException(s"entry $of of $log has come meanwhile; is the query running?")
       }
     }
+  }
+
+  /**
+   * Every how many epochs entries are put together, Spark tells by those that are, and some may be
+   * aside; where there is none it is for the session to say.
+   */
+  private def atInterval: SparkSession = {
+    val key = SQLConf.FILE_SINK_LOG_COMPACT_INTERVAL
+    val found = entries().filter(_.isCompacted).map(_.epoch).distinct.takeRight(2)
+    val interval = found match {
+      case Seq(one, other) => Some(other - one)
+      case Seq(only)       =>
+        val default = session.sessionState.conf.getConf(key)
+        Some(CompactibleFileStreamLog.deriveCompactInterval(default, only.toInt).toLong)
+      case _ => None
+    }
+    val own = session.cloneSession()
+    interval.foreach(of => own.sessionState.conf.setConfString(key.key, of.toString))
+    own
   }
 
   private def isEmpty(entry: Entry): Boolean =
