@@ -14,7 +14,7 @@ from cleancut._checkpoint import Checkpoint
 from cleancut._display import tables
 from cleancut._display.info_list import InfoList
 from cleancut._spark.jars import jar_path
-from cleancut._spark.offline import Plan, adopt, release, rescale, rollback
+from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
 from cleancut._spark.session import configure
 from cleancut._spark.settings import OPTIONS, Settings
 from cleancut._version import __version__
@@ -124,15 +124,19 @@ def _parser() -> argparse.ArgumentParser:
     rescaling.add_argument("--partitions", type=int, required=True, help="from 1 on")
     back = _add_act(commands, "rollback", "have it go on from an earlier state")
     to = back.add_mutually_exclusive_group(required=True)
-    to.add_argument("--to-epoch", type=int, metavar="EPOCH", help="the state after this epoch")
-    to.add_argument("--to-savepoint", metavar="NAME", help="the state that this savepoint keeps")
-    to.add_argument(
-        "--to-time",
-        type=datetime.fromisoformat,
-        metavar="TIME",
-        help="the state of then, as 2026-11-25T14:00 or 2026-11-25T14:00+01:00",
-    )
+    _add_state(to, "to")
     to.add_argument("--undo", action="store_true", help="the state before the last rollback")
+    cloning = _add_act(
+        commands, "clone", "make another checkpoint of it; with cuts the query may run on"
+    )
+    cloning.add_argument("into", metavar="INTO", help="where, which is to be empty")
+    _add_state(cloning.add_mutually_exclusive_group(), "at")
+    cloning.add_argument("--same-query", action="store_true", help="keep the id of the query")
+    cloning.add_argument("--cuts", choices=("true", "false"), help="default: as it is now")
+    cloning.add_argument(
+        "--provider", choices=("cleancut", "rocksdb"), help="default: as it is now"
+    )
+    cloning.add_argument("--partitions", type=int, help="default: as there are now")
     return parser
 
 
@@ -140,6 +144,17 @@ def _row_count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is not a number of rows, from 0 on")
     return int(text)
+
+
+def _add_state(group: Any, word: str) -> None:
+    group.add_argument(f"--{word}-epoch", type=int, metavar="EPOCH", help="that after this epoch")
+    group.add_argument(f"--{word}-savepoint", metavar="NAME", help="that which this one keeps")
+    group.add_argument(
+        f"--{word}-time",
+        type=datetime.fromisoformat,
+        metavar="TIME",
+        help="that of then, as 2026-11-25T14:00 or 2026-11-25T14:00+01:00",
+    )
 
 
 def _add_conf(commands: Any) -> None:
@@ -332,10 +347,25 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
     if parsed.act == "rescale":
         return rescale(location, parsed.partitions, session, file_sink=sink)
     if parsed.act == "rollback":
-        given = (parsed.to_epoch, parsed.to_savepoint, parsed.to_time)
-        to = next((of for of in given if of is not None), None)
+        to = _state_of(parsed, "to")
         return rollback(location, to, undo=parsed.undo, session=session, file_sink=sink)
+    if parsed.act == "clone":
+        return clone(
+            location,
+            parsed.into,
+            _state_of(parsed, "at"),
+            session=session,
+            same_query=parsed.same_query,
+            cuts=None if parsed.cuts is None else parsed.cuts == "true",
+            provider=parsed.provider,
+            partitions=parsed.partitions,
+        )
     return {"adopt": adopt, "release": release}[parsed.act](location, session, file_sink=sink)
+
+
+def _state_of(parsed: argparse.Namespace, word: str) -> Any:
+    given = (getattr(parsed, f"{word}_{kind}") for kind in ("epoch", "savepoint", "time"))
+    return next((of for of in given if of is not None), None)
 
 
 def _session(parsed: argparse.Namespace) -> Any:

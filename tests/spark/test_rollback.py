@@ -17,89 +17,27 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Checkpoint, RequestError
-from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._provider import PROVIDER_KEY
 from cleancut._spark.settings import PREFIX
 from cleancut.sinks import sealing
 from cleancut.testing import SkewedInput, slow
-from tests.support.sessions import ROCKSDB, with_cuts
+from tests.support.file_epochs import FIRST, KEYS, PLACES, Epochs
+from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 REFUSED = "CLEANCUT_OFFLINE_REFUSED"
-FIRST = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "1"}
-SECOND = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
-PLACES = {
-    "rocksdb": {PROVIDER_KEY: ROCKSDB} | SECOND,
-    "rocksdb-1": {PROVIDER_KEY: ROCKSDB} | FIRST,
-    "level-0": {PROVIDER_KEY: PROVIDER_CLASS} | SECOND,
-    "level-0-1": {PROVIDER_KEY: PROVIDER_CLASS} | FIRST,
-    "cuts": {PROVIDER_KEY: PROVIDER_CLASS, f"{PREFIX}cuts": "true"} | SECOND,
-    "cuts-1": {PROVIDER_KEY: PROVIDER_CLASS, f"{PREFIX}cuts": "true"} | FIRST,
-}
-ROWS = 40
-KEYS = 13
-
-
-class Epochs:
-    """Counts rows by key, one file an epoch, and notes what each epoch gave."""
-
-    def __init__(self, spark: SparkSession, home: Path, settings: dict[str, str]) -> None:
-        self.spark = spark
-        self.home = home
-        self.settings = {"spark.sql.shuffle.partitions": "3"} | settings
-        self.files = 0
-        self.given: dict[int, dict[int, int]] = {}
-        (home / "in").mkdir(exist_ok=True)
-
-    @property
-    def checkpoint(self) -> str:
-        return str(self.home / "checkpoint")
-
-    def add(self, count: int = 1) -> None:
-        for _ in range(count):
-            rows = ({"k": (7 * at + self.files) % KEYS} for at in range(ROWS))
-            path = self.home / "in" / f"{self.files:03}.json"
-            path.write_text("\n".join(map(json.dumps, rows)))
-            # The source goes by it, and several may come in one millisecond.
-            os.utime(path, (self.files, self.files))
-            self.files += 1
-
-    def session(self) -> SparkSession:
-        session = self.spark.newSession()
-        for key, value in self.settings.items():
-            session.conf.set(key, value)
-        return session
-
-    def run(self) -> list[int]:
-        """Returns the epochs that ran."""
-        session = self.session()
-        ran: list[int] = []
-
-        def take(batch: DataFrame, epoch: int) -> None:
-            ran.append(epoch)
-            self.given[epoch] = {row.k: row["count"] for row in batch.collect()}
-
-        stream = session.readStream.schema("k int").option("maxFilesPerTrigger", 1)
-        counted = stream.json(str(self.home / "in")).groupBy("k").count()
-        query = counted.writeStream.outputMode("update").foreachBatch(take)
-        query = query.option("checkpointLocation", self.checkpoint)
-        query.trigger(availableNow=True).start().awaitTermination()
-        return ran
-
-    def expected(self, files: int) -> Counter[int]:
-        return Counter((7 * at + of) % KEYS for of in range(files) for at in range(ROWS))
-
-    def state(self) -> Counter[int]:
-        """What the last epoch of all has left, as Spark's reader has it."""
-        read = self.session().read.format("statestore").load(self.checkpoint)
-        rows = read.select("key.k", "value.count").collect()
-        return Counter({row.k: row["count"] for row in rows})
 
 
 @pytest.fixture
 def query(spark: SparkSession, tmp_path: Path) -> Callable[[str], Epochs]:
     return lambda place: Epochs(spark, tmp_path, PLACES[place])
+
+
+def cut_of(location: str) -> cleancut.CutDetails:
+    """The last one."""
+    return Checkpoint(location).cut()
 
 
 def rows_of(plan: cleancut.Plan) -> int:
@@ -349,14 +287,32 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     to, before = in_flight[len(in_flight) // 2], dict(given)
     plan = cleancut.rollback(location, to)
     plan.apply()
-    now, then = Checkpoint(location).cut(plan.epoch), Checkpoint(location).cut(to)
+    now, then = cut_of(location), Checkpoint(location).cut(to)
     assert Checkpoint(location).cuts()[-1].mode == "unaligned"
     flying = [(of.partition, of.rows_in_flight) for of in now.channels]
     assert flying == [(of.partition, of.rows_in_flight) for of in then.channels]
+    # They go along where they can, and are not left behind where they cannot.
+    clone = str(tmp_path / "clone")
+    acts: list[Callable[[], object]] = [
+        lambda: cleancut.rescale(location, 5),
+        lambda: cleancut.clone(location, clone, provider="rocksdb"),
+        lambda: cleancut.clone(location, clone, cuts=False),
+    ]
+    for act in acts:
+        with pytest.raises(RequestError, match="rows in flight, which stay in their partitions"):
+            act()
+    cloned = cleancut.clone(location, clone, to).apply()
+    assert [(of.partition, of.rows_in_flight) for of in cut_of(clone).channels] == flying
     start(per_row_ms=0).awaitTermination()
     kept = Counter(n for epoch, rows in before.items() if epoch <= to for n in rows)
     again = Counter(n for epoch, rows in given.items() if epoch > plan.epoch for n in rows)
     assert kept + again == every
     assert again, "nothing came after it"
-    report = Checkpoint(location).verify()
-    assert report.ok, str(report)
+    location = clone
+    given.clear()
+    start(per_row_ms=0).awaitTermination()
+    assert kept + Counter(n for rows in given.values() for n in rows) == every
+    assert min(given) > cloned.epoch
+    for there in (location, clone):
+        report = Checkpoint(there).verify()
+        assert report.ok, str(report)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cleancut._display import tables
 from cleancut._display.brief import Brief
@@ -45,8 +45,9 @@ class Plan(Brief):
     """What an act on a checkpoint will do, or has done. Nothing has changed until `apply`.
 
     Attributes:
-        act: "adopt", "release", "rescale", or "rollback".
+        act: "adopt", "release", "rescale", "rollback", or "copy".
         location: the checkpoint location, as Spark resolves it.
+        into: that of the checkpoint which a copy makes, and None for all others.
         epoch: the one that does it.
         source: the epoch whose result it has: the last one, or that which is gone back to.
         last: the last epoch before it.
@@ -69,6 +70,7 @@ class Plan(Brief):
     partitions_before: int
     partitions: int
     operators: tuple[OperatorPlan, ...]
+    into: str | None = None
     notes: tuple[str, ...] = ()
     is_applied: bool = False
     # Of the call that does it.
@@ -117,7 +119,7 @@ class Plan(Brief):
             rows = [[*row, of.rows] for row, of in zip(rows, self.operators, strict=True)]
         before, after = tables.class_name(self.provider_before), tables.class_name(self.provider)
         lines = [
-            f"{self.act} {self.location}",
+            f"{self.act} {self.location}" + (f" into {self.into}" if self.into else ""),
             f"epoch {self.epoch}, without input, {'made' if self.is_applied else 'is to make'} "
             f"of the state after epoch {self.source}:",
             f"  provider    {_change(before, after)}",
@@ -231,21 +233,67 @@ def rollback(
     """
     if (to is None) != undo:
         raise TypeError("rollback takes either an epoch, a savepoint or a time, or undo=True")
-    if undo:
-        which: tuple[str, int, str] = ("undo", 0, "")
-    elif isinstance(to, datetime):
-        which = ("time", int(to.timestamp() * 1000), "")
-    elif isinstance(to, str):
-        which = ("savepoint", 0, to)
-    elif isinstance(to, int):
-        which = ("epoch", to, "")
-    else:
-        raise TypeError(f"an epoch, a savepoint or a time is wanted, and not {to!r}")
+    which = ("undo", 0, "") if undo else _which(to)
     sink = file_sink or ""
     plan = _asked(session, "rollback", location, (sink, *which, _ANY), apply=False)
     # What was planned, whatever a time or an undo would find later.
     chosen = which if which[0] == "savepoint" else ("epoch", plan.source, "")
     return replace(plan, _arguments=(sink, *chosen, plan.last))
+
+
+def clone(
+    location: str,
+    into: str,
+    at: int | str | datetime | None = None,
+    *,
+    session: "SparkSession | None" = None,
+    same_query: bool = False,
+    cuts: bool | None = None,
+    provider: Literal["cleancut", "rocksdb"] | None = None,
+    partitions: int | None = None,
+) -> Plan:
+    """Plans to make another checkpoint of a query's state, in another place.
+
+    The query may run meanwhile if cuts commit its epochs; else it must be stopped. What is made is
+    a checkpoint of its own, of as many bytes as the state has. A query that is started on it goes
+    on from there, with the source offsets, watermark, state and rows in flight of that epoch. The
+    new place may be in a bucket and this one not, or the other way.
+
+    Args:
+        location: its checkpointLocation.
+        into: that of the new checkpoint, where nothing is yet.
+        at: the epoch, savepoint or time of which it is, as `to` of `rollback`; None for the last
+            epoch that is committed.
+        session: as for `adopt`.
+        same_query: whether it keeps the id of the query, by which sinks know their epochs: for a
+            query that moves, or is restored. A clone that runs beside the query needs another one.
+        cuts: whether cuts are to commit its epochs; None for as they are committed now. In a bucket
+            they always do.
+        provider: whose the state is to be; None for whose it is.
+        partitions: over how many it is to be spread; None for those that there are.
+
+    Returns:
+        The plan; its `apply` does it. A clone that was killed cannot be started, until it is begun
+        again.
+
+    Raises:
+        RequestError: as for `rollback`; also if there is a checkpoint in that place.
+    """
+    which = ("last", 0, "") if at is None else _which(at)
+    spoken = "" if cuts is None else str(cuts).lower()
+    others = (into, not same_query, spoken, provider or "", partitions or 0)
+    return _asked(session, "copy", location, (*which, *others), apply=False)
+
+
+def _which(of: int | str | datetime | None) -> tuple[str, int, str]:
+    """How a state of a query is asked for."""
+    if isinstance(of, datetime):
+        return "time", int(of.timestamp() * 1000), ""
+    if isinstance(of, str):
+        return "savepoint", 0, of
+    if isinstance(of, int):
+        return "epoch", of, ""
+    raise TypeError(f"an epoch, a savepoint or a time is wanted, and not {of!r}")
 
 
 def _asked(
@@ -291,6 +339,7 @@ def _plan(told: Mapping[str, Any], arguments: tuple[Any, ...]) -> Plan:
             )
             for of in told["operators"]
         ),
+        into=told.get("into"),
         notes=tuple(told["notes"]),
         _arguments=arguments,
     )

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
   OfflineAct,
+  OfflineCopy,
   OfflinePlan,
   OfflineSource
 }
@@ -56,15 +57,61 @@ object CleancutOffline {
       last: Long,
       apply: Boolean
   ): String = {
-    val source = kind match {
-      case "epoch"     => OfflineSource.Epoch(number)
-      case "time"      => OfflineSource.Time(number)
-      case "savepoint" => OfflineSource.Savepoint(name)
-      case "undo"      => OfflineSource.BeforeRollback
-      case other       => throw new IllegalArgumentException(s"unknown kind of source: $other")
-    }
-    val act = OfflineAct.rollback(source, Some(last).filter(_ >= 0))
+    val act = OfflineAct.rollback(source(kind, number, name), Some(last).filter(_ >= 0))
     done(act, session, location, fileSink, apply)
+  }
+
+  /**
+   * Makes another checkpoint, and leaves this one as it is.
+   *
+   * @param kind
+   *   as of [[rollback]], with `number` and `name`; "last" for the last epoch
+   * @param into
+   *   where
+   * @param isOtherQuery
+   *   whether it is to be of a query of its own
+   * @param cuts
+   *   "true" or "false", whether cuts are to commit its epochs; empty for as it is in this one
+   * @param provider
+   *   "cleancut" or "rocksdb", whose the state is to be; empty for whose it is
+   * @param partitions
+   *   over how many it is to be spread; 0 for those that there are
+   */
+  def copy(
+      session: SparkSession,
+      location: String,
+      kind: String,
+      number: Long,
+      name: String,
+      into: String,
+      isOtherQuery: Boolean,
+      cuts: String,
+      provider: String,
+      partitions: Int,
+      apply: Boolean
+  ): String = {
+    val to = OfflineCopy(into, isOtherQuery, Option.when(cuts.nonEmpty)(cuts.toBoolean))
+    val act = OfflineAct
+      .copy(source(kind, number, name), to)
+      .copy(
+        partitions = Option.when(partitions != 0)(partitions),
+        providerClass = provider match {
+          case ""         => None
+          case "cleancut" => OfflineAct.Adopt.providerClass
+          case "rocksdb"  => OfflineAct.Release.providerClass
+          case other      => throw new IllegalArgumentException(s"unknown provider: $other")
+        }
+      )
+    done(act, session, location, fileSink = "", apply)
+  }
+
+  private def source(kind: String, number: Long, name: String): OfflineSource = kind match {
+    case "last"      => OfflineSource.Last
+    case "epoch"     => OfflineSource.Epoch(number)
+    case "time"      => OfflineSource.Time(number)
+    case "savepoint" => OfflineSource.Savepoint(name)
+    case "undo"      => OfflineSource.BeforeRollback
+    case other       => throw new IllegalArgumentException(s"unknown kind of source: $other")
   }
 
   private def done(
@@ -80,6 +127,7 @@ object CleancutOffline {
 
   private def json(plan: OfflinePlan): String = {
     val node = mapper.createObjectNode().put("act", plan.act).put("location", plan.location)
+    plan.into.foreach(node.put("into", _))
     node.put("epoch", plan.epoch).put("source", plan.source).put("last", plan.last)
     node.put("providerBefore", plan.providerBefore).put("provider", plan.provider)
     node.put("partitionsBefore", plan.partitionsBefore).put("partitions", plan.partitions)

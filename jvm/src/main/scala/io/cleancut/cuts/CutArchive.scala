@@ -112,10 +112,10 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     .toMap
 
   /** The cut that is kept under this name. */
-  def savepoint(name: String): Option[StoredCut] = {
+  def savepoint(name: String, parts: CutParts = CutParts.read(this)): Option[StoredCut] = {
     val object_ = CutLayout.savepoint(name)
     root.get(ObjectKey(object_)).map { bytes =>
-      stored(object_, Cut.parse(pathOf(object_), bytes), CutParts.read(this))
+      stored(object_, Cut.parse(pathOf(object_), bytes), parts)
     }
   }
 

@@ -10,10 +10,22 @@ import io.cleancut.SharedReads
 object CutCache {
   private val MaxBytes = 64L << 20
 
-  final private case class Key(location: String, runId: String, epoch: Long)
+  final private case class Key(location: String, runId: String, epoch: Long, savepoint: String)
 
   private val cuts = new SharedReads[Key, StoredCut](MaxBytes, _.sizeBytes)
 
   def read(archive: CutArchive, runId: String, epoch: Long): Option[StoredCut] =
-    cuts(Key(archive.location, runId, epoch))(archive.open(epoch, CutParts.shared(archive)))
+    cuts(Key(archive.location, runId, epoch, "")) {
+      archive.open(epoch, CutParts.shared(archive))
+    }
+
+  /** The same of a savepoint, if it is of that epoch. */
+  def savepoint(
+      archive: CutArchive,
+      runId: String,
+      name: String,
+      epoch: Long
+  ): Option[StoredCut] = cuts(Key(archive.location, runId, epoch, name)) {
+    archive.savepoint(name, CutParts.shared(archive)).filter(_.head.epoch == epoch)
+  }
 }

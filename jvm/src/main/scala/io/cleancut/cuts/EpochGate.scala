@@ -39,9 +39,8 @@ trait EpochGate extends PagedCuts {
    *
    * @param epoch
    *   the next, or a later one; those before it will have no cut
-   * @param from
-   *   the cut that it is made of, with all its chains, whose rows in flight it takes along; None
-   *   for the last one, or for what is no cut
+   * @param inFlight
+   *   the cut whose rows in flight it takes along, and where that lies
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED, CLEANCUT_FRAME_DAMAGED
    */
@@ -49,17 +48,17 @@ trait EpochGate extends PagedCuts {
       runId: String,
       epoch: Long,
       stores: Set[StoreId],
-      from: Option[Cut] = None
+      inFlight: Option[(CutArchive, Cut)] = None
   ): Unit = {
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
-    synchronized(run.ledger.replace(epoch, stores, from))
-    val frames = from.toSeq.flatMap(_.inFlight).map(TakenAlong.frame(archive, _, epoch + 1, clock))
-    if (frames.nonEmpty) {
+    synchronized(run.ledger.replace(epoch, stores))
+    for ((from, cut) <- inFlight if cut.inFlight.nonEmpty) {
+      val frames = cut.inFlight.map(TakenAlong.frame(from, _, epoch + 1, clock))
       val placed = runtime.packer.write(segmentsOf(run, epoch), frames)
       synchronized {
         placed.foreach(run.ledger.ends.note)
-        run.ledger.take(TakenAlong.of(placed, from.get))
+        run.ledger.take(TakenAlong.of(placed, cut))
       }
     }
   }

@@ -42,7 +42,6 @@ final class QueryLedger(
   private var known = CutWindow.after(cut)
   private var turned = Option.empty[PageTurn.Turned]
   private var settled = Map.empty[StoreId, StoreCut]
-  private var source = Option.empty[Cut]
   private var taken = Option.empty[TakenAlong]
 
   /** What the last cut names in the place of chains. */
@@ -61,14 +60,11 @@ final class QueryLedger(
    *
    * @param epoch
    *   the next, or a later one: those before it will have no cut
-   * @param from
-   *   what it is made of, where that is not the last cut
    */
-  def replace(epoch: Long, stores: Set[StoreId], from: Option[Cut]): Unit = {
+  def replace(epoch: Long, stores: Set[StoreId]): Unit = {
     require(epoch > last, s"epoch $epoch is closed, the last is $last")
     last = epoch - 1
     pending = new EpochLedger(epoch, None, further = stores)
-    source = from
     // What pages and earlier epochs have is of no use any more, also of stores that stay.
     known = CutWindow.after(None)
     turned = None
@@ -124,7 +120,7 @@ final class QueryLedger(
   /** What made a version, if that is the version of the last cut, or of what is settled. */
   def chain(store: StoreId, version: Long): Option[StoreCut] =
     if (version == last + 2) settled.get(store)
-    else (source ++ current).find(_.epoch == version - 1).flatMap(_.of(store))
+    else current.filter(_.epoch == version - 1).flatMap(_.of(store))
 
   def fail(attempt: Long): Unit = pending.fail(attempt)
 
@@ -157,7 +153,6 @@ final class QueryLedger(
     last = done.epoch
     current = Some(done)
     settled = Map.empty
-    source = None
     taken = None
     pending = new EpochLedger(last + 1, current)
     bases.advance(done)

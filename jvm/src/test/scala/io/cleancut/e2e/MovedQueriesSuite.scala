@@ -10,7 +10,11 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{OfflineAct, OfflinePlan}
+import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
+  OfflineAct,
+  OfflinePlan,
+  OfflineSource
+}
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
@@ -46,35 +50,67 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     assert(rows > 0)
   }
 
-  /** On either provider, with cuts or without, to other numbers of partitions and on to others. */
-  private def rescaled(query: DrawnQuery): Either[String, Long] = {
+  test("queries that are rolled back, and brought back, give what they give where they are") {
+    note(s"seeds ${seeds.head} to ${seeds.last}")
+    val outcomes = seeds.map(seed => seed -> rolledBack(new DrawnQuery(seed)))
+    val wrong = outcomes.collect { case (seed, Left(what)) => s"CLEANCUT_SEED=$seed $what" }
+    assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
+    val rows = outcomes.map(_._2.fold(_ => 0L, identity)).sum
+    info(s"${outcomes.size} queries, $rows rows moved")
+    assert(rows > 0)
+  }
+
+  /** To other numbers of partitions and on to others. */
+  private def rescaled(query: DrawnQuery): Either[String, Long] = acted(query) { random =>
+    var now = query.settings("spark.sql.shuffle.partitions").toInt
+    (1 until query.steps.size).map { step =>
+      // Any number but that which there is.
+      now = 1 + (now + random.nextInt(8)) % 9
+      step -> ((_: Path) => Seq(OfflineAct.rescale(now)))
+    }
+  }
+
+  /** To any epoch before the last one, and to that again. */
+  private def rolledBack(query: DrawnQuery): Either[String, Long] = acted(query) { random =>
+    (1 until query.steps.size).map { step =>
+      val draw = random.nextInt(100)
+      step -> { (root: Path) =>
+        val epochs = root.resolve("commits").toFile.list.flatMap(_.toLongOption).sorted.dropRight(1)
+        if (epochs.isEmpty) Nil
+        else
+          Seq(
+            OfflineAct.rollback(OfflineSource.Epoch(epochs(draw % epochs.length))),
+            OfflineAct.rollback(OfflineSource.BeforeRollback)
+          )
+      }
+    }
+  }
+
+  /** On either provider, with cuts or without, with acts before some of its steps. */
+  private def acted(query: DrawnQuery)(
+      draw: Random => Seq[(Int, Path => Seq[OfflineAct])]
+  ): Either[String, Long] = {
     val home = Files.createTempDirectory("cleancut-moved")
     val random = new Random(query.seed)
     val provider = DrawnQuery.oneOf(random, Cleancut, Cleancut, AgainstRocksDb.RocksDb)
     val own = if (provider == Cleancut && random.nextBoolean()) WithCuts else Map.empty
     var moved = 0L
-    def run(name: String, moves: Seq[(Int, Int)]): Found =
+    def run(name: String, moves: Seq[(Int, Path => Seq[OfflineAct])]): Found =
       sessions.use(ProviderRun.settings(provider, query) ++ own) { session =>
         val root = home.resolve(name)
-        val acts = moves.map { case (step, partitions) =>
+        val acts = moves.map { case (step, actsAt) =>
           step -> (() => {
             StateStore.stop()
             val of = session.asInstanceOf[classic.SparkSession]
-            moved += rowsOf(OfflineAct.rescale(partitions).run(of, root.toString))
+            actsAt(root).foreach(act => moved += rowsOf(act.run(of, root.toString)))
           })
         }
         new ProviderRun(session, name, query.calm, root)(acts.toMap)
       }
     try {
-      var now = query.settings("spark.sql.shuffle.partitions").toInt
-      val moves = (1 until query.steps.size).map { step =>
-        // Any number but that which there is.
-        now = 1 + (now + random.nextInt(8)) % 9
-        step -> now
-      }
-      val (stayed, found) = (run("stayed", Nil), run("rescaled", moves))
+      val (stayed, found) = (run("stayed", Nil), run("acted", draw(random)))
       difference(found.undivided, stayed.undivided)
-        .map(d => s"$query, $provider $own, $moves: $d")
+        .map(d => s"$query, $provider $own: $d")
         .toLeft(moved)
     } catch { case NonFatal(e) => Left(told(query, s"$provider $own", e)) }
     finally {

@@ -128,9 +128,14 @@ final private[cleancut] class GroupedFiles(
 
   /** What made a version, as its cut says; None if there is no cut of it. */
   private def made(version: Long): Option[Option[StoreCut]] =
-    toldByDriver(version)
-      .map(Some(_))
-      .orElse(CutCache.read(archive, runId, version - 1).map(_.of(store)))
+    Option(hadoopConf.get(SavepointKey)) match {
+      case Some(name) =>
+        CutCache.savepoint(archive, runId, name, version - 1).map(_.of(store))
+      case None =>
+        toldByDriver(version)
+          .map(Some(_))
+          .orElse(CutCache.read(archive, runId, version - 1).map(_.of(store)))
+    }
 
   /** The driver of a run knows its last cut, so that no task of it need read that. */
   private def toldByDriver(version: Long): Option[StoreCut] =
@@ -300,6 +305,12 @@ final private[cleancut] class GroupedFiles(
 }
 
 private[cleancut] object GroupedFiles {
+
+  /**
+   * The savepoint to which all that is read belongs, for who looks at a checkpoint from outside.
+   */
+  val SavepointKey = "cleancut.offline.savepoint"
+
   private val bases = new LocalBases(() => StoreContext.localDirectory)
   private type Fetching = CompletableFuture[Array[Byte]]
 

@@ -7,15 +7,14 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider, Clock}
+import io.cleancut.{CleancutStateStoreProvider, Clock}
 import io.cleancut.error.Errors
-import io.cleancut.files.CutsAtRest
 
 /**
- * Something that is done to a stopped query's checkpoint, by an epoch of its own.
+ * Something that is done to a stopped query's checkpoint, by an epoch of its own; or that is made
+ * of it in another place.
  *
  * @param name
  *   for messages
@@ -29,6 +28,8 @@ import io.cleancut.files.CutsAtRest
  *   the last epoch as it was planned, where the query must not have gone on since
  * @param fileSink
  *   what Spark's own sink of files writes to, where that is the query's sink
+ * @param other
+ *   where another checkpoint is to be made, which leaves this one as it is
  */
 final case class OfflineAct(
     name: String,
@@ -36,7 +37,8 @@ final case class OfflineAct(
     partitions: Option[Int] = None,
     source: OfflineSource = OfflineSource.Last,
     last: Option[Long] = None,
-    fileSink: Option[String] = None
+    fileSink: Option[String] = None,
+    other: Option[OfflineCopy] = None
 ) {
   import OfflineAct._
 
@@ -46,150 +48,252 @@ final case class OfflineAct(
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
    */
-  def plan(session: SparkSession, location: String): OfflinePlan =
-    behindSink(session, location).fold(planOf(checked(session, location)))(_._1)
+  def plan(session: SparkSession, location: String): OfflinePlan = {
+    val from = OfflinePlace.of(session, location)
+    behindSink(from).fold {
+      val query = checked(from)
+      planOf(query, targetOf(from, query))
+    }(_._1)
+  }
 
   /**
    * Does it. Killed at any moment it leaves the checkpoint as it was, or as it is to be; in between
    * there is one moment at which a query cannot start, until the act is begun again. So it is to be
-   * where it was committed and a sink of files has not heard of it; it then does that alone.
+   * where it was committed and a sink of files has not heard of it; it then does that alone. A copy
+   * that was killed cannot be started, until it is begun again.
    *
    * @return
    *   what was done, with the rows of each operator
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, CLEANCUT_REWRITE_DIFFERS
    */
-  def run(session: SparkSession, location: String): OfflinePlan =
-    behindSink(session, location).fold(done(session, location)) { case (plan, sink) =>
+  def run(session: SparkSession, location: String): OfflinePlan = {
+    val from = OfflinePlace.of(session, location)
+    behindSink(from).fold(done(from)) { case (plan, sink) =>
       sink.follow(plan.source, plan.epoch)
       plan
     }
-
-  /** The act that was killed when it was committed, and its sink had not heard of it yet. */
-  private def behindSink(
-      session: SparkSession,
-      location: String
-  ): Option[(OfflinePlan, SparkFileSink)] = for {
-    output <- fileSink
-    query = StoredQuery.read(session, location, name)
-    source <- OfflineEpoch.sourceOf(query.offsets)
-    sink = new SparkFileSink(session, output)
-    if running(session, query.location).isEmpty && sink.lacks(query.last)
-  } yield {
-    val note = s"Epoch ${query.last} is committed; what is left is to tell the sink of it."
-    (planOf(query).copy(epoch = query.last, source = source, notes = Seq(note)), sink)
   }
 
-  private def done(session: SparkSession, location: String): OfflinePlan = {
-    val query = checked(session, location)
-    val written = OfflineRun.using(session, query, name, newRunId()) { run =>
-      run(s"cleancut: $name ${query.location}") {
-        OfflineEpoch.takeBack(session, query)
-        run.replace(query, partitions)
-        val before = query.confOf(session)
-        val after = before.clone()
-        settings.foreach { case (key, value) => after.setConfString(key, value) }
-        val rewrite = new StateRewrite(
-          session,
-          query,
-          StoresAt(query.stateRoot, StateStoreConf(before)),
-          StoresAt(query.stateRoot, StateStoreConf(after)),
-          run
-        )
-        val written = rewrite(partitions)
-        OfflineEpoch.commit(session, query, run, name, settings, written)
-        // It must not have an entry before that, or it would pass over an epoch of the query's.
-        fileSink.foreach(new SparkFileSink(session, _).follow(query.epoch, query.next))
-        written
+  /** The act that was killed when it was committed, and its sink had not heard of it yet. */
+  private def behindSink(from: OfflinePlace): Option[(OfflinePlan, SparkFileSink)] = for {
+    output <- fileSink
+    query = StoredQuery.read(from, name, OfflineSource.Last, isCopied = false)
+    source <- OfflineEpoch.sourceOf(query.offsets)
+    sink = new SparkFileSink(from.session, output)
+    if running(from).isEmpty && sink.lacks(query.last)
+  } yield {
+    val note = s"Epoch ${query.last} is committed; what is left is to tell the sink of it."
+    val plan = planOf(query, OfflineTarget(from, query.last, query.last, isNew = false))
+    (plan.copy(source = source, notes = Seq(note)), sink)
+  }
+
+  private def done(from: OfflinePlace): OfflinePlan = {
+    val query = checked(from)
+    val target = targetOf(from, query)
+    val written = pinned(from, query) { savepoint =>
+      if (target.isNew) prepare(target, from, query)
+      OfflineRun.using(target, name, newRunId()) { run =>
+        run(s"cleancut: $name ${query.location}") {
+          if (!target.isNew) OfflineEpoch.takeBack(target, query)
+          run.replace(target, query, partitions, from)
+          val before = query.confOf(from.session)
+          val after = before.clone()
+          settings.foreach { case (key, value) => after.setConfString(key, value) }
+          val rewrite = new StateRewrite(
+            target.place.session,
+            query,
+            target,
+            from.stores(before, savepoint),
+            target.place.stores(after),
+            run
+          )
+          val written = rewrite(partitions)
+          OfflineEpoch.commit(target, query, run, name, settings, written)
+          // It must not have an entry before that, or it would pass over an epoch of the query's.
+          fileSink.foreach(new SparkFileSink(from.session, _).follow(query.epoch, target.epoch))
+          written
+        }
       }
     }
     val rows = written.groupMapReduce(_.operator)(_.sum.rows)(_ + _)
-    val plan = planOf(query)
+    val plan = planOf(query, target)
     plan.copy(operators = plan.operators.map(of => of.copy(rows = Some(rows.getOrElse(of.id, 0L)))))
+  }
+
+  /** A query that runs meanwhile sweeps what it does not need any more. */
+  private def pinned[A](from: OfflinePlace, query: StoredQuery)(body: Option[String] => A): A =
+    (source, from.cuts.filter(_ => other.isDefined)) match {
+      case (OfflineSource.Savepoint(name), _) => body(Some(name))
+      case (_, None)                          => body(None)
+      case (_, Some((archive, _)))            =>
+        val name = s"copy-${newRunId()}"
+        archive.pin(name, query.epoch)
+        try body(Some(name))
+        finally {
+          archive.unpin(name)
+          ()
+        }
+    }
+
+  private def prepare(target: OfflineTarget, from: OfflinePlace, query: StoredQuery): Unit = {
+    target.place.files.createCheckpointDirectory()
+    OfflineEpoch.takeBack(target, query)
+    OfflineEpoch.announce(target, query, name, settings)
+    NewCheckpoint.identify(target.place, from, name, other.exists(_.isOtherQuery))
+    NewCheckpoint.copySources(target.place, from, query.offsets)
+    NewCheckpoint.copySchemas(target.place, from, query)
   }
 
   private def settings: Map[String, String] =
     providerClass.map(SQLConf.STATE_STORE_PROVIDER_CLASS.key -> _).toMap ++
       partitions.map(SQLConf.SHUFFLE_PARTITIONS.key -> _.toString)
 
-  private def planOf(query: StoredQuery) = OfflinePlan(
+  private def targetOf(from: OfflinePlace, query: StoredQuery): OfflineTarget = other match {
+    case None =>
+      val epoch = if (query.isBack) query.last + 2 else query.last + 1
+      OfflineTarget(from, query.last, epoch, isNew = false)
+    case Some(of) =>
+      val isCleancuts = providerAfter(query) == Cleancut
+      val isWithCuts = isCleancuts && of.isWithCuts.getOrElse(from.isWithCuts)
+      val place = OfflinePlace.to(from.session, of.into, isWithCuts)
+      // After all that sinks may have seen of the query.
+      OfflineTarget(place, last = -1L, query.last + 2, isNew = true)
+  }
+
+  private def providerAfter(query: StoredQuery) = providerClass.getOrElse(query.providerClass)
+
+  private def planOf(query: StoredQuery, target: OfflineTarget) = OfflinePlan(
     name,
     query.location,
-    query.next,
+    other.map(_ => target.place.location),
+    target.epoch,
     query.epoch,
     query.last,
     query.providerClass,
-    providerClass.getOrElse(query.providerClass),
+    providerAfter(query),
     query.partitions,
     partitions.getOrElse(query.partitions),
     query.operators.map { of =>
       val count = partitions.fold(of.partitions)(of.partitionsOf).size
       OfflinePlan.Operator(of.id, of.name, of.partitions.size, count, of.stores.size, rows = None)
     },
-    if (query.isBack) RollbackNotes.of(query) else Nil
+    if (query.isBack && other.isEmpty) RollbackNotes.of(query, target.epoch) else Nil
   )
 
-  private def checked(session: SparkSession, location: String): StoredQuery = {
-    def refused(at: String, reason: String) = throw Errors.offlineRefused(name, at, reason)
+  private def checked(from: OfflinePlace): StoredQuery = {
+    def refused(reason: String) = throw Errors.offlineRefused(name, from.location, reason)
     partitions.filter(_ < 1).foreach { n =>
-      refused(location, s"$n is no number of partitions; it takes at least one")
+      refused(s"$n is no number of partitions; it takes at least one")
     }
-    val query = StoredQuery.read(session, location, name, source)
-    running(session, query.location).foreach { run =>
-      refused(query.location, s"the query runs in this application (run $run); stop it first")
+    val query = StoredQuery.read(from, name, source, isCopied = other.isDefined)
+    if (other.isEmpty || !from.isWithCuts) running(from).foreach { run =>
+      refused(s"the query runs in this application (run $run); stop it first")
     }
     last.filter(_ != query.last).foreach { planned =>
+      refused(s"its last epoch was $planned when this was planned, and is ${query.last} now")
+    }
+    checkProvider(from, query, refused)
+    if (other.isEmpty && query.partitions != partitionsNow(from, query) && !from.isWithCuts) {
       refused(
-        query.location,
-        s"its last epoch was $planned when this was planned, and is ${query.last} now"
+        s"it had ${query.partitions} partitions after epoch ${query.epoch}, and has others now; " +
+          "without cuts only epochs since then can be gone back to"
       )
     }
-    for (sink <- fileSink; why <- new SparkFileSink(session, sink).problem(query.epoch))
-      refused(query.location, why)
-    if (hasCuts(session, query.location)) {
-      if (providerClass.nonEmpty) {
-        refused(query.location, "its epochs are committed by cuts, which only Cleancut makes")
-      }
-      if (!isGated(session)) {
-        refused(query.location, "its epochs are committed by cuts, and this session was not set up")
-      }
-    }
-    providerClass.foreach { to =>
-      if (to == query.providerClass) refused(query.location, s"its state is that of $to already")
-      if (to != Cleancut && query.providerClass != Cleancut) {
-        refused(query.location, s"its state is that of ${query.providerClass}, and not Cleancut's")
-      }
-    }
-    partitions.filter(_ == query.partitions).foreach { n =>
-      refused(query.location, s"it has $n partitions already")
-    }
-    if (providerClass.getOrElse(query.providerClass) == HdfsBacked) {
+    partitions.filter(_ == query.partitions).foreach(n => refused(s"it has $n partitions already"))
+    for (sink <- fileSink; why <- new SparkFileSink(from.session, sink).problem(query.epoch))
+      refused(why)
+    checkTarget(from, query, refused)
+    checkInFlight(from, query, refused)
+    query
+  }
+
+  /** Rows in flight go along as they are. */
+  private def checkInFlight(
+      from: OfflinePlace,
+      query: StoredQuery,
+      refused: String => Nothing
+  ): Unit = {
+    val inFlight = query.cutIn(from).fold(0L)(_.channels.map(_.deferred.rows).sum)
+    if (inFlight > 0 && (partitions.nonEmpty || !targetOf(from, query).place.isWithCuts)) {
       refused(
-        query.location,
+        s"the cut of epoch ${query.epoch} holds $inFlight rows in flight, which stay in their " +
+          "partitions, and in cuts; run the query with trigger(availableNow=True) first, which " +
+          "takes them up"
+      )
+    }
+  }
+
+  private def checkProvider(
+      from: OfflinePlace,
+      query: StoredQuery,
+      refused: String => Nothing
+  ): Unit = {
+    providerClass.filter(_ => other.isEmpty).foreach { to =>
+      if (from.isWithCuts) {
+        refused(
+          "its epochs are committed by cuts, which only Cleancut makes; the way out is a copy"
+        )
+      }
+      if (to == query.providerClass) refused(s"its state is that of $to already")
+      if (to != Cleancut && query.providerClass != Cleancut) {
+        refused(s"its state is that of ${query.providerClass}, and not Cleancut's")
+      }
+    }
+    if (providerAfter(query) == HdfsBacked) {
+      refused(
         "its state is that of the HDFS-backed provider, which cannot make a version of its own " +
           "choosing; adopt it first"
       )
     }
-    query
   }
 
-  private def hasCuts(session: SparkSession, location: String): Boolean =
-    CutsAtRest
-      .parts(location, session.sessionState.newHadoopConf())
-      .exists(_._1.last().isDefined)
+  private def checkTarget(
+      from: OfflinePlace,
+      query: StoredQuery,
+      refused: String => Nothing
+  ): Unit = {
+    val target = targetOf(from, query)
+    if (!target.place.isGated) {
+      refused("its epochs are committed by cuts, and this session was not set up")
+    }
+    if (target.isNew) {
+      if (target.place.isWithCuts && providerAfter(query) != Cleancut) {
+        refused(s"state of ${providerAfter(query)} cannot be committed by cuts, as in a bucket")
+      }
+      NewCheckpoint.check(target.place, name, from.location)
+    }
+  }
 
-  /** Whether an entry of the commit log comes behind a cut. */
-  private def isGated(session: SparkSession): Boolean =
-    session.sessionState.conf.getConfString(FileManagerKey, "") ==
-      classOf[CleancutCheckpointFileManager].getName
+  /** The number after its last epoch. */
+  private def partitionsNow(from: OfflinePlace, query: StoredQuery): Int =
+    if (!query.isBack) query.partitions
+    else StoredQuery.read(from, name, OfflineSource.Last, isCopied = false).partitions
 
   /** In whichever session of the application it was started. */
-  private def running(session: SparkSession, location: String): Option[UUID] =
-    session.sharedState.activeStreamingQueries.values.asScala
+  private def running(from: OfflinePlace): Option[UUID] =
+    from.session.sharedState.activeStreamingQueries.values.asScala
       .collectFirst {
-        case of if new Path(of.resolvedCheckpointRoot).toString == location => of.runId
+        case of if new Path(of.resolvedCheckpointRoot).toString == from.location => of.runId
       }
 }
+
+/**
+ * Another checkpoint.
+ *
+ * @param into
+ *   where it is to be made; nothing may be there
+ * @param isOtherQuery
+ *   whether it is to be of a query of its own
+ * @param isWithCuts
+ *   whether cuts are to commit its epochs; as in the checkpoint that it is made of, if that is not
+ *   said
+ */
+final case class OfflineCopy(
+    into: String,
+    isOtherQuery: Boolean,
+    isWithCuts: Option[Boolean] = None
+)
 
 object OfflineAct {
 
@@ -199,7 +303,6 @@ object OfflineAct {
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
   private val HdfsBacked =
     "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-  private val FileManagerKey = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
 
   /** Makes the state Cleancut's. */
   val Adopt: OfflineAct = OfflineAct("adopt", providerClass = Some(Cleancut))
@@ -216,11 +319,17 @@ object OfflineAct {
   /** Goes on from an earlier state. */
   def rollback(to: OfflineSource, last: Option[Long] = None): OfflineAct =
     OfflineAct("rollback", source = to, last = last)
+
+  /** Makes another checkpoint of one of its states. */
+  def copy(of: OfflineSource, to: OfflineCopy): OfflineAct =
+    OfflineAct("copy", source = of, other = Some(to))
 }
 
 /**
  * What an act does, or has done.
  *
+ * @param into
+ *   where another checkpoint is made
  * @param epoch
  *   that does it
  * @param source
@@ -235,6 +344,7 @@ object OfflineAct {
 final case class OfflinePlan(
     act: String,
     location: String,
+    into: Option[String],
     epoch: Long,
     source: Long,
     last: Long,

@@ -2,10 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.checkpointing._
-import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.sql.execution.streaming.state.{
   OperatorStateMetadataV2,
   OperatorStateMetadataWriter
@@ -49,16 +47,47 @@ private[offline] object OfflineEpoch {
     offsets.metadataOpt.flatMap(_.conf.get(mark))
 
   /** Takes away what a killed act has left in the logs. */
-  def takeBack(session: SparkSession, query: StoredQuery): Unit = if (query.isHalfDone) {
-    retired(session, query).bringBack()
-    new StreamingQueryCheckpointMetadata(session, query.location, true).offsetLog
-      .purgeAfter(query.last)
-  }
+  def takeBack(target: OfflineTarget, query: StoredQuery): Unit =
+    if (target.isNew) target.place.newLogs.offsetLog.purgeAfter(target.last)
+    else if (query.isHalfDone) {
+      retired(target).bringBack()
+      target.place.logs.offsetLog.purgeAfter(target.last)
+    }
 
   private def spreadIn(query: StoredQuery) = query.operators.filter(_.isSpread).map(_.id)
 
-  private def retired(session: SparkSession, query: StoredQuery) =
-    new RetiredPartitions(query.location, query.last + 1, session.sessionState.newHadoopConf())
+  private def retired(target: OfflineTarget) =
+    new RetiredPartitions(target.place.location, target.last + 1, target.place.hadoopConf)
+
+  /** The entry of the offset log of an act that has what a query had after an epoch. */
+  private def entry(
+      target: OfflineTarget,
+      query: StoredQuery,
+      act: String,
+      settings: Map[String, String]
+  ): OffsetSeqBase = {
+    val marks = Map(Mark -> act, Source -> query.epoch.toString) ++
+      Option.when(query.isBack && !target.isNew)(LastBefore -> target.last.toString)
+    withSettings(query.offsets, settings ++ marks)
+  }
+
+  private def add(target: OfflineTarget, act: String)(isAdded: Boolean): Unit = if (!isAdded) {
+    val reason = s"somebody else has written epoch ${target.epoch} meanwhile; is the query running?"
+    throw Errors.offlineRefused(act, target.place.location, reason)
+  }
+
+  /**
+   * In a new place, before anything else is there: a query that is started before the act is done
+   * stops with an error then, and does not begin anew.
+   */
+  def announce(
+      target: OfflineTarget,
+      query: StoredQuery,
+      act: String,
+      settings: Map[String, String]
+  ): Unit = add(target, act) {
+    target.place.newLogs.offsetLog.add(target.epoch, entry(target, query, act, settings))
+  }
 
   /**
    * Writes it to the logs, after all of its state is there.
@@ -67,51 +96,43 @@ private[offline] object OfflineEpoch {
    *   as it was after the epoch whose state it has
    * @param settings
    *   that take the place of those which are recorded for the query
-   * @return
-   *   its number
    */
   def commit(
-      session: SparkSession,
+      target: OfflineTarget,
       query: StoredQuery,
       run: OfflineRun,
       act: String,
       settings: Map[String, String],
       written: Seq[Rewritten]
-  ): Long = {
-    val epoch = query.next
-    val logs = new StreamingQueryCheckpointMetadata(session, query.location, true)
-    def add(isAdded: Boolean): Unit = if (!isAdded) {
-      val reason = s"somebody else has written epoch $epoch meanwhile; is the query running?"
-      throw Errors.offlineRefused(act, query.location, reason)
-    }
-    val marks = Map(Mark -> act, Source -> query.epoch.toString) ++
-      Option.when(query.isBack)(LastBefore -> query.last.toString)
-    val entry = withSettings(query.offsets, settings ++ marks)
-    add(logs.offsetLog.add(epoch, entry))
+  ): Unit = {
+    val OfflineTarget(place, _, epoch, isNew) = target
+    val logs = if (isNew) place.newLogs else place.logs
+    val offsets = entry(target, query, act, settings)
+    if (!isNew) add(target, act)(logs.offsetLog.add(epoch, offsets))
     // Spark has sources look at what lies between the last two entries, and some do not take
     // offsets that go back. Nobody starts behind the other entry alone.
-    if (query.isBack) add(logs.offsetLog.add(epoch - 1, entry))
+    if (target.isBehindUnused) add(target, act)(logs.offsetLog.add(epoch - 1, offsets))
     val changed = settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt)
-    if (query.isBack) describe(session, query, query.partitions)
-    changed.foreach { partitions =>
-      describe(session, query, partitions)
-      // A cut says itself which stores there are.
-      if (!run.isByCuts) retired(session, query).retire(spreadIn(query), partitions)
+    if (isNew) NewCheckpoint.describe(target, query, changed.getOrElse(query.partitions))
+    else if (query.isBack || changed.isDefined) {
+      describe(target, query, changed.getOrElse(query.partitions))
     }
-    add(logs.commitLog.add(epoch, withIds(query, written)))
-    epoch
+    // A cut says itself which stores there are.
+    for (partitions <- changed if !isNew && !run.isByCuts)
+      retired(target).retire(spreadIn(query), partitions)
+    add(target, act)(logs.commitLog.add(epoch, withIds(query, written)))
   }
 
   /** For readers of the state; the query itself goes by the settings. */
-  private def describe(session: SparkSession, query: StoredQuery, partitions: Int): Unit = {
-    val hadoopConf = session.sessionState.newHadoopConf()
-    val conf = new SerializableConfiguration(hadoopConf)
+  private def describe(target: OfflineTarget, query: StoredQuery, partitions: Int): Unit = {
+    val OfflineTarget(place, _, epoch, _) = target
+    val conf = new SerializableConfiguration(place.hadoopConf)
     new StateMetadataPartitionReader(query.location, conf, query.epoch).allOperatorStateMetadata
       .collect { case v2: OperatorStateMetadataV2 =>
-        val directory = new Path(query.stateRoot, v2.operatorInfo.operatorId.toString)
+        val directory = new Path(place.stateRoot, v2.operatorInfo.operatorId.toString)
         val stores = v2.stateStoreInfo.map(_.copy(numPartitions = partitions))
         OperatorStateMetadataWriter
-          .createWriter(directory, hadoopConf, v2.version, Some(query.next))
+          .createWriter(directory, place.hadoopConf, v2.version, Some(epoch))
           .write(v2.copy(stateStoreInfo = stores))
       }
     ()

@@ -8,7 +8,6 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 import io.cleancut.StoreId
 import io.cleancut.cuts.QueryCuts
 import io.cleancut.error.Errors
-import io.cleancut.files.CutsAtRest
 
 /**
  * Under what an act opens stores and writes logs. Where epochs are committed by cuts, it is a run
@@ -33,18 +32,29 @@ final private[offline] class OfflineRun private (
 
   def isByCuts: Boolean = cuts.isDefined
 
-  /** The epoch is to have these stores, and no others. */
-  def replace(query: StoredQuery, partitions: Option[Int]): Unit = cuts.foreach { of =>
+  /**
+   * The epoch is to have these stores, and no others.
+   *
+   * @param from
+   *   where the state comes from
+   */
+  def replace(
+      target: OfflineTarget,
+      query: StoredQuery,
+      partitions: Option[Int],
+      from: OfflinePlace
+  ): Unit = cuts.foreach { of =>
     val stores = for {
       operator <- query.operators
       partition <- partitions.fold(operator.partitions)(operator.partitionsOf)
       store <- operator.stores
     } yield StoreId(operator.id, partition, store.name)
-    of.replace(id.toString, query.next, stores.toSet, query.cut.map(_.whole))
+    val inFlight = for ((archive, _) <- from.cuts; cut <- query.cutIn(from)) yield archive -> cut
+    of.replace(id.toString, target.epoch, stores.toSet, inFlight)
   }
 
   /** All stores are written, and are to be read before the epoch is committed. */
-  def settle(query: StoredQuery): Unit = cuts.foreach(_.settle(id.toString, query.next))
+  def settle(target: OfflineTarget): Unit = cuts.foreach(_.settle(id.toString, target.epoch))
 }
 
 private[offline] object OfflineRun {
@@ -53,35 +63,22 @@ private[offline] object OfflineRun {
    * Ends it in any case.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OFFLINE_REFUSED, rows are in flight, or somebody has committed an epoch meanwhile
+   *   CLEANCUT_OFFLINE_REFUSED, somebody has committed an epoch meanwhile
    */
-  def using[A](session: SparkSession, query: StoredQuery, act: String, id: UUID)(
-      body: OfflineRun => A
-  ): A = {
-    val conf = session.sessionState.newHadoopConf()
-    CutsAtRest.parts(query.location, conf).filter(_._1.last().isDefined) match {
-      case None                  => body(new OfflineRun(session, id, None))
+  def using[A](target: OfflineTarget, act: String, id: UUID)(body: OfflineRun => A): A = {
+    val OfflineTarget(place, last, _, _) = target
+    place.cuts match {
+      case None                  => body(new OfflineRun(place.session, id, None))
       case Some((archive, logs)) =>
-        val cuts = DriverCuts.beginAct(query.location, id.toString, archive, logs)
+        val cuts = DriverCuts.beginAct(place.location, id.toString, archive, logs)
         try {
-          check(query, act, cuts.begin(id.toString).committed, cuts)
-          body(new OfflineRun(session, id, Some(cuts)))
+          val committed = cuts.begin(id.toString).committed
+          if (committed != last) {
+            val reason = s"epoch $committed has been committed meanwhile; is the query running?"
+            throw Errors.offlineRefused(act, place.location, reason)
+          }
+          body(new OfflineRun(place.session, id, Some(cuts)))
         } finally DriverCuts.endAct(id.toString)
-    }
-  }
-
-  private def check(query: StoredQuery, act: String, committed: Long, cuts: QueryCuts): Unit = {
-    def refused(reason: String) = throw Errors.offlineRefused(act, query.location, reason)
-    if (committed != query.last) {
-      refused(s"epoch $committed has been committed meanwhile; is the query running?")
-    }
-    // What is gone back to takes its own rows along.
-    val inFlight = if (query.isBack) 0L else cuts.status.channels.map(_.deferred.rows).sum
-    if (inFlight > 0) {
-      refused(
-        s"its last cut holds $inFlight rows in flight; run the query with " +
-          "trigger(availableNow=True) first, which takes them up"
-      )
     }
   }
 }

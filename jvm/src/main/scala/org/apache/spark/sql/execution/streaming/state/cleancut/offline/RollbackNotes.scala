@@ -10,13 +10,15 @@ private[offline] object RollbackNotes {
    *
    * @param query
    *   as it was after the epoch that is gone back to
+   * @param epoch
+   *   that of the rollback
    */
-  def of(query: StoredQuery): Seq[String] = {
+  def of(query: StoredQuery, epoch: Long): Seq[String] = {
     val (first, last) = (query.epoch + 1, query.last)
     val epochs = if (first == last) s"epoch $first" else s"epochs $first to $last"
     Seq(
-      s"The sink keeps what it has of $epochs. What they took in comes again after epoch " +
-        s"${query.next}, in epochs that the sink has not seen."
+      s"The sink keeps what it has of $epochs. What they took in comes again after epoch $epoch, " +
+        "in epochs that the sink has not seen."
     ) ++ Option.when(hasFiles(query.offsets))(
       s"A source of files takes all files of $epochs in one epoch, whatever maxFilesPerTrigger is."
     )

@@ -14,12 +14,22 @@ import org.apache.spark.sql.execution.streaming.state.{
   StateStoreCheckpointInfo,
   StateStoreConf
 }
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.GroupedFiles
 import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.error.Errors
 
-/** One side of a rewrite: whose stores, of what provider. */
-final private[offline] case class StoresAt(stateRoot: String, conf: StateStoreConf)
+/**
+ * One side of a rewrite: whose stores, of what provider.
+ *
+ * @param savepoint
+ *   in which they are read
+ */
+final private[offline] case class StoresAt(
+    stateRoot: String,
+    conf: StateStoreConf,
+    savepoint: Option[String]
+)
 
 /**
  * What was written of a store.
@@ -44,13 +54,14 @@ final private[offline] case class Rewritten(
  * @param from
  *   where the stores are read, at the version after `query.epoch`
  * @param to
- *   where the version after `query.next` is made
+ *   where the version after `target.epoch` is made
  * @param run
  *   under which stores are opened
  */
 final private[offline] class StateRewrite(
     session: SparkSession,
     query: StoredQuery,
+    target: OfflineTarget,
     from: StoresAt,
     to: StoresAt,
     run: OfflineRun
@@ -65,7 +76,7 @@ final private[offline] class StateRewrite(
    */
   def apply(partitions: Option[Int]): Seq[Rewritten] = running { stores =>
     val written = partitions.fold(copied(stores))(moved(stores, _))
-    run.settle(query)
+    run.settle(target)
     check(stores, written)
     written
   }
@@ -109,7 +120,7 @@ final private[offline] class StateRewrite(
   private def running[A](act: OfflineStores => A): A = {
     val conf = SerializableConfiguration
       .broadcast(session.sparkContext, session.sessionState.newHadoopConf())
-    try act(new OfflineStores(query.epoch + 1, query.next, from, to, run.id, conf))
+    try act(new OfflineStores(query.epoch + 1, target.epoch, from, to, run.id, conf))
     finally conf.destroy()
   }
 
@@ -287,16 +298,11 @@ final private[offline] class OfflineStores(
     row
   }
 
-  private def open(at: StoresAt, operator: StoredOperator, store: StoredStore, partition: Int) =
-    new OfflineProvider(
-      at.stateRoot,
-      operator,
-      store,
-      partition,
-      runId,
-      at.conf,
-      new Configuration(hadoopConf.value.value)
-    )
+  private def open(at: StoresAt, operator: StoredOperator, store: StoredStore, partition: Int) = {
+    val conf = new Configuration(hadoopConf.value.value)
+    at.savepoint.foreach(conf.set(GroupedFiles.SavepointKey, _))
+    new OfflineProvider(at.stateRoot, operator, store, partition, runId, at.conf, conf)
+  }
 
   private def using[A](provider: OfflineProvider)(act: OfflineProvider => A): A =
     try act(provider)

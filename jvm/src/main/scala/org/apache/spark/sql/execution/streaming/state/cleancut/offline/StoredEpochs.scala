@@ -6,7 +6,6 @@ import java.time.Instant
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 
@@ -27,41 +26,42 @@ final private[offline] case class StoredEpoch(
 )
 
 /**
- * The epochs of a stopped query that one can go back to. A cut holds what Spark's logs say of its
- * epoch, so that a savepoint may be older than these.
+ * The epochs of a query whose states are there. A cut holds what Spark's logs say of its epoch, so
+ * that a savepoint may be older than these.
  *
  * @param last
  *   the last one
- * @param archive
- *   where epochs are committed by cuts
+ * @param isCopied
+ *   whether that is as good as any other
  * @param refused
  *   ends the act for a reason
  */
 final private[offline] class StoredEpochs(
-    session: SparkSession,
-    location: String,
+    place: OfflinePlace,
     logs: StreamingQueryCheckpointMetadata,
     last: StoredEpoch,
-    archive: Option[CutArchive],
+    isCopied: Boolean,
     refused: String => Nothing
 ) {
+  private val archive: Option[CutArchive] = place.cuts.map(_._1)
 
   def find(source: OfflineSource): StoredEpoch = source match {
-    case OfflineSource.Last            => last
+    case OfflineSource.Last =>
+      if (isCopied) archive.fold(last)(_ => epoch(last.number)) else last
     case OfflineSource.Epoch(number)   => epoch(number)
     case OfflineSource.Savepoint(name) => savepoint(name)
     case OfflineSource.Time(wallMs)    => epoch(lastUntil(wallMs))
     case OfflineSource.BeforeRollback  => epoch(beforeRollback)
   }
 
-  private lazy val offsets = new StoredOffsets(session, location)
-  private lazy val commits = new StoredCommits(session, location)
+  private lazy val offsets = new StoredOffsets(place)
+  private lazy val commits = new StoredCommits(place)
 
   private lazy val committed: IndexedSeq[Long] =
     archive.fold(logs.commitLog.listBatchesOnDisk.toSeq)(_.epochs()).sorted.toIndexedSeq
 
   private def epoch(number: Long): StoredEpoch = {
-    if (number == last.number) refused(s"epoch $number is its last one already")
+    if (number == last.number && !isCopied) refused(s"epoch $number is its last one already")
     val found = archive match {
       case Some(cuts) => cuts.open(number).map(ofCut)
       case None       =>
@@ -79,7 +79,7 @@ final private[offline] class StoredEpochs(
     if (!CutLayout.isSavepoint(name)) refused(s"'$name' cannot be the name of a savepoint")
     val cuts = archive.getOrElse(refused("its epochs are committed without cuts"))
     val found = cuts.savepoint(name).getOrElse(refused(s"it has no savepoint '$name'"))
-    if (found.head.epoch == last.number) {
+    if (found.head.epoch == last.number && !isCopied) {
       refused(s"the savepoint '$name' is of epoch ${last.number}, which is its last one already")
     }
     ofCut(found)
@@ -120,14 +120,14 @@ final private[offline] class StoredEpochs(
 }
 
 /** Reads entries of the offset log that lie elsewhere. */
-final private class StoredOffsets(session: SparkSession, location: String)
-    extends OffsetSeqLog(session, StoredEpochs.log(location, StoredEpochs.Offsets), true) {
+final private class StoredOffsets(of: OfflinePlace)
+    extends OffsetSeqLog(of.session, StoredEpochs.log(of, StoredEpochs.Offsets), true) {
   def parse(text: String): OffsetSeqBase = deserialize(StoredEpochs.stream(text))
 }
 
 /** The same of the commit log, and tells when its own were written. */
-final private class StoredCommits(session: SparkSession, location: String)
-    extends CommitLog(session, StoredEpochs.log(location, StoredEpochs.Commits), true) {
+final private class StoredCommits(of: OfflinePlace)
+    extends CommitLog(of.session, StoredEpochs.log(of, StoredEpochs.Commits), true) {
   def parse(text: String): CommitMetadataBase = deserialize(StoredEpochs.stream(text))
 
   def writtenMs(epoch: Long): Long = {
@@ -143,6 +143,6 @@ private object StoredEpochs {
   val Offsets = "offsets"
   val Commits = "commits"
 
-  def log(location: String, name: String): String = new Path(location, name).toString
+  def log(of: OfflinePlace, name: String): String = new Path(of.location, name).toString
   def stream(text: String): InputStream = new ByteArrayInputStream(text.getBytes(UTF_8))
 }

@@ -14,15 +14,13 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
   TransformWithStateOperatorProperties,
   TransformWithStateVariableInfo
 }
-import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.utils.StreamingUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.cuts.StoredCut
 import io.cleancut.error.Errors
-import io.cleancut.files.CutsAtRest
+import io.cleancut.format.Cut
 
 /**
  * A column family as it was stored.
@@ -104,7 +102,7 @@ private[offline] object StoredOperator {
  * @param cut
  *   of `epoch`, where there are cuts and it is not the last one
  */
-final private[cleancut] case class StoredQuery(
+final private[offline] case class StoredQuery(
     location: String,
     epoch: Long,
     last: Long,
@@ -118,8 +116,9 @@ final private[cleancut] case class StoredQuery(
   /** Whether an earlier epoch than the last one is gone back to. */
   def isBack: Boolean = epoch != last
 
-  /** The epoch that an act makes. */
-  def next: Long = if (isBack) last + 2 else last + 1
+  /** The cut of its epoch, but for its chains, where there are cuts. */
+  def cutIn(place: OfflinePlace): Option[Cut] =
+    cut.map(_.head).orElse(place.cuts.flatMap(_._1.head(epoch)))
 
   /** The settings that Spark keeps for the query. */
   def recorded: OffsetSeqMetadataBase = offsets.metadataOpt.get
@@ -149,48 +148,51 @@ final private[cleancut] case class StoredQuery(
   }
 }
 
-private[cleancut] object StoredQuery {
+private[offline] object StoredQuery {
 
   def stateRoot(location: String): String = new Path(location, "state").toString
 
   /**
    * Reads what is there.
    *
+   * @param isCopied
+   *   whether it stays as it is, and may even run where it has cuts
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
    */
   def read(
-      session: SparkSession,
-      location: String,
+      place: OfflinePlace,
       act: String,
-      source: OfflineSource = OfflineSource.Last
+      source: OfflineSource,
+      isCopied: Boolean
   ): StoredQuery = {
-    val hadoopConf = session.sessionState.newHadoopConf()
-    // As tasks name it, who know it from their stores.
-    val resolved =
-      new Path(StreamingUtils.resolvedCheckpointLocation(hadoopConf, location)).toString
-    def refused(reason: String) = throw Errors.offlineRefused(act, resolved, reason)
-    val logs = new StreamingQueryCheckpointMetadata(session, resolved, true)
+    val location = place.location
+    def refused(reason: String) = throw Errors.offlineRefused(act, location, reason)
+    val logs = place.logs
     val (begun, offsets) = logs.offsetLog
       .getLatest()
-      .getOrElse(throw Errors.checkpointNotFound(resolved, "it has no offset log"))
+      .getOrElse(throw Errors.checkpointNotFound(location, "it has no offset log"))
     val (last, commit) =
       logs.commitLog.getLatest().getOrElse(refused("it has no committed epoch"))
     val isHalfDone = begun > last && OfflineEpoch.isOne(offsets)
-    if (begun != last && !isHalfDone) {
+    // A cut stands for itself, whatever goes on after it.
+    if (begun != last && !isHalfDone && !(isCopied && place.isWithCuts)) {
       refused(
         s"epoch $begun has been begun and not committed; start the query as it is, let it end " +
           "the epoch, and stop it"
       )
     }
-    val ended = if (isHalfDone) logs.offsetLog.get(last).get else offsets
-    val archive = CutsAtRest.parts(resolved, hadoopConf).map(_._1).filter(_.last().isDefined)
+    val ended =
+      if (begun == last) offsets
+      else
+        logs.offsetLog.get(last).getOrElse(refused(s"its offset log has no entry of epoch $last"))
     val latest = StoredEpoch(last, ended, commit)
-    val of = new StoredEpochs(session, resolved, logs, latest, archive, refused).find(source)
+    val of =
+      new StoredEpochs(place, logs, latest, isCopied, refused).find(source)
     val recorded = of.offsets.metadataOpt
       .getOrElse(refused("its offset log does not hold the query's settings"))
-    val found = operators(resolved, of.number, recorded, hadoopConf, refused)
-    StoredQuery(resolved, of.number, last, of.offsets, of.commit, found, isHalfDone, of.cut)
+    val found = operators(location, of.number, recorded, place.hadoopConf, refused)
+    StoredQuery(location, of.number, last, of.offsets, of.commit, found, isHalfDone, of.cut)
   }
 
   private def operators(

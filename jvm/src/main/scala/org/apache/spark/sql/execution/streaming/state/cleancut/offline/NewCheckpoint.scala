@@ -1,0 +1,157 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import java.util.UUID
+
+import scala.util.Using
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
+import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.util.SerializableConfiguration
+
+import io.cleancut.error.Errors
+
+/** What Spark keeps beside state and logs of epochs, in the place of a checkpoint that is made. */
+private[offline] object NewCheckpoint {
+  private val Metadata = "metadata"
+  private val Sources = "sources"
+  private val Compacted = ".compact"
+  private val LogOffset = "\"logOffset\"\\s*:\\s*(\\d+)".r.unanchored
+
+  /**
+   * Refuses a place where a checkpoint is, whole or not, but for what a killed act has left.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OFFLINE_REFUSED
+   */
+  def check(place: OfflinePlace, act: String, from: String): Unit = {
+    def refused(reason: String) = throw Errors.offlineRefused(act, from, reason)
+    if (place.location == from) refused("it cannot be made where it is")
+    if (place.location.startsWith(s"$from/") || from.startsWith(s"${place.location}/")) {
+      refused(s"${place.location} lies within it, or around it")
+    }
+    val there = s"there is a checkpoint at ${place.location}"
+    if (place.logs.commitLog.getLatest().isDefined) refused(s"$there already")
+    place.logs.offsetLog.getLatest() match {
+      case Some((_, offsets)) =>
+        if (!OfflineEpoch.isOne(offsets)) refused(s"$there, which has begun its first epoch")
+      case None =>
+        if (place.files.exists(new Path(place.location, Metadata))) refused(s"$there already")
+    }
+  }
+
+  /**
+   * Which query it is of: the same, or one of its own, which no sink takes for the other.
+   *
+   * @return
+   *   the id
+   */
+  def identify(place: OfflinePlace, from: OfflinePlace, act: String, isOwn: Boolean): String = {
+    def path(of: OfflinePlace) = new Path(of.location, Metadata)
+    val known = StreamMetadata.read(path(from), from.hadoopConf).map(_.id)
+    val id =
+      if (isOwn) UUID.randomUUID().toString
+      else {
+        val reason = "its file `metadata` with the id of the query is missing"
+        known.getOrElse(throw Errors.offlineRefused(act, from.location, reason))
+      }
+    place.files.delete(path(place))
+    StreamMetadata.write(StreamMetadata(id), path(place), place.hadoopConf)
+    id
+  }
+
+  /**
+   * Copies the logs of sources. The entries of a file source that come after the epoch are left out
+   * where they can be, so that it finds these files again by itself, a few at a time.
+   */
+  def copySources(place: OfflinePlace, from: OfflinePlace, offsets: OffsetSeqBase): Unit =
+    for (source <- namesIn(from, Sources)) {
+      val log = s"$Sources/$source"
+      val names = namesIn(from, log)
+      val last = source.toIntOption.flatMap(lastEntry(offsets, _))
+      val isWhole = last.forall(of => names.exists(after(_, of).exists(_.endsWith(Compacted))))
+      names
+        .filter(name => isWhole || last.forall(after(name, _).isEmpty))
+        .foreach(name => copy(place, from, s"$log/$name"))
+    }
+
+  private def after(name: String, last: Long): Option[String] =
+    Some(name).filter(_.stripSuffix(Compacted).toLongOption.exists(_ > last))
+
+  private def lastEntry(offsets: OffsetSeqBase, source: Int): Option[Long] = (offsets match {
+    case seq: OffsetSeq => seq.offsets.lift(source).flatten
+    case map: OffsetMap => map.offsetsMap.get(source.toString).flatten
+    case _              => None
+  }).map(_.json).collect { case LogOffset(number) => number.toLong }
+
+  /** Copies the schemas of state that operators are described with. */
+  def copySchemas(place: OfflinePlace, from: OfflinePlace, query: StoredQuery): Unit =
+    for (operator <- query.operators; store <- operator.stores) {
+      val own = s"state/${operator.id}/${StateStore.PARTITION_ID_TO_CHECK_SCHEMA}"
+      val ofStore =
+        if (store.name == StateStoreId.DEFAULT_STORE_NAME) own else s"$own/${store.name}"
+      if (store.schemaFiles.isEmpty) copy(place, from, s"$ofStore/_metadata/schema")
+      else store.schemaFiles.foreach(path => copy(place, from, below(from, path)))
+    }
+
+  /** Describes the operators, whose schemas are where they were copied to. */
+  def describe(target: OfflineTarget, query: StoredQuery, partitions: Int): Unit = {
+    val OfflineTarget(place, _, epoch, _) = target
+    val conf = new SerializableConfiguration(place.hadoopConf)
+    val home = query.location
+    new StateMetadataPartitionReader(home, conf, query.epoch).allOperatorStateMetadata.foreach {
+      metadata =>
+        val directory = new Path(place.stateRoot, metadata.operatorInfo.operatorId.toString)
+        val moved = metadata match {
+          case v1: OperatorStateMetadataV1 =>
+            v1.copy(stateStoreInfo = v1.stateStoreInfo.map(_.copy(numPartitions = partitions)))
+          case v2: OperatorStateMetadataV2 =>
+            v2.copy(stateStoreInfo = v2.stateStoreInfo.map { store =>
+              val paths = store.stateSchemaFilePaths.map(of => moveTo(place, home, of))
+              store.copy(numPartitions = partitions, stateSchemaFilePaths = paths)
+            })
+          case other => throw new IllegalStateException(s"operators of version ${other.version}")
+        }
+        OperatorStateMetadataWriter
+          .createWriter(directory, place.hadoopConf, moved.version, Some(epoch))
+          .write(moved)
+    }
+  }
+
+  private def moveTo(place: OfflinePlace, home: String, path: String) =
+    s"${place.location}/${relative(home, path)}"
+
+  private def below(from: OfflinePlace, path: String) = relative(from.location, path)
+
+  /** Spark may have written the same location with another number of slashes. */
+  private def relative(home: String, path: String): String = {
+    def plain(of: String) = new Path(of).toUri.getPath
+    plain(path).stripPrefix(plain(home)).stripPrefix("/")
+  }
+
+  private def namesIn(place: OfflinePlace, directory: String): Seq[String] = {
+    val path = new Path(place.location, directory)
+    val files = place.files
+    if (!files.exists(path)) Nil
+    else files.list(path).toSeq.map(_.getPath.getName).filterNot(_.startsWith(".")).sorted
+  }
+
+  private def copy(place: OfflinePlace, from: OfflinePlace, name: String): Unit = {
+    val (source, target) = (new Path(from.location, name), new Path(place.location, name))
+    place.files.mkdirs(target.getParent)
+    Using.resource(from.files.open(source)) { in =>
+      val out = place.files.createAtomic(target, overwriteIfPossible = true)
+      try {
+        in.transferTo(out)
+        out.close()
+      } catch {
+        case e: Throwable =>
+          out.cancel()
+          throw e
+      }
+    }
+  }
+}

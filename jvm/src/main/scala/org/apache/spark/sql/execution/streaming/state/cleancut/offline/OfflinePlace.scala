@@ -1,0 +1,120 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
+import org.apache.spark.sql.execution.streaming.state.StateStoreConf
+import org.apache.spark.sql.execution.streaming.utils.StreamingUtils
+import org.apache.spark.sql.internal.SQLConf
+
+import io.cleancut.CleancutCheckpointFileManager
+import io.cleancut.conf.Keys
+import io.cleancut.cuts.{CutArchive, SparkLogs}
+import io.cleancut.files.{CutsAtRest, SharedStores}
+
+/**
+ * A checkpoint location that an act reads or writes.
+ *
+ * @param location
+ *   as Spark resolves it
+ * @param isWithCuts
+ *   whether epochs are committed by cuts there
+ */
+final private[offline] class OfflinePlace private (
+    outer: SparkSession,
+    val location: String,
+    val isWithCuts: Boolean
+) {
+
+  /** What is set of cuts in the session that was given is for the queries that it starts. */
+  val session: SparkSession = {
+    val own = outer.cloneSession()
+    own.sessionState.conf.setConfString(Keys.Cuts.name, isWithCuts.toString)
+    own
+  }
+
+  def hadoopConf: Configuration = session.sessionState.newHadoopConf()
+
+  def stateRoot: String = StoredQuery.stateRoot(location)
+
+  def logs: StreamingQueryCheckpointMetadata =
+    new StreamingQueryCheckpointMetadata(session, location, true)
+
+  /** The same of a checkpoint that is to be made. */
+  def newLogs: StreamingQueryCheckpointMetadata =
+    new StreamingQueryCheckpointMetadata(session, location, false)
+
+  def files: CheckpointFileManager = CheckpointFileManager.create(new Path(location), hadoopConf)
+
+  /** None where there are no cuts. */
+  def cuts: Option[(CutArchive, SparkLogs)] =
+    if (isWithCuts) CutsAtRest.parts(location, hadoopConf) else None
+
+  /** Its stores, under the settings of a query. */
+  def stores(conf: SQLConf, savepoint: Option[String] = None): StoresAt = {
+    conf.setConfString(Keys.Cuts.name, isWithCuts.toString)
+    StoresAt(stateRoot, StateStoreConf(conf), savepoint)
+  }
+
+  /** Whether an entry of its commit log comes behind a cut, where there are to be some. */
+  def isGated: Boolean = !isWithCuts ||
+    session.sessionState.conf.getConfString(OfflinePlace.FileManagerKey, "") ==
+    classOf[CleancutCheckpointFileManager].getName
+}
+
+private[offline] object OfflinePlace {
+  private val FileManagerKey = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
+
+  /** One that is there, as it is. */
+  def of(session: SparkSession, location: String): OfflinePlace = {
+    val resolved = resolve(session, location)
+    val conf = session.sessionState.newHadoopConf()
+    // Whatever the session says: it is a matter of what is there.
+    conf.unset(Keys.Cuts.name)
+    val parts = CutsAtRest.parts(resolved, conf)
+    new OfflinePlace(session, resolved, parts.exists(_._1.last().isDefined))
+  }
+
+  /** One that is to be made. In a bucket epochs are always committed by cuts. */
+  def to(session: SparkSession, location: String, isWithCuts: Boolean): OfflinePlace = {
+    val resolved = resolve(session, location)
+    val isInBucket = SharedStores.isInBucket(new Path(resolved))
+    new OfflinePlace(session, resolved, isWithCuts || isInBucket)
+  }
+
+  /** As tasks name it, who know it from their stores. */
+  private def resolve(session: SparkSession, location: String): String = {
+    val path = new Path(location)
+    // Spark asks Hadoop for the file system, which is there only where queries may run.
+    if (SharedStores.isInBucket(path)) path.toString
+    else
+      new Path(
+        StreamingUtils
+          .resolvedCheckpointLocation(session.sessionState.newHadoopConf(), location)
+      ).toString
+  }
+}
+
+/**
+ * Where the epoch of an act goes.
+ *
+ * @param last
+ *   the last epoch there; -1 in a new place
+ * @param epoch
+ *   that of the act
+ * @param isNew
+ *   whether nothing is there yet
+ */
+final private[offline] case class OfflineTarget(
+    place: OfflinePlace,
+    last: Long,
+    epoch: Long,
+    isNew: Boolean
+) {
+
+  /** Whether the epoch before it is planned and never run. */
+  def isBehindUnused: Boolean = epoch != last + 1
+}

@@ -1,0 +1,82 @@
+"""A query that counts rows by key, one file an epoch, on every kind of state store."""
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.settings import PREFIX
+from tests.support.sessions import ROCKSDB
+
+FIRST = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "1"}
+SECOND = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
+CUTS = {PROVIDER_KEY: PROVIDER_CLASS, f"{PREFIX}cuts": "true"}
+PLACES = {
+    "rocksdb": {PROVIDER_KEY: ROCKSDB} | SECOND,
+    "rocksdb-1": {PROVIDER_KEY: ROCKSDB} | FIRST,
+    "level-0": {PROVIDER_KEY: PROVIDER_CLASS} | SECOND,
+    "level-0-1": {PROVIDER_KEY: PROVIDER_CLASS} | FIRST,
+    "cuts": CUTS | SECOND,
+    "cuts-1": CUTS | FIRST,
+}
+ROWS = 40
+KEYS = 13
+
+
+class Epochs:
+    """Counts rows by key, one file an epoch, and notes what each epoch gave."""
+
+    def __init__(self, spark: SparkSession, home: Path, settings: dict[str, str]) -> None:
+        self.spark = spark
+        self.home = home
+        self.settings = {"spark.sql.shuffle.partitions": "3"} | settings
+        self.checkpoint = str(home / "checkpoint")
+        self.files = 0
+        self.ran: list[int] = []
+        self.given: dict[int, dict[int, int]] = {}
+        (home / "in").mkdir(parents=True, exist_ok=True)
+
+    def add(self, count: int = 1) -> None:
+        for _ in range(count):
+            rows = ({"k": (7 * at + self.files) % KEYS} for at in range(ROWS))
+            path = self.home / "in" / f"{self.files:03}.json"
+            path.write_text("\n".join(map(json.dumps, rows)))
+            # The source goes by it, and several may come in one millisecond.
+            os.utime(path, (self.files, self.files))
+            self.files += 1
+
+    def session(self) -> SparkSession:
+        session = self.spark.newSession()
+        for key, value in self.settings.items():
+            session.conf.set(key, value)
+        return session
+
+    def run(self) -> list[int]:
+        """Takes all files, and returns the epochs that ran."""
+        ran = len(self.ran)
+        self.start(availableNow=True).awaitTermination()
+        return self.ran[ran:]
+
+    def start(self, **trigger: bool) -> StreamingQuery:
+        def take(batch: DataFrame, epoch: int) -> None:
+            self.ran.append(epoch)
+            self.given[epoch] = {row.k: row["count"] for row in batch.collect()}
+
+        stream = self.session().readStream.schema("k int").option("maxFilesPerTrigger", 1)
+        counted = stream.json(str(self.home / "in")).groupBy("k").count()
+        writer = counted.writeStream.outputMode("update").foreachBatch(take)
+        writer = writer.option("checkpointLocation", self.checkpoint)
+        return (writer.trigger(**trigger) if trigger else writer).start()
+
+    def expected(self, files: int) -> Counter[int]:
+        return Counter((7 * at + of) % KEYS for of in range(files) for at in range(ROWS))
+
+    def state(self) -> Counter[int]:
+        """What the last epoch of all has left, as Spark's reader has it."""
+        read = self.session().read.format("statestore").load(self.checkpoint)
+        rows = read.select("key.k", "value.count").collect()
+        return Counter({row.k: row["count"] for row in rows})
