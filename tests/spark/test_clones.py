@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.spark
 REFUSED = "CLEANCUT_OFFLINE_REFUSED"
 ROOT = Path(__file__).parents[2]
 # What a clone is to be, with the arguments that say so.
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "rocksdb": {"provider": "rocksdb", "cuts": False},
     "level-0": {"provider": "cleancut", "cuts": False},
     "cuts": {"provider": "cleancut", "cuts": True},
@@ -39,7 +40,7 @@ def test_a_clone_goes_on_as_the_query_does(
     it.run()
     into = str(tmp_path / "clone")
     format_ = "-1" if of.endswith("-1") else ""
-    plan = cleancut.clone(it.checkpoint, into, 1, partitions=5, **KINDS[to])  # type: ignore[arg-type]
+    plan = cleancut.clone(it.checkpoint, into, 1, partitions=5, **KINDS[to])
     assert (plan.source, plan.last, plan.epoch) == (1, 3, 5)
     assert not Path(into).exists()
     assert sum(done.rows or 0 for done in plan.apply().operators) == KEYS
@@ -130,7 +131,7 @@ def test_a_clone_that_was_killed_cannot_be_started_and_is_made_again(
     it.add(3)
     it.run()
     into = tmp_path / "clone"
-    cleancut.clone(it.checkpoint, str(into), 1, **KINDS[to]).apply()  # type: ignore[arg-type]
+    cleancut.clone(it.checkpoint, str(into), 1, **KINDS[to]).apply()
     # What is there before its last step.
     shutil.rmtree(into / "commits")
     shutil.rmtree(into / "cleancut" / "cuts", ignore_errors=True)
@@ -139,7 +140,7 @@ def test_a_clone_that_was_killed_cannot_be_started_and_is_made_again(
     with pytest.raises(StreamingQueryException):
         other.run()
     assert other.given == {}
-    cleancut.clone(it.checkpoint, str(into), 1, **KINDS[to]).apply()  # type: ignore[arg-type]
+    cleancut.clone(it.checkpoint, str(into), 1, **KINDS[to]).apply()
     other.run()
     assert other.state() == it.state() == it.expected(3)
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,11 +17,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
-from cleancut import Checkpoint, RequestError
+from cleancut import Checkpoint, RequestError, _cli
 from cleancut._provider import PROVIDER_KEY
 from cleancut._spark.settings import PREFIX
 from cleancut.sinks import sealing
 from cleancut.testing import SkewedInput, slow
+from tests.support.documented import blocks, commands
 from tests.support.file_epochs import FIRST, KEYS, PLACES, Epochs
 from tests.support.sessions import with_cuts
 
@@ -28,6 +30,7 @@ pytestmark = pytest.mark.spark
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+GUIDE = "docs/guides/recovery.md"
 
 
 @pytest.fixture
@@ -316,3 +319,41 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     for there in (location, clone):
         report = Checkpoint(there).verify()
         assert report.ok, str(report)
+
+
+def test_the_documented_recovery_runs(
+    query: Callable[[str], Epochs],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    it = query("cuts")
+    it.add(3)
+    it.run()
+    there = "checkpoints/orders"
+    (code,) = blocks(GUIDE, "python")
+    # The JVM has a directory of its own. The release is what comes between.
+    before, release, after = code.partition("plan = ")
+    named: dict[str, Any] = {}
+    exec(before.replace(there, it.checkpoint), named)
+    it.add()
+    it.run()
+    exec((release + after).replace(there, it.checkpoint), named)
+    assert "Nothing is changed yet." in capsys.readouterr().out
+    assert it.state() == it.expected(4)
+    assert Checkpoint(f"{it.checkpoint}-test").verify().ok
+    # In this process, whose session outlives the command.
+    spark = it.spark
+    unstopped = SimpleNamespace(
+        _jvm=spark._jvm, _jsparkSession=spark._jsparkSession, stop=lambda: None
+    )
+    monkeypatch.setattr(_cli, "_session", lambda _: unstopped)
+    (typed,) = blocks(GUIDE, "sh")
+    for command in commands(typed):
+        asked = [part.replace(there, it.checkpoint) for part in command[1:]]
+        assert _cli.main(asked) == _cli.OK, command
+        if asked[0] == "savepoint":
+            it.add()
+            it.run()
+    assert it.state() == it.expected(5)
+    assert Checkpoint(f"{it.checkpoint}-copy").verify().ok
+    assert Checkpoint(it.checkpoint).savepoints() == []

@@ -30,6 +30,7 @@ STATUS = "tests/spark/test_coordinator.py::test_status_history_and_savepoints"
 CUTS = "tests/spark/test_rows_in_flight.py"
 LOOKING = "tests/unit/test_inspection_page.py"
 MOVING = "tests/spark/test_offline.py::test_the_documented_acts_run"
+GOING_BACK = "tests/spark/test_rollback.py::test_the_documented_recovery_runs"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # Which test runs each block of a page, in their order; SAME compares it with one that is run.
@@ -47,6 +48,8 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/testing.md", "python"): [KIT, KIT, KIT],
     ("docs/guides/moving.md", "python"): [MOVING],
     ("docs/guides/moving.md", "sh"): [MOVING],
+    ("docs/guides/recovery.md", "python"): [GOING_BACK],
+    ("docs/guides/recovery.md", "sh"): [GOING_BACK],
     ("docs/guides/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],
     ("docs/guides/inspection.md", "sh"): [
         f"{LOOKING}::test_every_command_on_a_directory_runs",

@@ -15,7 +15,7 @@ from tests.unit.test_cli import run
 
 GUIDES = Path(__file__).parents[2] / "docs/guides"
 PAGE = (GUIDES / "inspection.md").read_text(encoding="utf-8")
-ACTS = (GUIDES / "moving.md").read_text(encoding="utf-8")
+ACTS = [(GUIDES / name).read_text(encoding="utf-8") for name in ("moving.md", "recovery.md")]
 LOCATION = "checkpoints/delays"
 
 
@@ -118,6 +118,7 @@ def test_the_page_and_the_command_name_the_same_commands() -> None:
     choices = _cli._parser()._subparsers
     assert choices is not None
     (action,) = choices._group_actions
-    # What changes a checkpoint has a page of its own.
-    acts = {command[1] for block in blocks("sh", ACTS) for command in commands(block)}
+    # What changes a checkpoint has pages of its own.
+    typed = [block for page in ACTS for block in blocks("sh", page)]
+    acts = {command[1] for block in typed for command in commands(block)}
     assert named | acts | {"conf"} == set(action.choices or ())

@@ -66,7 +66,8 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     (1 until query.steps.size).map { step =>
       // Any number but that which there is.
       now = 1 + (now + random.nextInt(8)) % 9
-      step -> ((_: Path) => Seq(OfflineAct.rescale(now)))
+      val partitions = now
+      step -> ((_: Path) => Seq(OfflineAct.rescale(partitions)))
     }
   }
 

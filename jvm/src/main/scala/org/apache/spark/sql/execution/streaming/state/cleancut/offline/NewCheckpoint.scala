@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
-import java.util.UUID
-
 import scala.util.Using
 
 import org.apache.hadoop.fs.Path
@@ -53,7 +51,7 @@ private[offline] object NewCheckpoint {
     def path(of: OfflinePlace) = new Path(of.location, Metadata)
     val known = StreamMetadata.read(path(from), from.hadoopConf).map(_.id)
     val id =
-      if (isOwn) UUID.randomUUID().toString
+      if (isOwn) OfflineAct.newId().toString
       else {
         val reason = "its file `metadata` with the id of the query is missing"
         known.getOrElse(throw Errors.offlineRefused(act, from.location, reason))

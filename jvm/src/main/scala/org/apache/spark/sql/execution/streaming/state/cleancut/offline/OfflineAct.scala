@@ -93,7 +93,7 @@ final case class OfflineAct(
     val target = targetOf(from, query)
     val written = pinned(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
-      OfflineRun.using(target, name, newRunId()) { run =>
+      OfflineRun.using(target, name, newId()) { run =>
         run(s"cleancut: $name ${query.location}") {
           if (!target.isNew) OfflineEpoch.takeBack(target, query)
           run.replace(target, query, partitions, from)
@@ -127,7 +127,7 @@ final case class OfflineAct(
       case (OfflineSource.Savepoint(name), _) => body(Some(name))
       case (_, None)                          => body(None)
       case (_, Some((archive, _)))            =>
-        val name = s"copy-${newRunId()}"
+        val name = s"copy-${newId()}"
         archive.pin(name, query.epoch)
         try body(Some(name))
         finally {
@@ -297,8 +297,8 @@ final case class OfflineCopy(
 
 object OfflineAct {
 
-  /** No running query has it. */
-  private def newRunId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
+  /** No query and no run has it. */
+  private[offline] def newId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
 
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
   private val HdfsBacked =
