@@ -36,18 +36,43 @@ import sys
 import cleancut
 from tests.support.sessions import builder
 
+from tests.chaos.test_act_killed import planned
+
 act, location = sys.argv[1:]
 spark = cleancut.configure(builder("local-cluster[2,1,1024]")).getOrCreate()
-plan = cleancut.adopt(location) if act == "adopt" else cleancut.rescale(location, 5)
+plan = planned(act, location)
 print("BEGIN", flush=True)
 plan.apply()
 print("END", flush=True)
 """
+OWN = {PROVIDER_KEY: PROVIDER_CLASS}
+CUTS = OWN | {f"{PREFIX}cuts": "true"}
 CASES = {
     "adopt": ("adopt", {PROVIDER_KEY: ROCKSDB}),
-    "rescale": ("rescale", {PROVIDER_KEY: PROVIDER_CLASS}),
-    "rescale-cuts": ("rescale", {PROVIDER_KEY: PROVIDER_CLASS, f"{PREFIX}cuts": "true"}),
+    "rescale": ("rescale", OWN),
+    "rescale-cuts": ("rescale", CUTS),
+    "rollback": ("rollback", OWN),
+    "rollback-cuts": ("rollback", CUTS),
+    "clone": ("clone", OWN),
+    "clone-cuts": ("clone", CUTS),
 }
+# Two epochs are there before an act.
+FILES = 2
+EPOCHS = {"adopt": 2, "rescale": 2, "rollback": 3, "clone": 3}
+
+
+def planned(act: str, location: str) -> Plan:
+    if act == "adopt":
+        return cleancut.adopt(location)
+    if act == "rescale":
+        return cleancut.rescale(location, 5)
+    if act == "rollback":
+        return cleancut.rollback(location, 0)
+    return cleancut.clone(location, clone_of(location), 0)
+
+
+def clone_of(location: str) -> str:
+    return f"{location}-clone"
 
 
 class Query:
@@ -91,13 +116,13 @@ def kill(act: str, checkpoint: Path, log: Path, delay_s: float) -> bool:
     return "END" not in log.read_text()
 
 
-def refusal(plan: Callable[[], Plan]) -> bool:
+def is_refused(act: str, location: str) -> bool:
     """Whether an act is refused because it is done; nothing else may stand against it."""
     try:
-        epoch = plan().epoch
+        epoch = planned(act, location).epoch
     except RequestError as refused:
         return "already" in str(refused)
-    return epoch != 1
+    return epoch != EPOCHS[act]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -108,31 +133,29 @@ def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
     draw = random.Random(SEED)
     query = Query(spark, tmp_path, settings)
     begun = tmp_path / "begun"
-    query.run(begun, files=1)
+    query.run(begun, files=FILES)
     tally: Counter[str] = Counter()
     for number in range(KILLS):
-        checkpoint = tmp_path / f"killed-{number}"
-        shutil.copytree(begun, checkpoint)
-        struck = kill(act, checkpoint, tmp_path / f"{number}.log", draw.random() * 8)
+        location = tmp_path / f"killed-{number}"
+        shutil.copytree(begun, location)
+        struck = kill(act, location, tmp_path / f"{number}.log", draw.random() * 8)
         tally["struck" if struck else "too late"] += 1
-
-        def plan(location: str = str(checkpoint)) -> Plan:
-            return cleancut.adopt(location) if act == "adopt" else cleancut.rescale(location, 5)
-
-        is_done = refusal(plan)
+        is_done = is_refused(act, str(location))
         tally["done" if is_done else "not done"] += 1
-        if not is_done and draw.random() < 0.5:
+        if not is_done and (act == "clone" or draw.random() < 0.5):
             tally["begun again"] += 1
-            plan().apply()
-        try:
-            found = query.run(checkpoint, files=2)
-        except StreamingQueryException:
-            # Between the two logs, so that it has to be begun again.
-            tally["between"] += 1
-            plan().apply()
-            found = query.run(checkpoint, files=2)
-        expected = Counter((7 * at + file) % KEYS for file in range(2) for at in range(KEYS))
-        assert found == {key: expected[key] for key in found}
-        assert len(found) == KEYS
+            planned(act, str(location)).apply()
+        goes_on = [location] if act != "clone" else [location, Path(clone_of(str(location)))]
+        expected = Counter((7 * at + file) % KEYS for file in range(3) for at in range(KEYS))
+        for checkpoint in goes_on:
+            try:
+                found = query.run(checkpoint, files=FILES + 1)
+            except StreamingQueryException:
+                # Between the two logs, so that it has to be begun again.
+                tally["between"] += 1
+                planned(act, str(location)).apply()
+                found = query.run(checkpoint, files=FILES + 1)
+            assert found == {key: expected[key] for key in found}
+            assert len(found) == KEYS
     show(f"{case}, seed {SEED}: {dict(tally)}")
     assert tally["struck"] > 0

@@ -104,6 +104,56 @@ def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) 
     assert Checkpoint(query.checkpoint).verify().ok
 
 
+def test_what_a_session_says_of_cuts_is_for_its_queries(query: Counts) -> None:
+    query.begin(ROCKSDB)
+    session = query.spark.newSession()
+    session.conf.set(f"{PREFIX}cuts", "true")
+    cleancut.adopt(query.checkpoint, session).apply(session)
+    assert Checkpoint(query.checkpoint).cuts() == []
+    cleancut.rescale(query.checkpoint, 2, session).apply(session)
+    query.run(**CUTS)
+    assert len(Checkpoint(query.checkpoint).cuts()) == 1
+
+
+@pytest.mark.parametrize("settings", [{}, CUTS], ids=["level 0", "cuts"])
+@pytest.mark.parametrize("provider", [PROVIDER_CLASS, ROCKSDB])
+def test_a_query_that_is_to_have_other_partitions_has_them_when_it_is_started(
+    query: Counts, provider: str, settings: dict[str, str]
+) -> None:
+    cuts = settings if provider == PROVIDER_CLASS else {}
+    key = f"{PREFIX}statePartitions"
+    query.run(**{PROVIDER_KEY: provider, "spark.sql.shuffle.partitions": "3", key: "8"} | cuts)
+    # A query that is new has what Spark gives it.
+    assert partitions(query) == 3
+    for wanted in ("5", "2", "2", "auto"):
+        query.run(**{key: wanted} | cuts)
+        assert partitions(query) == (2 if wanted == "auto" else int(wanted))
+    assert epochs(query) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_partitions_that_cannot_be_had_yet_come_with_a_later_start(query: Counts) -> None:
+    query.begin(PROVIDER_CLASS)
+    query.run()
+    for name in ("1", ".1.crc"):
+        (Path(query.checkpoint) / "commits" / name).unlink(missing_ok=True)
+    key = f"{PREFIX}statePartitions"
+    # The epoch that was begun comes first, as it was planned.
+    query.run(**{key: "4"})
+    assert partitions(query) == 3
+    query.run(**{key: "4"})
+    assert partitions(query) == 4
+
+
+def epochs(query: Counts) -> list[int]:
+    return sorted(int(path.name) for path in (Path(query.checkpoint) / "commits").glob("[0-9]*"))
+
+
+def partitions(query: Counts) -> int:
+    """In how many the state is after the last epoch, by Spark's own log."""
+    entry = (Path(query.checkpoint) / "offsets" / str(epochs(query)[-1])).read_text()
+    return int(json.loads(entry.split("\n")[1])["conf"]["spark.sql.shuffle.partitions"])
+
+
 def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> None:
     query.begin(ROCKSDB)
     cleancut.adopt(query.checkpoint).apply()

@@ -65,6 +65,7 @@ def configure(
     change_feed: ChangeFeed | NotGiven = NOT_GIVEN,
     lazy_restore: bool | NotGiven = NOT_GIVEN,
     local_bases: str | NotGiven = NOT_GIVEN,
+    state_partitions: int | NotGiven = NOT_GIVEN,
     trusted_scheme: str | NotGiven = NOT_GIVEN,
     encryption: str | NotGiven = NOT_GIVEN,
     requester_pays: bool | NotGiven = NOT_GIVEN,
@@ -101,6 +102,8 @@ def configure(
         change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
         lazy_restore: whether a store is opened before its base has been read.
         local_bases: how much local disk an executor uses to keep bases that it has fetched.
+        state_partitions: over how many partitions the state of a query is spread: a query that has
+            another number is rescaled when it is started.
         trusted_scheme: the scheme of a file system whose rename you know to decide between writers.
         encryption: of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.
         requester_pays: whether requests to an s3:// location say that this side pays for them.

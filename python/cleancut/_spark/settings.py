@@ -25,6 +25,7 @@ _UNIT_BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MIN_BOUND_BYTES = 1 << 20
 _MIN_IN_FLIGHT_BYTES = 1 << 10
 _MAX_EPOCH_MS = 86_400_000
+_MAX_PARTITIONS = 1_000_000
 
 Mode = Literal["aligned", "unaligned", "auto"]
 Dialect = Literal["aws", "r2", "generic", "auto"]
@@ -77,11 +78,20 @@ class Option:
         if self.is_switch:
             return {"true": True, "false": False}.get(text, text)
         is_number = self.render(0) is not None
-        return int(text) if is_number and self.accepts(text) else text
+        return int(text) if is_number and text != "auto" and self.accepts(text) else text
 
 
 def _whole_number(value: object) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number_or_auto(value: object) -> str | None:
+    return value if value == "auto" and isinstance(value, str) else _whole_number(value)
+
+
+def _is_partition_count(text: str) -> bool:
+    is_number = re.fullmatch(r"[+]?[0-9]{1,9}", text) is not None
+    return text == "auto" or (is_number and 1 <= int(text) <= _MAX_PARTITIONS)
 
 
 def _is_level(text: str) -> bool:
@@ -349,6 +359,13 @@ OPTIONS = (
         _is_switch,
     ),
     Option(
+        "state_partitions",
+        f"{PREFIX}statePartitions",
+        "auto, or a whole number from 1 to 1000000",
+        _number_or_auto,
+        _is_partition_count,
+    ),
+    Option(
         "trusted_scheme",
         f"{PREFIX}trustedScheme",
         "auto, or the scheme of a URL",
@@ -381,6 +398,7 @@ class Settings:
     change_feed: ChangeFeed | NotGiven = NOT_GIVEN
     lazy_restore: bool | NotGiven = NOT_GIVEN
     local_bases: str | NotGiven = NOT_GIVEN
+    state_partitions: int | NotGiven = NOT_GIVEN
     trusted_scheme: str | NotGiven = NOT_GIVEN
     encryption: str | NotGiven = NOT_GIVEN
     requester_pays: bool | NotGiven = NOT_GIVEN

@@ -11,6 +11,8 @@ object Keys {
   /** Spark hands the keys below `spark.sql.streaming.stateStore.` to executors, and no others. */
   val Prefix = "spark.sql.streaming.stateStore.cleancut."
 
+  private val MaxPartitions = 1000000
+
   val AccessPoint: Key[Option[String]] = Key(
     "accessPoint",
     doc = "The ARN of an access point that requests to an s3:// location go to, in place of the " +
@@ -86,6 +88,24 @@ object Keys {
       "no use for it.",
     default = 10L << 30,
     KeyType.bytes(min = 0L),
+    since = "0.1.0"
+  )
+
+  val StatePartitions: Key[Option[String]] = Key(
+    "statePartitions",
+    doc = "Over how many partitions the state of a query is spread. auto is as it is in its " +
+      "checkpoint; a query that is new has spark.sql.shuffle.partitions. With a number a query " +
+      "that has another one is rescaled when it is started, by an epoch of its own, which takes " +
+      "as long as its state is read and written; whatever its state store provider is. Where " +
+      "that cannot be done yet, because an epoch has been begun and not committed or rows are " +
+      "in flight, a warning says so, and the next start does it. Not for queries that write " +
+      "to Spark's own sink of files: use cleancut.rescale with file_sink.",
+    default = None,
+    KeyType.textOrAuto(
+      "partitions",
+      s"or a whole number from 1 to $MaxPartitions",
+      text => text.toIntOption.exists(of => of >= 1 && of <= MaxPartitions)
+    ),
     since = "0.1.0"
   )
 
@@ -304,6 +324,7 @@ object Keys {
     RequesterPays,
     Require,
     SplitGroups,
+    StatePartitions,
     TrustedScheme
   )
 

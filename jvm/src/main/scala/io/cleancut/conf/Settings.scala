@@ -16,6 +16,8 @@ import io.cleancut.error.Errors
  *   whether no query may have its state in another provider
  * @param cuts
  *   for checkpoint locations on a file system of Hadoop; None leaves it to the checkpoint
+ * @param statePartitions
+ *   over how many partitions a query that is started is to be spread; None for as it is
  */
 final case class Settings(
     compressionLevel: Int,
@@ -28,6 +30,7 @@ final case class Settings(
     requiresProvider: Boolean,
     cuts: Option[Boolean],
     channels: ChannelSettings,
+    statePartitions: Option[Int],
     objectStore: ObjectStoreSettings
 ) {
 
@@ -70,6 +73,7 @@ object Settings {
     maxEpochMs <- Keys.MaxEpochDuration.read(confs)
     maxInFlightBytes <- Keys.MaxInFlightBytes.read(confs)
     splitsGroups <- Keys.SplitGroups.read(confs)
+    statePartitions <- Keys.StatePartitions.read(confs)
     objectStore <- objectStore(confs)
   } yield Settings(
     compressionLevel,
@@ -88,6 +92,7 @@ object Settings {
       splitsGroups,
       objectStore.requestTimeoutMs
     ),
+    statePartitions.map(_.toInt),
     objectStore
   )
 

@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{
   FileSystemBasedCheckpointFileManager
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.SparkGate
+import org.apache.spark.sql.execution.streaming.state.cleancut.offline.StartRescale
 
 import io.cleancut.Clock
 import io.cleancut.conf.{Keys, Settings}
@@ -77,6 +78,7 @@ private[files] object FileCheckpoint {
       new Leftovers(archive.store, Clock.System).run()
       archive.last().foreach(of => QueryMetadata.check(checkpoint, of.head, files))
     }
+    StartRescale.run(checkpoint, FileManagers.settingsIn(hadoopConf))
     checkpoint
   }
 

@@ -7,6 +7,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.SparkGate
+import org.apache.spark.sql.execution.streaming.state.cleancut.offline.StartRescale
 
 import io.cleancut.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
@@ -65,6 +66,7 @@ private[cleancut] object FileManagers {
           val (archive, _) = cutsOf(path, settings, keep)
           val files = new ObjectFileManager(path, store, () => (), Clock.System)
           archive.last().foreach(of => QueryMetadata.check(path, of.head, files))
+          StartRescale.run(path, allSettings)
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)
     }

@@ -41,6 +41,7 @@ class SettingsSuite extends AnyFunSuite {
         requiresProvider = false,
         cuts = None,
         channels = channels,
+        statePartitions = None,
         objectStore = objects
       )
     assert(Settings.Default == expected)

@@ -1,8 +1,10 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
+import java.io.FileNotFoundException
 import java.util.UUID
 
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
@@ -10,7 +12,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.{CleancutStateStoreProvider, Clock}
-import io.cleancut.error.Errors
+import io.cleancut.error.{CleancutException, Errors}
 
 /**
  * Something that is done to a stopped query's checkpoint, by an epoch of its own; or that is made
@@ -108,7 +110,7 @@ final case class OfflineAct(
             target.place.stores(after),
             run
           )
-          val written = rewrite(partitions)
+          val written = ifThere(query)(rewrite(partitions))
           OfflineEpoch.commit(target, query, run, name, settings, written)
           // It must not have an entry before that, or it would pass over an epoch of the query's.
           fileSink.foreach(new SparkFileSink(from.session, _).follow(query.epoch, target.epoch))
@@ -120,6 +122,23 @@ final case class OfflineAct(
     val plan = planOf(query, target)
     plan.copy(operators = plan.operators.map(of => of.copy(rows = Some(rows.getOrElse(of.id, 0L)))))
   }
+
+  /** Logs may still speak of an epoch whose state the provider has deleted. */
+  private def ifThere[A](query: StoredQuery)(body: => A): A =
+    try body
+    catch {
+      case NonFatal(e) if query.isBack && isMissing(e) =>
+        val reason = s"the state after epoch ${query.epoch} is not there any more: ${e.getMessage}"
+        throw Errors.offlineRefused(name, query.location, reason)
+    }
+
+  private def isMissing(e: Throwable): Boolean =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).exists {
+      case _: FileNotFoundException => true
+      case of: CleancutException    => of.getErrorId == "CLEANCUT_FRAME_MISSING"
+      // Causes that come from another process may be texts.
+      case of => Option(of.getMessage).exists(_.contains("CANNOT_READ_STREAMING_STATE_FILE"))
+    }
 
   /** A query that runs meanwhile sweeps what it does not need any more. */
   private def pinned[A](from: OfflinePlace, query: StoredQuery)(body: Option[String] => A): A =

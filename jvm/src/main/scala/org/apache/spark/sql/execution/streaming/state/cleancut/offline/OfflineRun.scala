@@ -2,6 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import java.util.UUID
 
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 
@@ -23,11 +24,13 @@ final private[offline] class OfflineRun private (
     cuts: Option[QueryCuts]
 ) {
 
-  /** Spark's gate knows a run by the group of its jobs. */
+  /** Spark's gate knows a run by the group of its jobs. That of the thread is put back. */
   def apply[A](description: String)(act: => A): A = {
-    session.sparkContext.setJobGroup(id.toString, description)
+    val context = session.sparkContext
+    val before = OfflineRun.OfGroups.map(key => key -> context.getLocalProperty(key))
+    context.setJobGroup(id.toString, description)
     try act
-    finally session.sparkContext.clearJobGroup()
+    finally before.foreach { case (key, value) => context.setLocalProperty(key, value) }
   }
 
   def isByCuts: Boolean = cuts.isDefined
@@ -58,6 +61,11 @@ final private[offline] class OfflineRun private (
 }
 
 private[offline] object OfflineRun {
+  private val OfGroups = Seq(
+    SparkContext.SPARK_JOB_GROUP_ID,
+    SparkContext.SPARK_JOB_DESCRIPTION,
+    SparkContext.SPARK_JOB_INTERRUPT_ON_CANCEL
+  )
 
   /**
    * Ends it in any case.
