@@ -76,10 +76,8 @@ def configure(
 
     It adds jar and extension to `spark.jars` and `spark.sql.extensions`, after what is there, and
     sets the provider. Call it last before `getOrCreate`. A JVM or a session that runs gets them at
-    once, for queries that start from then on. What began with another provider keeps it.
-
-    What is not given stays as configured. Durations are a timedelta or have a unit (h, m, s, ms),
-    sizes have one (k, m, g, t).
+    once, for queries that start from then on. What began with another provider keeps it, and what
+    is not given stays as configured. Durations have a unit (h, m, s, ms), as sizes (k, m, g, t).
 
     Args:
         builder: a `SparkSession.builder` of classic Spark.
@@ -102,8 +100,7 @@ def configure(
         change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
         lazy_restore: whether a store is opened before its base has been read.
         local_bases: how much local disk an executor uses to keep bases that it has fetched.
-        state_partitions: over how many partitions the state of a query is spread: a query that has
-            another number is rescaled when it is started.
+        state_partitions: a query that has another number of them is rescaled when it is started.
         trusted_scheme: the scheme of a file system whose rename you know to decide between writers.
         encryption: of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.
         requester_pays: whether requests to an s3:// location say that this side pays for them.
