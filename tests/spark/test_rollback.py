@@ -297,15 +297,23 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     # They go along where they can, and are not left behind where they cannot.
     clone = str(tmp_path / "clone")
     acts: list[Callable[[], object]] = [
-        lambda: cleancut.rescale(location, 5),
         lambda: cleancut.clone(location, clone, provider="rocksdb"),
         lambda: cleancut.clone(location, clone, cuts=False),
     ]
     for act in acts:
-        with pytest.raises(RequestError, match="rows in flight, which stay in their partitions"):
+        with pytest.raises(RequestError, match="rows in flight, which only cuts can hold"):
             act()
     cloned = cleancut.clone(location, clone, to).apply()
     assert [(of.partition, of.rows_in_flight) for of in cut_of(clone).channels] == flying
+    # To other partitions by their hashes, and on.
+    for partitions in (8, 5):
+        cleancut.rescale(location, partitions).apply()
+        there = cut_of(location).channels
+        assert sum(of.rows_in_flight for of in there) == sum(rows for _, rows in flying)
+        assert len({of.partition for of in there}) > 1
+    # Whatever is in flight now.
+    cleancut.rollback(location, to).apply()
+    cleancut.rescale(location, 5).apply()
     start(per_row_ms=0).awaitTermination()
     kept = Counter(n for epoch, rows in before.items() if epoch <= to for n in rows)
     again = Counter(n for epoch, rows in given.items() if epoch > plan.epoch for n in rows)

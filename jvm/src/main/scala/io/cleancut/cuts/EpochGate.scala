@@ -40,7 +40,7 @@ trait EpochGate extends PagedCuts {
    * @param epoch
    *   the next, or a later one; those before it will have no cut
    * @param inFlight
-   *   the cut whose rows in flight it takes along, and where that lies
+   *   the rows in flight that it takes along
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED, CLEANCUT_FRAME_DAMAGED
    */
@@ -48,17 +48,20 @@ trait EpochGate extends PagedCuts {
       runId: String,
       epoch: Long,
       stores: Set[StoreId],
-      inFlight: Option[(CutArchive, Cut)] = None
+      inFlight: Option[InFlightSource] = None
   ): Unit = {
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
     synchronized(run.ledger.replace(epoch, stores))
-    for ((from, cut) <- inFlight if cut.inFlight.nonEmpty) {
-      val frames = cut.inFlight.map(TakenAlong.frame(from, _, epoch + 1, clock))
+    for (source <- inFlight if source.cut.inFlight.nonEmpty) {
+      val (frames, reports) = source.frames(epoch + 1, clock)
       val placed = runtime.packer.write(segmentsOf(run, epoch), frames)
+      val channels = placed.map { of =>
+        StoreCut(of.name.store, PackedChain.of(Vector((of.name.kind, of.name.version, of.place))))
+      }
       synchronized {
         placed.foreach(run.ledger.ends.note)
-        run.ledger.take(TakenAlong.of(placed, cut))
+        run.ledger.take(TakenAlong(channels, reports))
       }
     }
   }

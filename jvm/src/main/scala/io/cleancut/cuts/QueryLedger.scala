@@ -43,6 +43,8 @@ final class QueryLedger(
   private var turned = Option.empty[PageTurn.Turned]
   private var settled = Map.empty[StoreId, StoreCut]
   private var taken = Option.empty[TakenAlong]
+  // The epoch under way is not made of the last cut.
+  private var isReplaced = false
 
   /** What the last cut names in the place of chains. */
   def window: CutWindow = known
@@ -70,6 +72,7 @@ final class QueryLedger(
     turned = None
     settled = Map.empty
     taken = None
+    isReplaced = true
   }
 
   /** Such an epoch goes on with these rows in flight. */
@@ -91,9 +94,10 @@ final class QueryLedger(
       pending.open(attempt, store)
       val known = current.flatMap(_.of(store))
       // Rows that are in flight, and such as an earlier attempt or run has left in flight.
-      val holding = inFlight.map(_.store) ++ pending.channels.decisions.collect {
-        case report if report.deferred.rows > 0 => report.channel
-      }
+      val holding =
+        (if (isReplaced) Nil else inFlight.map(_.store)) ++ pending.channels.decisions.collect {
+          case report if report.deferred.rows > 0 => report.channel
+        }
       val unread = holding.distinct.filter { channel =>
         Channels.feeds(channel, store) && !pending.channels.hasOpened(attempt, channel)
       }
@@ -154,6 +158,7 @@ final class QueryLedger(
     current = Some(done)
     settled = Map.empty
     taken = None
+    isReplaced = false
     pending = new EpochLedger(last + 1, current)
     bases.advance(done)
     known = CutWindow.after(current)

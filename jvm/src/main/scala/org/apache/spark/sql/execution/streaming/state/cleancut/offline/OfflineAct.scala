@@ -227,20 +227,20 @@ final case class OfflineAct(
     query
   }
 
-  /** Rows in flight go along as they are. */
   private def checkInFlight(
       from: OfflinePlace,
       query: StoredQuery,
       refused: String => Nothing
   ): Unit = {
-    val inFlight = query.cutIn(from).fold(0L)(_.channels.map(_.deferred.rows).sum)
-    if (inFlight > 0 && (partitions.nonEmpty || !targetOf(from, query).place.isWithCuts)) {
-      refused(
-        s"the cut of epoch ${query.epoch} holds $inFlight rows in flight, which stay in their " +
-          "partitions, and in cuts; run the query with trigger(availableNow=True) first, which " +
-          "takes them up"
-      )
-    }
+    val cut = query.cutIn(from)
+    val rows = cut.fold(0L)(_.channels.map(_.deferred.rows).sum)
+    val bytes = cut.fold(0L)(_.inFlight.flatMap(_.frames).map(_._3.length).sum)
+    def first(why: String) = refused(
+      s"the cut of epoch ${query.epoch} holds $rows rows in flight, $why; run the query with " +
+        "trigger(availableNow=True) first, which takes them up"
+    )
+    if (rows > 0 && !targetOf(from, query).place.isWithCuts) first("which only cuts can hold")
+    if (partitions.nonEmpty && bytes > MaxInFlightBytes) first(s"of $bytes bytes")
   }
 
   private def checkProvider(
@@ -320,6 +320,9 @@ object OfflineAct {
   private[offline] def newId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
 
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
+
+  /** Of rows in flight that go to other partitions, through the driver; compressed. */
+  private val MaxInFlightBytes = 256L << 20
   private val HdfsBacked =
     "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 

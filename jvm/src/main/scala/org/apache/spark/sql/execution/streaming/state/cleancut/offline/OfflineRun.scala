@@ -3,11 +3,14 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 import java.util.UUID
 
 import org.apache.spark.SparkContext
+import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 
+import org.apache.spark.unsafe.Platform
+
 import io.cleancut.StoreId
-import io.cleancut.cuts.QueryCuts
+import io.cleancut.cuts.{InFlightSource, QueryCuts}
 import io.cleancut.error.Errors
 
 /**
@@ -52,7 +55,11 @@ final private[offline] class OfflineRun private (
       partition <- partitions.fold(operator.partitions)(operator.partitionsOf)
       store <- operator.stores
     } yield StoreId(operator.id, partition, store.name)
-    val inFlight = for ((archive, _) <- from.cuts; cut <- query.cutIn(from)) yield archive -> cut
+    val counts = query.operators.map(of => of.id -> of).toMap
+    val spread = partitions.map(count => (id: Long) => counts(id).partitionsOf(count).size)
+    val inFlight =
+      for ((archive, _) <- from.cuts; cut <- query.cutIn(from))
+        yield InFlightSource(archive, cut, spread, OfflineRun.hashOf)
     of.replace(id.toString, target.epoch, stores.toSet, inFlight)
   }
 
@@ -61,6 +68,11 @@ final private[offline] class OfflineRun private (
 }
 
 private[offline] object OfflineRun {
+
+  /** As sums of rows in flight have it. */
+  private def hashOf(row: Array[Byte]): Long =
+    XXH64.hashUnsafeBytes(row, Platform.BYTE_ARRAY_OFFSET.toLong, row.length, 0L)
+
   private val OfGroups = Seq(
     SparkContext.SPARK_JOB_GROUP_ID,
     SparkContext.SPARK_JOB_DESCRIPTION,
