@@ -22,7 +22,16 @@ from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut._spark.jars import jar_path
-from cleancut._spark.offline import OperatorPlan, Plan, adopt, clone, release, rescale, rollback
+from cleancut._spark.offline import (
+    OperatorPlan,
+    Plan,
+    adopt,
+    clone,
+    edit,
+    release,
+    rescale,
+    rollback,
+)
 from cleancut._spark.sealing import seal
 from cleancut._spark.session import configure
 from cleancut._verifying.report import Problem, VerifyReport
@@ -78,6 +87,7 @@ __all__ = [
     "clone",
     "configure",
     "coordinator",
+    "edit",
     "errors",
     "jar_path",
     "release",

@@ -254,6 +254,12 @@ def test_a_sink_of_files_that_has_not_heard_of_an_act_hears_of_it_when_that_begi
         cleancut.rollback(it.checkpoint, 2, file_sink=it.output)
 
 
+def distinct(rows: DataFrame, per_row_ms: int) -> DataFrame:
+    """The rows, each once, of which those of one partition take their time."""
+    slowed = slow("value", per_row_ms=per_row_ms, when=f.spark_partition_id() == 0)
+    return rows.dropDuplicates(["key", "number"]).withColumn("value", slowed)
+
+
 def test_rows_that_were_in_flight_then_are_in_flight_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -269,9 +275,7 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
         given[epoch] = [row.number for row in batch.collect()]
 
     def start(per_row_ms: int) -> StreamingQuery:
-        rows = orders.stream(session).dropDuplicates(["key", "number"])
-        slowed = slow("value", per_row_ms=per_row_ms, when=f.spark_partition_id() == 0)
-        writer = rows.withColumn("value", slowed).writeStream.foreachBatch(take)
+        writer = distinct(orders.stream(session), per_row_ms).writeStream.foreachBatch(take)
         writer = writer.option("checkpointLocation", location)
         return (writer if per_row_ms else writer.trigger(availableNow=True)).start()
 
@@ -308,9 +312,9 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     # To other partitions by their hashes, and on.
     for partitions in (8, 5):
         cleancut.rescale(location, partitions).apply()
-        there = cut_of(location).channels
-        assert sum(of.rows_in_flight for of in there) == sum(rows for _, rows in flying)
-        assert len({of.partition for of in there}) > 1
+        moved = cut_of(location).channels
+        assert sum(of.rows_in_flight for of in moved) == sum(rows for _, rows in flying)
+        assert len({of.partition for of in moved}) > 1
     # Whatever is in flight now.
     cleancut.rollback(location, to).apply()
     cleancut.rescale(location, 5).apply()

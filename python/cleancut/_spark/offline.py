@@ -1,7 +1,7 @@
 """Acts on the checkpoint of a stopped query, each an epoch of its own that takes no input."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ from cleancut._spark.running import running_session
 from cleancut.errors import error_of, translating
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # In the place of the last epoch, where it does not matter which one that is.
 _ANY = -1
@@ -45,7 +45,7 @@ class Plan(Brief):
     """What an act on a checkpoint will do, or has done. Nothing has changed until `apply`.
 
     Attributes:
-        act: "adopt", "release", "rescale", "rollback", or "copy".
+        act: "adopt", "release", "rescale", "rollback", "edit", or "copy".
         location: the checkpoint location, as Spark resolves it.
         into: that of the checkpoint which a copy makes, and None for all others.
         epoch: the one that does it.
@@ -106,7 +106,8 @@ class Plan(Brief):
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
-        return {key: value for key, value in asdict(self).items() if not key.startswith("_")}
+        plain = replace(self, _arguments=())
+        return {key: value for key, value in asdict(plain).items() if not key.startswith("_")}
 
     def __str__(self) -> str:
         names = ["operator", "name", "partitions", "stores"]
@@ -285,6 +286,53 @@ def clone(
     return _asked(session, "copy", location, (*which, *others), apply=False)
 
 
+def edit(
+    location: str,
+    operator: int,
+    change: "Callable[[DataFrame], DataFrame]",
+    *,
+    store: str = "default",
+    family: str = "default",
+    session: "SparkSession | None" = None,
+    file_sink: str | None = None,
+) -> Plan:
+    """Plans to put other rows in the place of one operator's state.
+
+    The change is a function of a DataFrame, which runs on the executors when the plan is carried
+    out. A row is a key of the state: the struct columns `key` and `value` have the fields that
+    `Checkpoint.state` shows. What it leaves out is gone from the state, what it adds is there.
+
+        cleancut.edit(location, 0, lambda state: state.where("key.user <> 'test'")).apply()
+
+    Args:
+        location: its checkpointLocation.
+        operator: Spark's operator id.
+        change: takes the rows as they are after the last epoch, and gives those that are to be.
+        store: Spark's name of the store.
+        family: the column family: for `transformWithState` the name of a state variable.
+        session: as for `adopt`.
+        file_sink: likewise.
+
+    Returns:
+        The plan; its `apply` does it, and refuses if the query has gone on since.
+
+    Raises:
+        RequestError: as for `adopt`; also where the rows are to have other columns, a key comes
+            twice, or others have to agree with them: the stores of a join, lists of values, and
+            variables with a time to live.
+    """
+    from pyspark.sql import DataFrame
+
+    found, facade = _facade(session, "edit")
+    which = (operator, store, family)
+    with translating():
+        rows = DataFrame(facade.state(found._jsparkSession, location, *which), found)
+    changed: Any = change(rows)
+    sink = file_sink or ""
+    plan = _asked(session, "edit", location, (sink, *which, changed._jdf, _ANY), apply=False)
+    return replace(plan, _arguments=(sink, *which, changed._jdf, plan.last))
+
+
 def _which(of: int | str | datetime | None) -> tuple[str, int, str]:
     """How a state of a query is asked for."""
     if isinstance(of, datetime):
@@ -304,17 +352,22 @@ def _asked(
     *,
     apply: bool,
 ) -> Plan:
-    found = running_session() if session is None else session
-    if found is None:
-        raise error_of("CLEANCUT_SESSION_MISSING", act=act)
-    require_classic(found, "session")
-    jvm: Any = found._jvm
-    facade = jvm.io.cleancut.CleancutOffline
-    if not callable(getattr(facade, act, None)):
-        raise error_of("CLEANCUT_SESSION_MISSING", act=act)
+    found, facade = _facade(session, act)
     with translating():
         told = json.loads(getattr(facade, act)(found._jsparkSession, location, *arguments, apply))
     return _plan(told, arguments)
+
+
+def _facade(session: "SparkSession | None", act: str) -> tuple[Any, Any]:
+    """A session, and what does acts in its JVM."""
+    found: Any = running_session() if session is None else session
+    if found is None:
+        raise error_of("CLEANCUT_SESSION_MISSING", act=act)
+    require_classic(found, "session")
+    facade = found._jvm.io.cleancut.CleancutOffline
+    if not callable(getattr(facade, act, None)):
+        raise error_of("CLEANCUT_SESSION_MISSING", act=act)
+    return found, facade
 
 
 def _plan(told: Mapping[str, Any], arguments: tuple[Any, ...]) -> Plan:

@@ -2,12 +2,14 @@ package io.cleancut
 
 import com.fasterxml.jackson.databind.ObjectMapper
 
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
   OfflineAct,
   OfflineCopy,
   OfflinePlan,
-  OfflineSource
+  OfflineSource,
+  StateRows
 }
 
 /**
@@ -103,6 +105,37 @@ object CleancutOffline {
         }
       )
     done(act, session, location, fileSink = "", apply)
+  }
+
+  /** Rows of the state of a stopped query, with the columns `key` and `value`. */
+  def state(
+      session: SparkSession,
+      location: String,
+      operator: Long,
+      store: String,
+      family: String
+  ): DataFrame = OfflineAct.state(session, location, StateRows(operator, store, family))
+
+  /**
+   * Puts rows in the place of others.
+   *
+   * @param last
+   *   as of [[rollback]]
+   */
+  def edit(
+      session: SparkSession,
+      location: String,
+      fileSink: String,
+      operator: Long,
+      store: String,
+      family: String,
+      rows: DataFrame,
+      last: Long,
+      apply: Boolean
+  ): String = {
+    val of = StateRows(operator, store, family)
+    val act = OfflineAct.edit(of, rows, Some(last).filter(_ >= 0))
+    done(act, session, location, fileSink, apply)
   }
 
   private def source(kind: String, number: Long, name: String): OfflineSource = kind match {

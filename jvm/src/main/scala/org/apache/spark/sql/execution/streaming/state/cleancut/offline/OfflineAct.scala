@@ -8,8 +8,10 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.{CleancutStateStoreProvider, Clock}
 import io.cleancut.error.{CleancutException, Errors}
@@ -30,6 +32,8 @@ import io.cleancut.error.{CleancutException, Errors}
  *   the last epoch as it was planned, where the query must not have gone on since
  * @param fileSink
  *   what Spark's own sink of files writes to, where that is the query's sink
+ * @param edit
+ *   rows in the place of some of its state
  * @param other
  *   where another checkpoint is to be made, which leaves this one as it is
  */
@@ -40,6 +44,7 @@ final case class OfflineAct(
     source: OfflineSource = OfflineSource.Last,
     last: Option[Long] = None,
     fileSink: Option[String] = None,
+    edit: Option[OfflineEdit] = None,
     other: Option[OfflineCopy] = None
 ) {
   import OfflineAct._
@@ -93,6 +98,11 @@ final case class OfflineAct(
   private def done(from: OfflinePlace): OfflinePlan = {
     val query = checked(from)
     val target = targetOf(from, query)
+    val edited = edit.map { of =>
+      val rows = editable(from, query)(of.of)
+      rows.checkRows(of.rows, refusing(from))
+      StateRewrite.Edited(rows, rows.internal(of.rows))
+    }
     val written = pinned(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
       OfflineRun.using(target, name, newId()) { run =>
@@ -110,7 +120,7 @@ final case class OfflineAct(
             target.place.stores(after),
             run
           )
-          val written = ifThere(query)(rewrite(partitions))
+          val written = ifThere(query)(rewrite(partitions, edited))
           OfflineEpoch.commit(target, query, run, name, settings, written)
           // It must not have an entry before that, or it would pass over an epoch of the query's.
           fileSink.foreach(new SparkFileSink(from.session, _).follow(query.epoch, target.epoch))
@@ -200,8 +210,14 @@ final case class OfflineAct(
     if (query.isBack && other.isEmpty) RollbackNotes.of(query, target.epoch) else Nil
   )
 
+  private def refusing(from: OfflinePlace)(reason: String): Nothing =
+    throw Errors.offlineRefused(name, from.location, reason)
+
+  private def editable(from: OfflinePlace, query: StoredQuery)(of: StateRows): EditableRows =
+    EditableRows.of(query, of, refusing(from))
+
   private def checked(from: OfflinePlace): StoredQuery = {
-    def refused(reason: String) = throw Errors.offlineRefused(name, from.location, reason)
+    def refused(reason: String) = refusing(from)(reason)
     partitions.filter(_ < 1).foreach { n =>
       refused(s"$n is no number of partitions; it takes at least one")
     }
@@ -224,6 +240,7 @@ final case class OfflineAct(
       refused(why)
     checkTarget(from, query, refused)
     checkInFlight(from, query, refused)
+    edit.foreach(of => editable(from, query)(of.of).check(of.rows, refused))
     query
   }
 
@@ -341,6 +358,21 @@ object OfflineAct {
   /** Goes on from an earlier state. */
   def rollback(to: OfflineSource, last: Option[Long] = None): OfflineAct =
     OfflineAct("rollback", source = to, last = last)
+
+  /** Rows of the state after the last epoch, with the columns `key` and `value`. */
+  def state(session: SparkSession, location: String, of: StateRows): DataFrame = {
+    val from = OfflinePlace.of(session, location)
+    val query = StoredQuery.read(from, "edit", OfflineSource.Last, isCopied = false)
+    val rows = OfflineAct("edit").editable(from, query)(of)
+    val stores = from.stores(query.confOf(from.session))
+    val conf = SerializableConfiguration.broadcast(session.sparkContext, from.hadoopConf)
+    val tasks = new OfflineStores(query.epoch + 1, query.epoch + 1, stores, stores, newId(), conf)
+    rows.frame(tasks, StateRewrite.tasksOf(query), session)
+  }
+
+  /** Puts rows in the place of others. */
+  def edit(of: StateRows, rows: DataFrame, last: Option[Long] = None): OfflineAct =
+    OfflineAct("edit", edit = Some(OfflineEdit(of, rows)), last = last)
 
   /** Makes another checkpoint of one of its states. */
   def copy(of: OfflineSource, to: OfflineCopy): OfflineAct =

@@ -71,8 +71,12 @@ final private[offline] class OfflineProvider(
     finally StoredReads.close(from)
   }
 
-  /** The keys of all families, one by one. What is open is closed with the last, or by the task. */
-  def entries(version: Long, id: Option[String]): Iterator[(StoredFamily, Entry)] = {
+  /** The keys of families, one by one. What is open is closed with the last, or by the task. */
+  def entries(
+      version: Long,
+      id: Option[String],
+      families: Seq[StoredFamily] = store.families
+  ): Iterator[(StoredFamily, Entry)] = {
     val from = StoredReads.open(provider, version, id)
     val end = new AtomicBoolean
     def close(): Unit = if (!end.getAndSet(true)) {
@@ -80,7 +84,7 @@ final private[offline] class OfflineProvider(
       provider.close()
     }
     TaskContext.get().addTaskCompletionListener[Unit](_ => close())
-    val all = store.families.iterator.flatMap { family =>
+    val all = families.iterator.flatMap { family =>
       register(from, family)
       Entry.of(family, rowsOf(from, family)).map(family -> _)
     }

@@ -7,6 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.Partitioner
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.{
@@ -69,16 +70,20 @@ final private[offline] class StateRewrite(
   import StateRewrite._
 
   /**
-   * With the partitions that there are, or so many of what is spread by its keys.
+   * With the partitions that there are, or so many of what is spread by its keys; and with other
+   * rows in the place of some.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_REWRITE_DIFFERS
    */
-  def apply(partitions: Option[Int]): Seq[Rewritten] = running { stores =>
-    val written = partitions.fold(copied(stores))(moved(stores, _))
-    run.settle(target)
-    check(stores, written)
-    written
+  def apply(partitions: Option[Int], edit: Option[Edited] = None): Seq[Rewritten] = running {
+    stores =>
+      val written =
+        if (partitions.isEmpty && edit.isEmpty) copied(stores)
+        else moved(stores, partitions.getOrElse(query.partitions), edit)
+      run.settle(target)
+      check(stores, written)
+      written
   }
 
   private def copied(stores: OfflineStores): Seq[Rewritten] =
@@ -88,13 +93,23 @@ final private[offline] class StateRewrite(
       .collect()
       .toSeq
 
-  private def moved(stores: OfflineStores, partitions: Int): Seq[Rewritten] = {
+  private def moved(
+      stores: OfflineStores,
+      partitions: Int,
+      edit: Option[Edited]
+  ): Seq[Rewritten] = {
     val targets = query.operators.flatMap { operator =>
       operator.partitionsOf(partitions).map(operator.id -> _)
     }
-    val rows: RDD[(Int, Row)] = session.sparkContext
+    val places = targets.zipWithIndex.toMap
+    val edited = edit.map(_.rows)
+    val stored: RDD[(Int, Row)] = session.sparkContext
       .parallelize(tasks, Math.max(tasks.size, 1))
-      .flatMap(stores.spread(_, partitions, targets.zipWithIndex.toMap))
+      .flatMap(stores.spread(_, partitions, places, edited))
+    val rows = edit.fold(stored) { of =>
+      val own = of.rows
+      stored.union(of.internal.mapPartitions(stores.divide(own, _, partitions, places)))
+    }
     val byId = query.operators.map(of => of.id -> of).toMap
     val written = rows
       .partitionBy(new Given(targets.size))
@@ -108,14 +123,7 @@ final private[offline] class StateRewrite(
     written.flatMap(_.stores)
   }
 
-  private def tasks: Seq[Task] = for {
-    operator <- query.operators
-    partition <- operator.partitions
-  } yield Task(
-    operator,
-    partition,
-    operator.stores.indices.map(query.uniqueId(operator.id, partition, _))
-  )
+  private def tasks: Seq[Task] = tasksOf(query)
 
   private def running[A](act: OfflineStores => A): A = {
     val conf = SerializableConfiguration
@@ -162,6 +170,20 @@ final private[offline] class StateRewrite(
 }
 
 private[offline] object StateRewrite {
+
+  /** One for each partition of each operator. */
+  def tasksOf(query: StoredQuery): Seq[Task] = for {
+    operator <- query.operators
+    partition <- operator.partitions
+  } yield Task(
+    operator,
+    partition,
+    operator.stores.indices.map(query.uniqueId(operator.id, partition, _))
+  )
+
+  /** Rows that take the place of those that are stored. */
+  final case class Edited(rows: EditableRows, internal: RDD[InternalRow])
+
   final case class Task(operator: StoredOperator, partition: Int, ids: Seq[Option[String]])
 
   /** What goes through the exchange: rows of a key, and what all rows of a store add up to. */
@@ -219,8 +241,48 @@ final private[offline] class OfflineStores(
     Rewritten(task.operator.id, task.partition, index, read.result, info)
   }
 
-  /** The rows of a partition with the places in `targets` where they are to go. */
-  def spread(task: Task, partitions: Int, targets: Map[(Long, Int), Int]): Iterator[(Int, Row)] =
+  /** Keys and values of one family of a partition. */
+  def rowsOf(task: Task, index: Int, family: Int): Iterator[(UnsafeRow, UnsafeRow)] = {
+    val store = task.operator.stores(index)
+    open(from, task.operator, store, task.partition)
+      .entries(version, task.ids(index), Seq(store.families(family)))
+      .map { case (_, entry) => (entry.key.copy(), entry.values.head.copy()) }
+  }
+
+  /** The places of rows that are given in the place of stored ones. */
+  def divide(
+      edited: EditableRows,
+      rows: Iterator[InternalRow],
+      partitions: Int,
+      targets: Map[(Long, Int), Int]
+  ): Iterator[(Int, Row)] = {
+    val EditableRows(operator, index, at) = edited
+    val family = edited.stored
+    val place = PartitionOfKey.of(operator, operator.stores(index), family, partitions)
+    val sum = new SumOfRows
+    val divided = rows.map { row =>
+      val key = row.getStruct(0, family.schema.keySchema.length).asInstanceOf[UnsafeRow].copy()
+      val value = row.getStruct(1, family.schema.valueSchema.length).asInstanceOf[UnsafeRow].copy()
+      sum.add(family, Entry(key, Seq(value)))
+      val bytes = KeyRow(index, at, key.getBytes, Array(value.getBytes))
+      (targets(operator.id -> place(key)), bytes: Row)
+    }
+    val last = Iterator(() => (targets(operator.id -> 0), SumRow(index, sum.result): Row))
+    divided ++ last.map(_())
+  }
+
+  /**
+   * The rows of a partition with the places in `targets` where they are to go.
+   *
+   * @param edited
+   *   those that are left out
+   */
+  def spread(
+      task: Task,
+      partitions: Int,
+      targets: Map[(Long, Int), Int],
+      edited: Option[EditableRows]
+  ): Iterator[(Int, Row)] =
     task.operator.stores.indices.iterator.flatMap { index =>
       val store = task.operator.stores(index)
       val places = store.families.map(PartitionOfKey.of(task.operator, store, _, partitions))
@@ -228,7 +290,9 @@ final private[offline] class OfflineStores(
       val sum = new SumOfRows
       val source = open(from, task.operator, store, task.partition)
       // Spark takes the rows one by one; the task's end closes what is open if it fails before.
-      val rows = source.entries(version, task.ids(index)).map { case (family, entry) =>
+      val own = edited.filter(of => of.operator.id == task.operator.id && of.store == index)
+      val families = store.families.filterNot(family => own.exists(_.stored.name == family.name))
+      val rows = source.entries(version, task.ids(index), families).map { case (family, entry) =>
         sum.add(family, entry)
         val at = familyAt(family.name)
         val target = targets(task.operator.id -> places(at)(entry.key))

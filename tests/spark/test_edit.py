@@ -1,0 +1,176 @@
+"""The state of a stopped query is read as a DataFrame, changed, and put back."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+import cleancut
+from cleancut import Checkpoint, RequestError
+from tests.support.documented import blocks
+from tests.support.file_epochs import KEYS, PLACES, Epochs
+
+pytestmark = pytest.mark.spark
+
+GUIDE = "docs/guides/editing.md"
+REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+
+
+def count(of: int) -> Column:
+    return f.struct(f.lit(of).cast("long").alias("count"))
+
+
+def bump(state: DataFrame) -> DataFrame:
+    """Leaves a key out, changes one, and adds one."""
+    value = f.when(f.col("key.k") == 5, count(1000)).otherwise(f.col("value"))
+    changed = state.where("key.k <> 3").withColumn("value", value)
+    key = f.struct(f.lit(77).alias("k"))
+    return changed.union(state.limit(1).select(key.alias("key"), count(7).alias("value")))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_query_goes_on_with_what_was_edited(
+    spark: SparkSession, tmp_path: Path, place: str
+) -> None:
+    it = Epochs(spark, tmp_path, PLACES[place])
+    it.add(3)
+    it.run()
+    plan = cleancut.edit(it.checkpoint, 0, bump)
+    assert (plan.act, plan.epoch, plan.source) == ("edit", 3, 2)
+    assert it.state() == it.expected(3)
+    assert plan.apply().operators[0].rows == KEYS
+    expected = Counter({**it.expected(3), 5: 1000, 77: 7})
+    del expected[3]
+    assert it.state() == expected
+    it.add()
+    assert it.run() == [4]
+    new = it.expected(4) - it.expected(3)
+    assert it.state() == expected + new
+    # It is an epoch as any other.
+    cleancut.rollback(it.checkpoint, 2).apply()
+    assert it.state() == it.expected(3)
+
+
+def test_what_cannot_be_put_back_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    it = Epochs(spark, tmp_path, PLACES["cuts"])
+    it.add(2)
+    it.run()
+
+    def plan(change: Callable[[DataFrame], DataFrame], operator: int = 0, **named: Any) -> object:
+        return cleancut.edit(it.checkpoint, operator, change, **named)
+
+    asked: list[tuple[Callable[[], object], str]] = [
+        (lambda: plan(bump, 7), r"no stateful operator 7; there are 0 \(stateStoreSave\)"),
+        (lambda: plan(bump, store="left"), "no store 'left'; there are default"),
+        (lambda: plan(bump, family="f"), "no column family 'f'; there are default"),
+        (lambda: plan(lambda state: state.select("key")), "are to have the columns"),
+        (lambda: plan(lambda state: state.withColumn("more", f.lit(1))), "are to have the columns"),
+        (
+            lambda: plan(lambda s: s.withColumn("value", f.struct(f.lit("a").alias("count")))),
+            "are to have the columns",
+        ),
+    ]
+    for call, reason in asked:
+        with pytest.raises(RequestError, match=reason) as raised:
+            call()
+        assert raised.value.error_id == REFUSED
+    twice = cleancut.edit(it.checkpoint, 0, lambda state: state.union(state.where("key.k = 4")))
+    with pytest.raises(RequestError, match=r"have the key \[4\] 2 times"):
+        twice.apply()
+    none = f.when(f.col("key.k") != 4, f.col("value"))
+    without = cleancut.edit(it.checkpoint, 0, lambda state: state.withColumn("value", none))
+    with pytest.raises(RequestError, match="a row has no key, or no value"):
+        without.apply()
+    late = cleancut.edit(it.checkpoint, 0, bump)
+    it.add()
+    it.run()
+    with pytest.raises(RequestError, match="when this was planned"):
+        late.apply()
+    assert it.state() == it.expected(3)
+    assert Checkpoint(it.checkpoint).verify().ok
+
+
+def test_state_of_other_operators_is_edited(spark: SparkSession, tmp_path: Path) -> None:
+    """Keys that a deduplication has seen, and the state of a function, each under its own id."""
+    source = tmp_path / "in"
+    source.mkdir()
+    given: list[tuple[int, int]] = []
+
+    def counting(
+        key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
+        seen = (state.get[0] if state.exists else 0) + sum(len(frame) for frame in frames)
+        state.update((seen,))
+        yield pd.DataFrame({"k": [key[0]], "seen": [seen]})
+
+    def run() -> None:
+        given.clear()
+
+        def take(batch: DataFrame, _: int) -> None:
+            given.extend((row.k, row.seen) for row in batch.collect())
+
+        rows = spark.readStream.schema("k int, n int").json(str(source))
+        counted = (
+            rows.dropDuplicates(["k", "n"])
+            .groupBy("k")
+            .applyInPandasWithState(
+                counting, "k int, seen int", "seen int", "update", GroupStateTimeout.NoTimeout
+            )
+        )
+        writer = counted.writeStream.outputMode("update").foreachBatch(take)
+        writer = writer.option("checkpointLocation", location)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    location = str(tmp_path / "q")
+    (source / "0.json").write_text("".join(f'{{"k": {n % 3}, "n": {n}}}\n' for n in range(9)))
+    run()
+    assert sorted(given) == [(0, 3), (1, 3), (2, 3)]
+    operators = {of.name: of.operator for of in cleancut.rescale(location, 2).operators}
+    # Rows 0, 3 and 6 may come once more.
+    cleancut.edit(location, operators["dedupe"], lambda state: state.where("key.k <> 0")).apply()
+
+    def hundred(state: DataFrame) -> DataFrame:
+        (key,), (group, *others) = (state.select(f"{of}.*").columns for of in ("key", "value"))
+        seen = f.struct(f.lit(100).alias("seen")).alias(group)
+        value = f.struct(seen, *[f.col(f"value.{name}") for name in others])
+        changed = f.when(f.col(f"key.{key}") == 2, value).otherwise(f.col("value"))
+        return state.withColumn("value", changed)
+
+    cleancut.edit(location, operators["applyInPandasWithState"], hundred).apply()
+    text = "".join(f'{{"k": {n % 3}, "n": {n}}}\n' for n in (0, 3, 1, 11))
+    (source / "1.json").write_text(text)
+    run()
+    assert sorted(given) == [(0, 5), (2, 101)]
+
+
+def test_a_join_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.json").write_text('{"k": 1, "n": 1}\n')
+    rows = spark.readStream.schema("k int, n int").json(str(tmp_path / "in"))
+    joined = rows.alias("a").join(rows.alias("b"), f.expr("a.k = b.k"))
+    writer = joined.selectExpr("a.k").writeStream.format("noop")
+    location = str(tmp_path / "q")
+    writer = writer.option("checkpointLocation", location)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    with pytest.raises(RequestError, match="the stores of a join have to agree"):
+        cleancut.edit(location, 0, bump, store="left-keyToNumValues")
+
+
+def test_the_documented_edit_runs(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    it = Epochs(spark, tmp_path, PLACES["level-0"])
+    it.add(2)
+    it.run()
+    (code,) = blocks(GUIDE, "python")
+    exec(code.replace("checkpoints/orders", it.checkpoint), {})
+    assert "Nothing is changed yet." in capsys.readouterr().out
+    state = it.state()
+    assert 3 not in state
+    assert state[5] == 0
