@@ -328,9 +328,7 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     start(per_row_ms=0).awaitTermination()
     assert kept + Counter(n for rows in given.values() for n in rows) == every
     assert min(given) > cloned.epoch
-    for there in (location, clone):
-        report = Checkpoint(there).verify()
-        assert report.ok, str(report)
+    assert all(Checkpoint(there).verify().ok for there in (location, clone))
 
 
 def test_the_documented_recovery_runs(
