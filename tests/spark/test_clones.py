@@ -18,6 +18,7 @@ from cleancut import Checkpoint, RequestError
 from tests.support.file_epochs import KEYS, PLACES, Epochs
 from tests.support.kills import environment
 from tests.support.s3_servers import s3proxy
+from tests.support.tiers import usually
 
 pytestmark = pytest.mark.spark
 
@@ -30,8 +31,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "cuts": {"provider": "cleancut", "cuts": True},
 }
 
+USUAL = {"rocksdb to cuts", "cuts-1 to rocksdb", "cuts to level-0"}
+WAYS = [f"{of} to {to}" for of, to in product(PLACES, KINDS)]
 
-@pytest.mark.parametrize(("of", "to"), product(PLACES, KINDS))
+
+@pytest.mark.parametrize(("of", "to"), usually(USUAL, WAYS, lambda way: tuple(way.split(" to "))))
 def test_a_clone_goes_on_as_the_query_does(
     spark: SparkSession, tmp_path: Path, of: str, to: str
 ) -> None:
@@ -123,7 +127,7 @@ def test_what_cannot_be_made_is_refused(spark: SparkSession, tmp_path: Path) -> 
     assert not Path(free).exists()
 
 
-@pytest.mark.parametrize("to", KINDS)
+@pytest.mark.parametrize("to", usually({"cuts"}, KINDS))
 def test_a_clone_that_was_killed_cannot_be_started_and_is_made_again(
     spark: SparkSession, tmp_path: Path, to: str
 ) -> None:

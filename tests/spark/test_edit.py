@@ -15,6 +15,7 @@ import cleancut
 from cleancut import Checkpoint, RequestError
 from tests.support.documented import blocks
 from tests.support.file_epochs import KEYS, PLACES, Epochs
+from tests.support.tiers import usually
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +35,7 @@ def bump(state: DataFrame) -> DataFrame:
     return changed.union(state.limit(1).select(key.alias("key"), count(7).alias("value")))
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, PLACES))
 def test_a_query_goes_on_with_what_was_edited(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:

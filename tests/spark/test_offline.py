@@ -18,6 +18,7 @@ from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands
 from tests.support.sessions import ROCKSDB
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -115,12 +116,12 @@ def test_what_a_session_says_of_cuts_is_for_its_queries(query: Counts) -> None:
     assert len(Checkpoint(query.checkpoint).cuts()) == 1
 
 
-@pytest.mark.parametrize("settings", [{}, CUTS], ids=["level 0", "cuts"])
-@pytest.mark.parametrize("provider", [PROVIDER_CLASS, ROCKSDB])
+@pytest.mark.parametrize("place", usually({"cuts", "rocksdb"}, ["cuts", "level-0", "rocksdb"]))
 def test_a_query_that_is_to_have_other_partitions_has_them_when_it_is_started(
-    query: Counts, provider: str, settings: dict[str, str]
+    query: Counts, place: str
 ) -> None:
-    cuts = settings if provider == PROVIDER_CLASS else {}
+    provider = ROCKSDB if place == "rocksdb" else PROVIDER_CLASS
+    cuts = CUTS if place == "cuts" else {}
     key = f"{PREFIX}statePartitions"
     query.run(**{PROVIDER_KEY: provider, "spark.sql.shuffle.partitions": "3", key: "8"} | cuts)
     # A query that is new has what Spark gives it.
@@ -290,6 +291,7 @@ def test_the_documented_acts_run(
     assert _cli.main(["release", query.checkpoint]) == _cli.REFUSED
 
 
+@long
 def test_the_command_does_it_on_a_cluster(query: Counts) -> None:
     query.begin(ROCKSDB)
     asked = ["adopt", query.checkpoint, "--apply", "--json", "--master", "local-cluster[2,1,1024]"]

@@ -207,7 +207,8 @@ final case class OfflineAct(
       val count = partitions.fold(of.partitions)(of.partitionsOf).size
       OfflinePlan.Operator(of.id, of.name, of.partitions.size, count, of.stores.size, rows = None)
     },
-    if (query.isBack && other.isEmpty) RollbackNotes.of(query, target.epoch) else Nil
+    if (query.isBack && other.isEmpty) RollbackNotes.of(query, target.epoch, fileSink)
+    else Nil
   )
 
   private def refusing(from: OfflinePlace)(reason: String): Nothing =

@@ -12,13 +12,18 @@ private[offline] object RollbackNotes {
    *   as it was after the epoch that is gone back to
    * @param epoch
    *   that of the rollback
+   * @param fileSink
+   *   which goes back with it
    */
-  def of(query: StoredQuery, epoch: Long): Seq[String] = {
+  def of(query: StoredQuery, epoch: Long, fileSink: Option[String]): Seq[String] = {
     val (first, last) = (query.epoch + 1, query.last)
     val epochs = if (first == last) s"epoch $first" else s"epochs $first to $last"
+    val sink = fileSink.fold(s"The sink keeps what it has of $epochs.") { path =>
+      s"What $epochs have written to $path is not seen any more."
+    }
     Seq(
-      s"The sink keeps what it has of $epochs. What they took in comes again after epoch $epoch, " +
-        "in epochs that the sink has not seen."
+      s"$sink What they took in comes again after epoch $epoch, in epochs that the sink has not " +
+        "seen."
     ) ++ Option.when(hasFiles(query.offsets))(
       s"A source of files takes all files of $epochs in one epoch, whatever maxFilesPerTrigger is."
     )

@@ -27,14 +27,17 @@ final private[offline] class SparkFileSink(session: SparkSession, output: String
   private val log = new Path(output, "_spark_metadata")
   private val files: FileSystem = log.getFileSystem(session.sessionState.newHadoopConf())
 
-  /** Why the sink cannot be taken back to what it had after an epoch. */
+  /** Why the sink cannot be taken to what it had after an epoch. */
   def problem(source: Long): Option[String] = {
     val found = entries()
     // With what would come back.
     val known = found.filter(of => of.epoch <= source && of.aside.forall(_ > source))
-    val whole = known.filter(_.isCompacted).map(_.epoch).maxOption
-    val first = whole.fold(known.map(_.epoch).minOption.getOrElse(0L))(_ + 1)
-    val missing = (first to source).find(epoch => !known.exists(_.epoch == epoch))
+    val first = known.filter(_.isCompacted).map(_.epoch).maxOption
+    // Of those that lack before it Spark has deleted some; after it there never were any.
+    val last = found.filter(of => of.isCompacted && of.aside.isEmpty).map(_.epoch).maxOption
+    val missing = last.filter(_ > source).flatMap { _ =>
+      (first.getOrElse(-1L) + 1 to source).find(epoch => !known.exists(_.epoch == epoch))
+    }
     if (found.isEmpty) Some(s"$log does not exist or is empty: no sink of files has written there")
     else
       missing.map { epoch =>
