@@ -2,6 +2,8 @@ package io.cleancut.channels
 
 import scala.collection.mutable
 
+import io.cleancut.StoreId
+
 /**
  * Which running tasks of an epoch hold it up. Lateness is judged by task and not by the age of the
  * epoch: Spark runs tasks in waves, and one that waits for a slot is not late.
@@ -21,30 +23,29 @@ final class Stragglers {
   private var cutNs = Option.empty[Long]
   private var lastOnTime = Option.empty[Long]
 
-  /** A task attempt begins to read a channel; it may read several. */
-  def started(
-      attempt: Long,
-      operator: Long,
-      partition: Int,
-      partitions: Int,
-      nowNs: Long
-  ): Unit = {
+  /**
+   * A task attempt begins to read a channel; it may read several. Who has not heard the answer says
+   * it again, of this as of [[arrived]].
+   */
+  def started(attempt: Long, channel: StoreId, partitions: Int, nowNs: Long): Unit = {
+    val StoreId(operator, partition, name) = channel
     val task = running.getOrElseUpdate(attempt, new Running(operator, partition, nowNs))
-    task.channels += 1
+    task.channels += name
     operators.getOrElseUpdate(operator, new Operator(partitions))
     cutNs.foreach(passed.getOrElseUpdate(attempt, _))
     ()
   }
 
   /** It has read all of a channel. */
-  def arrived(attempt: Long, nowNs: Long): Unit = running.get(attempt).foreach { task =>
-    task.channels -= 1
-    if (task.channels == 0) {
-      operators(task.operator).durations.getOrElseUpdate(task.partition, nowNs - task.startNs)
-      if (!passed.contains(attempt)) lastOnTime = Some(nowNs)
-      ended(attempt)
+  def arrived(attempt: Long, channel: StoreId, nowNs: Long): Unit =
+    running.get(attempt).foreach { task =>
+      task.channels -= channel.name
+      if (task.channels.isEmpty) {
+        operators(task.operator).durations.getOrElseUpdate(task.partition, nowNs - task.startNs)
+        if (!passed.contains(attempt)) lastOnTime = Some(nowNs)
+        ended(attempt)
+      }
     }
-  }
 
   def ended(attempt: Long): Unit = {
     running -= attempt
@@ -93,7 +94,7 @@ object Stragglers {
   private val MarginNs = 200L * 1000000L
 
   final private class Running(val operator: Long, val partition: Int, val startNs: Long) {
-    var channels = 0
+    val channels = mutable.Set.empty[String]
   }
 
   final private class Operator(partitions: Int) {

@@ -8,7 +8,9 @@ import io.cleancut.Recent
  * another driver begins meanwhile, or looks for them again.
  */
 object CutsInUse {
-  private val MaxRuns = 64
+
+  /** More than run in one process at a time: one that is forgotten is looked for again. */
+  private val MaxRuns = 4096
 
   private val found = new Recent[(String, String), Boolean](MaxRuns)
 

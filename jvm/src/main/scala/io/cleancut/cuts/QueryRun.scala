@@ -127,8 +127,7 @@ final private class QueryRun(
         capture = task.capture
         epochStartNs = epochStartNs.orElse(Some(nowNs))
         barrier.runs(task.attempt, task.executor)
-        val StoreId(operator, partition, _) = task.channel
-        channels.stragglers.started(task.attempt, operator, partition, task.partitions, nowNs)
+        channels.stragglers.started(task.attempt, task.channel, task.partitions, nowNs)
       }
       ChannelOpened(
         stored.map(rowsOf),
@@ -153,7 +152,7 @@ final private class QueryRun(
       )
     }
     channels.report(attempt, report, course)
-    channels.stragglers.arrived(attempt, nowNs)
+    channels.stragglers.arrived(attempt, report.channel, nowNs)
   }
 
   def cutNow(nowNs: Long): Boolean = {

@@ -4,11 +4,37 @@ import java.util.concurrent.TimeUnit.MILLISECONDS
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.StoreId
+
 class StragglersSuite extends AnyFunSuite {
   private val Operator = 0L
   private val Partitions = 4
 
   private def ms(time: Long): Long = MILLISECONDS.toNanos(time)
+
+  private def channel(partition: Int, input: Int = 0, operator: Long = Operator) =
+    StoreId(operator, partition, Channels.name(input))
+
+  /** Of a task that reads one channel. */
+  implicit private class OfOneInput(stragglers: Stragglers) {
+    def started(attempt: Long, operator: Long, of: Int, partitions: Int, nowNs: Long): Unit =
+      stragglers.started(attempt, channel(of, operator = operator), partitions, nowNs)
+
+    def arrived(attempt: Long, nowNs: Long): Unit =
+      stragglers.arrived(attempt, channel(0), nowNs)
+  }
+
+  test("who says something again, because the answer was lost, has said it once") {
+    val stragglers = new Stragglers
+    // A join of two inputs, each told twice.
+    for (_ <- 0 until 2; input <- 0 until 2) stragglers.started(0, channel(0, input), 2, 0L)
+    stragglers.started(1, channel(1), 2, 0L)
+    for (_ <- 0 until 2) stragglers.arrived(0, channel(0, 0), ms(10))
+    assert(!stragglers.tick(CaptureMode.Unaligned, ms(100000)), "the other input is still read")
+    stragglers.arrived(0, channel(0, 1), ms(20))
+    assert(stragglers.tick(CaptureMode.Unaligned, ms(100001)))
+    assert(stragglers.overtaken == Set(1L))
+  }
 
   /** Tasks 0, 1, ... read one channel each, from time 0 on. */
   private def begun(tasks: Int): Stragglers = {
@@ -63,11 +89,11 @@ class StragglersSuite extends AnyFunSuite {
 
   test("a task with two channels has arrived when it has read both") {
     val stragglers = new Stragglers
-    for (task <- 0 until Partitions; _ <- 0 until 2)
-      stragglers.started(task.toLong, Operator, task, Partitions, 0L)
+    for (task <- 0 until Partitions; input <- 0 until 2)
+      stragglers.started(task.toLong, channel(task, input), Partitions, 0L)
     (0L until 4L).foreach(stragglers.arrived(_, ms(10)))
     assert(!stragglers.tick(CaptureMode.Unaligned, ms(100000)), "half of each is not one half")
-    (0L until 2L).foreach(stragglers.arrived(_, ms(20)))
+    (0L until 2L).foreach(stragglers.arrived(_, channel(0, 1), ms(20)))
     assert(stragglers.tick(CaptureMode.Unaligned, ms(100000)))
     assert(stragglers.overtaken == Set(2L, 3L))
   }
