@@ -133,10 +133,13 @@ class SparkFilesCheck:
         return missing + spark_entries.missing_of_operators(names, self.operators, self._entries)
 
     def _unused(self, offsets: set[int]) -> set[int]:
-        """The epochs before a rollback's own, which are planned and never run."""
-        entries = (self._entries.get(f"offsets/{epoch}", b"") for epoch in offsets)
-        found = (rolled_back_from(entry.decode("utf-8", "replace")) for entry in entries)
-        return {last + 1 for last in found if last is not None}
+        """The epochs before a rollback's own, which are planned and not committed."""
+        unused: set[int] = set()
+        for epoch in offsets:
+            entry = self._entries.get(f"offsets/{epoch}", b"")
+            last = rolled_back_from(entry.decode("utf-8", "replace"))
+            unused |= set() if last is None else set(range(last + 1, epoch))
+        return unused
 
     def _gaps(self, there: set[int], log: str, wanted: set[int]) -> list[tuple[str, str]]:
         every = there | wanted

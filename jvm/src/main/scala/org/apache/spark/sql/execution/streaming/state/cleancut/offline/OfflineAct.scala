@@ -85,7 +85,7 @@ final case class OfflineAct(
   /** The act that was killed when it was committed, and its sink had not heard of it yet. */
   private def behindSink(from: OfflinePlace): Option[(OfflinePlan, SparkFileSink)] = for {
     output <- fileSink
-    query = StoredQuery.read(from, name, OfflineSource.Last, isCopied = false)
+    query = lookedAt(from)
     source <- OfflineEpoch.sourceOf(query.offsets)
     sink = new SparkFileSink(from.session, output)
     if running(from).isEmpty && sink.lacks(query.last)
@@ -180,14 +180,14 @@ final case class OfflineAct(
 
   private def targetOf(from: OfflinePlace, query: StoredQuery): OfflineTarget = other match {
     case None =>
-      val epoch = if (query.isBack) query.last + 2 else query.last + 1
+      val epoch = if (query.isBack) query.begun + 2 else query.last + 1
       OfflineTarget(from, query.last, epoch, isNew = false)
     case Some(of) =>
       val isCleancuts = providerAfter(query) == Cleancut
       val isWithCuts = isCleancuts && of.isWithCuts.getOrElse(from.isWithCuts)
       val place = OfflinePlace.to(from.session, of.into, isWithCuts)
       // After all that sinks may have seen of the query.
-      OfflineTarget(place, last = -1L, query.last + 2, isNew = true)
+      OfflineTarget(place, last = -1L, query.begun + 2, isNew = true)
   }
 
   private def providerAfter(query: StoredQuery) = providerClass.getOrElse(query.providerClass)
@@ -305,7 +305,10 @@ final case class OfflineAct(
   /** The number after its last epoch. */
   private def partitionsNow(from: OfflinePlace, query: StoredQuery): Int =
     if (!query.isBack) query.partitions
-    else StoredQuery.read(from, name, OfflineSource.Last, isCopied = false).partitions
+    else lookedAt(from).partitions
+
+  private def lookedAt(from: OfflinePlace): StoredQuery =
+    StoredQuery.read(from, name, OfflineSource.Last, isCopied = false, isLookedAt = true)
 
   /** In whichever session of the application it was started. */
   private def running(from: OfflinePlace): Option[UUID] =

@@ -51,7 +51,7 @@ private[offline] object OfflineEpoch {
     if (target.isNew) target.place.newLogs.offsetLog.purgeAfter(target.last)
     else if (query.isHalfDone) {
       retired(target).bringBack()
-      target.place.logs.offsetLog.purgeAfter(target.last)
+      target.place.logs.offsetLog.purgeAfter(query.begun)
     }
 
   private def spreadIn(query: StoredQuery) = query.operators.filter(_.isSpread).map(_.id)

@@ -96,6 +96,8 @@ private[offline] object StoredOperator {
  *   whose result this is; it is committed
  * @param last
  *   the last one that is committed
+ * @param begun
+ *   the last one that the query has planned: that, or the next
  * @param isHalfDone
  *   whether an act that was killed has begun the epoch after that; its state is there, and nothing
  *   has been made of it
@@ -106,6 +108,7 @@ final private[offline] case class StoredQuery(
     location: String,
     epoch: Long,
     last: Long,
+    begun: Long,
     offsets: OffsetSeqBase,
     commit: CommitMetadataBase,
     operators: Seq[StoredOperator],
@@ -157,6 +160,8 @@ private[offline] object StoredQuery {
    *
    * @param isCopied
    *   whether it stays as it is, and may even run where it has cuts
+   * @param isLookedAt
+   *   whether nothing is made of what is read
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
    */
@@ -164,26 +169,33 @@ private[offline] object StoredQuery {
       place: OfflinePlace,
       act: String,
       source: OfflineSource,
-      isCopied: Boolean
+      isCopied: Boolean,
+      isLookedAt: Boolean = false
   ): StoredQuery = {
     val location = place.location
     def refused(reason: String) = throw Errors.offlineRefused(act, location, reason)
     val logs = place.logs
-    val (begun, offsets) = logs.offsetLog
+    val (latestEntry, offsets) = logs.offsetLog
       .getLatest()
       .getOrElse(throw Errors.checkpointNotFound(location, "it has no offset log"))
     val (last, commit) =
       logs.commitLog.getLatest().getOrElse(refused("it has no committed epoch"))
-    val isHalfDone = begun > last && OfflineEpoch.isOne(offsets)
-    // A cut stands for itself, whatever goes on after it.
-    if (begun != last && !isHalfDone && !(isCopied && place.isWithCuts)) {
+    val isHalfDone = latestEntry > last && OfflineEpoch.isOne(offsets)
+    // What an act has left is not the query's.
+    val begun = (latestEntry until last by -1L)
+      .find(of => logs.offsetLog.get(of).exists(!OfflineEpoch.isOne(_)))
+      .getOrElse(last)
+    // A cut stands for itself, whatever goes on after it; and who goes back leaves that behind.
+    val isBack = source != OfflineSource.Last
+    val isLeft = isLookedAt || isBack || (isCopied && place.isWithCuts)
+    if (begun != last && !isLeft) {
       refused(
         s"epoch $begun has been begun and not committed; start the query as it is, let it end " +
           "the epoch, and stop it"
       )
     }
     val ended =
-      if (begun == last) offsets
+      if (latestEntry == last) offsets
       else
         logs.offsetLog.get(last).getOrElse(refused(s"its offset log has no entry of epoch $last"))
     val latest = StoredEpoch(last, ended, commit)
@@ -192,7 +204,7 @@ private[offline] object StoredQuery {
     val recorded = of.offsets.metadataOpt
       .getOrElse(refused("its offset log does not hold the query's settings"))
     val found = operators(location, of.number, recorded, place.hadoopConf, refused)
-    StoredQuery(location, of.number, last, of.offsets, of.commit, found, isHalfDone, of.cut)
+    StoredQuery(location, of.number, last, begun, of.offsets, of.commit, found, isHalfDone, of.cut)
   }
 
   private def operators(
