@@ -2,7 +2,6 @@ package io.cleancut.cuts
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
 import java.nio.{ByteBuffer, ByteOrder}
-import java.util.zip.CRC32
 
 import scala.collection.mutable
 
@@ -40,9 +39,6 @@ final case class InFlightSource(
     spread: Option[Long => Int],
     hashOf: Array[Byte] => Long
 ) {
-
-  /** What their frames take together, in bytes. */
-  def bytes: Long = cut.inFlight.iterator.flatMap(_.frames).map(_._3.length).sum
 
   /**
    * Their frames for another version, and what is to be said of them.
@@ -170,9 +166,7 @@ final private class RowsInFlight(archive: CutArchive, version: Long, clock: Cloc
       place.length.toInt
     ) match {
       case RangeResult.Found(found) =>
-        val crc = new CRC32
-        crc.update(found)
-        if (crc.getValue.toInt != place.crc) {
+        if (CutParts.crcOf(found) != place.crc) {
           throw request.damaged("these are not the bytes that the cut names")
         }
         found

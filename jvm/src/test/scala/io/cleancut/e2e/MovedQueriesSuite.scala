@@ -32,28 +32,21 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
   private val sessions = new SessionPool(spark)
 
   test("queries that are adopted, and released again, give what they give where they are") {
-    note(s"seeds ${seeds.head} to ${seeds.last}")
-    val outcomes = seeds.map(seed => seed -> outcome(new DrawnQuery(seed)))
-    val wrong = outcomes.collect { case (seed, Left(what)) => s"CLEANCUT_SEED=$seed $what" }
-    assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
-    val rows = outcomes.map(_._2.fold(_ => 0L, identity)).sum
-    info(s"${outcomes.size} queries, $rows rows moved")
-    assert(rows > 0)
+    checkAll(outcome)
   }
 
   test("queries that are rescaled give what they give where they are") {
-    note(s"seeds ${seeds.head} to ${seeds.last}")
-    val outcomes = seeds.map(seed => seed -> rescaled(new DrawnQuery(seed)))
-    val wrong = outcomes.collect { case (seed, Left(what)) => s"CLEANCUT_SEED=$seed $what" }
-    assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
-    val rows = outcomes.map(_._2.fold(_ => 0L, identity)).sum
-    info(s"${outcomes.size} queries, $rows rows moved")
-    assert(rows > 0)
+    checkAll(rescaled)
   }
 
   test("queries that are rolled back, and brought back, give what they give where they are") {
+    checkAll(rolledBack)
+  }
+
+  /** Each drawn query gives what it is to give, and rows have moved. */
+  private def checkAll(outcomeOf: DrawnQuery => Either[String, Long]) = {
     note(s"seeds ${seeds.head} to ${seeds.last}")
-    val outcomes = seeds.map(seed => seed -> rolledBack(new DrawnQuery(seed)))
+    val outcomes = seeds.map(seed => seed -> outcomeOf(new DrawnQuery(seed)))
     val wrong = outcomes.collect { case (seed, Left(what)) => s"CLEANCUT_SEED=$seed $what" }
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
     val rows = outcomes.map(_._2.fold(_ => 0L, identity)).sum

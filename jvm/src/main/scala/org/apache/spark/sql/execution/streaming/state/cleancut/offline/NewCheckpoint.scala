@@ -4,11 +4,9 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.error.Errors
 
@@ -41,24 +39,18 @@ private[offline] object NewCheckpoint {
     }
   }
 
-  /**
-   * Which query it is of: the same, or one of its own, which no sink takes for the other.
-   *
-   * @return
-   *   the id
-   */
-  def identify(place: OfflinePlace, from: OfflinePlace, act: String, isOwn: Boolean): String = {
+  /** Which query it is of: the same, or one of its own, which no sink takes for the other. */
+  def identify(place: OfflinePlace, from: OfflinePlace, act: String, isOwn: Boolean): Unit = {
     def path(of: OfflinePlace) = new Path(of.location, Metadata)
-    val known = StreamMetadata.read(path(from), from.hadoopConf).map(_.id)
-    val id =
-      if (isOwn) OfflineAct.newId().toString
-      else {
-        val reason = "its file `metadata` with the id of the query is missing"
-        known.getOrElse(throw Errors.offlineRefused(act, from.location, reason))
-      }
+    val query =
+      if (isOwn) StreamMetadata(OfflineAct.newId().toString)
+      else
+        StreamMetadata.read(path(from), from.hadoopConf).getOrElse {
+          val reason = "its file `metadata` with the id of the query is missing"
+          throw Errors.offlineRefused(act, from.location, reason)
+        }
     place.files.delete(path(place))
-    StreamMetadata.write(StreamMetadata(id), path(place), place.hadoopConf)
-    id
+    StreamMetadata.write(query, path(place), place.hadoopConf)
   }
 
   /**
@@ -70,14 +62,14 @@ private[offline] object NewCheckpoint {
       val log = s"$Sources/$source"
       val names = namesIn(from, log)
       val last = source.toIntOption.flatMap(lastEntry(offsets, _))
-      val isWhole = last.forall(of => names.exists(after(_, of).exists(_.endsWith(Compacted))))
-      names
-        .filter(name => isWhole || last.forall(after(name, _).isEmpty))
-        .foreach(name => copy(place, from, s"$log/$name"))
+      val (later, own) = names.partition(name => last.exists(isAfter(name, _)))
+      // Such an entry stands for those before it, too.
+      val copied = if (later.exists(_.endsWith(Compacted))) names else own
+      copied.foreach(name => copy(place, from, s"$log/$name"))
     }
 
-  private def after(name: String, last: Long): Option[String] =
-    Some(name).filter(_.stripSuffix(Compacted).toLongOption.exists(_ > last))
+  private def isAfter(name: String, last: Long): Boolean =
+    name.stripSuffix(Compacted).toLongOption.exists(_ > last)
 
   private def lastEntry(offsets: OffsetSeqBase, source: Int): Option[Long] = (offsets match {
     case seq: OffsetSeq => seq.offsets.lift(source).flatten
@@ -92,37 +84,12 @@ private[offline] object NewCheckpoint {
       val ofStore =
         if (store.name == StateStoreId.DEFAULT_STORE_NAME) own else s"$own/${store.name}"
       if (store.schemaFiles.isEmpty) copy(place, from, s"$ofStore/_metadata/schema")
-      else store.schemaFiles.foreach(path => copy(place, from, below(from, path)))
+      else store.schemaFiles.foreach(path => copy(place, from, relative(from.location, path)))
     }
 
-  /** Describes the operators, whose schemas are where they were copied to. */
-  def describe(target: OfflineTarget, query: StoredQuery, partitions: Int): Unit = {
-    val OfflineTarget(place, _, epoch, _) = target
-    val conf = new SerializableConfiguration(place.hadoopConf)
-    val home = query.location
-    new StateMetadataPartitionReader(home, conf, query.epoch).allOperatorStateMetadata.foreach {
-      metadata =>
-        val directory = new Path(place.stateRoot, metadata.operatorInfo.operatorId.toString)
-        val moved = metadata match {
-          case v1: OperatorStateMetadataV1 =>
-            v1.copy(stateStoreInfo = v1.stateStoreInfo.map(_.copy(numPartitions = partitions)))
-          case v2: OperatorStateMetadataV2 =>
-            v2.copy(stateStoreInfo = v2.stateStoreInfo.map { store =>
-              val paths = store.stateSchemaFilePaths.map(of => moveTo(place, home, of))
-              store.copy(numPartitions = partitions, stateSchemaFilePaths = paths)
-            })
-          case other => throw new IllegalStateException(s"operators of version ${other.version}")
-        }
-        OperatorStateMetadataWriter
-          .createWriter(directory, place.hadoopConf, moved.version, Some(epoch))
-          .write(moved)
-    }
-  }
-
-  private def moveTo(place: OfflinePlace, home: String, path: String) =
+  /** Where the copy of a file of a checkpoint lies. */
+  def pathIn(place: OfflinePlace, home: String, path: String): String =
     s"${place.location}/${relative(home, path)}"
-
-  private def below(from: OfflinePlace, path: String) = relative(from.location, path)
 
   /** Spark may have written the same location with another number of slashes. */
   private def relative(home: String, path: String): String = {

@@ -5,6 +5,8 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.state.{
+  OperatorStateMetadata,
+  OperatorStateMetadataV1,
   OperatorStateMetadataV2,
   OperatorStateMetadataWriter
 }
@@ -113,8 +115,7 @@ private[offline] object OfflineEpoch {
     // offsets that go back. Nobody starts behind the other entry alone.
     if (target.isBehindUnused) add(target, act)(logs.offsetLog.add(epoch - 1, offsets))
     val changed = settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt)
-    if (isNew) NewCheckpoint.describe(target, query, changed.getOrElse(query.partitions))
-    else if (query.isBack || changed.isDefined) {
+    if (isNew || query.isBack || changed.isDefined) {
       describe(target, query, changed.getOrElse(query.partitions))
     }
     // A cut says itself which stores there are.
@@ -123,19 +124,36 @@ private[offline] object OfflineEpoch {
     add(target, act)(logs.commitLog.add(epoch, withIds(query, written)))
   }
 
-  /** For readers of the state; the query itself goes by the settings. */
+  /**
+   * For readers of the state; the query itself goes by the settings. The first form of it says
+   * nothing of an epoch, and is written in a new place alone.
+   */
   private def describe(target: OfflineTarget, query: StoredQuery, partitions: Int): Unit = {
-    val OfflineTarget(place, _, epoch, _) = target
+    val OfflineTarget(place, _, epoch, isNew) = target
     val conf = new SerializableConfiguration(place.hadoopConf)
+    def pathOf(schema: String) =
+      if (isNew) NewCheckpoint.pathIn(place, query.location, schema) else schema
+    def write(of: OperatorStateMetadata): Unit = OperatorStateMetadataWriter
+      .createWriter(
+        new Path(place.stateRoot, of.operatorInfo.operatorId.toString),
+        place.hadoopConf,
+        of.version,
+        Some(epoch)
+      )
+      .write(of)
     new StateMetadataPartitionReader(query.location, conf, query.epoch).allOperatorStateMetadata
-      .collect { case v2: OperatorStateMetadataV2 =>
-        val directory = new Path(place.stateRoot, v2.operatorInfo.operatorId.toString)
-        val stores = v2.stateStoreInfo.map(_.copy(numPartitions = partitions))
-        OperatorStateMetadataWriter
-          .createWriter(directory, place.hadoopConf, v2.version, Some(epoch))
-          .write(v2.copy(stateStoreInfo = stores))
+      .foreach {
+        case v2: OperatorStateMetadataV2 =>
+          write(v2.copy(stateStoreInfo = v2.stateStoreInfo.map { store =>
+            val paths = store.stateSchemaFilePaths.map(pathOf)
+            store.copy(numPartitions = partitions, stateSchemaFilePaths = paths)
+          }))
+        case v1: OperatorStateMetadataV1 if isNew =>
+          write(v1.copy(stateStoreInfo = v1.stateStoreInfo.map(_.copy(numPartitions = partitions))))
+        case other if isNew =>
+          throw new IllegalStateException(s"operators of version ${other.version}")
+        case _ => ()
       }
-    ()
   }
 
   private def withSettings(offsets: OffsetSeqBase, settings: Map[String, String]): OffsetSeqBase =

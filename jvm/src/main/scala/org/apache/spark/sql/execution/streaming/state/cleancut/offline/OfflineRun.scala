@@ -6,7 +6,6 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
-
 import org.apache.spark.unsafe.Platform
 
 import io.cleancut.StoreId
