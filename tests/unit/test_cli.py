@@ -101,6 +101,7 @@ GIVEN = {
     "--requester-pays": "true",
     "--require": "true",
     "--split-groups": "false",
+    "--standby-replicas": "1",
     "--state-partitions": "8",
     "--trusted-scheme": "maprfs",
 }

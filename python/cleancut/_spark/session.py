@@ -65,6 +65,7 @@ def configure(
     change_feed: ChangeFeed | NotGiven = NOT_GIVEN,
     lazy_restore: bool | NotGiven = NOT_GIVEN,
     local_bases: str | NotGiven = NOT_GIVEN,
+    standby_replicas: int | NotGiven = NOT_GIVEN,
     state_partitions: int | NotGiven = NOT_GIVEN,
     trusted_scheme: str | NotGiven = NOT_GIVEN,
     encryption: str | NotGiven = NOT_GIVEN,
@@ -74,10 +75,9 @@ def configure(
 ) -> "SparkSession.Builder":
     """Makes the session that a builder will create keep streaming state in Cleancut.
 
-    It adds jar and extension to `spark.jars` and `spark.sql.extensions`, after what is there, and
-    sets the provider. Call it last before `getOrCreate`. A JVM or a session that runs gets them at
-    once, for queries that start from then on. What began with another provider keeps it, and what
-    is not given stays as configured. Durations have a unit (h, m, s, ms), as sizes (k, m, g, t).
+    It adds its jar and extension, and sets the provider. Call it last before `getOrCreate`; a
+    session that runs already gets them for queries that start from then on. What is not given stays
+    as configured. Durations have a unit (h, m, s, ms), as sizes (k, m, g, t).
 
     Args:
         builder: a `SparkSession.builder` of classic Spark.
@@ -100,6 +100,7 @@ def configure(
         change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
         lazy_restore: whether a store is opened before its base has been read.
         local_bases: how much local disk an executor uses to keep bases that it has fetched.
+        standby_replicas: how many other executors keep a copy of each base, for a task that moves.
         state_partitions: a query that has another number of them is rescaled when it is started.
         trusted_scheme: the scheme of a file system whose rename you know to decide between writers.
         encryption: of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.
@@ -111,12 +112,11 @@ def configure(
         TypeError: `builder` is not a builder.
         RequestError: with every problem that the options and the configuration have.
     """
-    options = {name: value for name, value in locals().items() if name != "builder"}
-    return _configured(builder, Settings(**options))
+    return _configured(**locals())
 
 
-def _configured(builder: "SparkSession.Builder", settings: Settings) -> "SparkSession.Builder":
-    for key, value in _confs(builder, settings).items():
+def _configured(builder: "SparkSession.Builder", **options: Any) -> "SparkSession.Builder":
+    for key, value in _confs(builder, Settings(**options)).items():
         builder.config(key, value)
     return builder
 

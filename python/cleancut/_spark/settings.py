@@ -163,6 +163,10 @@ def _is_encryption(text: str) -> bool:
     return re.fullmatch(r"auto|s3|kms(-bucket-key)?(:\S+)?|customer:.+", text) is not None
 
 
+def _is_replica_count(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,2}", text) is not None and int(text) <= 16
+
+
 def _is_connection_count(text: str) -> bool:
     return re.fullmatch(r"[0-9]{1,5}", text) is not None and 1 <= int(text) <= 10_000
 
@@ -359,6 +363,13 @@ OPTIONS = (
         _is_switch,
     ),
     Option(
+        "standby_replicas",
+        f"{PREFIX}standbyReplicas",
+        "a whole number from 0 to 16",
+        _whole_number,
+        _is_replica_count,
+    ),
+    Option(
         "state_partitions",
         f"{PREFIX}statePartitions",
         "auto, or a whole number from 1 to 1000000",
@@ -398,6 +409,7 @@ class Settings:
     change_feed: ChangeFeed | NotGiven = NOT_GIVEN
     lazy_restore: bool | NotGiven = NOT_GIVEN
     local_bases: str | NotGiven = NOT_GIVEN
+    standby_replicas: int | NotGiven = NOT_GIVEN
     state_partitions: int | NotGiven = NOT_GIVEN
     trusted_scheme: str | NotGiven = NOT_GIVEN
     encryption: str | NotGiven = NOT_GIVEN

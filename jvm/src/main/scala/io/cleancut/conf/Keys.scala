@@ -83,11 +83,23 @@ object Keys {
   val LocalBases: Key[Long] = Key(
     "localBases",
     doc = "How much of Spark's local directories one executor uses to keep bases that it has " +
-      "fetched, of all its stores together. A store that comes back to it, or a run that begins " +
-      "again there, fetches only what came after. 0k keeps none. Locations on a local disk have " +
-      "no use for it.",
+      "fetched or written, of all its stores together. A store that comes back to it, or a run " +
+      "that begins again there, fetches only what came after. 0k keeps none. Locations on a " +
+      "local disk have no use for it.",
     default = 10L << 30,
     KeyType.bytes(min = 0L),
+    since = "0.1.0"
+  )
+
+  val StandbyReplicas: Key[Int] = Key(
+    "standbyReplicas",
+    doc = "How many executors, beside the one that works on a store, keep a copy of its base on " +
+      "their local disks, so that a task which fails over to one of them fetches only what came " +
+      "after the base. Copies are on other hosts where there are any, are fetched a second after " +
+      "the base, and count in localBases. For locations in a bucket or on a file system that is " +
+      "no local disk, where cuts are made.",
+    default = 0,
+    KeyType.int("replicas", min = 0, max = 16),
     since = "0.1.0"
   )
 
@@ -313,6 +325,7 @@ object Keys {
     Endpoint,
     LazyRestore,
     LocalBases,
+    StandbyReplicas,
     MaxEpochDuration,
     MaxInFlightBytes,
     MemoryBound,

@@ -12,6 +12,8 @@ import io.cleancut.error.Errors
  *   whether a store is opened before its base has been read
  * @param localBasesBytes
  *   how much of the local disk the bases take that are kept there
+ * @param standbyReplicas
+ *   how many executors keep a copy of each base, beside that which works on it
  * @param requiresProvider
  *   whether no query may have its state in another provider
  * @param cuts
@@ -24,6 +26,7 @@ final case class Settings(
     keepsReplaced: Boolean,
     lazyRestore: Boolean,
     localBasesBytes: Long,
+    standbyReplicas: Int,
     acquireTimeoutMs: Long,
     memoryBound: Long,
     realTimeMode: Boolean,
@@ -63,6 +66,7 @@ object Settings {
     changeFeed <- Keys.ChangeFeed.read(confs)
     lazyRestore <- Keys.LazyRestore.read(confs)
     localBasesBytes <- Keys.LocalBases.read(confs)
+    standbyReplicas <- Keys.StandbyReplicas.read(confs)
     acquireTimeoutMs <- Keys.AcquireTimeout.read(confs)
     memoryBound <- Keys.MemoryBound.read(confs)
     realTimeMode <- Keys.RealTimeMode.read(confs)
@@ -80,6 +84,7 @@ object Settings {
     keepsReplaced = changeFeed == "all",
     lazyRestore,
     localBasesBytes,
+    standbyReplicas,
     acquireTimeoutMs,
     memoryBound,
     realTimeMode,

@@ -2,6 +2,7 @@ package io.cleancut.cuts
 
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels.ChannelCourse
+import io.cleancut.format.Cut
 
 /**
  * The coordinator of one query, on its driver: takes what tasks report, and turns an epoch into a
@@ -27,6 +28,9 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   def pin(name: String, epoch: Long): Unit = archive.pin(name, epoch)
 
   def unpin(name: String): Boolean = archive.unpin(name)
+
+  /** Of the run that goes on, if it has begun. */
+  def lastCut: Option[Cut] = synchronized(current.flatMap(_.ledger.lastCut))
 
   /** How long a request to its store may take. */
   def requestTimeoutMs: Long = archive.store.requestTimeoutMs

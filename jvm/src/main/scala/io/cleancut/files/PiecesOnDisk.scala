@@ -39,6 +39,8 @@ final class PiecesOnDisk(
   @volatile private var isClosed = false
 
   for (_ <- 0 until PiecesOnDisk.Ahead) fetchNext()
+  // Who opens a base reads its end behind its beginning.
+  fetch(pieces - 1)
 
   override def areAtHand: Boolean = left.get == 0
 

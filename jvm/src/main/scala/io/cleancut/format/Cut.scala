@@ -15,6 +15,12 @@ final case class RunId(queryId: Option[String], runId: String, generation: Long)
 final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, FramePlace)]) {
   require(frames.nonEmpty, s"no frames of $store")
   def version: StateVersion = frames.last._2
+
+  /** The frame that the others go on behind, if it is a base. */
+  def base: Option[(FrameName, FramePlace)] = {
+    val (kind, version, place) = frames.head
+    Option.when(kind == FrameKind.Base)((FrameName(store, version, kind), place))
+  }
 }
 
 /** A segment of one base, and the epoch whose cut was the first to name it. */

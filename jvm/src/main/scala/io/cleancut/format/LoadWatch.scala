@@ -36,6 +36,9 @@ sealed abstract class LoadWatch {
 
   /** A block was decoded into this many bytes. */
   def decoded(bytes: Long): Unit
+
+  /** The base of a store that is far away lay on the local disk. */
+  def foundHere(): Unit
 }
 
 object LoadWatch {
@@ -45,6 +48,7 @@ object LoadWatch {
     override def enter(phase: LoadPhase): LoadPhase = phase
     override def found(bytes: Long): Unit = ()
     override def decoded(bytes: Long): Unit = ()
+    override def foundHere(): Unit = ()
   }
 
   /** A load that begins now, with [[LoadPhase.Find]]. */
@@ -54,6 +58,7 @@ object LoadWatch {
     private var sinceNs = clock.monotonicNs()
     private var ofCuts = 0L
     private var ofBlocks = 0L
+    private var fromHere = 0L
 
     override def enter(phase: LoadPhase): LoadPhase = {
       val nowNs = clock.monotonicNs()
@@ -68,11 +73,15 @@ object LoadWatch {
 
     override def decoded(bytes: Long): Unit = ofBlocks += bytes
 
+    override def foundHere(): Unit = fromHere += 1
+
     /** In nanoseconds, until the last change of phase. */
     def spent(phase: LoadPhase): Long = spentNs(phase.index)
 
     def foundBytes: Long = ofCuts
 
     def decodedBytes: Long = ofBlocks
+
+    def basesFoundHere: Long = fromHere
   }
 }

@@ -35,6 +35,7 @@ class SettingsSuite extends AnyFunSuite {
         keepsReplaced = false,
         lazyRestore = true,
         localBasesBytes = 10L << 30,
+        standbyReplicas = 0,
         acquireTimeoutMs = 120000L,
         memoryBound = KeyType.Auto,
         realTimeMode = false,

@@ -11,11 +11,11 @@ import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import io.cleancut.StateVersion
+import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.ForwardingStore
 import io.cleancut.engine.OneFamily._
 import io.cleancut.engine.{OneFamily, Record}
-import io.cleancut.format.{BaseFrame, FrameBytes}
+import io.cleancut.format.{BaseFrame, FrameBytes, FrameKind, FrameName, FramePlace}
 import io.cleancut.objects.{ObjectKey, ObjectStore, RangeResult}
 import io.cleancut.testkit.{Blob, Frames, StoreOnDisk}
 
@@ -62,9 +62,10 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Eventually {
     val far = new Watched(store)
     val bases = new LocalBases(() => local)
     for (_ <- 0 until 3)
-      Using.resource(bases.open(far, key, 0, bytes.length.toLong, threads, Bound)) { found =>
-        eventually(assert(found.areAtHand))
-        assert(take(found, 0, bytes.length).sameElements(bytes))
+      Using.resource(bases.open(far, name(1), place(0, bytes.length.toLong), threads, Bound)) {
+        found =>
+          eventually(assert(found.areAtHand))
+          assert(take(found, 0, bytes.length).sameElements(bytes))
       }
     assert(far.ranges.size == 3 && bases.sizeBytes == bytes.length)
   }
@@ -74,7 +75,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Eventually {
     val far = new Watched(store)
     far.block(from = 0)
     val bases = new LocalBases(() => local)
-    bases.open(far, key, 0, bytes.length.toLong, threads, Bound).close()
+    bases.open(far, name(1), place(0, bytes.length.toLong), threads, Bound).close()
     far.unblockAll()
     eventually(assert(filesOf(local).isEmpty))
     assert(bases.sizeBytes == 0)
@@ -83,8 +84,10 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Eventually {
   test("those that were used last stay within the bound, and who reads an older one reads on") {
     val bytes = put(4 * PieceBytes)
     val bases = new LocalBases(() => local)
-    def of(piece: Int) =
-      bases.open(store, key, piece.toLong * PieceBytes, PieceBytes.toLong, threads, 2L * PieceBytes)
+    def of(piece: Int) = {
+      val at = place(piece.toLong * PieceBytes, PieceBytes.toLong)
+      bases.open(store, name(1, partition = piece), at, threads, 2L * PieceBytes)
+    }
     val all = (0 until 4).map { piece =>
       val found = of(piece)
       eventually(assert(found.areAtHand))
@@ -108,11 +111,97 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Eventually {
     }
   }
 
+  test("two who open one base share what is fetched, and one of them may go before it has come") {
+    val bytes = put(4 * PieceBytes)
+    val far = new Watched(store)
+    far.block(from = 0)
+    val bases = new LocalBases(() => local)
+    def opened() = bases.open(far, name(1), place(0, bytes.length.toLong), threads, Bound)
+    val (first, second) = (opened(), opened())
+    first.close()
+    first.close()
+    far.unblockAll()
+    assert(take(second, 0, bytes.length).sameElements(bytes))
+    second.close()
+    assert(far.ranges.size == 4 && bases.sizeBytes == bytes.length)
+    Using.resource(opened())(third => assert(take(third, 5, 99).sameElements(bytes.slice(5, 104))))
+    assert(far.ranges.size == 4)
+  }
+
+  test("the end of a base is on its way before its beginning is there") {
+    val bytes = put(8 * PieceBytes)
+    val far = new Watched(store)
+    far.block(from = 0)
+    Using.resource(open(far, 0, bytes.length.toLong)) { _ =>
+      eventually(assert(far.ranges.asScala.toSet == Set(0L, PieceBytes, 7L * PieceBytes)))
+      far.unblockAll()
+    }
+  }
+
+  test("a base that was written here need not be fetched, under whatever place it gets") {
+    val bytes = put(2 * PieceBytes)
+    val far = new Watched(store)
+    val bases = new LocalBases(() => local)
+    def written(version: Long): LocalBases.OwnBase = {
+      val copy = bases.copyOf(store.location, name(version), Bound)
+      bytes.grouped(1 << 20).foreach(copy.write)
+      copy
+    }
+    def opened(version: Long, offset: Long) =
+      bases.open(far, name(version), place(offset, bytes.length.toLong), threads, Bound)
+    written(1).keep()
+    for (offset <- Seq(0L, 77L)) Using.resource(opened(1, offset)) { found =>
+      assert(found.areAtHand && take(found, 9, 5000).sameElements(bytes.slice(9, 5009)))
+    }
+    assert(far.ranges.isEmpty)
+    written(2).drop()
+    assert(filesOf(local).size == 1 && !bases.isHere(store.location, name(2)))
+    // One that has another length is not that base.
+    Using.resource(bases.open(far, name(1), place(0, 9), threads, Bound))(take(_, 0, 9))
+    assert(far.ranges.size == 1)
+  }
+
+  test("of the bases of one store the last two are kept") {
+    val bases = new LocalBases(() => local)
+    for (version <- Seq(4L, 9L, 13L, 11L)) {
+      val copy = bases.copyOf(store.location, name(version), Bound)
+      copy.write(new Array[Byte](100))
+      copy.keep()
+    }
+    val here = Seq(4L, 9L, 11L, 13L).filter(version => bases.isHere(store.location, name(version)))
+    assert(here == Seq(11L, 13L) && filesOf(local).size == 2)
+  }
+
+  test("a base that is fetched ahead is here when that returns, or what was wrong is told") {
+    val bytes = put(5 * PieceBytes)
+    val far = new Watched(store)
+    val bases = new LocalBases(() => local)
+    val at = place(0, bytes.length.toLong)
+    far.isBroken = true
+    intercept[IOException](bases.fetch(far, name(1), at, threads, Bound))
+    eventually(assert(filesOf(local).isEmpty))
+    far.isBroken = false
+    for (_ <- 0 until 2) bases.fetch(far, name(1), at, threads, Bound)
+    assert(bases.isHere(store.location, name(1)) && far.ranges.size == 5)
+    // There is no room for this one.
+    bases.fetch(far, name(2), at, threads, bytes.length - 1L)
+    assert(far.ranges.size == 5)
+  }
+
+  test("a copy that has no room on the disk is none, and what it copies goes on") {
+    val bases = new LocalBases(() => directory.resolve("is not there"))
+    val copy = bases.copyOf(store.location, name(1), Bound)
+    copy.write(new Array[Byte](100))
+    copy.write(new Array[Byte](100))
+    copy.keep()
+    assert(bases.sizeBytes == 0 && !bases.isHere(store.location, name(1)))
+  }
+
   test("a copy that is damaged is given up for the object") {
     val frame = base()
     store.put(key, frame.bytes)
     val bases = new LocalBases(() => local)
-    def opened() = bases.open(store, key, 0, frame.bytes.length.toLong, threads, Bound)
+    def opened() = bases.open(store, name(1), place(0, frame.bytes.length.toLong), threads, Bound)
     val first = opened()
     eventually(assert(first.areAtHand))
     first.close()
@@ -151,7 +240,9 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Eventually {
     Using.resource(Files.list(directory))(_.iterator.asScala.toVector)
 
   private def open(far: ObjectStore, offset: Long, length: Long): FrameBytes =
-    new LocalBases(() => local).open(far, key, offset, length, threads, Bound)
+    new LocalBases(() => local).open(far, name(1), place(offset, length), threads, Bound)
+
+  private def place(offset: Long, length: Long) = FramePlace(key.name, offset, length, crc = 0)
 
   private def put(sizeBytes: Int): Array[Byte] = {
     val bytes = new Array[Byte](sizeBytes)
@@ -170,6 +261,9 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Eventually {
 object LocalBasesSuite {
   private val PieceBytes = PiecesOnDisk.PieceBytes
   private val Bound = 1L << 40
+  private def name(version: Long, partition: Int = 0) =
+    FrameName(StoreId(0, partition, "s"), Frames.version(version), FrameKind.Base)
+
   private val Rows = Seq.tabulate(2000)(i => Blob.of(i.toByte, (i >> 8).toByte, 7, 7, 7))
 
   /** A store that is watched, and may keep readers of some ranges waiting. */

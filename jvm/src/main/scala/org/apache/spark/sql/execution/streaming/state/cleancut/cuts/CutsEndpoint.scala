@@ -85,12 +85,14 @@ final private class CutsEndpoint(
 
   private def answer(message: CutsMessage, cuts: QueryCuts, reply: CutsReply => Unit): Unit =
     message match {
-      case Open(_, runId, attempt, store, version, at) =>
+      case Open(location, runId, attempt, store, version, at) =>
+        DriverHomes.opened(location, store, at)
         reply(cuts.open(runId, attempt, store, version, Some(at)).fold(Declined, OpenReply))
       case Accepted(_, store, version) =>
         reply(OpenReply(Opened(cuts.accepted(store, version), needsBase = false)))
       case ChainOf(_, runId, store, version) =>
         reply(cuts.chain(runId, store, version).fold(Declined, ChainReply))
+      case question: AskBases        => reply(DriverHomes.asked(question, cuts))
       case Failed(_, runId, attempt) =>
         cuts.fail(runId, attempt)
         reply(Noted)

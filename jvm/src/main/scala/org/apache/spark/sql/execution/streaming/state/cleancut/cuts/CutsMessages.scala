@@ -7,7 +7,7 @@ import scala.util.Using
 import io.cleancut.StoreId
 import io.cleancut.channels.{ChannelOpened, ChannelReading, ChannelReport, ChannelTask}
 import io.cleancut.cuts.{Ack, Opened, Place, Refusal, Sender, Usage}
-import io.cleancut.format.{FrameName, PlacedFrame, StoreCut}
+import io.cleancut.format.{FrameName, FramePlace, PlacedFrame, StoreCut}
 
 /**
  * What executors ask the coordinator. A message travels as bytes, since Spark reads what arrives
@@ -108,6 +108,22 @@ final private[cleancut] case class AwaitOvertaken(
 ) extends RunMessage
 
 /**
+ * Which bases an executor had better have on its disk. Answered by [[BasesReply]], or by [[Noted]]
+ * if these are what it knows.
+ *
+ * @param replicas
+ *   how many executors are to have a copy, beside that which works on it
+ * @param known
+ *   the mark of the last answer
+ */
+final private[cleancut] case class AskBases(
+    location: String,
+    at: Place,
+    replicas: Int,
+    known: Int
+) extends CutsMessage
+
+/**
  * Who reports, and as bytes what its process has used for the query so far: some forty bytes, where
  * an object of so many numbers would take a kilobyte.
  */
@@ -138,6 +154,11 @@ final private[cleancut] case class ChainReply(chain: Option[StoreCut]) extends C
 final private[cleancut] case class ChannelReply(opened: ChannelOpened) extends CutsReply
 
 final private[cleancut] case class OvertakenReply(attempts: Set[Long]) extends CutsReply
+
+final private[cleancut] case class BasesReply(bases: Seq[(FrameName, FramePlace)])
+    extends CutsReply {
+  def mark: Int = bases.hashCode
+}
 
 final private[cleancut] case class AckReply(ack: Ack) extends CutsReply
 

@@ -79,12 +79,16 @@ object DriverCuts extends Logging {
       if (found.run.isDefined) found else found.copy(aligned = runs.alignedBefore(location))
     }
 
+  /** The run that goes on at a location. */
+  private[cuts] def runAt(location: String): Option[String] = runs.runAt(location)
+
   /** For what a task asks: the coordinator of its run, or the answer. */
   private def coordinatorFor(message: CutsMessage): Either[CutsReply, QueryCuts] = {
     val of = message match {
       case that: RunMessage => Some(that.runId)
       case that: Failed     => Some(that.runId)
       case _: Accepted      => None
+      case _: AskBases      => None
     }
     val found = of.fold(runs.of(message.location))(runs.of(message.location, _))
     found.toRight {
@@ -138,6 +142,7 @@ object DriverCuts extends Logging {
       // Of an application that has ended in this process: its executors' ids are given again.
       runs.clear()
       watched.clear()
+      DriverHomes.restart()
       env.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env, coordinatorFor))
       served = Some(env)
     }

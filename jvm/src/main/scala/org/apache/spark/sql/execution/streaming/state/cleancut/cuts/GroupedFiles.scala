@@ -45,6 +45,8 @@ import io.cleancut.protocol.StoreListing
  *   what all names are below, `<checkpointLocation>/cleancut`
  * @param localBasesBytes
  *   how much of the local disk the bases take that are kept there, those of all stores together
+ * @param standbyReplicas
+ *   how many executors have a copy of each base, beside that which works on it
  */
 final private[cleancut] class GroupedFiles(
     store: StoreId,
@@ -53,11 +55,14 @@ final private[cleancut] class GroupedFiles(
     before: StoreFiles,
     hadoopConf: Configuration,
     localBasesBytes: Long,
+    standbyReplicas: Int,
     clock: Clock
 ) extends FrameFiles {
   import GroupedFiles._
 
   private val archive = new CutArchive(root, clock)
+  private lazy val following =
+    BaseFollower.Following(root, bases, localBasesBytes, standbyReplicas, threads)
   private val runId = hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
   private lazy val packer = GroupedFrame.packerOf(root, runId, clock)
   private val places = new ConcurrentHashMap[(StateVersion, FrameKind), FramePlace]
@@ -75,6 +80,7 @@ final private[cleancut] class GroupedFiles(
 
   override def open(version: Long, id: Option[String]): Opened = {
     val attempt = currentAttempt
+    if (keepsBases) BaseFollower.follow(checkpoint, following)
     val asked = Open(checkpoint, runId, attempt, store, version, GroupedFrame.here)
     CutsClient.ask(asked, clock, root.requestTimeoutMs) match {
       case OpenReply(opened) if opened.unread.nonEmpty =>
@@ -158,8 +164,19 @@ final private[cleancut] class GroupedFiles(
       runId,
       root,
       packer,
+      copyHere(FrameName(store, version, kind)),
       clock
     )
+
+  private def copyHere(name: FrameName): Option[LocalBases.OwnBase] =
+    Option.when(name.kind == FrameKind.Base && keepsBases)(
+      bases.copyOf(root.location, name, localBasesBytes)
+    )
+
+  /** Not of what lies on a local disk anyway. */
+  private def keepsBases: Boolean = !isLocal && localBasesBytes > 0
+
+  private def isLocal: Boolean = root.location.startsWith("file:")
 
   override def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch)(
       read: (FrameReader, BlockScratch) => A
@@ -184,9 +201,10 @@ final private[cleancut] class GroupedFiles(
     else if (place.length < FrameFiles.minOpenedBytes) None
     else
       downloading(watch) {
-        val bytes = bytesOf(place)
+        val request = FrameRequest(path(version, FrameKind.Base), store, version, FrameKind.Base)
+        val bytes = bytesOf(FrameName(store, version, FrameKind.Base), place)
         try {
-          val request = FrameRequest(path(version, FrameKind.Base), store, version, FrameKind.Base)
+          if (!isLocal && bytes.areAtHand) watch.foundHere()
           val opened = BaseFrame.open(request, bytes)
           if (opened.isEmpty) bytes.close()
           opened
@@ -202,11 +220,9 @@ final private[cleancut] class GroupedFiles(
   }
 
   /** On a local disk a frame is read in its place; from farther off it comes as a whole. */
-  private def bytesOf(place: FramePlace): FrameBytes = {
-    val key = ObjectKey(place.segment)
-    if (root.location.startsWith("file:")) new RangeBytes(root, key, place.offset, place.length)
-    else bases.open(root, key, place.offset, place.length, threads, localBasesBytes)
-  }
+  private def bytesOf(name: FrameName, place: FramePlace): FrameBytes =
+    if (isLocal) new RangeBytes(root, ObjectKey(place.segment), place.offset, place.length)
+    else bases.open(root, name, place, threads, localBasesBytes)
 
   /** The driver sweeps the segments. */
   override def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean = true

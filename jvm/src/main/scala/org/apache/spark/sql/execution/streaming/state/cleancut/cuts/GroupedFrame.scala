@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.store.PendingFrame
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.{FrameFiles, PendingFrame}
 
 import java.io.ByteArrayOutputStream
 import java.util.concurrent.{ExecutionException, TimeUnit}
@@ -11,6 +11,7 @@ import org.apache.spark.util.Utils
 import io.cleancut.{Clock, HeldValues, StateVersion}
 import io.cleancut.cuts._
 import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.files.LocalBases
 import io.cleancut.format._
 import io.cleancut.objects._
 
@@ -28,6 +29,7 @@ final private[cleancut] class GroupedFrame(
     runId: String,
     root: ObjectStore,
     packer: SegmentPacker,
+    copyHere: Option[LocalBases.OwnBase],
     clock: Clock
 ) extends PendingFrame {
   import GroupedFrame._
@@ -65,19 +67,31 @@ final private[cleancut] class GroupedFrame(
   }
 
   private def send(): Unit = {
-    val ack = own match {
-      case Some(segment)                       => report(finish(segment))
-      case None if buffer.size <= MaxRideBytes => ride()
-      case None                                => report(pack())
-    }
-    ack match {
-      case Ack.Accepted | Ack.Duplicate => ()
-      case Ack.Unknown(why)             => throw refused(Declined(why))
-      case Ack.Discarded(why)           => throw refused(Declined(Refusal.Failed(why)))
+    // A smaller one is read as a whole.
+    val isKept = own.isDefined || buffer.size >= FrameFiles.minOpenedBytes
+    if (isKept) copyHere.foreach(_.write(buffer.toByteArray))
+    try {
+      accepted(own match {
+        case Some(segment)                       => report(finish(segment))
+        case None if buffer.size <= MaxRideBytes => ride()
+        case None                                => report(pack())
+      })
+      copyHere.foreach(_.keep())
+    } catch {
+      case e: Throwable =>
+        copyHere.foreach(_.drop())
+        throw e
     }
   }
 
+  private def accepted(ack: Ack): Unit = ack match {
+    case Ack.Accepted | Ack.Duplicate => ()
+    case Ack.Unknown(why)             => throw refused(Declined(why))
+    case Ack.Discarded(why)           => throw refused(Declined(Refusal.Failed(why)))
+  }
+
   override def cancel(): Unit = {
+    copyHere.foreach(_.drop())
     own.foreach(_.abort())
     if (isBegun) {
       isBegun = false
@@ -122,7 +136,9 @@ final private[cleancut] class GroupedFrame(
 
   private def spillIfFull(): Unit = if (buffer.size == PartBytes) {
     val segment = own.getOrElse(begin())
-    segment.write(buffer.toByteArray)
+    val bytes = buffer.toByteArray
+    segment.write(bytes)
+    copyHere.foreach(_.write(bytes))
     if (clock.monotonicNs() - announcedNs > RenewalNs) announce(segment.name)
     buffer.reset()
   }

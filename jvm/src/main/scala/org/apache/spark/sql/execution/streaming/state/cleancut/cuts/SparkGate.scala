@@ -44,7 +44,10 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
 
   /** Made for the run where it has none yet, which lasts until it ends. */
   private def coordinator(runId: String): Option[QueryCuts] = {
-    if (DriverCuts.of(location, runId).isEmpty) EndOfRuns.watch(runId)
+    if (DriverCuts.of(location, runId).isEmpty) {
+      EndOfRuns.watch(runId)
+      DriverHomes.begins(location, runId)
+    }
     DriverCuts.begin(location, runId, archive, logs)(SparkGate.host)
   }
 }

@@ -63,6 +63,7 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
         ofStore,
         request.hadoopConf,
         settings.localBasesBytes,
+        settings.standbyReplicas,
         clock
       )
     }

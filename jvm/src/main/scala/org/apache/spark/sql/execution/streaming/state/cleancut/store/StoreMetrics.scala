@@ -28,6 +28,7 @@ final private[cleancut] class StoreMetrics {
   val baseBytes = new AtomicLong
   val basesWritten = new AtomicLong
   private val loads = new AtomicLong
+  private val localBases = new AtomicLong
   private val loadNs = new AtomicLong
   private val findNs = new AtomicLong
   private val findBytes = new AtomicLong
@@ -67,6 +68,7 @@ final private[cleancut] class StoreMetrics {
       loadNs.addAndGet(watch.spent(phase))
     }
     loads.incrementAndGet()
+    localBases.addAndGet(watch.basesFoundHere)
     findBytes.addAndGet(watch.foundBytes)
     decodedBytes.addAndGet(watch.decodedBytes)
     indexedBytes.addAndGet(log.liveBytes + log.deadBytes)
@@ -86,6 +88,7 @@ final private[cleancut] class StoreMetrics {
     BaseBytes -> baseBytes.getAndSet(0L),
     BasesWritten -> basesWritten.getAndSet(0L),
     Loads -> loads.getAndSet(0L),
+    LocalBases -> localBases.getAndSet(0L),
     LoadTime -> drainMs(loadNs),
     FindTime -> drainMs(findNs),
     FindBytes -> findBytes.getAndSet(0L),
@@ -139,6 +142,10 @@ private[cleancut] object StoreMetrics {
   private val BasesWritten = StateStoreCustomSumMetric("cleancutBases", "bases written")
   private val Loads =
     StateStoreCustomSumMetric("cleancutLoads", "versions loaded from the checkpoint")
+  private val LocalBases = StateStoreCustomSumMetric(
+    "cleancutLocalBases",
+    "bases of loads from a bucket that lay on the executor's disk"
+  )
   private val LoadTime = StateStoreCustomTimingMetric("cleancutLoadMs", "time to load versions")
   private val FindTime = StateStoreCustomTimingMetric(
     "cleancutFindMs",
@@ -185,6 +192,7 @@ private[cleancut] object StoreMetrics {
     BaseBytes,
     BasesWritten,
     Loads,
+    LocalBases,
     LoadTime,
     FindTime,
     FindBytes,

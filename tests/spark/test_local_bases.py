@@ -1,0 +1,50 @@
+"""Where a task opens its store that another executor had, or another run, and what it fetches."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.kills import environment
+from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.tiers import long
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 300
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3proxy(tmp_path_factory.mktemp("s3proxy")) as started:
+        yield started
+
+
+@pytest.mark.parametrize("replicas", [0, pytest.param(1, marks=long)])
+def test_a_task_that_moves_finds_its_base_on_the_disk(
+    server: S3Server, tmp_path: Path, show: Callable[[str], None], replicas: int
+) -> None:
+    location = f"s3://{server.BUCKET}/moving-{replicas}"
+    command = [sys.executable, "-m", "tests.support.moving_tasks", server.endpoint, location]
+    answer = subprocess.run(
+        [*command, str(tmp_path), str(replicas)],
+        env=environment() | server.environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert answer.returncode == 0, answer.stderr[-5000:]
+    told = json.loads(answer.stdout.splitlines()[-1])
+    show(f"{replicas} replicas: {told}")
+    assert told["wrong"] == []
+    # Without copies the executor where the task is expected has fetched it meanwhile.
+    assert told["copies before"] == 2 * replicas
+    lost = told["after a kill"]
+    assert 1 <= lost["loads"] <= 2
+    assert lost["local"] == lost["loads"]
+    assert told["after a restart"] == {"loads": 2, "local": 2}

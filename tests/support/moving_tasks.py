@@ -1,0 +1,150 @@
+"""A query on two executors, of which one dies, and which is then stopped and started again.
+
+`python -m tests.support.moving_tasks ENDPOINT LOCATION WORK REPLICAS` tells as JSON how many loads
+of stores there were after each, and for how many of them the base lay on the executor's disk.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+import cleancut
+from cleancut import Checkpoint
+from tests.support.sessions import builder
+
+KEYS = 4_000
+PARTITIONS = 2
+DELTAS = 10
+WITHIN_S = 60.0
+
+
+class Moving:
+    """The query, and what is fed to it."""
+
+    def __init__(self, spark: SparkSession, work: Path, location: str) -> None:
+        self.spark, self.location = spark, location
+        self.work, self.source, self.local = work, work / "source", work / "local"
+        self.source.mkdir()
+        self.files = 0
+        self.query = self.start()
+
+    def start(self) -> StreamingQuery:
+        rows = self.spark.readStream.schema("k long").json(str(self.source))
+        writer = padded(rows).writeStream.format("noop").outputMode("update")
+        return writer.option("checkpointLocation", self.location).start()
+
+    def feed(self, keys: range) -> None:
+        lines = "\n".join(json.dumps({"k": k}) for k in keys)
+        (self.work / "part").write_text(lines)
+        (self.work / "part").rename(self.source / f"{self.files}.json")
+        self.files += 1
+        self.query.processAllAvailable()
+
+    def bases(self) -> Counter[int]:
+        """How many bases lie on the disks of the executors, by their processes."""
+        names = [path.name for path in self.local.rglob("cleancut-base-*")]
+        return Counter(int(name.split("-")[2]) for name in names)
+
+    def fill(self, replicas: int) -> None:
+        """Until each store has its first base, a cut names it, and all copies are there."""
+        self.feed(range(KEYS))
+        for _ in range(DELTAS):
+            self.feed(range(0, KEYS, 100))
+        until(lambda: self.bases().total() == PARTITIONS)
+        self.feed(range(0, KEYS, 50))
+        if replicas:
+            until(lambda: sorted(self.bases().values()) == [PARTITIONS, PARTITIONS])
+
+    def kill(self) -> None:
+        """Kills one of the executors, and waits until the other one has all bases."""
+        lost = next(iter(self.bases()))
+        before = executors(self.spark)
+        os.kill(lost, signal.SIGKILL)
+        until(lambda: not before <= executors(self.spark))
+        until(lambda: any(n == PARTITIONS for pid, n in self.bases().items() if pid != lost))
+
+    def loads(self, after: int = -1) -> dict[str, int]:
+        found = {"loads": 0, "local": 0}
+        for progress in self.query.recentProgress:
+            if progress.batchId > after:
+                metrics = progress.stateOperators[0].customMetrics
+                found["loads"] += metrics["cleancutLoads"]
+                found["local"] += metrics["cleancutLocalBases"]
+        return found
+
+
+def main(endpoint: str, location: str, work: Path, replicas: int) -> None:
+    made = cleancut.configure(
+        builder("local-cluster[2,1,1024]"), endpoint=endpoint, standby_replicas=replicas
+    )
+    settings = {
+        "spark.sql.shuffle.partitions": str(PARTITIONS),
+        "spark.local.dir": str(work / "local"),
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": str(DELTAS),
+    }
+    for key, value in settings.items():
+        made = made.config(key, value)
+    spark = made.getOrCreate()
+    moving = Moving(spark, work, location)
+    moving.fill(replicas)
+    told: dict[str, object] = {"copies before": moving.bases().total() - PARTITIONS}
+    moving.kill()
+    seen = max(progress.batchId for progress in moving.query.recentProgress)
+    moving.feed(range(0, KEYS, 7))
+    told["after a kill"] = moving.loads(after=seen)
+    moving.query.stop()
+    moving.query = moving.start()
+    moving.feed(range(0, KEYS, 3))
+    told["after a restart"] = moving.loads()
+    moving.query.stop()
+    told["wrong"] = wrong(spark, moving.source, Checkpoint(location, endpoint=endpoint))
+    print(json.dumps(told))
+
+
+def padded(rows: DataFrame) -> DataFrame:
+    """Of each key its count, and two kilobytes that do not compress to less than half of it."""
+    parts = [f.sha2(f.concat_ws(" ", "k", f.lit(part)), 512) for part in range(16)]
+    kept = rows.withColumn("padding", f.concat(*parts))
+    return kept.groupBy("k").agg(f.count("*").alias("c"), f.first("padding").alias("padding"))
+
+
+def executors(spark: SparkSession) -> set[str]:
+    assert spark._jsc is not None
+    known = spark._jsc.sc().getExecutorMemoryStatus().keysIterator()
+    return {known.next() for _ in iter(known.hasNext, False)}
+
+
+def wrong(spark: SparkSession, source: Path, checkpoint: Checkpoint) -> list[object]:
+    """Keys whose state is not what a batch says."""
+    found = {
+        row["key"]["k"]: (row["value"]["count"], row["value"]["first"])
+        for row in checkpoint.state(0).to_pylist()
+    }
+    batch = padded(spark.read.schema("k long").json(str(source))).collect()
+    expected = {row["k"]: (row["c"], row["padding"]) for row in batch}
+    assert len(expected) == KEYS
+    return [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            if holds():
+                return
+        assert time.monotonic() < deadline, "it does not come"
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
