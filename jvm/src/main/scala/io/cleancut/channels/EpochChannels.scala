@@ -51,7 +51,8 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
       report: ChannelReport,
       course: Option[ChannelCourse] = None
   ): Unit = {
-    course.foreach(courses((attempt, report.channel)) = _)
+    // It may be told twice, and has come when that was first heard.
+    course.foreach(courses.getOrElseUpdate((attempt, report.channel), _))
     reports.getOrElseUpdate(attempt, mutable.Map.empty)(report.channel) = report
     ()
   }

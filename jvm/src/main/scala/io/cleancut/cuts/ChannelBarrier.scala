@@ -8,13 +8,11 @@ import io.cleancut.format.StoreCut
 /** The channels of a query's tasks: who reads which, who is overtaken, and what has arrived. */
 trait ChannelBarrier extends EpochClaim {
 
-  /** A task attempt begins to read a channel. */
-  def openChannel(runId: String, task: ChannelTask): Either[Refusal, ChannelOpened] =
-    claimed(runId, task.epoch).flatMap { _ =>
-      within(runId)(_.openChannel(task, clock.monotonicNs())).flatten
-    }
-
-  /** A task attempt has read a channel to its end, and made durable what it left in flight. */
+  /**
+   * A task attempt has read a channel to its end, and made durable what it left in flight. Who is
+   * told it at once knows the sooner which tasks are late; it counts with what the attempt delivers
+   * at the latest.
+   */
   def arrived(
       runId: String,
       attempt: Long,

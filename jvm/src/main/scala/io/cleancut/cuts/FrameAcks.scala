@@ -11,23 +11,35 @@ import io.cleancut.format._
 trait FrameAcks extends EpochClaim {
   import runtime.packer
 
-  /** A task attempt opens a store for writing at a version, at a place that errors name. */
-  def open(
-      runId: String,
-      attempt: Long,
-      store: StoreId,
-      version: Long,
-      at: Option[Place] = None
-  ): Either[Refusal, Opened] =
-    claimed(runId, version).flatMap(_ =>
+  /** A task attempt begins. Its channels count as opened before its stores. */
+  def start(runId: String, task: TaskStart): Either[Refusal, TaskStarted] =
+    claimed(runId, task.version).flatMap { _ =>
       within(runId) { run =>
-        val opened = run.open(attempt, store, version)
-        if (opened.isRight) run.meter.openedBy(attempt, store, at)
-        // One that takes a version over reports nothing that it could be measured by.
-        if (opened.exists(_.sealedAs.isEmpty)) run.meter.opened(attempt, store, clock.monotonicNs())
-        opened
+        for {
+          channels <- all(task.channels)(of => run.openChannel(of, clock.monotonicNs()))
+          stores <- all(task.stores)(open(run, task, _))
+        } yield {
+          val named = task.stores.zip(stores).toMap
+          val beside = run.ledger.beside(task.operator, task.partition).filterNot(named.contains)
+          val further = beside.flatMap(store => open(run, task, store).toOption.map(store -> _))
+          TaskStarted(named ++ further, task.channels.map(_.channel).zip(channels).toMap)
+        }
       }.flatten
-    )
+    }
+
+  private def open(run: QueryRun, task: TaskStart, store: StoreId): Either[Refusal, Opened] = {
+    val opened = run.open(task.attempt, store, task.version)
+    if (opened.isRight) run.meter.openedBy(task.attempt, store, task.at)
+    // One that takes a version over reports nothing that it could be measured by.
+    if (opened.exists(_.sealedAs.isEmpty))
+      run.meter.opened(task.attempt, store, clock.monotonicNs())
+    opened
+  }
+
+  private def all[A, B](of: Seq[A])(act: A => Either[Refusal, B]): Either[Refusal, Vector[B]] =
+    of.foldLeft[Either[Refusal, Vector[B]]](Right(Vector.empty)) { (done, one) =>
+      done.flatMap(before => act(one).map(before :+ _))
+    }
 
   /** The id of a version that counts; None where the cuts do not know the store. */
   def accepted(store: StoreId, version: Long): Option[String] = synchronized {
@@ -61,6 +73,30 @@ trait FrameAcks extends EpochClaim {
    */
   def announce(runId: String, segment: String, version: Long): Either[Refusal, Unit] =
     within(runId)(_.ledger.announce(segment, version, clock.monotonicNs())).flatten
+
+  /**
+   * A task attempt is done: what it has read of its channels, and then its frames.
+   *
+   * @return
+   *   for each of the frames what [[submit]] answers, then what [[report]] does for those that are
+   *   placed
+   */
+  def deliver(
+      runId: String,
+      made: Delivery
+  ): Either[Refusal, CompletableFuture[Seq[Option[Ack]]]] = {
+    val nowNs = clock.monotonicNs()
+    val arrived = within(runId) { run =>
+      made.arrivals.foreach(of => run.arrived(made.attempt, of.report, of.reading, nowNs))
+    }
+    arrived.map { _ =>
+      val answers =
+        made.frames.map(submit(runId, _)) ++ made.placed.map(of => Some(report(runId, of)))
+      CompletableFuture
+        .allOf(answers.flatten: _*)
+        .thenApply(_ => answers.map(_.map(_.join())))
+    }
+  }
 
   /**
    * An executor made a frame durable. The answer is there when the executor may let its task go on:

@@ -104,6 +104,15 @@ final class QueryLedger(
       Right(Opened(known.map(_.version.id), needsBase = version > 0 && known.isEmpty, unread))
     }
 
+  /** What a task opens beside the stores that it names: what the last cut has of it. */
+  def beside(operator: Long, partition: Int): Seq[StoreId] =
+    if (isReplaced) Nil
+    else
+      current.toSeq
+        .flatMap(_.ofTask(operator, partition))
+        .map(_.store)
+        .filterNot(Channels.isChannel)
+
   /** A task attempt begins to read a channel. */
   def openChannel(task: ChannelTask, mayDefer: Boolean): Either[Refusal, Option[StoreCut]] =
     if (task.epoch != last + 1) Left(notOpen(task.epoch))

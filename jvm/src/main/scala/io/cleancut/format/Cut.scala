@@ -75,10 +75,23 @@ final case class Cut(
   /** The names of the segments that it needs, below the root. */
   lazy val segments: Seq[String] = stores.flatMap(_.frames.map(_._3.segment)).distinct
 
-  private lazy val byStore: collection.Map[StoreId, StoreCut] =
-    mutable.HashMap.from(stores.iterator.map(of => of.store -> of))
+  private lazy val byTask: collection.Map[Long, List[StoreCut]] = {
+    val found = mutable.LongMap.empty[List[StoreCut]]
+    stores.foreach { of =>
+      val task = taskOf(of.store.operator, of.store.partition)
+      found(task) = of :: found.getOrElse(task, Nil)
+    }
+    found
+  }
 
-  def of(store: StoreId): Option[StoreCut] = byStore.get(store)
+  private def taskOf(operator: Long, partition: Int) = operator << 32 | partition
+
+  /** What it has of the task of an operator and partition: its stores, and its channels. */
+  def ofTask(operator: Long, partition: Int): Seq[StoreCut] =
+    byTask.getOrElse(taskOf(operator, partition), Nil)
+
+  def of(store: StoreId): Option[StoreCut] =
+    ofTask(store.operator, store.partition).find(_.store == store)
 
   /** The channels that hold rows. They are asked for with every store that is opened. */
   lazy val inFlight: Seq[StoreCut] = stores.filter(of => Channels.isChannel(of.store))

@@ -8,6 +8,7 @@ import io.cleancut.error.CleancutException
 import io.cleancut.format._
 import io.cleancut.testkit.StoreOnDisk
 import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.cuts.OneByOne._
 
 /** Coordinators of one query on the local disk, and what the tasks of an epoch tell them. */
 trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>

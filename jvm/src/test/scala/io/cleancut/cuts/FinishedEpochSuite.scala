@@ -10,6 +10,7 @@ import io.cleancut.error.CleancutException
 import io.cleancut.format._
 import io.cleancut.objects.ObjectKey
 import io.cleancut.testkit.StoreOnDisk
+import io.cleancut.cuts.OneByOne._
 
 /**
  * An epoch that a run has sealed with rows in flight, and that a later run finishes from the seal.

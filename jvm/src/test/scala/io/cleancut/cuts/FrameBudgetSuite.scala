@@ -6,6 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.Clock
 import io.cleancut.format._
+import io.cleancut.cuts.OneByOne._
 
 /** What all queries of a driver keep in memory together. */
 class FrameBudgetSuite extends AnyFunSuite with CutsOnDisk {

@@ -3,6 +3,7 @@ package io.cleancut.cuts
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.Clock
+import io.cleancut.cuts.OneByOne._
 
 /** A driver has a coordinator for each run that goes on, and for no other. */
 class LiveRunsSuite extends AnyFunSuite with CutsOnDisk {

@@ -7,6 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.{Clock, StateVersion}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, RequestKind}
+import io.cleancut.cuts.OneByOne._
 
 /** The coordinator of a query, on the local disk. */
 class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {

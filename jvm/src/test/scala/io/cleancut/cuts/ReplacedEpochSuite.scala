@@ -4,6 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.format._
+import io.cleancut.cuts.OneByOne._
 
 /** An epoch that makes all of the state anew, in stores of its own choosing. */
 class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {

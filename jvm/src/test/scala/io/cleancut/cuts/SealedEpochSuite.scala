@@ -7,6 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels._
 import io.cleancut.format._
+import io.cleancut.cuts.OneByOne._
 
 /** Epochs whose frames are held until their sink seals them, on one driver and on two. */
 class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {

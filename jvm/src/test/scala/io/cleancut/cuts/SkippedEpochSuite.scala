@@ -3,6 +3,7 @@ package io.cleancut.cuts
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{Clock, StoreId}
+import io.cleancut.cuts.OneByOne._
 
 /** Epochs that their sink skips: of the frames of an earlier run, or run by the gate. */
 class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {

@@ -5,6 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.Clock
 import io.cleancut.format.CutLayout
 import io.cleancut.objects.ObjectKey
+import io.cleancut.cuts.OneByOne._
 
 /** A run that takes a query over from one that still works on it. */
 class SuccessorSuite extends AnyFunSuite with CutsOnDisk {

@@ -25,7 +25,7 @@ object CompareScale {
     "cuts",
     "deltas",
     "delay",
-    "acks a second",
+    "frames a second",
     "gate",
     "segments and pages",
     "other requests",
@@ -61,7 +61,7 @@ object CompareScale {
       Seq(one.executors, one.partitions, one.stores, one.format, one.version, one.chain)
     parameters.map(_.toString) ++ Seq(
       s"${one.delayMs} ms",
-      found("acks a second").toString,
+      found("frames a second").toString,
       Figures.time(found("gate, ns")),
       found("segments and pages").toString,
       found("other requests").toString,

@@ -9,10 +9,10 @@ import io.cleancut.objects.{ObjectKey, RequestKind}
 import io.cleancut.{Clock, StateVersion, StoreId}
 
 /**
- * Takes one query of many stores through the coordinator of its driver: every task opens its
- * stores, hands over a small frame of each, one behind the other as Spark's tasks commit, and the
- * gate writes the cut. As many tasks run at a time as there are executors. Prints one line
- * `figure<TAB>epoch<TAB>number` for each of the last epochs.
+ * Takes one query of many stores through the coordinator of its driver: every task opens the stores
+ * of its operators and delivers a small frame of each, one operator behind the other as Spark's
+ * tasks commit, and the gate writes the cut. As many tasks run at a time as there are executors.
+ * Prints one line `figure<TAB>epoch<TAB>number` for each of the last epochs.
  *
  * Arguments: executors, operators × stores of a partition, partitions, deltas between bases,
  * milliseconds that a request of the last epochs takes, checkpoint format of Spark, format version
@@ -83,7 +83,7 @@ final class ScaledQuery(
     val acks = partitions.toLong * storesOfPartition
     Seq(
       "tasks, ns" -> (ran - start),
-      "acks a second" -> (acks * 1000000000L / (ran - start)),
+      "frames a second" -> (acks * 1000000000L / (ran - start)),
       "gate, ns" -> (committed - ran),
       "segments and pages" -> found(RequestKind.Put).requests,
       "other requests" -> (found.requests - found(RequestKind.Put).requests),
@@ -151,28 +151,36 @@ final class ScaledQuery(
     if (partition >= partitions) Done
     else {
       val attempt = attempts.incrementAndGet()
-      val ids = (0 until storesOfPartition).map(id(partition, _))
-      ids.foreach(store =>
-        cuts.open(RunName, attempt, store, epoch).fold(why => sys.error(why.toString), identity)
-      )
-      ids.indices
-        .foldLeft(Done)((done, i) =>
-          done.thenComposeAsync(_ => commit(epoch, attempt, ids(i), i), threads)
+      val stores = (0 until storesOfPartition).map(id(partition, _)).groupBy(_.operator)
+      stores.foreach { case (operator, of) =>
+        val task = TaskStart(attempt, operator, partition, epoch, of.take(1))
+        val started = cuts.start(RunName, task).fold(why => sys.error(why.toString), identity)
+        // Before the first cut nothing is known beside it.
+        val others = of.filterNot(started.stores.contains)
+        if (others.nonEmpty) cuts.start(RunName, task.copy(stores = others))
+      }
+      stores.values
+        .foldLeft(Done)((done, of) =>
+          done.thenComposeAsync(_ => commit(epoch, attempt, of), threads)
         )
         .thenComposeAsync(_ => slot(epoch, next), threads)
     }
   }
 
+  /** What a task has made of the stores of one operator. */
   private def commit(
       epoch: Long,
       attempt: Long,
-      store: StoreId,
-      index: Int
-  ): CompletableFuture[Unit] = {
-    val version = StateVersion(epoch + 1, StateVersion.newId(Clock.System))
-    versions(store.partition * storesOfPartition + index) = Some(version)
-    submit(SealedFrame(FrameName(store, version, FrameKind.Delta), attempt, Frame))
-  }
+      stores: Seq[StoreId]
+  ): CompletableFuture[Unit] = deliver(
+    attempt,
+    stores.map { store =>
+      val version = StateVersion(epoch + 1, StateVersion.newId(Clock.System))
+      val index = store.operator.toInt * StoresOfJoin + Names.indexOf(store.name)
+      versions(store.partition * storesOfPartition + index) = Some(version)
+      FrameName(store, version, FrameKind.Delta)
+    }
+  )
 
   /** Those of maintenance, each time of the stores whose turn it is. */
   private def writeBases(epoch: Long): Unit = {
@@ -182,17 +190,21 @@ final class ScaledQuery(
       version <- versions(partition * storesOfPartition + index)
     } yield {
       val name = FrameName(id(partition, index), version, FrameKind.Base)
-      submit(SealedFrame(name, QueryLedger.Maintenance, Frame))
+      deliver(QueryLedger.Maintenance, Seq(name))
     }
     CompletableFuture.allOf(due: _*).get()
     ()
   }
 
-  private def submit(frame: SealedFrame): CompletableFuture[Unit] =
-    cuts.submit(RunName, frame).getOrElse(sys.error("the driver has no room")).thenApply {
-      case Ack.Accepted => ()
-      case other        => sys.error(s"$other of ${frame.name}")
-    }
+  private def deliver(attempt: Long, names: Seq[FrameName]): CompletableFuture[Unit] = {
+    val frames = names.map(SealedFrame(_, attempt, Frame))
+    cuts
+      .deliver(RunName, Delivery(attempt, frames, Nil))
+      .fold(why => sys.error(why.toString), identity)
+      .thenApply { acks =>
+        if (acks.exists(!_.contains(Ack.Accepted))) sys.error(s"$acks of $names")
+      }
+  }
 
   private def id(partition: Int, index: Int) =
     StoreId(index.toLong / StoresOfJoin, partition, Names(index % StoresOfJoin))

@@ -2,7 +2,7 @@ package io.cleancut.cuts.sim
 
 import java.util.concurrent.CompletableFuture
 
-import io.cleancut.cuts.Ack
+import io.cleancut.cuts.{Ack, Refusal}
 
 /** Which answers of a coordinator mean that it took the run that asked for the latest. */
 object Believed {
@@ -11,8 +11,8 @@ object Believed {
 
   def acked(answer: Ack): Boolean = answer == Ack.Accepted || answer == Ack.Duplicate
 
-  def reported(answer: CompletableFuture[Ack]): Boolean =
-    !answer.isDone || (!answer.isCompletedExceptionally && acked(answer.get()))
-
-  def submitted(answer: Option[CompletableFuture[Ack]]): Boolean = answer.forall(reported)
+  def delivered(answer: Either[Refusal, CompletableFuture[Seq[Option[Ack]]]]): Boolean =
+    answer.exists { done =>
+      !done.isDone || (!done.isCompletedExceptionally && done.get().flatten.forall(acked))
+    }
 }

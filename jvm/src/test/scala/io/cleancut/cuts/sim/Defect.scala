@@ -37,6 +37,9 @@ object Defect {
   /** An attempt leaves other rows in flight than were decided on, and says that it did not. */
   case object Undecided extends Defect("gave other rows", "the sink got other rows")
 
+  /** An attempt that is done leaves out what it has read of its channels. */
+  case object Unreported extends Defect("cannot be committed")
+
   /** A driver that starts again finds no seal of the epoch. */
   case object SealsLost extends Defect("the sink got other rows", "was to show other rows")
 
@@ -79,7 +82,7 @@ object Defect {
 
   val all: Seq[Defect] =
     Seq(NoConditions, SchemeTrusted, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
-      Seq(NotReplayed, Undecided, SealsLost, KeptAsMade, ShownAsMade) ++
+      Seq(NotReplayed, Undecided, Unreported, SealsLost, KeptAsMade, ShownAsMade) ++
       Seq(
         NoClaim,
         Blind,

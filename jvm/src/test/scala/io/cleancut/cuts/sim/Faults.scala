@@ -16,6 +16,7 @@ object Fault {
   case object MessageTwice extends Fault("message delivered twice")
   case object LostReply extends Fault("reply to a message lost")
   case object LostFailure extends Fault("report of a failed attempt lost")
+  case object LostArrival extends Fault("news of a channel read to its end lost")
   case object AttemptFailed extends Fault("attempt failed")
   case object FailedBehind extends Fault("attempt failed behind rows that are kept")
   case object Speculation extends Fault("speculative attempt")
@@ -57,6 +58,7 @@ object Fault {
     MessageTwice,
     LostReply,
     LostFailure,
+    LostArrival,
     AttemptFailed,
     FailedBehind,
     Speculation,

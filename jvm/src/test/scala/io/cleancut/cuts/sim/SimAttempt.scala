@@ -3,7 +3,7 @@ package io.cleancut.cuts.sim
 import scala.util.control.NonFatal
 
 import io.cleancut.{StateVersion, StoreId}
-import io.cleancut.cuts.{Opened, Refusal}
+import io.cleancut.cuts.{Opened, Refusal, TaskStart, TaskStarted}
 import io.cleancut.format.{FrameKind, FrameName, StoreCut}
 
 /**
@@ -80,21 +80,28 @@ final class SimAttempt(
       val channel = Option.when(task.isCaptured) {
         new SimChannel(world, executor, work, id, writer, task)
       }
-      channel.foreach(_.open())
-      val opened = task.stores.map(store => store -> open(store))
+      val started = start(channel)
+      channel.foreach(_.open(started.channels(task.channel)))
+      val opened = task.stores.map(store => store -> open(store, started))
       val states = opened.map { case (store, open) =>
         (store, open, executor.load(store, work.epoch, open.accepted))
       }
       val news = channel.fold {
         work.rowsOf(world.plan, task.partition)
       }(_.read())
-      val ids = states.map { case (store, open, rows) =>
+      val made = states.map { case (store, open, rows) =>
         mayFail()
-        store -> open.sealedAs.fold(commit(store, open, rows, news)) { counted =>
-          takeOver(counted, rows ++ news)
+        open.sealedAs match {
+          case Some(counted) => store -> takeOver(counted, rows ++ news)
+          case None          => store -> make(store, open, rows, news)
         }
       }
       mayFail()
+      val deltas = made.flatMap(_._2.toOption)
+      if (deltas.nonEmpty)
+        executor.deliver(work.runId, id, deltas.map(_.delta), channel.flatMap(_.arrival))
+      deltas.foreach(of => executor.keep(of.delta.name.store, of.version, of.rows, writer))
+      val ids = made.map { case (store, of) => store -> of.fold(identity, _.version.id) }
       done = Some(TaskDone(ids.toMap, news.sorted))
       if (keeps && faults.strikes(Fault.FailedBehind, SimJob.PerTask))
         throw new AttemptLost("what reads its rows failed")
@@ -105,20 +112,33 @@ final class SimAttempt(
         reportFailure()
     }
 
-  private def open(store: StoreId): Opened = {
+  /** It names its channels, or its first store where it has none; what else it opens it is told. */
+  private def start(channel: Option[SimChannel]): TaskStarted = {
+    val first = if (channel.isEmpty) task.stores.take(1) else Nil
+    tell(TaskStart(id, task.operator, task.partition, work.epoch, first, channel.map(_.task).toSeq))
+  }
+
+  private def tell(start: TaskStart): TaskStarted = {
+    // No cut has anything beside the stores of no operator.
+    val sent = if (world.defect == Defect.NoAttempts) start.copy(operator = -1L) else start
+    executor.driver
+      .ask(work.runId, "start")(Believed.right[Refusal, TaskStarted])(_.start(work.runId, sent))
+      .fold(why => throw new AttemptLost(why.why), identity)
+  }
+
+  private def open(store: StoreId, started: TaskStarted): Opened = {
     val isTold = world.defect != Defect.NoAttempts || store == task.stores.head
-    val opened =
-      if (isTold) {
-        executor.driver.ask(work.runId, "open")(Believed.right[Refusal, Opened]) {
-          _.open(work.runId, id, store, work.epoch)
-        }
-      } else {
+    val answer = started.stores.getOrElse(
+      store,
+      if (isTold)
+        tell(TaskStart(id, task.operator, task.partition, work.epoch, Seq(store))).stores(store)
+      else {
         val known = executor.driver.ask[Option[String]](work.runId, "accepted")(_ => false) {
           _.accepted(store, work.epoch)
         }
-        Right(Opened(known, needsBase = work.epoch > 0 && known.isEmpty))
+        Opened(known, needsBase = work.epoch > 0 && known.isEmpty)
       }
-    val answer = opened.fold(why => throw new AttemptLost(why.why), identity)
+    )
     if (answer.unread.nonEmpty) {
       world.invariants.violated(s"$store is opened without ${answer.unread}")
     }
@@ -130,33 +150,28 @@ final class SimAttempt(
     answer.copy(accepted = named.orElse(answer.accepted))
   }
 
-  private def commit(
+  /** A base goes by itself, the delta with those of the other stores. */
+  private def make(
       store: StoreId,
       opened: Opened,
       before: Vector[Int],
       news: Vector[Int]
-  ): String = {
+  ): Either[String, SimAttempt.Made] = {
     val version = StateVersion(work.epoch + 1, StateVersion.newId(world.clock))
-    def frame(kind: FrameKind, parent: Option[String], rows: Vector[Int]) =
-      executor.write(
-        work.runId,
-        id,
-        SimFrame(FrameName(store, version, kind), parent, writer, rows)
-      )
-    frame(FrameKind.Delta, opened.accepted, news)
-    if (opened.needsBase || world.random.nextInt(8) == 0) {
-      frame(FrameKind.Base, None, before ++ news)
-    }
-    executor.keep(store, version, before ++ news, writer)
-    version.id
+    val rows = before ++ news
+    def frame(kind: FrameKind, parent: Option[String], of: Vector[Int]) =
+      SimFrame(FrameName(store, version, kind), parent, writer, of)
+    if (opened.needsBase || world.random.nextInt(8) == 0)
+      executor.deliver(work.runId, id, Seq(frame(FrameKind.Base, None, rows)))
+    Right(SimAttempt.Made(version, frame(FrameKind.Delta, opened.accepted, news), rows))
   }
 
   /** The epoch is finished from its seal. */
-  private def takeOver(counted: StoreCut, made: Vector[Int]): String = {
+  private def takeOver(counted: StoreCut, made: Vector[Int]): Either[String, SimAttempt.Made] = {
     if (world.defect == Defect.KeptAsMade) {
       executor.keep(counted.store, counted.version, made, writer)
     } else executor.takeOver(counted)
-    counted.version.id
+    Left(counted.version.id)
   }
 
   private def mayFail(): Unit = {
@@ -167,4 +182,10 @@ final class SimAttempt(
   private def reportFailure(): Unit = if (!faults.strikes(Fault.LostFailure)) {
     executor.driver.tell(s"failure of $id")(_.fail(work.runId, id))
   }
+}
+
+private object SimAttempt {
+
+  /** A version of a store, with all of its rows. */
+  final case class Made(version: StateVersion, delta: SimFrame, rows: Vector[Int])
 }

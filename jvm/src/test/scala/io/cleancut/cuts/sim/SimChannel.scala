@@ -7,7 +7,7 @@ import scala.collection.mutable
 import io.cleancut.StateVersion
 import io.cleancut.StoreId
 import io.cleancut.channels._
-import io.cleancut.cuts.Refusal
+import io.cleancut.cuts.Arrival
 import io.cleancut.format.{FrameKind, FrameName}
 
 /**
@@ -21,30 +21,31 @@ final class SimChannel(
     work: EpochWork,
     attempt: Long,
     writer: String,
-    task: SimTask
+    of: SimTask
 ) {
   import world.{baton, faults, invariants, plan}
 
   private val driver = executor.driver
-  private val channel = task.channel
+  private val channel = of.channel
   private var opened: ChannelOpened = _
   private var isOvertaken = false
   private var isDone = false
 
-  def open(): Unit = {
-    val request = ChannelTask(
-      attempt,
-      channel,
-      work.epoch,
-      plan.partitions,
-      executor.name,
-      if (work.captures) Capture(CaptureMode.Unaligned, None) else Capture.Off
-    )
-    opened = driver
-      .ask(work.runId, "open channel")(Believed.right[Refusal, ChannelOpened]) {
-        _.openChannel(work.runId, request)
-      }
-      .fold(why => throw new AttemptLost(why.why), identity)
+  /** What its attempt tells of it when it begins. */
+  val task: ChannelTask = ChannelTask(
+    attempt,
+    channel,
+    work.epoch,
+    plan.partitions,
+    executor.name,
+    if (work.captures) Capture(CaptureMode.Unaligned, None) else Capture.Off
+  )
+
+  /** What its attempt has to tell of it when it is done. */
+  var arrival = Option.empty[Arrival]
+
+  def open(told: ChannelOpened): Unit = {
+    opened = told
     isOvertaken = opened.isOvertaken
     if (opened.mayDefer && !isOvertaken) {
       baton.spawn(s"watch of $attempt", executor)(watch())
@@ -55,7 +56,7 @@ final class SimChannel(
   /** The rows that it hands on; those that it leaves are durable then, and reported. */
   def read(): Vector[Int] =
     try {
-      val news = work.rowsOf(plan, task.partition)
+      val news = work.rowsOf(plan, of.partition)
       val stored =
         if (world.defect == Defect.NotReplayed) None else opened.stored.map(executor.channelRows)
       stored.foreach(_ => faults.count(Fault.Replay))
@@ -109,13 +110,14 @@ final class SimChannel(
     if (staying.nonEmpty) {
       val version = StateVersion(work.epoch + 1, StateVersion.newId(world.clock))
       val name = FrameName(channel, version, FrameKind.Base)
-      executor.write(work.runId, attempt, SimFrame(name, None, writer, staying))
+      executor.deliver(work.runId, attempt, Seq(SimFrame(name, None, writer, staying)))
     }
-    driver
-      .ask(work.runId, "arrival")(Believed.right[Refusal, Unit]) {
-        _.arrived(work.runId, attempt, report)
-      }
-      .fold(why => throw new AttemptLost(why.why), identity)
+    if (world.defect != Defect.Unreported) arrival = Some(Arrival(report, ChannelReading.Nothing))
+    if (!faults.strikes(Fault.LostArrival, SimChannel.Untold)) driver.tell(s"arrival of $attempt") {
+      cuts =>
+        cuts.arrived(work.runId, attempt, report)
+        ()
+    }
   }
 
   /** Until it hears that it is overtaken; others of this executor may be so before. */
@@ -138,6 +140,9 @@ final class SimChannel(
 }
 
 object SimChannel {
+
+  /** Nothing but the time of stragglers hangs on the news of an arrival. */
+  private val Untold = 5.0
 
   /** Rows of which the numbers can be divided by it may not be left in flight. */
   private val Late = 7

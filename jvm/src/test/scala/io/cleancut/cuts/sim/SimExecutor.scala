@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.channels.ChannelRows
-import io.cleancut.cuts.{Ack, CutArchive, QueryLedger, Refusal, SegmentPacker}
+import io.cleancut.cuts._
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, RangeResult, RootedStore}
 
@@ -48,15 +48,32 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
   def takeOver(counted: StoreCut): Unit =
     states((counted.store, counted.version)) = held(counted)
 
-  /** Makes frames durable and reports them, by way of the driver or by an object of its own. */
-  def write(runId: String, attempt: Long, frame: SimFrame): Unit = {
-    val sealedFrame = SealedFrame(frame.name, attempt, frame.toBytes)
-    val ridden =
-      if (world.random.nextBoolean()) None
-      else driver.ask(runId, "submit")(Believed.submitted)(_.submit(runId, sealedFrame))
-    val ack = answer(ridden.getOrElse(report(runId, sealedFrame)))
-    if (ack != Ack.Accepted && ack != Ack.Duplicate) throw new AttemptLost(s"$ack")
+  /** Delivers frames: each goes to the driver, or into an object of its own first. */
+  def deliver(
+      runId: String,
+      attempt: Long,
+      frames: Seq[SimFrame],
+      arrival: Option[Arrival] = None
+  ): Unit = {
+    val all = frames.map(frame => SealedFrame(frame.name, attempt, frame.toBytes))
+    val (small, large) = all.partition(_ => world.random.nextBoolean())
+    val (placed, later) = large.map(place(runId, _)).unzip
+    val acks = tell(runId, Delivery(attempt, small, placed, arrival.toSeq))
+    later.foreach(_())
+    val full = small.zip(acks).collect { case (frame, None) => frame }
+    val (rest, restLater) = full.map(place(runId, _)).unzip
+    val further = if (rest.isEmpty) Nil else tell(runId, Delivery(attempt, Nil, rest))
+    restLater.foreach(_())
+    val refused = (acks ++ further).flatten.filterNot(Believed.acked)
+    if (refused.nonEmpty) throw new AttemptLost(refused.mkString(" "))
   }
+
+  private def tell(runId: String, made: Delivery): Seq[Option[Ack]] =
+    answer(
+      driver
+        .ask(runId, "delivery")(Believed.delivered)(_.deliver(runId, made))
+        .fold(why => throw new AttemptLost(why.why), done => done)
+    )
 
   /** Writes a base of something that it has in memory. */
   def maintain(runId: String): Unit = if (states.nonEmpty) {
@@ -66,7 +83,7 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
       val base = SimFrame(name, None, held.writer, held.rows)
       val isLong = world.defect == Defect.NotSpared || world.random.nextInt(4) > 0
       try
-        if (!isLong) write(runId, QueryLedger.Maintenance, base)
+        if (!isLong) deliver(runId, QueryLedger.Maintenance, Seq(base))
         else upload(runId, SealedFrame(name, QueryLedger.Maintenance, base.toBytes))
       catch { case NonFatal(_) => () }
     }
@@ -93,31 +110,32 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     val (bytes, placed) = segment.pack(Seq(base))
     root.put(ObjectKey(segment.name), bytes)
     if (world.invariants.last - run.epoch > plan.baseMargin) faults.count(Fault.LongUpload)
-    driver.ask(runId, "report")(Believed.reported)(_.report(runId, placed.head))
+    tell(runId, Delivery(QueryLedger.Maintenance, Nil, placed))
     ()
   }
 
-  private def answer(done: CompletableFuture[Ack]): Ack = {
+  private def answer[A](done: CompletableFuture[A]): A = {
     baton.yieldUntil(done.isDone || !driver.isAlive)
     if (!done.isDone) throw new Unreachable(s"${driver.name} has crashed")
     done.get()
   }
 
-  private def report(runId: String, frame: SealedFrame): CompletableFuture[Ack] = {
+  /** The frame in an object, and what is to be done when that is told. */
+  private def place(runId: String, frame: SealedFrame): (PlacedFrame, () => Unit) = {
     val epoch = frame.name.version.number - 1
     val of = identity(runId, epoch)
-    def ack(frame: PlacedFrame) =
-      driver.ask(runId, "report")(Believed.reported)(_.report(runId, frame))
-    if (world.defect != Defect.EarlyAck) {
-      ack(SegmentPacker.writeSegment(root, name, world.clock)(of, Seq(frame)).head)
-    } else {
+    if (world.defect != Defect.EarlyAck)
+      (SegmentPacker.writeSegment(root, name, world.clock)(of, Seq(frame)).head, () => ())
+    else {
       val id = StateVersion.newId(world.clock)
       val segment = new Segment(CutLayout.segment(epoch, name, id), of)
       val (bytes, placed) = segment.pack(Seq(frame))
-      val early = ack(placed.head)
       // In the background, and so behind what the task does next.
-      baton.spawn("upload", this)(root.put(ObjectKey(segment.name), bytes))
-      early
+      def upload(): Unit = {
+        baton.spawn("upload", this)(root.put(ObjectKey(segment.name), bytes))
+        ()
+      }
+      (placed.head, () => upload())
     }
   }
 

@@ -51,7 +51,8 @@ object SinkKind {
  *   whether rows may stay in flight to it
  */
 final case class SimTask(stores: Seq[StoreId], partition: Int, isCaptured: Boolean) {
-  def channel: StoreId = SimChannel.of(stores.head.operator.toInt, partition)
+  def operator: Long = stores.head.operator
+  def channel: StoreId = SimChannel.of(operator.toInt, partition)
 }
 
 /**

@@ -92,7 +92,7 @@ final class World(val seed: Long, val defect: Defect) {
     }
 
   private def laterOf(process: String)(write: () => Unit): Unit = {
-    baton.spawn(s"put of $process", SimNetwork.Bucket)(write())
+    baton.spawn(s"put of $process", SimNetwork.Bucket, Baton.Slow)(write())
     ()
   }
 

@@ -22,6 +22,7 @@ import org.apache.spark.util.SerializableConfiguration
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels._
 import io.cleancut.conf.ChannelSettings
+import io.cleancut.cuts.Arrival
 import io.cleancut.error.Errors
 import io.cleancut.format.{CutLayout, StoreLayout}
 
@@ -38,6 +39,8 @@ import io.cleancut.format.{CutLayout, StoreLayout}
  *   whose input it is
  * @param input
  *   which of them
+ * @param all
+ *   the inputs of the operator that have a channel
  * @param late
  *   true for rows that the operator would drop as late in the next epoch
  * @param hashed
@@ -50,6 +53,7 @@ import io.cleancut.format.{CutLayout, StoreLayout}
 case class ChannelExec(
     operator: StatefulOperatorStateInfo,
     input: Int,
+    all: Seq[Int],
     late: Option[Expression],
     hashed: Seq[Expression],
     settings: ChannelSettings,
@@ -73,6 +77,7 @@ case class ChannelExec(
     val task = new ChannelProgram(
       operator,
       input,
+      all,
       output,
       late,
       hashed,
@@ -105,6 +110,7 @@ case class GroupedInput(order: Seq[SortOrder], worker: Boolean, dropped: Option[
 final private class ChannelProgram(
     operator: StatefulOperatorStateInfo,
     input: Int,
+    all: Seq[Int],
     output: Seq[Attribute],
     late: Option[Expression],
     hashed: Seq[Expression],
@@ -219,27 +225,32 @@ final private class ChannelProgram(
       replayed = rows
     }
 
-    override val channel: StoreId = StoreId(operator.operatorId, partition, Channels.name(input))
+    override val channel: StoreId = channelOf(input)
+
+    private val link = OperatorTask
+      .current(checkpoint, runId, operator.operatorId, settings.requestTimeoutMs)
+      .getOrElse(throw new IllegalStateException("no task reads this channel"))
+
+    private def channelOf(input: Int) =
+      StoreId(operator.operatorId, partition, Channels.name(input))
 
     override def isOvertaken: Boolean = flag.isRaised
 
     override def newBuffer(): RowBuffer = RowBuffer.inTask()
 
     def open(): ChannelOpened = {
-      val task = ChannelTask(
+      def task(input: Int) = ChannelTask(
         attempt,
-        channel,
+        channelOf(input),
         operator.storeVersion,
         operator.numPartitions,
         OvertakeWatch.executor,
         settings.capture
       )
-      ask(OpenChannel(checkpoint, runId, task)) match {
-        case ChannelReply(opened) =>
-          if (opened.isOvertaken) flag.raise()
-          opened
-        case other => throw unreachable(other)
-      }
+      val opened =
+        link.channel(task(input), all.map(task)).fold(no => throw unreachable(no), identity)
+      if (opened.isOvertaken) flag.raise()
+      opened
     }
 
     def toWorker(source: Iterator[UnsafeRow]): Iterator[UnsafeRow] = {
@@ -263,10 +274,10 @@ final private class ChannelProgram(
       if (flag.isRaised) metrics("tasksOvertaken") += 1
       val captureNs = flag.sinceNs.map(Clock.System.monotonicNs() - _)
       val reading = ChannelReading(replayed, keptBytes, beyondBound, captureNs)
-      ask(Arrived(checkpoint, runId, attempt, report, reading)) match {
-        case Noted => ()
-        case other => throw unreachable(other)
-      }
+      val arrival = Arrival(report, reading)
+      link.arrived(arrival)
+      // For those that wait for it; it counts with the frames of the task.
+      CutsClient.tell(Arrived(checkpoint, runId, attempt, arrival), settings.requestTimeoutMs)
     }
 
     override def differs(decided: ChannelReport, found: ChannelReport): Throwable = {
@@ -274,9 +285,6 @@ final private class ChannelProgram(
       val seal = s"$checkpoint/${StoreLayout.RootName}/${CutLayout.sealsOf(epoch)}"
       Errors.channelDiffers(checkpoint, epoch, seal, decided, found)
     }
-
-    private def ask(message: CutsMessage): CutsReply =
-      CutsClient.ask(message, Clock.System, settings.requestTimeoutMs)
 
     private def unreachable(reply: CutsReply) =
       GroupedFrame.errorOf(reply, checkpoint, operator.storeVersion, channel.toString)

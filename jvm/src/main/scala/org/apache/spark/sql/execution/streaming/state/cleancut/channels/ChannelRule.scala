@@ -190,7 +190,8 @@ final private class ChannelPlan(
     val inputs = inputsOf(operator).map { case (input, child, onSort) =>
       channelOf(operator, input, child, onSort)
     }
-    val channels = inputs.collect { case Right(channel) => channel }
+    val found = inputs.collect { case Right(channel) => channel }
+    val channels = found.map(_.copy(all = found.map(_.input)))
     val none = Option.when(channels.isEmpty)("it has no input that Spark divides by keys")
     val why = reason.orElse(inputs.collectFirst { case Left(problem) => problem }).orElse(none)
     // What is in flight comes first in any case.
@@ -280,7 +281,7 @@ final private class ChannelPlan(
       case _                                => Nil
     }
     val aligned = settings.copy(mode = CaptureMode.Aligned)
-    ChannelExec(operator.getStateInfo, input, late, hashed, aligned, groups, below)
+    ChannelExec(operator.getStateInfo, input, Nil, late, hashed, aligned, groups, below)
   }
 
   private def groupsOf(

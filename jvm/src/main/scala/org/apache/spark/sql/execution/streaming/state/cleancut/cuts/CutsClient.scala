@@ -37,8 +37,10 @@ private[cleancut] object CutsClient {
     }
 
   /** Tells it without waiting. */
-  def tell(message: CutsMessage): Unit =
-    endpoint().foreach(_.ask[Array[Byte]](CutsMessages.encode(message), patience(0L)))
+  def tell(message: CutsMessage, requestTimeoutMs: Long): Unit =
+    endpoint().foreach { ref =>
+      ref.ask[Array[Byte]](CutsMessages.encode(message), patience(requestTimeoutMs))
+    }
 
   private[cuts] def patience(requestTimeoutMs: Long): RpcTimeout = {
     val asked = requestTimeoutMs.milliseconds + BesideRequest

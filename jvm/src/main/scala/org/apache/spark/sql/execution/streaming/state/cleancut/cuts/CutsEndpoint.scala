@@ -9,8 +9,7 @@ import org.apache.spark.rpc.{RpcCallContext, RpcEndpoint, RpcEnv}
 
 import io.cleancut.DaemonThreads
 import io.cleancut.channels.Capture
-import io.cleancut.cuts.{Ack, Opened, QueryCuts, Refusal}
-import io.cleancut.format.SealedFrame
+import io.cleancut.cuts.{Ack, QueryCuts, Refusal}
 
 /**
  * Where executors reach the coordinators of a driver's queries. What waits for a run to begin, or
@@ -85,26 +84,25 @@ final private class CutsEndpoint(
 
   private def answer(message: CutsMessage, cuts: QueryCuts, reply: CutsReply => Unit): Unit =
     message match {
-      case Open(location, runId, attempt, store, version, at) =>
-        DriverHomes.opened(location, store, at)
-        reply(cuts.open(runId, attempt, store, version, Some(at)).fold(Declined, OpenReply))
+      case Start(location, runId, task) =>
+        val started = cuts.start(runId, task)
+        for (done <- started; at <- task.at)
+          done.stores.keys.foreach(DriverHomes.opened(location, _, at))
+        if (task.channels.exists(_.capture != Capture.Off)) DriverCuts.watch(location, cuts)
+        reply(started.fold(Declined, StartReply))
       case Accepted(_, store, version) =>
-        reply(OpenReply(Opened(cuts.accepted(store, version), needsBase = false)))
+        reply(AcceptedReply(cuts.accepted(store, version)))
       case ChainOf(_, runId, store, version) =>
         reply(cuts.chain(runId, store, version).fold(Declined, ChainReply))
       case question: AskBases        => reply(DriverHomes.asked(question, cuts))
       case Failed(_, runId, attempt) =>
         cuts.fail(runId, attempt)
         reply(Noted)
-      case Report(_, runId, frame, from) =>
-        cuts.heard(runId, frame.attempt, from.toSender)
-        replyWhenDone(cuts.report(runId, frame), reply)
-      case OpenChannel(location, runId, task) =>
-        val opened = cuts.openChannel(runId, task)
-        if (task.capture != Capture.Off) DriverCuts.watch(location, cuts)
-        reply(opened.fold(Declined, ChannelReply))
-      case Arrived(_, runId, attempt, report, reading) =>
-        reply(cuts.arrived(runId, attempt, report, reading).fold(Declined, _ => Noted))
+      case Deliver(_, runId, made, from) =>
+        cuts.heard(runId, made.attempt, from.toSender)
+        cuts.deliver(runId, made).fold(why => reply(Declined(why)), replyWhenDone(_, reply))
+      case Arrived(_, runId, attempt, of) =>
+        reply(cuts.arrived(runId, attempt, of.report, of.reading).fold(Declined, _ => Noted))
       case AwaitOvertaken(location, runId, executor, known) =>
         cuts.awaitOvertaken(runId, executor, known).thenAccept(told => reply(OvertakenReply(told)))
         DriverCuts.watch(location, cuts)
@@ -112,19 +110,21 @@ final private class CutsEndpoint(
         reply(cuts.writer(runId).fold(Declined, run => WriterReply(run.generation)))
       case Announce(_, runId, segment, version) =>
         reply(cuts.announce(runId, segment, version).fold(Declined, _ => Noted))
-      case Submit(_, runId, frame, attempt, bytes, from) =>
-        cuts.heard(runId, attempt, from.toSender)
-        cuts.submit(runId, SealedFrame(frame, attempt, bytes)) match {
-          case None       => reply(Full)
-          case Some(done) => replyWhenDone(done, reply)
-        }
     }
 
-  private def replyWhenDone(done: CompletableFuture[Ack], reply: CutsReply => Unit): Unit = {
-    done.whenComplete { (ack, error) =>
-      reply(if (error == null) AckReply(ack) else Declined(Refusal.Failed(error.toString)))
+  private def replyWhenDone(
+      done: CompletableFuture[Seq[Option[Ack]]],
+      reply: CutsReply => Unit
+  ): Unit = {
+    done.whenComplete { (acks, error) =>
+      reply(if (error == null) DeliverReply(acks) else Declined(Refusal.Failed(causeOf(error))))
     }
     ()
+  }
+
+  private def causeOf(error: Throwable): String = error match {
+    case wrapped: CompletionException if wrapped.getCause != null => wrapped.getCause.toString
+    case other                                                    => other.toString
   }
 }
 

@@ -5,9 +5,8 @@ import java.io._
 import scala.util.Using
 
 import io.cleancut.StoreId
-import io.cleancut.channels.{ChannelOpened, ChannelReading, ChannelReport, ChannelTask}
-import io.cleancut.cuts.{Ack, Opened, Place, Refusal, Sender, Usage}
-import io.cleancut.format.{FrameName, FramePlace, PlacedFrame, StoreCut}
+import io.cleancut.cuts._
+import io.cleancut.format.{FrameName, FramePlace, StoreCut}
 
 /**
  * What executors ask the coordinator. A message travels as bytes, since Spark reads what arrives
@@ -27,19 +26,13 @@ sealed private[cleancut] trait RunMessage extends CutsMessage {
   def opens: Option[Long] = None
 }
 
-/** A task attempt opens a store for writing. Answered by [[OpenReply]]. */
-final private[cleancut] case class Open(
-    location: String,
-    runId: String,
-    attempt: Long,
-    store: StoreId,
-    version: Long,
-    at: Place
-) extends RunMessage {
-  override def opens: Option[Long] = Some(version)
+/** A task attempt begins. Answered by [[StartReply]]. */
+final private[cleancut] case class Start(location: String, runId: String, task: TaskStart)
+    extends RunMessage {
+  override def opens: Option[Long] = Some(task.version)
 }
 
-/** Which id of a version counts, for reading. Answered by [[OpenReply]]. */
+/** Which id of a version counts, for reading. Answered by [[AcceptedReply]]. */
 final private[cleancut] case class Accepted(location: String, store: StoreId, version: Long)
     extends CutsMessage
 
@@ -55,21 +48,11 @@ final private[cleancut] case class ChainOf(
 final private[cleancut] case class Failed(location: String, runId: String, attempt: Long)
     extends CutsMessage
 
-/** A frame to be made durable. Answered by [[AckReply]] when it is, or by [[Full]]. */
-final private[cleancut] case class Submit(
+/** What a task attempt has made. Answered by [[DeliverReply]] when all of it is durable. */
+final private[cleancut] case class Deliver(
     location: String,
     runId: String,
-    frame: FrameName,
-    attempt: Long,
-    bytes: Array[Byte],
-    from: SentBy
-) extends RunMessage
-
-/** A frame is durable. Answered by [[AckReply]]. */
-final private[cleancut] case class Report(
-    location: String,
-    runId: String,
-    frame: PlacedFrame,
+    made: Delivery,
     from: SentBy
 ) extends RunMessage
 
@@ -84,19 +67,12 @@ final private[cleancut] case class Announce(
 /** As whom to write segments. Answered by [[WriterReply]]. */
 final private[cleancut] case class Writer(location: String, runId: String) extends RunMessage
 
-/** A task attempt begins to read a channel. Answered by [[ChannelReply]]. */
-final private[cleancut] case class OpenChannel(location: String, runId: String, task: ChannelTask)
-    extends RunMessage {
-  override def opens: Option[Long] = Some(task.epoch)
-}
-
 /** A task attempt has read a channel to its end. Answered by [[Noted]]. */
 final private[cleancut] case class Arrived(
     location: String,
     runId: String,
     attempt: Long,
-    report: ChannelReport,
-    reading: ChannelReading
+    arrival: Arrival
 ) extends RunMessage
 
 /** Which attempts of an executor are overtaken, once there are more. See [[OvertakenReply]]. */
@@ -143,15 +119,12 @@ private[cleancut] case object Noted extends CutsReply
 /** No such query runs on this driver. */
 private[cleancut] case object NoQuery extends CutsReply
 
-/** The driver has no room; the executor writes the frame itself. */
-private[cleancut] case object Full extends CutsReply
-
-final private[cleancut] case class OpenReply(opened: Opened) extends CutsReply
+final private[cleancut] case class AcceptedReply(id: Option[String]) extends CutsReply
 
 /** None where the version is not that of the last cut of the run. */
 final private[cleancut] case class ChainReply(chain: Option[StoreCut]) extends CutsReply
 
-final private[cleancut] case class ChannelReply(opened: ChannelOpened) extends CutsReply
+final private[cleancut] case class StartReply(started: TaskStarted) extends CutsReply
 
 final private[cleancut] case class OvertakenReply(attempts: Set[Long]) extends CutsReply
 
@@ -160,7 +133,8 @@ final private[cleancut] case class BasesReply(bases: Seq[(FrameName, FramePlace)
   def mark: Int = bases.hashCode
 }
 
-final private[cleancut] case class AckReply(ack: Ack) extends CutsReply
+/** For each frame; none for one that the driver has no room for, and the executor writes itself. */
+final private[cleancut] case class DeliverReply(acks: Seq[Option[Ack]]) extends CutsReply
 
 final private[cleancut] case class WriterReply(generation: Long) extends CutsReply
 

@@ -28,7 +28,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
 import io.cleancut.conf.Keys
-import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger, SegmentPieces}
+import io.cleancut.cuts.{CutArchive, CutCache, Opened, QueryLedger, SegmentPieces, TaskStart}
 import io.cleancut.error.Errors
 import io.cleancut.files.{CheckedInput, LocalBases, RangeBytes, RangeInput, SharedStores}
 import io.cleancut.format._
@@ -64,7 +64,10 @@ final private[cleancut] class GroupedFiles(
   private lazy val following =
     BaseFollower.Following(root, bases, localBasesBytes, standbyReplicas, threads)
   private val runId = hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
-  private lazy val packer = GroupedFrame.packerOf(root, runId, clock)
+  private lazy val delivery = {
+    val packer = GroupedFrame.packerOf(root, runId, clock)
+    new FrameDelivery(checkpoint, runId, root, packer, clock)
+  }
   private val places = new ConcurrentHashMap[(StateVersion, FrameKind), FramePlace]
   // What a seal names of a version that has no cut yet.
   @volatile private var takenOver = Option.empty[StoreCut]
@@ -79,34 +82,48 @@ final private[cleancut] class GroupedFiles(
       )
 
   override def open(version: Long, id: Option[String]): Opened = {
-    val attempt = currentAttempt
     if (keepsBases) BaseFollower.follow(checkpoint, following)
-    val asked = Open(checkpoint, runId, attempt, store, version, GroupedFrame.here)
-    CutsClient.ask(asked, clock, root.requestTimeoutMs) match {
-      case OpenReply(opened) if opened.unread.nonEmpty =>
+    val start = startAt(version)
+    ofTask.fold(started(start))(_.open(start)) match {
+      case Right(opened) if opened.unread.nonEmpty =>
         throw Errors.channelUnread(checkpoint, version - 1, opened.unread)
-      case OpenReply(opened) =>
-        Option(TaskContext.get()).foreach { task =>
-          task.addTaskFailureListener((_, _) => CutsClient.tell(Failed(checkpoint, runId, attempt)))
-        }
+      case Right(opened) =>
         takenOver = opened.sealedAs
         opened.copy(accepted = id.orElse(opened.accepted))
       // The driver would commit without a cut, and would not even know that there are some.
-      case NoQuery if !SharedStores.isInBucket(new Path(checkpoint)) =>
+      case Left(NoQuery) if !SharedStores.isInBucket(new Path(checkpoint)) =>
         val reason = s"it has cuts, or ${Keys.Cuts.name} is true"
         throw Errors.cutsRequired(checkpoint, reason, "Spark's commit log is not kept by Cleancut")
-      case other => throw GroupedFrame.errorOf(other, checkpoint, version, s"$store $version")
+      case Left(other) =>
+        throw GroupedFrame.errorOf(other, checkpoint, version, s"$store $version")
     }
   }
 
   override def accepted(version: Long, id: Option[String]): Option[String] = id.orElse {
+    // A task of a query that reads a store opens it for writing behind that.
+    val known = if (runId.isEmpty) None else ofTask.flatMap(_.opened(startAt(version)).toOption)
     if (version == 0L) None
     else
-      CutsClient.ask(Accepted(checkpoint, store, version), clock, root.requestTimeoutMs) match {
-        case OpenReply(opened) => opened.accepted
-        case _                 => None
+      known.map(_.accepted).getOrElse {
+        CutsClient.ask(Accepted(checkpoint, store, version), clock, root.requestTimeoutMs) match {
+          case AcceptedReply(counted) => counted
+          case _                      => None
+        }
       }
   }
+
+  private def startAt(version: Long) =
+    TaskStart(currentAttempt, store.operator, store.partition, version, Seq(store))
+
+  private def ofTask: Option[OperatorTask] =
+    OperatorTask.current(checkpoint, runId, store.operator, root.requestTimeoutMs)
+
+  /** What is opened outside of a task. */
+  private def started(start: TaskStart): Either[CutsReply, Opened] =
+    CutsClient.ask(Start(checkpoint, runId, start), clock, root.requestTimeoutMs) match {
+      case StartReply(found) => Right(found.stores(store))
+      case other             => Left(other)
+    }
 
   /** Where a frame lies that no cut names yet. */
   def place(version: StateVersion, kind: FrameKind, at: FramePlace): Unit = {
@@ -160,12 +177,9 @@ final private[cleancut] class GroupedFiles(
     new GroupedFrame(
       FrameName(store, version, kind),
       currentAttempt,
-      checkpoint,
-      runId,
-      root,
-      packer,
-      copyHere(FrameName(store, version, kind)),
-      clock
+      delivery,
+      ofTask,
+      copyHere(FrameName(store, version, kind))
     )
 
   private def copyHere(name: FrameName): Option[LocalBases.OwnBase] =

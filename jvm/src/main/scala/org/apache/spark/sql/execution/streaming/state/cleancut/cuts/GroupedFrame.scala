@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 import org.apache.spark.sql.execution.streaming.state.cleancut.store.{FrameFiles, PendingFrame}
 
 import java.io.ByteArrayOutputStream
-import java.util.concurrent.{ExecutionException, TimeUnit}
+import java.util.concurrent.TimeUnit
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.util.Utils
@@ -16,31 +16,32 @@ import io.cleancut.format._
 import io.cleancut.objects._
 
 /**
- * A frame on its way into a segment. By its size when it is complete it rides to the driver, goes
+ * A frame on its way into a segment. By its size when it is complete it goes to the driver, goes
  * with others of this process into one object, or has been written to an object of its own
  * meanwhile, so that no more of it than a part is ever in memory. [[commit]] returns when it is
  * durable and the coordinator has taken it; of the deltas of one task, the last one's does, for all
- * of them ([[TaskFrames]]).
+ * of them ([[OperatorTask]]).
+ *
+ * @param ofTask
+ *   in which it is made, if it is a delta
+ * @param copyHere
+ *   of a base that whoever opens the store here next is spared from fetching
  */
 final private[cleancut] class GroupedFrame(
     name: FrameName,
     attempt: Long,
-    checkpoint: String,
-    runId: String,
-    root: ObjectStore,
-    packer: SegmentPacker,
-    copyHere: Option[LocalBases.OwnBase],
-    clock: Clock
+    delivery: FrameDelivery,
+    ofTask: Option[OperatorTask],
+    copyHere: Option[LocalBases.OwnBase]
 ) extends PendingFrame {
   import GroupedFrame._
+  import delivery.{clock, root}
 
   // A base is made when its version is there.
-  private val task =
-    if (name.kind == FrameKind.Delta) TaskFrames.current(name.store.operator) else None
+  private val task = if (name.kind == FrameKind.Delta) ofTask else None
   private var isBegun = task.isDefined
   task.foreach(_.begin())
 
-  private val epoch = name.version.number - 1
   private val buffer = new ByteArrayOutputStream(InitialBytes)
   private var own = Option.empty[OwnSegment]
   private var announcedNs = 0L
@@ -63,31 +64,20 @@ final private[cleancut] class GroupedFrame(
 
   override def commit(): Unit = {
     isBegun = false
-    task.fold(send())(_.commit(() => send()))
-  }
-
-  private def send(): Unit = {
-    // A smaller one is read as a whole.
+    // A smaller base is read as a whole.
     val isKept = own.isDefined || buffer.size >= FrameFiles.minOpenedBytes
     if (isKept) copyHere.foreach(_.write(buffer.toByteArray))
     try {
-      accepted(own match {
-        case Some(segment)                       => report(finish(segment))
-        case None if buffer.size <= MaxRideBytes => ride()
-        case None                                => report(pack())
-      })
+      task match {
+        case Some(of) => of.commit(isSmall, () => made())(delivery.deliver(attempt, _, _))
+        case None     => delivery.deliver(attempt, Seq(made()), Nil)
+      }
       copyHere.foreach(_.keep())
     } catch {
       case e: Throwable =>
         copyHere.foreach(_.drop())
         throw e
     }
-  }
-
-  private def accepted(ack: Ack): Unit = ack match {
-    case Ack.Accepted | Ack.Duplicate => ()
-    case Ack.Unknown(why)             => throw refused(Declined(why))
-    case Ack.Discarded(why)           => throw refused(Declined(Refusal.Failed(why)))
   }
 
   override def cancel(): Unit = {
@@ -99,40 +89,15 @@ final private[cleancut] class GroupedFrame(
     }
   }
 
-  private def ride(): Ack = {
-    val message = Submit(checkpoint, runId, name, attempt, buffer.toByteArray, sentBy())
-    CutsClient.ask(message, clock, root.requestTimeoutMs) match {
-      case AckReply(ack) => ack
-      case Full          => report(pack())
-      case other         => throw refused(other)
-    }
+  private def isSmall = own.isEmpty && buffer.size <= MaxSmallBytes
+
+  private def made(): MadeFrame = own match {
+    case Some(segment)   => MadeFrame.Placed(finish(segment))
+    case None if isSmall => MadeFrame.Small(whole)
+    case None            => MadeFrame.Placed(delivery.pack(whole))
   }
 
-  private def pack(): PlacedFrame = {
-    val frame = SealedFrame(name, attempt, buffer.toByteArray)
-    try packer.submit(identity(), frame).get()
-    catch { case e: ExecutionException => throw e.getCause }
-  }
-
-  private def report(frame: PlacedFrame): Ack =
-    CutsClient.ask(Report(checkpoint, runId, frame, sentBy()), clock, root.requestTimeoutMs) match {
-      case AckReply(ack) => ack
-      case other         => throw refused(other)
-    }
-
-  private def sentBy(): SentBy = {
-    // The coordinator sees by itself what its own process asks for.
-    val isDriver = writerName == CutsRuntime.Driver
-    val requests = if (isDriver) RequestCounts.Zero else root.counts
-    val at = here
-    SentBy(Sender(at.executor, at.host, Usage(requests, packer.written)))
-  }
-
-  private def identity(): SegmentIdentity =
-    CutsClient.ask(Writer(checkpoint, runId), clock, root.requestTimeoutMs) match {
-      case WriterReply(generation) => SegmentIdentity(epoch, writerName, runId, generation)
-      case other                   => throw refused(other)
-    }
+  private def whole = SealedFrame(name, attempt, buffer.toByteArray)
 
   private def spillIfFull(): Unit = if (buffer.size == PartBytes) {
     val segment = own.getOrElse(begin())
@@ -145,8 +110,8 @@ final private[cleancut] class GroupedFrame(
 
   private def begin(): OwnSegment = {
     val id = StateVersion.newId(clock)
-    val of = identity()
-    val segment = new Segment(CutLayout.segment(epoch, of.writer, id), of)
+    val of = delivery.identity(name)
+    val segment = new Segment(CutLayout.segment(of.epoch, of.writer, id), of)
     announce(segment.name)
     val upload = root.upload(ObjectKey(segment.name), PartBytes, WriterToken.fresh(clock))
     val begun = new OwnSegment(segment, new PartSender(upload), PartBytes)
@@ -156,29 +121,22 @@ final private[cleancut] class GroupedFrame(
 
   private def finish(segment: OwnSegment): PlacedFrame = {
     val (frame, bytes) = segment.finish(buffer.toByteArray, PlacedFrame(name, _, attempt))
-    packer.wrote(frame, bytes)
+    delivery.wrote(frame, bytes)
     frame
   }
 
-  /** A base may be on its way for longer than a sweep reckons with. */
   private def announce(segment: String): Unit =
     if (name.kind == FrameKind.Base && attempt == QueryLedger.Maintenance) {
       announcedNs = clock.monotonicNs()
-      val message = Announce(checkpoint, runId, segment, name.version.number)
-      CutsClient.ask(message, clock, root.requestTimeoutMs) match {
-        case Noted => ()
-        case other => throw refused(other)
-      }
+      delivery.announce(name, segment)
     }
-
-  private def refused(reply: CutsReply) = errorOf(reply, checkpoint, epoch, name.toString)
 }
 
 private[cleancut] object GroupedFrame {
   private val InitialBytes = 4 << 10
 
   /** The driver takes frames up to this size; some thousands of them are what it may hold. */
-  private val MaxRideBytes = 32 << 10
+  private val MaxSmallBytes = 32 << 10
 
   private val PartBytes = 8 << 20
 
@@ -189,12 +147,11 @@ private[cleancut] object GroupedFrame {
 
   /** One for all stores of a run in this process, which hold it. */
   def packerOf(root: ObjectStore, runId: String, clock: Clock): SegmentPacker =
-    packers((root.location, runId))(new SegmentPacker(root, writerName, clock))
-
-  private def writerName: String = Option(SparkEnv.get).fold("executor")(_.executorId)
+    packers((root.location, runId))(new SegmentPacker(root, here.executor, clock))
 
   /** The process that this runs in. */
-  def here: Place = Place(writerName, Utils.localHostName())
+  def here: Place =
+    Place(Option(SparkEnv.get).fold("executor")(_.executorId), Utils.localHostName())
 
   /**
    * What a task ends with that got another answer than it asked for.

@@ -2,17 +2,13 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
 import java.util.concurrent.ConcurrentLinkedQueue
 
-import scala.concurrent.Future
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
-import scala.reflect.ClassTag
 
 import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
-import org.apache.spark.SparkEnv
-import org.apache.spark.rpc.{RpcAddress, RpcEndpointRef, RpcTimeout}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions.{length, max}
 import org.apache.spark.sql.streaming.StreamingQuery
@@ -57,9 +53,9 @@ class AskedPatienceSuite extends AnyFunSuite with LargeBases with Eventually {
     try {
       epoch(query, keys = 1)
       val asked = new ConcurrentLinkedQueue[(String, FiniteDuration)]
-      CutsClient.known = CutsClient.known.map { case (env, ref) =>
-        env -> new Noting(ref, (message, patience) => asked.add(message -> patience))
-      }
+      NotedMessages.install((message, patience) =>
+        asked.add(message.getClass.getSimpleName -> patience)
+      )
       // A base of several parts is announced.
       epoch(query, LargeBases.Keys)
       eventually {
@@ -74,21 +70,5 @@ class AskedPatienceSuite extends AnyFunSuite with LargeBases with Eventually {
 
 object AskedPatienceSuite {
   private val Expected =
-    Set("Open", "OpenChannel", "Arrived", "AwaitOvertaken", "Submit", "Announce", "Report")
-
-  /** Notes what is asked of an endpoint, and how long for. */
-  final private class Noting(under: RpcEndpointRef, note: (String, FiniteDuration) => Any)
-      extends RpcEndpointRef(SparkEnv.get.conf) {
-    override def address: RpcAddress = under.address
-
-    override def name: String = under.name
-
-    override def send(message: Any): Unit = under.send(message)
-
-    override def ask[T: ClassTag](message: Any, timeout: RpcTimeout): Future[T] = {
-      val asked = CutsMessages.decode[CutsMessage](message.asInstanceOf[Array[Byte]])
-      note(asked.getClass.getSimpleName, timeout.duration)
-      under.ask[T](message, timeout)
-    }
-  }
+    Set("Start", "Arrived", "AwaitOvertaken", "Deliver", "Announce", "Writer")
 }

@@ -104,7 +104,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     }
 
     def ask(task: Int, epoch: Long = 0, location: String = "at"): Unit =
-      tell(Open(location, "run", task.toLong, part(task), epoch, Place("1", "host")))
+      tell(Start(location, "run", TaskStart(task.toLong, 0L, task, epoch, Seq(part(task)))))
 
     def tell(message: CutsMessage): Unit =
       endpoint.receiveAndReply(Caller)(CutsMessages.encode(message))
@@ -112,10 +112,10 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     def submit(task: Int, partition: Int): Unit = {
       val of = frame(part(partition), 2, task.toLong)
       val from = SentBy("1", "host", Usage.Zero.toBytes)
-      tell(Submit("at", "run", of.name, of.attempt, of.bytes, from))
+      tell(Deliver("at", "run", Delivery(of.attempt, Seq(of), Nil), from))
     }
 
-    def opened: Int = answers.asScala.count(_.exists(_.isInstanceOf[OpenReply]))
+    def opened: Int = answers.asScala.count(_.exists(_.isInstanceOf[StartReply]))
 
     def stop(): Unit = {
       endpoint.onStop()
@@ -147,7 +147,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       assert(threads <= 32 && driver.answers.isEmpty)
       slow.goOn.countDown()
       eventually(assert(driver.answers.size == Tasks))
-      assert(driver.answers.asScala.forall(_.exists(_.isInstanceOf[OpenReply])))
+      assert(driver.answers.asScala.forall(_.exists(_.isInstanceOf[StartReply])))
       assert(threads <= 32 && driver.cuts.status.run.exists(_.generation == 1))
     }
   }
@@ -206,7 +206,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       assert(driver.cuts.status.run.exists(_.generation == 2) && threads <= 32)
       blocked.goOn.countDown()
       eventually(assert(driver.answers.size == Tasks + 3))
-      assert(driver.opened == Tasks + 1 && blocked.blocked.get == 1)
+      assert(driver.opened == Tasks && blocked.blocked.get == 1)
       assert(archive.listed().seals.map(_.generation) == Seq(2L))
     }
   }
@@ -247,7 +247,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       assert(blocked.blocked.get <= 4)
       blocked.goOn.countDown()
       eventually(assert(driver.answers.size == 103))
-      assert(driver.answers.asScala.count(_.exists(_.isInstanceOf[AckReply])) == 100)
+      assert(driver.answers.asScala.count(_.exists(_.isInstanceOf[DeliverReply])) == 100)
     }
   }
 
@@ -259,7 +259,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       assert(driver.answers.isEmpty)
       slow.goOn.countDown()
       eventually(assert(driver.answers.size == Tasks))
-      assert(driver.answers.asScala.forall(_.exists(_.isInstanceOf[OpenReply])))
+      assert(driver.answers.asScala.forall(_.exists(_.isInstanceOf[StartReply])))
     }
   }
 }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.streaming.StreamingQuery
 
 import io.cleancut.{CleancutSeal, Clock, StoreId}
 import io.cleancut.conf.Keys
-import io.cleancut.cuts.{CutArchive, Place, Refusal}
+import io.cleancut.cuts.{CutArchive, Refusal, TaskStart}
 import io.cleancut.e2e.WithCuts
 import io.cleancut.objects.HadoopStore
 import io.cleancut.testkit.TestDirectory
@@ -81,7 +81,7 @@ class DriverCutsSuite extends AnyFunSuite with WithCuts with Eventually {
       val input = MemoryStream(Encoders.scalaLong, spark)
       def late(run: String) = {
         val store = StoreId(0L, 0, "default")
-        CutsClient.ask(Open(location, run, 1L, store, 1L, Place("1", "host")), Clock.System, 0L)
+        CutsClient.ask(Start(location, run, TaskStart(1L, 0L, 0, 1L, Seq(store))), Clock.System, 0L)
       }
       def begun() = {
         val query = start(input, root)
@@ -91,7 +91,7 @@ class DriverCutsSuite extends AnyFunSuite with WithCuts with Eventually {
       }
       val first = begun()
       val gone = first.runId.toString
-      assert(late(gone).isInstanceOf[OpenReply])
+      assert(late(gone).isInstanceOf[StartReply])
       first.stop()
       eventually(assert(late(gone) == Declined(Refusal.Ended(gone))))
       val second = begun()

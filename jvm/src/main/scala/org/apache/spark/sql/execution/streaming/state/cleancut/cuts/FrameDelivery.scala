@@ -1,0 +1,94 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
+
+import java.util.concurrent.ExecutionException
+
+import io.cleancut.Clock
+import io.cleancut.cuts._
+import io.cleancut.error.CleancutException
+import io.cleancut.format._
+import io.cleancut.objects._
+
+/** A frame that an executor has made: so small that it goes to the driver, or durable. */
+sealed private[cleancut] trait MadeFrame
+
+private[cleancut] object MadeFrame {
+  final case class Small(frame: SealedFrame) extends MadeFrame
+  final case class Placed(frame: PlacedFrame) extends MadeFrame
+}
+
+/** How the frames of one run come from this process into segments, and to the coordinator. */
+final private[cleancut] class FrameDelivery(
+    val checkpoint: String,
+    val runId: String,
+    val root: ObjectStore,
+    packer: SegmentPacker,
+    val clock: Clock
+) {
+  import GroupedFrame.{errorOf, here}
+
+  /**
+   * Tells what an attempt has made. Returns when all of it is durable, and the coordinator has
+   * taken it.
+   */
+  def deliver(attempt: Long, made: Seq[MadeFrame], arrivals: Seq[Arrival]): Unit = {
+    val small = made.collect { case MadeFrame.Small(frame) => frame }
+    val placed = made.collect { case MadeFrame.Placed(frame) => frame }
+    val first = tell(Delivery(attempt, small, placed, arrivals))
+    // There was no room for these.
+    val rest = small.zip(first).collect { case (frame, None) => frame }
+    val second = if (rest.isEmpty) Nil else tell(Delivery(attempt, Nil, rest.map(pack)))
+    val names = small.map(_.name) ++ placed.map(_.name)
+    names.zip(first).foreach { case (name, ack) => ack.foreach(check(_, name)) }
+    rest.zip(second).foreach { case (frame, ack) => ack.foreach(check(_, frame.name)) }
+  }
+
+  /** Writes it with others of this process; returns when it is durable. */
+  def pack(frame: SealedFrame): PlacedFrame =
+    try packer.submit(identity(frame.name), frame).get()
+    catch { case e: ExecutionException => throw e.getCause }
+
+  /** A segment was written beside the packer, of so many bytes. */
+  def wrote(frame: PlacedFrame, bytes: Long): Unit = packer.wrote(frame, bytes)
+
+  def identity(of: FrameName): SegmentIdentity =
+    ask(Writer(checkpoint, runId)) match {
+      case WriterReply(generation) =>
+        SegmentIdentity(of.version.number - 1, here.executor, runId, generation)
+      case other => throw refused(other, of)
+    }
+
+  /** A base may be on its way for longer than a sweep reckons with. */
+  def announce(base: FrameName, segment: String): Unit =
+    ask(Announce(checkpoint, runId, segment, base.version.number)) match {
+      case Noted => ()
+      case other => throw refused(other, base)
+    }
+
+  private def tell(made: Delivery): Seq[Option[Ack]] =
+    ask(Deliver(checkpoint, runId, made, sentBy())) match {
+      case DeliverReply(acks) => acks
+      case other              =>
+        val names = made.frames.map(_.name) ++ made.placed.map(_.name)
+        throw refused(other, names.head)
+    }
+
+  private def check(ack: Ack, name: FrameName): Unit = ack match {
+    case Ack.Accepted | Ack.Duplicate => ()
+    case Ack.Unknown(why)             => throw refused(Declined(why), name)
+    case Ack.Discarded(why)           => throw refused(Declined(Refusal.Failed(why)), name)
+  }
+
+  private def refused(reply: CutsReply, name: FrameName): CleancutException =
+    errorOf(reply, checkpoint, name.version.number - 1, name.toString)
+
+  private def sentBy(): SentBy = {
+    // The coordinator sees by itself what its own process asks for.
+    val isDriver = here.executor == CutsRuntime.Driver
+    val requests = if (isDriver) RequestCounts.Zero else root.counts
+    val at = here
+    SentBy(Sender(at.executor, at.host, Usage(requests, packer.written)))
+  }
+
+  private def ask(message: CutsMessage): CutsReply =
+    CutsClient.ask(message, clock, root.requestTimeoutMs)
+}
