@@ -8,7 +8,7 @@ import io.cleancut.format.Cut
  * The coordinator of one query, on its driver: takes what tasks report, and turns an epoch into a
  * cut. A run of the query begins with its first report or commit, and takes the ownership then; a
  * run that is not the latest here is not believed any more. A driver has one for each run that goes
- * on, see [[LiveRuns]].
+ * on, see [[DriverQuery]].
  *
  * All methods may be called from any thread. Those that name a run may do requests.
  *

@@ -87,14 +87,14 @@ final private class CutsEndpoint(
       case Start(location, runId, task) =>
         val started = cuts.start(runId, task)
         for (done <- started; at <- task.at)
-          done.stores.keys.foreach(DriverHomes.opened(location, _, at))
-        if (task.channels.exists(_.capture != Capture.Off)) DriverCuts.watch(location, cuts)
+          StoreHomes.opened(location, done.stores.keys, at)
+        if (task.channels.exists(_.capture != Capture.Off)) DriverCuts.watch(location)
         reply(started.fold(Declined, StartReply))
       case Accepted(_, store, version) =>
         reply(AcceptedReply(cuts.accepted(store, version)))
       case ChainOf(_, runId, store, version) =>
         reply(cuts.chain(runId, store, version).fold(Declined, ChainReply))
-      case question: AskBases        => reply(DriverHomes.asked(question, cuts))
+      case question: AskBases        => reply(StoreHomes.asked(question, cuts))
       case Failed(_, runId, attempt) =>
         cuts.fail(runId, attempt)
         reply(Noted)
@@ -105,7 +105,7 @@ final private class CutsEndpoint(
         reply(cuts.arrived(runId, attempt, of.report, of.reading).fold(Declined, _ => Noted))
       case AwaitOvertaken(location, runId, executor, known) =>
         cuts.awaitOvertaken(runId, executor, known).thenAccept(told => reply(OvertakenReply(told)))
-        DriverCuts.watch(location, cuts)
+        DriverCuts.watch(location)
       case Writer(_, runId) =>
         reply(cuts.writer(runId).fold(Declined, run => WriterReply(run.generation)))
       case Announce(_, runId, segment, version) =>

@@ -1,11 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
-import java.util.concurrent._
+import java.util.concurrent.{Executors, TimeUnit}
 
 import scala.util.Using
 import scala.util.control.NonFatal
 
-import org.apache.spark.SparkEnv
+import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEnv
 import org.apache.spark.sql.classic.SparkSession
@@ -16,12 +16,9 @@ import io.cleancut.error.Errors
 import io.cleancut.files.CutsAtRest
 import io.cleancut.objects.ObjectStore
 
-/** The coordinators of the queries that run on this driver, by checkpoint location. */
+/** The queries of this driver, and the endpoint at which their tasks find them. */
 object DriverCuts extends Logging {
-  private val runs = new LiveRuns
-  // Of all that a driver has, those with tasks that may be late.
-  private val watched = new Watch[QueryCuts](goesOn)
-  private val runtimes = new ConcurrentHashMap[String, ObjectStore => CutsRuntime]
+  private[cuts] val queries = new DriverQueries
   private var served = Option.empty[RpcEnv]
 
   // Tasks are late by tenths of a second; looking so often costs a driver next to nothing.
@@ -29,17 +26,19 @@ object DriverCuts extends Logging {
   private lazy val watching = {
     val timer =
       Executors.newSingleThreadScheduledExecutor(DaemonThreads.named("cleancut-barrier"))
-    timer.scheduleWithFixedDelay(() => watched.look(), TickMs, TickMs, TimeUnit.MILLISECONDS)
+    val look: Runnable = () => queries.look(goesOn)
+    timer.scheduleWithFixedDelay(look, TickMs, TickMs, TimeUnit.MILLISECONDS)
   }
 
   /** Looks for tasks of a query that hold its epoch up, as long as some may. */
-  private[cleancut] def watch(location: String, cuts: QueryCuts): Unit = {
-    watched.add(location, cuts)
+  private[cleancut] def watch(location: String): Unit = {
+    queries.find(location).foreach(_.watch())
     watching
     ()
   }
 
-  private[cleancut] def isWatched(location: String): Boolean = watched.contains(location)
+  private[cleancut] def isWatched(location: String): Boolean =
+    queries.find(location).exists(_.isWatched)
 
   private def goesOn(cuts: QueryCuts): Boolean =
     try cuts.tick()
@@ -50,13 +49,13 @@ object DriverCuts extends Logging {
     }
 
   /** A run has ended. */
-  private[cuts] def ended(runId: String): Unit = runs.ended(runId)
+  private[cuts] def ended(runId: String): Unit = queries.ended(runId)
 
   /** The query's coordinator, where it runs on this driver. */
-  def of(location: String): Option[QueryCuts] = runs.of(location)
+  def of(location: String): Option[QueryCuts] = queries.of(location)
 
   /** The coordinator of a run that has begun here. */
-  def of(location: String, runId: String): Option[QueryCuts] = runs.of(location, runId)
+  def of(location: String, runId: String): Option[QueryCuts] = queries.of(location, runId)
 
   /**
    * Of a query that runs on this driver its coordinator; of any other one that knows what the store
@@ -76,11 +75,9 @@ object DriverCuts extends Logging {
   def status(location: String, session: SparkSession): CutsStatus =
     within(location, session) { cuts =>
       val found = cuts.status
-      if (found.run.isDefined) found else found.copy(aligned = runs.alignedBefore(location))
+      if (found.run.isDefined) found
+      else found.copy(aligned = queries.find(location).fold(found.aligned)(_.alignedBefore))
     }
-
-  /** The run that goes on at a location. */
-  private[cuts] def runAt(location: String): Option[String] = runs.runAt(location)
 
   /** For what a task asks: the coordinator of its run, or the answer. */
   private def coordinatorFor(message: CutsMessage): Either[CutsReply, QueryCuts] = {
@@ -90,10 +87,11 @@ object DriverCuts extends Logging {
       case _: Accepted      => None
       case _: AskBases      => None
     }
-    val found = of.fold(runs.of(message.location))(runs.of(message.location, _))
+    val found = of.fold(queries.of(message.location))(queries.of(message.location, _))
     found.toRight {
       // Whatever a late task asks for, its run is not to begin once more.
-      def owner = runs.runAt(message.location).map(run => s"run $run of the same driver")
+      def running = queries.find(message.location).flatMap(_.runId)
+      def owner = running.map(run => s"run $run of the same driver")
       val ended = of.filter(RunningQueries.byRun(_).isEmpty)
       owner.filter(_ => of.isDefined).map(Refusal.Fenced(_)) match {
         case Some(why) => Declined(why)
@@ -103,10 +101,8 @@ object DriverCuts extends Logging {
   }
 
   /** What the coordinators of a location run on from now on, in place of the usual. */
-  def runOn(location: String)(runtime: ObjectStore => CutsRuntime): Unit = {
-    runtimes.put(location, runtime)
-    ()
-  }
+  def runOn(location: String)(runtime: ObjectStore => CutsRuntime): Unit =
+    queries.query(location).runtime = Some(runtime)
 
   /** The coordinator of a run that begins, if this is a driver. */
   private[cuts] def begin(location: String, runId: String, archive: CutArchive, logs: SparkLogs)(
@@ -115,8 +111,8 @@ object DriverCuts extends Logging {
     val env = SparkEnv.get
     Option.when(env != null && env.executorId == "driver") {
       listen(env.rpcEnv)
-      runs.begin(location, runId, RunningQueries.byRun(_).isEmpty) {
-        val runtime = Option(runtimes.get(location)).fold(usual(archive))(_(archive.store))
+      queries.begin(location, runId, RunningQueries.byRun(_).isEmpty) { query =>
+        val runtime = query.runtime.fold(usual(archive))(_(archive.store))
         new QueryCuts(archive, logs, host, runtime)
       }
     }
@@ -140,9 +136,8 @@ object DriverCuts extends Logging {
   private def listen(env: RpcEnv): Unit = synchronized {
     if (!served.exists(_ eq env)) {
       // Of an application that has ended in this process: its executors' ids are given again.
-      runs.clear()
-      watched.clear()
-      DriverHomes.restart()
+      queries.clear()
+      SparkContext.getActive.foreach(_.addSparkListener(StoreHomes.Removals))
       env.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env, coordinatorFor))
       served = Some(env)
     }

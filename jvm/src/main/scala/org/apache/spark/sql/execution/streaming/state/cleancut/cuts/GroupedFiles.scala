@@ -100,8 +100,9 @@ final private[cleancut] class GroupedFiles(
   }
 
   override def accepted(version: Long, id: Option[String]): Option[String] = id.orElse {
-    // A task of a query that reads a store opens it for writing behind that.
-    val known = if (runId.isEmpty) None else ofTask.flatMap(_.opened(startAt(version)).toOption)
+    // A task of a query that reads a store opens it for writing behind that; one of an act may not.
+    val opens = runId.nonEmpty && !hadoopConf.getBoolean(ActKey, false)
+    val known = if (opens) ofTask.flatMap(_.opened(startAt(version)).toOption) else None
     if (version == 0L) None
     else
       known.map(_.accepted).getOrElse {
@@ -340,6 +341,9 @@ private[cleancut] object GroupedFiles {
    * The savepoint to which all that is read belongs, for who looks at a checkpoint from outside.
    */
   val SavepointKey = "cleancut.offline.savepoint"
+
+  /** Whether who has a store open is an act on the checkpoint, and not the query. */
+  val ActKey = "cleancut.offline.act"
 
   private val bases = new LocalBases(() => StoreContext.localDirectory)
   private type Fetching = CompletableFuture[Array[Byte]]

@@ -46,7 +46,7 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
   private def coordinator(runId: String): Option[QueryCuts] = {
     if (DriverCuts.of(location, runId).isEmpty) {
       EndOfRuns.watch(runId)
-      DriverHomes.begins(location, runId)
+      StoreHomes.begins(location, runId)
     }
     DriverCuts.begin(location, runId, archive, logs)(SparkGate.host)
   }

@@ -365,6 +365,7 @@ final private[offline] class OfflineStores(
   private def open(at: StoresAt, operator: StoredOperator, store: StoredStore, partition: Int) = {
     val conf = new Configuration(hadoopConf.value.value)
     at.savepoint.foreach(conf.set(GroupedFiles.SavepointKey, _))
+    conf.setBoolean(GroupedFiles.ActKey, true)
     new OfflineProvider(at.stateRoot, operator, store, partition, runId, at.conf, conf)
   }
 

@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{SparkListener, SparkListenerExecutorRemoved}
 import org.apache.spark.sql.execution.streaming.state.{
@@ -15,24 +15,26 @@ import org.apache.spark.sql.execution.streaming.state.{
   StateStoreProviderId
 }
 
-import io.cleancut.{Recent, StoreId}
-import io.cleancut.cuts.{BaseHomes, Place, QueryCuts}
+import io.cleancut.StoreId
+import io.cleancut.cuts.{Place, QueryCuts}
 
 /**
- * What the driver knows of where the bases of its queries lie, by checkpoint location. It outlives
- * a run, as the disks of executors do: Spark itself forgets with each run where stores have been.
+ * Tells Spark and its executors where the stores of queries are, or had better be. What the driver
+ * knows of that outlives a run, as the disks of executors do: Spark itself forgets with each run
+ * where stores have been.
  */
-private[cuts] object DriverHomes extends Logging {
-  private val MaxLocations = 64
-  private val byLocation = new Recent[String, BaseHomes](MaxLocations)
+private[cuts] object StoreHomes extends Logging {
 
-  def opened(location: String, store: StoreId, at: Place): Unit = of(location)(_.opened(store, at))
+  def opened(location: String, stores: Iterable[StoreId], at: Place): Unit =
+    DriverCuts.queries.find(location).foreach { query =>
+      query.homes(homes => stores.foreach(homes.opened(_, at)))
+    }
 
   /** The bases that an executor is to have on its disk. */
   def asked(question: AskBases, cuts: QueryCuts): CutsReply = {
     import question._
     val cut = cuts.lastCut
-    val wanted = of(location) { homes =>
+    val wanted = DriverCuts.queries.query(location).homes { homes =>
       homes.follows(at)
       cut.filter(_ => homes.mayWant(replicas)).toSeq.flatMap { known =>
         known.stores.filter(one => homes.isWanted(one.store, at.executor, replicas))
@@ -44,25 +46,11 @@ private[cuts] object DriverHomes extends Logging {
 
   /** A run begins, whose tasks had better go where the last one's have been. */
   def begins(location: String, runId: String): Unit =
-    tell(location, runId, of(location)(_.begins()))
+    for (query <- DriverCuts.queries.find(location)) tell(location, runId, query.homes(_.begins()))
 
-  /** An application has begun in this process: its executors' ids are given again. */
-  def restart(): Unit = {
-    synchronized(byLocation.clear())
-    SparkContext.getActive.foreach(_.addSparkListener(Removals))
-  }
-
-  private def of[A](location: String)(act: BaseHomes => A): A =
-    synchronized(act(byLocation.computeIfAbsent(location, _ => new BaseHomes)))
-
-  private def left(executor: String): Unit = {
-    val moved = synchronized {
-      val all = new scala.collection.mutable.ArrayBuffer[(String, Map[StoreId, Place])]
-      byLocation.forEach((location, homes) => all += location -> homes.left(executor))
-      all.toVector
-    }
-    for ((location, homes) <- moved; runId <- DriverCuts.runAt(location))
-      tell(location, runId, homes)
+  private def left(executor: String): Unit = DriverCuts.queries.all.foreach { query =>
+    val moved = query.homes(_.left(executor))
+    query.runId.foreach(tell(query.location, _, moved))
   }
 
   /** Spark's scheduler sends tasks where it takes their stores to be. */
@@ -83,7 +71,7 @@ private[cuts] object DriverHomes extends Logging {
       }
     }
 
-  private object Removals extends SparkListener {
+  object Removals extends SparkListener {
     override def onExecutorRemoved(event: SparkListenerExecutorRemoved): Unit =
       left(event.executorId)
   }

@@ -1,0 +1,88 @@
+package io.cleancut.cuts
+
+import io.cleancut.objects.ObjectStore
+
+/**
+ * One query of a driver: the coordinator of the run that goes on, and what outlives a run. Each run
+ * has a coordinator of its own, with the settings that it was started with; when the run has ended
+ * it is closed.
+ *
+ * @param location
+ *   its checkpoint location
+ */
+final class DriverQuery private[cuts] (val location: String) {
+  import DriverQuery._
+
+  @volatile private var live = Option.empty[LiveRun]
+  @volatile private var reasons = Map.empty[Long, String]
+  private val bases = new BaseHomes
+
+  /** What its coordinators run on from now on, in place of the usual. */
+  @volatile var runtime = Option.empty[ObjectStore => CutsRuntime]
+
+  def cuts: Option[QueryCuts] = live.map(_.cuts)
+
+  /** That of a run, or of the one by which it was followed here and which says so. */
+  def cuts(runId: String): Option[QueryCuts] = live.filter(_.isAbout(runId)).map(_.cuts)
+
+  /** The run that goes on. */
+  def runId: Option[String] = live.map(_.runId)
+
+  /** Why operators of the last run were aligned, when it has ended. */
+  def alignedBefore: Map[Long, String] = reasons
+
+  /** Where the bases of its stores are. */
+  def homes[A](act: BaseHomes => A): A = bases.synchronized(act(bases))
+
+  /** Some of its tasks may be late, or ask whether they are. */
+  def watch(): Unit = live.foreach(_.isWatched = true)
+
+  def isWatched: Boolean = live.exists(_.isWatched)
+
+  /**
+   * Looks for tasks that are late, if some may be.
+   *
+   * @param goesOn
+   *   looks, and tells whether to look again
+   */
+  private[cuts] def look(goesOn: QueryCuts => Boolean): Unit =
+    live.filter(_.isWatched).foreach { run =>
+      // Before it looks: who begins to be late meanwhile says so again.
+      run.isWatched = false
+      if (goesOn(run.cuts)) run.isWatched = true
+    }
+
+  /** The coordinator of a run that begins, and that of the run before it, which is to be closed. */
+  private[cuts] def begin(runId: String)(make: => QueryCuts): (QueryCuts, Option[QueryCuts]) =
+    synchronized {
+      live.filter(_.isAbout(runId)) match {
+        case Some(known) => (known.cuts, None)
+        case None        =>
+          val before = live.map(_.cuts)
+          val made = make
+          before.foreach(made.follow)
+          live = Some(new LiveRun(runId, made))
+          (made, before)
+      }
+    }
+
+  /** The run has ended; gives its coordinator, which is to be closed. */
+  private[cuts] def ended(runId: String): Option[QueryCuts] = synchronized {
+    val over = live.filter(_.runId == runId).map(_.cuts)
+    over.foreach { cuts =>
+      reasons = cuts.aligned
+      live = None
+    }
+    over
+  }
+
+  /** The application has ended; gives what is to be closed. */
+  private[cuts] def clear(): Option[QueryCuts] = runId.flatMap(ended)
+}
+
+private object DriverQuery {
+  final private class LiveRun(val runId: String, val cuts: QueryCuts) {
+    @volatile var isWatched = false
+    def isAbout(other: String): Boolean = other == runId || cuts.hasFollowed(other)
+  }
+}
