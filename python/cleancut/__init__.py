@@ -9,6 +9,7 @@ from cleancut._checkpoint import Checkpoint
 from cleancut._display.info_list import InfoList
 from cleancut._format.channels import ChannelInfo, OperatorCut
 from cleancut._format.costs import Costs, RequestCount, RequestsByKind, StoreTime, Usage
+from cleancut._reading.changes import DiffInfo
 from cleancut._reading.cut_info import (
     ChainInfo,
     CutDetails,
@@ -19,6 +20,7 @@ from cleancut._reading.cut_info import (
 )
 from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
+from cleancut._reading.skew import SkewInfo
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut._spark.jars import jar_path
@@ -59,6 +61,7 @@ __all__ = [
     "DailyCost",
     "DailyCosts",
     "DamagedError",
+    "DiffInfo",
     "EpochInfo",
     "ErrorKind",
     "FamilyInfo",
@@ -77,6 +80,7 @@ __all__ = [
     "RequestsByKind",
     "RetryableError",
     "SavepointInfo",
+    "SkewInfo",
     "StoreCutInfo",
     "StoreInfo",
     "StoreTime",

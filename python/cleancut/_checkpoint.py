@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import ranges
-from cleancut._format.layout import StoreId
+from cleancut._format.layout import CHANNEL_PREFIX, StoreId
 from cleancut._reading.batches import batch_reader
+from cleancut._reading.changes import DiffInfo, change_reader, summed
 from cleancut._reading.cut_info import (
     CutDetails,
     CutInfo,
@@ -22,10 +23,12 @@ from cleancut._reading.cut_info import (
 )
 from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.frames import frames_of
-from cleancut._reading.history import History
+from cleancut._reading.history import History, NoVersion
+from cleancut._reading.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList, daily_costs
 from cleancut._reading.root import Root, open_root
 from cleancut._reading.selection import Selection
+from cleancut._reading.skew import SkewInfo, skew_infos
 from cleancut._reading.store_info import (
     FamilyInfo,
     FrameInfo,
@@ -309,6 +312,121 @@ class Checkpoint:
         selected = Selection(limit, where, *([] if columns is None else [columns]))
         return batch_reader(history, stored, chosen, family, selected)
 
+    def diff(self, before: int | str, after: int | str | None = None) -> InfoList[DiffInfo]:
+        """How many keys two states differ in, by operator, store and column family.
+
+        Only the keys that changed in between are held in memory where the later state goes on from
+        the frames of the earlier one; else the earlier state of a partition is. Rows in flight are
+        not compared.
+
+        Args:
+            before: the epoch after which the earlier state is, or the name of a savepoint.
+            after: likewise of the later state; None is the last.
+
+        Returns:
+            A line for each family in which something differs.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
+            DamagedError: a cut or a frame that is read is damaged, misplaced or missing.
+            TypeError: a state is neither a number nor a name.
+        """
+        _require_states(before=before, after=after)
+        history = History(self._root)
+        there = [history.stores_at(state) for state in (before, after)]
+        names = sorted({(of.operator, of.store) for stores in there for of in stores})
+        found = InfoList[DiffInfo]()
+        for operator, store in names:
+            old, new = (
+                history.state_at(state, operator, store)
+                if any((of.operator, of.store) == (operator, store) for of in stores)
+                else NoVersion()
+                for state, stores in zip((before, after), there, strict=True)
+            )
+            found += summed(operator, store, old, new)
+        return found
+
+    def changes(
+        self,
+        operator: int,
+        before: int | str,
+        after: int | str | None = None,
+        *,
+        store: str = "default",
+        family: str = "default",
+    ) -> pa.RecordBatchReader:
+        """The keys in which two states of one operator differ, batch by batch.
+
+        Args:
+            operator: Spark's operator id.
+            before: the epoch after which the earlier state is, or the name of a savepoint.
+            after: likewise of the later state; None is the last.
+            store: Spark's name of the store.
+            family: the column family; `families` lists them.
+
+        Returns:
+            A reader of batches with the columns `change` ("added", "changed" or "removed"), `key`,
+            `before` and `after` (structs, or lists of them where a key has a list of values; null
+            where the key is not there) and `partition`.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE or
+                CLEANCUT_FORMAT_UNKNOWN.
+            DamagedError: a cut or a frame that is read is damaged, misplaced or missing.
+            TypeError: a state is neither a number nor a name.
+        """
+        _require_numbers(operator=operator)
+        _require_states(before=before, after=after)
+        history = History(self._root)
+        old, new = (history.state_at(state, operator, store) for state in (before, after))
+        return change_reader(history, old, new, family)
+
+    def skew(self, at: int | str | None = None) -> InfoList[SkewInfo]:
+        """How unevenly state lies over partitions, the most uneven stores first.
+
+        No frame is read: sizes are those of the frames, as they are stored.
+
+        Args:
+            at: the epoch after which the state is, or the name of a savepoint; None is the last.
+                Without cuts it is all that is there.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND.
+            DamagedError: a cut is damaged.
+            TypeError: the state is neither a number nor a name.
+        """
+        _require_states(at=at)
+        return InfoList(skew_infos(History(self._root).stores_at(at).items()))
+
+    def in_flight(self, operator: int, *, side: int = 0, at: int | str | None = None) -> pa.Table:
+        """The rows that an unaligned cut holds in flight to an operator, in their order.
+
+        Args:
+            operator: Spark's operator id.
+            side: which of its inputs; a join has 0 and 1.
+            at: the epoch, or the name of a savepoint; None is the last.
+
+        Returns:
+            A table with the columns `row` (a struct, as the exchange made it), `number` (int64, by
+            which the rows of a partition come) and `partition` (int32); without rows where none
+            are in flight there.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut;
+                CLEANCUT_COLUMN_UNREADABLE or CLEANCUT_FORMAT_UNKNOWN.
+            DamagedError: a cut or a frame that is read is damaged, misplaced or missing.
+            TypeError: the state is neither a number nor a name.
+        """
+        _require_numbers(operator=operator, side=side)
+        _require_states(at=at)
+        history = History(self._root)
+        cut = history.savepoint(at) if isinstance(at, str) else history.cut(at)
+        name = f"{CHANNEL_PREFIX}{side}"
+        if not cut.chains_of(operator, name):
+            return NO_ROWS_IN_FLIGHT.empty_table()
+        stored = history.of(cut, operator, name)
+        return rows_in_flight(history, stored)
+
     def families(
         self, operator: int, *, store: str = "default", version: int | None = None
     ) -> InfoList[FamilyInfo]:
@@ -394,6 +512,13 @@ def _at_most_one(method: str, **given: object) -> None:
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1:
         raise TypeError(f"{method} takes only one of {' and '.join(named)}")
+
+
+def _require_states(**given: object) -> None:
+    for name, value in given.items():
+        is_known = value is None or isinstance(value, str) or hasattr(value, "__index__")
+        if not is_known or isinstance(value, bool) or (name == "before" and value is None):
+            raise TypeError(f"{name} is an epoch or the name of a savepoint, and not {value!r}")
 
 
 def _require_numbers(**given: object) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+
 from cleancut._checkpoint import Checkpoint
 from cleancut._display import tables
 from cleancut._display.info_list import InfoList
@@ -105,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     families.add_argument("--operator", type=int, required=True, help="Spark's operator id")
     families.add_argument("--store", default="default", help="Spark's name of the store")
     families.set_defaults(run=_families)
+    _add_comparisons(commands)
     verify = _add_reader(commands, "verify", "check every byte; exit with 1 on damage")
     verify.set_defaults(run=_verify)
     restore = _add_reader(
@@ -138,6 +141,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     cloning.add_argument("--partitions", type=int, help="default: as there are now")
     return parser
+
+
+def _add_comparisons(commands: Any) -> None:
+    state = "a number is an epoch, and stands for the state after it; all else a savepoint"
+    diff = _add_reader(commands, "diff", "count the keys in which two states differ")
+    diff.add_argument("before", metavar="BEFORE", type=_state_name, help=state)
+    diff.add_argument(
+        "after", metavar="AFTER", type=_state_name, nargs="?", help="default: the last"
+    )
+    diff.add_argument("--operator", type=int, help="show the keys of this one")
+    diff.add_argument("--store", default="default", help="Spark's name of the store")
+    diff.add_argument("--family", default="default", help="the column family, as `families` says")
+    diff.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="keys to show")
+    diff.set_defaults(run=_diff)
+    skew = _add_reader(commands, "skew", "show how unevenly state lies over partitions")
+    skew.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
+    skew.set_defaults(run=_skew)
+    flying = _add_reader(commands, "in-flight", "show the rows that an unaligned cut has in flight")
+    flying.add_argument("--operator", type=int, required=True, help="Spark's operator id")
+    flying.add_argument("--side", type=int, default=0, help="1 is the right side of a join")
+    flying.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
+    flying.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
+    flying.set_defaults(run=_in_flight)
+
+
+def _state_name(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def _row_count(text: str) -> int:
@@ -283,14 +313,47 @@ def _state(parsed: argparse.Namespace) -> int:
         family=parsed.family,
     )
     version = int(table.schema.metadata[b"cleancut.version"])
+    return _print_rows(table, parsed, "rows", f" of version {version}", version=version)
+
+
+def _diff(parsed: argparse.Namespace) -> int:
+    checkpoint = _checkpoint(parsed)
+    if parsed.operator is None:
+        return _print_list(checkpoint.diff(parsed.before, parsed.after), parsed)
+    found = checkpoint.changes(
+        parsed.operator, parsed.before, parsed.after, store=parsed.store, family=parsed.family
+    )
+    # No more are taken than are shown, and one to tell whether there are others.
+    batches, wanted = [], parsed.limit + 1
+    for batch in found:
+        batches.append(batch.slice(0, wanted))
+        wanted -= batches[-1].num_rows
+        if wanted == 0:
+            break
+    table = pa.Table.from_batches(batches, found.schema)
+    return _print_rows(table, parsed, "keys", " that differ")
+
+
+def _skew(parsed: argparse.Namespace) -> int:
+    return _print_list(_checkpoint(parsed).skew(parsed.at), parsed)
+
+
+def _in_flight(parsed: argparse.Namespace) -> int:
+    table = _checkpoint(parsed).in_flight(parsed.operator, side=parsed.side, at=parsed.at)
+    return _print_rows(table, parsed, "rows", " in flight")
+
+
+def _print_rows(
+    table: pa.Table, parsed: argparse.Namespace, what: str, of: str, **told: object
+) -> int:
+    """Prints as many as are asked for, and whether there are more."""
     rows = table.slice(0, parsed.limit).to_pylist()
     has_more = table.num_rows > parsed.limit
     if parsed.json:
-        _print_json({"version": version, "has_more": has_more, "rows": rows})
+        _print_json({**told, "has_more": has_more, "rows": rows})
         return OK
     print(tables.text_table(table.column_names, [[*map(_plain, row.values())] for row in rows]))
-    more = "the first " if has_more else ""
-    print(f"{more}{len(rows)} rows of version {version}")
+    print(f"{'the first ' if has_more else ''}{len(rows)} {what}{of}")
     return OK
 
 

@@ -169,6 +169,10 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
     assert {(of.operator, of.channel) for of in told} == {(0, channel)}
     rows = checkpoint.state(0, store=channel, epoch=epoch)
     assert rows.num_rows == sum(of.rows_in_flight for of in told) > 0
+    flying = checkpoint.in_flight(0, at=epoch)
+    in_order = sorted(rows.to_pylist(), key=lambda of: (of["partition"], of["key"]["number"]))
+    assert flying.column("row").to_pylist() == [of["value"] for of in in_order]
+    assert checkpoint.in_flight(0).num_rows == 0
     with pytest.raises(RequestError) as none:
         checkpoint.state(0, store=channel)
     assert none.value.error_id == "CLEANCUT_STATE_NOT_FOUND"

@@ -113,9 +113,8 @@ def test_the_rows_behind_a_block_stay_in_flight_and_no_others(
         assert not coordinator(query).wait_for(epoch + 1, timeout=0.5)
         threading.Timer(0.1, block.release).start()
         query.processAllAvailable()
-        store = "cleancut-channel-0"
-        rows = Checkpoint(str(tmp_path / "checkpoint")).state(0, store=store, epoch=epoch + 1)
-        stayed = [row["value"]["number"] for row in rows.to_pylist() if row["partition"] == at]
+        rows = Checkpoint(str(tmp_path / "checkpoint")).in_flight(0, at=epoch + 1)
+        stayed = [row["row"]["number"] for row in rows.to_pylist() if row["partition"] == at]
         assert sorted(stayed) == sorted(behind)
     finally:
         block.release()

@@ -14,7 +14,10 @@ from tests.unit.test_cli import run
 IN_BOTH_VERSIONS = True
 
 
-def test_ls_lists_the_cuts(capsys: pytest.CaptureFixture[str], four_cuts: CutFiles) -> None:
+def test_ls_lists_the_cuts(
+    capsys: pytest.CaptureFixture[str], four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     location = str(four_cuts.location)
     status, out, _ = run(capsys, "ls", location)
     assert status == _cli.OK

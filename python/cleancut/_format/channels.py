@@ -8,6 +8,7 @@ from typing import Any, Literal
 from cleancut._display.brief import Brief
 from cleancut._display.tables import rank
 from cleancut._format.fields import typed
+from cleancut._format.layout import CHANNEL_PREFIX
 
 CutMode = Literal["aligned", "unaligned"]
 
@@ -21,7 +22,7 @@ class ChannelInfo(Brief):
     Attributes:
         operator: Spark's id of the stateful operator that the channel leads to.
         partition: of its state.
-        channel: the name under which `Checkpoint.state` gives the rows in flight.
+        channel: its name; `Checkpoint.in_flight` takes the `side`.
         rows: how many came through it, those of the epoch before included.
         rows_in_flight: how many of them stayed.
         bytes_in_flight: their size.
@@ -47,6 +48,11 @@ class ChannelInfo(Brief):
     arrived_ms: int | None = field(metadata=rank(2))
     overtaken_ms: int | None = field(metadata=rank(2))
     capture_ms: int | None = field(metadata=rank(1))
+
+    @property
+    def side(self) -> int:
+        """Which input of the operator it is; a join has 0 and 1."""
+        return int(self.channel.removeprefix(CHANNEL_PREFIX))
 
     @property
     def barrier_to_capture_ms(self) -> int | None:

@@ -76,7 +76,7 @@ class BatchDecoder:
             pyarrow.ArrowInvalid: the expression does not fit the columns.
         """
         if family.encoding != UNSAFE_ROW:
-            raise _unreadable(family)
+            raise unreadable(family)
         self._selection = selection
         self._key = struct_of(family.key_schema, "key")
         self._value = struct_of(family.value_schema, "value")
@@ -128,7 +128,8 @@ class BatchDecoder:
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _unreadable(family: Family) -> CleancutError:
+def unreadable(family: Family) -> CleancutError:
+    """The error for rows in an encoding that this release does not read."""
     return error_of(
         "CLEANCUT_COLUMN_UNREADABLE",
         column=f"key and value of the family {family.name}",

@@ -98,6 +98,22 @@ class ListedVersion:
             yield LiveState(reader.listing.store, reader.directory, self.version, frames)
 
 
+@dataclass(frozen=True)
+class NoVersion:
+    """A state that does not have the stores that are asked for."""
+
+    version: int = 0
+    partitions: Sequence[int] = ()
+
+    def load(self, partitions: Iterable[int]) -> Iterator[LoadedState]:
+        assert not list(partitions)
+        return iter(())
+
+    def live(self, partitions: Iterable[int]) -> Iterator[LiveState]:
+        assert not list(partitions)
+        return iter(())
+
+
 class _Wanted(NamedTuple):
     """A version, as it was asked for: by its own number or by that of its epoch."""
 
@@ -139,6 +155,11 @@ class History:
         self._root = root
         self.epochs = root.epochs()
         self.reader = CutReader(root.objects)
+
+    @property
+    def location(self) -> str:
+        """The checkpoint location as it was given."""
+        return self._root.location
 
     @cached_property
     def listings(self) -> Mapping[StoreId, Listing]:
@@ -259,6 +280,30 @@ class History:
             wanted = _Wanted("version", version) if epoch is None else _Wanted("epoch", epoch)
             return self._listed(operator, store, wanted)
         return self.of(self.cut(chosen), operator, store, partition=partition)
+
+    def stores_at(self, state: "int | str | None") -> Mapping[StoreId, int]:
+        """The stores of the state after an epoch or of a savepoint, with the size of their frames.
+
+        Args:
+            state: an epoch, the name of a savepoint, or None for the last.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut, and nothing of level 0.
+            DamagedError: what leads to the chains is damaged.
+        """
+        if isinstance(state, str):
+            chains = self.savepoint(state).chains
+        elif state in self.epochs or (state is None and self.epochs) or not self.listings:
+            chains = self.cut(state).chains
+        else:
+            return {of: sum(listing.sizes.values()) for of, listing in self.listings.items()}
+        return {of: chain_bytes(chain) for of, chain in chains.items() if not of.is_channel}
+
+    def state_at(self, state: "int | str | None", operator: int, store: str) -> StoredVersion:
+        """The same state of one operator's stores of one name. Raises as `at` does."""
+        if isinstance(state, str):
+            return self.of(self.savepoint(state), operator, store)
+        return self.at(operator, store, None, state)
 
     def of(
         self, cut: StoredCut, operator: int, store: str, *, partition: int | None = None
