@@ -325,7 +325,6 @@ object Keys {
     Endpoint,
     LazyRestore,
     LocalBases,
-    StandbyReplicas,
     MaxEpochDuration,
     MaxInFlightBytes,
     MemoryBound,
@@ -337,6 +336,7 @@ object Keys {
     RequesterPays,
     Require,
     SplitGroups,
+    StandbyReplicas,
     StatePartitions,
     TrustedScheme
   )

@@ -42,7 +42,7 @@ final class PiecesOnDisk(
   // Who opens a base reads its end behind its beginning.
   fetch(pieces - 1)
 
-  override def areAtHand: Boolean = left.get == 0
+  override def areAtHand: Boolean = atHand.isDone
 
   override def whenAtHand(action: Runnable): Unit = {
     atHand.thenRun(action)
