@@ -34,13 +34,15 @@ private[cuts] object StoreHomes extends Logging {
   def asked(question: AskBases, cuts: QueryCuts): CutsReply = {
     import question._
     val cut = cuts.lastCut
-    val wanted = DriverCuts.queries.query(location).homes { homes =>
-      homes.follows(at)
-      cut.filter(_ => homes.mayWant(replicas)).toSeq.flatMap { known =>
-        known.stores.filter(one => homes.isWanted(one.store, at.executor, replicas))
-      }
-    }
-    val reply = BasesReply(wanted.flatMap(_.base))
+    val wanted = DriverCuts.queries
+      .find(location)
+      .map(_.homes { homes =>
+        homes.follows(at)
+        cut.filter(_ => homes.mayWant(replicas)).toSeq.flatMap { known =>
+          known.stores.filter(one => homes.isWanted(one.store, at.executor, replicas))
+        }
+      })
+    val reply = BasesReply(wanted.toSeq.flatten.flatMap(_.base))
     if (reply.mark == known) Noted else reply
   }
 
