@@ -23,7 +23,7 @@ from cleancut._reading.cut_info import (
 )
 from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.frames import frames_of
-from cleancut._reading.history import History, NoVersion
+from cleancut._reading.history import History, NamedState, NoVersion
 from cleancut._reading.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList, daily_costs
 from cleancut._reading.root import Root, open_root
@@ -160,9 +160,7 @@ class Checkpoint:
         _at_most_one("cut", epoch=epoch, savepoint=savepoint)
         _require_numbers(epoch=epoch)
         history = History(self._root)
-        return cut_details(
-            history.cut(epoch) if savepoint is None else history.savepoint(savepoint)
-        )
+        return cut_details(history.named_cut(epoch if savepoint is None else savepoint))
 
     def stores(self) -> InfoList[StoreInfo]:
         """All state stores that have at least one frame, by operator, partition and name.
@@ -331,19 +329,13 @@ class Checkpoint:
             DamagedError: a cut or a frame that is read is damaged, misplaced or missing.
             TypeError: a state is neither a number nor a name.
         """
-        _require_states(before=before, after=after)
-        history = History(self._root)
-        there = [history.stores_at(state) for state in (before, after)]
-        names = sorted({(of.operator, of.store) for stores in there for of in stores})
+        old, new = self._two_states(before, after)
         found = InfoList[DiffInfo]()
-        for operator, store in names:
-            old, new = (
-                history.state_at(state, operator, store)
-                if any((of.operator, of.store) == (operator, store) for of in stores)
-                else NoVersion()
-                for state, stores in zip((before, after), there, strict=True)
+        for name in sorted(old.names | new.names):
+            versions = (
+                state.of(*name) if name in state.names else NoVersion() for state in (old, new)
             )
-            found += summed(operator, store, old, new)
+            found += summed(*name, *versions)
         return found
 
     def changes(
@@ -376,10 +368,17 @@ class Checkpoint:
             TypeError: a state is neither a number nor a name.
         """
         _require_numbers(operator=operator)
+        old, new = self._two_states(before, after)
+        return change_reader(old.history, old.of(operator, store), new.of(operator, store), family)
+
+    def _two_states(
+        self, before: int | str, after: int | str | None
+    ) -> tuple[NamedState, NamedState]:
+        if before is None:
+            raise _no_state("before", before)
         _require_states(before=before, after=after)
         history = History(self._root)
-        old, new = (history.state_at(state, operator, store) for state in (before, after))
-        return change_reader(history, old, new, family)
+        return history.named(before), history.named(after)
 
     def skew(self, at: int | str | None = None) -> InfoList[SkewInfo]:
         """How unevenly state lies over partitions, the most uneven stores first.
@@ -396,7 +395,7 @@ class Checkpoint:
             TypeError: the state is neither a number nor a name.
         """
         _require_states(at=at)
-        return InfoList(skew_infos(History(self._root).stores_at(at).items()))
+        return InfoList(skew_infos(History(self._root).named(at).sizes.items()))
 
     def in_flight(self, operator: int, *, side: int = 0, at: int | str | None = None) -> pa.Table:
         """The rows that an unaligned cut holds in flight to an operator, in their order.
@@ -420,7 +419,7 @@ class Checkpoint:
         _require_numbers(operator=operator, side=side)
         _require_states(at=at)
         history = History(self._root)
-        cut = history.savepoint(at) if isinstance(at, str) else history.cut(at)
+        cut = history.named_cut(at)
         name = f"{CHANNEL_PREFIX}{side}"
         if not cut.chains_of(operator, name):
             return NO_ROWS_IN_FLIGHT.empty_table()
@@ -517,8 +516,12 @@ def _at_most_one(method: str, **given: object) -> None:
 def _require_states(**given: object) -> None:
     for name, value in given.items():
         is_known = value is None or isinstance(value, str) or hasattr(value, "__index__")
-        if not is_known or isinstance(value, bool) or (name == "before" and value is None):
-            raise TypeError(f"{name} is an epoch or the name of a savepoint, and not {value!r}")
+        if not is_known or isinstance(value, bool):
+            raise _no_state(name, value)
+
+
+def _no_state(name: str, value: object) -> TypeError:
+    return TypeError(f"{name} is an epoch or the name of a savepoint, and not {value!r}")
 
 
 def _require_numbers(**given: object) -> None:

@@ -5,23 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint
+from tests.support.padded import padded
 from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
 
 KEYS = 12_000
 PIECE_BYTES = 8 << 20
-
-
-def padded(rows: DataFrame) -> DataFrame:
-    """Of each key its count, and two kilobytes that do not compress to less than half of it."""
-    parts = [f.sha2(f.concat_ws(" ", "k", f.lit(part)), 512) for part in range(16)]
-    kept = rows.withColumn("padding", f.concat(*parts))
-    return kept.groupBy("k").agg(f.count("*").alias("c"), f.first("padding").alias("padding"))
 
 
 def test_a_restart_reads_a_large_frame_in_pieces(

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Checkpoint
+from tests.support.padded import padded
 from tests.support.sessions import builder
 
 KEYS = 4_000
@@ -109,13 +109,6 @@ def main(endpoint: str, location: str, work: Path, replicas: int) -> None:
     moving.query.stop()
     told["wrong"] = wrong(spark, moving.source, Checkpoint(location, endpoint=endpoint))
     print(json.dumps(told))
-
-
-def padded(rows: DataFrame) -> DataFrame:
-    """Of each key its count, and two kilobytes that do not compress to less than half of it."""
-    parts = [f.sha2(f.concat_ws(" ", "k", f.lit(part)), 512) for part in range(16)]
-    kept = rows.withColumn("padding", f.concat(*parts))
-    return kept.groupBy("k").agg(f.count("*").alias("c"), f.first("padding").alias("padding"))
 
 
 def executors(spark: SparkSession) -> set[str]:

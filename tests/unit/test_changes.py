@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 
 from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut._reading.changes import change_reader
+from cleancut._reading.history import History
+from cleancut._reading.root import open_root
+from cleancut._storage.s3 import S3Access
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.drawn_states import DrawnCheckpoint, Rows
 from tests.unit.root_files import RootFiles
@@ -72,6 +76,23 @@ def level_0(files: CheckpointFiles) -> Checkpoint:
     files.delta(1, [put(1, "ada", 3, 1.5), put(2, "grace", 1, 0.5)], 2)
     files.delta(2, [put(1, "ada", 4, 2.5), remove(2, "grace"), put(4, "emmy", 2, 8.0)], 2)
     return Checkpoint(files.location)
+
+
+def test_states_of_other_partitions_are_compared_as_a_whole(files: CheckpointFiles) -> None:
+    """As before and after a rescale, to one partition and from it."""
+    for partition, names in enumerate((["ada", "emmy"], ["grace"])):
+        rows = [put(len(name), name, 1, 0.5) for name in names]
+        files.delta(1, rows, len(rows), operator=0, partition=partition)
+    files.delta(1, [put(3, "ada", 1, 0.5), put(5, "grace", 2, 0.5)], 2, operator=1)
+    history = History(open_root(files.location, S3Access()))
+    several, one = (history.named(0).of(operator, "default") for operator in (0, 1))
+    for before, after, expected in (
+        (several, one, {"changed": 1, "removed": 1}),
+        (one, several, {"changed": 1, "added": 1}),
+    ):
+        found = change_reader(history, before, after, "default").read_all()
+        kinds = found.column("change").to_pylist()
+        assert {kind: kinds.count(kind) for kind in kinds} == expected
 
 
 def test_changes_have_the_types_of_the_state(level_0: Checkpoint) -> None:

@@ -14,7 +14,7 @@ from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import CleancutError, error_of
 
 # Bounds the memory of decoding, and keeps a column of one batch below Arrow's limit of 2 GiB.
-_BATCH_ROWS = 16_384
+BATCH_ROWS = 16_384
 
 
 def batch_reader(
@@ -104,7 +104,7 @@ class BatchDecoder:
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         where, rows = self._selection.where, state.rows(family)
-        size = _BATCH_ROWS if where is not None or limit is None else min(limit, _BATCH_ROWS)
+        size = BATCH_ROWS if where is not None or limit is None else min(limit, BATCH_ROWS)
         while limit != 0 and (chunk := list(islice(rows, size))):
             batch = self._decoded(state, chunk)
             if where is not None:

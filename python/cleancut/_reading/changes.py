@@ -6,6 +6,7 @@ state was made anew, or has other partitions) the older version is held whole, a
 where both have the same partitions.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
@@ -16,15 +17,13 @@ import pyarrow as pa
 from cleancut._display.brief import Brief
 from cleancut._display.tables import rank
 from cleancut._format.identity import UNSAFE_ROW, Family
-from cleancut._reading.batches import unreadable
+from cleancut._reading.batches import BATCH_ROWS, unreadable
 from cleancut._reading.history import CutVersion, History, StoredVersion
 from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import error_of
 
 ChangeKind = Literal["added", "changed", "removed"]
-
-_BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,37 +82,60 @@ class Change(NamedTuple):
         return size(self.after) - size(self.before)
 
 
-def families_of(version: StoredVersion) -> dict[str, Family]:
-    """The families that any partition has, by their names."""
-    return {of.name: of for state in version.live(version.partitions) for of in state.families}
+def changes(
+    before: StoredVersion, after: StoredVersion, only: str | None = None
+) -> Iterator[tuple[str, Change]]:
+    """The keys that differ and the names of their families, partition by partition.
 
-
-def changes(before: StoredVersion, after: StoredVersion, family: str) -> Iterator[Change]:
-    """The keys of a family that differ, partition by partition.
+    Args:
+        before: the earlier state.
+        after: the later one.
+        only: the name of the one family to compare; None is all that either has.
 
     Raises:
         DamagedError: a frame is damaged, misplaced or missing.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
+    for group in _groups(before, after):
+        touched = _touched(before, after, group)
+        names = [only] if only is not None else _names(before, after, group)
+        for family in names:
+            keys = None if touched is None else touched.get(family, set())
+            if keys is None or keys:
+                yield from ((family, of) for of in _compared(before, after, group, family, keys))
+
+
+class _Group(NamedTuple):
+    """Partitions of two states that are compared with each other."""
+
+    before: Sequence[int]
+    after: Sequence[int]
+
+
+def _groups(before: StoredVersion, after: StoredVersion) -> list[_Group]:
+    """Each partition by itself, unless a key may have gone to another one."""
     if before.partitions != after.partitions:
-        yield from _compared(before, after, family, after.partitions, None)
-        return
-    for partition in after.partitions:
-        touched = _touched(before, after, partition, family)
-        if touched is None or touched:
-            yield from _compared(before, after, family, [partition], touched)
+        return [_Group(before.partitions, after.partitions)]
+    return [_Group([partition], [partition]) for partition in after.partitions]
+
+
+def _families(version: StoredVersion, partitions: Sequence[int]) -> dict[str, Family]:
+    return {of.name: of for state in version.live(partitions) for of in state.families}
+
+
+def _names(before: StoredVersion, after: StoredVersion, group: _Group) -> list[str]:
+    return sorted(_families(before, group.before) | _families(after, group.after))
 
 
 def _compared(
     before: StoredVersion,
     after: StoredVersion,
+    group: _Group,
     family: str,
-    partitions: Sequence[int],
     touched: set[bytes] | None,
 ) -> Iterator[Change]:
-    of_before = before.partitions if len(partitions) != 1 else partitions
-    old = _rows(before, of_before, family, touched)
-    for key, (values, partition) in _rows(after, partitions, family, touched).items():
+    old = _rows(before, group.before, family, touched)
+    for key, (values, partition) in _rows(after, group.after, family, touched).items():
         had, _ = old.pop(key, ((), 0))
         if had != values:
             yield Change(key, had, values, partition)
@@ -135,26 +157,30 @@ def _rows(
 
 
 def _touched(
-    before: StoredVersion, after: StoredVersion, partition: int, family: str
-) -> set[bytes] | None:
-    """The keys that the deltas between two versions name; None where there are not only deltas."""
+    before: StoredVersion, after: StoredVersion, group: _Group
+) -> dict[str, set[bytes]] | None:
+    """The keys that the deltas in between name, by family; None where there are not only deltas."""
     if not isinstance(before, CutVersion) or not isinstance(after, CutVersion):
         return None
+    if group.before != group.after or len(group.after) != 1:
+        return None
+    (partition,) = group.after
     chain, last = after.chains[partition], before.chains[partition][-1].name
     versions = [(of.name.version, of.name.version_id) for of in chain]
     if (last.version, last.version_id) not in versions:
         return None
     further = chain[versions.index((last.version, last.version_id)) + 1 :]
-    state = next(after.live([partition]))
-    ids = {of.family_id for of in state.families if of.name == family}
+    names = {of.family_id: name for name, of in _families(after, group.after).items()}
+    keys: dict[str, set[bytes]] = {name: set() for name in names.values()}
     parts = after.reader.read(further)
-    keys = set[bytes]()
     for placed in further:
         frame = after.reader.frame(placed, parts, after.cut.ref)
         # Families that come and go take their rows with them.
         if frame.identity.families:
             return None
-        keys |= {record.key for record in frame.records() if record.family_id in ids}
+        for record in frame.records():
+            if record.family_id in names:
+                keys[names[record.family_id]].add(record.key)
     return keys
 
 
@@ -162,17 +188,23 @@ def summed(
     operator: int, store: str, before: StoredVersion, after: StoredVersion
 ) -> Iterator[DiffInfo]:
     """What differs in each family of one operator's stores of one name, where anything does."""
-    for family in sorted(families_of(before) | families_of(after)):
-        counts: dict[ChangeKind, int] = {"added": 0, "changed": 0, "removed": 0}
-        growth, partitions = 0, set[int]()
-        for change in changes(before, after, family):
-            counts[change.kind] += 1
-            growth += change.growth
-            partitions.add(change.partition)
-        if partitions:
-            yield DiffInfo(
-                operator, store, family, **counts, bytes=growth, partitions=len(partitions)
-            )
+    counts: dict[str, Counter[ChangeKind]] = defaultdict(Counter)
+    growth, partitions = Counter[str](), defaultdict[str, set[int]](set)
+    for family, change in changes(before, after):
+        counts[family][change.kind] += 1
+        growth[family] += change.growth
+        partitions[family].add(change.partition)
+    for family, found in sorted(counts.items()):
+        yield DiffInfo(
+            operator,
+            store,
+            family,
+            added=found["added"],
+            changed=found["changed"],
+            removed=found["removed"],
+            bytes=growth[family],
+            partitions=len(partitions[family]),
+        )
 
 
 def change_reader(
@@ -183,14 +215,16 @@ def change_reader(
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_COLUMN_UNREADABLE.
     """
-    known = [families_of(version) for version in (before, after)]
-    if all(family not in of for of in known):
-        names = ", ".join(sorted(known[0] | known[1]))
-        raise history.not_found(f"column family {family}", f"families {names}")
+    old, new = (_find_family(version, family) for version in (before, after))
+    known = new or old
+    if known is None:
+        names = sorted(
+            {of for version in (before, after) for of in _families(version, version.partitions)}
+        )
+        raise history.not_found(f"column family {family}", f"families {', '.join(names)}")
     # Where one state does not have it yet, nothing has to be read there.
-    schemas = [of.get(family, other.get(family)) for of, other in (known, known[::-1])]
-    of_before, of_after = (_Values(of) for of in schemas if of is not None)
-    key = struct_of((known[1] | known[0])[family].key_schema, "key")
+    of_before, of_after = _Values(old or known), _Values(known)
+    key = struct_of(known.key_schema, "key")
     schema = pa.schema(
         [
             ("change", pa.string()),
@@ -202,8 +236,8 @@ def change_reader(
     )
 
     def batches() -> Iterator[pa.RecordBatch]:
-        found = changes(before, after, family)
-        while chunk := list(islice(found, _BATCH_ROWS)):
+        found = (change for _, change in changes(before, after, family))
+        while chunk := list(islice(found, BATCH_ROWS)):
             try:
                 columns = [
                     pa.array([of.kind for of in chunk], pa.string()),
@@ -222,6 +256,12 @@ def change_reader(
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _find_family(version: StoredVersion, family: str) -> Family | None:
+    """As the first partition has it that does; no further one is read."""
+    states = version.live(version.partitions)
+    return next((of for state in states for of in state.families if of.name == family), None)
 
 
 class _Values:

@@ -148,6 +148,44 @@ class StoreHistory:
         return tuple(sorted({*listed, *(cut.version for cut in self.chains)}))
 
 
+@dataclass(frozen=True)
+class NamedState:
+    """All stores of one state, whose cut is read once.
+
+    Attributes:
+        history: the look at the checkpoint.
+        epoch: at level 0, the epoch after which the state is; None is the last.
+        cut: the cut; None at level 0.
+    """
+
+    history: "History"
+    epoch: int | None
+    cut: StoredCut | None
+
+    @cached_property
+    def sizes(self) -> Mapping[StoreId, int]:
+        """The stores, each with the bytes of its frames; at level 0, of all that are there.
+
+        Raises:
+            DamagedError: what leads to the chains is damaged.
+        """
+        if self.cut is None:
+            return {of: sum(own.sizes.values()) for of, own in self.history.listings.items()}
+        chains = self.cut.chains
+        return {of: chain_bytes(chain) for of, chain in chains.items() if not of.is_channel}
+
+    @property
+    def names(self) -> set[tuple[int, str]]:
+        """The operators of the stores, with the stores' names."""
+        return {(of.operator, of.store) for of in self.sizes}
+
+    def of(self, operator: int, store: str) -> StoredVersion:
+        """One operator's stores of one name. Raises as `History.at` does."""
+        if self.cut is None:
+            return self.history.at(operator, store, None, self.epoch)
+        return self.history.of(self.cut, operator, store)
+
+
 class History:
     """One look at a checkpoint; what it finds is not looked for again."""
 
@@ -281,29 +319,21 @@ class History:
             return self._listed(operator, store, wanted)
         return self.of(self.cut(chosen), operator, store, partition=partition)
 
-    def stores_at(self, state: "int | str | None") -> Mapping[StoreId, int]:
-        """The stores of the state after an epoch or of a savepoint, with the size of their frames.
+    def named_cut(self, name: int | str | None) -> StoredCut:
+        """The cut of an epoch or of a savepoint; None is the last. Raises as these do."""
+        return self.savepoint(name) if isinstance(name, str) else self.cut(name)
 
-        Args:
-            state: an epoch, the name of a savepoint, or None for the last.
+    def named(self, name: int | str | None) -> "NamedState":
+        """The state after an epoch or of a savepoint; None is the last.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut, and nothing of level 0.
-            DamagedError: what leads to the chains is damaged.
+            DamagedError: the cut is damaged.
         """
-        if isinstance(state, str):
-            chains = self.savepoint(state).chains
-        elif state in self.epochs or (state is None and self.epochs) or not self.listings:
-            chains = self.cut(state).chains
-        else:
-            return {of: sum(listing.sizes.values()) for of, listing in self.listings.items()}
-        return {of: chain_bytes(chain) for of, chain in chains.items() if not of.is_channel}
-
-    def state_at(self, state: "int | str | None", operator: int, store: str) -> StoredVersion:
-        """The same state of one operator's stores of one name. Raises as `at` does."""
-        if isinstance(state, str):
-            return self.of(self.savepoint(state), operator, store)
-        return self.at(operator, store, None, state)
+        is_listed = name not in self.epochs and not (name is None and self.epochs)
+        if is_listed and self.listings and not isinstance(name, str):
+            return NamedState(self, name, None)
+        return NamedState(self, None, self.named_cut(name))
 
     def of(
         self, cut: StoredCut, operator: int, store: str, *, partition: int | None = None
