@@ -70,7 +70,7 @@ final class DriverQueries {
       queries.clear()
       found
     }
-    known.flatMap(_.clear()).foreach(_.close())
+    for (query <- known; runId <- query.runId) query.ended(runId).foreach(_.close())
   }
 }
 

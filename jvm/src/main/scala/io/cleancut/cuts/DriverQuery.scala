@@ -75,9 +75,6 @@ final class DriverQuery private[cuts] (val location: String) {
     }
     over
   }
-
-  /** The application has ended; gives what is to be closed. */
-  private[cuts] def clear(): Option[QueryCuts] = runId.flatMap(ended)
 }
 
 private object DriverQuery {

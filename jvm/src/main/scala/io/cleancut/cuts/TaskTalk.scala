@@ -2,7 +2,7 @@ package io.cleancut.cuts
 
 import io.cleancut.StoreId
 import io.cleancut.channels.{ChannelOpened, ChannelReading, ChannelReport, ChannelTask}
-import io.cleancut.format.{PlacedFrame, SealedFrame}
+import io.cleancut.format.{FrameName, PlacedFrame, SealedFrame}
 
 /**
  * What a task attempt says when it begins: which channels it reads and which stores it opens for
@@ -44,4 +44,8 @@ final case class Delivery(
     frames: Seq[SealedFrame],
     placed: Seq[PlacedFrame],
     arrivals: Seq[Arrival] = Nil
-)
+) {
+
+  /** In the order in which they are answered. */
+  def names: Seq[FrameName] = frames.map(_.name) ++ placed.map(_.name)
+}

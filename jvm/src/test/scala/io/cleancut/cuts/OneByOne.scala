@@ -19,13 +19,9 @@ object OneByOne {
     }
 
     def openChannel(runId: String, of: ChannelTask): Either[Refusal, ChannelOpened] = {
-      val StoreIdOf(operator, partition) = of.channel
+      val StoreId(operator, partition, _) = of.channel
       val task = TaskStart(of.attempt, operator, partition, of.epoch, Nil, Seq(of))
       cuts.start(runId, task).map(_.channels(of.channel))
     }
-  }
-
-  private object StoreIdOf {
-    def unapply(store: StoreId): Some[(Long, Int)] = Some((store.operator, store.partition))
   }
 }

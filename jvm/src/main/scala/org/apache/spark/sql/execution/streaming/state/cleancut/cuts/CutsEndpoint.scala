@@ -67,10 +67,9 @@ final private class CutsEndpoint(
     limited.whenCompleteAsync(
       (_, failure) =>
         guarded(context)(failure match {
-          case null                   => answer(message, cuts, reply(context))
-          case _: TimeoutException    => reply(context)(Declined(late(message, limitMs)))
-          case e: CompletionException => throw Option(e.getCause).getOrElse(e)
-          case e                      => throw e
+          case null                => answer(message, cuts, reply(context))
+          case _: TimeoutException => reply(context)(Declined(late(message, limitMs)))
+          case e                   => throw causeOf(e)
         }),
       threads
     )
@@ -117,14 +116,16 @@ final private class CutsEndpoint(
       reply: CutsReply => Unit
   ): Unit = {
     done.whenComplete { (acks, error) =>
-      reply(if (error == null) DeliverReply(acks) else Declined(Refusal.Failed(causeOf(error))))
+      reply(
+        if (error == null) DeliverReply(acks) else Declined(Refusal.Failed(causeOf(error).toString))
+      )
     }
     ()
   }
 
-  private def causeOf(error: Throwable): String = error match {
-    case wrapped: CompletionException if wrapped.getCause != null => wrapped.getCause.toString
-    case other                                                    => other.toString
+  private def causeOf(error: Throwable): Throwable = error match {
+    case wrapped: CompletionException => Option(wrapped.getCause).getOrElse(wrapped)
+    case other                        => other
   }
 }
 

@@ -33,13 +33,12 @@ final private[cleancut] class FrameDelivery(
   def deliver(attempt: Long, made: Seq[MadeFrame], arrivals: Seq[Arrival]): Unit = {
     val small = made.collect { case MadeFrame.Small(frame) => frame }
     val placed = made.collect { case MadeFrame.Placed(frame) => frame }
-    val first = tell(Delivery(attempt, small, placed, arrivals))
+    val all = Delivery(attempt, small, placed, arrivals)
+    val acks = tell(all)
+    all.names.zip(acks).foreach { case (name, ack) => ack.foreach(check(_, name)) }
     // There was no room for these.
-    val rest = small.zip(first).collect { case (frame, None) => frame }
-    val second = if (rest.isEmpty) Nil else tell(Delivery(attempt, Nil, rest.map(pack)))
-    val names = small.map(_.name) ++ placed.map(_.name)
-    names.zip(first).foreach { case (name, ack) => ack.foreach(check(_, name)) }
-    rest.zip(second).foreach { case (frame, ack) => ack.foreach(check(_, frame.name)) }
+    val full = small.zip(acks).collect { case (frame, None) => frame }
+    if (full.nonEmpty) deliver(attempt, full.map(of => MadeFrame.Placed(pack(of))), Nil)
   }
 
   /** Writes it with others of this process; returns when it is durable. */
@@ -67,9 +66,7 @@ final private[cleancut] class FrameDelivery(
   private def tell(made: Delivery): Seq[Option[Ack]] =
     ask(Deliver(checkpoint, runId, made, sentBy())) match {
       case DeliverReply(acks) => acks
-      case other              =>
-        val names = made.frames.map(_.name) ++ made.placed.map(_.name)
-        throw refused(other, names.head)
+      case other              => throw refused(other, made.names.head)
     }
 
   private def check(ack: Ack, name: FrameName): Unit = ack match {

@@ -121,7 +121,7 @@ final private[cleancut] class GroupedFiles(
 
   /** What is opened outside of a task. */
   private def started(start: TaskStart): Either[CutsReply, Opened] =
-    CutsClient.ask(Start(checkpoint, runId, start), clock, root.requestTimeoutMs) match {
+    OperatorTask.ask(checkpoint, runId, start, root.requestTimeoutMs) match {
       case StartReply(found) => Right(found.stores(store))
       case other             => Left(other)
     }

@@ -36,10 +36,10 @@ final private[cleancut] class OperatorTask(
    * Begins to read a channel; `all` are those that the task reads. Else the coordinator's answer.
    */
   def channel(of: ChannelTask, all: Seq[ChannelTask]): Either[CutsReply, ChannelOpened] =
-    channels.remove(of.channel).toRight(()).left.flatMap { _ =>
-      val channel = of.channel
-      val start = TaskStart(of.attempt, channel.operator, channel.partition, of.epoch)
-      told(start.copy(channels = all)).map(_ => channels.remove(channel).get)
+    channels.remove(of.channel).map(Right(_)).getOrElse {
+      val StoreId(operator, partition, _) = of.channel
+      told(TaskStart(of.attempt, operator, partition, of.epoch, channels = all))
+        .map(_ => channels.remove(of.channel).get)
     }
 
   /** Opens a store for writing at a version. */
@@ -55,7 +55,7 @@ final private[cleancut] class OperatorTask(
   /** What it goes on from, without opening it yet. */
   def opened(start: TaskStart): Either[CutsReply, Opened] = {
     val key = (start.stores.head, start.version)
-    stores.get(key).toRight(()).left.flatMap(_ => told(start).map(_ => stores(key)))
+    stores.get(key).map(Right(_)).getOrElse(told(start).map(_ => stores(key)))
   }
 
   private def told(start: TaskStart): Either[CutsReply, TaskStarted] =
@@ -87,33 +87,28 @@ final private[cleancut] class OperatorTask(
    */
   def commit(isSmall: Boolean, make: () => MadeFrame)(
       deliver: (Seq[MadeFrame], Seq[Arrival]) => Unit
-  ): Unit = {
-    val isLast = synchronized {
-      open -= 1
-      open == 0
-    }
-    if (!isLast) {
+  ): Unit =
+    if (isLast()) {
+      isOver()
+      val own = make()
+      deliver(awaited() :+ own, synchronized(arrivals.reverse))
+    } else {
       val making =
         if (isSmall) CompletableFuture.completedFuture(make())
         else CompletableFuture.supplyAsync[MadeFrame](() => make(), OperatorTask.threads)
       synchronized(made ::= making)
-    } else {
-      isOver()
-      val own = make()
-      deliver(awaited() :+ own, synchronized(arrivals.reverse))
     }
-  }
 
   /** A store will have no frame, or another one. */
-  def cancel(): Unit = {
-    val isLast = synchronized {
-      open -= 1
-      open == 0
-    }
-    if (isLast) {
-      awaited()
-      ()
-    }
+  def cancel(): Unit = if (isLast()) {
+    awaited()
+    ()
+  }
+
+  /** A store is done; whether no other one is open. */
+  private def isLast(): Boolean = synchronized {
+    open -= 1
+    open == 0
   }
 
   private def awaited(): Seq[MadeFrame] =
@@ -153,12 +148,20 @@ private[cleancut] object OperatorTask {
           }
           ()
         }
-        def ask(start: TaskStart) = {
-          val message = Start(checkpoint, runId, start.copy(at = Some(GroupedFrame.here)))
-          CutsClient.ask(message, Clock.System, requestTimeoutMs)
-        }
-        new OperatorTask(ask, () => begun(), () => forget())
+        val asked = ask(checkpoint, runId, _, requestTimeoutMs)
+        new OperatorTask(asked, () => begun(), () => forget())
       }
     )
+  }
+
+  /** The coordinator's answer to what begins here. */
+  def ask(
+      checkpoint: String,
+      runId: String,
+      start: TaskStart,
+      requestTimeoutMs: Long
+  ): CutsReply = {
+    val message = Start(checkpoint, runId, start.copy(at = Some(GroupedFrame.here)))
+    CutsClient.ask(message, Clock.System, requestTimeoutMs)
   }
 }

@@ -33,16 +33,16 @@ private[cuts] object StoreHomes extends Logging {
   /** The bases that an executor is to have on its disk. */
   def asked(question: AskBases, cuts: QueryCuts): CutsReply = {
     import question._
-    val cut = cuts.lastCut
+    val stores = cuts.lastCut.toSeq.flatMap(_.stores)
     val wanted = DriverCuts.queries
       .find(location)
-      .map(_.homes { homes =>
+      .toSeq
+      .flatMap(_.homes { homes =>
         homes.follows(at)
-        cut.filter(_ => homes.mayWant(replicas)).toSeq.flatMap { known =>
-          known.stores.filter(one => homes.isWanted(one.store, at.executor, replicas))
-        }
+        if (!homes.mayWant(replicas)) Nil
+        else stores.filter(of => homes.isWanted(of.store, at.executor, replicas))
       })
-    val reply = BasesReply(wanted.toSeq.flatten.flatMap(_.base))
+    val reply = BasesReply(wanted.flatMap(_.base))
     if (reply.mark == known) Noted else reply
   }
 
