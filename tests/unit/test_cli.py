@@ -93,6 +93,7 @@ GIVEN = {
     "--max-epoch-duration": "1h",
     "--max-in-flight-bytes": "8m",
     "--memory-bound": "2g",
+    "--merged-aggregation": "false",
     "--mode": "unaligned",
     "--path-style": "false",
     "--real-time-mode": "true",

@@ -64,6 +64,7 @@ def configure(
     split_groups: bool | NotGiven = NOT_GIVEN,
     change_feed: ChangeFeed | NotGiven = NOT_GIVEN,
     lazy_restore: bool | NotGiven = NOT_GIVEN,
+    merged_aggregation: bool | NotGiven = NOT_GIVEN,
     local_bases: str | NotGiven = NOT_GIVEN,
     standby_replicas: int | NotGiven = NOT_GIVEN,
     state_partitions: int | NotGiven = NOT_GIVEN,
@@ -73,14 +74,12 @@ def configure(
     access_point: str | NotGiven = NOT_GIVEN,
     connections: int | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
-    """Makes the session that a builder will create keep streaming state in Cleancut.
+    """Makes a session, one to be created or that runs, keep the state of new queries in Cleancut.
 
-    It adds its jar and extension, and sets the provider. Call it last before `getOrCreate`; a
-    session that runs already gets them for queries that start from then on. What is not given stays
-    as configured. Durations have a unit (h, m, s, ms), as sizes (k, m, g, t).
+    What is not given stays as configured. Durations have a unit (h, m, s, ms), and sizes (k, m, g).
 
     Args:
-        builder: a `SparkSession.builder` of classic Spark.
+        builder: a `SparkSession.builder` of classic Spark, last before its `getOrCreate`.
         compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small).
         acquire_timeout: how long a task waits for a store that another attempt of it still holds.
         memory_bound: memory outside the heap for all state of an executor; "auto" is half its heap.
@@ -99,6 +98,7 @@ def configure(
         split_groups: whether a function may get the rows that a key has in an epoch in two.
         change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
         lazy_restore: whether a store is opened before its base has been read.
+        merged_aggregation: whether groupBy merges the state of a group where it reads it.
         local_bases: how much local disk an executor uses to keep bases that it has fetched.
         standby_replicas: how many other executors keep a copy of each base, for a task that moves.
         state_partitions: a query that has another number of them is rescaled when it is started.

@@ -307,6 +307,13 @@ OPTIONS = (
         _is_bound,
     ),
     Option(
+        "merged_aggregation",
+        f"{PREFIX}mergedAggregation",
+        "true or false",
+        _switch,
+        _is_switch,
+    ),
+    Option(
         "mode",
         f"{PREFIX}mode",
         "aligned, unaligned or auto",
@@ -408,6 +415,7 @@ class Settings:
     split_groups: bool | NotGiven = NOT_GIVEN
     change_feed: ChangeFeed | NotGiven = NOT_GIVEN
     lazy_restore: bool | NotGiven = NOT_GIVEN
+    merged_aggregation: bool | NotGiven = NOT_GIVEN
     local_bases: str | NotGiven = NOT_GIVEN
     standby_replicas: int | NotGiven = NOT_GIVEN
     state_partitions: int | NotGiven = NOT_GIVEN

@@ -3,6 +3,7 @@ package io.cleancut
 import scala.collection.mutable.WeakHashMap
 
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.execution.streaming.state.cleancut.aggregation.AggregationRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.channels.ChannelRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
   CheckpointScheme,
@@ -23,6 +24,8 @@ class CleancutExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     SparkLine.check()
     if (CleancutExtensions.isNew(extensions)) {
+      // Spark applies them from the last to the first.
+      extensions.injectColumnar(_ => AggregationRule.injection)
       extensions.injectColumnar(_ => ProviderRule.injection)
       extensions.injectColumnar(_ => TransformWithStateRule.injection)
       extensions.injectColumnar(_ => ChannelRule.injection)

@@ -80,6 +80,18 @@ object Keys {
     since = "0.1.0"
   )
 
+  val MergedAggregation: Key[Boolean] = Key(
+    "mergedAggregation",
+    doc =
+      "Whether the state of a group is merged with what an epoch has for it where it is read, " +
+        "and results are computed where it is saved, for which Spark builds a hash map each. For " +
+        "groupBy with functions of fixed size, such as those of numbers; rows and state are the " +
+        "same. false leaves Spark's plan as it is, which may be changed with each start.",
+    default = true,
+    KeyType.boolean,
+    since = "0.1.0"
+  )
+
   val LocalBases: Key[Long] = Key(
     "localBases",
     doc = "How much of Spark's local directories one executor uses to keep bases that it has " +
@@ -328,6 +340,7 @@ object Keys {
     MaxEpochDuration,
     MaxInFlightBytes,
     MemoryBound,
+    MergedAggregation,
     Mode,
     PathStyle,
     RealTimeMode,

@@ -10,6 +10,8 @@ import io.cleancut.error.Errors
  *   whether deltas hold all changes of a key, not only the last
  * @param lazyRestore
  *   whether a store is opened before its base has been read
+ * @param mergedAggregation
+ *   whether streaming aggregations merge the state of a group where they read it
  * @param localBasesBytes
  *   how much of the local disk the bases take that are kept there
  * @param standbyReplicas
@@ -25,6 +27,7 @@ final case class Settings(
     compressionLevel: Int,
     keepsReplaced: Boolean,
     lazyRestore: Boolean,
+    mergedAggregation: Boolean,
     localBasesBytes: Long,
     standbyReplicas: Int,
     acquireTimeoutMs: Long,
@@ -65,6 +68,7 @@ object Settings {
     compressionLevel <- Keys.CompressionLevel.read(confs)
     changeFeed <- Keys.ChangeFeed.read(confs)
     lazyRestore <- Keys.LazyRestore.read(confs)
+    mergedAggregation <- Keys.MergedAggregation.read(confs)
     localBasesBytes <- Keys.LocalBases.read(confs)
     standbyReplicas <- Keys.StandbyReplicas.read(confs)
     acquireTimeoutMs <- Keys.AcquireTimeout.read(confs)
@@ -83,6 +87,7 @@ object Settings {
     compressionLevel,
     keepsReplaced = changeFeed == "all",
     lazyRestore,
+    mergedAggregation,
     localBasesBytes,
     standbyReplicas,
     acquireTimeoutMs,

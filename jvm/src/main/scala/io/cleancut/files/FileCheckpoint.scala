@@ -24,7 +24,7 @@ import io.cleancut.objects.{Leftovers, WriteProbe}
 private[files] object FileCheckpoint {
 
   def open(path: Path, hadoopConf: Configuration): CheckpointFileManager = {
-    val files = sparks(path, hadoopConf)
+    val files = quick(path, sparks(path, hadoopConf), hadoopConf)
     val ofPath = path.getName match {
       case CheckpointLogs.Commits =>
         startOfRun(path.getParent, hadoopConf)
@@ -107,6 +107,22 @@ private[files] object FileCheckpoint {
     val keep = FileManagers.epochsToKeep(hadoopConf)
     (new CutArchive(root, Clock.System), new CheckpointLogs(checkpoint.toString, below, keep))
   }
+
+  /** The same files, made without Hadoop's processes. */
+  private def quick(
+      path: Path,
+      files: CheckpointFileManager,
+      hadoopConf: Configuration
+  ): CheckpointFileManager =
+    LocalDisk.of(path, files, hadoopConf).fold(files) { disk =>
+      new DelegatedFiles(files) {
+        override def createAtomic(
+            file: Path,
+            overwriteIfPossible: Boolean
+        ): CheckpointFileManager.CancellableFSDataOutputStream =
+          disk.create(file, overwriteIfPossible)
+      }
+    }
 
   /** What Spark takes by itself, in the order in which it tries. */
   private def sparks(path: Path, hadoopConf: Configuration): CheckpointFileManager =

@@ -34,6 +34,7 @@ class SettingsSuite extends AnyFunSuite {
         -2,
         keepsReplaced = false,
         lazyRestore = true,
+        mergedAggregation = true,
         localBasesBytes = 10L << 30,
         standbyReplicas = 0,
         acquireTimeoutMs = 120000L,

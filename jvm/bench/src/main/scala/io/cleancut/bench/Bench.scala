@@ -10,9 +10,9 @@ package io.cleancut.bench
  * build of Cleancut, beside which single stores are measured). Of `nexmark`: `query=4,8`,
  * `events=100000` (an epoch), `rate=10000` (events a second of their own time), `inflight=100`
  * (auctions open at a time), `people=1000` (active at a time), `fill=5` (epochs before). Of
- * `scale`: `partitions=100,1000,10000`, `delay=0,50` (milliseconds of a request), `chain=20`
- * (deltas between bases), `format=1` (of Spark's checkpoint). Those of `capture` are in
- * [[CompareCapture.Options]].
+ * `scale`: `partitions=25,1000,10000` (of four stores each), `delay=0,50` (milliseconds of a
+ * request), `chain=6,41` (deltas between bases), `format=1` (of Spark's checkpoint). Those of
+ * `capture` are in [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds = Seq(
@@ -58,12 +58,11 @@ object Bench {
         CompareQueries.nexmark(queries, turns.getOrElse(5))
       case "scale" =>
         def numbers(key: String, default: String) = list(key, default).map(_.toInt)
-        val (chain, format) = (numbers("chain", "20").head, numbers("format", "1").head)
         CompareScale.run(
-          numbers("partitions", "100,1000,10000"),
+          numbers("partitions", "25,1000,10000"),
           numbers("delay", "0,50"),
-          chain,
-          format
+          numbers("chain", "6,41"),
+          numbers("format", "1").head
         )
       case "capture" => CompareCapture.run(CompareCapture.Options.parse(options))
       case "queries" => CompareQueries.run(options.get("query").toSeq, turns.getOrElse(5))

@@ -27,6 +27,7 @@ object CompareScale {
     "delay",
     "frames a second",
     "gate",
+    "CPU",
     "segments and pages",
     "other requests",
     "cut",
@@ -39,15 +40,21 @@ object CompareScale {
     "its requests"
   )
 
-  /** @param partitions the numbers to take, with four stores each */
-  def run(partitions: Seq[Int], delaysMs: Seq[Int], chain: Int, format: Int): Unit = {
+  /**
+   * @param partitions
+   *   the numbers to take, with four stores each
+   * @param chains
+   *   the deltas between two bases, which is the most that a chain has beside its base
+   */
+  def run(partitions: Seq[Int], delaysMs: Seq[Int], chains: Seq[Int], format: Int): Unit = {
     println("\n### Scale of the coordinator\n")
     println(Figures.table(header, Nil))
     val cases = for {
       delayMs <- delaysMs
-      (count, stores) <- (10, 10) +: partitions.map(_ -> 4)
+      count <- partitions
+      chain <- chains
       version <- Seq(1, 2)
-    } yield Case(Math.max(count / 10, 10), count, stores, chain, delayMs, format, version)
+    } yield Case(Math.max(count / 10, 10), count, 4, chain, delayMs, format, version)
     cases.foreach(one => println(Figures.row(measured(one))))
   }
 
@@ -63,6 +70,7 @@ object CompareScale {
       s"${one.delayMs} ms",
       found("frames a second").toString,
       Figures.time(found("gate, ns")),
+      Figures.time(found("CPU, ns")),
       found("segments and pages").toString,
       found("other requests").toString,
       megabytes(found("cut, bytes")),

@@ -18,12 +18,17 @@ final case class Provider(
 }
 
 object Provider {
+  private val FilesKey = "spark.sql.streaming.checkpointFileManagerClass"
   private val ClassKey = "spark.sql.streaming.stateStore.providerClass"
   private val State = "org.apache.spark.sql.execution.streaming.state"
   private val RocksConf = "spark.sql.streaming.stateStore.rocksdb"
 
   val Cleancut: Provider =
     Provider("Cleancut", "io.cleancut.CleancutStateStoreProvider", Map.empty)
+
+  /** As `cleancut.configure` sets it up. */
+  val Configured: Provider =
+    Cleancut.copy(settings = Map(FilesKey -> "io.cleancut.CleancutCheckpointFileManager"))
 
   /** Another build of this provider, such as the one before a change. */
   def before(classes: String): Provider =

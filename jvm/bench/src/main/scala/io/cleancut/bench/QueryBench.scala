@@ -39,7 +39,7 @@ object QueryBench {
   }
 
   def providers(query: WholeQuery): Seq[Provider] =
-    Seq(Provider.Cleancut) ++ Option.when(query.onHdfs)(Provider.Hdfs) ++ Provider.RocksForQueries
+    Seq(Provider.Configured) ++ Option.when(query.onHdfs)(Provider.Hdfs) ++ Provider.RocksForQueries
 
   def session(): SparkSession = SparkSession
     .builder()

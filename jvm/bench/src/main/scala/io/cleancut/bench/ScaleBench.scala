@@ -1,7 +1,10 @@
 package io.cleancut.bench
 
+import java.lang.management.ManagementFactory
 import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 import java.util.concurrent.{CompletableFuture, Executors}
+
+import com.sun.management.OperatingSystemMXBean
 
 import io.cleancut.cuts._
 import io.cleancut.format.{CutLayout, FrameKind, FrameName, FramePlace, SealedFrame}
@@ -73,11 +76,13 @@ final class ScaledQuery(
   /** The figures of one epoch, by name. */
   def epoch(epoch: Long): Seq[(String, Long)] = {
     val before = store.counts
+    val startCpu = cpuNs()
     val start = System.nanoTime()
     runTasks(epoch)
     val ran = System.nanoTime()
     cuts.commit(RunName, epoch, entry(epoch))
     val committed = System.nanoTime()
+    val committedCpu = cpuNs()
     val found = store.counts - before
     writeBases(epoch)
     val acks = partitions.toLong * storesOfPartition
@@ -85,6 +90,7 @@ final class ScaledQuery(
       "tasks, ns" -> (ran - start),
       "frames a second" -> (acks * 1000000000L / (ran - start)),
       "gate, ns" -> (committed - ran),
+      "CPU, ns" -> (committedCpu - startCpu),
       "segments and pages" -> found(RequestKind.Put).requests,
       "other requests" -> (found.requests - found(RequestKind.Put).requests),
       "cut, bytes" -> cutBytes(epoch)
@@ -129,6 +135,10 @@ final class ScaledQuery(
     }
     places.size.toLong
   }
+
+  /** Of the process, so that the messages of tasks are in it. */
+  private def cpuNs(): Long =
+    ManagementFactory.getPlatformMXBean(classOf[OperatingSystemMXBean]).getProcessCpuTime
 
   private def timed[A](body: => A): (A, Long) = {
     val start = System.nanoTime()

@@ -13,7 +13,8 @@ import io.cleancut.testkit.FaultProxy
  *
  * Options, all with defaults: `store=rocksdb,cleancut,sealing`, `query=aggregation,join,ten`,
  * `partitions=50,200` (`ten` has 10 of its own), `delay=50` (milliseconds more for each request),
- * `slots=32` (tasks at a time), `warmups=2` and `epochs=5` (that count).
+ * `slots=32` (tasks at a time), `warmups=2` and `epochs=5` (that count). With `restarts=1000000`
+ * it is the first epoch of an aggregation over so many keys that is started again; `partitions=4`.
  */
 object CheckpointBench {
   private val Rows = 1000
@@ -71,7 +72,10 @@ object CheckpointBench {
     val server = VersityServer.start()
     val proxy = new FaultProxy(server.port)
     try
-      for {
+      if (options.contains("restarts")) {
+        val partitions = number("partitions", 4)
+        restarts(proxy, number("restarts", 0), partitions, size.delayMs)
+      } else for {
         query <- chosen("query", queries)(_.name)
         partitions <- if (query.name == "ten") Seq("10") else list("partitions", "50,200")
       } compare(
@@ -108,6 +112,33 @@ object CheckpointBench {
       println(Figures.row(Seq(subject) ++ cells(of) ++ dollars))
     }
   }
+
+  private def restarts(proxy: FaultProxy, keys: Int, partitions: Int, delayMs: Int): Unit = {
+    println(s"\n### Restart of $keys keys in $partitions partitions, $delayMs ms a request\n")
+    val columns = Seq("store", "rows", "first epoch", "loads of all stores", "requests")
+    println(Figures.table(columns, Nil))
+    for (((name, subject, confs), number) <- Restarted.zipWithIndex) {
+      val of = Subject.named(subject)
+      val run = new RestartRun(proxy, s"restart-$number", of, confs, keys, partitions, delayMs)
+      run.figures(Seq(1, 1000)).foreach { found =>
+        val load = found.loadMs.fold("")(ms => s"$ms ms")
+        val cells = Seq(name, found.rows.toString, s"${found.batchMs} ms", load)
+        println(Figures.row(cells :+ found.requests.total.toString))
+      }
+    }
+  }
+
+  // Bases that are on the local disk would be found there.
+  private val NoneLocal = Map("spark.sql.streaming.stateStore.cleancut.localBases" -> "0k")
+  private val Restarted = Seq(
+    ("RocksDB through S3A", "rocksdb", Map.empty[String, String]),
+    ("Cleancut", "cleancut", NoneLocal),
+    (
+      "Cleancut, eager",
+      "cleancut",
+      NoneLocal + ("spark.sql.streaming.stateStore.cleancut.lazyRestore" -> "false")
+    )
+  )
 
   private val Totals = Seq("requests", "commit of a partition", "gate", "batch")
 

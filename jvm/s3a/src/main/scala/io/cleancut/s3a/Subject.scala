@@ -30,6 +30,8 @@ object Subject {
     Subject("sealing", "s3", cleancut, seals)
   )
 
+  def named(name: String): Subject = All.find(_.name == name).get
+
   private def reads: (DataFrame, Long) => Unit = (batch, _) => {
     batch.collect()
     ()

@@ -19,14 +19,14 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.Opened
 import io.cleancut.error.Errors
-import io.cleancut.files.StoredCuts
+import io.cleancut.files.{LocalDisk, StoredCuts}
 import io.cleancut.format._
 import io.cleancut.protocol.{Retention, StoreListing}
 
 /**
  * The frames of one store on the file system of the checkpoint location, and the note at its root
  * that says what lies there. All goes through Spark's `CheckpointFileManager`, or is done as that
- * does it ([[LocalFrames]]), so a frame appears whole or not at all.
+ * does it ([[LocalDisk]]), so a frame appears whole or not at all.
  */
 final private[cleancut] class StoreFiles(
     store: StoreId,
@@ -37,7 +37,7 @@ final private[cleancut] class StoreFiles(
   private val root = new Path(checkpoint, StoreLayout.RootName)
   private val directory = new Path(root, StoreLayout.storeDirectory(store))
   private lazy val manager = CheckpointFileManager.create(directory, hadoopConf)
-  private lazy val local = LocalFrames.of(directory, manager, hadoopConf)
+  private lazy val local = LocalDisk.of(directory, manager, hadoopConf)
   private var isDirectoryMade = false
 
   // Of the files that the last listing found.
@@ -92,7 +92,9 @@ final private[cleancut] class StoreFiles(
     new PendingFile(() => {
       makeDirectory()
       val path = frame(version, kind)
-      local.fold(manager.createAtomic(path, overwriteIfPossible = false))(_.create(path))
+      local.fold(manager.createAtomic(path, overwriteIfPossible = false))(
+        _.create(path, overwrites = false)
+      )
     })
 
   override def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch)(

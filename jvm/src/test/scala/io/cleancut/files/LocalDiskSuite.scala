@@ -1,33 +1,37 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.store
+package io.cleancut.files
 
 import java.nio.file.{Files, Path => LocalPath}
 import java.nio.file.attribute.PosixFilePermissions
+import java.util.concurrent.{CountDownLatch, Executors}
 
 import scala.jdk.CollectionConverters._
+import scala.util.Try
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.checkpointing._
-import org.apache.spark.util.Utils
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.Providers
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.Providers._
 
-import Providers._
+import io.cleancut.CleancutCheckpointFileManager
+import io.cleancut.testkit.TestDirectory
 
 /**
- * Frames on a local disk are made without Hadoop's processes, and are what Spark's file manager
+ * Files on a local disk are made without Hadoop's processes, and are what Spark's file manager
  * would have made: it is compared with what that makes, under several masks.
  */
-class LocalFramesSuite extends AnyFunSuite {
-  import LocalFramesSuite._
+class LocalDiskSuite extends AnyFunSuite {
+  import LocalDiskSuite._
 
   for (mask <- Seq("022", "077", "002", "000"))
     test(s"a file has the bytes and permissions of Spark's file manager, mask $mask") {
       val (directory, conf) = (temporary(), hadoopsOwn("fs.permissions.umask-mode" -> mask))
       val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
-      val local = LocalFrames.of(hadoopPath(directory), manager, conf).get
+      val local = LocalDisk.of(hadoopPath(directory), manager, conf).get
       val bytes = Array.tabulate[Byte](200000)(_.toByte)
-      val ours = local.create(new Path(hadoopPath(directory), "ours.delta"))
+      val ours = local.create(new Path(hadoopPath(directory), "ours.delta"), overwrites = false)
       val theirs =
         manager.createAtomic(new Path(hadoopPath(directory), "theirs.delta"), false)
       for (out <- Seq(ours, theirs)) {
@@ -50,15 +54,15 @@ class LocalFramesSuite extends AnyFunSuite {
   test("a cancelled file leaves nothing, a closed one stays, and none is replaced") {
     val (directory, conf) = (temporary(), hadoopsOwn())
     val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
-    val local = LocalFrames.of(hadoopPath(directory), manager, conf).get
+    val local = LocalDisk.of(hadoopPath(directory), manager, conf).get
     val path = new Path(hadoopPath(directory), "1.delta")
-    val cancelled = local.create(path)
+    val cancelled = local.create(path, overwrites = false)
     cancelled.write(1)
     cancelled.cancel()
     cancelled.close()
     assert(names(directory).isEmpty)
-    val first = local.create(path)
-    val second = local.create(path)
+    val first = local.create(path, overwrites = false)
+    val second = local.create(path, overwrites = false)
     first.write(1)
     first.close()
     first.cancel()
@@ -68,18 +72,62 @@ class LocalFramesSuite extends AnyFunSuite {
     assert(Files.readAllBytes(directory.resolve("1.delta")).sameElements(Array[Byte](1)))
   }
 
+  test("a file that is replaced has no checksums of the one before") {
+    val (directory, conf) = (temporary(), hadoopsOwn())
+    val theirs = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
+    val ours = new CleancutCheckpointFileManager(hadoopPath(directory), conf)
+    val path = new Path(hadoopPath(directory), "state")
+    val sums = directory.resolve(".state.crc")
+    write(theirs, path, 1, overwrites = false)
+    assert(Files.exists(sums))
+    intercept[FileAlreadyExistsException](write(ours, path, 2, overwrites = false))
+    assert(read(theirs, path) == 1)
+    write(theirs, path, 2, overwrites = true)
+    write(ours, path, 3, overwrites = true)
+    assert(read(theirs, path) == 3 && read(ours, path) == 3 && !Files.exists(sums))
+    // And one that went without its checksums.
+    write(theirs, path, 4, overwrites = true)
+    Files.delete(directory.resolve("state"))
+    write(ours, path, 5, overwrites = false)
+    assert(read(theirs, path) == 5)
+  }
+
+  test("of many who make one file at a time one succeeds, and it has all of that one's bytes") {
+    val (directory, conf) = (temporary(), hadoopsOwn())
+    val path = new Path(hadoopPath(directory), "7")
+    val threads = Executors.newFixedThreadPool(Writers)
+    try
+      for (_ <- 0 until Races) {
+        val start = new CountDownLatch(1)
+        val managers =
+          Seq.fill(Writers)(new CleancutCheckpointFileManager(hadoopPath(directory), conf))
+        val made = managers.zipWithIndex.map { case (files, writer) =>
+          threads.submit { () =>
+            start.await()
+            Try(write(files, path, writer, overwrites = false)).isSuccess
+          }
+        }
+        start.countDown()
+        val winners = made.map(_.get).zipWithIndex.collect { case (true, writer) => writer }
+        assert(winners.map(Option(_)) == Seq(Some(read(managers.head, path))))
+        assert(names(directory) == Seq("7"))
+        managers.head.delete(path)
+      }
+    finally threads.shutdown()
+  }
+
   test("another manager, another file system and another scheme are asked") {
     val directory = hadoopPath(temporary())
     val own = hadoopsOwn()
     val byContext = new FileContextBasedCheckpointFileManager(directory, own)
-    assert(LocalFrames.of(directory, byContext, own).isDefined)
+    assert(LocalDisk.of(directory, byContext, own).isDefined)
     val byFileSystem = new FileSystemBasedCheckpointFileManager(directory, own)
-    assert(LocalFrames.of(directory, byFileSystem, own).isEmpty)
+    assert(LocalDisk.of(directory, byFileSystem, own).isEmpty)
     val subclass = new FileContextBasedCheckpointFileManager(directory, own) {}
-    assert(LocalFrames.of(directory, subclass, own).isEmpty)
+    assert(LocalDisk.of(directory, subclass, own).isEmpty)
     // That of the tests.
-    assert(LocalFrames.of(directory, byContext, new Configuration).isEmpty)
-    assert(LocalFrames.of(new Path("hdfs://host/a"), byContext, own).isEmpty)
+    assert(LocalDisk.of(directory, byContext, new Configuration).isEmpty)
+    assert(LocalDisk.of(new Path("hdfs://host/a"), byContext, own).isEmpty)
   }
 
   test("a store whose frames are made so is read by one whose are not, and the other way") {
@@ -99,7 +147,10 @@ class LocalFramesSuite extends AnyFunSuite {
   }
 }
 
-object LocalFramesSuite {
+object LocalDiskSuite {
+  private val Writers = 4
+  private val Races = 50
+
   private val hadoopsOwnSettings: Map[String, String] =
     Map("fs.AbstractFileSystem.file.impl" -> "org.apache.hadoop.fs.local.LocalFs")
 
@@ -110,10 +161,33 @@ object LocalFramesSuite {
     conf
   }
 
-  private def temporary(): LocalPath =
-    Utils.createTempDir(namePrefix = "cleancut-local-frames").toPath
+  private def temporary(): LocalPath = {
+    val directory = Files.createTempDirectory("cleancut-local-disk")
+    sys.addShutdownHook(TestDirectory.delete(directory))
+    directory
+  }
 
   private def hadoopPath(directory: LocalPath): Path = new Path(directory.toUri)
+
+  private def write(
+      files: CheckpointFileManager,
+      path: Path,
+      number: Int,
+      overwrites: Boolean
+  ): Unit = {
+    val out = files.createAtomic(path, overwrites)
+    out.write(Array.fill(1000)(number.toByte))
+    out.close()
+  }
+
+  private def read(files: CheckpointFileManager, path: Path): Int = {
+    val in = files.open(path)
+    try {
+      val bytes = in.readAllBytes()
+      assert(bytes.length == 1000 && bytes.distinct.length == 1)
+      bytes.head.toInt
+    } finally in.close()
+  }
 
   private def names(directory: LocalPath): Seq[String] = {
     val listed = Files.list(directory)

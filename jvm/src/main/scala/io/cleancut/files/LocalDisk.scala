@@ -1,7 +1,15 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.store
+package io.cleancut.files
 
 import java.io.{BufferedOutputStream, FileOutputStream, OutputStream}
-import java.nio.file.{FileSystems, Files, Path => LocalPath, Paths, StandardCopyOption}
+import java.nio.file.{
+  FileAlreadyExistsException => NioExists,
+  FileSystemException,
+  FileSystems,
+  Files,
+  Path => LocalPath,
+  Paths,
+  StandardCopyOption
+}
 import java.nio.file.attribute.PosixFilePermission
 
 import scala.jdk.CollectionConverters._
@@ -20,17 +28,24 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{
 import io.cleancut.{Clock, StateVersion}
 
 /**
- * Makes the files of frames on a local disk as Spark's own file manager does it: under another
- * name, with Hadoop's permissions, renamed when all is written. But where Hadoop has no native code
- * it starts a process for each file and its checksums, which takes tens of milliseconds of every
- * store in every epoch. Here it takes a tenth of one. There is no file of checksums either: frames
- * hold their own, and Hadoop reads files that have none beside them.
+ * Makes files on a local disk as Spark's own file manager does it: under another name, with
+ * Hadoop's permissions, renamed when all is written. But where Hadoop has no native code it starts
+ * a process for each file and its checksums, which takes tens of milliseconds of every store and of
+ * both logs in every epoch. Here it takes a tenth of one. There is no file of checksums either:
+ * Hadoop reads files that have none beside them, and frames hold their own.
  */
-final private[cleancut] class LocalFrames(permissions: java.util.Set[PosixFilePermission]) {
+final class LocalDisk(permissions: java.util.Set[PosixFilePermission]) {
 
-  def create(path: Path): CheckpointFileManager.CancellableFSDataOutputStream = {
+  /**
+   * @param overwrites
+   *   whether a file of that name is replaced; else closing the new one is refused
+   */
+  def create(
+      path: Path,
+      overwrites: Boolean
+  ): CheckpointFileManager.CancellableFSDataOutputStream = {
     val target = Paths.get(path.toUri.getPath)
-    // The name that Spark's manager would give it, which no listing takes for a frame.
+    // The name that Spark's manager would give it, which no listing takes for a file of its own.
     val pending =
       target.resolveSibling(s".${target.getFileName}.${StateVersion.newId(Clock.System)}.tmp")
     val out = new FileOutputStream(pending.toFile)
@@ -41,11 +56,11 @@ final private[cleancut] class LocalFrames(permissions: java.util.Set[PosixFilePe
         Files.deleteIfExists(pending)
         throw e
     }
-    new LocalFrames.Pending(path, target, pending, new BufferedOutputStream(out))
+    new LocalDisk.Pending(path, target, pending, new BufferedOutputStream(out), overwrites)
   }
 }
 
-private[cleancut] object LocalFrames {
+object LocalDisk {
   private val Root = new Path("/")
 
   /**
@@ -56,14 +71,14 @@ private[cleancut] object LocalFrames {
       directory: Path,
       manager: CheckpointFileManager,
       hadoopConf: Configuration
-  ): Option[LocalFrames] = {
+  ): Option[LocalDisk] = {
     val uri = directory.makeQualified(FileSystem.getDefaultUri(hadoopConf), Root).toUri
     val isPlain = manager.getClass == classOf[FileContextBasedCheckpointFileManager] &&
       uri.getScheme == "file" &&
       FileSystems.getDefault.supportedFileAttributeViews.contains("posix") &&
       AbstractFileSystem.get(uri, hadoopConf).getClass == classOf[LocalFs]
     Option.when(isPlain) {
-      new LocalFrames(
+      new LocalDisk(
         posix(FsPermission.getFileDefault.applyUMask(FsPermission.getUMask(hadoopConf)))
       )
     }
@@ -82,24 +97,45 @@ private[cleancut] object LocalFrames {
     granted.toSet.asJava
   }
 
-  final private class Pending(path: Path, target: LocalPath, pending: LocalPath, out: OutputStream)
-      extends CheckpointFileManager.CancellableFSDataOutputStream(out) {
+  final private class Pending(
+      path: Path,
+      target: LocalPath,
+      pending: LocalPath,
+      out: OutputStream,
+      overwrites: Boolean
+  ) extends CheckpointFileManager.CancellableFSDataOutputStream(out) {
     private var isDone = false
 
     override def close(): Unit = if (!isDone) {
       isDone = true
       try {
         out.close()
-        // A version's id is in its name, so that no other attempt makes a file of this name.
-        if (Files.exists(target)) throw new FileAlreadyExistsException(s"$path exists already")
-        Files.move(pending, target, StandardCopyOption.ATOMIC_MOVE)
-        ()
+        // Of a file that Hadoop made, whose checksums are not those of this one.
+        Files.deleteIfExists(target.resolveSibling(s".${target.getFileName}.crc"))
+        if (overwrites) {
+          Files.move(pending, target, StandardCopyOption.ATOMIC_MOVE)
+          ()
+        } else publish()
       } catch {
         case e: Throwable =>
           discard()
           throw e
       }
     }
+
+    /** Of several writers one wins, which a rename does not see to. */
+    private def publish(): Unit =
+      try {
+        Files.createLink(target, pending)
+        discard()
+      } catch {
+        case _: NioExists => throw new FileAlreadyExistsException(s"$path exists already")
+        // Some disks have no links. Hadoop looks and renames on all of them.
+        case _: UnsupportedOperationException | _: FileSystemException =>
+          if (Files.exists(target)) throw new FileAlreadyExistsException(s"$path exists already")
+          Files.move(pending, target, StandardCopyOption.ATOMIC_MOVE)
+          ()
+      }
 
     /** Leaves nothing behind. After [[close]] it does nothing. */
     override def cancel(): Unit = if (!isDone) {

@@ -1,0 +1,156 @@
+package io.cleancut.s3a
+
+import java.util.concurrent.{TimeUnit, TimeoutException}
+import java.util.concurrent.atomic.AtomicLong
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.functions.{col, count, sum}
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryException}
+
+import io.cleancut.testkit.{Fault, FaultProxy}
+
+/**
+ * What the first epoch after a restart took.
+ *
+ * @param rows
+ *   of its input
+ * @param loadMs
+ *   the loads of all its stores, added up; None of a provider that does not say
+ */
+final case class RestartFigures(rows: Int, batchMs: Long, loadMs: Option[Long], requests: Requests)
+
+/**
+ * How a query fares that is started again by a process which has nothing of its state: an
+ * aggregation over so many keys, with a snapshot of each store and nine deltas after it, behind the
+ * proxy of an S3 server.
+ *
+ * @param name
+ *   of its checkpoint
+ * @param confs
+ *   besides those of the subject
+ */
+final class RestartRun(
+    proxy: FaultProxy,
+    name: String,
+    subject: Subject,
+    confs: Map[String, String],
+    keys: Int,
+    partitions: Int,
+    delayMs: Int
+) {
+  import RestartRun._
+
+  private val location = s"${subject.scheme}://${VersityServer.Bucket}/$name"
+
+  /** The first epochs of restarts, one for each number of rows. */
+  def figures(rows: Seq[Int]): Seq[RestartFigures] = {
+    proxy.reset()
+    fill()
+    proxy.harm(Fault.Delay(delayMs.toLong), times = Int.MaxValue)(_ => true)
+    val counter = new RequestCounter(proxy)
+    rows.map { of =>
+      val before = counter.now
+      running(of, Unmaintained)(first(_, of, counter, before))
+    }
+  }
+
+  // Maintenance makes a snapshot of what an epoch has left; then come the deltas.
+  private def fill(): Unit = {
+    running(keys, Maintained) { query =>
+      awaitEpochs(query, 1)
+      Thread.sleep(SnapshotMs)
+    }
+    running(DeltaRows, Unmaintained)(awaitEpochs(_, Deltas))
+  }
+
+  private def first(
+      query: StreamingQuery,
+      rows: Int,
+      counter: RequestCounter,
+      before: Requests
+  ): RestartFigures = {
+    awaitEpochs(query, 1)
+    val requests = counter.now - before
+    val epoch = query.recentProgress.filter(_.numInputRows > 0).minBy(_.batchId)
+    val metrics = epoch.stateOperators.head.customMetrics
+    RestartFigures(
+      rows,
+      epoch.durationMs.get("triggerExecution"),
+      LoadTimes.find(metrics.containsKey).map(metrics.get(_).longValue),
+      requests
+    )
+  }
+
+  /** Runs the query in a session of its own, whose stores are gone when it ends. */
+  private def running[A](rows: Int, confs: Map[String, String])(body: StreamingQuery => A): A = {
+    val spark = session(confs)
+    try {
+      val query = start(spark, rows)
+      try body(query)
+      finally query.stop()
+    } finally {
+      StateStore.stop()
+      spark.stop()
+    }
+  }
+
+  private def start(spark: SparkSession, rows: Int): StreamingQuery = {
+    val sunk = new AtomicLong
+    spark.readStream
+      .format("rate-micro-batch")
+      .option("rowsPerBatch", rows.toLong)
+      .option("numPartitions", 2)
+      .load()
+      .select((col("value") % keys).as("key"), (col("value") % 100).as("amount"))
+      .groupBy("key")
+      .agg(count("*"), sum("amount"))
+      .writeStream
+      .outputMode(OutputMode.Update())
+      .option("checkpointLocation", location)
+      .foreachBatch { (batch: DataFrame, _: Long) =>
+        sunk.addAndGet(batch.rdd.count())
+        ()
+      }
+      .start()
+  }
+
+  private def awaitEpochs(query: StreamingQuery, epochs: Int): Unit = {
+    val until = System.nanoTime() + PatienceNs
+    while (query.recentProgress.count(_.numInputRows > 0) < epochs) {
+      query.exception.foreach(throw _: StreamingQueryException)
+      if (System.nanoTime() > until) throw new TimeoutException(s"$name stands still")
+      Thread.sleep(20)
+    }
+  }
+
+  private def session(own: Map[String, String]): SparkSession =
+    (Common ++ subject.confs(proxy.endpoint) ++ confs ++ own)
+      .foldLeft(SparkSession.builder()) { case (builder, (key, value)) =>
+        builder.config(key, value)
+      }
+      .master("local[2]")
+      .config("spark.sql.shuffle.partitions", partitions.toLong)
+      .getOrCreate()
+}
+
+object RestartRun {
+  private val PatienceNs = TimeUnit.MINUTES.toNanos(10)
+  private val SnapshotMs = 20000L
+  private val Deltas = 9
+  private val DeltaRows = 10000
+  private val LoadTimes = Seq("cleancutLoadMs", "rocksdbLoadLatencyMs")
+
+  private val Common = Map(
+    "spark.ui.enabled" -> "false",
+    "spark.sql.adaptive.enabled" -> "false",
+    "spark.sql.session.timeZone" -> "UTC"
+  )
+
+  // A snapshot of each epoch, or none.
+  private val State = "spark.sql.streaming.stateStore"
+  private val Maintained =
+    Map(s"$State.maintenanceInterval" -> "1s", s"$State.minDeltasForSnapshot" -> "1")
+  private val Unmaintained =
+    Map(s"$State.maintenanceInterval" -> "1h", s"$State.minDeltasForSnapshot" -> "100")
+}

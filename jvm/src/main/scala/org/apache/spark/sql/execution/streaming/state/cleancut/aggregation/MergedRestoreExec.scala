@@ -1,0 +1,83 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.aggregation
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.DeclarativeAggregate
+import org.apache.spark.sql.catalyst.plans.physical.{Distribution, Partitioning}
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.state._
+
+/**
+ * Reads the state of each group and merges it with what the epoch has for it, row by row. It stands
+ * in the place of Spark's [[StateStoreRestoreExec]], which gives both rows one after the other, and
+ * of the aggregation after it, which finds those of one group by a hash map.
+ *
+ * @param child
+ *   gives one row for each group: its keys, and then the buffers of the functions, as this does
+ */
+case class MergedRestoreExec(
+    keyExpressions: Seq[Attribute],
+    functions: Seq[DeclarativeAggregate],
+    stateInfo: Option[StatefulOperatorStateInfo],
+    stateFormatVersion: Int,
+    child: SparkPlan
+) extends UnaryExecNode
+    with StateStoreReader {
+
+  private def sparks: StateStoreRestoreExec =
+    StateStoreRestoreExec(keyExpressions, stateInfo, stateFormatVersion, child)
+
+  override def validateAndMaybeEvolveStateSchema(
+      hadoopConf: Configuration,
+      batchId: Long,
+      stateSchemaVersion: Int
+  ): List[StateSchemaValidationResult] =
+    sparks.validateAndMaybeEvolveStateSchema(hadoopConf, batchId, stateSchemaVersion)
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val numOutputRows = longMetric("numOutputRows")
+    val (keys, of, input) = (keyExpressions, functions, child.output)
+    val stored = MergedRestoreExec.stored(stateFormatVersion, keys, input)
+    child
+      .execute()
+      .mapPartitionsWithReadStateStore(
+        getStateInfo,
+        keys.toStructType,
+        stored.toStructType,
+        NoPrefixKeyStateEncoderSpec(keys.toStructType),
+        session.sessionState,
+        Some(session.streams.stateStoreCoordinator)
+      ) { case (store, rows) =>
+        val keyOf = UnsafeProjection.create(keys, input)
+        val merge = new StateMerge(of, keys, stored, input)
+        rows.map { row =>
+          numOutputRows += 1
+          val key = keyOf(row)
+          val value = store.get(key, StateStore.DEFAULT_COL_FAMILY_NAME)
+          merge(key, value, row)
+        }
+      }
+  }
+
+  override def output: Seq[Attribute] = child.output
+
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  override def requiredChildDistribution: Seq[Distribution] = sparks.requiredChildDistribution
+
+  override protected def withNewChildInternal(newChild: SparkPlan): MergedRestoreExec =
+    copy(child = newChild)
+}
+
+private object MergedRestoreExec {
+
+  /** The format versions of Spark's streaming aggregation whose values are known here. */
+  val StateFormats: Set[Int] = Set(1, 2)
+
+  /** The columns of a value: version 2 leaves out those of the key. */
+  def stored(stateFormat: Int, keys: Seq[Attribute], row: Seq[Attribute]): Seq[Attribute] =
+    if (stateFormat == 1) row else row.diff(keys)
+}
