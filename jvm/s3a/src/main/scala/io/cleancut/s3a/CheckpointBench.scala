@@ -13,8 +13,8 @@ import io.cleancut.testkit.FaultProxy
  *
  * Options, all with defaults: `store=rocksdb,cleancut,sealing`, `query=aggregation,join,ten`,
  * `partitions=50,200` (`ten` has 10 of its own), `delay=50` (milliseconds more for each request),
- * `slots=32` (tasks at a time), `warmups=2` and `epochs=5` (that count). With `restarts=1000000`
- * it is the first epoch of an aggregation over so many keys that is started again; `partitions=4`.
+ * `slots=32` (tasks at a time), `warmups=2` and `epochs=5` (that count). With `restarts=1000000` it
+ * is the first epoch of an aggregation over so many keys that is started again; `partitions=4`.
  */
 object CheckpointBench {
   private val Rows = 1000
@@ -75,15 +75,16 @@ object CheckpointBench {
       if (options.contains("restarts")) {
         val partitions = number("partitions", 4)
         restarts(proxy, number("restarts", 0), partitions, size.delayMs)
-      } else for {
-        query <- chosen("query", queries)(_.name)
-        partitions <- if (query.name == "ten") Seq("10") else list("partitions", "50,200")
-      } compare(
-        proxy,
-        query,
-        chosen("store", Subject.All)(_.name),
-        size.copy(partitions = partitions.toInt)
-      )
+      } else
+        for {
+          query <- chosen("query", queries)(_.name)
+          partitions <- if (query.name == "ten") Seq("10") else list("partitions", "50,200")
+        } compare(
+          proxy,
+          query,
+          chosen("store", Subject.All)(_.name),
+          size.copy(partitions = partitions.toInt)
+        )
     finally {
       proxy.close()
       server.close()
