@@ -36,6 +36,7 @@ from cleancut._spark.offline import (
 )
 from cleancut._spark.sealing import seal
 from cleancut._spark.session import configure
+from cleancut._spark.stopping import stop
 from cleancut._verifying.report import Problem, VerifyReport
 from cleancut._version import __version__
 from cleancut.errors import (
@@ -99,5 +100,6 @@ __all__ = [
     "rollback",
     "seal",
     "sinks",
+    "stop",
     "testing",
 ]

@@ -25,6 +25,7 @@ from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.frames import frames_of
 from cleancut._reading.history import History, NamedState, NoVersion
 from cleancut._reading.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight
+from cleancut._reading.lookup import rows_of_key
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList, daily_costs
 from cleancut._reading.root import Root, open_root
 from cleancut._reading.selection import Selection
@@ -309,6 +310,49 @@ class Checkpoint:
         chosen = stored.partitions if partition is None else [partition]
         selected = Selection(limit, where, *([] if columns is None else [columns]))
         return batch_reader(history, stored, chosen, family, selected)
+
+    def lookup(
+        self,
+        operator: int,
+        key: object,
+        *,
+        store: str = "default",
+        family: str = "default",
+        at: int | str | None = None,
+    ) -> pa.Table:
+        """What one key has in one operator's state, without reading the rest.
+
+        The requests that it takes grow neither with the state nor with its history: one listing,
+        the cut with what leads to the key's partition, the deltas since the partition's last base
+        together, and one block of that base. Where Cleancut does not know by what Spark divides the
+        rows of an operator (joins, `transformWithState`, session windows, keys with a collation),
+        it looks into each partition so. A base of an older release is read whole.
+
+        Args:
+            operator: Spark's operator id.
+            key: the values of the key's columns, as a mapping by their names or as a sequence in
+                their order; of a key of one column its value. Types are those of Python that
+                PyArrow takes for the column; a window is a mapping or a pair.
+            store: Spark's name of the store.
+            family: the column family; `families` lists them.
+            at: the epoch after which the state is, or the name of a savepoint; None is the last.
+
+        Returns:
+            A table with the columns of `state`: one row, several where the key has a list of
+            values, none where it is not there.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE or
+                CLEANCUT_FORMAT_UNKNOWN.
+            DamagedError: what is read is damaged, misplaced or missing.
+            TypeError: the key does not fit its columns, or the state is neither a number nor a
+                name.
+        """
+        _require_numbers(operator=operator)
+        _require_states(at=at)
+        history = History(self._root)
+        stored = history.named(at).of(operator, store)
+        return rows_of_key(history, self._root.checkpoint, stored, operator, family, key)
 
     def diff(self, before: int | str, after: int | str | None = None) -> InfoList[DiffInfo]:
         """How many keys two states differ in, by operator, store and column family.

@@ -19,6 +19,7 @@ from cleancut._spark.jars import jar_path
 from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
 from cleancut._spark.session import configure
 from cleancut._spark.settings import OPTIONS, Settings
+from cleancut._unsafe_rows.encoded import Texts
 from cleancut._version import __version__
 from cleancut.errors import CleancutError, DamagedError, InternalError, RetryableError, error_of
 
@@ -155,6 +156,19 @@ def _add_comparisons(commands: Any) -> None:
     diff.add_argument("--family", default="default", help="the column family, as `families` says")
     diff.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="keys to show")
     diff.set_defaults(run=_diff)
+    lookup = _add_reader(commands, "lookup", "show what one key has")
+    lookup.add_argument(
+        "--key",
+        metavar="VALUE",
+        nargs="*",
+        required=True,
+        help="of each column of the key, in order; a window as JSON, bytes in hexadecimal",
+    )
+    lookup.add_argument("--operator", type=int, required=True, help="Spark's operator id")
+    lookup.add_argument("--store", default="default", help="Spark's name of the store")
+    lookup.add_argument("--family", default="default", help="the column family, as `families` says")
+    lookup.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
+    lookup.set_defaults(run=_lookup)
     skew = _add_reader(commands, "skew", "show how unevenly state lies over partitions")
     skew.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
     skew.set_defaults(run=_skew)
@@ -312,6 +326,23 @@ def _state(parsed: argparse.Namespace) -> int:
         partition=parsed.partition,
         family=parsed.family,
     )
+    version = int(table.schema.metadata[b"cleancut.version"])
+    return _print_rows(table, parsed, "rows", f" of version {version}", version=version)
+
+
+def _lookup(parsed: argparse.Namespace) -> int:
+    try:
+        table = _checkpoint(parsed).lookup(
+            parsed.operator,
+            Texts(parsed.key),
+            store=parsed.store,
+            family=parsed.family,
+            at=parsed.at,
+        )
+    except TypeError as error:
+        print(error, file=sys.stderr)
+        return REFUSED
+    parsed.limit = table.num_rows
     version = int(table.schema.metadata[b"cleancut.version"])
     return _print_rows(table, parsed, "rows", f" of version {version}", version=version)
 

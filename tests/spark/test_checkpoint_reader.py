@@ -11,6 +11,11 @@ from pyspark.sql import functions as f
 
 from cleancut import Checkpoint, RequestError
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._reading.history import History
+from cleancut._reading.lookup import Operator
+from cleancut._reading.root import open_root
+from cleancut._unsafe_rows.encoded import cells_of
+from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import from_java
 
 pytestmark = pytest.mark.spark
@@ -72,6 +77,24 @@ def rows_of(checkpoint: Checkpoint, **asked: Any) -> list[Any]:
     return in_order(checkpoint.state(0, **asked).to_pylist())
 
 
+def found_by_key(checkpoint: Checkpoint, store: str = "default") -> int:
+    """Looks up each key of a state; gives the most partitions that one was looked for in."""
+    rows = checkpoint.state(0, store=store).to_pylist()
+    assert rows
+    for row in rows:
+        assert checkpoint.lookup(0, row["key"], store=store).to_pylist() == [row]
+    root = open_root(checkpoint.location)
+    operator = Operator.at(root.checkpoint, 0, store)
+    history = History(root)
+    stored = history.named(None).of(0, store)
+    (family,) = stored.keyed(stored.partitions[0]).families
+    schema = struct_of(family.key_schema, "key")
+    return max(
+        len(operator.partitions(family, cells_of(schema, row["key"], "key"), stored.partitions))
+        for row in rows
+    )
+
+
 @pytest.fixture
 def feed(spark: SparkSession, tmp_path: Path) -> Iterator[Feed]:
     spark.conf.set(PROVIDER_KEY, PROVIDER_CLASS)
@@ -91,6 +114,9 @@ def test_the_state_of_an_aggregation_is_what_spark_reads(feed: Feed) -> None:
     found = rows_of(checkpoint)
     assert len(found) == 7
     assert found == feed.rows_of_spark()
+    assert found_by_key(checkpoint) == 1
+    absent = checkpoint.lookup(0, "key 8")
+    assert (absent.num_rows, absent.schema) == (0, checkpoint.lookup(0, "key 1").schema)
     first = rows_of(checkpoint, version=1)
     assert first == feed.rows_of_spark(batchId=0)
     assert first != found
@@ -110,7 +136,24 @@ def test_the_stores_of_a_join_are_read_by_name(feed: Feed) -> None:
     assert {"left-keyToNumValues", "left-keyWithIndexToValue"} <= names
     for name in names:
         assert rows_of(checkpoint, store=name) == feed.rows_of_spark(storeName=name)
+        assert found_by_key(checkpoint, name) == len({of.partition for of in checkpoint.stores()})
     assert checkpoint.verify().ok
+
+
+@pytest.mark.parametrize("operator", ["windows", "dropDuplicates", "within watermark", "all rows"])
+def test_each_key_is_found_in_the_partition_where_it_is(feed: Feed, operator: str) -> None:
+    rows = feed.frame().withWatermark("at", "1 hour")
+    frame = {
+        "windows": rows.groupBy(f.window("at", "10 minutes"), "k").count(),
+        "dropDuplicates": rows.dropDuplicates(["k", "v"]),
+        "within watermark": rows.dropDuplicatesWithinWatermark(["v", "k"]),
+        "all rows": rows.agg(f.sum("v")),
+    }[operator]
+    for epoch in range(2):
+        at = f"2013-01-01T0{epoch}:00:00Z"
+        feed.add([f'{{"k": "key {i % 7}", "v": {i * epoch}, "at": "{at}"}}' for i in range(20)])
+    feed.run(frame, "update" if operator in ("windows", "all rows") else "append")
+    assert found_by_key(Checkpoint(feed.checkpoint)) == 1
 
 
 def test_the_conf_that_the_jvm_refuses_comes_back_as_our_error(feed: Feed) -> None:

@@ -378,7 +378,7 @@ def test_the_documented_recovery_runs(
     it.add(3)
     it.run()
     there = "checkpoints/orders"
-    (code,) = blocks(GUIDE, "python")
+    _, code = blocks(GUIDE, "python")
     # The JVM has a directory of its own. The release is what comes between.
     before, release, after = code.partition("plan = ")
     named: dict[str, Any] = {}

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from cleancut._unsafe_rows.encoded import cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
+from cleancut._unsafe_rows.spread import partition_of
 from tests.vectors.row_encoder import encode_row
 
 pytestmark = pytest.mark.spark
@@ -105,6 +107,35 @@ def test_the_encoder_of_the_vectors_writes_what_spark_writes(spark: SparkSession
     schema = json.loads(frame._jdf.schema().json())
     values = {f"c{i}": EXPRESSIONS[i][1] for i in names}
     assert encode_row(schema, values) == unsafe_rows(frame)[0]
+
+
+KEYS = [
+    *(sql for sql, _ in EXPRESSIONS[1:20] if not sql.startswith(("time'", "make_"))),
+    *(sql for sql, _ in EXPRESSIONS if sql.startswith(("''", "'状", "X'"))),
+    "'nine chars'",
+    "-0.0D",
+    "double('NaN')",
+    "-0.0F",
+    "123.45BD",
+    "cast(null as string)",
+    "named_struct('start', timestamp'2026-11-25 00:00:00', 'end', null, 'n', 'text')",
+]
+
+
+def test_keys_have_the_bytes_and_the_partitions_that_spark_gives_them(spark: SparkSession) -> None:
+    """Grouped by, so that numbers with a point are what Spark makes of them in keys."""
+    # None that Spark knows before it has read a row.
+    columns = ", ".join(f"if(id >= 0, {sql}, null) as c{i}" for i, sql in enumerate(KEYS))
+    names = [f"c{i}" for i in range(len(KEYS))]
+    keys = spark.sql(f"select distinct * from (select {columns} from range(3))")
+    schema = json.loads(keys._jdf.schema().json())
+    values = struct_of(schema, "key").decode_rows(unsafe_rows(keys)).to_pylist()[0]
+    cells = cells_of(struct_of(schema, "key"), values, "key")
+    assert encoded(cells) == unsafe_rows(keys)[0]
+    (expected,) = keys.selectExpr(*(f"pmod(hash({name}), 997)" for name in names)).collect()
+    assert [partition_of([cell], 997) for cell in cells] == list(expected)
+    (whole,) = keys.selectExpr(f"pmod(hash({', '.join(names)}), 997)").collect()
+    assert partition_of(cells, 997) == whole[0]
 
 
 def test_many_rows_with_nulls_read_like_spark_reads_them(spark: SparkSession) -> None:

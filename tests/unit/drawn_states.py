@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from random import Random
 
@@ -9,7 +10,7 @@ from tests.unit.checkpoint_files import CheckpointFiles, name_of
 from tests.unit.cut_files import CutFiles
 from tests.vectors.cut_encoder import Placed
 from tests.vectors.frame_cases import FAMILY, LISTS, identity_of, merge, put, remove, version_id
-from tests.vectors.frame_encoder import Change, encode_frame
+from tests.vectors.frame_encoder import Change, Index, encode_frame, key_hash, row_size
 
 OTHER = FAMILY | {"id": 2, "name": "other"}
 NAMES = {"default": 0, "lists": 1, "other": 2}
@@ -66,9 +67,30 @@ class DrawnStore:
                     change = merge if at else put
                     yield replace(change(key, "x", value, 0.5), family=family)
 
+    def totals(self, rows: Sequence[Change]) -> dict[int, tuple[int, int]]:
+        """Keys and bytes of each family, where these are all rows."""
+        return {
+            family: (len(own), sum(row_size(of) for of in rows if of.family == family))
+            for family, own in self.rows.items()
+        }
+
     def blocks(self, changes: Sequence[Change]) -> list[Sequence[Change]]:
         size = self.draw.choice((1, 3, 100))
         return [changes[at : at + size] for at in range(0, len(changes), size)]
+
+
+def in_blocks_of_hashes(draw: Random, changes: Sequence[Change]) -> list[Sequence[Change]]:
+    """The rows of a base as an index wants them: a family in a block, by hashes, keys whole."""
+    ordered = sorted(changes, key=lambda of: (of.family, key_hash(of.key)))
+    keys = [list(own) for _, own in groupby(ordered, lambda of: (of.family, key_hash(of.key)))]
+    blocks: list[list[Change]] = []
+    for own in keys:
+        fits = blocks and blocks[-1][0].family == own[0].family and draw.random() < 0.6
+        if fits:
+            blocks[-1] += own
+        else:
+            blocks.append(own)
+    return list(blocks)
 
 
 class DrawnCheckpoint:
@@ -111,7 +133,11 @@ class DrawnCheckpoint:
             parent=parent if kind == "delta" else None,
             families=store.families if told else [],
         ) | {"partition": partition}
-        data = encode_frame(kind, identity, store.blocks(changes), store.keys, "zstd").joined()
+        blocks, index = store.blocks(changes), None
+        if kind == "base" and self._draw.random() < 0.7:
+            blocks = in_blocks_of_hashes(self._draw, changes)
+            index = Index(store.totals(changes), has_blocks=True)
+        data = encode_frame(kind, identity, blocks, store.keys, "zstd", index).joined()
         if not self._has_cuts:
             directory = self._files.directory(0, partition)
             directory.mkdir(parents=True, exist_ok=True)

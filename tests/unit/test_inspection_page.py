@@ -64,6 +64,7 @@ def test_every_command_on_a_directory_runs(
         "history",
         "costs",
         "state",
+        "lookup",
         "families",
         "diff",
         "skew",

@@ -12,7 +12,7 @@ from zlib import crc32
 
 import zstandard
 
-from cleancut._format.frame_index import parse_index
+from cleancut._format.frame_index import FrameIndex, parse_index
 from cleancut._format.identity import Identity, parse_identity
 from cleancut._format.layout import FrameName, Kind, StoreId
 from cleancut._format.records import Record, parse_records
@@ -196,6 +196,46 @@ class FrameReader:
         self._keys = _read_trailer(self._data, self._end, self._header, extents, self.request)
 
 
+class IndexedBase:
+    """A base of which only the blocks are read that are asked for.
+
+    Attributes:
+        index: what its blocks hold; without blocks where the frame has no such index.
+    """
+
+    def __init__(self, start: bytes, end: bytes, request: FrameRequest, size: int) -> None:
+        """Reads header and trailer.
+
+        Args:
+            start: the first bytes of the frame, with the whole header.
+            end: its last bytes, with the whole trailer.
+            request: what is asked for; the frame is exactly that.
+            size: the length of the whole frame in bytes.
+
+        Raises:
+            DamagedError: CLEANCUT_FRAME_DAMAGED or CLEANCUT_FRAME_MISPLACED; so does `block`.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        self._request = request
+        self._header = _read_header(start, request)
+        self.index = _read_index(end, self._header, request, size)
+
+    def place(self, ordinal: int) -> tuple[int, int]:
+        """Where a block begins in the frame, and its length, in bytes."""
+        before = self.index.blocks[:ordinal]
+        at = self._header.size + sum(_BLOCK.size + block.sizes[1] for block in before)
+        return at, _BLOCK.size + self.index.blocks[ordinal].sizes[1]
+
+    def block(self, ordinal: int, data: bytes) -> Block:
+        """Decodes a block that was read from its place."""
+        extent = _Extent(ordinal, 0, _cut(data, 0, _BLOCK.size, "a block header", self._request))
+        found = extent.raw_size, extent.stored_size, extent.count
+        if found != self.index.blocks[ordinal].sizes:
+            raise self._request.damaged(f"block {ordinal} is not what the index says")
+        seed = crc32(struct.pack("<II", self._header.crc, ordinal))
+        return _read_block(data, extent, seed, self._header.codec, self._request)
+
+
 @dataclass(frozen=True)
 class _Header:
     """What a frame begins with; `size` is where its first block begins."""
@@ -256,6 +296,40 @@ def _read_header(data: SliceableBytes, request: FrameRequest) -> _Header:
         raise request.misplaced(identity)
     has_index = version == _WITH_INDEX
     return _Header(identity, _CODECS[codec], has_index, crc, _HEADER.size + length)
+
+
+def trailer_size(end: bytes) -> int:
+    """The length of a trailer with its index, from the last bytes of a frame; 0 has none."""
+    if len(end) < _TRAILER_WITH_INDEX.size or end[-4:] != _TRAILER_MAGIC:
+        return 0
+    size = _TRAILER_WITH_INDEX.unpack(end[-_TRAILER_WITH_INDEX.size :])[4]
+    return 8 + int(size) + _TRAILER_WITH_INDEX.size
+
+
+def header_size(start: bytes) -> int:
+    """The length of a header, from the first bytes of a frame; 0 where there are too few."""
+    if len(start) < _HEADER.size:
+        return 0
+    return _HEADER.size + int(_HEADER.unpack(start[: _HEADER.size])[4])
+
+
+def _read_index(end: bytes, header: _Header, request: FrameRequest, size: int) -> FrameIndex:
+    if not header.has_index:
+        return FrameIndex({}, ())
+    raw = end[-trailer_size(end) :]
+    if trailer_size(end) == 0 or len(raw) < trailer_size(end):
+        raise request.damaged("it does not end with the magic of a frame")
+    *_, length, index_size, crc, _ = _TRAILER_WITH_INDEX.unpack(raw[-_TRAILER_WITH_INDEX.size :])
+    if crc32(raw[:-8], crc32(struct.pack("<I", header.crc))) != crc:
+        raise request.damaged("the checksum of the trailer is wrong")
+    try:
+        index = parse_index(raw[8 : 8 + index_size])
+    except ValueError as error:
+        raise request.damaged(f"the index cannot be read: {error}") from error
+    blocks = sum(_BLOCK.size + block.sizes[1] for block in index.blocks)
+    if length != size or (index.blocks and header.size + blocks + len(raw) != size):
+        raise request.damaged("the trailer does not fit the blocks before it")
+    return index
 
 
 def _read_block(

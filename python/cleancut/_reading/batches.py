@@ -6,6 +6,7 @@ from itertools import chain, islice
 import pyarrow as pa
 
 from cleancut._format.identity import UNSAFE_ROW, Family
+from cleancut._format.layout import StoreId
 from cleancut._reading.history import History, StoredVersion
 from cleancut._reading.live_rows import LiveState, Row
 from cleancut._reading.selection import Projection, Selection
@@ -33,7 +34,7 @@ def batch_reader(
     """
     states = stored.live(partitions)
     first = next(states)
-    found = _family(history, first, family)
+    found = family_of(history, first, family)
     try:
         decoder = BatchDecoder(found, selected)
     except KeyError as error:
@@ -43,20 +44,28 @@ def batch_reader(
     def batches() -> Iterator[pa.RecordBatch]:
         left = selected.limit
         for state in chain([first], states):
-            for batch in decoder.batches(state, _family(history, state, family), left):
+            for batch in decoder.batches(state, family_of(history, state, family), left):
                 yield batch
                 left = left if left is None else left - batch.num_rows
             if left == 0:
                 return
 
     store = first.store
+    return pa.RecordBatchReader.from_batches(described(decoder.schema, store, stored), batches())
+
+
+def described(schema: pa.Schema, store: StoreId, stored: StoredVersion) -> pa.Schema:
+    """A schema whose metadata tell what the rows are of."""
     metadata = {"cleancut.operator": str(store.operator), "cleancut.store": store.store}
-    metadata["cleancut.version"] = str(stored.version)
-    schema = decoder.schema.with_metadata(metadata)
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return schema.with_metadata(metadata | {"cleancut.version": str(stored.version)})
 
 
-def _family(history: History, state: LiveState, family: str) -> Family:
+def family_of(history: History, state: LiveState, family: str) -> Family:
+    """A family by its name.
+
+    Raises:
+        RequestError: CLEANCUT_STATE_NOT_FOUND.
+    """
     for found in state.families:
         if found.name == family:
             return found
@@ -114,6 +123,10 @@ class BatchDecoder:
                 limit -= batch.num_rows
             if batch.num_rows:
                 yield self._projection.of(batch)
+
+    def batch(self, state: LiveState, rows: Sequence[Row]) -> pa.RecordBatch:
+        """Some rows of one store; raises DamagedError as `batches` does."""
+        return self._projection.of(self._decoded(state, rows))
 
     def _decoded(self, state: LiveState, rows: Sequence[Row]) -> pa.RecordBatch:
         partition = pa.scalar(state.store.partition, pa.int32())

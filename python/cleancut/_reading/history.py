@@ -42,6 +42,9 @@ class StoredVersion(Protocol):
     def live(self, partitions: Iterable[int]) -> Iterator[LiveState]:
         """The same, to be read from their newest frames back, as far as is asked for."""
 
+    def keyed(self, partition: int) -> LiveState:
+        """That of one partition, for one of its keys: deltas are read at once, a base is not."""
+
 
 @dataclass(frozen=True)
 class CutVersion:
@@ -72,6 +75,12 @@ class CutVersion:
                 frames = self.reader.newest_first(self.cut, chain, parts)
                 yield LiveState(chain[0].store, self.cut.path, self.version, frames)
 
+    def keyed(self, partition: int) -> LiveState:
+        chain = self.chains[partition]
+        parts = self.reader.read(frame for frame in chain if frame.name.kind == "delta")
+        frames = self.reader.newest_first(self.cut, chain, parts)
+        return LiveState(chain[0].store, self.cut.path, self.version, frames)
+
 
 @dataclass(frozen=True)
 class ListedVersion:
@@ -97,6 +106,9 @@ class ListedVersion:
             frames = reader.newest_first(self.version)
             yield LiveState(reader.listing.store, reader.directory, self.version, frames)
 
+    def keyed(self, partition: int) -> LiveState:
+        return next(self.live([partition]))
+
 
 @dataclass(frozen=True)
 class NoVersion:
@@ -112,6 +124,9 @@ class NoVersion:
     def live(self, partitions: Iterable[int]) -> Iterator[LiveState]:
         assert not list(partitions)
         return iter(())
+
+    def keyed(self, partition: int) -> LiveState:
+        raise KeyError(partition)
 
 
 class _Wanted(NamedTuple):

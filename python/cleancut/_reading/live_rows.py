@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cleancut._format.identity import Family
+from cleancut._format.key_hash import key_hash
 from cleancut._format.layout import StoreId
 from cleancut._format.records import Record
 from cleancut._reading.stored_frame import StoredFrame
@@ -59,6 +60,35 @@ class LiveState:
         if fold.live != newest.keys:
             detail = f"the store has {fold.live} live keys after it"
             raise newest.request.damaged(f"{detail}, and its trailer says {newest.keys}")
+
+    def values(self, family: Family, key: bytes) -> list[bytes]:
+        """What one key has, in the order of a list's values; nothing where it is not there.
+
+        Of a base with an index only the blocks are read that may have the key.
+
+        Raises:
+            DamagedError: a frame is damaged, misplaced or missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        wanted, hashed = (family.family_id, key), key_hash(key)
+        # The newest first.
+        found: list[bytes] = []
+        for frame in self._frames():
+            families = {of.family_id for of in frame.identity.families}
+            if families and family.family_id not in families:
+                break
+            if frame.is_base:
+                blocks = list(frame.blocks_of(family.family_id, hashed))[::-1]
+            else:
+                blocks = list(frame.blocks_from_the_end())
+            for record in (of for block in blocks for of in reversed(block.records)):
+                if record[:2] != wanted:
+                    continue
+                if record.value is not None:
+                    found.append(record.value)
+                if not record.is_merge:
+                    return found[::-1]
+        return found[::-1]
 
     def _frames(self) -> Iterator[StoredFrame]:
         at = 0

@@ -5,12 +5,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
 
-from cleancut._format.frame import Block, FrameReader, FrameRequest
+from cleancut._format.frame import (
+    Block,
+    FrameReader,
+    FrameRequest,
+    IndexedBase,
+    header_size,
+    trailer_size,
+)
 from cleancut._format.identity import Identity
 from cleancut._storage.forward import ForwardBytes
 from cleancut._storage.objects import Objects
-from cleancut._storage.parallel import Range
+from cleancut._storage.parallel import Range, read_ranges
 from cleancut.errors import CleancutError
+
+# Enough for the header of most frames, and for the index of a base of some 500 MB.
+_ENDS_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,56 @@ class StoredFrame:
     def blocks_from_the_end(self) -> Iterator[Block]:
         """All blocks, the last first, the frame in memory; raises likewise."""
         return self._whole.blocks_from_the_end()
+
+    def blocks_of(self, family: int, key_hash: int) -> Iterator[Block]:
+        """The blocks of a base that may have a key, and no others where it has an index.
+
+        Args:
+            family: the id of its family.
+            key_hash: that of the key.
+
+        Raises:
+            DamagedError: what is read of the frame is damaged, misplaced or missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        base = self._indexed
+        if not base.index.blocks:
+            yield from self.blocks()
+            return
+        for ordinal, of in enumerate(base.index.blocks):
+            first, last = of.hashes
+            if of.family == family and first <= key_hash <= last:
+                yield base.block(ordinal, *self._read(base.place(ordinal)))
+
+    @cached_property
+    def _indexed(self) -> IndexedBase:
+        size = self.part.length
+        near = min(size, _ENDS_BYTES)
+        start, end = self._read((0, near), (size - near, near))
+        if near < (needed := min(size, header_size(start))):
+            (start,) = self._read((0, needed))
+        if near < (needed := min(size, trailer_size(end))):
+            (end,) = self._read((size - needed, needed))
+        return IndexedBase(start, end, self.request, size)
+
+    def _read(self, *places: tuple[int, int]) -> list[bytes]:
+        """Parts of the frame, by where they begin and their length."""
+        if self.read_ahead is not None:
+            return [self.read_ahead[at : at + length] for at, length in places]
+        ranges = [Range(self.part.name, self.part.offset + at, length) for at, length in places]
+        read = read_ranges(self.objects, ranges)
+        found = []
+        for of in ranges:
+            data = read[of]
+            if data is None:
+                raise self.missing()
+            if len(data) < of.length:
+                end = of.offset + len(data)
+                raise self.request.damaged(
+                    f"it ends at byte {end}, inside the frame at {self.part.offset}"
+                )
+            found.append(data)
+        return found
 
     @cached_property
     def _forward(self) -> tuple[ForwardBytes | bytes, FrameReader]:

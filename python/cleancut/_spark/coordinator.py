@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -293,6 +294,23 @@ class Coordinator:
         """
         return bool(self._call("unpin", name))
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While it is entered the query begins no epoch, and goes on with the one that runs."""
+        self._facade.hold(self._location)
+        try:
+            yield
+        finally:
+            self._facade.release(self._location)
+
+    def is_between(self) -> bool:
+        """Whether all epochs that the query has begun are committed, or it does not run here."""
+        return bool(self._facade.isBetween(self._location))
+
+    @property
+    def _facade(self) -> Any:
+        return self._jvm.io.cleancut.CleancutCoordinator
+
     def _checkpoint(self) -> Checkpoint:
         return Checkpoint(
             self._location,
@@ -304,9 +322,8 @@ class Coordinator:
         )
 
     def _call(self, method: str, *arguments: Any) -> Any:
-        facade = self._jvm.io.cleancut.CleancutCoordinator
         with translating():
-            return getattr(facade, method)(self._location, self._session, *arguments)
+            return getattr(self._facade, method)(self._location, self._session, *arguments)
 
 
 def coordinator(query: "StreamingQuery") -> Coordinator:

@@ -74,6 +74,15 @@ object CleancutCoordinator {
   def cutNow(location: String, session: SparkSession): Boolean =
     DriverCuts.within(location, session)(_.cutNow())
 
+  /** Holds the next epoch back, so that the query can be stopped when the one that runs is over. */
+  def hold(location: String): Unit = DriverCuts.starts(location).hold()
+
+  /** Has a query go on that is held back. */
+  def release(location: String): Unit = DriverCuts.starts(location).release()
+
+  /** Whether a query is between two epochs; one that does not run here is. */
+  def isBetween(location: String): Boolean = DriverCuts.isBetween(location)
+
   /** Whether there was a savepoint of this name. */
   def unpin(location: String, session: SparkSession, name: String): Boolean =
     DriverCuts.within(location, session)(_.unpin(name))

@@ -25,6 +25,9 @@ final class DriverQuery private[cuts] (val location: String) {
   /** That of a run, or of the one by which it was followed here and which says so. */
   def cuts(runId: String): Option[QueryCuts] = live.filter(_.isAbout(runId)).map(_.cuts)
 
+  /** Where epochs begin. */
+  val starts = new EpochStarts
+
   /** The run that goes on. */
   def runId: Option[String] = live.map(_.runId)
 
@@ -59,6 +62,7 @@ final class DriverQuery private[cuts] (val location: String) {
         case Some(known) => (known.cuts, None)
         case None        =>
           val before = live.map(_.cuts)
+          starts.reset()
           val made = make
           before.foreach(made.follow)
           live = Some(new LiveRun(runId, made))

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs._
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-import io.cleancut.cuts.{Begun, CutArchive}
+import io.cleancut.cuts.{Begun, CutArchive, EpochStarts}
 
 /** Commits epochs of the query whose commit log this is. */
 trait Gate {
@@ -31,6 +31,9 @@ trait Gate {
    *   CLEANCUT_FENCED, if another run owns the query by now
    */
   def checkOwner(): Unit
+
+  /** Where the epochs of the run begin. */
+  def starts: Option[EpochStarts] = None
 
   /**
    * @param entry

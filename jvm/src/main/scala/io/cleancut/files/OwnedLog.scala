@@ -4,6 +4,7 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, Path, PathF
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
+import io.cleancut.cuts.EpochStarts
 import io.cleancut.error.Errors
 
 /**
@@ -15,12 +16,15 @@ import io.cleancut.error.Errors
  *   ends with CLEANCUT_FENCED if there is another owner
  * @param start
  *   called before Spark reads the log
+ * @param starts
+ *   of the run whose epochs begin with an entry here, if they do
  */
 final private[cleancut] class OwnedLog(
     directory: Path,
     files: CheckpointFileManager,
     checkOwner: () => Unit,
-    start: () => Unit
+    start: () => Unit,
+    starts: () => Option[EpochStarts] = () => None
 ) extends DelegatedFiles(files) {
   private val isOfOffsets = directory.getName == CheckpointLogs.Offsets
   // Guarded by this.
@@ -30,13 +34,35 @@ final private[cleancut] class OwnedLog(
       path: Path,
       overwriteIfPossible: Boolean
   ): CheckpointFileManager.CancellableFSDataOutputStream = {
-    val entry = owned(path)(files.createAtomic(path, overwriteIfPossible))
-    new CheckpointFileManager.CancellableFSDataOutputStream(entry) {
-      override def close(): Unit = {
-        owned(path)(entry.close())
-        CheckpointLogs.entryOf(directory, path).foreach(known)
+    val turn = new Turn(starts())
+    try {
+      val entry = owned(path)(files.createAtomic(path, overwriteIfPossible))
+      new CheckpointFileManager.CancellableFSDataOutputStream(entry) {
+        override def close(): Unit = {
+          owned(path)(entry.close())
+          val written = CheckpointLogs.entryOf(directory, path)
+          written.foreach(known)
+          turn.end(written)
+        }
+        override def cancel(): Unit =
+          try entry.cancel()
+          finally turn.end(None)
       }
-      override def cancel(): Unit = entry.cancel()
+    } catch {
+      case e: Throwable =>
+        turn.end(None)
+        throw e
+    }
+  }
+
+  /** Of one entry, which ends once. */
+  final private class Turn(of: Option[EpochStarts]) {
+    private var isOver = false
+    of.foreach(_.begin())
+
+    def end(epoch: Option[Long]): Unit = if (!isOver) {
+      isOver = true
+      of.foreach(_.end(epoch))
     }
   }
 
@@ -55,7 +81,9 @@ final private[cleancut] class OwnedLog(
     if (path == directory) start()
     val found = super.list(path, filter)
     if (path == directory) {
-      known(found.flatMap(_.getPath.getName.toLongOption).maxOption.getOrElse(-1L))
+      val last = found.flatMap(_.getPath.getName.toLongOption).maxOption
+      known(last.getOrElse(-1L))
+      for (epoch <- last; of <- starts()) of.found(epoch)
     }
     found
   }

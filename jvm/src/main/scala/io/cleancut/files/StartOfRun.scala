@@ -33,7 +33,7 @@ final private[cleancut] class StartOfRun(
 
   /** The log of offsets over what reads and writes it. */
   def ofOffsets(log: CheckpointFileManager): OwnedLog =
-    new OwnedLog(offsets, log, () => gate.checkOwner(), () => run())
+    new OwnedLog(offsets, log, () => gate.checkOwner(), () => run(), () => gate.starts)
 
   /** The log of commits, on a file system of Hadoop, whose entries are written behind cuts. */
   def ofCommits(directory: Path, log: CheckpointFileManager): OwnedLog = {

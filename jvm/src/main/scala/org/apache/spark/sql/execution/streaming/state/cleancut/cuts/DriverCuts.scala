@@ -79,6 +79,15 @@ object DriverCuts extends Logging {
       else found.copy(aligned = queries.find(location).fold(found.aligned)(_.alignedBefore))
     }
 
+  /** Where the epochs of a query begin that runs on this driver, or may soon. */
+  def starts(location: String): EpochStarts = queries.query(location).starts
+
+  /** Whether no epoch of a query is under way here. */
+  def isBetween(location: String): Boolean =
+    queries.find(location).forall { query =>
+      query.cuts.forall(cuts => query.starts.isBehind(cuts.status.committed))
+    }
+
   /** For what a task asks: the coordinator of its run, or the answer. */
   private def coordinatorFor(message: CutsMessage): Either[CutsReply, QueryCuts] = {
     val of = message match {

@@ -8,7 +8,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.execution.streaming.{OneTimeTrigger, RealTimeTrigger}
 import org.apache.spark.sql.execution.streaming.runtime.QueryExecutionThread
 
-import io.cleancut.cuts.{Begun, CutArchive, QueryCuts, SparkLogs}
+import io.cleancut.cuts.{Begun, CutArchive, EpochStarts, QueryCuts, SparkLogs}
 import io.cleancut.error.Errors
 import io.cleancut.files.Gate
 
@@ -31,6 +31,10 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
 
   override def checkOwner(): Unit =
     for (runId <- run; cuts <- DriverCuts.of(location, runId)) cuts.checkOwner(runId)
+
+  override def starts: Option[EpochStarts] =
+    for (runId <- run; of <- DriverCuts.queries.find(location) if of.runId.contains(runId))
+      yield of.starts
 
   override def commit(epoch: Long, entry: String): String = {
     if (run.isEmpty) run = SparkGate.runOfThread()

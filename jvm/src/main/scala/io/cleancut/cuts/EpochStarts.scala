@@ -1,0 +1,55 @@
+package io.cleancut.cuts
+
+/**
+ * Where the epochs of a query begin: with the entry of the log of offsets. Whoever wants a run to
+ * end between two epochs holds the next one back before that entry is written.
+ */
+final class EpochStarts {
+  // All guarded by this.
+  private var isHeld = false
+  private var writing = 0
+  private var last = Option.empty[Long]
+
+  /**
+   * An entry is to be written; waits as long as epochs are held back.
+   *
+   * @throws java.lang.InterruptedException
+   *   the query is stopped meanwhile
+   */
+  def begin(): Unit = synchronized {
+    while (isHeld) wait()
+    writing += 1
+  }
+
+  /** The entry of an epoch is there, or none was written. */
+  def end(epoch: Option[Long]): Unit = synchronized {
+    writing -= 1
+    epoch.foreach(found)
+    notifyAll()
+  }
+
+  /** The entry of an epoch is there from before. */
+  def found(epoch: Long): Unit = synchronized {
+    last = Some(last.fold(epoch)(Math.max(_, epoch)))
+  }
+
+  /** Another run begins, which looks for itself what is there. */
+  def reset(): Unit = synchronized {
+    last = None
+  }
+
+  /** From when it returns no epoch begins until [[release]]. */
+  def hold(): Unit = synchronized {
+    isHeld = true
+    while (writing > 0) wait()
+  }
+
+  def release(): Unit = synchronized {
+    isHeld = false
+    notifyAll()
+  }
+
+  /** Whether all epochs that have begun are committed, up to this one. */
+  def isBehind(committed: Option[Long]): Boolean =
+    synchronized(last.forall(epoch => committed.exists(_ >= epoch)))
+}

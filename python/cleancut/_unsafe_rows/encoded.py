@@ -1,0 +1,183 @@
+"""A row in Spark's UnsafeRow form, made of Python's values as Spark's own writer makes it.
+
+The bytes are compared with those of keys that Spark has written, so every bit counts: what is not
+used of a cell is zero, a value of variable length begins at a multiple of 8, and a large decimal
+has its 16 bytes also where it is null.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from decimal import Context
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from cleancut._unsafe_rows.rows import Struct
+from cleancut._unsafe_rows.scalars import (
+    Binary,
+    Bool,
+    Column,
+    Decimal,
+    Fixed,
+    Text,
+    YearMonthInterval,
+)
+
+_WORD = 8
+_LARGE_DECIMAL_BYTES = 16
+_SMALL_DECIMAL_DIGITS = 18
+_ALL_DIGITS = Context(prec=40)
+
+
+class Texts(tuple[str, ...]):
+    """The columns of a key as texts, which are read as their types; a row in a row is JSON."""
+
+
+class Cell(NamedTuple):
+    """A value as a row holds it.
+
+    Attributes:
+        column: its type.
+        raw: its bytes: of a number in its natural width, of a text or a row all; None is null.
+        fields: those of a row within the row.
+    """
+
+    column: Column
+    raw: bytes | None
+    fields: "Sequence[Cell]" = ()
+
+
+def cells_of(row: Struct, values: object, path: str) -> list[Cell]:
+    """The values of a row, checked against its types.
+
+    Args:
+        row: its columns.
+        values: by the names of the columns, or in their order; of a row of one column its value.
+        path: what to call it in errors.
+
+    Raises:
+        TypeError: a value is missing, too many, or does not fit its column.
+    """
+    names = [field.name for field in row.fields]
+    given = _by_name(names, values, path)
+    if isinstance(values, Texts):
+        given = _parsed(row, given, path)
+    return [_cell(field.column, given[field.name], f"{path}.{field.name}") for field in row.fields]
+
+
+def encoded(cells: Sequence[Cell]) -> bytes:
+    """The row."""
+    start = _WORD * ((len(cells) + 63) // 64 + len(cells))
+    nulls, words, behind = 0, [], b""
+    for at, cell in enumerate(cells):
+        if cell.raw is None:
+            nulls |= 1 << at
+        room = _room(cell)
+        if room is None:
+            words.append((cell.raw or b"").ljust(_WORD, b"\0"))
+            continue
+        size = len(cell.raw or b"")
+        is_placed = cell.raw is not None or isinstance(cell.column, Decimal)
+        place = (start + len(behind)) << 32 if is_placed else 0
+        words.append(struct.pack("<Q", place | size))
+        behind += (cell.raw or b"").ljust(room, b"\0")
+    bits = nulls.to_bytes(_WORD * ((len(cells) + 63) // 64), "little")
+    return bits + b"".join(words) + behind
+
+
+def _room(cell: Cell) -> int | None:
+    """How many bytes a value takes behind the cells; None where it lies in its cell."""
+    if isinstance(cell.column, Decimal):
+        is_small = cell.column.precision <= _SMALL_DECIMAL_DIGITS
+        return None if is_small else _LARGE_DECIMAL_BYTES
+    if isinstance(cell.column, Text | Binary | Struct):
+        return (len(cell.raw or b"") + _WORD - 1) // _WORD * _WORD
+    return None
+
+
+def _parsed(row: Struct, texts: Mapping[str, str], path: str) -> Mapping[str, object]:
+    found: dict[str, object] = {}
+    for field in row.fields:
+        text, own = texts[field.name], f"{path}.{field.name}"
+        try:
+            if isinstance(field.column, Struct):
+                inner = {name: str(value) for name, value in json.loads(text).items()}
+                found[field.name] = _parsed(field.column, inner, own)
+            elif isinstance(field.column, Binary):
+                found[field.name] = bytes.fromhex(text)
+            else:
+                found[field.name] = pa.scalar(text).cast(field.column.arrow).as_py()
+        except (ValueError, AttributeError, KeyError, pa.ArrowException) as error:
+            kind = field.column.arrow
+            raise TypeError(f"{own} is of type {kind}, and cannot be read from {text!r}") from error
+    return found
+
+
+def _by_name(names: Sequence[str], values: object, path: str) -> Mapping[str, Any]:
+    if isinstance(values, Mapping):
+        given: Mapping[str, Any] = values
+    elif isinstance(values, list | tuple):
+        if len(values) != len(names):
+            raise TypeError(f"{path} has {len(names)} fields, {', '.join(names)}, not {values!r}")
+        given = dict(zip(names, values, strict=True))
+    elif len(names) == 1:
+        given = {names[0]: values}
+    else:
+        raise TypeError(f"{path} has the fields {', '.join(names)}, and is given as {values!r}")
+    if set(given) != set(names):
+        raise TypeError(f"{path} has the fields {', '.join(names)}, and not {', '.join(given)}")
+    return given
+
+
+def _cell(column: Column, value: object, path: str) -> Cell:
+    if value is None:
+        return Cell(column, None)
+    if isinstance(column, Struct):
+        fields = cells_of(column, value, path)
+        return Cell(column, encoded(fields), fields)
+    try:
+        return Cell(column, _scalar(column, value))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
+        raise TypeError(f"{path} is of type {column.arrow}, and {value!r} is none") from error
+
+
+def _scalar(column: Column, value: object) -> bytes:
+    match column:
+        case Text():
+            return bytes(pa.scalar(value, pa.string()).as_py().encode())
+        case Binary():
+            return bytes(pa.scalar(value, pa.binary()).as_py())
+        case Decimal(scale=scale):
+            # Fails where digits would be lost.
+            exact = pa.scalar(value, column.arrow).as_py()
+            unscaled = int(exact.scaleb(scale, context=_ALL_DIGITS))
+            if column.precision <= _SMALL_DECIMAL_DIGITS:
+                return struct.pack("<q", unscaled)
+            return unscaled.to_bytes(_signed_bytes(unscaled), "big", signed=True)
+        case Bool():
+            if not isinstance(value, bool):
+                raise TypeError(value)
+            return bytes([value])
+        case Fixed():
+            is_whole = pa.types.is_integer(column.arrow)
+            if isinstance(value, bool) or (is_whole and not hasattr(value, "__index__")):
+                raise TypeError(value)
+            array = pa.array([_as_key(value)], column.arrow)
+            return bytes(array.buffers()[1])[: column.width]
+        case YearMonthInterval():
+            return struct.pack("<i", pa.scalar(value, column.arrow).as_py().months)
+    raise TypeError("no key")
+
+
+def _as_key(value: object) -> object:
+    """What Spark makes of a floating-point number in a key: one zero, and one NaN."""
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value + 0.0
+    return value
+
+
+def _signed_bytes(number: int) -> int:
+    """As few bytes as Java's `BigInteger` takes."""
+    return (number if number >= 0 else ~number).bit_length() // 8 + 1

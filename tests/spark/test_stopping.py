@@ -1,0 +1,133 @@
+"""A query that is stopped between two epochs leaves none that was begun."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import cleancut
+from cleancut import Checkpoint, RequestError
+from tests.support.counted_files import ROWS, CountedFiles
+from tests.support.documented import blocks
+from tests.support.seeds import fixed
+from tests.support.sessions import CLEANCUT
+
+pytestmark = pytest.mark.spark
+
+SEED = fixed(61)
+KEYS = "spark.sql.streaming.stateStore.cleancut."
+FILES = 24
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    session.conf.set("spark.sql.streaming.stateStore.providerClass", CLEANCUT)
+    session.conf.set(
+        "spark.sql.streaming.checkpointFileManagerClass",
+        "io.cleancut.CleancutCheckpointFileManager",
+    )
+    session.conf.set(f"{KEYS}cuts", "true")
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    return session
+
+
+class Counting(CountedFiles):
+    """A count by key whose sink notes what it gets, and may be held up."""
+
+    def __init__(self, session: SparkSession, directory: Path) -> None:
+        super().__init__(directory, keys=50)
+        self.session = session
+        self.checkpoint = directory / "checkpoint"
+        self.sunk: list[int] = []
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+
+    def start(self) -> StreamingQuery:
+        def sink(batch: DataFrame, epoch: int) -> None:
+            batch.collect()
+            assert self.goes_on.wait(60)
+            self.sunk.append(epoch)
+
+        writer = self.counted(self.session).writeStream.outputMode("update").foreachBatch(sink)
+        return writer.option("checkpointLocation", str(self.checkpoint)).start()
+
+    def entries(self, log: str) -> list[int]:
+        names = (path.name for path in (self.checkpoint / log).iterdir())
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def total(self) -> int:
+        rows = Checkpoint(self.checkpoint).state(0).to_pylist()
+        return sum(row["value"]["count"] for row in rows)
+
+
+def test_no_epoch_is_left_begun_at_whatever_moment_it_is_asked(
+    session: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    draw = Random(SEED)
+    counting = Counting(session, tmp_path)
+    counting.add(FILES)
+    stops: list[int | None] = []
+    total = 0
+    while total < FILES * ROWS:
+        query = counting.start()
+        time.sleep(draw.choice((0.0, draw.uniform(0.0, 2.0))))
+        last = cleancut.stop(query)
+        assert not query.isActive
+        assert query.exception() is None
+        stops.append(last)
+        if last is None:
+            continue
+        assert counting.entries("offsets")[-1] == counting.entries("commits")[-1] == last
+        # Of files that were planned when it was stopped, the next epoch takes the first too.
+        assert counting.total() >= max(total, (last + 1) * ROWS)
+        total = counting.total()
+        # None was run twice, as one that is broken off is.
+        assert counting.sunk == list(range(last + 1))
+    assert total == FILES * ROWS
+    show(f"seed {SEED}, stopped behind {stops}")
+    assert len(set(stops)) > 2
+
+
+def test_an_epoch_that_takes_too_long_goes_on(session: SparkSession, tmp_path: Path) -> None:
+    counting = Counting(session, tmp_path)
+    counting.add(3)
+    counting.goes_on.clear()
+    query = counting.start()
+    try:
+        while not counting.checkpoint.exists() or not (counting.checkpoint / "offsets/0").exists():
+            time.sleep(0.05)
+        with pytest.raises(TimeoutError, match=r"takes longer than 0\.2 s"):
+            cleancut.stop(query, timeout=0.2)
+        counting.goes_on.set()
+        query.processAllAvailable()
+        assert counting.sunk == [0, 1, 2]
+        # Idle, and a name for what it leaves.
+        assert cleancut.stop(query, savepoint="over", timeout=30) == 2
+    finally:
+        query.stop()
+    savepoint = Checkpoint(counting.checkpoint).savepoints()[0]
+    assert (savepoint.name, savepoint.epoch) == ("over", 2)
+    again = counting.start()
+    counting.add()
+    again.processAllAvailable()
+    with pytest.raises(RequestError, match="CLEANCUT_SAVEPOINT_INVALID"):
+        cleancut.stop(again, savepoint="no name")
+    assert not again.isActive
+    assert cleancut.stop(again) == 3
+
+
+def test_the_documented_stop_runs(session: SparkSession, tmp_path: Path) -> None:
+    counting = Counting(session, tmp_path)
+    counting.add(2)
+    query = counting.start()
+    query.processAllAvailable()
+    names: dict[str, object] = {"query": query}
+    exec(blocks("docs/guides/recovery.md", "python")[0], names)
+    assert names["last"] == 1
+    assert [of.name for of in Checkpoint(counting.checkpoint).savepoints()] == ["before-release"]
