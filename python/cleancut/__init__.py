@@ -37,6 +37,7 @@ from cleancut._spark.offline import (
 from cleancut._spark.sealing import seal
 from cleancut._spark.session import configure
 from cleancut._spark.stopping import stop
+from cleancut._verifying.drill import DrillInfo
 from cleancut._verifying.report import Problem, VerifyReport
 from cleancut._version import __version__
 from cleancut.errors import (
@@ -63,6 +64,7 @@ __all__ = [
     "DailyCosts",
     "DamagedError",
     "DiffInfo",
+    "DrillInfo",
     "EpochInfo",
     "ErrorKind",
     "FamilyInfo",

@@ -41,6 +41,7 @@ from cleancut._reading.store_info import (
 from cleancut._recovery.metadata import restore_metadata
 from cleancut._recovery.savepoints import pin, unpin
 from cleancut._storage.s3 import S3Access
+from cleancut._verifying.drill import DrillInfo, drill, proofs
 from cleancut._verifying.report import VerifyReport, verify
 from cleancut.errors import error_of
 
@@ -504,6 +505,32 @@ class Checkpoint:
             RequestError: it refuses to answer.
         """
         return verify(self._root)
+
+    def drill(self, at: int | str | None = None, *, note: bool = True) -> DrillInfo:
+        """Proves that a cut can be restored: reads and decodes all that a restart would read.
+
+        Every frame of the cut is read, put together and compared with its checksums and counts,
+        every row is decoded by its schema, and, of the last cut, Spark's own files are checked that
+        a restart goes on from. Unlike `verify` it reads one cut and no others. The query may run
+        meanwhile. The states of a few partitions at a time are held in memory.
+
+        Args:
+            at: the epoch of the cut, or the name of a savepoint; None is the last.
+            note: whether a small object in the checkpoint says so, which `proofs` tells of; the
+                last 16 stay.
+
+        Raises:
+            DamagedError: what is wrong, the first that is found.
+            RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut, or another provider keeps
+                its state; CLEANCUT_COLUMN_UNREADABLE or CLEANCUT_FORMAT_UNKNOWN.
+            TypeError: the cut is neither a number nor a name.
+        """
+        _require_states(at=at)
+        return drill(self._root, at, note=note)
+
+    def proofs(self) -> InfoList[DrillInfo]:
+        """What drills have proven, by epoch; the last line is what is known to be restorable."""
+        return InfoList(proofs(self._root))
 
     def pin(self, name: str, epoch: int | None = None) -> int:
         """Keeps a cut, and all that it needs, under a name until it is given up: a savepoint.

@@ -109,12 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     families.add_argument("--store", default="default", help="Spark's name of the store")
     families.set_defaults(run=_families)
     _add_comparisons(commands)
-    verify = _add_reader(commands, "verify", "check every byte; exit with 1 on damage")
-    verify.set_defaults(run=_verify)
-    restore = _add_reader(
-        commands, "restore-metadata", "write Spark's file `metadata` anew, from the last cut"
-    )
-    restore.set_defaults(run=_restore_metadata)
+    _add_checks(commands)
     pinning = _add_reader(commands, "savepoint", "keep a cut under a name, running query or not")
     pinning.add_argument("name", metavar="NAME", help="letters, digits, dashes and underscores")
     pinning.add_argument("--epoch", type=int, help="default: the last that has a cut")
@@ -142,6 +137,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     cloning.add_argument("--partitions", type=int, help="default: as there are now")
     return parser
+
+
+def _add_checks(commands: Any) -> None:
+    verify = _add_reader(commands, "verify", "check every byte; exit with 1 on damage")
+    verify.set_defaults(run=_verify)
+    drilling = _add_reader(
+        commands, "drill", "prove that the last cut can be restored; exit with 1 if it cannot"
+    )
+    drilling.add_argument("--at", type=_state_name, help="another: an epoch, or a savepoint")
+    drilling.add_argument("--list", action="store_true", help="only list what was proven")
+    drilling.set_defaults(run=_drill)
+    restore = _add_reader(
+        commands, "restore-metadata", "write Spark's file `metadata` anew, from the last cut"
+    )
+    restore.set_defaults(run=_restore_metadata)
 
 
 def _add_comparisons(commands: Any) -> None:
@@ -390,6 +400,13 @@ def _print_rows(
 
 def _families(parsed: argparse.Namespace) -> int:
     return _print_list(_checkpoint(parsed).families(parsed.operator, store=parsed.store), parsed)
+
+
+def _drill(parsed: argparse.Namespace) -> int:
+    checkpoint = _checkpoint(parsed)
+    if parsed.list:
+        return _print_list(checkpoint.proofs(), parsed)
+    return _print_list(InfoList([checkpoint.drill(parsed.at)]), parsed)
 
 
 def _restore_metadata(parsed: argparse.Namespace) -> int:

@@ -70,6 +70,7 @@ def test_every_command_on_a_directory_runs(
         "skew",
         "in-flight",
         "verify",
+        "drill",
     }
     for name, *arguments in there:
         assert name == "cleancut"

@@ -14,6 +14,7 @@ CUTS = "cuts"
 SEGMENTS = "segments"
 PAGES = "pages"
 SAVEPOINTS = "savepoints"
+PROOFS = "proofs"
 
 # What the stores of rows in flight are called; they are no operator's own.
 CHANNEL_PREFIX = "cleancut-channel-"
@@ -24,6 +25,7 @@ _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _FRAME = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.(delta|base)")
 _CUT = re.compile(r"cuts/([0-9]{20})\.cut")
 _SAVEPOINT = re.compile(r"savepoints/([A-Za-z0-9_-]{1,64})\.cut")
+_PROOF = re.compile(r"proofs/[0-9]{20}-[0-9]{20}\.json")
 _SEGMENT = re.compile(r"segments/([0-9]{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg")
 _PAGE = re.compile(r"pages/([0-9]{20})/([0-9a-f]{32})\.page")
 _ESCAPED = re.compile(r"%([0-9A-F]{2})")
@@ -125,6 +127,16 @@ def parse_savepoint_name(name: str) -> str | None:
     """What a savepoint is called by its name below the root; None for foreign objects."""
     found = _SAVEPOINT.fullmatch(name)
     return None if found is None else found[1]
+
+
+def proof_name(epoch: int, proven_ms: int) -> str:
+    """The name of the object below the root that says that a cut was proven, and when."""
+    return f"{PROOFS}/{epoch:020d}-{proven_ms:020d}.json"
+
+
+def is_proof_name(name: str) -> bool:
+    """Whether it is such a name; there may be foreign objects."""
+    return _PROOF.fullmatch(name) is not None
 
 
 def parse_segment_name(name: str) -> SegmentName | None:

@@ -13,6 +13,7 @@ from cleancut._format.layout import (
     CUTS,
     FORMAT_OBJECT,
     PAGES,
+    PROOFS,
     ROOT,
     SAVEPOINTS,
     SEGMENTS,
@@ -20,6 +21,7 @@ from cleancut._format.layout import (
     FrameName,
     PageName,
     StoreId,
+    is_proof_name,
     parse_cut_name,
     parse_frame_name,
     parse_page_name,
@@ -66,6 +68,10 @@ class Root:
         """What the savepoints are called, in order; one listing."""
         found = (parse_savepoint_name(name) for name in self.objects.list(SAVEPOINTS))
         return sorted(savepoint for savepoint in found if savepoint is not None)
+
+    def proofs(self) -> list[str]:
+        """The names of the proofs, by their epochs; one listing."""
+        return sorted(filter(is_proof_name, self.objects.list(PROOFS)))
 
     def segments(self) -> Mapping[str, int]:
         """The size in bytes of every segment, by its name below the root; one listing."""
