@@ -22,6 +22,7 @@ from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
 from cleancut._reading.skew import SkewInfo
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
+from cleancut._recovery.replicas import ReplicaInfo
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut._spark.jars import jar_path
 from cleancut._spark.offline import (
@@ -78,6 +79,7 @@ __all__ = [
     "Plan",
     "PriceList",
     "Problem",
+    "ReplicaInfo",
     "RequestCount",
     "RequestError",
     "RequestsByKind",

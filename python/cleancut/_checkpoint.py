@@ -27,7 +27,7 @@ from cleancut._reading.history import History, NamedState, NoVersion
 from cleancut._reading.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight
 from cleancut._reading.lookup import rows_of_key
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList, daily_costs
-from cleancut._reading.root import Root, open_root
+from cleancut._reading.root import Root, objects_at, open_root
 from cleancut._reading.selection import Selection
 from cleancut._reading.skew import SkewInfo, skew_infos
 from cleancut._reading.store_info import (
@@ -39,6 +39,7 @@ from cleancut._reading.store_info import (
     store_info,
 )
 from cleancut._recovery.metadata import restore_metadata
+from cleancut._recovery.replicas import ReplicaInfo, fence, replicate
 from cleancut._recovery.savepoints import pin, unpin
 from cleancut._storage.s3 import S3Access
 from cleancut._verifying.drill import DrillInfo, drill, proofs
@@ -558,6 +559,58 @@ class Checkpoint:
         What no cut needs then goes with the next sweep of the query.
         """
         return unpin(self._root, name)
+
+    def replicate(
+        self,
+        into: str | os.PathLike[str],
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+        access_point: str | None = None,
+        requester_pays: bool = False,
+        encryption: str | None = None,
+    ) -> ReplicaInfo:
+        """Brings a copy of the checkpoint in another place up to the last cut, in one pass.
+
+        The query may run meanwhile, anywhere. Called again and again it keeps the copy a few cuts
+        after it: each pass copies what is new, and takes away what the checkpoint has given up.
+        What a cut leads to is copied before it, so the copy is a checkpoint at any moment, also
+        where a pass was killed: a query that is started with it as its checkpoint location goes on
+        after the last cut there, and from then on no pass touches it.
+
+        Args:
+            into: the location of the copy, a path or a URL as the checkpoint's.
+            endpoint: of the copy, if that is on `s3://`; as for a `Checkpoint`.
+            region: likewise.
+            access_point: likewise.
+            requester_pays: likewise.
+            encryption: likewise; what is written is encrypted so.
+
+        Raises:
+            RequestError: CLEANCUT_STATE_NOT_FOUND, there are no cuts; CLEANCUT_REPLICA_DIVERGED,
+                something else is there; or what the stores refuse.
+            RetryableError: a store cannot answer now.
+            DamagedError: the last cut is damaged.
+        """
+        access = S3Access(endpoint, region, access_point, requester_pays, encryption)
+        text = os.fspath(into)
+        place = objects_at(text, "", access)
+        location = text.rstrip("/") if "://" in text else os.path.abspath(text)  # noqa: PTH100
+        return replicate(self._root, place, location)
+
+    def fence(self, why: str) -> int:
+        """Ends the run of the query that owns the checkpoint, before its next commit.
+
+        It takes the next generation, as another driver would; the run stops with CLEANCUT_FENCED
+        and this text. For a fail-over to a copy, where the old side can be reached.
+
+        Args:
+            why: what its error tells.
+
+        Returns:
+            The generation.
+        """
+        return fence(self._root, why)
 
     def restore_metadata(self) -> str:
         """Writes Spark's file `metadata` anew where it is lost, from the last sound cut.

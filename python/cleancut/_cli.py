@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import sys
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -110,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     families.set_defaults(run=_families)
     _add_comparisons(commands)
     _add_checks(commands)
+    _add_replicas(commands)
     pinning = _add_reader(commands, "savepoint", "keep a cut under a name, running query or not")
     pinning.add_argument("name", metavar="NAME", help="letters, digits, dashes and underscores")
     pinning.add_argument("--epoch", type=int, help="default: the last that has a cut")
@@ -152,6 +154,18 @@ def _add_checks(commands: Any) -> None:
         commands, "restore-metadata", "write Spark's file `metadata` anew, from the last cut"
     )
     restore.set_defaults(run=_restore_metadata)
+
+
+def _add_replicas(commands: Any) -> None:
+    copying = _add_reader(commands, "replicate", "bring a copy up to the last cut, somewhere else")
+    copying.add_argument("into", metavar="INTO", help="where the copy is, or is to be")
+    copying.add_argument("--into-endpoint", help="for a copy on s3://: the URL of its store")
+    copying.add_argument("--into-region", help="for a copy on s3://: what requests are signed for")
+    copying.add_argument("--every", type=float, metavar="SECONDS", help="again and again")
+    copying.set_defaults(run=_replicate)
+    fencing = _add_reader(commands, "fence", "end the run that owns the query, for a fail-over")
+    fencing.add_argument("--why", required=True, help="what the error of that run tells")
+    fencing.set_defaults(run=_fence)
 
 
 def _add_comparisons(commands: Any) -> None:
@@ -407,6 +421,28 @@ def _drill(parsed: argparse.Namespace) -> int:
     if parsed.list:
         return _print_list(checkpoint.proofs(), parsed)
     return _print_list(InfoList([checkpoint.drill(parsed.at)]), parsed)
+
+
+def _replicate(parsed: argparse.Namespace) -> int:
+    checkpoint = _checkpoint(parsed)
+    while True:
+        found = checkpoint.replicate(
+            parsed.into, endpoint=parsed.into_endpoint, region=parsed.into_region
+        )
+        _print_list(InfoList([found]), parsed)
+        if parsed.every is None:
+            return OK
+        sys.stdout.flush()
+        time.sleep(parsed.every)
+
+
+def _fence(parsed: argparse.Namespace) -> int:
+    generation = _checkpoint(parsed).fence(parsed.why)
+    if parsed.json:
+        _print_json({"generation": generation})
+    else:
+        print(f"Generation {generation} owns {parsed.location}: no run before commits any more.")
+    return OK
 
 
 def _restore_metadata(parsed: argparse.Namespace) -> int:

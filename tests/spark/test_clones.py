@@ -18,7 +18,7 @@ from cleancut import Checkpoint, RequestError
 from tests.support.file_epochs import KEYS, PLACES, Epochs
 from tests.support.kills import environment
 from tests.support.s3_servers import s3proxy
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -184,6 +184,7 @@ print("DONE")
 """
 
 
+@long
 def test_a_query_goes_into_a_bucket_and_out_again_on_a_cluster(tmp_path: Path) -> None:
     with s3proxy(tmp_path / "proxy") as server:
         done = subprocess.run(

@@ -24,7 +24,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield started
 
 
-@pytest.mark.parametrize("replicas", [0, pytest.param(1, marks=long)])
+@long
+@pytest.mark.parametrize("replicas", [0, 1])
 def test_a_task_that_moves_finds_its_base_on_the_disk(
     server: S3Server, tmp_path: Path, show: Callable[[str], None], replicas: int
 ) -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 SEED = fixed(61)
 KEYS = "spark.sql.streaming.stateStore.cleancut."
-FILES = 24
+FILES = 12
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ LOOKING = "tests/unit/test_inspection_page.py"
 MOVING = "tests/spark/test_offline.py::test_the_documented_acts_run"
 GOING_BACK = "tests/spark/test_rollback.py::test_the_documented_recovery_runs"
 STOPPED = "tests/spark/test_stopping.py::test_the_documented_stop_runs"
+COPIED = "tests/unit/test_replicas.py::test_the_documented_commands_run"
 EDITED = "tests/spark/test_edit.py::test_the_documented_edit_runs"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
@@ -52,7 +53,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/moving.md", "sh"): [MOVING],
     ("docs/guides/editing.md", "python"): [EDITED],
     ("docs/guides/recovery.md", "python"): [STOPPED, GOING_BACK],
-    ("docs/guides/recovery.md", "sh"): [GOING_BACK],
+    ("docs/guides/recovery.md", "sh"): [GOING_BACK, COPIED],
     ("docs/guides/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],
     ("docs/guides/inspection.md", "sh"): [
         f"{LOOKING}::test_every_command_on_a_directory_runs",

@@ -15,6 +15,8 @@ SEGMENTS = "segments"
 PAGES = "pages"
 SAVEPOINTS = "savepoints"
 PROOFS = "proofs"
+OWNERS = "owners"
+REPLICA = "replica.json"
 
 # What the stores of rows in flight are called; they are no operator's own.
 CHANNEL_PREFIX = "cleancut-channel-"
@@ -24,7 +26,9 @@ Kind = Literal["delta", "base"]
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _FRAME = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.(delta|base)")
 _CUT = re.compile(r"cuts/([0-9]{20})\.cut")
+_SEAL = re.compile(r"cuts/([0-9]{20})(?:\.[0-9]{20})?\.sealed")
 _SAVEPOINT = re.compile(r"savepoints/([A-Za-z0-9_-]{1,64})\.cut")
+_OWNER = re.compile(r"owners/([0-9]{20})\.json")
 _PROOF = re.compile(r"proofs/[0-9]{20}-[0-9]{20}\.json")
 _SEGMENT = re.compile(r"segments/([0-9]{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg")
 _PAGE = re.compile(r"pages/([0-9]{20})/([0-9a-f]{32})\.page")
@@ -116,6 +120,23 @@ def cut_name(epoch: int) -> str:
 def parse_cut_name(name: str) -> int | None:
     """The epoch of a cut by its name below the root; None for foreign objects."""
     return _number(_CUT.fullmatch(name))
+
+
+def parse_seal_name(name: str) -> int | None:
+    """The epoch of a seal by its name below the root; None for foreign objects."""
+    found = _SEAL.fullmatch(name)
+    return None if found is None else int(found[1])
+
+
+def owner_name(generation: int) -> str:
+    """The name of the note of an owner below the root."""
+    return f"{OWNERS}/{generation:020d}.json"
+
+
+def parse_owner_name(name: str) -> int | None:
+    """The generation of an owner by the name of its note; None for foreign objects."""
+    found = _OWNER.fullmatch(name)
+    return None if found is None else int(found[1])
 
 
 def savepoint_name(savepoint: str) -> str:

@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.classic.SparkSession
 
 import io.cleancut.objects.S3TestStore
-import io.cleancut.testkit.{ProxiedServer, S3Server, SmallQueries}
+import io.cleancut.testkit.{LongTest, ProxiedServer, S3Server, SmallQueries}
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 
 /**
@@ -49,7 +49,7 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
     super.afterAll()
   }
 
-  test("the steps that a query takes are those that are known") {
+  test("the steps that a query takes are those that are known", LongTest) {
     note(s"CLEANCUT_SEED=$seed repeats this")
     val (first, later) = in(new Random(seed))(_.enumerate(KnownSteps.later))
     assert(first -- later == KnownSteps.first)

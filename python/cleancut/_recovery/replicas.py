@@ -1,0 +1,333 @@
+"""A copy of a checkpoint in another place, kept a few cuts after it: docs/PROTOCOL.md, *Replicas*.
+
+The order is what makes the copy a checkpoint at any moment: what a cut leads to is copied before
+the cut, and taken away after it. What is listed after the cuts has all that they lead to, since it
+was there before each of them; and a cut that is still there at the end was not swept meanwhile, so
+that nothing it leads to was.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from cleancut._display.brief import Brief
+from cleancut._display.tables import rank
+from cleancut._format.cut import Cut, read_cut
+from cleancut._format.layout import (
+    CUTS,
+    FORMAT_OBJECT,
+    OWNERS,
+    PAGES,
+    REPLICA,
+    ROOT,
+    SAVEPOINTS,
+    SEGMENTS,
+    STORES,
+    cut_name,
+    owner_name,
+    parse_cut_name,
+    parse_owner_name,
+    parse_seal_name,
+)
+from cleancut._reading.root import Root
+from cleancut._storage.objects import Place
+from cleancut._storage.parallel import mapped, windows
+from cleancut.errors import CleancutError, error_of
+
+# What is held in memory, unless one object alone is larger.
+_WINDOW_BYTES = 64 << 20
+_NOTE = f"{ROOT}/{REPLICA}"
+_LOGS = ("offsets", "commits", "sources", "state")
+_KINDS = (ROOT, *_LOGS)
+_NUMBERED = re.compile(r"(offsets|commits)/([0-9]+)")
+_OPERATOR = re.compile(r"state/[0-9]+/_metadata/(.+/)?[^/.][^/]*")
+_OF_STATE = re.compile(
+    r"state/[0-9]+/((_metadata|_stateSchema)/(.+/)?|[0-9]+/(.+/)?_metadata/)[^/.][^/]*"
+)
+_OF_SOURCES = re.compile(r"sources/[0-9]+/[^/.][^/]*")
+
+
+@dataclass(frozen=True, repr=False)
+class ReplicaInfo(Brief):
+    """How far a copy of a checkpoint has come.
+
+    Attributes:
+        epoch: of the last cut that it has.
+        behind_epochs: how many epochs the checkpoint has committed beyond it, by now.
+        behind_ms: how much later the last of these was committed than that of the copy.
+        objects: the number of objects that were copied.
+        bytes: their size.
+        deleted: the number of objects that were taken away, as they were from the checkpoint.
+        took_ms: what it took.
+    """
+
+    epoch: int
+    behind_epochs: int
+    behind_ms: int
+    objects: int
+    bytes: int
+    deleted: int = field(metadata=rank(1))
+    took_ms: int = field(metadata=rank(2))
+
+
+def replicate(source: Root, place: Place, location: str) -> ReplicaInfo:
+    """Brings a copy up to the last cut.
+
+    Args:
+        source: the checkpoint.
+        place: where the copy is or is to be: what lies at its checkpoint location.
+        location: that location, as Spark is to write it.
+
+    Raises:
+        RequestError: CLEANCUT_STATE_NOT_FOUND, it has no cuts; CLEANCUT_REPLICA_DIVERGED.
+        DamagedError: the last cut is damaged.
+    """
+    return _Pass(source, place, location).run()
+
+
+def fence(root: Root, why: str) -> int:
+    """Takes the next generation, so that the run of the last one commits nothing more.
+
+    Args:
+        root: of the checkpoint.
+        why: in the place of the host of a driver, which the error of that run tells.
+
+    Returns:
+        The generation.
+    """
+    run_id = str(uuid4())
+    while True:
+        known = (parse_owner_name(name) for name in root.objects.list(OWNERS))
+        generation = max((of for of in known if of is not None), default=0) + 1
+        note = {
+            "generation": generation,
+            "queryId": None,
+            "runId": run_id,
+            "host": why,
+            "startedMs": round(time.time() * 1000),
+            "token": uuid4().hex,
+        }
+        if root.objects.create(owner_name(generation), json.dumps(note).encode()):
+            return generation
+
+
+class _Pass:
+    """One pass from a checkpoint to its copy; names are below the checkpoint location."""
+
+    def __init__(self, source: Root, place: Place, location: str) -> None:
+        self._source, self._place, self._location = source, place, location
+        self._checkpoint = source.checkpoint
+        self._began = time.monotonic()
+        self._objects = self._bytes = self._deleted = 0
+
+    def run(self) -> ReplicaInfo:
+        cuts = self._listed(CUTS, SAVEPOINTS)
+        epochs = _epochs(cuts)
+        if not epochs:
+            raise error_of(
+                "CLEANCUT_STATE_NOT_FOUND",
+                location=self._source.location,
+                wanted="cut to replicate",
+                available="no cuts",
+            )
+        there = {name: size for kind in _KINDS for name, size in self._place.list(kind).items()}
+        self._check(epochs[-1], there)
+        parts = self._listed(SEGMENTS, PAGES, STORES)
+        logs = {name: size for log in _LOGS for name, size in self._checkpoint.list(log).items()}
+        self._note(there)
+        self._copy([name for name in logs if _OF_SOURCES.fullmatch(name)], logs, there)
+        self._follow(f"{ROOT}/{FORMAT_OBJECT}")
+        for name in ["metadata", *filter(_OF_STATE.fullmatch, logs)]:
+            self._follow(name)
+        self._copy(parts, parts, there)
+        owners = self._listed(OWNERS)
+        self._copy(owners, owners, there)
+        self._copy_epochs(cuts, logs, epochs[-1], there)
+        self._retire(there, parts)
+        return self._info()
+
+    def _listed(self, *kinds: str) -> dict[str, int]:
+        """Objects of the root."""
+        found = (of for kind in kinds for of in self._source.objects.list(kind).items())
+        return {f"{ROOT}/{name}": size for name, size in found if not _is_hidden(name)}
+
+    def _check(self, last: int, there: Mapping[str, int]) -> None:
+        """Refuses what is no earlier copy, or one on which a query has been started."""
+        if not there:
+            return
+        if _NOTE not in there:
+            raise self._diverged("something else is there, which is no copy")
+        note = json.loads(self._place.read(_NOTE))
+        if note.get("queryId") != self._query_id():
+            raise self._diverged(f"it is a copy of the query {note.get('queryId')}")
+        owners = f"{ROOT}/{OWNERS}/"
+        strangers = {of for of in there if of.startswith(owners)} - self._listed(OWNERS).keys()
+        if strangers:
+            raise self._diverged("a query has been started on it")
+        for own in _epochs(there)[-1:]:
+            if own > last:
+                raise self._diverged(f"it has a cut of epoch {own}, and this of {last}")
+            name = f"{ROOT}/{cut_name(own)}"
+            with suppress(FileNotFoundError):
+                if self._place.read(name) != self._checkpoint.read(name):
+                    raise self._diverged(f"its cut of epoch {own} is another one")
+
+    def _query_id(self) -> str | None:
+        epoch = self._source.epochs()[-1]
+        return self._cut(epoch).query_id
+
+    def _diverged(self, reason: str) -> CleancutError:
+        return error_of(
+            "CLEANCUT_REPLICA_DIVERGED",
+            location=self._source.location,
+            replica=self._location,
+            reason=reason,
+        )
+
+    def _note(self, there: dict[str, int]) -> None:
+        """Before anything else, so that a pass that is killed can be begun again."""
+        if _NOTE not in there:
+            note = {"of": self._source.location, "queryId": self._query_id()}
+            self._place.create(_NOTE, json.dumps(note).encode())
+            there[_NOTE] = 0
+
+    def _follow(self, name: str) -> None:
+        """Has a small object as it is now; acts write some of them anew."""
+        try:
+            data = self._made(name)
+        except FileNotFoundError:
+            return
+        if not self._place.create(name, data):
+            if self._place.read(name) == data:
+                return
+            self._place.delete(name)
+            self._place.create(name, data)
+        self._objects += 1
+        self._bytes += len(data)
+
+    def _copy(self, names: Iterable[str], sizes: Mapping[str, int], there: dict[str, int]) -> None:
+        """Copies what is not there: these objects are written once, each under a new name."""
+        missing = [name for name in names if name not in there]
+        for group in windows(missing, sizes.__getitem__, _WINDOW_BYTES):
+            for name, size in zip(group, mapped(self._copied, group), strict=True):
+                if size is not None:
+                    there[name] = size
+                    self._objects += 1
+                    self._bytes += size
+
+    def _copied(self, name: str) -> int | None:
+        try:
+            data = self._made(name)
+        except FileNotFoundError:
+            # Swept since; a cut that leads to it is, too.
+            return None
+        self._place.create(name, data)
+        return len(data)
+
+    def _made(self, name: str) -> bytes:
+        data = self._checkpoint.read(name)
+        return _moved(data, name, self._location) if _OPERATOR.fullmatch(name) else data
+
+    def _copy_epochs(
+        self,
+        cuts: Mapping[str, int],
+        logs: Mapping[str, int],
+        last: int,
+        there: dict[str, int],
+    ) -> None:
+        """Epoch by epoch: what it takes in, its seals, its cut, and that it is committed.
+
+        So the copy has never begun more than the epoch after its last cut. Of cuts only those are
+        taken that are still in the checkpoint: what they lead to was not swept meanwhile.
+        """
+        still = self._listed(CUTS, SAVEPOINTS)
+        own = [name for name in cuts if name in still]
+        begun = max([last, *_epochs(own, parse_seal_name)])
+        turns = [(_turn(name, begun), name) for name in own]
+        for name in logs:
+            numbered = _NUMBERED.fullmatch(name)
+            if numbered and int(numbered[2]) <= (last if numbered[1] == "commits" else begun):
+                turns.append((_turn(name, begun), name))
+        for _, name in sorted(turns):
+            self._copy([name], {**logs, **cuts}, there)
+
+    def _retire(self, there: Mapping[str, int], parts: Mapping[str, int]) -> None:
+        """Takes away what the checkpoint has no more: cuts first."""
+        kept = self._listed(CUTS, SAVEPOINTS)
+        oldest = min(_epochs(kept), default=0)
+        if not kept:
+            return
+        of_cuts = tuple(f"{ROOT}/{kind}/" for kind in (CUTS, SAVEPOINTS))
+        self._delete(of for of in there if of.startswith(of_cuts) and of not in kept)
+        leading = tuple(f"{ROOT}/{kind}/" for kind in (SEGMENTS, PAGES, STORES))
+        self._delete(of for of in there if of.startswith(leading) and of not in parts)
+        numbered = ((of, _NUMBERED.fullmatch(of)) for of in there)
+        self._delete(of for of, entry in numbered if entry and int(entry[2]) < oldest - 1)
+
+    def _delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._place.delete(name)
+            self._deleted += 1
+
+    def _info(self) -> ReplicaInfo:
+        listed = self._place.list(f"{ROOT}/{CUTS}")
+        own = _epochs(listed)[-1]
+        newest = max([*self._source.epochs(), own])
+        behind_ms = self._cut(newest).written_ms - self._cut(own).written_ms if newest > own else 0
+        return ReplicaInfo(
+            epoch=own,
+            behind_epochs=newest - own,
+            behind_ms=behind_ms,
+            objects=self._objects,
+            bytes=self._bytes,
+            deleted=self._deleted,
+            took_ms=round((time.monotonic() - self._began) * 1000),
+        )
+
+    def _cut(self, epoch: int) -> Cut:
+        name, objects = cut_name(epoch), self._source.objects
+        return read_cut(objects.read(name), objects.path(name), epoch)
+
+
+def _epochs(names: Iterable[str], parse: Callable[[str], int | None] = parse_cut_name) -> list[int]:
+    found = (parse(name.removeprefix(f"{ROOT}/")) for name in names)
+    return sorted(epoch for epoch in found if epoch is not None)
+
+
+def _turn(name: str, begun: int) -> tuple[int, int]:
+    """When an object is copied: epoch by epoch its offsets, seals, cut, commit; then savepoints."""
+    numbered = _NUMBERED.fullmatch(name)
+    if numbered is not None:
+        return int(numbered[2]), 3 if numbered[1] == "commits" else 0
+    below = name.removeprefix(f"{ROOT}/")
+    seal, cut = parse_seal_name(below), parse_cut_name(below)
+    if seal is not None:
+        return seal, 1
+    return (begun + 1, 4) if cut is None else (cut, 2)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.rpartition("/")[2].startswith(".")
+
+
+def _moved(metadata: bytes, name: str, location: str) -> bytes:
+    """What Spark notes of an operator, with the schemas where the copy has them."""
+    version, newline, text = metadata.partition(b"\n")
+    home = "/".join(name.split("/")[:2])
+    try:
+        body: dict[str, Any] = json.loads(text)
+        stores = body["stateStoreInfo"]
+        for store in stores:
+            paths = store.get("stateSchemaFilePaths") or []
+            if paths:
+                store["stateSchemaFilePaths"] = [
+                    f"{location}/{home}{path.rpartition(home)[2]}" for path in paths
+                ]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return metadata
+    return version + newline + json.dumps(body, separators=(",", ":")).encode()
