@@ -3,11 +3,12 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
-from cleancut import Checkpoint, CutInfo, DamagedError, RequestError
+from cleancut import Checkpoint, CutInfo, DamagedError, InfoList, RequestError
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_checkpoint import rows
@@ -324,3 +325,28 @@ def test_nothing_is_written(four_cuts: CutFiles) -> None:
     checkpoint.cuts()
     assert checkpoint.verify().ok
     assert snapshot() == before
+
+
+def test_each_list_is_a_table_of_arrow_and_of_pandas(four_cuts: CutFiles) -> None:
+    checkpoint = Checkpoint(four_cuts.location)
+    checkpoint.pin("kept")
+    checkpoint.drill()
+    lists: list[InfoList[Any]] = [
+        checkpoint.cuts(),
+        checkpoint.history(),
+        checkpoint.savepoints(),
+        checkpoint.stores(),
+        checkpoint.frames(0, 0),
+        checkpoint.families(0),
+        checkpoint.diff(1),
+        checkpoint.skew(),
+        checkpoint.proofs(),
+        checkpoint.cut().stores,
+        checkpoint.cost_per_day(),
+    ]
+    for found in lists:
+        assert found
+        assert found.to_arrow().num_rows == len(found)
+        names = list(found.to_dicts()[0])
+        assert list(found.to_pandas().columns) == found.to_arrow().column_names == names
+    assert checkpoint.cuts().to_pandas()["epoch"].tolist() == [0, 1, 2, 3]

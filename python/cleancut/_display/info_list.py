@@ -3,9 +3,12 @@
 from dataclasses import Field, asdict, fields
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
+import pyarrow as pa
+
 from cleancut._display import tables
 
 if TYPE_CHECKING:
+    import pandas as pd
     from _typeshed import DataclassInstance
 
     Info = TypeVar("Info", bound=DataclassInstance)
@@ -47,6 +50,14 @@ class InfoList(list[Info]):
     def to_dicts(self) -> list[dict[str, Any]]:
         """The same as plain dictionaries."""
         return [asdict(info) for info in self]
+
+    def to_arrow(self) -> pa.Table:
+        """The same as a table; what a value holds is a struct or a list of them."""
+        return pa.Table.from_pylist(self.to_dicts())
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The same as a data frame, for whoever has pandas."""
+        return self.to_arrow().to_pandas()
 
     def _columns(self) -> list[tables.Column]:
         """What fields say of themselves: whether they are a `column`, its `rank` and its `cell`."""
