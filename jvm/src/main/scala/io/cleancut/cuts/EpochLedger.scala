@@ -47,9 +47,11 @@ final class EpochLedger(
   // What outlives its executor, though it may not be durable yet.
   private val kept = mutable.Map.empty[Long, mutable.Map[StoreId, FrameName]]
   // Of the stores that the epoch must have in any case, those of which nothing has come yet.
-  private val awaited = mutable.Set.from(
-    previous.iterator.flatMap(_.stores).map(_.store).filterNot(Channels.isChannel) ++ further
-  )
+  // Made with the first frame of the epoch, and not at the gate of the one before.
+  private lazy val awaited = mutable.Set.from(before ++ further)
+  private lazy val before: Vector[StoreId] = previous.fold(Vector.empty[StoreId]) { cut =>
+    cut.stores.iterator.map(_.store).filterNot(Channels.isChannel).toVector.sorted(StoreOrder)
+  }
   private val failed = mutable.Set.empty[Long]
   // With the reason.
   private val discarded = mutable.Map.empty[Long, String]
@@ -125,16 +127,17 @@ final class EpochLedger(
     }
   }
 
-  /** The stores that this epoch must have; those of the cut before come first, in its order. */
-  def expected: collection.Set[StoreId] = {
-    val all = mutable.LinkedHashSet.empty[StoreId]
-    previous.foreach(cut => all ++= cut.stores.iterator.map(_.store))
-    all ++= further
-    opened.values.foreach(all ++= _)
-    frames.values.foreach(all ++= _.keys)
-    // A channel that has handed on all its rows is not there any more.
-    all.filterInPlace(!Channels.isChannel(_))
-    all
+  /** The stores that this epoch must have, in order. */
+  def expected: Vector[StoreId] = {
+    // Most often there are those of the cut before, and no others.
+    val more = mutable.Set.empty[StoreId]
+    def add(store: StoreId): Unit =
+      // A channel that has handed on all its rows is not there any more.
+      if (!previous.exists(_.of(store).isDefined) && !Channels.isChannel(store)) more += store
+    further.foreach(add)
+    opened.valuesIterator.foreach(_.foreach(add))
+    frames.valuesIterator.foreach(_.keysIterator.foreach(add))
+    if (more.isEmpty) before else (before ++ more).sorted(StoreOrder)
   }
 
   def progress: EpochProgress = EpochProgress(
@@ -156,14 +159,13 @@ final class EpochLedger(
    */
   def close(counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
     val chosen = counted.fold(latestComplete)(byIds)
-    val chains = expected.toVector
-      .sorted(StoreOrder)
-      .map(store => store -> chosen.get(store).flatMap(chain(store, _)))
-    val missing = chains.collect { case (store, None) => store }.toSet
-    if (missing.nonEmpty) Left(missing)
+    val due = expected
+    val chains = due.flatMap(store => chosen.get(store).flatMap(chain(store, _)))
+    if (chains.sizeIs < due.size) Left(due.toSet -- chains.iterator.map(_.store))
     else {
-      val inFlight = chosen.keys.toSeq.filter(Channels.isChannel).flatMap(s => chain(s, chosen(s)))
-      Right((chains.flatMap(_._2) ++ inFlight).sortBy(_.store)(StoreOrder))
+      val inFlight =
+        chosen.keysIterator.filter(Channels.isChannel).flatMap(s => chain(s, chosen(s))).toSeq
+      Right(if (inFlight.isEmpty) chains else (chains ++ inFlight).sortBy(_.store)(StoreOrder))
     }
   }
 

@@ -23,6 +23,8 @@ import io.cleancut.{Clock, StateVersion, StoreId}
  */
 object ScaleBench {
   private val Counted = 5
+  private val Settling = 5
+  private val SettleMs = 1000L
 
   def main(args: Array[String]): Unit = {
     val Array(executors, stores, partitions, chain, delayMs, format, version) =
@@ -44,10 +46,15 @@ object ScaleBench {
     System.exit(0)
   }
 
+  /** What stays when pages have been written and small frames merged. */
   private def heapBytes(): Long = {
-    System.gc()
     val runtime = Runtime.getRuntime
-    runtime.totalMemory - runtime.freeMemory
+    val found = for (_ <- 0 until Settling) yield {
+      Thread.sleep(SettleMs)
+      System.gc()
+      runtime.totalMemory - runtime.freeMemory
+    }
+    found.last
   }
 }
 
