@@ -101,6 +101,7 @@ GIVEN = {
     "--request-timeout": "30s",
     "--requester-pays": "true",
     "--require": "true",
+    "--retention": "168h",
     "--split-groups": "false",
     "--standby-replicas": "1",
     "--state-partitions": "8",

@@ -67,6 +67,7 @@ def configure(
     merged_aggregation: bool | NotGiven = NOT_GIVEN,
     local_bases: str | NotGiven = NOT_GIVEN,
     standby_replicas: int | NotGiven = NOT_GIVEN,
+    retention: str | timedelta | NotGiven = NOT_GIVEN,
     state_partitions: int | NotGiven = NOT_GIVEN,
     trusted_scheme: str | NotGiven = NOT_GIVEN,
     encryption: str | NotGiven = NOT_GIVEN,
@@ -101,6 +102,7 @@ def configure(
         merged_aggregation: whether groupBy merges the state of a group where it reads it.
         local_bases: how much local disk an executor uses to keep bases that it has fetched.
         standby_replicas: how many other executors keep a copy of each base, for a task that moves.
+        retention: how long cuts are kept at least, besides those of the last epochs.
         state_partitions: a query that has another number of them is rescaled when it is started.
         trusted_scheme: the scheme of a file system whose rename you know to decide between writers.
         encryption: of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.

@@ -24,6 +24,7 @@ _SIZE = re.compile(r"([0-9]{1,6})\s*([kmgt])")
 _UNIT_BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MIN_BOUND_BYTES = 1 << 20
 _MIN_IN_FLIGHT_BYTES = 1 << 10
+_MAX_RETENTION_MS = 366 * 24 * 3600 * 1000
 _MAX_EPOCH_MS = 86_400_000
 _MAX_PARTITIONS = 1_000_000
 
@@ -110,6 +111,10 @@ def _is_timeout(text: str) -> bool:
 
 def _is_epoch_duration(text: str) -> bool:
     return _is_duration(text, _MAX_EPOCH_MS)
+
+
+def _is_retention(text: str) -> bool:
+    return _is_duration(text, _MAX_RETENTION_MS)
 
 
 def _is_duration(text: str, max_ms: int) -> bool:
@@ -363,6 +368,13 @@ OPTIONS = (
         _is_switch_or_auto,
     ),
     Option(
+        "retention",
+        f"{PREFIX}retention",
+        "a number with a unit (h, m, s, ms) up to 8784h",
+        _duration,
+        _is_retention,
+    ),
+    Option(
         "split_groups",
         f"{PREFIX}splitGroups",
         "true or false",
@@ -418,6 +430,7 @@ class Settings:
     merged_aggregation: bool | NotGiven = NOT_GIVEN
     local_bases: str | NotGiven = NOT_GIVEN
     standby_replicas: int | NotGiven = NOT_GIVEN
+    retention: str | timedelta | NotGiven = NOT_GIVEN
     state_partitions: int | NotGiven = NOT_GIVEN
     trusted_scheme: str | NotGiven = NOT_GIVEN
     encryption: str | NotGiven = NOT_GIVEN

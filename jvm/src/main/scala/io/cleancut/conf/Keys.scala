@@ -11,6 +11,7 @@ object Keys {
   /** Spark hands the keys below `spark.sql.streaming.stateStore.` to executors, and no others. */
   val Prefix = "spark.sql.streaming.stateStore.cleancut."
 
+  private val MaxRetentionMs = 366L * 24 * 3600 * 1000
   private val MaxPartitions = 1000000
 
   val AccessPoint: Key[Option[String]] = Key(
@@ -232,6 +233,18 @@ object Keys {
     since = "0.1.0"
   )
 
+  val Retention: Key[Long] = Key(
+    "retention",
+    doc = "How long cuts are kept at least, so that a query can go back to them. Those of the " +
+      "last spark.sql.streaming.minBatchesToRetain epochs are kept in any case, and those that " +
+      "have a name. Ages are those of the objects, by the clock of the store. A cut is a small " +
+      "object, but it keeps the state that it leads to, and each sweep lists all of them: a " +
+      "thousand in a request.",
+    default = 0L,
+    KeyType.durationMs(maxMs = MaxRetentionMs),
+    since = "0.1.0"
+  )
+
   val SplitGroups: Key[Boolean] = Key(
     "splitGroups",
     doc = "Whether a cut may fall within the rows that one key has in an epoch, where a function " +
@@ -348,6 +361,7 @@ object Keys {
     RequestTimeout,
     RequesterPays,
     Require,
+    Retention,
     SplitGroups,
     StandbyReplicas,
     StatePartitions,

@@ -20,6 +20,8 @@ import io.cleancut.error.Errors
  *   whether no query may have its state in another provider
  * @param cuts
  *   for checkpoint locations on a file system of Hadoop; None leaves it to the checkpoint
+ * @param retentionMs
+ *   how old cuts may be that are kept beside those of the last epochs
  * @param statePartitions
  *   over how many partitions a query that is started is to be spread; None for as it is
  */
@@ -36,6 +38,7 @@ final case class Settings(
     requiresProvider: Boolean,
     cuts: Option[Boolean],
     channels: ChannelSettings,
+    retentionMs: Long,
     statePartitions: Option[Int],
     objectStore: ObjectStoreSettings
 ) {
@@ -81,6 +84,7 @@ object Settings {
     maxEpochMs <- Keys.MaxEpochDuration.read(confs)
     maxInFlightBytes <- Keys.MaxInFlightBytes.read(confs)
     splitsGroups <- Keys.SplitGroups.read(confs)
+    retentionMs <- Keys.Retention.read(confs)
     statePartitions <- Keys.StatePartitions.read(confs)
     objectStore <- objectStore(confs)
   } yield Settings(
@@ -102,6 +106,7 @@ object Settings {
       splitsGroups,
       objectStore.requestTimeoutMs
     ),
+    retentionMs,
     statePartitions.map(_.toInt),
     objectStore
   )

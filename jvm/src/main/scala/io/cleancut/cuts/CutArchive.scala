@@ -38,6 +38,14 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     )
   }
 
+  /** The first epoch whose cut was written at this time or later, by the clock of the store. */
+  def firstSince(wallMs: Long): Option[Long] =
+    root
+      .list(ObjectPrefix(CutLayout.Cuts))
+      .filter(_.modifiedMs >= wallMs)
+      .flatMap(info => CutLayout.parseCut(info.key.name.stripPrefix(CutLayout.Cuts)))
+      .minOption
+
   /** The cut of an epoch, whole. */
   def read(epoch: Long): Option[Cut] = open(epoch).map(_.whole)
 

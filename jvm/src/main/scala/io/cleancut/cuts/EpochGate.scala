@@ -398,10 +398,10 @@ trait EpochGate extends PagedCuts {
     if (!run.lookedNs.exists(clock.monotonicNs() - _ < maxAgeNs)) checkOwner(run, epoch)
 
   private def sweepInBackground(run: QueryRun, epoch: Long): Unit = {
-    val oldest = epoch - logs.epochsToKeep
-    if (oldest > 0) {
+    if (epoch - logs.retention.epochs > 0) {
       runtime.background.execute { () =>
         try {
+          val oldest = logs.retention.oldest(archive, epoch, clock.wallMs())
           val spared = synchronized(run.ledger.spared(oldest, clock.monotonicNs()))
           val swept = new CutSweep(archive, runtime.baseMargin).run(oldest, spared)
           synchronized(run.ledger.bases.swept(oldest))

@@ -15,8 +15,8 @@ trait SparkLogs extends AutoCloseable {
   /** The last epoch whose entry of the commit log is a file of its own. */
   def lastPlainCommit(): Option[Long]
 
-  /** How many epochs can be gone back to. */
-  def epochsToKeep: Int
+  /** Which epochs can be gone back to. */
+  def retention: Retention
 
   /** The run that asked has ended. */
   override def close(): Unit = ()

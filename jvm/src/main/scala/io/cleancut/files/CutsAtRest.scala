@@ -20,7 +20,7 @@ object CutsAtRest {
     val checkpoint = new Path(location)
     if (SharedStores.isInBucket(checkpoint)) {
       val settings = FileManagers.settingsIn(hadoopConf).objectStore
-      Some(FileManagers.cutsOf(checkpoint, settings, FileManagers.epochsToKeep(hadoopConf)))
+      Some(FileManagers.cutsOf(checkpoint, settings, FileManagers.retention(hadoopConf)))
     } else FileCheckpoint.cutsIn(checkpoint, hadoopConf)
   }
 }

@@ -57,7 +57,7 @@ private[files] object FileCheckpoint {
   )(begun: Begun): Unit = begun.cut.foreach { cut =>
     val commits = new Path(checkpoint, CheckpointLogs.Commits)
     new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
-    StartSweep.run(archive, cut.epoch, FileManagers.epochsToKeep(hadoopConf))
+    StartSweep.run(archive, cut.epoch, FileManagers.retention(hadoopConf))
   }
 
   /** Where the epochs of a checkpoint are committed by cuts. */
@@ -104,7 +104,7 @@ private[files] object FileCheckpoint {
   ): (CutArchive, CheckpointLogs) = {
     val below = SharedStores.onFiles(checkpoint, hadoopConf)
     val root = SharedStores.rootOnFiles(checkpoint, hadoopConf)
-    val keep = FileManagers.epochsToKeep(hadoopConf)
+    val keep = FileManagers.retention(hadoopConf)
     (new CutArchive(root, Clock.System), new CheckpointLogs(checkpoint.toString, below, keep))
   }
 

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.offline.StartResc
 
 import io.cleancut.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
-import io.cleancut.cuts.{Begun, CutArchive}
+import io.cleancut.cuts.{Begun, CutArchive, Retention}
 import io.cleancut.objects.{
   BucketPath,
   HadoopStore,
@@ -40,7 +40,7 @@ private[cleancut] object FileManagers {
     val allSettings = settingsIn(hadoopConf)
     val settings = allSettings.objectStore
     val store = SharedStores.around(BucketPath.parse(path.toString), settings)
-    def keep = epochsToKeep(hadoopConf)
+    def keep = retention(hadoopConf)
     path.getName match {
       case CheckpointLogs.Offsets =>
         val location = path.getParent.toString
@@ -76,7 +76,7 @@ private[cleancut] object FileManagers {
       checkpoint: Path,
       store: ObjectStore,
       settings: ObjectStoreSettings,
-      keep: => Int
+      keep: => Retention
   ): StartOfRun = {
     val (archive, logs) = cutsOf(checkpoint, settings, keep)
     val gate = new SparkGate(checkpoint.toString, archive, logs)
@@ -93,7 +93,7 @@ private[cleancut] object FileManagers {
   private[files] def cutsOf(
       checkpoint: Path,
       settings: ObjectStoreSettings,
-      keep: Int
+      keep: Retention
   ): (CutArchive, CheckpointLogs) = {
     val path = BucketPath.parse(checkpoint.toString)
     val below = new RootedStore(SharedStores.ofCheckpoint(path, settings), path.prefix)
@@ -104,8 +104,10 @@ private[cleancut] object FileManagers {
   /** @throws io.cleancut.error.CleancutException CLEANCUT_CONF_INVALID */
   def settingsIn(hadoopConf: Configuration): Settings = HadoopStore.settingsIn(hadoopConf)
 
-  def epochsToKeep(hadoopConf: Configuration): Int =
-    hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep)
+  def retention(hadoopConf: Configuration): Retention = Retention(
+    hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep),
+    settingsIn(hadoopConf).retentionMs
+  )
 
   private def prepare(path: Path, settings: ObjectStoreSettings): Unit =
     Using.resource(ObjectStores.open(path.toString, settings, new Configuration, Clock.System)) {

@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 import io.cleancut.{Clock, DaemonThreads}
-import io.cleancut.cuts.{CutArchive, CutSweep, QueryLedger}
+import io.cleancut.cuts.{CutArchive, CutSweep, QueryLedger, Retention}
 
 /**
  * Deletes at the start of a query what no kept cut needs. A query that runs for long does so by
@@ -23,12 +23,12 @@ private[files] object StartSweep extends Logging {
   /**
    * @param epoch
    *   the last that has a cut
-   * @param keep
-   *   how many before it are kept
+   * @param retention
+   *   which are kept beside it
    */
-  def run(archive: CutArchive, epoch: Long, keep: Int): Unit =
-    if (epoch - keep > 0) {
-      val done = CompletableFuture.runAsync(() => sweep(archive, epoch - keep), threads)
+  def run(archive: CutArchive, epoch: Long, retention: Retention): Unit =
+    if (epoch - retention.epochs > 0) {
+      val done = CompletableFuture.runAsync(() => sweep(archive, epoch, retention), threads)
       try {
         done.get(MaxWaitMs, TimeUnit.MILLISECONDS)
         ()
@@ -47,8 +47,9 @@ private[files] object StartSweep extends Logging {
     late.toSet ++ archive.executorSegmentsSince(Clock.System.wallMs() - YoungMs)
   }
 
-  private def sweep(archive: CutArchive, oldest: Long): Unit =
+  private def sweep(archive: CutArchive, epoch: Long, retention: Retention): Unit =
     try {
+      val oldest = retention.oldest(archive, epoch, Clock.System.wallMs())
       new CutSweep(archive, QueryLedger.BaseMargin).run(oldest, spared(archive, oldest))
       ()
     } catch {

@@ -43,6 +43,7 @@ class SettingsSuite extends AnyFunSuite {
         requiresProvider = false,
         cuts = None,
         channels = channels,
+        retentionMs = 0L,
         statePartitions = None,
         objectStore = objects
       )

@@ -12,17 +12,20 @@ import io.cleancut.cuts.OneByOne._
 
 /** Coordinators of one query on the local disk, and what the tasks of an epoch tell them. */
 trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
-  protected class Logs(plain: Option[Long], keep: Int) extends SparkLogs {
+  protected class Logs(plain: Option[Long], keep: Int, keptMs: Long = 0L) extends SparkLogs {
     override def queryId(): Option[String] = Some("query")
     override def offsets(epoch: Long): String = s"offsets of $epoch"
     override def lastPlainCommit(): Option[Long] = plain
-    override def epochsToKeep: Int = keep
+    override def retention: Retention = Retention(keep, keptMs)
   }
 
   protected def archive = new CutArchive(store, Clock.System)
 
-  protected def driver(plain: Option[Long] = None, keep: Int = 100): QueryCuts =
-    new QueryCuts(archive, new Logs(plain, keep), "host", Clock.System)
+  protected def driver(
+      plain: Option[Long] = None,
+      keep: Int = 100,
+      keptMs: Long = 0L
+  ): QueryCuts = new QueryCuts(archive, new Logs(plain, keep, keptMs), "host", Clock.System)
 
   protected def part(partition: Int, name: String = "default") = StoreId(0L, partition, name)
 

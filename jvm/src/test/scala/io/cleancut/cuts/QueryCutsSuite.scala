@@ -1,8 +1,12 @@
 package io.cleancut.cuts
 
+import java.nio.file.Files
+import java.nio.file.attribute.FileTime
 import java.util.concurrent.{ExecutionException, TimeUnit}
 
+import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
 
 import io.cleancut.{Clock, StateVersion}
 import io.cleancut.format._
@@ -10,7 +14,9 @@ import io.cleancut.objects.{ObjectKey, RequestKind}
 import io.cleancut.cuts.OneByOne._
 
 /** The coordinator of a query, on the local disk. */
-class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
+class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Eventually {
+  private val HourMs = 3600000L
+
   test("an epoch is a cut that names what its tasks wrote") {
     val first = driver()
     for (e <- 0L to 2L) epoch(first, "r1", e)
@@ -196,6 +202,23 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk {
     assert(swept.segments > 20 && archive.segments().size == before - swept.segments)
     for (e <- archive.epochs(); name <- archive.read(e).get.segments)
       assert(store.head(ObjectKey(name)).isDefined, s"$name of cut $e is gone")
+  }
+
+  test("cuts that are young stay, however many there are, and go when they are old") {
+    val cuts = driver(keep = 2, keptMs = HourMs)
+    for (e <- 0L until 30L) epoch(cuts, "r1", e)
+    assert(Retention(2).oldest(archive, 29L, Clock.System.wallMs()) == 27L)
+    for (e <- 0L until 25L) {
+      assert(archive.read(e).isDefined, s"that of epoch $e is young")
+      val old = FileTime.fromMillis(Clock.System.wallMs() - 2 * HourMs)
+      Files.setLastModifiedTime(directory.resolve(CutLayout.cut(e)), old)
+    }
+    val retention = Retention(2, HourMs)
+    assert(retention.oldest(archive, 29L, Clock.System.wallMs()) == 25L)
+    assert(retention.oldest(archive, 26L, Clock.System.wallMs()) == 24L)
+    assert(Retention(100, HourMs).oldest(archive, 29L, Clock.System.wallMs()) == -71L)
+    for (e <- 30L until 60L) epoch(cuts, "r1", e)
+    eventually(timeout(20.seconds))(assert(archive.epochs() == (25L until 60L)))
   }
 
   test("what a savepoint names outlives the sweep, until it is given up") {

@@ -23,7 +23,8 @@ final class SimProcess(world: World, val name: String, keep: Int, paging: Option
   val store = world.store(name)
   val root = new RootedStore(store, Names.Root)
   val archive = new CutArchive(root, world.clock)
-  private val logs = new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), keep)
+  private val logs =
+    new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), Retention(keep))
 
   val cuts: QueryCuts = new QueryCuts(
     archive,
