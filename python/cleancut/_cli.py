@@ -263,11 +263,13 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser.add_argument("--apply", action="store_true", help="do it")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
-    parser.add_argument(
-        "--file-sink",
-        metavar="PATH",
-        help="what the query writes to, where its sink is Spark's own of files",
-    )
+    # A clone leaves the query as it is.
+    if name != "clone":
+        parser.add_argument(
+            "--file-sink",
+            metavar="PATH",
+            help="what the query writes to, where its sink is Spark's own of files",
+        )
     parser.add_argument(
         "--conf",
         action="append",
@@ -490,7 +492,7 @@ def _act(parsed: argparse.Namespace) -> int:
 
 
 def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
-    location, sink = parsed.location, parsed.file_sink
+    location, sink = parsed.location, getattr(parsed, "file_sink", None)
     if parsed.act == "rescale":
         return rescale(location, parsed.partitions, session, file_sink=sink)
     if parsed.act == "rollback":

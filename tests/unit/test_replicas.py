@@ -224,6 +224,13 @@ def test_what_is_no_copy_is_left_alone(four_cuts: CutFiles, copy: Path) -> None:
     note.write_text("{}", encoding="utf-8")
     assert refused(four_cuts, copy) == "a query has been started on it"
     note.unlink()
+    # The next run of each side takes the same number.
+    for side in (four_cuts.location, copy):
+        own = side / "cleancut" / "owners" / f"{4:020d}.json"
+        own.parent.mkdir(exist_ok=True)
+        own.write_text(f'{{"host": "{side}"}}', encoding="utf-8")
+    assert refused(four_cuts, copy) == "a query has been started on it"
+    shutil.rmtree(copy / "cleancut" / "owners")
     four_cuts.cut_path(3).unlink()
     assert refused(four_cuts, copy) == "it has a cut of epoch 3, and this of 2"
     (copy / "cleancut" / "replica.json").write_text('{"queryId": "other"}', encoding="utf-8")

@@ -10,7 +10,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -129,12 +128,7 @@ class _Pass:
         cuts = self._listed(CUTS, SAVEPOINTS)
         epochs = _epochs(cuts)
         if not epochs:
-            raise error_of(
-                "CLEANCUT_STATE_NOT_FOUND",
-                location=self._source.location,
-                wanted="cut to replicate",
-                available="no cuts",
-            )
+            raise self._no_cut("cut to replicate")
         there = {name: size for kind in _KINDS for name, size in self._place.list(kind).items()}
         self._check(epochs[-1], there)
         parts = self._listed(SEGMENTS, PAGES, STORES)
@@ -166,16 +160,27 @@ class _Pass:
         if note.get("queryId") != self._query_id():
             raise self._diverged(f"it is a copy of the query {note.get('queryId')}")
         owners = f"{ROOT}/{OWNERS}/"
-        strangers = {of for of in there if of.startswith(owners)} - self._listed(OWNERS).keys()
-        if strangers:
-            raise self._diverged("a query has been started on it")
+        taken = sorted(of for of in there if of.startswith(owners) and of.endswith(".json"))
+        # The next run of either side takes the same number.
+        for name in taken[-1:]:
+            if name not in self._listed(OWNERS) or not self._is_same(name):
+                raise self._diverged("a query has been started on it")
         for own in _epochs(there)[-1:]:
             if own > last:
                 raise self._diverged(f"it has a cut of epoch {own}, and this of {last}")
-            name = f"{ROOT}/{cut_name(own)}"
-            with suppress(FileNotFoundError):
-                if self._place.read(name) != self._checkpoint.read(name):
-                    raise self._diverged(f"its cut of epoch {own} is another one")
+            if not self._is_same(f"{ROOT}/{cut_name(own)}"):
+                raise self._diverged(f"its cut of epoch {own} is another one")
+
+    def _is_same(self, name: str) -> bool:
+        """Whether an object is the copy of the checkpoint's, if that has it still."""
+        try:
+            return self._place.read(name) == self._checkpoint.read(name)
+        except FileNotFoundError:
+            return True
+
+    def _no_cut(self, wanted: str) -> CleancutError:
+        facts = {"location": self._source.location, "wanted": wanted, "available": "no cuts"}
+        return error_of("CLEANCUT_STATE_NOT_FOUND", **facts)
 
     def _query_id(self) -> str | None:
         epoch = self._source.epochs()[-1]
@@ -275,8 +280,10 @@ class _Pass:
             self._deleted += 1
 
     def _info(self) -> ReplicaInfo:
-        listed = self._place.list(f"{ROOT}/{CUTS}")
-        own = _epochs(listed)[-1]
+        copied = _epochs(self._place.list(f"{ROOT}/{CUTS}"))
+        if not copied:
+            raise self._no_cut("cut that stays for as long as a first pass takes")
+        own = copied[-1]
         newest = max([*self._source.epochs(), own])
         behind_ms = self._cut(newest).written_ms - self._cut(own).written_ms if newest > own else 0
         return ReplicaInfo(
