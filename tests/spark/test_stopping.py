@@ -45,12 +45,14 @@ class Counting(CountedFiles):
         self.session = session
         self.checkpoint = directory / "checkpoint"
         self.sunk: list[int] = []
+        self.takes_s = 0.0
         self.goes_on = threading.Event()
         self.goes_on.set()
 
     def start(self) -> StreamingQuery:
         def sink(batch: DataFrame, epoch: int) -> None:
             batch.collect()
+            time.sleep(self.takes_s)
             assert self.goes_on.wait(60)
             self.sunk.append(epoch)
 
@@ -72,6 +74,8 @@ def test_no_epoch_is_left_begun_at_whatever_moment_it_is_asked(
     draw = Random(SEED)
     counting = Counting(session, tmp_path)
     counting.add(FILES)
+    # So that it is stopped many times before it is through.
+    counting.takes_s = 0.3
     stops: list[int | None] = []
     total = 0
     while total < FILES * ROWS:
