@@ -12,6 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
+import cleancut
 from cleancut import DamagedError, FencedError, RequestError
 from cleancut.errors import error_of
 from cleancut.sinks import EpochFiles, _files
@@ -395,3 +396,34 @@ def dataset(paths: list[str], endpoint: str | None) -> Any:
         )
         paths = [path.removeprefix("s3://") for path in paths]
     return pyarrow.dataset.dataset(paths, filesystem=files, partitioning="hive")
+
+
+def test_a_sink_goes_back_with_its_query_and_forth_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path, Disk(tmp_path / "sink"), cuts=True)
+    query.run()
+    first = sorted(query.sink.read(query.spark).collect())
+    location = str(query.root / "checkpoint")
+    cleancut.rollback(location, 0, session=query.spark).apply()
+    assert [of.epoch for of in query.sink.take_back(after=0)] == [1, 2]
+    query.run()
+    # All files of the epochs in between come in one, under a number of its own.
+    one, other = query.sink.epochs(query.spark)
+    assert (one.epoch, other.epoch > EPOCHS) == (0, True)
+    assert query.last() == query.batch()
+    # Undone: what came in between is hidden, and what was hidden is seen.
+    cleancut.rollback(location, undo=True, session=query.spark).apply()
+    assert [of.epoch for of in query.sink.take_back(after=EPOCHS - 1)] == [other.epoch]
+    assert [of.epoch for of in query.sink.give_back(until=EPOCHS - 1)] == [1, 2]
+    assert sorted(query.sink.read(query.spark).collect()) == first
+    query.add(EPOCHS)
+    query.run()
+    assert query.last() == query.batch()
+    # What is hidden is there still, until it is given up and the query runs again.
+    assert len(attempts(query.place)) == 5
+    assert query.sink.forget() == 1
+    query.add(EPOCHS + 1)
+    query.run()
+    assert len(attempts(query.place)) == 5
+    assert query.last() == query.batch()

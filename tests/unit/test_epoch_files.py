@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cleancut import DamagedError, RequestError
+from cleancut._storage import directory as storage
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._batch import Batch, batch_of
@@ -358,3 +359,77 @@ def test_a_session_without_the_jar_is_told_so() -> None:
         SinkDirectory(session, "/sink")
     assert raised.value.error_id == "CLEANCUT_JAR_NOT_LOADED"
     assert "paths()" in str(raised.value)
+
+
+def published(tmp_path: Path, epochs: int) -> EpochFiles:
+    """A sink with so many epochs, each with a file."""
+    for epoch in range(epochs):
+        attempt = Attempt(epoch, f"{epoch:032x}")
+        file = DataFile(f"{attempt.directory}/part-0.parquet", 1)
+        manifest = dataclasses.replace(MANIFEST, attempt=attempt, files=(file,), partition_by=())
+        place = tmp_path / manifest_name(epoch)
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(manifest.encode())
+    return EpochFiles(tmp_path)
+
+
+def seen(tmp_path: Path) -> list[int]:
+    return manifest_epochs(path.name for path in (tmp_path / "_epochs").iterdir())
+
+
+def test_what_is_taken_back_is_given_back_or_forgotten(tmp_path: Path) -> None:
+    sink = published(tmp_path, 6)
+    whole = sink.paths()
+    assert [of.epoch for of in sink.take_back(2)] == [3, 4, 5]
+    assert seen(tmp_path) == [0, 1, 2]
+    assert sink.paths() == whole[:3]
+    assert sink.take_back(2) == []
+    assert [of.epoch for of in sink.give_back()] == [3, 4, 5]
+    assert sink.paths() == whole
+    assert sink.give_back() == []
+    sink.take_back(-1)
+    assert seen(tmp_path) == []
+    # One that has come again in the meantime stays, and hides what was there.
+    again = dataclasses.replace(MANIFEST, attempt=Attempt(4, "f" * 32), files=())
+    (tmp_path / manifest_name(4)).write_bytes(again.encode())
+    assert [of.epoch for of in sink.give_back()] == [0, 1, 2, 3, 5]
+    assert (tmp_path / manifest_name(4)).read_bytes() == again.encode()
+    assert sink.forget() == 1
+    assert sink.forget() == 0
+
+
+def test_a_manifest_that_cannot_be_read_is_not_taken_back(tmp_path: Path) -> None:
+    sink = published(tmp_path, 4)
+    (tmp_path / manifest_name(3)).write_bytes(b"{")
+    with pytest.raises(DamagedError):
+        sink.take_back(1)
+    assert seen(tmp_path) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_a_death_while_epochs_are_taken_back_leaves_the_first_of_them(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = published(tmp_path, 5)
+    left = [step]
+
+    def dying(of: str) -> Callable[..., Any]:
+        real = getattr(storage.Directory, of)
+
+        def change(*asked: Any) -> Any:
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            return real(*asked)
+
+        return change
+
+    with monkeypatch.context() as patch:
+        for of in ("create", "delete"):
+            patch.setattr(storage.Directory, of, dying(of))
+        with pytest.raises(KeyboardInterrupt):
+            sink.take_back(0)
+    assert seen(tmp_path) == list(range(len(seen(tmp_path))))
+    sink.take_back(0)
+    assert seen(tmp_path) == [0]
+    assert [of.epoch for of in sink.give_back()] == [1, 2, 3, 4]

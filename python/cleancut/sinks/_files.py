@@ -20,7 +20,16 @@ from cleancut.errors import error_of
 from cleancut.sinks._batch import batch_of
 from cleancut.sinks._directory import PlainRecords, Records, SinkDirectory
 from cleancut.sinks._manifest import Manifest
-from cleancut.sinks._names import ATTEMPT_COLUMN, EPOCHS, FILES, manifest_epochs
+from cleancut.sinks._names import (
+    ATTEMPT_COLUMN,
+    EPOCHS,
+    FILES,
+    TAKEN_BACK,
+    manifest_epochs,
+    manifest_name,
+    taken_back,
+    taken_back_name,
+)
 from cleancut.sinks._publishing import Output, Publishing, read_manifest, sealed_as
 
 if TYPE_CHECKING:
@@ -207,6 +216,91 @@ class EpochFiles:
         records = PlainRecords(self._path, objects)
         found = _manifests(records, epochs)
         return [records.at(file.name) for manifest in found for file in manifest.files]
+
+    def take_back(
+        self, after: int, *, endpoint: str | None = None, region: str | None = None
+    ) -> InfoList[PublishedEpoch]:
+        """Hides the epochs that were published after one, as after a rollback of the query to it.
+
+        The query must not run. Killed, it can be called again: the last epoch goes first, so that
+        readers see all epochs up to some one at any moment. The files stay, for `give_back`, until
+        `forget` is called.
+
+        Args:
+            after: the epoch that stays the last one, and those before it; -1 hides all.
+            endpoint: as for `paths`; no Spark and no JVM are needed.
+            region: likewise.
+
+        Returns:
+            What is not seen any more, ascending.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read; nothing was changed.
+        """
+        objects = objects_at(self._path, "", S3Access(endpoint, region))
+        records = PlainRecords(self._path, objects)
+        later = [epoch for epoch in manifest_epochs(records.names(EPOCHS)) if epoch > after]
+        found = _manifests(records, later)
+        for manifest in reversed(found):
+            objects.create(taken_back_name(manifest.attempt), manifest.encode())
+            objects.delete(manifest_name(manifest.epoch))
+        return InfoList(map(_published, found))
+
+    def give_back(
+        self,
+        until: int | None = None,
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+    ) -> InfoList[PublishedEpoch]:
+        """Shows again what was taken back, as after the rollback was undone.
+
+        The query must not run. An epoch whose number was published again meanwhile stays as it is,
+        and what was taken back of it stays hidden.
+
+        Args:
+            until: no epoch after this one; None is all.
+            endpoint: as for `paths`.
+            region: likewise.
+
+        Returns:
+            What is seen again, ascending.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        objects = objects_at(self._path, "", S3Access(endpoint, region))
+        records = PlainRecords(self._path, objects)
+        shown = []
+        for attempt in taken_back(records.names(TAKEN_BACK)):
+            if until is not None and attempt.epoch > until:
+                continue
+            name = taken_back_name(attempt)
+            body = records.read(name)
+            if body is None:
+                continue
+            manifest = Manifest.decode(body, records.at(name), attempt.epoch)
+            is_there = objects.create(manifest_name(attempt.epoch), body)
+            if is_there or records.read(manifest_name(attempt.epoch)) == body:
+                objects.delete(name)
+                shown.append(_published(manifest))
+        return InfoList(shown)
+
+    def forget(self, *, endpoint: str | None = None, region: str | None = None) -> int:
+        """Gives up for good what was taken back; its files go with the next run of the query.
+
+        Args:
+            endpoint: as for `paths`.
+            region: likewise.
+
+        Returns:
+            How many epochs these were.
+        """
+        objects = objects_at(self._path, "", S3Access(endpoint, region))
+        found = taken_back(PlainRecords(self._path, objects).names(TAKEN_BACK))
+        for attempt in found:
+            objects.delete(taken_back_name(attempt))
+        return len(found)
 
     def _frame(
         self,

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 OWNER = "_query.json"
 EPOCHS = "_epochs"
 FILES = "_files"
+TAKEN_BACK = "_taken_back"
 # A partition column to Spark, so that files of many attempts can be read at once.
 ATTEMPT_COLUMN = "cleancut_attempt"
 
 _MANIFEST = re.compile(r"([0-9]{20})\.json")
+_TAKEN_BACK = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.json")
 _ATTEMPT = re.compile(rf"{ATTEMPT_COLUMN}=([0-9]{{20}})-([0-9a-f]{{32}})")
 
 
@@ -44,6 +46,17 @@ def manifest_name(epoch: int) -> str:
 def manifest_epochs(names: Iterable[str]) -> list[int]:
     """The epochs whose manifests are among the names in `EPOCHS`, ascending."""
     return sorted(int(found[1]) for found in map(_MANIFEST.fullmatch, names) if found)
+
+
+def taken_back_name(attempt: Attempt) -> str:
+    """The place of a manifest that was taken back, below the sink's path."""
+    return f"{TAKEN_BACK}/{attempt.epoch:020d}-{attempt.token}.json"
+
+
+def taken_back(names: Iterable[str]) -> list[Attempt]:
+    """The attempts whose manifests are among the names in `TAKEN_BACK`, by their epochs."""
+    matched = filter(None, map(_TAKEN_BACK.fullmatch, names))
+    return sorted(Attempt(int(found[1]), found[2]) for found in matched)
 
 
 def attempts(names: Iterable[str]) -> Iterator[Attempt]:

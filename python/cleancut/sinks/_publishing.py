@@ -15,10 +15,12 @@ from cleancut.sinks._names import (
     EPOCHS,
     FILES,
     OWNER,
+    TAKEN_BACK,
     Attempt,
     attempts,
     manifest_epochs,
     manifest_name,
+    taken_back,
 )
 
 if TYPE_CHECKING:
@@ -181,11 +183,13 @@ class Publishing:
         They never will be: each epoch up to this one has its manifest, or had to have it before
         this one was begun. Attempts of later epochs may be those of a run that goes on, and are
         looked at when their epoch is published. What appears after the first epoch of a run is left
-        to the next run: this one leaves nothing but when it dies.
+        to the next run: this one leaves nothing but when it dies. What was taken back may be given
+        back, and stays.
         """
         if self._left is None:
             # In this order, so that no attempt is seen whose manifest is not.
-            self._left = sorted(attempts(self._directory.names(FILES)))
+            kept = set(taken_back(self._directory.names(TAKEN_BACK)))
+            self._left = sorted(set(attempts(self._directory.names(FILES))) - kept)
             self._kept = set(manifest_epochs(self._directory.names(EPOCHS)))
         due = [attempt for attempt in self._left if attempt.epoch <= published.epoch]
         self._left = self._left[len(due) :]
