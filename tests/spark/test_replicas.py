@@ -70,10 +70,12 @@ def test_a_killed_query_goes_on_from_its_copy(
     files = CountedFiles(tmp_path, keys=50)
     files.add(FILES)
     source, copy = tmp_path / "checkpoint", tmp_path / "copy"
+    # A group of its own, so that the JVM dies with it.
     victim = subprocess.Popen(
         [sys.executable, "-c", RUNS, str(tmp_path)],
         env=environment(),
-        cwd=os.getcwd(),  # noqa: PTH109
+        cwd=Path.cwd(),
+        start_new_session=True,
     )
     passes = []
     until = draw.randrange(8, 16)
@@ -86,7 +88,7 @@ def test_a_killed_query_goes_on_from_its_copy(
             if last_epoch(source) >= 0:
                 passes.append(Checkpoint(source).replicate(copy))
     finally:
-        victim.send_signal(signal.SIGKILL)
+        os.killpg(victim.pid, signal.SIGKILL)
         victim.wait()
     assert len(passes) > 2
     assert all(of.behind_epochs <= 4 for of in passes)

@@ -76,6 +76,7 @@ final class DriverQuery private[cuts] (val location: String) {
     over.foreach { cuts =>
       reasons = cuts.aligned
       live = None
+      starts.reset()
     }
     over
   }

@@ -23,7 +23,8 @@ final class EpochStarts {
 
   /** The entry of an epoch is there, or none was written. */
   def end(epoch: Option[Long]): Unit = synchronized {
-    writing -= 1
+    // Of a run that has ended meanwhile nothing is counted any more.
+    writing = Math.max(writing - 1, 0)
     epoch.foreach(found)
     notifyAll()
   }
@@ -33,9 +34,11 @@ final class EpochStarts {
     last = Some(last.fold(epoch)(Math.max(_, epoch)))
   }
 
-  /** Another run begins, which looks for itself what is there. */
+  /** A run has ended, or another begins, which looks for itself what is there. */
   def reset(): Unit = synchronized {
     last = None
+    writing = 0
+    notifyAll()
   }
 
   /** From when it returns no epoch begins until [[release]]. */

@@ -56,6 +56,14 @@ class EpochStartsSuite extends AnyFunSuite {
     assert(!starts.isBehind(Some(6L)) && starts.isBehind(Some(7L)))
     starts.reset()
     assert(starts.isBehind(None))
+    // A run that dies while it writes an entry holds nobody up.
+    starts.begin()
+    val held = inThread(starts.hold())
+    assert(isWaiting(held))
+    starts.reset()
+    held.join()
+    starts.end(Some(8L))
+    starts.release()
   }
 }
 
