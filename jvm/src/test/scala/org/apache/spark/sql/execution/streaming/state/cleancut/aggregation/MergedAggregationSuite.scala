@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreRestoreExec
 import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, StreamingQueryWrapper}
-import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
+import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.OutputMode
 
@@ -45,7 +45,10 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
       .config("spark.sql.streaming.checkpointFileManagerClass", FileManager)
   )
 
-  override protected def afterAll(): Unit = spark.stop()
+  override protected def afterAll(): Unit = {
+    StateStore.stop()
+    spark.stop()
+  }
 
   for {
     (mode, query) <- Seq[(OutputMode, DataFrame => DataFrame)](
