@@ -95,9 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     costs = _add_reader(commands, "costs", "estimate what the query costs in a day, on S3 and R2")
     costs.set_defaults(run=_costs)
     state = _add_reader(commands, "state", "show the rows of one operator's state")
-    state.add_argument("--operator", type=int, required=True, help="Spark's operator id")
-    state.add_argument("--store", default="default", help="Spark's name of the store")
-    state.add_argument("--family", default="default", help="the column family, as `families` says")
+    _add_operator(state)
+    _add_family(state)
     state.add_argument("--partition", type=int, help="only this partition")
     when = state.add_mutually_exclusive_group()
     when.add_argument("--version", type=int, help="default: of the last cut, or of all partitions")
@@ -106,8 +105,8 @@ def _parser() -> argparse.ArgumentParser:
     state.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
     state.set_defaults(run=_state)
     families = _add_reader(commands, "families", "list the column families of a state store")
-    families.add_argument("--operator", type=int, required=True, help="Spark's operator id")
-    families.add_argument("--store", default="default", help="Spark's name of the store")
+    _add_operator(families)
+    _add_store(families)
     families.set_defaults(run=_families)
     _add_comparisons(commands)
     _add_checks(commands)
@@ -176,8 +175,7 @@ def _add_comparisons(commands: Any) -> None:
         "after", metavar="AFTER", type=_state_name, nargs="?", help="default: the last"
     )
     diff.add_argument("--operator", type=int, help="show the keys of this one")
-    diff.add_argument("--store", default="default", help="Spark's name of the store")
-    diff.add_argument("--family", default="default", help="the column family, as `families` says")
+    _add_family(diff)
     diff.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="keys to show")
     diff.set_defaults(run=_diff)
     lookup = _add_reader(commands, "lookup", "show what one key has")
@@ -188,20 +186,33 @@ def _add_comparisons(commands: Any) -> None:
         required=True,
         help="of each column of the key, in order; a window as JSON, bytes in hexadecimal",
     )
-    lookup.add_argument("--operator", type=int, required=True, help="Spark's operator id")
-    lookup.add_argument("--store", default="default", help="Spark's name of the store")
-    lookup.add_argument("--family", default="default", help="the column family, as `families` says")
+    _add_operator(lookup)
+    _add_family(lookup)
     lookup.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
     lookup.set_defaults(run=_lookup)
     skew = _add_reader(commands, "skew", "show how unevenly state lies over partitions")
     skew.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
     skew.set_defaults(run=_skew)
     flying = _add_reader(commands, "in-flight", "show the rows that an unaligned cut has in flight")
-    flying.add_argument("--operator", type=int, required=True, help="Spark's operator id")
+    _add_operator(flying)
     flying.add_argument("--side", type=int, default=0, help="1 is the right side of a join")
     flying.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
     flying.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
     flying.set_defaults(run=_in_flight)
+
+
+def _add_operator(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--operator", type=int, required=True, help="Spark's operator id")
+
+
+def _add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--store", default="default", help="Spark's name of the store")
+
+
+def _add_family(parser: argparse.ArgumentParser) -> None:
+    """One of a store, which is named too."""
+    _add_store(parser)
+    parser.add_argument("--family", default="default", help="the column family, as `families` says")
 
 
 def _state_name(text: str) -> int | str:

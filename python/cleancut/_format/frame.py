@@ -320,12 +320,8 @@ def _read_index(end: bytes, header: _Header, request: FrameRequest, size: int) -
     if trailer_size(end) == 0 or len(raw) < trailer_size(end):
         raise request.damaged("it does not end with the magic of a frame")
     *_, length, index_size, crc, _ = _TRAILER_WITH_INDEX.unpack(raw[-_TRAILER_WITH_INDEX.size :])
-    if crc32(raw[:-8], crc32(struct.pack("<I", header.crc))) != crc:
-        raise request.damaged("the checksum of the trailer is wrong")
-    try:
-        index = parse_index(raw[8 : 8 + index_size])
-    except ValueError as error:
-        raise request.damaged(f"the index cannot be read: {error}") from error
+    _check_trailer(raw, crc, header, request)
+    index = _parse_index(raw[8 : 8 + index_size], request)
     blocks = sum(_BLOCK.size + block.sizes[1] for block in index.blocks)
     if length != size or (index.blocks and header.size + blocks + len(raw) != size):
         raise request.damaged("the trailer does not fit the blocks before it")
@@ -376,8 +372,7 @@ def _read_trailer(
     end = start + size + form.size
     raw = head + _cut(data, start, end - start, "the trailer", request)
     block_count, record_count, keys, length, *same_size, crc, magic = form.unpack(raw[-form.size :])
-    if crc32(raw[:-8], crc32(struct.pack("<I", header.crc))) != crc:
-        raise request.damaged("the checksum of the trailer is wrong")
+    _check_trailer(raw, crc, header, request)
     if magic != _TRAILER_MAGIC:
         raise request.damaged("it does not end with the magic of a frame")
     found = len(extents), sum(extent.count for extent in extents), end
@@ -390,11 +385,20 @@ def _read_trailer(
     return int(keys)
 
 
-def _check_index(raw: bytes, keys: int, extents: Sequence[_Extent], request: FrameRequest) -> None:
+def _check_trailer(raw: bytes, crc: int, header: _Header, request: FrameRequest) -> None:
+    if crc32(raw[:-8], crc32(struct.pack("<I", header.crc))) != crc:
+        raise request.damaged("the checksum of the trailer is wrong")
+
+
+def _parse_index(raw: bytes, request: FrameRequest) -> FrameIndex:
     try:
-        index = parse_index(raw)
+        return parse_index(raw)
     except ValueError as error:
         raise request.damaged(f"the index cannot be read: {error}") from error
+
+
+def _check_index(raw: bytes, keys: int, extents: Sequence[_Extent], request: FrameRequest) -> None:
+    index = _parse_index(raw, request)
     if index.totals and sum(total.keys for total in index.totals.values()) != keys:
         raise request.damaged(f"the families of the index have not {keys} keys")
     blocks = [(extent.raw_size, extent.stored_size, extent.count) for extent in extents]

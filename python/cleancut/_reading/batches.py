@@ -137,7 +137,7 @@ class BatchDecoder:
             if "value" in self._parts:
                 columns["value"] = self._value.decode_rows([value for _, value in rows])
         except MisfitError as error:
-            raise _damaged(state, error) from error
+            raise row_damaged(state.store, state.place, state.version, error) from error
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
@@ -151,13 +151,14 @@ def unreadable(family: Family) -> CleancutError:
     )
 
 
-def _damaged(state: LiveState, detail: MisfitError) -> CleancutError:
+def row_damaged(store: StoreId, place: str, version: int, detail: MisfitError) -> CleancutError:
+    """The error for a row that is not what its schema says."""
     return error_of(
         "CLEANCUT_ROW_DAMAGED",
-        directory=state.place,
-        version=state.version,
+        directory=place,
+        version=version,
         detail=detail,
-        operator=state.store.operator,
-        partition=state.store.partition,
-        store=state.store.store,
+        operator=store.operator,
+        partition=store.partition,
+        store=store.store,
     )

@@ -1,6 +1,6 @@
 """One frame where it lies, read as far as it is asked for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
@@ -107,10 +107,14 @@ class StoredFrame:
 
     def _read(self, *places: tuple[int, int]) -> list[bytes]:
         """Parts of the frame, by where they begin and their length."""
-        if self.read_ahead is not None:
-            return [self.read_ahead[at : at + length] for at, length in places]
-        ranges = [Range(self.part.name, self.part.offset + at, length) for at, length in places]
-        read = read_ranges(self.objects, ranges)
+        begin = self.part.offset
+        ranges = [Range(self.part.name, begin + at, length) for at, length in places]
+        ahead = self.read_ahead
+        read: Mapping[Range, bytes | None]
+        if ahead is None:
+            read = read_ranges(self.objects, ranges)
+        else:
+            read = {of: ahead[of.offset - begin : of.end - begin] for of in ranges}
         found = []
         for of in ranges:
             data = read[of]
@@ -118,9 +122,7 @@ class StoredFrame:
                 raise self.missing()
             if len(data) < of.length:
                 end = of.offset + len(data)
-                raise self.request.damaged(
-                    f"it ends at byte {end}, inside the frame at {self.part.offset}"
-                )
+                raise self.request.damaged(f"it ends at byte {end}, inside the frame at {begin}")
             found.append(data)
         return found
 
@@ -133,13 +135,7 @@ class StoredFrame:
 
     @cached_property
     def _whole(self) -> FrameReader:
-        data = self.read_ahead
-        if data is None:
-            size = self.part.length
-            data = ForwardBytes(self.objects, self.part, self.missing, first=size)[0:size]
-        if len(data) < self.part.length:
-            end, at = self.part.offset + len(data), self.part.offset
-            raise self.request.damaged(f"it ends at byte {end}, inside the frame at {at}")
+        (data,) = self._read((0, self.part.length))
         self._compare(crc32(data))
         return FrameReader(data, self.request)
 

@@ -2,11 +2,11 @@
 
 import json
 
+from cleancut._format.spark_names import METADATA
 from cleancut._format.wrapped import cut_damaged
 from cleancut._reading.cut_reader import CutReader
 from cleancut._reading.root import Root
 from cleancut._verifying.spark_entries import query_id_of
-from cleancut._verifying.spark_files import METADATA
 from cleancut.errors import DamagedError, error_of
 
 

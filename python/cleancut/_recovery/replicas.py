@@ -1,4 +1,4 @@
-"""A copy of a checkpoint in another place, kept a few cuts after it: docs/PROTOCOL.md, *Replicas*.
+"""A copy of a checkpoint elsewhere, kept a few cuts after it: docs/PROTOCOL.md, *Replicating*.
 
 The order is what makes the copy a checkpoint at any moment: what a cut leads to is copied before
 the cut, and taken away after it. What is listed after the cuts has all that they lead to, since it
@@ -7,7 +7,6 @@ that nothing it leads to was.
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,22 +32,22 @@ from cleancut._format.layout import (
     parse_owner_name,
     parse_seal_name,
 )
+from cleancut._format.spark_names import (
+    DIRECTORIES,
+    METADATA,
+    NUMBERED,
+    OF_OPERATORS,
+    OF_SOURCES,
+    OF_STATE,
+)
 from cleancut._reading.root import Root
-from cleancut._storage.objects import Place
+from cleancut._storage.objects import Objects, Place
 from cleancut._storage.parallel import mapped, windows
 from cleancut.errors import CleancutError, error_of
 
 # What is held in memory, unless one object alone is larger.
 _WINDOW_BYTES = 64 << 20
 _NOTE = f"{ROOT}/{REPLICA}"
-_LOGS = ("offsets", "commits", "sources", "state")
-_KINDS = (ROOT, *_LOGS)
-_NUMBERED = re.compile(r"(offsets|commits)/([0-9]+)")
-_OPERATOR = re.compile(r"state/[0-9]+/_metadata/(.+/)?[^/.][^/]*")
-_OF_STATE = re.compile(
-    r"state/[0-9]+/((_metadata|_stateSchema)/(.+/)?|[0-9]+/(.+/)?_metadata/)[^/.][^/]*"
-)
-_OF_SOURCES = re.compile(r"sources/[0-9]+/[^/.][^/]*")
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,17 +128,17 @@ class _Pass:
         epochs = _epochs(cuts)
         if not epochs:
             raise self._no_cut("cut to replicate")
-        there = {name: size for kind in _KINDS for name, size in self._place.list(kind).items()}
-        self._check(epochs[-1], there)
+        there = _all_of(self._place, ROOT, *DIRECTORIES)
+        owners = self._listed(OWNERS)
+        self._check(epochs[-1], owners, there)
         parts = self._listed(SEGMENTS, PAGES, STORES)
-        logs = {name: size for log in _LOGS for name, size in self._checkpoint.list(log).items()}
-        self._note(there)
-        self._copy([name for name in logs if _OF_SOURCES.fullmatch(name)], logs, there)
+        logs = _all_of(self._checkpoint, *DIRECTORIES)
+        self._note(epochs[-1], there)
+        self._copy([name for name in logs if OF_SOURCES.fullmatch(name)], logs, there)
         self._follow(f"{ROOT}/{FORMAT_OBJECT}")
-        for name in ["metadata", *filter(_OF_STATE.fullmatch, logs)]:
+        for name in [METADATA, *filter(OF_STATE.fullmatch, logs)]:
             self._follow(name)
         self._copy(parts, parts, there)
-        owners = self._listed(OWNERS)
         self._copy(owners, owners, there)
         self._copy_epochs(cuts, logs, epochs[-1], there)
         self._retire(there, parts)
@@ -147,29 +146,29 @@ class _Pass:
 
     def _listed(self, *kinds: str) -> dict[str, int]:
         """Objects of the root."""
-        found = (of for kind in kinds for of in self._source.objects.list(kind).items())
-        return {f"{ROOT}/{name}": size for name, size in found if not _is_hidden(name)}
+        found = _all_of(self._source.objects, *kinds)
+        return {f"{ROOT}/{name}": size for name, size in found.items() if not _is_hidden(name)}
 
-    def _check(self, last: int, there: Mapping[str, int]) -> None:
+    def _check(self, last: int, owners: Mapping[str, int], there: Mapping[str, int]) -> None:
         """Refuses what is no earlier copy, or one on which a query has been started."""
         if not there:
             return
         if _NOTE not in there:
             raise self._diverged("something else is there, which is no copy")
         note = json.loads(self._place.read(_NOTE))
-        if note.get("queryId") != self._query_id():
+        if note.get("queryId") != self._cut(last).query_id:
             raise self._diverged(f"it is a copy of the query {note.get('queryId')}")
-        owners = f"{ROOT}/{OWNERS}/"
-        taken = sorted(of for of in there if of.startswith(owners) and of.endswith(".json"))
+        own = f"{ROOT}/{OWNERS}/"
+        taken = sorted(of for of in there if of.startswith(own) and of.endswith(".json"))
         # The next run of either side takes the same number.
         for name in taken[-1:]:
-            if name not in self._listed(OWNERS) or not self._is_same(name):
+            if name not in owners or not self._is_same(name):
                 raise self._diverged("a query has been started on it")
-        for own in _epochs(there)[-1:]:
-            if own > last:
-                raise self._diverged(f"it has a cut of epoch {own}, and this of {last}")
-            if not self._is_same(f"{ROOT}/{cut_name(own)}"):
-                raise self._diverged(f"its cut of epoch {own} is another one")
+        for epoch in _epochs(there)[-1:]:
+            if epoch > last:
+                raise self._diverged(f"it has a cut of epoch {epoch}, and this of {last}")
+            if not self._is_same(f"{ROOT}/{cut_name(epoch)}"):
+                raise self._diverged(f"its cut of epoch {epoch} is another one")
 
     def _is_same(self, name: str) -> bool:
         """Whether an object is the copy of the checkpoint's, if that has it still."""
@@ -182,10 +181,6 @@ class _Pass:
         facts = {"location": self._source.location, "wanted": wanted, "available": "no cuts"}
         return error_of("CLEANCUT_STATE_NOT_FOUND", **facts)
 
-    def _query_id(self) -> str | None:
-        epoch = self._source.epochs()[-1]
-        return self._cut(epoch).query_id
-
     def _diverged(self, reason: str) -> CleancutError:
         return error_of(
             "CLEANCUT_REPLICA_DIVERGED",
@@ -194,10 +189,10 @@ class _Pass:
             reason=reason,
         )
 
-    def _note(self, there: dict[str, int]) -> None:
+    def _note(self, last: int, there: dict[str, int]) -> None:
         """Before anything else, so that a pass that is killed can be begun again."""
         if _NOTE not in there:
-            note = {"of": self._source.location, "queryId": self._query_id()}
+            note = {"of": self._source.location, "queryId": self._cut(last).query_id}
             self._place.create(_NOTE, json.dumps(note).encode())
             there[_NOTE] = 0
 
@@ -236,7 +231,7 @@ class _Pass:
 
     def _made(self, name: str) -> bytes:
         data = self._checkpoint.read(name)
-        return _moved(data, name, self._location) if _OPERATOR.fullmatch(name) else data
+        return _moved(data, name, self._location) if OF_OPERATORS.fullmatch(name) else data
 
     def _copy_epochs(
         self,
@@ -255,11 +250,12 @@ class _Pass:
         begun = max([last, *_epochs(own, parse_seal_name)])
         turns = [(_turn(name, begun), name) for name in own]
         for name in logs:
-            numbered = _NUMBERED.fullmatch(name)
+            numbered = NUMBERED.fullmatch(name)
             if numbered and int(numbered[2]) <= (last if numbered[1] == "commits" else begun):
                 turns.append((_turn(name, begun), name))
+        sizes = {**logs, **cuts}
         for _, name in sorted(turns):
-            self._copy([name], {**logs, **cuts}, there)
+            self._copy([name], sizes, there)
 
     def _retire(self, there: Mapping[str, int], parts: Mapping[str, int]) -> None:
         """Takes away what the checkpoint has no more: cuts first."""
@@ -271,7 +267,7 @@ class _Pass:
         self._delete(of for of in there if of.startswith(of_cuts) and of not in kept)
         leading = tuple(f"{ROOT}/{kind}/" for kind in (SEGMENTS, PAGES, STORES))
         self._delete(of for of in there if of.startswith(leading) and of not in parts)
-        numbered = ((of, _NUMBERED.fullmatch(of)) for of in there)
+        numbered = ((of, NUMBERED.fullmatch(of)) for of in there)
         self._delete(of for of, entry in numbered if entry and int(entry[2]) < oldest - 1)
 
     def _delete(self, names: Iterable[str]) -> None:
@@ -301,6 +297,11 @@ class _Pass:
         return read_cut(objects.read(name), objects.path(name), epoch)
 
 
+def _all_of(place: Objects, *kinds: str) -> dict[str, int]:
+    """What there is of some kinds, by name; sizes in bytes."""
+    return {name: size for kind in kinds for name, size in place.list(kind).items()}
+
+
 def _epochs(names: Iterable[str], parse: Callable[[str], int | None] = parse_cut_name) -> list[int]:
     found = (parse(name.removeprefix(f"{ROOT}/")) for name in names)
     return sorted(epoch for epoch in found if epoch is not None)
@@ -308,7 +309,7 @@ def _epochs(names: Iterable[str], parse: Callable[[str], int | None] = parse_cut
 
 def _turn(name: str, begun: int) -> tuple[int, int]:
     """When an object is copied: epoch by epoch its offsets, seals, cut, commit; then savepoints."""
-    numbered = _NUMBERED.fullmatch(name)
+    numbered = NUMBERED.fullmatch(name)
     if numbered is not None:
         return int(numbered[2]), 3 if numbered[1] == "commits" else 0
     below = name.removeprefix(f"{ROOT}/")

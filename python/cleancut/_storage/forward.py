@@ -18,20 +18,17 @@ class ForwardBytes:
         crc: CRC-32 of all that was read so far.
     """
 
-    def __init__(
-        self, objects: Objects, part: Range, missing: Callable[[], Exception], *, first: int = 0
-    ) -> None:
+    def __init__(self, objects: Objects, part: Range, missing: Callable[[], Exception]) -> None:
         """Reads nothing yet.
 
         Args:
             objects: where the object lies.
             part: which part of it.
             missing: the error where there is no such object.
-            first: how much to read at first, in bytes.
         """
         self.crc = 0
         self._objects, self._part, self._missing = objects, part, missing
-        self._next_size = first or _FIRST_BYTES
+        self._next_size = _FIRST_BYTES
         self._start = 0
         self._held = b""
         self._is_cut_short = False

@@ -16,7 +16,7 @@ from cleancut._display.brief import Brief
 from cleancut._display.tables import rank
 from cleancut._format.identity import UNSAFE_ROW, Family
 from cleancut._format.layout import StoreId, proof_name
-from cleancut._reading.batches import BATCH_ROWS
+from cleancut._reading.batches import BATCH_ROWS, row_damaged
 from cleancut._reading.cut_info import other_provider
 from cleancut._reading.cut_reader import LoadedState, chain_bytes
 from cleancut._reading.history import History
@@ -25,7 +25,6 @@ from cleancut._reading.stored_cut import StoredCut
 from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._verifying.spark_files import SparkFilesCheck
-from cleancut.errors import error_of
 
 # Enough to see how often it is done.
 _KEPT = 16
@@ -185,16 +184,7 @@ def _decode(loaded: LoadedState, family: Family, pairs: list[tuple[bytes, bytes]
             for column, cells in zip(columns, zip(*chunk, strict=True), strict=True):
                 column.decode_rows(cells)
     except MisfitError as error:
-        store = loaded.store
-        raise error_of(
-            "CLEANCUT_ROW_DAMAGED",
-            directory=loaded.place,
-            version=loaded.state.version,
-            detail=error,
-            operator=store.operator,
-            partition=store.partition,
-            store=store.store,
-        ) from error
+        raise row_damaged(loaded.store, loaded.place, loaded.state.version, error) from error
 
 
 def _digest(store: StoreId, family: Family, rows: Mapping[bytes, list[bytes]]) -> int:

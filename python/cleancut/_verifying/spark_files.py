@@ -1,12 +1,12 @@
 """Checks Spark's own files of a checkpoint: all that a restart needs beside the state."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from cleancut._format.cut import Cut
 from cleancut._format.log_entries import rolled_back_from
+from cleancut._format.spark_names import DIRECTORIES, METADATA, is_sparks
 from cleancut._format.wrapped import cut_damaged
 from cleancut._reading.root import Root
 from cleancut._storage.parallel import mapped
@@ -14,16 +14,6 @@ from cleancut._storage.side_files import agrees, side_file_of
 from cleancut._verifying import spark_entries
 from cleancut._verifying.findings import Finding, finding_of
 from cleancut.errors import CleancutError, error_of
-
-METADATA = "metadata"
-_DIRECTORIES = ("offsets", "commits", "sources", "state")
-# Another state store keeps its own files below `state`, which are none of ours.
-_CHECKED = re.compile(
-    r"(offsets|commits)/[0-9]+"
-    r"|sources/[0-9]+/[^/.][^/]*"
-    r"|state/[0-9]+/(_metadata|_stateSchema)/(.+/)?[^/.][^/]*"
-    r"|state/[0-9]+/[0-9]+/(.+/)?_metadata/schema"
-)
 
 
 @dataclass
@@ -59,8 +49,8 @@ class SparkFilesCheck:
         self.files = len(self._entries.keys() - {self._name(path) for path in self.findings})
 
     def _listed(self) -> list[str]:
-        listed = chain.from_iterable(map(self.root.checkpoint.list, _DIRECTORIES))
-        return sorted(name for name in listed if _CHECKED.fullmatch(name))
+        listed = chain.from_iterable(map(self.root.checkpoint.list, DIRECTORIES))
+        return sorted(filter(is_sparks, listed))
 
     def _read(self, names: Iterable[str]) -> None:
         for name, found in zip(names, mapped(self._one, names), strict=True):

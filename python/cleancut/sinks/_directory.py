@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cleancut._reading.root import objects_at
 from cleancut._spark.connect import require_classic
-from cleancut._storage.objects import Objects
+from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of, translating
 
 if TYPE_CHECKING:
@@ -113,23 +114,28 @@ class SinkDirectory:
 
 
 class PlainRecords:
-    """Implements `Records` without a JVM."""
+    """Implements `Records` without a JVM.
 
-    def __init__(self, location: str, objects: Objects) -> None:
+    Attributes:
+        location: the path.
+        objects: what lies there, to be changed as well.
+    """
+
+    def __init__(self, location: str, endpoint: str | None, region: str | None) -> None:
         self.location = location
-        self._objects = objects
+        self.objects = objects_at(location, "", S3Access(endpoint, region))
 
     def at(self, name: str) -> str:
-        return self._objects.path(name)
+        return self.objects.path(name)
 
     def read(self, name: str) -> bytes | None:
         try:
-            return self._objects.read(name)
+            return self.objects.read(name)
         except FileNotFoundError:
             return None
 
     def names(self, directory: str) -> list[str]:
-        return [name.removeprefix(f"{directory}/") for name in self._objects.list(directory)]
+        return [name.removeprefix(f"{directory}/") for name in self.objects.list(directory)]
 
 
 def _jvm_side(spark: "SparkSession") -> Any:

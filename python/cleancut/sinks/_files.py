@@ -12,10 +12,8 @@ from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import rank
 from cleancut._reading.cut_info import moment
-from cleancut._reading.root import objects_at
 from cleancut._spark.sealing import close, compute, finish, sealed_output
 from cleancut._storage.parallel import mapped
-from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of
 from cleancut.sinks._batch import batch_of
 from cleancut.sinks._directory import PlainRecords, Records, SinkDirectory
@@ -212,8 +210,7 @@ class EpochFiles:
                 `Checkpoint` raises for a location.
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
         """
-        objects = objects_at(self._path, "", S3Access(endpoint, region))
-        records = PlainRecords(self._path, objects)
+        records = PlainRecords(self._path, endpoint, region)
         found = _manifests(records, epochs)
         return [records.at(file.name) for manifest in found for file in manifest.files]
 
@@ -237,13 +234,12 @@ class EpochFiles:
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read; nothing was changed.
         """
-        objects = objects_at(self._path, "", S3Access(endpoint, region))
-        records = PlainRecords(self._path, objects)
+        records = PlainRecords(self._path, endpoint, region)
         later = [epoch for epoch in manifest_epochs(records.names(EPOCHS)) if epoch > after]
         found = _manifests(records, later)
         for manifest in reversed(found):
-            objects.create(taken_back_name(manifest.attempt), manifest.encode())
-            objects.delete(manifest_name(manifest.epoch))
+            records.objects.create(taken_back_name(manifest.attempt), manifest.encode())
+            records.objects.delete(manifest_name(manifest.epoch))
         return InfoList(map(_published, found))
 
     def give_back(
@@ -269,8 +265,7 @@ class EpochFiles:
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        objects = objects_at(self._path, "", S3Access(endpoint, region))
-        records = PlainRecords(self._path, objects)
+        records = PlainRecords(self._path, endpoint, region)
         shown = []
         for attempt in taken_back(records.names(TAKEN_BACK)):
             if until is not None and attempt.epoch > until:
@@ -280,9 +275,9 @@ class EpochFiles:
             if body is None:
                 continue
             manifest = Manifest.decode(body, records.at(name), attempt.epoch)
-            is_there = objects.create(manifest_name(attempt.epoch), body)
-            if is_there or records.read(manifest_name(attempt.epoch)) == body:
-                objects.delete(name)
+            was_made = records.objects.create(manifest_name(attempt.epoch), body)
+            if was_made or records.read(manifest_name(attempt.epoch)) == body:
+                records.objects.delete(name)
                 shown.append(_published(manifest))
         return InfoList(shown)
 
@@ -296,10 +291,10 @@ class EpochFiles:
         Returns:
             How many epochs these were.
         """
-        objects = objects_at(self._path, "", S3Access(endpoint, region))
-        found = taken_back(PlainRecords(self._path, objects).names(TAKEN_BACK))
+        records = PlainRecords(self._path, endpoint, region)
+        found = taken_back(records.names(TAKEN_BACK))
         for attempt in found:
-            objects.delete(taken_back_name(attempt))
+            records.objects.delete(taken_back_name(attempt))
         return len(found)
 
     def _frame(

@@ -16,7 +16,7 @@ trait SparkLogs extends AutoCloseable {
   def lastPlainCommit(): Option[Long]
 
   /** Which epochs can be gone back to. */
-  def retention: Retention
+  def retention: CutRetention
 
   /** The run that asked has ended. */
   override def close(): Unit = ()

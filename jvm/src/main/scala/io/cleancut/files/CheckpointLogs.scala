@@ -7,7 +7,7 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 
-import io.cleancut.cuts.{Retention, SparkLogs}
+import io.cleancut.cuts.{CutRetention, SparkLogs}
 import io.cleancut.error.Errors
 import io.cleancut.format.FormatNote
 import io.cleancut.objects.{ObjectKey, ObjectPrefix, ObjectStore}
@@ -21,7 +21,7 @@ import io.cleancut.objects.{ObjectKey, ObjectPrefix, ObjectStore}
 final private[cleancut] class CheckpointLogs(
     location: String,
     checkpoint: ObjectStore,
-    override val retention: Retention
+    override val retention: CutRetention
 ) extends SparkLogs {
 
   override def queryId(): Option[String] =

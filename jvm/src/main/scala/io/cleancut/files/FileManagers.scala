@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.offline.StartResc
 
 import io.cleancut.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
-import io.cleancut.cuts.{Begun, CutArchive, Retention}
+import io.cleancut.cuts.{Begun, CutArchive, CutRetention}
 import io.cleancut.objects.{
   BucketPath,
   HadoopStore,
@@ -76,7 +76,7 @@ private[cleancut] object FileManagers {
       checkpoint: Path,
       store: ObjectStore,
       settings: ObjectStoreSettings,
-      keep: => Retention
+      keep: => CutRetention
   ): StartOfRun = {
     val (archive, logs) = cutsOf(checkpoint, settings, keep)
     val gate = new SparkGate(checkpoint.toString, archive, logs)
@@ -93,7 +93,7 @@ private[cleancut] object FileManagers {
   private[files] def cutsOf(
       checkpoint: Path,
       settings: ObjectStoreSettings,
-      keep: Retention
+      keep: CutRetention
   ): (CutArchive, CheckpointLogs) = {
     val path = BucketPath.parse(checkpoint.toString)
     val below = new RootedStore(SharedStores.ofCheckpoint(path, settings), path.prefix)
@@ -104,7 +104,7 @@ private[cleancut] object FileManagers {
   /** @throws io.cleancut.error.CleancutException CLEANCUT_CONF_INVALID */
   def settingsIn(hadoopConf: Configuration): Settings = HadoopStore.settingsIn(hadoopConf)
 
-  def retention(hadoopConf: Configuration): Retention = Retention(
+  def retention(hadoopConf: Configuration): CutRetention = CutRetention(
     hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep),
     settingsIn(hadoopConf).retentionMs
   )

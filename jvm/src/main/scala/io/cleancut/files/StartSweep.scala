@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 import io.cleancut.{Clock, DaemonThreads}
-import io.cleancut.cuts.{CutArchive, CutSweep, QueryLedger, Retention}
+import io.cleancut.cuts.{CutArchive, CutRetention, CutSweep, QueryLedger}
 
 /**
  * Deletes at the start of a query what no kept cut needs. A query that runs for long does so by
@@ -26,7 +26,7 @@ private[files] object StartSweep extends Logging {
    * @param retention
    *   which are kept beside it
    */
-  def run(archive: CutArchive, epoch: Long, retention: Retention): Unit =
+  def run(archive: CutArchive, epoch: Long, retention: CutRetention): Unit =
     if (epoch - retention.epochs > 0) {
       val done = CompletableFuture.runAsync(() => sweep(archive, epoch, retention), threads)
       try {
@@ -47,7 +47,7 @@ private[files] object StartSweep extends Logging {
     late.toSet ++ archive.executorSegmentsSince(Clock.System.wallMs() - YoungMs)
   }
 
-  private def sweep(archive: CutArchive, epoch: Long, retention: Retention): Unit =
+  private def sweep(archive: CutArchive, epoch: Long, retention: CutRetention): Unit =
     try {
       val oldest = retention.oldest(archive, epoch, Clock.System.wallMs())
       new CutSweep(archive, QueryLedger.BaseMargin).run(oldest, spared(archive, oldest))

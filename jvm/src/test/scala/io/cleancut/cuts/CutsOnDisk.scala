@@ -16,7 +16,7 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
     override def queryId(): Option[String] = Some("query")
     override def offsets(epoch: Long): String = s"offsets of $epoch"
     override def lastPlainCommit(): Option[Long] = plain
-    override def retention: Retention = Retention(keep, keptMs)
+    override def retention: CutRetention = CutRetention(keep, keptMs)
   }
 
   protected def archive = new CutArchive(store, Clock.System)

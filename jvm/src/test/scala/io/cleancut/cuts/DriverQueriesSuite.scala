@@ -57,7 +57,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     val before = begin(runs, "query", "run-1")(first)
     val after = begin(runs, "query", "run-2", over = Set("run-1"))(second)
     assert((before ne after) && first.closed.get == 1 && runs.size == 1)
-    assert(Seq(before, after).map(_.logs.retention) == Seq(Retention(100), Retention(3)))
+    assert(Seq(before, after).map(_.logs.retention) == Seq(CutRetention(100), CutRetention(3)))
     assert(begin(runs, "query", "run-2")(first) eq after)
   }
 

@@ -24,7 +24,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     override def queryId(): Option[String] = Some("query")
     override def offsets(epoch: Long): String = s"$input of $epoch"
     override def lastPlainCommit(): Option[Long] = None
-    override def retention: Retention = Retention(100)
+    override def retention: CutRetention = CutRetention(100)
   }
 
   private def archive = new CutArchive(store, Clock.System)

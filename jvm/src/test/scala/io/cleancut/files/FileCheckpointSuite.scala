@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 
 import io.cleancut.{CleancutCheckpointFileManager, Clock, StateVersion, StoreId}
 import io.cleancut.conf.Keys
-import io.cleancut.cuts.{Begun, CutArchive, Retention}
+import io.cleancut.cuts.{Begun, CutArchive, CutRetention}
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
 import io.cleancut.objects.{HadoopStore, ObjectKey}
@@ -153,7 +153,7 @@ abstract class FileCheckpointContract
 
   test("an entry of the offset log that is missing is an error that names it") {
     val files = HadoopStore.open(checkpoint, new Configuration, Clock.System)
-    val logs = new CheckpointLogs(checkpoint.toString, files, Retention(100))
+    val logs = new CheckpointLogs(checkpoint.toString, files, CutRetention(100))
     files.put(ObjectKey("offsets/6"), "v1".getBytes(UTF_8))
     assert(logs.offsets(6) == "v1")
     val missing = errorOf(logs.offsets(7))

@@ -248,6 +248,6 @@ object ScaledQuery {
     override def queryId(): Option[String] = Some("query")
     override def offsets(epoch: Long): String = s"v1\n{}\n$epoch"
     override def lastPlainCommit(): Option[Long] = None
-    override def retention: Retention = Retention(100)
+    override def retention: CutRetention = CutRetention(100)
   }
 }

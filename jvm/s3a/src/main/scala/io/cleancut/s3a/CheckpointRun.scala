@@ -1,14 +1,9 @@
 package io.cleancut.s3a
 
-import java.util.concurrent.{ConcurrentHashMap, TimeUnit, TimeoutException}
+import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 
 import org.apache.spark.sql.{DataFrame, SparkSession}
-import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.streaming.{
-  StreamingQuery,
-  StreamingQueryException,
-  StreamingQueryProgress
-}
+import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryProgress}
 
 import io.cleancut.bench.BenchQuery
 import io.cleancut.testkit.{Fault, FaultProxy}
@@ -57,24 +52,21 @@ final class CheckpointRun(proxy: FaultProxy, query: BenchQuery, subject: Subject
     proxy.harm(Fault.Delay(size.delayMs.toLong), times = Int.MaxValue)(_ => true)
     val counter = new RequestCounter(proxy)
     val sunk = new ConcurrentHashMap[Long, Requests]
-    val spark = session()
-    try {
+    val confs = Unmaintained ++ query.confs ++ subject.confs(proxy.endpoint)
+    BucketQuery.inSession(confs, size.slots, size.partitions) { spark =>
       val running = start(spark) { (batch, epoch) =>
         subject.sink(batch, epoch)
         sunk.put(epoch, counter.now)
         ()
       }
       val found = (size.warmUps until size.warmUps + size.epochs).map { index =>
-        val of = awaited(running, index)
+        val of = BucketQuery.awaited(running, query.name, index, PatienceNs)
         val figures = epoch(of, sunk.get(of.batchId) - sunk.get(of.batchId - 1))
         show(figures)
         figures
       }
       running.stop()
       found
-    } finally {
-      StateStore.stop()
-      spark.stop()
     }
   }
 
@@ -96,37 +88,11 @@ final class CheckpointRun(proxy: FaultProxy, query: BenchQuery, subject: Subject
       .foreachBatch(sink)
       .start()
   }
-
-  /** That of the epochs with rows which comes after so many others. */
-  private def awaited(running: StreamingQuery, index: Int): StreamingQueryProgress = {
-    val until = System.nanoTime() + PatienceNs
-    def found = running.recentProgress.filter(_.numInputRows > 0).sortBy(_.batchId)
-    while (found.length <= index) {
-      running.exception.foreach(throw _: StreamingQueryException)
-      if (System.nanoTime() > until) throw new TimeoutException(s"${query.name} stands still")
-      Thread.sleep(20)
-    }
-    found(index)
-  }
-
-  private def session(): SparkSession =
-    (Common ++ query.confs ++ subject.confs(proxy.endpoint))
-      .foldLeft(SparkSession.builder()) { case (builder, (key, value)) =>
-        builder.config(key, value)
-      }
-      .master(s"local[${size.slots}]")
-      .config("spark.sql.shuffle.partitions", size.partitions.toLong)
-      .getOrCreate()
 }
 
 object CheckpointRun {
   private val PatienceNs = TimeUnit.MINUTES.toNanos(5)
 
-  private val Common = Map(
-    "spark.ui.enabled" -> "false",
-    "spark.sql.adaptive.enabled" -> "false",
-    "spark.sql.session.timeZone" -> "UTC",
-    // Bases, snapshots and clean-up come behind the run, so that they count for no epoch.
-    "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h"
-  )
+  // Bases, snapshots and clean-up come after the run, so that they count for no epoch.
+  private val Unmaintained = Map("spark.sql.streaming.stateStore.maintenanceInterval" -> "1h")
 }

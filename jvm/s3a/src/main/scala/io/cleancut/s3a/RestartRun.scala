@@ -1,12 +1,11 @@
 package io.cleancut.s3a
 
-import java.util.concurrent.{TimeUnit, TimeoutException}
+import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.{DataFrame, SparkSession}
-import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.{col, count, sum}
-import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryException}
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryProgress}
 
 import io.cleancut.testkit.{Fault, FaultProxy}
 
@@ -58,10 +57,11 @@ final class RestartRun(
   // Maintenance makes a snapshot of what an epoch has left; then come the deltas.
   private def fill(): Unit = {
     running(keys, Maintained) { query =>
-      awaitEpochs(query, 1)
+      awaited(query, 1)
       Thread.sleep(SnapshotMs)
     }
-    running(DeltaRows, Unmaintained)(awaitEpochs(_, Deltas))
+    running(DeltaRows, Unmaintained)(awaited(_, Deltas))
+    ()
   }
 
   private def first(
@@ -70,9 +70,8 @@ final class RestartRun(
       counter: RequestCounter,
       before: Requests
   ): RestartFigures = {
-    awaitEpochs(query, 1)
+    val epoch = awaited(query, 1)
     val requests = counter.now - before
-    val epoch = query.recentProgress.filter(_.numInputRows > 0).minBy(_.batchId)
     val metrics = epoch.stateOperators.head.customMetrics
     RestartFigures(
       rows,
@@ -82,16 +81,12 @@ final class RestartRun(
     )
   }
 
-  /** Runs the query in a session of its own, whose stores are gone when it ends. */
-  private def running[A](rows: Int, confs: Map[String, String])(body: StreamingQuery => A): A = {
-    val spark = session(confs)
-    try {
+  private def running[A](rows: Int, own: Map[String, String])(body: StreamingQuery => A): A = {
+    val all = subject.confs(proxy.endpoint) ++ confs ++ own
+    BucketQuery.inSession(all, Slots, partitions) { spark =>
       val query = start(spark, rows)
       try body(query)
       finally query.stop()
-    } finally {
-      StateStore.stop()
-      spark.stop()
     }
   }
 
@@ -115,37 +110,18 @@ final class RestartRun(
       .start()
   }
 
-  private def awaitEpochs(query: StreamingQuery, epochs: Int): Unit = {
-    val until = System.nanoTime() + PatienceNs
-    while (query.recentProgress.count(_.numInputRows > 0) < epochs) {
-      query.exception.foreach(throw _: StreamingQueryException)
-      if (System.nanoTime() > until) throw new TimeoutException(s"$name stands still")
-      Thread.sleep(20)
-    }
-  }
-
-  private def session(own: Map[String, String]): SparkSession =
-    (Common ++ subject.confs(proxy.endpoint) ++ confs ++ own)
-      .foldLeft(SparkSession.builder()) { case (builder, (key, value)) =>
-        builder.config(key, value)
-      }
-      .master("local[2]")
-      .config("spark.sql.shuffle.partitions", partitions.toLong)
-      .getOrCreate()
+  /** The last of so many epochs. */
+  private def awaited(query: StreamingQuery, epochs: Int): StreamingQueryProgress =
+    BucketQuery.awaited(query, name, epochs - 1, PatienceNs)
 }
 
 object RestartRun {
   private val PatienceNs = TimeUnit.MINUTES.toNanos(10)
   private val SnapshotMs = 20000L
+  private val Slots = 2
   private val Deltas = 9
   private val DeltaRows = 10000
   private val LoadTimes = Seq("cleancutLoadMs", "rocksdbLoadLatencyMs")
-
-  private val Common = Map(
-    "spark.ui.enabled" -> "false",
-    "spark.sql.adaptive.enabled" -> "false",
-    "spark.sql.session.timeZone" -> "UTC"
-  )
 
   // A snapshot of each epoch, or none.
   private val State = "spark.sql.streaming.stateStore"

@@ -24,7 +24,7 @@ final class SimProcess(world: World, val name: String, keep: Int, paging: Option
   val root = new RootedStore(store, Names.Root)
   val archive = new CutArchive(root, world.clock)
   private val logs =
-    new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), Retention(keep))
+    new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), CutRetention(keep))
 
   val cuts: QueryCuts = new QueryCuts(
     archive,

@@ -33,14 +33,15 @@ private[cuts] object StoreHomes extends Logging {
   /** The bases that an executor is to have on its disk. */
   def asked(question: AskBases, cuts: QueryCuts): CutsReply = {
     import question._
-    val stores = cuts.lastCut.toSeq.flatMap(_.stores)
+    val cut = cuts.lastCut
     val wanted = DriverCuts.queries
       .find(location)
       .toSeq
       .flatMap(_.homes { homes =>
         homes.follows(at)
         if (!homes.mayWant(replicas)) Nil
-        else stores.filter(of => homes.isWanted(of.store, at.executor, replicas))
+        else
+          cut.toSeq.flatMap(_.stores.filter(of => homes.isWanted(of.store, at.executor, replicas)))
       })
     val reply = BasesReply(wanted.flatMap(_.base))
     if (reply.mark == known) Noted else reply

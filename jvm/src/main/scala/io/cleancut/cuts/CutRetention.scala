@@ -9,7 +9,7 @@ package io.cleancut.cuts
  * @param ms
  *   the age; 0 keeps none for it
  */
-final case class Retention(epochs: Int, ms: Long = 0L) {
+final case class CutRetention(epochs: Int, ms: Long = 0L) {
 
   /**
    * The oldest epoch whose cut stays when this one has its. The store tells the ages, by a listing

@@ -1,0 +1,24 @@
+"""The names of Spark's own files below a checkpoint location: all that a restart needs of them."""
+
+import re
+
+METADATA = "metadata"
+DIRECTORIES = ("offsets", "commits", "sources", "state")
+
+# Names that begin with a dot are of checksums and of files that are being written.
+_FILE = "[^/.][^/]*"
+
+NUMBERED = re.compile(r"(offsets|commits)/([0-9]+)")
+OF_SOURCES = re.compile(rf"sources/[0-9]+/{_FILE}")
+OF_OPERATORS = re.compile(rf"state/[0-9]+/_metadata/(.+/)?{_FILE}")
+# Another state store keeps its own files below `state`, which are none of Spark's.
+OF_STATE = re.compile(
+    rf"{OF_OPERATORS.pattern}"
+    rf"|state/[0-9]+/_stateSchema/(.+/)?{_FILE}"
+    r"|state/[0-9]+/[0-9]+/(.+/)?_metadata/schema"
+)
+
+
+def is_sparks(name: str) -> bool:
+    """Whether a file in one of the directories is Spark's own."""
+    return any(kind.fullmatch(name) for kind in (NUMBERED, OF_SOURCES, OF_STATE))
