@@ -111,7 +111,8 @@ object LocalDisk {
       try {
         out.close()
         // Of a file that Hadoop made, whose checksums are not those of this one.
-        Files.deleteIfExists(target.resolveSibling(s".${target.getFileName}.crc"))
+        if (overwrites || !Files.exists(target))
+          Files.deleteIfExists(target.resolveSibling(s".${target.getFileName}.crc"))
         if (overwrites) {
           Files.move(pending, target, StandardCopyOption.ATOMIC_MOVE)
           ()

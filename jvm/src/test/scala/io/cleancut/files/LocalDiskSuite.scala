@@ -81,7 +81,7 @@ class LocalDiskSuite extends AnyFunSuite {
     write(theirs, path, 1, overwrites = false)
     assert(Files.exists(sums))
     intercept[FileAlreadyExistsException](write(ours, path, 2, overwrites = false))
-    assert(read(theirs, path) == 1)
+    assert(read(theirs, path) == 1 && Files.exists(sums), "that of a file that stays")
     write(theirs, path, 2, overwrites = true)
     write(ours, path, 3, overwrites = true)
     assert(read(theirs, path) == 3 && read(ours, path) == 3 && !Files.exists(sums))
