@@ -24,7 +24,7 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   override protected def afterEach(): Unit = {
-    LookingFiles.between.set(() => ())
+    LookingFiles.between.set(_ => ())
     TestDirectory.delete(directory)
   }
 
@@ -54,9 +54,10 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
   test("one that is vouched for is raced, and a rename that looks first is found out") {
     // Two that have looked go on together, so that the first race already shows it.
     val meeting = new CyclicBarrier(2)
-    LookingFiles.between.set { () =>
-      try meeting.await(200, TimeUnit.MILLISECONDS)
-      catch { case _: TimeoutException | _: BrokenBarrierException => meeting.reset() }
+    LookingFiles.between.set { path =>
+      if (path.getName.startsWith("race-"))
+        try meeting.await(5, TimeUnit.SECONDS)
+        catch { case _: TimeoutException | _: BrokenBarrierException => meeting.reset() }
       ()
     }
     val store = open("looking", vouched("looking"))

@@ -1,8 +1,9 @@
 package io.cleancut.testkit
 
 import java.net.URI
-import java.nio.file.{Files, StandardCopyOption}
+import java.nio.file.{Files, Paths, StandardCopyOption}
 import java.util.concurrent.atomic.AtomicReference
+import java.util.function.Consumer
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
@@ -44,13 +45,16 @@ class LookingFiles extends FilterFileSystem(new FilesOfAnyScheme) {
 
   override def rename(from: Path, to: Path): Boolean =
     !fs.exists(plain(to)) && {
-      LookingFiles.between.get.run()
-      val (source, target) = (new java.io.File(plain(from).toUri.getPath), plain(to).toUri.getPath)
-      Files.move(source.toPath, java.nio.file.Path.of(target), StandardCopyOption.REPLACE_EXISTING)
+      LookingFiles.between.get.accept(to)
+      val (source, target) = (local(from), local(to))
+      // A move that only replaces deletes first, and of two the second finds nothing to delete.
+      Files.move(source, target, StandardCopyOption.ATOMIC_MOVE)
       true
     }
 
   private def plain(path: Path) = new Path(path.toUri.getPath)
+
+  private def local(path: Path) = Paths.get(path.toUri.getPath)
 
   private def own(status: FileStatus): FileStatus = {
     status.setPath(makeQualified(plain(status.getPath)))
@@ -84,8 +88,8 @@ object LookingFiles {
   /** Hadoop wants one of whatever has hosts. */
   private[testkit] val Port = 8020
 
-  /** What happens between the look and the rename. */
-  val between = new AtomicReference[Runnable](() => ())
+  /** What happens between the look and the rename, by the name that the file is to have. */
+  val between = new AtomicReference[Consumer[Path]](_ => ())
 
   /** A configuration that has it for a scheme. */
   def conf(scheme: String): Configuration = {
