@@ -120,7 +120,7 @@ private[files] object FileCheckpoint {
             file: Path,
             overwriteIfPossible: Boolean
         ): CheckpointFileManager.CancellableFSDataOutputStream =
-          disk.create(file, overwriteIfPossible)
+          disk.create(file, overwriteIfPossible, hasSums = true)
       }
     }
 

@@ -31,32 +31,49 @@ import io.cleancut.{Clock, StateVersion}
  * Makes files on a local disk as Spark's own file manager does it: under another name, with
  * Hadoop's permissions, renamed when all is written. But where Hadoop has no native code it starts
  * a process for each file and its checksums, which takes tens of milliseconds of every store and of
- * both logs in every epoch. Here it takes a tenth of one. There is no file of checksums either:
- * Hadoop reads files that have none beside them, and frames hold their own.
+ * both logs in every epoch. Here it takes a tenth of one.
  */
 final class LocalDisk(permissions: java.util.Set[PosixFilePermission]) {
 
   /**
    * @param overwrites
    *   whether a file of that name is replaced; else closing the new one is refused
+   * @param hasSums
+   *   whether Hadoop's file of checksums comes with it; Hadoop reads files that have none, and
+   *   frames hold their own
    */
   def create(
       path: Path,
-      overwrites: Boolean
+      overwrites: Boolean,
+      hasSums: Boolean
   ): CheckpointFileManager.CancellableFSDataOutputStream = {
     val target = Paths.get(path.toUri.getPath)
     // The name that Spark's manager would give it, which no listing takes for a file of its own.
     val pending =
       target.resolveSibling(s".${target.getFileName}.${StateVersion.newId(Clock.System)}.tmp")
-    val out = new FileOutputStream(pending.toFile)
-    try Files.setPosixFilePermissions(pending, permissions)
+    val out = new BufferedOutputStream(open(pending))
+    val sums = Option.when(hasSums)(new SummedStream(out))
+    new LocalDisk.Pending(path, target, pending, sums.getOrElse(out), overwrites)(
+      sums.map(of => () => write(LocalDisk.sumsOf(pending), of.checksums()))
+    )
+  }
+
+  private def open(file: LocalPath): OutputStream = {
+    val out = new FileOutputStream(file.toFile)
+    try Files.setPosixFilePermissions(file, permissions)
     catch {
       case NonFatal(e) =>
         out.close()
-        Files.deleteIfExists(pending)
+        Files.deleteIfExists(file)
         throw e
     }
-    new LocalDisk.Pending(path, target, pending, new BufferedOutputStream(out), overwrites)
+    out
+  }
+
+  private def write(file: LocalPath, bytes: Array[Byte]): Unit = {
+    val out = open(file)
+    try out.write(bytes)
+    finally out.close()
   }
 }
 
@@ -84,6 +101,10 @@ object LocalDisk {
     }
   }
 
+  /** Where Hadoop keeps the checksums of a file. */
+  private def sumsOf(file: LocalPath): LocalPath =
+    file.resolveSibling(s".${file.getFileName}.crc")
+
   private def posix(permission: FsPermission): java.util.Set[PosixFilePermission] = {
     import PosixFilePermission._
     val granted = Seq(
@@ -103,20 +124,23 @@ object LocalDisk {
       pending: LocalPath,
       out: OutputStream,
       overwrites: Boolean
-  ) extends CheckpointFileManager.CancellableFSDataOutputStream(out) {
+  )(writeSums: Option[() => Unit])
+      extends CheckpointFileManager.CancellableFSDataOutputStream(out) {
     private var isDone = false
 
     override def close(): Unit = if (!isDone) {
       isDone = true
       try {
         out.close()
-        // Of a file that Hadoop made, whose checksums are not those of this one.
-        if (overwrites || !Files.exists(target))
-          Files.deleteIfExists(target.resolveSibling(s".${target.getFileName}.crc"))
+        writeSums.foreach(_())
+        // As Hadoop does it, a file is there before its checksums are: who dies between the two
+        // leaves it without. What a file that is gone or replaced had would be those of another.
+        if (overwrites || !Files.exists(target)) Files.deleteIfExists(sumsOf(target))
         if (overwrites) {
           Files.move(pending, target, StandardCopyOption.ATOMIC_MOVE)
           ()
         } else publish()
+        if (writeSums.nonEmpty) publishSums()
       } catch {
         case e: Throwable =>
           discard()
@@ -128,7 +152,7 @@ object LocalDisk {
     private def publish(): Unit =
       try {
         Files.createLink(target, pending)
-        discard()
+        delete(pending)
       } catch {
         case _: NioExists => throw new FileAlreadyExistsException(s"$path exists already")
         // Some disks have no links. Hadoop looks and renames on all of them.
@@ -138,6 +162,13 @@ object LocalDisk {
           ()
       }
 
+    /** The file is there by now, and is whole without them. */
+    private def publishSums(): Unit =
+      try {
+        Files.move(sumsOf(pending), sumsOf(target), StandardCopyOption.ATOMIC_MOVE)
+        ()
+      } catch { case NonFatal(_) => delete(sumsOf(pending)) }
+
     /** Leaves nothing behind. After [[close]] it does nothing. */
     override def cancel(): Unit = if (!isDone) {
       isDone = true
@@ -146,9 +177,14 @@ object LocalDisk {
       discard()
     }
 
-    private def discard(): Unit =
+    private def discard(): Unit = {
+      delete(pending)
+      if (writeSums.nonEmpty) delete(sumsOf(pending))
+    }
+
+    private def delete(file: LocalPath): Unit =
       try {
-        Files.deleteIfExists(pending)
+        Files.deleteIfExists(file)
         ()
       } catch { case NonFatal(_) => () }
   }

@@ -5,10 +5,10 @@ import java.nio.file.attribute.PosixFilePermissions
 import java.util.concurrent.{CountDownLatch, Executors}
 
 import scala.jdk.CollectionConverters._
-import scala.util.Try
+import scala.util.{Try, Using}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.{ChecksumException, FileAlreadyExistsException, LocalFileSystem, Path}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.checkpointing._
@@ -31,7 +31,7 @@ class LocalDiskSuite extends AnyFunSuite {
       val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
       val local = LocalDisk.of(hadoopPath(directory), manager, conf).get
       val bytes = Array.tabulate[Byte](200000)(_.toByte)
-      val ours = local.create(new Path(hadoopPath(directory), "ours.delta"), overwrites = false)
+      val ours = make(local, new Path(hadoopPath(directory), "ours.delta"))
       val theirs =
         manager.createAtomic(new Path(hadoopPath(directory), "theirs.delta"), false)
       for (out <- Seq(ours, theirs)) {
@@ -46,6 +46,9 @@ class LocalDiskSuite extends AnyFunSuite {
         PosixFilePermissions.toString(Files.getPosixFilePermissions(directory.resolve(name)))
       }
       assert(modes.distinct.size == 1)
+      val sums = Seq("ours", "theirs").map(of => directory.resolve(s".$of.delta.crc"))
+      assert(sums.map(Files.readAllBytes(_).toSeq).distinct.size == 1)
+      assert(sums.map(Files.getPosixFilePermissions(_)).distinct.size == 1)
       val read = manager.open(new Path(hadoopPath(directory), "ours.delta"))
       try assert(read.readAllBytes().sameElements(bytes))
       finally read.close()
@@ -56,40 +59,47 @@ class LocalDiskSuite extends AnyFunSuite {
     val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
     val local = LocalDisk.of(hadoopPath(directory), manager, conf).get
     val path = new Path(hadoopPath(directory), "1.delta")
-    val cancelled = local.create(path, overwrites = false)
+    val cancelled = make(local, path)
     cancelled.write(1)
     cancelled.cancel()
     cancelled.close()
-    assert(names(directory).isEmpty)
-    val first = local.create(path, overwrites = false)
-    val second = local.create(path, overwrites = false)
+    assert(allNames(directory).isEmpty)
+    val first = make(local, path)
+    val second = make(local, path)
     first.write(1)
     first.close()
     first.cancel()
     second.write(2)
     intercept[FileAlreadyExistsException](second.close())
-    assert(names(directory) == Seq("1.delta"))
+    assert(allNames(directory).toSet == Set("1.delta", ".1.delta.crc"))
     assert(Files.readAllBytes(directory.resolve("1.delta")).sameElements(Array[Byte](1)))
   }
 
-  test("a file that is replaced has no checksums of the one before") {
+  test("checksums are those of the file that is there, whoever made it") {
     val (directory, conf) = (temporary(), hadoopsOwn())
     val theirs = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
     val ours = new CleancutCheckpointFileManager(hadoopPath(directory), conf)
     val path = new Path(hadoopPath(directory), "state")
     val sums = directory.resolve(".state.crc")
     write(theirs, path, 1, overwrites = false)
-    assert(Files.exists(sums))
     intercept[FileAlreadyExistsException](write(ours, path, 2, overwrites = false))
     assert(read(theirs, path) == 1 && Files.exists(sums), "that of a file that stays")
     write(theirs, path, 2, overwrites = true)
     write(ours, path, 3, overwrites = true)
-    assert(read(theirs, path) == 3 && read(ours, path) == 3 && !Files.exists(sums))
-    // And one that went without its checksums.
+    assert(read(theirs, path) == 3 && read(ours, path) == 3 && Files.exists(sums))
     write(theirs, path, 4, overwrites = true)
+    assert(read(ours, path) == 4)
+    // And one that went without its checksums.
     Files.delete(directory.resolve("state"))
     write(ours, path, 5, overwrites = false)
     assert(read(theirs, path) == 5)
+    // That of a local disk as most of Hadoop sees it checks them.
+    val disk = new LocalFileSystem
+    disk.initialize(directory.toUri, conf)
+    Using.resource(disk.open(path))(in => assert(in.readAllBytes().forall(_ == 5)))
+    Files.write(directory.resolve("state"), Array.fill[Byte](1000)(6))
+    intercept[ChecksumException](Using.resource(disk.open(path))(_.readAllBytes()))
+    assert(allNames(directory).toSet == Set("state", ".state.crc"))
   }
 
   test("of many who make one file at a time one succeeds, and it has all of that one's bytes") {
@@ -180,6 +190,9 @@ object LocalDiskSuite {
     out.close()
   }
 
+  private def make(local: LocalDisk, path: Path) =
+    local.create(path, overwrites = false, hasSums = true)
+
   private def read(files: CheckpointFileManager, path: Path): Int = {
     val in = files.open(path)
     try {
@@ -189,9 +202,12 @@ object LocalDiskSuite {
     } finally in.close()
   }
 
-  private def names(directory: LocalPath): Seq[String] = {
+  private def names(directory: LocalPath): Seq[String] =
+    allNames(directory).filterNot(_.endsWith(".crc"))
+
+  private def allNames(directory: LocalPath): Seq[String] = {
     val listed = Files.list(directory)
-    try listed.iterator.asScala.map(_.getFileName.toString).filterNot(_.endsWith(".crc")).toSeq
+    try listed.iterator.asScala.map(_.getFileName.toString).toSeq
     finally listed.close()
   }
 }

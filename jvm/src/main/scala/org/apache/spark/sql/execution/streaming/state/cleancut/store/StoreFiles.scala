@@ -93,7 +93,7 @@ final private[cleancut] class StoreFiles(
       makeDirectory()
       val path = frame(version, kind)
       local.fold(manager.createAtomic(path, overwriteIfPossible = false))(
-        _.create(path, overwrites = false)
+        _.create(path, overwrites = false, hasSums = false)
       )
     })
 
