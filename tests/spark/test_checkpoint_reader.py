@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+import cleancut
 from cleancut import Checkpoint, RequestError
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._reading.history import History
@@ -17,6 +18,7 @@ from cleancut._reading.root import open_root
 from cleancut._unsafe_rows.encoded import cells_of
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import from_java
+from tests.support.processors import OUTPUT, RowLedger
 
 pytestmark = pytest.mark.spark
 
@@ -77,22 +79,23 @@ def rows_of(checkpoint: Checkpoint, **asked: Any) -> list[Any]:
     return in_order(checkpoint.state(0, **asked).to_pylist())
 
 
-def found_by_key(checkpoint: Checkpoint, store: str = "default") -> int:
+def found_by_key(checkpoint: Checkpoint, store: str = "default", family: str = "default") -> int:
     """Looks up each key of a state; gives the most partitions that one was looked for in."""
-    rows = checkpoint.state(0, store=store).to_pylist()
-    assert rows
-    for row in rows:
-        assert checkpoint.lookup(0, row["key"], store=store).to_pylist() == [row]
+    by_key: dict[str, list[Any]] = {}
+    for row in checkpoint.state(0, store=store, family=family).to_pylist():
+        by_key.setdefault(repr(row["key"]), []).append(row)
+    assert by_key
+    for rows in by_key.values():
+        found = checkpoint.lookup(0, rows[0]["key"], store=store, family=family)
+        assert found.to_pylist() == rows
     root = open_root(checkpoint.location)
-    operator = Operator.at(root.checkpoint, 0, store)
-    history = History(root)
-    stored = history.named(None).of(0, store)
-    (family,) = stored.keyed(stored.partitions[0]).families
-    schema = struct_of(family.key_schema, "key")
-    return max(
-        len(operator.partitions(family, cells_of(schema, row["key"], "key"), stored.partitions))
-        for row in rows
-    )
+    stored = History(root).named(None).of(0, store)
+    operator = Operator.at(root.checkpoint, 0, store, family, stored.version - 1)
+    families = stored.keyed(stored.partitions[0]).families
+    (own,) = (of for of in families if of.name == family)
+    schema = struct_of(own.key_schema, "key")
+    keys = [cells_of(schema, rows[0]["key"], "key") for rows in by_key.values()]
+    return max(len(operator.partitions(own, key, stored.partitions)) for key in keys)
 
 
 @pytest.fixture
@@ -136,15 +139,19 @@ def test_the_stores_of_a_join_are_read_by_name(feed: Feed) -> None:
     assert {"left-keyToNumValues", "left-keyWithIndexToValue"} <= names
     for name in names:
         assert rows_of(checkpoint, store=name) == feed.rows_of_spark(storeName=name)
-        assert found_by_key(checkpoint, name) == len({of.partition for of in checkpoint.stores()})
+        assert found_by_key(checkpoint, name) == 1
     assert checkpoint.verify().ok
 
 
-@pytest.mark.parametrize("operator", ["windows", "dropDuplicates", "within watermark", "all rows"])
+OPERATORS = ["windows", "sessions", "dropDuplicates", "within watermark", "all rows"]
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
 def test_each_key_is_found_in_the_partition_where_it_is(feed: Feed, operator: str) -> None:
     rows = feed.frame().withWatermark("at", "1 hour")
     frame = {
         "windows": rows.groupBy(f.window("at", "10 minutes"), "k").count(),
+        "sessions": rows.groupBy(f.session_window("at", "10 minutes"), "k", "v").count(),
         "dropDuplicates": rows.dropDuplicates(["k", "v"]),
         "within watermark": rows.dropDuplicatesWithinWatermark(["v", "k"]),
         "all rows": rows.agg(f.sum("v")),
@@ -154,6 +161,30 @@ def test_each_key_is_found_in_the_partition_where_it_is(feed: Feed, operator: st
         feed.add([f'{{"k": "key {i % 7}", "v": {i * epoch}, "at": "{at}"}}' for i in range(20)])
     feed.run(frame, "update" if operator in ("windows", "all rows") else "append")
     assert found_by_key(Checkpoint(feed.checkpoint)) == 1
+
+
+def test_keys_of_state_variables_are_found_in_the_partition_of_their_group(feed: Feed) -> None:
+    for epoch in range(2):
+        feed.add([f'{{"k": "{i % 7}", "v": {i * epoch}}}' for i in range(30)])
+    rows = feed.frame().select(f.col("k").cast("int").alias("k"), f.col("v").cast("int"))
+    rows = rows.withColumns({"t": f.col("v").cast("long"), "s": f.lit("x")})
+    rows = rows.withColumn("ts", f.timestamp_seconds("t"))
+    ledger = RowLedger(event_time=True)
+    keyed = rows.withWatermark("ts", "1 hour").groupBy("k")
+    feed.run(keyed.transformWithState(ledger, OUTPUT, "update", "eventTime"), "update")
+    checkpoint = Checkpoint(feed.checkpoint)
+    own = [of.name for of in checkpoint.families(0) if not of.is_internal and of.keys]
+    assert len(own) == 6  # a value, a list and a map, twice
+    assert {of: found_by_key(checkpoint, family=of) for of in own} == dict.fromkeys(own, 1)
+
+
+def test_a_key_is_found_where_state_has_been_spread_anew(feed: Feed) -> None:
+    feed.add([f'{{"k": "key {i % 7}", "v": {i}}}' for i in range(20)])
+    feed.run(feed.frame().groupBy("k").count(), "update")
+    cleancut.rescale(str(feed.checkpoint), 5).apply()
+    checkpoint = Checkpoint(feed.checkpoint)
+    assert len(checkpoint.stores()) == 5
+    assert found_by_key(checkpoint) == 5
 
 
 def test_the_conf_that_the_jvm_refuses_comes_back_as_our_error(feed: Feed) -> None:

@@ -17,7 +17,8 @@ Changes = Sequence[Change]
 def spark_files(epoch: int, cut: Mapping[str, Any]) -> dict[str, str]:
     """What Spark writes of an epoch of a query with one file source and one operator."""
     entries = [{"path": f"file:///{n}.json", "batchId": n} for n in range(epoch + 1)]
-    operator = {"operatorInfo": {"operatorId": 0}, "stateStoreInfo": [{"storeName": "default"}]}
+    info = {"operatorId": 0, "operatorName": "stateStoreSave"}
+    operator = {"operatorInfo": info, "stateStoreInfo": [{"storeName": "default"}]}
     sources = {f"sources/0/{e['batchId']}": f"v1\n{json.dumps(e)}" for e in entries}
     return sources | {
         "metadata": json.dumps({"id": cut["queryId"]}),

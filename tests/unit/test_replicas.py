@@ -252,7 +252,9 @@ def test_schemas_are_noted_where_the_copy_has_them(four_cuts: CutFiles, copy: Pa
     metadata = four_cuts.location / "state/0/_metadata/v2/3"
     metadata.parent.mkdir(parents=True)
     path = f"file:{four_cuts.location}/state/0/_stateSchema/default/0_x"
-    text = '{"operatorInfo":{"operatorId":0},"stateStoreInfo":[{"stateSchemaFilePaths":["%s"]}]}'
+    store = '{"storeName":"default","stateSchemaFilePaths":["%s"]}'
+    info = '"operatorInfo":{"operatorId":0,"operatorName":"dedupe"}'
+    text = "{" + info + ',"stateStoreInfo":[' + store + "]}"
     metadata.write_text("v2\n" + text % path, encoding="utf-8")
     schema = four_cuts.location / "state/0/_stateSchema/default/0_x"
     schema.parent.mkdir(parents=True)

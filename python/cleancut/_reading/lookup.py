@@ -3,11 +3,11 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from cleancut._format.identity import UNSAFE_ROW, Family
+from cleancut._format.operator_metadata import OperatorMetadata
 from cleancut._reading.batches import BatchDecoder, described, family_of, unreadable
 from cleancut._reading.history import History, StoredVersion
 from cleancut._reading.selection import Selection
@@ -18,7 +18,28 @@ from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
 
 # Operators whose keys are what Spark divides their rows by, as a whole.
-_BY_WHOLE_KEY = {"stateStoreSave", "dedupe", "dedupeWithinWatermark", "flatMapGroupsWithState"}
+_BY_WHOLE_KEY = {
+    "stateStoreSave",
+    "dedupe",
+    "dedupeWithinWatermark",
+    "flatMapGroupsWithState",
+    "applyInPandasWithState",
+}
+
+# The last column of a key is when the session began.
+_SESSIONS = "sessionWindowStateStoreSaveExec"
+
+# What is kept for a group has its key; a map has another one besides.
+_BY_GROUP = {
+    "transformWithStateExec",
+    "transformWithStateInPandasExec",
+    "transformWithStateInPySparkExec",
+}
+
+# Rows of a key are counted by it, and kept by it and their number.
+_JOIN = "symmetricHashJoin"
+_COUNTED = "keyToNumValues"
+_NUMBERED = "keyWithIndexToValue"
 
 
 def rows_of_key(
@@ -56,7 +77,7 @@ def rows_of_key(
         family_there = family_of(history, own, family)
         return decoder.batch(own, [(row, value) for value in own.values(family_there, row)])
 
-    of = Operator.at(checkpoint, operator, state.store.store)
+    of = Operator.at(checkpoint, operator, state.store.store, family, stored.version - 1)
     partitions = of.partitions(found, cells, stored.partitions)
     batches = [batch for batch in mapped(values, partitions) if batch.num_rows]
     return pa.Table.from_batches(batches, described(decoder.schema, state.store, stored))
@@ -64,30 +85,66 @@ def rows_of_key(
 
 @dataclass(frozen=True)
 class Operator:
-    """What Spark calls an operator, and over how many partitions its state is spread."""
+    """What Spark calls an operator, and over how many partitions its state was spread at first.
 
-    name: str | None
-    count: int | None
+    Attributes:
+        name: None where it is not known.
+        count: likewise.
+        part: what of its state is meant: a store, or a family of its only one.
+        is_map: whether a key has that of an entry of a map besides that of its group.
+    """
+
+    name: str | None = None
+    count: int | None = None
+    part: str = ""
+    is_map: bool = False
 
     @staticmethod
-    def at(checkpoint: Objects, operator: int, store: str) -> "Operator":
+    def at(checkpoint: Objects, operator: int, store: str, family: str, epoch: int) -> "Operator":
         """As Spark's own file says; of one that cannot be read nothing is known."""
         try:
-            metadata = checkpoint.read(f"state/{operator}/_metadata/metadata")
-            body: dict[str, Any] = json.loads(metadata.partition(b"\n")[2])
-            stores = body["stateStoreInfo"]
-            counts = {of["numPartitions"] for of in stores if of["storeName"] == store}
-            count = counts.pop() if len(counts) == 1 else None
-            return Operator(body["operatorInfo"]["operatorName"], count)
-        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
-            return Operator(None, None)
+            note = OperatorMetadata.parse(_note_of(checkpoint, f"state/{operator}", epoch))
+        except (FileNotFoundError, ValueError):
+            return Operator()
+        counts = {of.partitions for of in note.stores if of.name == store}
+        count = counts.pop() if len(counts) == 1 else None
+        part = store if family == "default" else family
+        return Operator(note.name, count, part, family in note.map_variables)
 
     def partitions(
         self, family: Family, cells: Sequence[Cell], there: Sequence[int]
     ) -> Sequence[int]:
-        """Where a key can be: in one, if it is known by what the rows are divided."""
+        """Where a key can be: in one, if it is known by what the rows are divided.
+
+        Args:
+            family: whose the key is.
+            cells: its columns.
+            there: the partitions of the state. Where they are others than were noted, the state
+                has been spread anew since, and all are looked into.
+        """
         collated = "collate" in json.dumps(family.key_schema)
-        if self.name not in _BY_WHOLE_KEY or self.count is None or collated:
+        divided = self._divided(cells, is_own=not family.is_internal)
+        if divided is None or collated or list(there) != list(range(self.count or 0)):
             return there
-        partition = partition_of(cells, self.count) if cells else 0
-        return [partition] if partition in there else there
+        return [partition_of(divided, len(there)) if divided else 0]
+
+    def _divided(self, cells: Sequence[Cell], *, is_own: bool) -> Sequence[Cell] | None:
+        """Of a key the columns that Spark divides rows by."""
+        if self.name in _BY_WHOLE_KEY or (self.name == _JOIN and self.part.endswith(_COUNTED)):
+            return cells
+        if self.name == _SESSIONS or (self.name == _JOIN and self.part.endswith(_NUMBERED)):
+            return cells[:-1]
+        if self.name in _BY_GROUP and is_own:
+            return cells[0].fields if self.is_map else cells
+        return None
+
+
+def _note_of(checkpoint: Objects, home: str, epoch: int) -> bytes:
+    """The file with which Spark described an operator for an epoch."""
+    try:
+        return checkpoint.read(f"{home}/_metadata/metadata")
+    except FileNotFoundError:
+        names = checkpoint.list(f"{home}/_metadata/v2")
+        numbers = (of.rpartition("/")[2] for of in names)
+        last = max((int(of) for of in numbers if of.isdecimal() and int(of) <= epoch), default=None)
+        return checkpoint.read(f"{home}/_metadata/v2/{last}")

@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import uuid4
 
 from cleancut._display.brief import Brief
@@ -32,6 +31,7 @@ from cleancut._format.layout import (
     parse_owner_name,
     parse_seal_name,
 )
+from cleancut._format.operator_metadata import OperatorMetadata
 from cleancut._format.spark_names import (
     DIRECTORIES,
     METADATA,
@@ -325,17 +325,8 @@ def _is_hidden(name: str) -> bool:
 
 def _moved(metadata: bytes, name: str, location: str) -> bytes:
     """What Spark notes of an operator, with the schemas where the copy has them."""
-    version, newline, text = metadata.partition(b"\n")
-    home = "/".join(name.split("/")[:2])
     try:
-        body: dict[str, Any] = json.loads(text)
-        stores = body["stateStoreInfo"]
-        for store in stores:
-            paths = store.get("stateSchemaFilePaths") or []
-            if paths:
-                store["stateSchemaFilePaths"] = [
-                    f"{location}/{home}{path.rpartition(home)[2]}" for path in paths
-                ]
-    except (ValueError, KeyError, TypeError, AttributeError):
+        note = OperatorMetadata.parse(metadata)
+    except ValueError:
         return metadata
-    return version + newline + json.dumps(body, separators=(",", ":")).encode()
+    return note.moved("/".join(name.split("/")[:2]), location)

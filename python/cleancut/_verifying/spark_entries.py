@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cleancut._format.log_entries import offsets_of
+from cleancut._format.operator_metadata import OperatorMetadata
 
 _VERSION = re.compile(r"v[0-9]+")
 _SCHEMA = re.compile(rb"(\0.)?v[0-9]+")
@@ -41,7 +42,7 @@ def problem_of(name: str, data: bytes) -> str | None:
     if not isinstance(body, dict):
         return "its second line is no JSON object"
     if parts[0] == "state":
-        return _problem_of_operator(int(parts[1]), body)
+        return _problem_of_operator(int(parts[1]), data)
     return None
 
 
@@ -62,10 +63,12 @@ def _problem_of_source(entry: str, text: str) -> str | None:
     return None
 
 
-def _problem_of_operator(operator: int, body: Mapping[str, Any]) -> str | None:
-    info = body.get("operatorInfo")
-    found = info.get("operatorId") if isinstance(info, dict) else None
-    return None if found in (None, operator) else f"it is that of the operator {found}"
+def _problem_of_operator(operator: int, data: bytes) -> str | None:
+    try:
+        found = OperatorMetadata.parse(data).operator
+    except ValueError:
+        return "it does not describe an operator"
+    return None if found == operator else f"it is that of the operator {found}"
 
 
 def numbers(names: Iterable[str], directory: str) -> set[int]:
@@ -115,19 +118,10 @@ def missing_of_operators(
 
 def _schemas(home: str, metadata: bytes) -> list[str]:
     """The files with schemas that an operator's metadata speak of."""
-    lines = metadata.decode("utf-8", "replace").split("\n")
-    body = _json(lines[1]) if len(lines) > 1 else None
-    stores = body.get("stateStoreInfo", []) if isinstance(body, dict) else []
-    found = []
-    for store in stores:
-        if lines[0] == "v1":
-            name = store.get("storeName")
-            part = "0" if name == "default" else f"0/{name}"
-            found.append(f"{home}/{part}/_metadata/schema")
-        else:
-            paths = store.get("stateSchemaFilePaths") or []
-            found += [home + path.rpartition(home)[2] for path in paths if home in path]
-    return found
+    try:
+        return OperatorMetadata.parse(metadata).schemas(home)
+    except ValueError:
+        return []
 
 
 def _offsets(entry: bytes) -> Mapping[str, str | None]:
