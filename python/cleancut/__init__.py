@@ -23,6 +23,7 @@ from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
 from cleancut._reading.skew import SkewInfo
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
 from cleancut._recovery.replicas import ReplicaInfo
+from cleancut._spark.compatible import Compatibility, Difference, compatible
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut._spark.jars import jar_path
 from cleancut._spark.offline import (
@@ -56,6 +57,7 @@ __all__ = [
     "ChannelInfo",
     "Checkpoint",
     "CleancutError",
+    "Compatibility",
     "Coordinator",
     "CoordinatorStatus",
     "Costs",
@@ -65,6 +67,7 @@ __all__ = [
     "DailyCosts",
     "DamagedError",
     "DiffInfo",
+    "Difference",
     "DrillInfo",
     "EpochInfo",
     "ErrorKind",
@@ -94,6 +97,7 @@ __all__ = [
     "__version__",
     "adopt",
     "clone",
+    "compatible",
     "configure",
     "coordinator",
     "edit",

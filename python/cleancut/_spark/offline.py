@@ -323,7 +323,7 @@ def edit(
     """
     from pyspark.sql import DataFrame
 
-    found, facade = _facade(session, "edit")
+    found, facade = facade_of(session, "edit")
     which = (operator, store, family)
     with translating():
         rows = DataFrame(facade.state(found._jsparkSession, location, *which), found)
@@ -352,13 +352,13 @@ def _asked(
     *,
     apply: bool,
 ) -> Plan:
-    found, facade = _facade(session, act)
+    found, facade = facade_of(session, act)
     with translating():
         told = json.loads(getattr(facade, act)(found._jsparkSession, location, *arguments, apply))
     return _plan(told, arguments)
 
 
-def _facade(session: "SparkSession | None", act: str) -> tuple[Any, Any]:
+def facade_of(session: "SparkSession | None", act: str) -> tuple[Any, Any]:
     """A session, and what does acts in its JVM."""
     found: Any = running_session() if session is None else session
     if found is None:

@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
   OfflineCopy,
   OfflinePlan,
   OfflineSource,
+  StartCheck,
   StateRows
 }
 
@@ -136,6 +137,33 @@ object CleancutOffline {
     val of = StateRows(operator, store, family)
     val act = OfflineAct.edit(of, rows, Some(last).filter(_ >= 0))
     done(act, session, location, fileSink, apply)
+  }
+
+  /**
+   * What would become of a query that is started on a checkpoint; nothing is changed.
+   *
+   * @param mode
+   *   the output mode, in Spark's words
+   */
+  def compatible(
+      session: SparkSession,
+      location: String,
+      query: DataFrame,
+      mode: String
+  ): String = {
+    val found = StartCheck.run(session, location, query, mode)
+    val node = mapper.createObjectNode().put("location", found.location).put("epoch", found.epoch)
+    node.put("isCompatible", found.isCompatible)
+    val operators = node.putArray("operators")
+    found.operators.foreach { case (id, name) =>
+      operators.addObject().put("operator", id).put("name", name)
+    }
+    val findings = node.putArray("findings")
+    found.findings.foreach { of =>
+      val one = findings.addObject().put("kind", of.kind).put("subject", of.subject)
+      one.put("what", of.what).put("advice", of.advice)
+    }
+    mapper.writeValueAsString(node)
   }
 
   private def source(kind: String, number: Long, name: String): OfflineSource = kind match {

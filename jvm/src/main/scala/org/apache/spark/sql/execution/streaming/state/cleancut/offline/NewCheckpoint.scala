@@ -87,6 +87,14 @@ private[offline] object NewCheckpoint {
       else store.schemaFiles.foreach(path => copy(place, from, relative(from.location, path)))
     }
 
+  /** Copies what says of which kind operators are, as it is: schemas are named where they were. */
+  def copyDescriptions(place: OfflinePlace, from: OfflinePlace, query: StoredQuery): Unit =
+    for (operator <- query.operators) {
+      val own = s"state/${operator.id}/_metadata"
+      for (directory <- Seq(own, s"$own/v2"); name <- namesIn(from, directory) if name != "v2")
+        copy(place, from, s"$directory/$name")
+    }
+
   /** Where the copy of a file of a checkpoint lies. */
   def pathIn(place: OfflinePlace, home: String, path: String): String =
     s"${place.location}/${relative(home, path)}"
@@ -97,7 +105,8 @@ private[offline] object NewCheckpoint {
     plain(path).stripPrefix(plain(home)).stripPrefix("/")
   }
 
-  private def namesIn(place: OfflinePlace, directory: String): Seq[String] = {
+  /** The files of a directory of a checkpoint, if it is there. */
+  def namesIn(place: OfflinePlace, directory: String): Seq[String] = {
     val path = new Path(place.location, directory)
     val files = place.files
     if (!files.exists(path)) Nil

@@ -203,27 +203,26 @@ private[offline] object StoredQuery {
       new StoredEpochs(place, logs, latest, isCopied, refused).find(source)
     val recorded = of.offsets.metadataOpt
       .getOrElse(refused("its offset log does not hold the query's settings"))
-    val found = operators(location, of.number, recorded, place.hadoopConf, refused)
+    val found = operators(location, of.number, recorded, place.hadoopConf)
+    if (found.isEmpty) {
+      refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
+    }
     StoredQuery(location, of.number, last, begun, of.offsets, of.commit, found, isHalfDone, of.cut)
   }
 
-  private def operators(
+  /** Those that are described at an epoch, under the settings of the query. */
+  def operators(
       location: String,
       epoch: Long,
       recorded: OffsetSeqMetadataBase,
-      hadoopConf: Configuration,
-      refused: String => Nothing
+      hadoopConf: Configuration
   ): Seq[StoredOperator] = {
     val partitions = OffsetSeqMetadata.readValue(recorded, SQLConf.SHUFFLE_PARTITIONS).toInt
     val joinFormat =
       OffsetSeqMetadata.readValue(recorded, SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION).toInt
     val reader =
       new StateMetadataPartitionReader(location, new SerializableConfiguration(hadoopConf), epoch)
-    val found = reader.allOperatorStateMetadata.toSeq
-    if (found.isEmpty) {
-      refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
-    }
-    found.map { metadata =>
+    reader.allOperatorStateMetadata.toSeq.map { metadata =>
       val info = metadata.operatorInfo
       val variables = variablesOf(metadata)
       val lists = variables.values

@@ -1,0 +1,85 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+import org.apache.spark.sql.catalyst.plans.logical.{EventTimeWatermark, LocalRelation, LogicalPlan}
+import org.apache.spark.sql.catalyst.streaming.{InternalOutputModes, StreamingRelationV2}
+import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadataBase
+import org.apache.spark.sql.execution.streaming.runtime.{
+  IncrementalExecution,
+  StreamingRelation,
+  WatermarkPropagator
+}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * A query that is not started, planned as Spark plans the first epoch of a run: its sources give no
+ * rows, and nobody executes the plan.
+ *
+ * @param mode
+ *   Spark's name of the output mode
+ */
+final private[offline] class PlannedStart(query: DataFrame, mode: String) {
+  private val analyzed = query.asInstanceOf[Dataset[_]].queryExecution.analyzed
+  private val outputMode = InternalOutputModes(mode)
+
+  def isStreaming: Boolean = query.isStreaming
+
+  /** As many sources as Spark makes of it, which keeps an offset of each. */
+  def sources: Int = analyzed.collect { case PlannedStart.Source(of) => of }.distinct.size
+
+  def hasWatermark: Boolean = analyzed.exists(_.isInstanceOf[EventTimeWatermark])
+
+  /**
+   * Plans it, with all that Spark checks then, and writes how its operators are described.
+   *
+   * @param place
+   *   a checkpoint with the descriptions of the epochs before, which gets those of this one
+   * @param recorded
+   *   the settings that Spark keeps for the query
+   * @throws Throwable
+   *   whatever Spark refuses it with
+   */
+  def run(
+      place: OfflinePlace,
+      epoch: Long,
+      recorded: OffsetSeqMetadataBase,
+      conf: SQLConf
+  ): Unit = {
+    val session = place.session
+    conf.getAllConfs.foreach { case (key, value) =>
+      session.sessionState.conf.setConfString(key, value)
+    }
+    val plan = analyzed.transform { case PlannedStart.Source(of) =>
+      LocalRelation(of.output, Nil, isStreaming = true)
+    }
+    UnsupportedOperationChecker.checkForStreaming(plan, outputMode)
+    val planned = new IncrementalExecution(
+      session,
+      plan,
+      outputMode,
+      place.stateRoot,
+      OfflineAct.newId(),
+      OfflineAct.newId(),
+      epoch,
+      Option.when(epoch > 0)(recorded),
+      recorded,
+      WatermarkPropagator(session.sessionState.conf),
+      isFirstBatch = true
+    )
+    planned.executedPlan
+    OperatorDescriptions.write(planned)
+  }
+}
+
+private[offline] object PlannedStart {
+
+  private object Source {
+    def unapply(plan: LogicalPlan): Option[LogicalPlan] = plan match {
+      case of: StreamingRelation   => Some(of)
+      case of: StreamingRelationV2 => Some(of)
+      case _                       => None
+    }
+  }
+}

@@ -1,0 +1,242 @@
+"""Whether a query may be started on a checkpoint, told before it is: each is then started."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import cleancut
+from cleancut import RequestError
+from tests.support.documented import blocks
+from tests.support.file_epochs import PLACES
+from tests.support.processors import OUTPUT, Grown
+from tests.support.tiers import usually
+
+pytestmark = pytest.mark.spark
+
+GUIDE = "docs/guides/changing.md"
+REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+KINDS = dict[str, str]
+
+
+class Job:
+    """A query over files of two inputs, which may be another one at each start."""
+
+    def __init__(self, spark: SparkSession, home: Path, place: str) -> None:
+        self.spark, self.home, self.files = spark, home, 0
+        self.settings = PLACES[place] | {"spark.sql.shuffle.partitions": "2"}
+        self.checkpoint = str(home / "checkpoint")
+        for name in ("a", "b"):
+            (home / name).mkdir()
+
+    def add(self) -> None:
+        for name in ("a", "b"):
+            rows = ({"k": at % 5, "t": f"2026-01-01 00:0{self.files}:{at:02}"} for at in range(9))
+            path = self.home / name / f"{self.files}.json"
+            path.write_text("\n".join(map(json.dumps, rows)))
+            os.utime(path, (self.files, self.files))
+        self.files += 1
+
+    def session(self) -> SparkSession:
+        session = self.spark.newSession()
+        for key, value in self.settings.items():
+            session.conf.set(key, value)
+        return session
+
+    def read(self, session: SparkSession, name: str = "a") -> DataFrame:
+        stream = session.readStream.schema("k int, t timestamp")
+        return stream.option("maxFilesPerTrigger", 1).json(str(self.home / name))
+
+    def described(self) -> dict[Path, bytes]:
+        """What Spark's planning writes, in a run."""
+        state = Path(self.checkpoint) / "state"
+        return {path: path.read_bytes() for path in state.rglob("*") if path.is_file()}
+
+    def start(self, query: DataFrame, mode: str) -> str | None:
+        """With what Spark refuses it; None if it runs."""
+        writer = query.writeStream.outputMode(mode).trigger(availableNow=True)
+        writer = writer.format("noop")
+        try:
+            writer.option("checkpointLocation", self.checkpoint).start().awaitTermination()
+        except Exception as error:
+            return str(error)
+        return None
+
+
+def counted(job: Job, session: SparkSession) -> DataFrame:
+    return job.read(session).groupBy("k").count()
+
+
+def counted_by_text(job: Job, session: SparkSession) -> DataFrame:
+    return job.read(session).groupBy(f.col("k").cast("string").alias("k")).count()
+
+
+def counted_and_summed(job: Job, session: SparkSession) -> DataFrame:
+    return job.read(session).groupBy("k").agg(f.count("*").alias("count"), f.sum("k").alias("s"))
+
+
+def largest(job: Job, session: SparkSession) -> DataFrame:
+    return job.read(session).groupBy("k").agg(f.max(f.col("k").cast("long")).alias("count"))
+
+
+def renamed(job: Job, session: SparkSession) -> DataFrame:
+    return job.read(session).groupBy(f.col("k").alias("key")).agg(f.count("*").alias("n"))
+
+
+def distinct(job: Job, session: SparkSession) -> DataFrame:
+    return job.read(session).dropDuplicates(["k"])
+
+
+def distinct_and_counted(job: Job, session: SparkSession) -> DataFrame:
+    late = job.read(session).withWatermark("t", "1 minute")
+    return late.dropDuplicates(["k", "t"]).groupBy("k").count()
+
+
+def of_both(job: Job, session: SparkSession) -> DataFrame:
+    return job.read(session).union(job.read(session, "b")).groupBy("k").count()
+
+
+def joined(job: Job, session: SparkSession) -> DataFrame:
+    left = job.read(session).withWatermark("t", "1 minute")
+    right = job.read(session, "b").withWatermark("t", "1 minute").withColumnRenamed("t", "u")
+    near = f.expr("t between u - interval 1 minute and u + interval 1 minute")
+    return left.join(right, "k").where(near)
+
+
+def windows(job: Job, session: SparkSession) -> DataFrame:
+    late = job.read(session).withWatermark("t", "1 minute")
+    return late.groupBy(f.window("t", "1 minute"), "k").count()
+
+
+def patient_windows(job: Job, session: SparkSession) -> DataFrame:
+    late = job.read(session).withWatermark("t", "10 minutes")
+    return late.groupBy(f.window("t", "1 minute"), "k").count()
+
+
+def windows_without_watermark(job: Job, session: SparkSession) -> DataFrame:
+    return job.read(session).groupBy(f.window("t", "1 minute"), "k").count()
+
+
+def remembering(job: Job, session: SparkSession, release: int) -> DataFrame:
+    keyed = job.read(session).withColumns({"v": f.col("k"), "s": f.lit("x")}).groupBy("k")
+    return keyed.transformWithState(Grown(release), OUTPUT, "update", "none")
+
+
+Query = Callable[[Job, SparkSession], DataFrame]
+CASES: dict[str, tuple[Query, Query, str, KINDS]] = {
+    "as it was": (counted, counted, "update", {}),
+    "columns renamed": (counted, renamed, "update", {}),
+    "another function of the same type": (counted, largest, "update", {}),
+    "another key": (counted, counted_by_text, "update", {"operator 0": "refused"}),
+    "another value": (counted, counted_and_summed, "update", {"operator 0": "refused"}),
+    "another operator": (counted, distinct, "append", {"operator 0": "refused"}),
+    "an operator more": (
+        counted,
+        distinct_and_counted,
+        "update",
+        {"operator 1": "refused"},
+    ),
+    "an operator fewer": (
+        distinct_and_counted,
+        distinct,
+        "append",
+        {"operator 0": "refused", "operator 1": "refused", "watermark": "changed"},
+    ),
+    "another source": (counted, of_both, "update", {"sources": "refused"}),
+    "a join": (joined, joined, "append", {}),
+    "a join no more": (joined, windows, "append", {"operator 0": "refused", "sources": "refused"}),
+    "a mode that it cannot have": (counted, counted, "append", {"the query": "refused"}),
+    "another mode": (counted, counted, "complete", {}),
+    "another delay": (windows, patient_windows, "update", {}),
+    "no watermark": (windows, windows_without_watermark, "update", {"watermark": "changed"}),
+}
+
+
+@pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
+@pytest.mark.parametrize("case", CASES)
+def test_it_says_what_spark_then_does(
+    spark: SparkSession, tmp_path: Path, case: str, place: str
+) -> None:
+    before, after, mode, kinds = CASES[case]
+    job = Job(spark, tmp_path, place)
+    job.add()
+    job.add()
+    first = "append" if before is joined else "update"
+    assert job.start(before(job, job.session()), first) is None
+    files = job.described()
+    query = after(job, job.session())
+    found = cleancut.compatible(job.checkpoint, query, mode)  # type: ignore[arg-type]
+    assert {of.subject: of.kind for of in found.differences} == kinds, str(found)
+    assert files == job.described()
+    job.add()
+    refusal = job.start(query, mode)
+    assert bool(found) == (refusal is None), refusal
+
+
+@pytest.mark.parametrize(("encoding", "kind"), [("avro", "changed"), ("unsaferow", "refused")])
+def test_a_state_variable_may_get_a_column_where_spark_says_so(
+    spark: SparkSession, tmp_path: Path, encoding: str, kind: str
+) -> None:
+    job = Job(spark, tmp_path, "cuts")
+    job.settings |= {"spark.sql.streaming.stateStore.encodingFormat": encoding}
+    job.add()
+    assert job.start(remembering(job, job.session(), 1), "update") is None
+    same = cleancut.compatible(job.checkpoint, remembering(job, job.session(), 1), "update")
+    assert same.differences == (), str(same.to_dict())
+    query = remembering(job, job.session(), 2)
+    found = cleancut.compatible(job.checkpoint, query, "update")
+    assert {(of.subject, of.kind) for of in found.differences} == {("operator 0", kind)}
+    assert {"count", "all"} == {of.what.split("'")[1] for of in found.differences}
+    job.add()
+    assert bool(found) == (job.start(query, "update") is None)
+
+
+def test_settings_that_the_checkpoint_keeps_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    job = Job(spark, tmp_path, "rocksdb")
+    job.add()
+    assert job.start(counted(job, job.session()), "update") is None
+    job.settings |= PLACES["level-0"] | {"spark.sql.shuffle.partitions": "7"}
+    found = cleancut.compatible(job.checkpoint, counted(job, job.session()), "update")
+    assert found.ok
+    kept: dict[str, Any] = {of.subject: of for of in found.differences}
+    assert {of.kind for of in found.differences} == {"kept"}
+    assert "rescale" in kept["spark.sql.shuffle.partitions"].advice
+    assert "2 for this query, and 7" in kept["spark.sql.shuffle.partitions"].what
+    assert "adopt" in kept["spark.sql.streaming.stateStore.providerClass"].advice
+    assert "can go on" in str(found)
+    assert "rescale" in str(found)
+
+
+def test_what_is_no_query_or_no_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    job = Job(spark, tmp_path, "cuts")
+    job.add()
+    assert job.start(counted(job, job.session()), "update") is None
+    with pytest.raises(RequestError, match="not a streaming one") as refused:
+        cleancut.compatible(job.checkpoint, spark.range(3))
+    assert refused.value.error_id == REFUSED
+    with pytest.raises(RequestError) as absent:
+        cleancut.compatible(str(tmp_path / "none"), counted(job, job.session()))
+    assert absent.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
+
+
+def test_the_documented_question_is_answered(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = Job(spark, tmp_path, "cuts")
+    job.add()
+    assert job.start(counted(job, job.session()), "update") is None
+    (code,) = blocks(GUIDE, "python")
+    code = code.replace("checkpoints/orders", job.checkpoint)
+    exec(code, {"counted": counted(job, job.session())})
+    assert "The query can go on from" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="Keep what the state is made of"):
+        exec(code, {"counted": counted_by_text(job, job.session())})
+    said = capsys.readouterr().out
+    assert "cannot go on" in said
+    assert "refused" in said
+    assert "k int" in said.lower()
