@@ -23,6 +23,7 @@ from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
 from cleancut._reading.skew import SkewInfo
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
 from cleancut._recovery.replicas import ReplicaInfo
+from cleancut._spark.bootstrap import bootstrap
 from cleancut._spark.compatible import Compatibility, Difference, compatible
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut._spark.jars import jar_path
@@ -96,6 +97,7 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "adopt",
+    "bootstrap",
     "clone",
     "compatible",
     "configure",

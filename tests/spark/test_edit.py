@@ -169,7 +169,7 @@ def test_the_documented_edit_runs(
     it = Epochs(spark, tmp_path, PLACES["level-0"])
     it.add(2)
     it.run()
-    (code,) = blocks(GUIDE, "python")
+    code, _ = blocks(GUIDE, "python")
     exec(code.replace("checkpoints/orders", it.checkpoint), {})
     assert "Nothing is changed yet." in capsys.readouterr().out
     state = it.state()

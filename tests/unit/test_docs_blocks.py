@@ -35,6 +35,7 @@ STOPPED = "tests/spark/test_stopping.py::test_the_documented_stop_runs"
 COPIED = "tests/unit/test_replicas.py::test_the_documented_commands_run"
 EDITED = "tests/spark/test_edit.py::test_the_documented_edit_runs"
 CHANGED = "tests/spark/test_compatible.py::test_the_documented_question_is_answered"
+BEGUN = "tests/spark/test_bootstrap.py::test_the_documented_bootstrap_runs"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # Which test runs each block of a page, in their order; SAME compares it with one that is run.
@@ -52,7 +53,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/testing.md", "python"): [KIT, KIT, KIT],
     ("docs/guides/moving.md", "python"): [MOVING],
     ("docs/guides/moving.md", "sh"): [MOVING],
-    ("docs/guides/editing.md", "python"): [EDITED],
+    ("docs/guides/editing.md", "python"): [EDITED, BEGUN],
     ("docs/guides/changing.md", "python"): [CHANGED],
     ("docs/guides/recovery.md", "python"): [STOPPED, GOING_BACK],
     ("docs/guides/recovery.md", "sh"): [GOING_BACK, COPIED],

@@ -45,12 +45,13 @@ class Plan(Brief):
     """What an act on a checkpoint will do, or has done. Nothing has changed until `apply`.
 
     Attributes:
-        act: "adopt", "release", "rescale", "rollback", "edit", or "copy".
+        act: "adopt", "release", "rescale", "rollback", "edit", "copy" or "bootstrap".
         location: the checkpoint location, as Spark resolves it.
         into: that of the checkpoint which a copy makes, and None for all others.
         epoch: the one that does it.
-        source: the epoch whose result it has: the last one, or that which is gone back to.
-        last: the last epoch before it.
+        source: the epoch whose result it has: the last one, or that which is gone back to; -1 if
+            its state is given.
+        last: the last epoch before it; -1 if there is none.
         provider_before: the class of the state store provider whose the state is.
         provider: the class of that whose it will be.
         partitions_before: of state that is spread by its keys.
@@ -75,6 +76,7 @@ class Plan(Brief):
     is_applied: bool = False
     # Of the call that does it.
     _arguments: tuple[Any, ...] = field(default=(), compare=False)
+    _session: Any = field(default=None, compare=False)
 
     def apply(self, session: "SparkSession | None" = None) -> "Plan":
         """Does it, on the executors of a session.
@@ -84,7 +86,7 @@ class Plan(Brief):
         query that runs on has retired it.
 
         Args:
-            session: None takes the one that runs in this process.
+            session: None takes the one with which it was planned.
 
         Returns:
             The same plan as it was carried out, with the rows of each operator.
@@ -101,12 +103,13 @@ class Plan(Brief):
                 location=self.location,
                 reason="this plan has been carried out",
             )
-        done = _asked(session, self.act, self.location, self._arguments, apply=True)
+        own = self._session if session is None else session
+        done = asked(own, self.act, self.location, self._arguments, apply=True)
         return replace(done, is_applied=True)
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
-        plain = replace(self, _arguments=())
+        plain = replace(self, _arguments=(), _session=None)
         return {key: value for key, value in asdict(plain).items() if not key.startswith("_")}
 
     def __str__(self) -> str:
@@ -119,10 +122,13 @@ class Plan(Brief):
             names.append("rows")
             rows = [[*row, of.rows] for row, of in zip(rows, self.operators, strict=True)]
         before, after = tables.class_name(self.provider_before), tables.class_name(self.provider)
+        done = "made" if self.is_applied else "is to make"
+        of = "the state that is given"
+        if self.source >= 0:
+            of = f"the state after epoch {self.source}"
         lines = [
             f"{self.act} {self.location}" + (f" into {self.into}" if self.into else ""),
-            f"epoch {self.epoch}, without input, {'made' if self.is_applied else 'is to make'} "
-            f"of the state after epoch {self.source}:",
+            f"epoch {self.epoch}, without input, {done} of {of}:",
             f"  provider    {_change(before, after)}",
             f"  partitions  {_change(self.partitions_before, self.partitions)}",
             tables.text_table(names, rows),
@@ -158,7 +164,7 @@ def adopt(
             the state is Cleancut's already, the last epoch is not committed, the query runs;
             CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    return _asked(session, "adopt", location, (file_sink or "",), apply=False)
+    return asked(session, "adopt", location, (file_sink or "",), apply=False)
 
 
 def release(
@@ -169,7 +175,7 @@ def release(
     The query then runs on without Cleancut. Arguments, result and errors are those of `adopt`. It
     is refused where cuts commit the epochs.
     """
-    return _asked(session, "release", location, (file_sink or "",), apply=False)
+    return asked(session, "release", location, (file_sink or "",), apply=False)
 
 
 def rescale(
@@ -197,7 +203,7 @@ def rescale(
     Raises:
         RequestError: as for `adopt`; also if there are so many partitions already.
     """
-    return _asked(session, "rescale", location, (file_sink or "", partitions), apply=False)
+    return asked(session, "rescale", location, (file_sink or "", partitions), apply=False)
 
 
 def rollback(
@@ -236,7 +242,7 @@ def rollback(
         raise TypeError("rollback takes either an epoch, a savepoint or a time, or undo=True")
     which = ("undo", 0, "") if undo else _which(to)
     sink = file_sink or ""
-    plan = _asked(session, "rollback", location, (sink, *which, _ANY), apply=False)
+    plan = asked(session, "rollback", location, (sink, *which, _ANY), apply=False)
     # What was planned, whatever a time or an undo would find later.
     chosen = which if which[0] == "savepoint" else ("epoch", plan.source, "")
     return replace(plan, _arguments=(sink, *chosen, plan.last))
@@ -283,7 +289,7 @@ def clone(
     which = ("last", 0, "") if at is None else _which(at)
     spoken = "" if cuts is None else str(cuts).lower()
     others = (into, not same_query, spoken, provider or "", partitions or 0)
-    return _asked(session, "copy", location, (*which, *others), apply=False)
+    return asked(session, "copy", location, (*which, *others), apply=False)
 
 
 def edit(
@@ -329,7 +335,7 @@ def edit(
         rows = DataFrame(facade.state(found._jsparkSession, location, *which), found)
     changed: Any = change(rows)
     sink = file_sink or ""
-    plan = _asked(session, "edit", location, (sink, *which, changed._jdf, _ANY), apply=False)
+    plan = asked(session, "edit", location, (sink, *which, changed._jdf, _ANY), apply=False)
     return replace(plan, _arguments=(sink, *which, changed._jdf, plan.last))
 
 
@@ -344,7 +350,7 @@ def _which(of: int | str | datetime | None) -> tuple[str, int, str]:
     raise TypeError(f"an epoch, a savepoint or a time is wanted, and not {of!r}")
 
 
-def _asked(
+def asked(
     session: "SparkSession | None",
     act: str,
     location: str,
@@ -355,7 +361,7 @@ def _asked(
     found, facade = facade_of(session, act)
     with translating():
         told = json.loads(getattr(facade, act)(found._jsparkSession, location, *arguments, apply))
-    return _plan(told, arguments)
+    return _plan(told, arguments, session)
 
 
 def facade_of(session: "SparkSession | None", act: str) -> tuple[Any, Any]:
@@ -370,7 +376,9 @@ def facade_of(session: "SparkSession | None", act: str) -> tuple[Any, Any]:
     return found, facade
 
 
-def _plan(told: Mapping[str, Any], arguments: tuple[Any, ...]) -> Plan:
+def _plan(
+    told: Mapping[str, Any], arguments: tuple[Any, ...], session: "SparkSession | None"
+) -> Plan:
     return Plan(
         act=told["act"],
         location=told["location"],
@@ -395,6 +403,7 @@ def _plan(told: Mapping[str, Any], arguments: tuple[Any, ...]) -> Plan:
         into=told.get("into"),
         notes=tuple(told["notes"]),
         _arguments=arguments,
+        _session=session,
     )
 
 

@@ -1,17 +1,23 @@
 package io.cleancut
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
+  Bootstrap,
   OfflineAct,
   OfflineCopy,
+  OfflineEdit,
   OfflinePlan,
   OfflineSource,
   StartCheck,
   StateRows
 }
+
+import io.cleancut.conf.Keys
 
 /**
  * Acts on the checkpoint of a stopped query, for callers outside of the JVM. Each has a plan, which
@@ -137,6 +143,37 @@ object CleancutOffline {
     val of = StateRows(operator, store, family)
     val act = OfflineAct.edit(of, rows, Some(last).filter(_ >= 0))
     done(act, session, location, fileSink, apply)
+  }
+
+  /** Rows for [[bootstrap]], with the columns `key` and `value`. */
+  def rows(operator: Long, store: String, family: String, of: DataFrame): OfflineEdit =
+    OfflineEdit(StateRows(operator, store, family), of)
+
+  /**
+   * Makes the checkpoint of a query that has not run, with the state that is given.
+   *
+   * @param mode
+   *   the output mode, in Spark's words
+   * @param cuts
+   *   "true" or "false", whether cuts are to commit its epochs; empty for what the session says
+   */
+  def bootstrap(
+      session: SparkSession,
+      location: String,
+      fileSink: String,
+      query: DataFrame,
+      mode: String,
+      rows: java.util.List[OfflineEdit],
+      cuts: String,
+      apply: Boolean
+  ): String = {
+    val isWithCuts =
+      if (cuts.nonEmpty) cuts.toBoolean
+      else session.sessionState.conf.getConfString(Keys.Cuts.name, "false").toBoolean
+    val sink = Option.when(fileSink.nonEmpty)(fileSink)
+    json(
+      Bootstrap(session, location, query, mode, rows.asScala.toSeq, isWithCuts, sink, apply)
+    )
   }
 
   /**

@@ -1,5 +1,6 @@
 package io.cleancut.bench
 
+import java.nio.ByteBuffer
 import java.util.concurrent.ConcurrentSkipListMap
 import java.util.concurrent.atomic.LongAdder
 
@@ -9,7 +10,9 @@ import io.cleancut.Clock
 import io.cleancut.objects._
 
 /**
- * Objects in memory, where each request takes so long that it is as if they were elsewhere.
+ * Objects in memory, where each request takes so long that it is as if they were elsewhere. They
+ * are beside the heap: a large array takes whole regions of G1, so that what is used of a heap with
+ * such objects says little of all the rest.
  *
  * @param delayMs
  *   of each request; may be changed at any time
@@ -24,24 +27,21 @@ final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
 
   override def location: String = "memory"
 
-  /** Of all objects. */
-  def sizeBytes: Long = objects.values.stream.mapToLong(_.body.length.toLong).sum
-
   override def put(key: ObjectKey, body: Array[Byte]): Unit = {
     write(RequestKind.Put, body)
-    objects.put(key.name, Stored(body, None))
+    objects.put(key.name, Stored.of(body, None))
     ()
   }
 
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
     write(RequestKind.Create, body)
-    Option(objects.putIfAbsent(key.name, Stored(body, Some(token))))
+    Option(objects.putIfAbsent(key.name, Stored.of(body, Some(token))))
       .fold[CreateResult](CreateResult.Created)(found => CreateResult.Exists(found.token))
   }
 
   override def get(key: ObjectKey): Option[Array[Byte]] = {
     request(RequestKind.Get)
-    val found = Option(objects.get(key.name)).map(_.body)
+    val found = Option(objects.get(key.name)).map(of => of.slice(0, of.size))
     found.foreach(body => receivedBytes.add(body.length.toLong))
     found
   }
@@ -56,9 +56,10 @@ final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
   override def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece] = {
     request(RequestKind.GetRange)
     Option(objects.get(key.name)).map { stored =>
-      val bytes = stored.body.slice(offset.toInt, Math.addExact(offset.toInt, maxLength))
+      val from = Math.min(offset, stored.size.toLong).toInt
+      val bytes = stored.slice(from, Math.min(maxLength, stored.size - from))
       receivedBytes.add(bytes.length.toLong)
-      Piece(offset, bytes, stored.body.length.toLong)
+      Piece(offset, bytes, stored.size.toLong)
     }
   }
 
@@ -116,8 +117,21 @@ final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
 object MemoryStore {
   private val PageSize = 1000
 
-  final private case class Stored(body: Array[Byte], token: Option[WriterToken])
+  final private case class Stored(body: ByteBuffer, token: Option[WriterToken]) {
+    def size: Int = body.capacity
+
+    def slice(from: Int, length: Int): Array[Byte] = {
+      val bytes = new Array[Byte](length)
+      body.duplicate().position(from).get(bytes)
+      bytes
+    }
+  }
+
+  private object Stored {
+    def of(body: Array[Byte], token: Option[WriterToken]): Stored =
+      Stored(ByteBuffer.allocateDirect(body.length).put(body), token)
+  }
 
   private def info(name: String, stored: Stored) =
-    ObjectInfo(ObjectKey(name), stored.body.length.toLong, Clock.System.wallMs())
+    ObjectInfo(ObjectKey(name), stored.size.toLong, Clock.System.wallMs())
 }

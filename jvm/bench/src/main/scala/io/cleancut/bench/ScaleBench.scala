@@ -38,7 +38,7 @@ object ScaleBench {
       val found = query.epoch(epoch.toLong)
       if (isCounted) found.foreach { case (figure, number) => println(s"$figure\t$epoch\t$number") }
     }
-    println(s"heap, bytes\t$last\t${heapBytes() - store.sizeBytes}")
+    println(s"heap, bytes\t$last\t${heapBytes()}")
     store.delayMs = 0L
     query.restart(last - 1L).foreach { case (figure, number) =>
       println(s"$figure\t$last\t$number")

@@ -29,6 +29,11 @@ private[offline] object NewCheckpoint {
     if (place.location.startsWith(s"$from/") || from.startsWith(s"${place.location}/")) {
       refused(s"${place.location} lies within it, or around it")
     }
+    checkFree(place, refused)
+  }
+
+  /** Likewise, whatever it is made of. */
+  def checkFree(place: OfflinePlace, refused: String => Nothing): Unit = {
     val there = s"there is a checkpoint at ${place.location}"
     if (place.logs.commitLog.getLatest().isDefined) refused(s"$there already")
     place.logs.offsetLog.getLatest() match {
@@ -41,16 +46,23 @@ private[offline] object NewCheckpoint {
 
   /** Which query it is of: the same, or one of its own, which no sink takes for the other. */
   def identify(place: OfflinePlace, from: OfflinePlace, act: String, isOwn: Boolean): Unit = {
-    def path(of: OfflinePlace) = new Path(of.location, Metadata)
     val query =
-      if (isOwn) StreamMetadata(OfflineAct.newId().toString)
+      if (isOwn) OfflineAct.newId().toString
       else
-        StreamMetadata.read(path(from), from.hadoopConf).getOrElse {
-          val reason = "its file `metadata` with the id of the query is missing"
-          throw Errors.offlineRefused(act, from.location, reason)
-        }
-    place.files.delete(path(place))
-    StreamMetadata.write(query, path(place), place.hadoopConf)
+        StreamMetadata
+          .read(new Path(from.location, Metadata), from.hadoopConf)
+          .fold {
+            val reason = "its file `metadata` with the id of the query is missing"
+            throw Errors.offlineRefused(act, from.location, reason)
+          }(_.id)
+    identify(place, query)
+  }
+
+  /** It is of the query with this id. */
+  def identify(place: OfflinePlace, query: String): Unit = {
+    val path = new Path(place.location, Metadata)
+    place.files.delete(path)
+    StreamMetadata.write(StreamMetadata(query), path, place.hadoopConf)
   }
 
   /**

@@ -340,11 +340,11 @@ object OfflineAct {
   /** No query and no run has it. */
   private[offline] def newId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
 
-  private val Cleancut = classOf[CleancutStateStoreProvider].getName
+  private[offline] val Cleancut = classOf[CleancutStateStoreProvider].getName
 
   /** Of rows in flight that go to other partitions, through the driver; compressed. */
   private val MaxInFlightBytes = 256L << 20
-  private val HdfsBacked =
+  private[offline] val HdfsBacked =
     "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
   /** Makes the state Cleancut's. */

@@ -92,6 +92,23 @@ private[offline] object OfflineEpoch {
   }
 
   /**
+   * The entry before that of the act, with the same offsets: Spark has sources look at what lies
+   * between the last two entries, and some do not take offsets that go back. Nobody starts behind
+   * the other entry alone.
+   */
+  def precede(
+      target: OfflineTarget,
+      query: StoredQuery,
+      act: String,
+      settings: Map[String, String]
+  ): Unit = {
+    val log = (if (target.isNew) target.place.newLogs else target.place.logs).offsetLog
+    val before = target.epoch - 1
+    val isThere = target.isNew && log.get(before).exists(isOne)
+    if (!isThere) add(target, act)(log.add(before, entry(target, query, act, settings)))
+  }
+
+  /**
    * Writes it to the logs, after all of its state is there.
    *
    * @param query
@@ -111,11 +128,11 @@ private[offline] object OfflineEpoch {
     val logs = if (isNew) place.newLogs else place.logs
     val offsets = entry(target, query, act, settings)
     if (!isNew) add(target, act)(logs.offsetLog.add(epoch, offsets))
-    // Spark has sources look at what lies between the last two entries, and some do not take
-    // offsets that go back. Nobody starts behind the other entry alone.
-    if (target.isBehindUnused) add(target, act)(logs.offsetLog.add(epoch - 1, offsets))
+    if (target.isBehindUnused) precede(target, query, act, settings)
     val changed = settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt)
-    if (isNew || query.isBack || changed.isDefined) {
+    // Of a query that has not run, what it was planned from says it already.
+    val isMoved = query.location != place.location
+    if (isMoved || query.isBack || changed.isDefined) {
       describe(target, query, changed.getOrElse(query.partitions))
     }
     // A cut says itself which stores there are.

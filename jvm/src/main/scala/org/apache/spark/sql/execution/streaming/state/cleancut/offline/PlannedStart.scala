@@ -1,10 +1,12 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
+import java.nio.file.Files
+
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 import org.apache.spark.sql.catalyst.plans.logical.{EventTimeWatermark, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.streaming.{InternalOutputModes, StreamingRelationV2}
-import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadataBase
 import org.apache.spark.sql.execution.streaming.runtime.{
   IncrementalExecution,
@@ -12,6 +14,7 @@ import org.apache.spark.sql.execution.streaming.runtime.{
   WatermarkPropagator
 }
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.Utils
 
 /**
  * A query that is not started, planned as Spark plans the first epoch of a run: its sources give no
@@ -32,6 +35,21 @@ final private[offline] class PlannedStart(query: DataFrame, mode: String) {
   def hasWatermark: Boolean = analyzed.exists(_.isInstanceOf[EventTimeWatermark])
 
   /**
+   * What its operators would be described to be in a checkpoint of its own.
+   *
+   * @throws Throwable
+   *   whatever Spark refuses it with
+   */
+  def operators(
+      session: SparkSession,
+      recorded: OffsetSeqMetadataBase,
+      conf: SQLConf
+  ): Seq[StoredOperator] = PlannedStart.inScratch(session, Seq("0")) { place =>
+    run(place, epoch = 0L, recorded, conf)
+    StoredQuery.operators(place.location, 0L, recorded, place.hadoopConf)
+  }
+
+  /**
    * Plans it, with all that Spark checks then, and writes how its operators are described.
    *
    * @param place
@@ -48,9 +66,11 @@ final private[offline] class PlannedStart(query: DataFrame, mode: String) {
       conf: SQLConf
   ): Unit = {
     val session = place.session
-    conf.getAllConfs.foreach { case (key, value) =>
-      session.sessionState.conf.setConfString(key, value)
-    }
+    val own = session.sessionState.conf
+    conf.getAllConfs.foreach { case (key, value) => own.setConfString(key, value) }
+    // As for each run of a query.
+    own.setConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED, false)
+    own.setConf(SQLConf.CBO_ENABLED, false)
     val plan = analyzed.transform { case PlannedStart.Source(of) =>
       LocalRelation(of.output, Nil, isStreaming = true)
     }
@@ -74,6 +94,17 @@ final private[offline] class PlannedStart(query: DataFrame, mode: String) {
 }
 
 private[offline] object PlannedStart {
+
+  /** A checkpoint on the driver's disk that is gone after `use`, with entries of these epochs. */
+  def inScratch[A](session: SparkSession, epochs: Seq[String])(use: OfflinePlace => A): A = {
+    val directory = Files.createTempDirectory("cleancut-start")
+    try {
+      // Of descriptions Spark counts only those whose epochs have an entry there.
+      val entries = Files.createDirectory(directory.resolve("offsets"))
+      epochs.foreach(of => Files.createFile(entries.resolve(of)))
+      use(OfflinePlace.to(session, directory.toUri.toString, isWithCuts = false))
+    } finally Utils.deleteRecursively(directory.toFile)
+  }
 
   private object Source {
     def unapply(plan: LogicalPlan): Option[LogicalPlan] = plan match {

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
-import java.nio.file.Files
-
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.DataFrame
@@ -9,7 +7,6 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetMap, OffsetSeq, OffsetSeqBase}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType}
-import org.apache.spark.util.Utils
 
 import io.cleancut.error.Errors
 
@@ -71,14 +68,14 @@ final private[offline] class StartCheck(session: SparkSession, query: PlannedSta
     if (!query.isStreaming) {
       throw Errors.offlineRefused(Act, from.location, "the DataFrame is not a streaming one")
     }
-    val anew = planned(isAnew = true)
+    val anew = planned
     val now = anew.getOrElse(Nil)
-    val refusal = anew.left.toOption.orElse(planned(isAnew = false).left.toOption)
+    val refused = anew.left.toOption.orElse(refusal)
     val compared =
       if (anew.isLeft) Nil
-      else OperatorChanges.between(stored.operators, now, isRefused = refusal.isDefined)
+      else OperatorChanges.between(stored.operators, now, isRefused = refused.isDefined)
     val explained = (compared ++ sources).exists(_.kind == Refused)
-    val said = refusal.filterNot(_ => explained).map { why =>
+    val said = refused.filterNot(_ => explained).map { why =>
       StartFinding(Refused, "the query", why, "")
     }
     StartVerdict(
@@ -89,27 +86,24 @@ final private[offline] class StartCheck(session: SparkSession, query: PlannedSta
     )
   }
 
-  /** What its operators are described to be, or with what Spark refuses it. */
-  private def planned(isAnew: Boolean): Either[String, Seq[StoredOperator]] = {
-    val directory = Files.createTempDirectory("cleancut-start")
-    try {
-      val place = OfflinePlace.to(session, directory.toUri.toString, isWithCuts = false)
-      val epoch = if (isAnew) 0L else stored.last + 1
-      // Of descriptions Spark counts only those whose epochs have an entry there.
-      val entries = Files.createDirectory(directory.resolve("offsets"))
-      (epoch.toString +: (if (isAnew) Nil else epochs)).distinct
-        .foreach(of => Files.createFile(entries.resolve(of)))
-      if (!isAnew) {
-        NewCheckpoint.copySchemas(place, from, stored)
-        NewCheckpoint.copyDescriptions(place, from, stored)
-      }
-      query.run(place, epoch, stored.recorded, stored.confOf(session))
-      Right(StoredQuery.operators(place.location, epoch, stored.recorded, place.hadoopConf))
-    } catch { case NonFatal(e) => Left(Option(e.getMessage).getOrElse(e.toString)) }
-    finally Utils.deleteRecursively(directory.toFile)
-  }
+  /** What its operators would be by themselves, or with what Spark refuses it. */
+  private def planned: Either[String, Seq[StoredOperator]] =
+    refusable(query.operators(session, stored.recorded, stored.confOf(session)))
 
-  private def epochs: Seq[String] = NewCheckpoint.namesIn(from, "offsets")
+  /** With what Spark refuses it after the epochs that there are. */
+  private def refusal: Option[String] = refusable {
+    val epoch = stored.last + 1
+    val epochs = (epoch.toString +: NewCheckpoint.namesIn(from, "offsets")).distinct
+    PlannedStart.inScratch(session, epochs) { place =>
+      NewCheckpoint.copySchemas(place, from, stored)
+      NewCheckpoint.copyDescriptions(place, from, stored)
+      query.run(place, epoch, stored.recorded, stored.confOf(session))
+    }
+  }.left.toOption
+
+  private def refusable[A](body: => A): Either[String, A] =
+    try Right(body)
+    catch { case NonFatal(e) => Left(Option(e.getMessage).getOrElse(e.toString)) }
 
   private def sources: Seq[StartFinding] = {
     val (before, now) = (countOf(stored.offsets), query.sources)

@@ -78,12 +78,27 @@ final private[offline] class StateRewrite(
    */
   def apply(partitions: Option[Int], edit: Option[Edited] = None): Seq[Rewritten] = running {
     stores =>
-      val written =
+      checked(stores) {
         if (partitions.isEmpty && edit.isEmpty) copied(stores)
-        else moved(stores, partitions.getOrElse(query.partitions), edit)
-      run.settle(target)
-      check(stores, written)
-      written
+        else moved(stores, tasks, partitions.getOrElse(query.partitions), edit.toSeq)
+      }
+  }
+
+  /**
+   * Of nothing but rows that are given, each of another family.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_REWRITE_DIFFERS
+   */
+  def fill(rows: Seq[Edited]): Seq[Rewritten] = running { stores =>
+    checked(stores)(moved(stores, Nil, query.partitions, rows))
+  }
+
+  private def checked(stores: OfflineStores)(write: => Seq[Rewritten]): Seq[Rewritten] = {
+    val written = write
+    run.settle(target)
+    check(stores, written)
+    written
   }
 
   private def copied(stores: OfflineStores): Seq[Rewritten] =
@@ -95,21 +110,23 @@ final private[offline] class StateRewrite(
 
   private def moved(
       stores: OfflineStores,
+      tasks: Seq[Task],
       partitions: Int,
-      edit: Option[Edited]
+      edits: Seq[Edited]
   ): Seq[Rewritten] = {
     val targets = query.operators.flatMap { operator =>
       operator.partitionsOf(partitions).map(operator.id -> _)
     }
     val places = targets.zipWithIndex.toMap
-    val edited = edit.map(_.rows)
+    val edited = edits.map(_.rows)
     val stored: RDD[(Int, Row)] = session.sparkContext
       .parallelize(tasks, Math.max(tasks.size, 1))
       .flatMap(stores.spread(_, partitions, places, edited))
-    val rows = edit.fold(stored) { of =>
+    val added = edits.map { of =>
       val own = of.rows
-      stored.union(of.internal.mapPartitions(stores.divide(own, _, partitions, places)))
+      of.internal.mapPartitions(stores.divide(own, _, partitions, places))
     }
+    val rows = session.sparkContext.union(stored +: added)
     val byId = query.operators.map(of => of.id -> of).toMap
     val written = rows
       .partitionBy(new Given(targets.size))
@@ -281,7 +298,7 @@ final private[offline] class OfflineStores(
       task: Task,
       partitions: Int,
       targets: Map[(Long, Int), Int],
-      edited: Option[EditableRows]
+      edited: Seq[EditableRows]
   ): Iterator[(Int, Row)] =
     task.operator.stores.indices.iterator.flatMap { index =>
       val store = task.operator.stores(index)
