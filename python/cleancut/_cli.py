@@ -137,6 +137,9 @@ def _parser() -> argparse.ArgumentParser:
         "--provider", choices=("cleancut", "rocksdb"), help="default: as it is now"
     )
     cloning.add_argument("--partitions", type=int, help="default: as there are now")
+    completing = commands.add_parser("completion", help="print what completes commands in a shell")
+    completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
+    completing.set_defaults(run=_completion)
     return parser
 
 
@@ -251,9 +254,17 @@ def _add_conf(commands: Any) -> None:
     conf.set_defaults(run=_conf)
 
 
+def _add_location(parser: argparse.ArgumentParser) -> None:
+    location: Any = parser.add_argument(
+        "location", metavar="LOCATION", help="a query's checkpointLocation"
+    )
+    # What shtab reads.
+    location.complete = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
+
+
 def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
-    parser.add_argument("location", metavar="LOCATION", help="a query's checkpointLocation")
+    _add_location(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--endpoint", help="for s3://: the URL of the store")
     parser.add_argument("--region", help="for s3://: what requests are signed for")
@@ -270,7 +281,7 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
         description=f"For a query that is stopped: {text}. It starts Spark in this process. "
         "Without --apply it prints what it would do, and changes nothing.",
     )
-    parser.add_argument("location", metavar="LOCATION", help="a query's checkpointLocation")
+    _add_location(parser)
     parser.add_argument("--apply", action="store_true", help="do it")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
@@ -320,6 +331,20 @@ def _conf(parsed: argparse.Namespace) -> int:
         print("\n".join(f"{key} {value}" for key, value in [("spark.jars", jar), *confs.items()]))
     else:
         _print_json({"spark.jars": jar, **confs})
+    return OK
+
+
+def _completion(parsed: argparse.Namespace) -> int:
+    try:
+        import shtab
+    except ImportError as error:
+        raise error_of(
+            "CLEANCUT_DEPENDENCY_MISSING",
+            feature="cleancut completion",
+            package="shtab",
+            extra="completion",
+        ) from error
+    print(shtab.complete(_parser(), parsed.shell))
     return OK
 
 

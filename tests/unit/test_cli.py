@@ -293,3 +293,38 @@ def test_a_reader_that_has_seen_enough_is_no_error(two_partitions: CheckpointFil
     script = f"set -o pipefail; {command}; {command.replace('true', 'head -1')}"
     answer = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
     assert (answer.returncode, answer.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["roll"], {"rollback"}),
+        (["rollback", "--to"], {"--to-epoch", "--to-savepoint", "--to-time"}),
+        (["clone", "--provider", ""], {"cleancut", "rocksdb"}),
+        (["ls", "{home}/check"], {"{home}/checkpoints"}),
+    ],
+)
+def test_a_shell_completes_commands_options_values_and_directories(
+    words: list[str], expected: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "check.txt").touch()
+    status, script, _ = run(capsys, "completion", "bash")
+    assert status == _cli.OK
+    line = " ".join(shlex.quote(word.format(home=tmp_path)) for word in ["cleancut", *words])
+    asked = (
+        f'COMP_WORDS=({line}); COMP_CWORD={len(words)}; _shtab_cleancut; echo "${{COMPREPLY[@]}}"'
+    )
+    told = subprocess.run(
+        ["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True
+    )
+    assert set(told.stdout.split()) == {of.format(home=tmp_path) for of in expected}
+
+
+def test_without_its_package_completion_names_the_extra(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    status, _, told = run(capsys, "completion", "zsh")
+    assert status == _cli.REFUSED
+    assert "pip install 'cleancut[completion]'" in told

@@ -20,7 +20,10 @@ class Brief(DataclassInstance):
     """
 
     def __repr__(self) -> str:
-        return brief(type(self).__name__, {of.name: getattr(self, of.name) for of in fields(self)})
+        return brief(
+            type(self).__name__,
+            {of.name: getattr(self, of.name) for of in fields(self) if of.name[0] != "_"},
+        )
 
 
 def brief(name: str, values: dict[str, object]) -> str:
