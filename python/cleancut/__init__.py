@@ -23,9 +23,9 @@ from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
 from cleancut._reading.skew import SkewInfo
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
 from cleancut._recovery.replicas import ReplicaInfo
-from cleancut._spark.bootstrap import bootstrap
 from cleancut._spark.compatible import Compatibility, Difference, compatible
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
+from cleancut._spark.first_state import bootstrap, migrate
 from cleancut._spark.jars import jar_path
 from cleancut._spark.offline import (
     OperatorPlan,
@@ -105,6 +105,7 @@ __all__ = [
     "edit",
     "errors",
     "jar_path",
+    "migrate",
     "release",
     "rescale",
     "rollback",

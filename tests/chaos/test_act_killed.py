@@ -55,10 +55,12 @@ CASES = {
     "rollback-cuts": ("rollback", CUTS),
     "clone": ("clone", OWN),
     "clone-cuts": ("clone", CUTS),
+    "edit-cuts": ("edit", CUTS),
+    "bootstrap-cuts": ("bootstrap", CUTS),
 }
 # Two epochs are there before an act.
 FILES = 2
-EPOCHS = {"adopt": 2, "rescale": 2, "rollback": 3, "clone": 3}
+EPOCHS = {"adopt": 2, "rescale": 2, "rollback": 3, "clone": 3, "edit": 2, "bootstrap": 1}
 
 
 def planned(act: str, location: str) -> Plan:
@@ -68,6 +70,10 @@ def planned(act: str, location: str) -> Plan:
         return cleancut.rescale(location, 5)
     if act == "rollback":
         return cleancut.rollback(location, 0)
+    if act == "edit":
+        return cleancut.edit(location, 0, lambda state: state)
+    if act == "bootstrap":
+        return bootstrapped(location)
     return cleancut.clone(location, clone_of(location), 0)
 
 
@@ -75,13 +81,35 @@ def clone_of(location: str) -> str:
     return f"{location}-clone"
 
 
+def bootstrapped(location: str) -> Plan:
+    """Every key is there, and has been counted not once."""
+    running = SparkSession.getActiveSession()
+    assert running is not None
+    session = of_settings(running, CUTS)
+    key = f.struct(f.col("id").cast("int").alias("k"))
+    value = f.struct(f.lit(0).cast("long").alias("count"))
+    rows = session.range(KEYS).select(key.alias("key"), value.alias("value"))
+    query = counted(session, Path(location).parent / "in")
+    return cleancut.bootstrap(location, query, {0: rows}, "update", cuts=True)
+
+
+def of_settings(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
+    session = spark.newSession()
+    for key, value in {"spark.sql.shuffle.partitions": str(PARTITIONS), **settings}.items():
+        session.conf.set(key, value)
+    return session
+
+
+def counted(session: SparkSession, source: Path) -> DataFrame:
+    stream = session.readStream.schema("k int").option("maxFilesPerTrigger", 1)
+    return stream.json(str(source)).groupBy("k").agg(f.count("*").alias("count"))
+
+
 class Query:
     """Counts rows by key; each run takes one file more."""
 
     def __init__(self, spark: SparkSession, home: Path, settings: dict[str, str]) -> None:
-        self.session = spark.newSession()
-        for key, value in {"spark.sql.shuffle.partitions": str(PARTITIONS), **settings}.items():
-            self.session.conf.set(key, value)
+        self.session = of_settings(spark, settings)
         self.home = home
 
     def run(self, checkpoint: Path, files: int) -> dict[int, int]:
@@ -96,9 +124,7 @@ class Query:
         def take(batch: DataFrame, _: int) -> None:
             found.update({row.k: row["count"] for row in batch.collect()})
 
-        stream = self.session.readStream.schema("k int").option("maxFilesPerTrigger", 1)
-        counted = stream.json(str(source)).groupBy("k").agg(f.count("*").alias("count"))
-        query = counted.writeStream.outputMode("update").foreachBatch(take)
+        query = counted(self.session, source).writeStream.outputMode("update").foreachBatch(take)
         query = query.option("checkpointLocation", str(checkpoint))
         query.trigger(availableNow=True).start().awaitTermination()
         return found
@@ -137,7 +163,8 @@ def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
     tally: Counter[str] = Counter()
     for number in range(KILLS):
         location = tmp_path / f"killed-{number}"
-        shutil.copytree(begun, location)
+        if act != "bootstrap":
+            shutil.copytree(begun, location)
         struck = kill(act, location, tmp_path / f"{number}.log", draw.random() * 8)
         tally["struck" if struck else "too late"] += 1
         is_done = is_refused(act, str(location))

@@ -13,8 +13,10 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import cleancut
 from cleancut import Checkpoint, RequestError
+from tests.spark.test_compatible import Job
 from tests.support.documented import blocks
 from tests.support.file_epochs import KEYS, PLACES, Epochs
+from tests.support.processors import OUTPUT, Grown
 from tests.support.tiers import usually
 
 pytestmark = pytest.mark.spark
@@ -175,3 +177,48 @@ def test_the_documented_edit_runs(
     state = it.state()
     assert 3 not in state
     assert state[5] == 0
+
+
+def test_lists_of_a_state_variable_are_edited_as_arrays(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    job = Job(spark, tmp_path, "cuts")
+
+    def query() -> DataFrame:
+        stream = job.read(job.session()).withColumns({"v": f.col("k"), "s": f.lit("x")})
+        return stream.groupBy("k").transformWithState(Grown(1), OUTPUT, "update", "none")
+
+    def lists() -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for row in Checkpoint(job.checkpoint).state(0, family="all").to_pylist():
+            found.setdefault(row["key"]["k"], []).append(row["value"]["n"])
+        return found
+
+    for _ in range(2):
+        job.add()
+    assert job.start(query(), "update") is None
+    before = lists()
+    assert {len(of) for of in before.values()} == {2}
+    more = f.array(f.struct(f.lit(77).cast("long").alias("n")))
+
+    def change(state: DataFrame) -> DataFrame:
+        value = f.when(f.col("key.k") == 1, f.concat(f.reverse("value"), more))
+        return state.where("key.k <> 2").withColumn("value", value.otherwise(f.col("value")))
+
+    plan = cleancut.edit(job.checkpoint, 0, change, family="all")
+    assert plan.apply().operators[0].rows is not None
+    expected = {**before, 1: [*reversed(before[1]), 77]}
+    del expected[2]
+    assert lists() == expected
+
+    def emptied(state: DataFrame) -> DataFrame:
+        return state.withColumn("value", f.expr("filter(value, x -> false)"))
+
+    with pytest.raises(RequestError, match="no key, or no value"):
+        cleancut.edit(job.checkpoint, 0, emptied, family="all").apply()
+    job.add()
+    assert job.start(query(), "update") is None
+    # What was there is gone on with, in its order.
+    assert {key: of[: len(expected.get(key, []))] for key, of in lists().items()} == {
+        key: expected.get(key, []) for key in before
+    }

@@ -36,6 +36,7 @@ COPIED = "tests/unit/test_replicas.py::test_the_documented_commands_run"
 EDITED = "tests/spark/test_edit.py::test_the_documented_edit_runs"
 CHANGED = "tests/spark/test_compatible.py::test_the_documented_question_is_answered"
 BEGUN = "tests/spark/test_bootstrap.py::test_the_documented_bootstrap_runs"
+MIGRATED = "tests/spark/test_migrate.py::test_the_documented_migration_runs"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # Which test runs each block of a page, in their order; SAME compares it with one that is run.
@@ -54,7 +55,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/moving.md", "python"): [MOVING],
     ("docs/guides/moving.md", "sh"): [MOVING],
     ("docs/guides/editing.md", "python"): [EDITED, BEGUN],
-    ("docs/guides/changing.md", "python"): [CHANGED],
+    ("docs/guides/changing.md", "python"): [CHANGED, MIGRATED],
     ("docs/guides/recovery.md", "python"): [STOPPED, GOING_BACK],
     ("docs/guides/recovery.md", "sh"): [GOING_BACK, COPIED],
     ("docs/guides/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],

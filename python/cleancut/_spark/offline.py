@@ -45,9 +45,10 @@ class Plan(Brief):
     """What an act on a checkpoint will do, or has done. Nothing has changed until `apply`.
 
     Attributes:
-        act: "adopt", "release", "rescale", "rollback", "edit", "copy" or "bootstrap".
+        act: "adopt", "release", "rescale", "rollback", "edit", "copy", "bootstrap" or
+            "migrate".
         location: the checkpoint location, as Spark resolves it.
-        into: that of the checkpoint which a copy makes, and None for all others.
+        into: that of the checkpoint which a copy or a migration makes; None for all others.
         epoch: the one that does it.
         source: the epoch whose result it has: the last one, or that which is gone back to; -1 if
             its state is given.
@@ -324,8 +325,8 @@ def edit(
 
     Raises:
         RequestError: as for `adopt`; also where the rows are to have other columns, a key comes
-            twice, or others have to agree with them: the stores of a join, lists of values, and
-            variables with a time to live.
+            twice, or others have to agree with them: the stores of a join, and variables with a
+            time to live.
     """
     from pyspark.sql import DataFrame
 

@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
-  Bootstrap,
+  FirstState,
   OfflineAct,
   OfflineCopy,
   OfflineEdit,
@@ -172,9 +172,42 @@ object CleancutOffline {
       else session.sessionState.conf.getConfString(Keys.Cuts.name, "false").toBoolean
     val sink = Option.when(fileSink.nonEmpty)(fileSink)
     json(
-      Bootstrap(session, location, query, mode, rows.asScala.toSeq, isWithCuts, sink, apply)
+      FirstState
+        .bootstrap(session, location, query, mode, rows.asScala.toSeq, isWithCuts, sink, apply)
     )
   }
+
+  /**
+   * Makes the checkpoint of a query that goes on in another form, in another place.
+   *
+   * @param cuts
+   *   as of [[copy]]
+   */
+  def migrate(
+      session: SparkSession,
+      location: String,
+      fileSink: String,
+      into: String,
+      query: DataFrame,
+      mode: String,
+      rows: java.util.List[OfflineEdit],
+      cuts: String,
+      isOtherQuery: Boolean,
+      apply: Boolean
+  ): String = json(
+    FirstState.migrate(
+      session,
+      location,
+      into,
+      query,
+      mode,
+      rows.asScala.toSeq,
+      Option.when(cuts.nonEmpty)(cuts.toBoolean),
+      isOtherQuery,
+      Option.when(fileSink.nonEmpty)(fileSink),
+      apply
+    )
+  )
 
   /**
    * What would become of a query that is started on a checkpoint; nothing is changed.

@@ -107,6 +107,24 @@ private[offline] object NewCheckpoint {
         copy(place, from, s"$directory/$name")
     }
 
+  /** Has descriptions in the second form, of which each is of an epoch, be those of another one. */
+  def redescribe(place: OfflinePlace, epoch: Long, as: Long): Unit = if (epoch != as) {
+    for (operator <- directoriesIn(place, "state")) {
+      val own = s"state/$operator/_metadata/v2"
+      if (namesIn(place, own).contains(epoch.toString)) {
+        copy(place, place, s"$own/$epoch", s"$own/$as")
+        place.files.delete(new Path(place.location, s"$own/$epoch"))
+      }
+    }
+  }
+
+  private def directoriesIn(place: OfflinePlace, directory: String) = {
+    val path = new Path(place.location, directory)
+    if (place.files.exists(path))
+      place.files.list(path).toSeq.filter(_.isDirectory).map(_.getPath.getName)
+    else Nil
+  }
+
   /** Where the copy of a file of a checkpoint lies. */
   def pathIn(place: OfflinePlace, home: String, path: String): String =
     s"${place.location}/${relative(home, path)}"
@@ -125,8 +143,11 @@ private[offline] object NewCheckpoint {
     else files.list(path).toSeq.map(_.getPath.getName).filterNot(_.startsWith(".")).sorted
   }
 
-  private def copy(place: OfflinePlace, from: OfflinePlace, name: String): Unit = {
-    val (source, target) = (new Path(from.location, name), new Path(place.location, name))
+  private def copy(place: OfflinePlace, from: OfflinePlace, name: String): Unit =
+    copy(place, from, name, name)
+
+  private def copy(place: OfflinePlace, from: OfflinePlace, name: String, as: String): Unit = {
+    val (source, target) = (new Path(from.location, name), new Path(place.location, as))
     place.files.mkdirs(target.getParent)
     Using.resource(from.files.open(source)) { in =>
       val out = place.files.createAtomic(target, overwriteIfPossible = true)

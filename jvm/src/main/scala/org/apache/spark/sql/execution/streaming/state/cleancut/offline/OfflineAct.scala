@@ -309,13 +309,6 @@ final case class OfflineAct(
 
   private def lookedAt(from: OfflinePlace): StoredQuery =
     StoredQuery.read(from, name, OfflineSource.Last, isCopied = false, isLookedAt = true)
-
-  /** In whichever session of the application it was started. */
-  private def running(from: OfflinePlace): Option[UUID] =
-    from.session.sharedState.activeStreamingQueries.values.asScala
-      .collectFirst {
-        case of if new Path(of.resolvedCheckpointRoot).toString == from.location => of.runId
-      }
 }
 
 /**
@@ -336,6 +329,13 @@ final case class OfflineCopy(
 )
 
 object OfflineAct {
+
+  /** The run of the query, in whichever session of the application it was started. */
+  private[offline] def running(from: OfflinePlace): Option[UUID] =
+    from.session.sharedState.activeStreamingQueries.values.asScala
+      .collectFirst {
+        case of if new Path(of.resolvedCheckpointRoot).toString == from.location => of.runId
+      }
 
   /** No query and no run has it. */
   private[offline] def newId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))

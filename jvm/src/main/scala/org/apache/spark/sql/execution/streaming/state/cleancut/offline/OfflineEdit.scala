@@ -2,12 +2,13 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
+import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
-import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.types.{DataType, StructType}
+import org.apache.spark.sql.functions.{col, exists, size}
+import org.apache.spark.sql.types.{ArrayType, DataType, StructType}
 
 /**
  * Which rows of a query's state are meant.
@@ -35,9 +36,17 @@ final private[offline] case class EditableRows(
 ) {
   def stored: StoredFamily = operator.stores(store).families(family)
 
-  def schema: StructType = new StructType()
-    .add(EditableRows.Key, stored.schema.keySchema, nullable = false)
-    .add(EditableRows.Value, stored.schema.valueSchema, nullable = false)
+  /** Of a family with lists, a row has all values of a key, in their order. */
+  def schema: StructType = {
+    val value = stored.schema.valueSchema
+    new StructType()
+      .add(EditableRows.Key, stored.schema.keySchema, nullable = false)
+      .add(
+        EditableRows.Value,
+        if (stored.holdsLists) ArrayType(value, containsNull = false) else value,
+        nullable = false
+      )
+  }
 
   /** As they are after the epoch of a query. */
   def frame(
@@ -46,10 +55,14 @@ final private[offline] case class EditableRows(
       session: SparkSession
   ): DataFrame = {
     val own = tasks.filter(_.operator.id == operator.id)
+    val isList = stored.holdsLists
     val rows = session.sparkContext
       .parallelize(own, Math.max(own.size, 1))
       .flatMap(stores.rowsOf(_, store, family))
-      .map[InternalRow] { case (key, value) => new GenericInternalRow(Array[Any](key, value)) }
+      .map[InternalRow] { case (key, values) =>
+        val value = if (isList) new GenericArrayData(values.toArray[Any]) else values.head
+        new GenericInternalRow(Array[Any](key, value))
+      }
     session.internalCreateDataFrame(rows, schema)
   }
 
@@ -66,14 +79,31 @@ final private[offline] case class EditableRows(
     }
   }
 
-  /** Refuses what no state can hold: a key twice, and no key. */
+  /** Refuses what no state can hold: a key twice, no key, and no value. */
   def checkRows(rows: DataFrame, refused: String => Nothing): Unit = {
     val isNone = col(EditableRows.Key).isNull || col(EditableRows.Value).isNull
-    if (!rows.where(isNone).isEmpty) refused("a row has no key, or no value")
+    val hasNone =
+      if (!stored.holdsLists) isNone
+      else
+        isNone || size(col(EditableRows.Value)) === 0 || exists(col(EditableRows.Value), _.isNull)
+    if (!rows.where(hasNone).isEmpty) refused("a row has no key, or no value")
     if (stored.schema.keySchema.nonEmpty) {
       val twice = rows.groupBy(EditableRows.Key).count().where(col("count") > 1).take(1)
       twice.foreach(row => refused(s"the rows have the key ${row.get(0)} ${row.get(1)} times"))
     }
+  }
+
+  /** Key and values of a row. */
+  def entry(row: InternalRow): (UnsafeRow, Seq[UnsafeRow]) = {
+    def copied(of: InternalRow) = of.asInstanceOf[UnsafeRow].copy()
+    val width = stored.schema.valueSchema.length
+    val values =
+      if (!stored.holdsLists) Seq(copied(row.getStruct(1, width)))
+      else {
+        val list = row.getArray(1)
+        (0 until list.numElements()).map(at => copied(list.getStruct(at, width)))
+      }
+    (copied(row.getStruct(0, stored.schema.keySchema.length)), values)
   }
 
   /** The rows as they are stored. */
@@ -112,7 +142,6 @@ private[offline] object EditableRows {
     if (operator.name == StatefulOperatorsUtils.SYMMETRIC_HASH_JOIN_EXEC_OP_NAME) {
       why("the stores of a join have to agree with each other")
     }
-    if (families(family).holdsLists) why("a key of it has a list of values")
     if (StateStoreColumnFamilySchemaUtils.isInternalColFamily(asked.family)) {
       why("it is an index that Spark keeps")
     }

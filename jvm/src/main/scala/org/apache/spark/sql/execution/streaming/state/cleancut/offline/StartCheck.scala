@@ -168,7 +168,8 @@ object StartCheck {
   def run(session: SparkSession, location: String, query: DataFrame, mode: String): StartVerdict =
     new StartCheck(session, new PlannedStart(query, mode), location).run()
 
-  private def countOf(offsets: OffsetSeqBase): Int = offsets match {
+  /** How many sources offsets are of. */
+  private[offline] def countOf(offsets: OffsetSeqBase): Int = offsets match {
     case seq: OffsetSeq => seq.offsets.size
     case map: OffsetMap => map.offsetsMap.size
     case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
@@ -208,7 +209,7 @@ private[offline] object OperatorChanges {
     s"operator $id",
     what,
     "Spark knows stateful operators by their numbers, from the sink back to the sources; have " +
-      "them in that order again, or begin with a new checkpoint."
+      "them in that order again, or go on in another checkpoint: migrate(location, into, query)."
   )
 
   private def stores(before: StoredOperator, now: StoredOperator, kind: String) = {
@@ -234,7 +235,9 @@ private[offline] object OperatorChanges {
 
   private def adviceOn(kind: String) =
     if (kind != Refused) ""
-    else "Keep what the state is made of as it was, or begin with a new checkpoint."
+    else
+      "Keep what the state is made of as it was, or go on in another checkpoint: " +
+        "migrate(location, into, query, state)."
 
   /** Spark's own rule of what a state may be read as. */
   private def isTaken(before: StructType, now: StructType) =

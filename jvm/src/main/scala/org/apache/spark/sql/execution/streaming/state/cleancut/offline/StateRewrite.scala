@@ -80,18 +80,25 @@ final private[offline] class StateRewrite(
     stores =>
       checked(stores) {
         if (partitions.isEmpty && edit.isEmpty) copied(stores)
-        else moved(stores, tasks, partitions.getOrElse(query.partitions), edit.toSeq)
+        else {
+          val left = edit.map(_.rows).toSeq
+          val all = query.operators.map { of =>
+            Carried(tasks.filter(_.operator == of), of, left.filter(_.operator.id == of.id))
+          }
+          moved(stores, partitions.getOrElse(query.partitions), edit.toSeq, all)
+        }
       }
   }
 
   /**
-   * Of nothing but rows that are given, each of another family.
+   * Of rows that are given, each of another family, and of what is carried over from operators of
+   * another query.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_REWRITE_DIFFERS
    */
-  def fill(rows: Seq[Edited]): Seq[Rewritten] = running { stores =>
-    checked(stores)(moved(stores, Nil, query.partitions, rows))
+  def fill(rows: Seq[Edited], carried: Seq[Carried]): Seq[Rewritten] = running { stores =>
+    checked(stores)(moved(stores, query.partitions, rows, carried))
   }
 
   private def checked(stores: OfflineStores)(write: => Seq[Rewritten]): Seq[Rewritten] = {
@@ -110,18 +117,18 @@ final private[offline] class StateRewrite(
 
   private def moved(
       stores: OfflineStores,
-      tasks: Seq[Task],
       partitions: Int,
-      edits: Seq[Edited]
+      edits: Seq[Edited],
+      carried: Seq[Carried]
   ): Seq[Rewritten] = {
     val targets = query.operators.flatMap { operator =>
       operator.partitionsOf(partitions).map(operator.id -> _)
     }
     val places = targets.zipWithIndex.toMap
-    val edited = edits.map(_.rows)
+    val ways = for (of <- carried; task <- of.tasks) yield Way(task, of.to, of.left)
     val stored: RDD[(Int, Row)] = session.sparkContext
-      .parallelize(tasks, Math.max(tasks.size, 1))
-      .flatMap(stores.spread(_, partitions, places, edited))
+      .parallelize(ways, Math.max(ways.size, 1))
+      .flatMap(stores.spread(_, partitions, places))
     val added = edits.map { of =>
       val own = of.rows
       of.internal.mapPartitions(stores.divide(own, _, partitions, places))
@@ -203,6 +210,9 @@ private[offline] object StateRewrite {
 
   final case class Task(operator: StoredOperator, partition: Int, ids: Seq[Option[String]])
 
+  /** A task whose rows go to an operator, but for those of some families. */
+  final case class Way(task: Task, to: StoredOperator, left: Seq[EditableRows])
+
   /** What goes through the exchange: rows of a key, and what all rows of a store add up to. */
   sealed trait Row extends Serializable
   final case class KeyRow(store: Int, family: Int, key: Array[Byte], values: Array[Array[Byte]])
@@ -259,11 +269,11 @@ final private[offline] class OfflineStores(
   }
 
   /** Keys and values of one family of a partition. */
-  def rowsOf(task: Task, index: Int, family: Int): Iterator[(UnsafeRow, UnsafeRow)] = {
+  def rowsOf(task: Task, index: Int, family: Int): Iterator[(UnsafeRow, Seq[UnsafeRow])] = {
     val store = task.operator.stores(index)
     open(from, task.operator, store, task.partition)
       .entries(version, task.ids(index), Seq(store.families(family)))
-      .map { case (_, entry) => (entry.key.copy(), entry.values.head.copy()) }
+      .map { case (_, entry) => (entry.key.copy(), entry.values.map(_.copy()).toSeq) }
   }
 
   /** The places of rows that are given in the place of stored ones. */
@@ -278,48 +288,59 @@ final private[offline] class OfflineStores(
     val place = PartitionOfKey.of(operator, operator.stores(index), family, partitions)
     val sum = new SumOfRows
     val divided = rows.map { row =>
-      val key = row.getStruct(0, family.schema.keySchema.length).asInstanceOf[UnsafeRow].copy()
-      val value = row.getStruct(1, family.schema.valueSchema.length).asInstanceOf[UnsafeRow].copy()
-      sum.add(family, Entry(key, Seq(value)))
-      val bytes = KeyRow(index, at, key.getBytes, Array(value.getBytes))
+      val (key, values) = edited.entry(row)
+      sum.add(family, Entry(key, values))
+      val bytes = KeyRow(index, at, key.getBytes, values.map(_.getBytes).toArray)
       (targets(operator.id -> place(key)), bytes: Row)
     }
     val last = Iterator(() => (targets(operator.id -> 0), SumRow(index, sum.result): Row))
     divided ++ last.map(_())
   }
 
-  /**
-   * The rows of a partition with the places in `targets` where they are to go.
-   *
-   * @param edited
-   *   those that are left out
-   */
+  /** The rows of a partition with the places in `targets` where they are to go. */
   def spread(
-      task: Task,
+      way: Way,
       partitions: Int,
-      targets: Map[(Long, Int), Int],
-      edited: Seq[EditableRows]
-  ): Iterator[(Int, Row)] =
+      targets: Map[(Long, Int), Int]
+  ): Iterator[(Int, Row)] = {
+    val Way(task, to, left) = way
     task.operator.stores.indices.iterator.flatMap { index =>
       val store = task.operator.stores(index)
-      val places = store.families.map(PartitionOfKey.of(task.operator, store, _, partitions))
-      val familyAt = store.families.map(_.name).zipWithIndex.toMap
-      val sum = new SumOfRows
-      val source = open(from, task.operator, store, task.partition)
-      // Spark takes the rows one by one; the task's end closes what is open if it fails before.
-      val own = edited.filter(of => of.operator.id == task.operator.id && of.store == index)
-      val families = store.families.filterNot(family => own.exists(_.stored.name == family.name))
-      val rows = source.entries(version, task.ids(index), families).map { case (family, entry) =>
-        sum.add(family, entry)
-        val at = familyAt(family.name)
-        val target = targets(task.operator.id -> places(at)(entry.key))
-        // What a provider hands out it may use again for the next.
-        val values = entry.values.map(_.copy().getBytes).toArray
-        (target, KeyRow(index, at, entry.key.copy().getBytes, values): Row)
-      }
-      val last = Iterator(() => (targets(task.operator.id -> 0), SumRow(index, sum.result): Row))
-      rows ++ last.map(_())
+      val own = left.filter(_.store == index).map(_.stored.name).toSet
+      val families = store.families.filterNot(family => own(family.name))
+      val target = to.stores.indexWhere(_.name == store.name)
+      if (families.isEmpty || target < 0) Iterator.empty
+      else spreadStore(task, index, families, to, target, partitions, targets)
     }
+  }
+
+  private def spreadStore(
+      task: Task,
+      index: Int,
+      families: Seq[StoredFamily],
+      to: StoredOperator,
+      target: Int,
+      partitions: Int,
+      targets: Map[(Long, Int), Int]
+  ): Iterator[(Int, Row)] = {
+    val store = task.operator.stores(index)
+    val places = families
+      .map(of => of.name -> PartitionOfKey.of(task.operator, store, of, partitions))
+      .toMap
+    val familyAt = to.stores(target).families.map(_.name).zipWithIndex.toMap
+    val sum = new SumOfRows
+    val source = open(from, task.operator, store, task.partition)
+    // Spark takes the rows one by one; the task's end closes what is open if it fails before.
+    val rows = source.entries(version, task.ids(index), families).map { case (family, entry) =>
+      sum.add(family, entry)
+      val place = targets(to.id -> places(family.name)(entry.key))
+      // What a provider hands out it may use again for the next.
+      val values = entry.values.map(_.copy().getBytes).toArray
+      (place, KeyRow(target, familyAt(family.name), entry.key.copy().getBytes, values): Row)
+    }
+    val last = Iterator(() => (targets(to.id -> 0), SumRow(target, sum.result): Row))
+    rows ++ last.map(_())
+  }
 
   /** Writes the stores of one partition of what has come to it. */
   def fill(operator: StoredOperator, partition: Int, rows: Iterator[Row]): Iterator[Filled] = {

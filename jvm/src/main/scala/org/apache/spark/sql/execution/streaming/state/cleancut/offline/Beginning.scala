@@ -1,0 +1,233 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.DataType
+
+import io.cleancut.Clock
+
+/** With what a checkpoint begins that is made for a query, beside the rows that are given. */
+private[offline] trait Beginning {
+
+  /** For messages. */
+  def act: String
+
+  /** The location of the checkpoint that it goes on from, if it does. */
+  def from: Option[String]
+
+  /** The epoch that is made. */
+  def epoch: Long
+
+  /** The epoch whose result is gone on from; -1 if there is none. */
+  def source: Long
+
+  /** The settings that Spark keeps for the query. */
+  def recorded: OffsetSeqMetadataBase
+
+  /** Those under which it is planned, and its stores are written. */
+  def conf: SQLConf
+
+  def offsets(sources: Int): OffsetSeqBase
+
+  def commit: CommitMetadataBase
+
+  /** The stores that are carried over, if there are any. */
+  def stores: Option[StoresAt]
+
+  /** Which of them go where. */
+  def carried(
+      operators: Seq[StoredOperator],
+      filled: Set[StateRows],
+      refused: String => Nothing
+  ): Seq[Carried]
+
+  /** What one has to know before it is done. */
+  def notes(
+      operators: Seq[StoredOperator],
+      filled: Set[StateRows],
+      refused: String => Nothing
+  ): Seq[String]
+
+  /** Whether a query can begin with it. */
+  def check(query: PlannedStart, refused: String => Nothing): Unit
+
+  /** Writes whose checkpoint it is, and what its sources have noted. */
+  def identify(place: OfflinePlace): Unit
+}
+
+/**
+ * What goes from an operator of one checkpoint to one of another.
+ *
+ * @param tasks
+ *   of the operator whose state it is
+ * @param left
+ *   families of it that do not go
+ */
+final private[offline] case class Carried(
+    tasks: Seq[StateRewrite.Task],
+    to: StoredOperator,
+    left: Seq[EditableRows]
+)
+
+/** A query that has not run: it reads its sources from the beginning. */
+final private[offline] class Anew(place: OfflinePlace) extends Beginning {
+  override val act: String = "bootstrap"
+  override val from: Option[String] = None
+  override val epoch: Long = 1L
+  override val source: Long = -1L
+  override val stores: Option[StoresAt] = None
+
+  override val recorded: OffsetSeqMetadataBase = {
+    val own = place.session
+    // As a run does, which keeps this number of partitions whatever is set later.
+    val partitions = own.sessionState.conf.numShufflePartitions
+    val key = SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key
+    own.sessionState.conf.setConfString(key, partitions.toString)
+    OffsetSeqMetadata(batchWatermarkMs = 0L, batchTimestampMs = Clock.System.wallMs(), own.conf)
+  }
+
+  override def conf: SQLConf = place.session.sessionState.conf.clone()
+
+  override def offsets(sources: Int): OffsetSeqBase =
+    OffsetSeq(
+      Seq.fill(sources)(None),
+      Some(recorded).collect { case of: OffsetSeqMetadata => of }
+    )
+
+  override def commit: CommitMetadataBase =
+    if (conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION) < Anew.WithIds) CommitMetadata()
+    else CommitMetadataV2(0L, Some(Map.empty[Long, Array[Array[String]]]))
+
+  override def carried(
+      operators: Seq[StoredOperator],
+      filled: Set[StateRows],
+      refused: String => Nothing
+  ): Seq[Carried] = Nil
+
+  override def notes(
+      operators: Seq[StoredOperator],
+      filled: Set[StateRows],
+      refused: String => Nothing
+  ): Seq[String] = Nil
+
+  override def check(query: PlannedStart, refused: String => Nothing): Unit = ()
+
+  override def identify(place: OfflinePlace): Unit =
+    NewCheckpoint.identify(place, OfflineAct.newId().toString)
+}
+
+private object Anew {
+  private val WithIds = 2
+}
+
+/**
+ * A query that has run in another form: it goes on with the source offsets, the watermark and the
+ * settings that it had, and with the state of what is as it was.
+ */
+final private[offline] class Migrated(
+    old: OfflinePlace,
+    stored: StoredQuery,
+    place: OfflinePlace,
+    isOtherQuery: Boolean
+) extends Beginning {
+  override val act: String = Migrated.Act
+  override val from: Option[String] = Some(old.location)
+
+  // After all that sinks may have seen of the query.
+  override val epoch: Long = stored.begun + 2
+  override val source: Long = stored.epoch
+  override val recorded: OffsetSeqMetadataBase = stored.recorded
+  override def conf: SQLConf = stored.confOf(place.session)
+  override def offsets(sources: Int): OffsetSeqBase = stored.offsets
+  override def commit: CommitMetadataBase = stored.commit
+  override def stores: Option[StoresAt] = Some(old.stores(stored.confOf(old.session)))
+
+  override def carried(
+      operators: Seq[StoredOperator],
+      filled: Set[StateRows],
+      refused: String => Nothing
+  ): Seq[Carried] = for {
+    of <- operators
+    before <- stored.operators.find(_.id == of.id)
+    if before.name == of.name
+  } yield {
+    val own = families(of).map { case (place, family) => place -> family }.toMap
+    val left = families(before).filterNot { case (place, family) =>
+      own.get(place).exists { now =>
+        val isGiven = filled(place)
+        if (!isGiven && !isAlike(family, now)) refused(difference(place, family, now))
+        !isGiven
+      }
+    }
+    val tasks = StateRewrite.tasksOf(stored).filter(_.operator.id == of.id)
+    Carried(tasks, of, left.map { case (place, _) => editable(before, place) })
+  }
+
+  override def notes(
+      operators: Seq[StoredOperator],
+      filled: Set[StateRows],
+      refused: String => Nothing
+  ): Seq[String] = {
+    carried(operators, filled, refused)
+    val before = stored.operators.map(of => of.id -> of).toMap
+    val now = operators.map(of => of.id -> of).toMap
+    val gone = stored.operators.filterNot(of => now.get(of.id).exists(_.name == of.name))
+    val fresh = operators.filterNot(of => before.get(of.id).exists(_.name == of.name))
+    gone.map(of => s"The state of operator ${of.id} (${of.name}) is not carried over.") ++
+      fresh
+        .filterNot(of => filled.exists(_.operator == of.id))
+        .map(of => s"Operator ${of.id} (${of.name}) begins without state.")
+  }
+
+  override def check(query: PlannedStart, refused: String => Nothing): Unit = {
+    if (place.location == old.location) refused("it cannot be made where it is")
+    val sources = StartCheck.countOf(stored.offsets)
+    if (sources != query.sources) {
+      refused(s"it has offsets of $sources sources, and the query has ${query.sources}")
+    }
+    val rows = stored.cutIn(old).fold(0L)(_.channels.map(_.deferred.rows).sum)
+    if (rows > 0) {
+      refused(
+        s"the cut of epoch ${stored.epoch} holds $rows rows in flight; run the query as it is with " +
+          "trigger(availableNow=True) first, which takes them up"
+      )
+    }
+    if (!old.isWithCuts) OfflineAct.running(old).foreach { run =>
+      refused(s"the query runs in this application (run $run); stop it first")
+    }
+  }
+
+  override def identify(place: OfflinePlace): Unit = {
+    NewCheckpoint.identify(place, old, act, isOtherQuery)
+    NewCheckpoint.copySources(place, old, stored.offsets)
+  }
+
+  private def families(of: StoredOperator): Seq[(StateRows, StoredFamily)] =
+    for (store <- of.stores; family <- store.families)
+      yield StateRows(of.id, store.name, family.name) -> family
+
+  private def editable(of: StoredOperator, rows: StateRows): EditableRows = {
+    val store = of.stores.indexWhere(_.name == rows.store)
+    EditableRows(of, store, of.stores(store).families.indexWhere(_.name == rows.family))
+  }
+
+  private def isAlike(before: StoredFamily, now: StoredFamily): Boolean =
+    before.holdsLists == now.holdsLists &&
+      DataType.equalsIgnoreNameAndCompatibleNullability(
+        before.schema.keySchema,
+        now.schema.keySchema
+      ) &&
+      DataType.equalsIgnoreNameAndCompatibleNullability(
+        before.schema.valueSchema,
+        now.schema.valueSchema
+      )
+
+  private def difference(place: StateRows, before: StoredFamily, now: StoredFamily): String = {
+    def ddl(of: StoredFamily) = s"${of.schema.keySchema.toDDL} -> ${of.schema.valueSchema.toDDL}"
+    s"the rows of $place have to be given: they are ${ddl(before)}, and are to be ${ddl(now)}"
+  }
+}
+
+private[offline] object Migrated {
+  val Act = "migrate"
+}

@@ -1,0 +1,237 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.classic.SparkSession
+
+import io.cleancut.error.Errors
+
+/**
+ * A checkpoint of a query that has not run in this form: its first epoch took no input, and has the
+ * state that is given, and what is carried over from another checkpoint. The query goes on after
+ * it.
+ *
+ * @param rows
+ *   at most once for each family
+ * @param isWithCuts
+ *   whether cuts are to commit its epochs
+ * @param fileSink
+ *   as of [[OfflineAct]]
+ */
+final private[offline] class FirstState(
+    session: SparkSession,
+    location: String,
+    query: PlannedStart,
+    rows: Seq[OfflineEdit],
+    isWithCuts: Boolean,
+    fileSink: Option[String],
+    beginning: OfflinePlace => Beginning
+) {
+  private val place = OfflinePlace.to(session, location, isWithCuts)
+  private val begins = beginning(place)
+  private val target = OfflineTarget(place, last = -1L, begins.epoch, isNew = true)
+
+  def plan(): OfflinePlan = {
+    check()
+    val of = stored(described)
+    edits(of)
+    planOf(of)
+  }
+
+  /**
+   * Killed at any moment it can be begun again. Meanwhile a query that is started there stops with
+   * an error, and does not begin anew: the epoch has been begun, and there is no state before it.
+   */
+  def run(): OfflinePlan = {
+    check()
+    // Before anything is there, whatever there is to refuse.
+    val planned = stored(described)
+    edits(planned).foreach { case (of, df) => of.checkRows(df, refused) }
+    begins.carried(planned.operators, filled, refused)
+    val begun = begin()
+    OfflineRun.using(target, begins.act, OfflineAct.newId()) { run =>
+      run(s"cleancut: ${begins.act} ${place.location}") {
+        run.replace(target, begun, None, place)
+        val to = place.stores(begins.conf)
+        val rewrite =
+          new StateRewrite(place.session, begun, target, begins.stores.getOrElse(to), to, run)
+        val own = edits(begun).map { case (of, df) =>
+          StateRewrite.Edited(of, of.internal(df))
+        }
+        val written = rewrite.fill(own, begins.carried(begun.operators, filled, refused))
+        OfflineEpoch.commit(target, begun, run, begins.act, Map.empty, written)
+        fileSink.foreach(new SparkFileSink(place.session, _).follow(-1L, begins.epoch))
+        val counts = written.groupMapReduce(_.operator)(_.sum.rows)(_ + _)
+        val plan = planOf(begun)
+        plan.copy(operators = plan.operators.map(of => of.copy(rows = counts.get(of.id))))
+      }
+    }
+  }
+
+  private def filled = rows.map(_.of).toSet
+
+  /** What stands before the state: an entry of the epoch, the query's id, and its descriptions. */
+  private def begin(): StoredQuery = {
+    place.files.createCheckpointDirectory()
+    val nothing = stored(Nil)
+    OfflineEpoch.takeBack(target, nothing)
+    // Another query may have been begun here, and killed.
+    place.files.delete(new Path(place.stateRoot))
+    OfflineEpoch.announce(target, nothing, begins.act, Map.empty)
+    OfflineEpoch.precede(target, nothing, begins.act, Map.empty)
+    begins.identify(place)
+    query.run(place, epoch = 0L, begins.recorded, begins.conf)
+    // Of descriptions Spark counts only those whose epochs have an entry.
+    NewCheckpoint.redescribe(place, 0L, begins.epoch - 1)
+    stored(
+      StoredQuery.operators(place.location, begins.epoch, begins.recorded, place.hadoopConf)
+    )
+  }
+
+  private def check(): Unit = {
+    if (!query.isStreaming) refused("the DataFrame is not a streaming one")
+    begins.check(query, refused)
+    if (!place.isGated)
+      refused("its epochs are to be committed by cuts, and this session was not set up")
+    val provider = stored(Nil).providerClass
+    if (provider == OfflineAct.HdfsBacked) {
+      refused(
+        "its state is to be that of the HDFS-backed provider, which cannot make a version of its " +
+          "own choosing"
+      )
+    }
+    if (place.isWithCuts && provider != OfflineAct.Cleancut)
+      refused(s"state of $provider cannot be committed by cuts, as in a bucket")
+    NewCheckpoint.checkFree(place, refused)
+  }
+
+  private def described: Seq[StoredOperator] = {
+    val found =
+      try query.operators(session, begins.recorded, begins.conf)
+      catch { case NonFatal(e) => refused(s"Spark does not plan the query: ${e.getMessage}") }
+    if (found.isEmpty) refused("the query has no stateful operator")
+    found
+  }
+
+  private def edits(of: StoredQuery): Seq[(EditableRows, DataFrame)] = {
+    rows.groupBy(_.of).collectFirst { case (family, all) if all.size > 1 => family }.foreach { of =>
+      refused(s"the rows of $of are given twice")
+    }
+    rows.map { one =>
+      val own = EditableRows.of(of, one.of, refused)
+      own.check(one.rows, refused)
+      own -> one.rows
+    }
+  }
+
+  private def stored(operators: Seq[StoredOperator]): StoredQuery = StoredQuery(
+    place.location,
+    begins.source,
+    begins.source,
+    begins.source,
+    begins.offsets(query.sources),
+    begins.commit,
+    operators,
+    isHalfDone = false,
+    cut = None
+  )
+
+  private def planOf(of: StoredQuery) = OfflinePlan(
+    begins.act,
+    begins.from.getOrElse(place.location),
+    begins.from.map(_ => place.location),
+    begins.epoch,
+    begins.source,
+    begins.source,
+    of.providerClass,
+    of.providerClass,
+    of.partitions,
+    of.partitions,
+    of.operators.map { one =>
+      val count = one.partitions.size
+      OfflinePlan.Operator(one.id, one.name, count, count, one.stores.size, rows = None)
+    },
+    begins.notes(of.operators, filled, refused)
+  )
+
+  private def refused(reason: String): Nothing =
+    throw Errors.offlineRefused(begins.act, begins.from.getOrElse(place.location), reason)
+}
+
+object FirstState {
+
+  /**
+   * Of a query that has not run.
+   *
+   * @param mode
+   *   the output mode, in Spark's words
+   * @param isApplied
+   *   whether it is done, and not only planned
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OFFLINE_REFUSED, CLEANCUT_REWRITE_DIFFERS
+   */
+  def bootstrap(
+      session: SparkSession,
+      location: String,
+      query: DataFrame,
+      mode: String,
+      rows: Seq[OfflineEdit],
+      isWithCuts: Boolean,
+      fileSink: Option[String],
+      isApplied: Boolean
+  ): OfflinePlan = done(
+    new FirstState(
+      session,
+      location,
+      new PlannedStart(query, mode),
+      rows,
+      isWithCuts,
+      fileSink,
+      new Anew(_)
+    ),
+    isApplied
+  )
+
+  /**
+   * Of a query that goes on in another form, in another place.
+   *
+   * @param from
+   *   where it has run until now; that stays as it is
+   * @param isWithCuts
+   *   None for as it is there
+   * @param isOtherQuery
+   *   whether it is to be a query of its own
+   */
+  def migrate(
+      session: SparkSession,
+      from: String,
+      into: String,
+      query: DataFrame,
+      mode: String,
+      rows: Seq[OfflineEdit],
+      isWithCuts: Option[Boolean],
+      isOtherQuery: Boolean,
+      fileSink: Option[String],
+      isApplied: Boolean
+  ): OfflinePlan = {
+    val old = OfflinePlace.of(session, from)
+    val stored = StoredQuery.read(old, Migrated.Act, OfflineSource.Last, isCopied = true)
+    done(
+      new FirstState(
+        session,
+        into,
+        new PlannedStart(query, mode),
+        rows,
+        isWithCuts.getOrElse(old.isWithCuts),
+        fileSink,
+        place => new Migrated(old, stored, place, isOtherQuery)
+      ),
+      isApplied
+    )
+  }
+
+  private def done(of: FirstState, isApplied: Boolean) = if (isApplied) of.run() else of.plan()
+}

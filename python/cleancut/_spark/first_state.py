@@ -1,0 +1,155 @@
+"""State that a query begins with: one that has not run, or that goes on in another form."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from cleancut._spark.offline import Plan, asked, facade_of
+from cleancut.errors import translating
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Family = int | tuple[int, str] | tuple[int, str, str]
+
+
+def bootstrap(
+    location: str,
+    query: "DataFrame",
+    state: Mapping[Family, "DataFrame"],
+    output_mode: Literal["append", "update", "complete"] = "append",
+    *,
+    cuts: bool | None = None,
+    file_sink: str | None = None,
+) -> Plan:
+    """Plans the checkpoint of a query that has not run, with state that it did not make itself.
+
+    The query is planned as at its first start, so its operators, schemas and partitions are those
+    that it will have. It then goes on from that state, and reads its sources from the beginning:
+    leave out of them what the state has in it already.
+
+        rows = history.select(
+            f.struct("user").alias("key"), f.struct("count").alias("value")
+        )
+        cleancut.bootstrap("checkpoints/orders", counted, {0: rows}, "update").apply()
+
+    Args:
+        location: the checkpointLocation of the query, where nothing is yet.
+        query: the streaming DataFrame that will be written.
+        state: rows by Spark's operator id, or by operator and column family, or by operator, store
+            and family. A row is a key: the struct columns `key` and `value` have the fields of the
+            state, as `Checkpoint.state` shows them. What is not given is empty.
+        output_mode: in which the query will be written.
+        cuts: whether cuts are to commit its epochs; None for what the session says. In a bucket
+            they always do.
+        file_sink: as for `adopt`.
+
+    Returns:
+        The plan; its `apply` does it. One that was killed cannot be started, until it is begun
+        again.
+
+    Raises:
+        RequestError: CLEANCUT_OFFLINE_REFUSED, with the reason: there is a checkpoint, there is no
+            such operator, the rows have other columns (the reason has those that they are to have),
+            a key comes twice, or others have to agree with the rows, as for `edit`;
+            CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
+        InternalError: as for `Plan.apply`.
+    """
+    session, facade = facade_of(query.sparkSession, "bootstrap")
+    rows = _rows(session, facade, [(_family(of), rows) for of, rows in state.items()])
+    arguments = (file_sink or "", query._jdf, output_mode, rows, _spoken(cuts))
+    return asked(session, "bootstrap", location, arguments, apply=False)
+
+
+def migrate(
+    location: str,
+    into: str,
+    query: "DataFrame",
+    state: "Mapping[Family, DataFrame | Callable[[DataFrame], DataFrame]] | None" = None,
+    output_mode: Literal["append", "update", "complete"] = "append",
+    *,
+    same_query: bool = True,
+    cuts: bool | None = None,
+    file_sink: str | None = None,
+) -> Plan:
+    """Plans a checkpoint on which a query goes on in another form, with the state that it had.
+
+    For what Spark refuses on the checkpoint itself, as `compatible` says: another aggregate, other
+    keys or values, an operator more or fewer. The query has the operators and schemas of its new
+    form, and the source offsets, watermark, settings and number of partitions of the old one. State
+    whose operator, key and value are as they were is carried over; what has changed is given, and
+    what is new begins empty.
+
+        def with_sum(old):
+            total = f.lit(0).cast("long").alias("sum")
+            return old.withColumn("value", f.struct("value.count", total))
+
+        cleancut.migrate("checkpoints/v1", "checkpoints/v2", query, {0: with_sum}).apply()
+
+    Args:
+        location: the checkpointLocation of the query, which is stopped. It stays as it is.
+        into: that of the new one, where nothing is yet.
+        query: the streaming DataFrame in its new form, of the same sources.
+        state: what of it has changed, by families of the new form, as for `bootstrap`: a DataFrame,
+            or a function of that which the old form has in the family of this name.
+        output_mode: in which the query will be written.
+        same_query: whether it keeps the id of the query, by which sinks know their epochs.
+        cuts: whether cuts are to commit its epochs; None for as they are committed now.
+        file_sink: as for `adopt`.
+
+    Returns:
+        The plan. Its `notes` name the operators whose state is left, and those that begin without.
+
+    Raises:
+        RequestError: as for `bootstrap`; also if rows have changed and are not given, rows are in
+            flight, the sources are more or fewer, or the query runs in this application.
+    """
+    session, facade = facade_of(query.sparkSession, "migrate")
+    given: list[tuple[tuple[int, str, str], DataFrame]] = []
+    for of, rows in (state or {}).items():
+        family = _family(of)
+        if callable(rows):
+            given.append((family, _changed(session, facade, location, family, rows)))
+        else:
+            given.append((family, rows))
+    all_rows = _rows(session, facade, given)
+    named = (into, query._jdf, output_mode, all_rows, _spoken(cuts), not same_query)
+    return asked(session, "migrate", location, (file_sink or "", *named), apply=False)
+
+
+def _changed(
+    session: Any,
+    facade: Any,
+    location: str,
+    family: tuple[int, str, str],
+    change: "Callable[[DataFrame], DataFrame]",
+) -> "DataFrame":
+    from pyspark.sql import DataFrame
+
+    with translating():
+        old = facade.state(session._jsparkSession, location, *family)
+    return change(DataFrame(old, session))
+
+
+def _rows(
+    session: Any, facade: Any, state: "Sequence[tuple[tuple[int, str, str], DataFrame]]"
+) -> Any:
+    rows = session._jvm.java.util.ArrayList()
+    for family, of in state:
+        with translating():
+            rows.add(facade.rows(*family, of._jdf))
+    return rows
+
+
+def _spoken(cuts: bool | None) -> str:
+    return "" if cuts is None else str(cuts).lower()
+
+
+def _family(of: Family) -> tuple[int, str, str]:
+    match of:
+        case int(operator):
+            return operator, "default", "default"
+        case (int(operator), str(family)):
+            return operator, "default", family
+        case (int(operator), str(store), str(family)):
+            return operator, store, family
+    raise TypeError(f"an operator, perhaps with store and family, is wanted, and not {of!r}")

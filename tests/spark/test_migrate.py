@@ -1,0 +1,183 @@
+"""A query goes on in another form, with the state that it had: compared with a batch's answer."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import cleancut
+from cleancut import Checkpoint, Plan, RequestError
+from tests.spark import test_compatible as forms
+from tests.spark.test_compatible import Job, Query
+from tests.support.documented import blocks
+from tests.support.file_epochs import PLACES
+from tests.support.tiers import usually
+
+pytestmark = pytest.mark.spark
+
+GUIDE = "docs/guides/changing.md"
+REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+Change = Callable[[DataFrame], DataFrame]
+
+
+class Moved:
+    """A job in an old form and a new one, each on a checkpoint of its own."""
+
+    def __init__(self, spark: SparkSession, home: Path, place: str, old: Query, new: Query) -> None:
+        self.job = Job(spark, home, place)
+        self.old, self.new = old, new
+        self.before, self.into = self.job.checkpoint, str(home / "into")
+
+    def run(self, *, is_new: bool, files: int = 1) -> None:
+        for _ in range(files):
+            self.job.add()
+        self.job.checkpoint = self.into if is_new else self.before
+        form = self.new if is_new else self.old
+        assert self.job.start(form(self.job, self.job.session()), "update") is None
+
+    def plan(self, state: dict[Any, Any] | None = None, into: str | None = None) -> Plan:
+        query = self.new(self.job, self.job.session())
+        return cleancut.migrate(self.before, into or self.into, query, state, "update")
+
+    def state(self, operator: int = 0, family: str = "default") -> list[dict[str, Any]]:
+        rows = self.job.session().read.format("statestore").option("operatorId", operator)
+        if family != "default":
+            table = Checkpoint(self.into).state(operator, family=family)
+            return [dict(row) for row in table.to_pylist()]
+        found = rows.load(self.into).select("key", "value").collect()
+        return [row.asDict(recursive=True) for row in found]
+
+    def epochs(self) -> list[int]:
+        return sorted(int(of.name) for of in (Path(self.into) / "commits").glob("[0-9]*"))
+
+
+def with_sum(state: DataFrame) -> DataFrame:
+    """What the sum of the keys has been: each row counts its own."""
+    total = (f.col("value.count") * f.col("key.k")).alias("sum")
+    return state.withColumn("value", f.struct(f.col("value.count").alias("count"), total))
+
+
+@pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
+def test_an_aggregate_more_has_what_it_would_have(
+    spark: SparkSession, tmp_path: Path, place: str
+) -> None:
+    it = Moved(spark, tmp_path, place, forms.counted, forms.counted_and_summed)
+    it.run(is_new=False, files=2)
+    with pytest.raises(RequestError, match="have to be given: they are k INT -> count") as refused:
+        it.plan()
+    assert refused.value.error_id == REFUSED
+    plan = it.plan({0: with_sum})
+    assert (plan.act, plan.epoch, plan.source) == ("migrate", 3, 1)
+    assert not Path(it.into).exists()
+    assert [of.rows for of in plan.apply().operators] == [5]
+    before = {of.name for of in (Path(it.before) / "commits").glob("[0-9]*")}
+    it.run(is_new=True)
+    assert it.epochs()[-1] == 4
+    session = it.job.session()
+    batch = session.read.schema("k int, t timestamp").json(str(tmp_path / "a"))
+    answer = batch.groupBy("k").agg(f.count("*").alias("count"), f.sum("k").alias("s")).collect()
+    expected = {row.k: (row["count"], row.s) for row in answer}
+    state = {of["key"]["k"]: tuple(of["value"].values()) for of in it.state()}
+    assert state == expected
+    # The old one is as it was, and may go on by itself.
+    assert before == {of.name for of in (Path(it.before) / "commits").glob("[0-9]*")}
+    it.run(is_new=False, files=0)
+    if "cuts" in place:
+        assert Checkpoint(it.into).verify().ok
+
+
+def test_keys_are_given_another_type(spark: SparkSession, tmp_path: Path) -> None:
+    it = Moved(spark, tmp_path, "cuts", forms.counted, forms.counted_by_text)
+    it.run(is_new=False, files=2)
+    key = f.struct(f.col("key.k").cast("string").alias("_groupingexpression"))
+    it.plan({0: lambda state: state.withColumn("key", key)}).apply()
+    it.run(is_new=True)
+    rows = Counter(str(at % 5) for at in range(9))
+    assert {of["key"]["_groupingexpression"]: of["value"]["count"] for of in it.state()} == {
+        of: 3 * count for of, count in rows.items()
+    }
+
+
+def test_operators_come_and_go_and_others_keep_what_they_have(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    it = Moved(spark, tmp_path, "cuts", forms.counted, forms.distinct_and_counted)
+    it.run(is_new=False, files=2)
+    plan = it.plan()
+    assert plan.notes == ("Operator 1 (dedupe) begins without state.",)
+    assert [of.rows for of in plan.apply().operators] == [5, 0]
+    it.run(is_new=True)
+    # All rows of a file are of their own time, so that none is left out.
+    rows = Counter(at % 5 for at in range(9))
+    assert {of["key"]["k"]: of["value"]["count"] for of in it.state()} == {
+        of: 3 * count for of, count in rows.items()
+    }
+    back = Moved.__new__(Moved)
+    back.__dict__ = it.__dict__ | {
+        "before": it.into,
+        "into": str(tmp_path / "back"),
+        "new": forms.counted,
+    }
+    without = back.plan()
+    assert without.notes == ("The state of operator 1 (dedupe) is not carried over.",)
+    without.apply()
+    back.run(is_new=True)
+    assert {of["key"]["k"]: of["value"]["count"] for of in back.state()} == {
+        of: 4 * count for of, count in rows.items()
+    }
+
+
+def test_a_variable_gets_a_column_and_others_stay(spark: SparkSession, tmp_path: Path) -> None:
+    def form(release: int) -> Query:
+        return lambda job, session: forms.remembering(job, session, release)
+
+    it = Moved(spark, tmp_path, "cuts", form(1), form(2))
+    it.run(is_new=False, files=2)
+    text = f.lit("old").alias("s")
+    value = f.struct(f.col("value.n").alias("n"), text)
+    values = f.transform("value", lambda of: f.struct(of["n"].alias("n"), text))
+    with pytest.raises(RequestError, match="family 'all' have to be given"):
+        it.plan({(0, "count"): lambda state: state.withColumn("value", value)})
+    both: dict[Any, Change] = {
+        (0, "count"): lambda state: state.withColumn("value", value),
+        (0, "all"): lambda state: state.withColumn("value", values),
+    }
+    it.plan(both).apply()
+    it.run(is_new=True)
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for of in it.state(family="all"):
+        found.setdefault(of["key"]["k"], []).append(tuple(of["value"].values()))
+    assert {tuple(of[:2] for of in rows) for rows in found.values()} == {
+        ((2, "old"), (4, "old"), (6, "x")),
+        ((1, "old"), (2, "old"), (3, "x")),
+    }
+
+
+def test_what_it_cannot_go_on_from_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    it = Moved(spark, tmp_path, "cuts", forms.counted, forms.of_both)
+    it.run(is_new=False)
+    with pytest.raises(RequestError, match="offsets of 1 sources, and the query has 2"):
+        it.plan()
+    it.new = forms.counted
+    with pytest.raises(RequestError, match="made where it is"):
+        it.plan(into=it.before)
+    it.plan().apply()
+    with pytest.raises(RequestError, match="there is a checkpoint"):
+        it.plan()
+
+
+def test_the_documented_migration_runs(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    it = Moved(spark, tmp_path, "cuts", forms.counted, forms.counted_and_summed)
+    it.run(is_new=False, files=2)
+    _, code = blocks(GUIDE, "python")
+    code = code.replace("checkpoints/orders-2", it.into).replace("checkpoints/orders", it.before)
+    exec(code, {"summed": it.new(it.job, it.job.session())})
+    assert "is to make of the state after epoch 1" in capsys.readouterr().out
+    it.run(is_new=True)
+    assert {len(of["value"]) for of in it.state()} == {2}
