@@ -55,7 +55,9 @@ class Job:
     def described(self) -> dict[Path, bytes]:
         """What Spark's planning writes, in a run."""
         state = Path(self.checkpoint) / "state"
-        return {path: path.read_bytes() for path in state.rglob("*") if path.is_file()}
+        kinds = ("*/_metadata/**/*", "*/_stateSchema/**/*", "*/[0-9]*/**/_metadata/*")
+        paths = (path for kind in kinds for path in state.glob(kind))
+        return {path: path.read_bytes() for path in paths if path.is_file()}
 
     def start(self, query: DataFrame, mode: str) -> str | None:
         """With what Spark refuses it; None if it runs."""
