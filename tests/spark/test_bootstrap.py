@@ -89,9 +89,9 @@ def test_each_operator_and_variable_gets_its_own(spark: SparkSession, tmp_path: 
         with pytest.raises(RequestError, match=reason) as refused:
             cleancut.bootstrap(job.checkpoint, query(), rows, "update")  # type: ignore[arg-type]
         assert refused.value.error_id == REFUSED
-    twice = {(0, "count"): before.union(before)}
+    twice: dict[Any, DataFrame] = {(0, "count"): before.union(before)}
     with pytest.raises(RequestError, match="2 times"):
-        cleancut.bootstrap(job.checkpoint, query(), twice, "update").apply()  # type: ignore[arg-type]
+        cleancut.bootstrap(job.checkpoint, query(), twice, "update").apply()
     assert not Path(job.checkpoint).exists()
     lists = before.withColumn("value", f.array("value", "value"))
     of_both: dict[Any, DataFrame] = {(0, "count"): before, (0, "all"): lists, 1: seen}

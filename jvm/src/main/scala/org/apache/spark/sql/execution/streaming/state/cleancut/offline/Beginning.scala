@@ -31,8 +31,8 @@ private[offline] trait Beginning {
 
   def commit: CommitMetadataBase
 
-  /** The stores that are carried over, if there are any. */
-  def stores: Option[StoresAt]
+  /** Has the stores that are carried over stay meanwhile, if there are any. */
+  def keeping[A](body: Option[StoresAt] => A): A
 
   /** Which of them go where. */
   def carried(
@@ -75,7 +75,7 @@ final private[offline] class Anew(place: OfflinePlace) extends Beginning {
   override val from: Option[String] = None
   override val epoch: Long = 1L
   override val source: Long = -1L
-  override val stores: Option[StoresAt] = None
+  override def keeping[A](body: Option[StoresAt] => A): A = body(None)
 
   override val recorded: OffsetSeqMetadataBase = {
     val own = place.session
@@ -140,7 +140,10 @@ final private[offline] class Migrated(
   override def conf: SQLConf = stored.confOf(place.session)
   override def offsets(sources: Int): OffsetSeqBase = stored.offsets
   override def commit: CommitMetadataBase = stored.commit
-  override def stores: Option[StoresAt] = Some(old.stores(stored.confOf(old.session)))
+
+  override def keeping[A](body: Option[StoresAt] => A): A = old.pinned(stored.epoch) { savepoint =>
+    body(Some(old.stores(stored.confOf(old.session), savepoint)))
+  }
 
   override def carried(
       operators: Seq[StoredOperator],
@@ -188,8 +191,8 @@ final private[offline] class Migrated(
     val rows = stored.cutIn(old).fold(0L)(_.channels.map(_.deferred.rows).sum)
     if (rows > 0) {
       refused(
-        s"the cut of epoch ${stored.epoch} holds $rows rows in flight; run the query as it is with " +
-          "trigger(availableNow=True) first, which takes them up"
+        s"the cut of epoch ${stored.epoch} holds $rows rows in flight; run the query as it is " +
+          "with trigger(availableNow=True) first, which takes them up"
       )
     }
     if (!old.isWithCuts) OfflineAct.running(old).foreach { run =>

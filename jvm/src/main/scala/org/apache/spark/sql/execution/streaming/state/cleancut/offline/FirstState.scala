@@ -51,16 +51,17 @@ final private[offline] class FirstState(
     val planned = stored(described)
     edits(planned).foreach { case (of, df) => of.checkRows(df, refused) }
     begins.carried(planned.operators, filled, refused)
-    val begun = begin()
+    begins.keeping(from => made(from, begin()))
+  }
+
+  private def made(from: Option[StoresAt], begun: StoredQuery): OfflinePlan =
     OfflineRun.using(target, begins.act, OfflineAct.newId()) { run =>
       run(s"cleancut: ${begins.act} ${place.location}") {
         run.replace(target, begun, None, place)
         val to = place.stores(begins.conf)
         val rewrite =
-          new StateRewrite(place.session, begun, target, begins.stores.getOrElse(to), to, run)
-        val own = edits(begun).map { case (of, df) =>
-          StateRewrite.Edited(of, of.internal(df))
-        }
+          new StateRewrite(place.session, begun, target, from.getOrElse(to), to, run)
+        val own = edits(begun).map { case (of, df) => StateRewrite.Edited(of, of.internal(df)) }
         val written = rewrite.fill(own, begins.carried(begun.operators, filled, refused))
         OfflineEpoch.commit(target, begun, run, begins.act, Map.empty, written)
         fileSink.foreach(new SparkFileSink(place.session, _).follow(-1L, begins.epoch))
@@ -69,7 +70,6 @@ final private[offline] class FirstState(
         plan.copy(operators = plan.operators.map(of => of.copy(rows = counts.get(of.id))))
       }
     }
-  }
 
   private def filled = rows.map(_.of).toSet
 

@@ -150,19 +150,11 @@ final case class OfflineAct(
       case of => Option(of.getMessage).exists(_.contains("CANNOT_READ_STREAMING_STATE_FILE"))
     }
 
-  /** A query that runs meanwhile sweeps what it does not need any more. */
   private def pinned[A](from: OfflinePlace, query: StoredQuery)(body: Option[String] => A): A =
-    (source, from.cuts.filter(_ => other.isDefined)) match {
-      case (OfflineSource.Savepoint(name), _) => body(Some(name))
-      case (_, None)                          => body(None)
-      case (_, Some((archive, _)))            =>
-        val name = s"copy-${newId()}"
-        archive.pin(name, query.epoch)
-        try body(Some(name))
-        finally {
-          archive.unpin(name)
-          ()
-        }
+    source match {
+      case OfflineSource.Savepoint(name) => body(Some(name))
+      case _ if other.isDefined          => from.pinned(query.epoch)(body)
+      case _                             => body(None)
     }
 
   private def prepare(target: OfflineTarget, from: OfflinePlace, query: StoredQuery): Unit = {

@@ -53,6 +53,22 @@ final private[offline] class OfflinePlace private (
   def cuts: Option[(CutArchive, SparkLogs)] =
     if (isWithCuts) CutsAtRest.parts(location, hadoopConf) else None
 
+  /**
+   * Keeps the cut of an epoch, where there are cuts: a query that runs meanwhile sweeps what it
+   * does not need any more.
+   */
+  def pinned[A](epoch: Long)(body: Option[String] => A): A = cuts match {
+    case None               => body(None)
+    case Some((archive, _)) =>
+      val name = s"copy-${OfflineAct.newId()}"
+      archive.pin(name, epoch)
+      try body(Some(name))
+      finally {
+        archive.unpin(name)
+        ()
+      }
+  }
+
   /** Its stores, under the settings of a query. */
   def stores(conf: SQLConf, savepoint: Option[String] = None): StoresAt = {
     conf.setConfString(Keys.Cuts.name, isWithCuts.toString)

@@ -1,0 +1,118 @@
+"""What Spark's own offline repartition makes of states that it takes for others; and `rescale`.
+
+When a case fails because Spark's is right, the guide has to say so.
+"""
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import cleancut
+from tests.support.file_epochs import PLACES
+from tests.support.tiers import long
+
+pytestmark = [pytest.mark.spark, long]
+
+ROWS = 60
+JOIN = "spark.sql.streaming.join.stateFormatVersion"
+Form = Callable[[Callable[[str], DataFrame]], DataFrame]
+
+
+def joined(read: Callable[[str], DataFrame]) -> DataFrame:
+    left = read("a").withWatermark("t", "10 hours")
+    right = read("b").withWatermark("t", "10 hours").withColumnRenamed("t", "u")
+    near = f.expr("t between u - interval 1 hour and u + interval 1 hour")
+    return left.join(right.withColumnRenamed("v", "w"), "k").where(near).select("k", "v", "w")
+
+
+def in_all(read: Callable[[str], DataFrame]) -> DataFrame:
+    return read("a").agg(f.count("*").alias("n"), f.sum("v").alias("v"))
+
+
+def first_rows(read: Callable[[str], DataFrame]) -> DataFrame:
+    return read("a").select("k", "v").limit(100)
+
+
+class Work:
+    """Two inputs of two files each, and a query over them."""
+
+    def __init__(
+        self, spark: SparkSession, home: Path, form: Form, mode: str, version: str
+    ) -> None:
+        self.home, self.form, self.mode = home, form, mode
+        settings = PLACES["rocksdb"] | {"spark.sql.shuffle.partitions": "3", JOIN: version}
+        self.session = spark.newSession()
+        for key, value in settings.items():
+            self.session.conf.set(key, value)
+
+    def add(self, number: int) -> None:
+        for name in ("a", "b"):
+            (self.home / name).mkdir(exist_ok=True)
+            rows = (
+                {"k": at % 7, "v": number * ROWS + at, "t": f"2026-01-01 0{number}:00:{at:02}"}
+                for at in range(ROWS)
+            )
+            path = self.home / name / f"{number}.json"
+            path.write_text("\n".join(map(json.dumps, rows)))
+            os.utime(path, (number, number))
+
+    def run(self, checkpoint: Path) -> Counter[str]:
+        """The rows of its epochs; in update mode those of the last."""
+        found: Counter[str] = Counter()
+
+        def take(batch: DataFrame, _: int) -> None:
+            rows = Counter(map(str, batch.collect()))
+            if self.mode == "update":
+                found.clear()
+            found.update(rows)
+
+        def read(name: str) -> DataFrame:
+            stream = self.session.readStream.schema("k int, v int, t timestamp")
+            return stream.json(str(self.home / name))
+
+        writer = self.form(read).writeStream.outputMode(self.mode).foreachBatch(take)
+        writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        writer.start().awaitTermination()
+        return found
+
+
+CASES: dict[str, tuple[Form, str, str]] = {
+    "join, state format 2": (joined, "append", "2"),
+    "join, state format 4": (joined, "append", "4"),
+    "aggregation without keys": (in_all, "update", "2"),
+    "limit": (first_rows, "append", "2"),
+}
+# Of each case what Spark's own makes of it: rows that are missing and too many, or its error.
+SPARKS = {"join, state format 2": "as it was"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rescale_keeps_what_sparks_repartition_may_lose(
+    case: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    work = Work(spark, tmp_path, *CASES[case])
+    begun = tmp_path / "begun"
+    work.add(0)
+    work.run(begun)
+    copies = [Path(shutil.copytree(begun, tmp_path / name)) for name in ("sparks", "ours", "alone")]
+    work.add(1)
+    expected = work.run(copies[2])
+    assert expected
+    cleancut.rescale(str(copies[1]), 5, work.session).apply()
+    assert work.run(copies[1]) == expected
+    try:
+        work.session._streamingCheckpointManager.repartition(str(copies[0]), 5)
+        found = work.run(copies[0])
+        said = f"{(expected - found).total()} rows missing, {(found - expected).total()} too many"
+    except Exception as error:
+        said = str(error).split("\n")[0][:120]
+    show(f"{case}: {expected.total()} rows; Spark's own repartition: {said}")
+    right = "0 rows missing, 0 too many"
+    assert (said == right) == (case in SPARKS)
