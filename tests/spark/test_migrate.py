@@ -157,6 +157,40 @@ def test_a_variable_gets_a_column_and_others_stay(spark: SparkSession, tmp_path:
     }
 
 
+def test_sparks_sink_of_files_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    it = Moved(spark, tmp_path, "cuts", forms.distinct, forms.distinct)
+    # It puts its entries together in every second epoch, and stops if one is missing.
+    it.job.settings |= {"spark.sql.streaming.fileSink.log.compactInterval": "2"}
+    output = str(tmp_path / "out")
+
+    def run(checkpoint: str, files: int) -> None:
+        for _ in range(files):
+            it.job.add()
+        writer = forms.distinct(it.job, it.job.session()).select("k").writeStream.format("json")
+        writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+        writer.start(output).awaitTermination()
+
+    def written() -> list[int]:
+        return sorted(row.k for row in spark.read.schema("k int").json(output).collect())
+
+    run(it.before, files=2)
+    query = forms.distinct(it.job, it.job.session())
+    cleancut.migrate(it.before, it.into, query, file_sink=output).apply()
+    assert written() == [0, 1, 2, 3, 4]
+    run(it.into, files=4)
+    assert written() == [0, 1, 2, 3, 4]
+    key = f.struct(f.lit(3).alias("k"))
+    value = f.struct(f.lit(None).alias("__dummy__"))
+    rows = spark.range(1).select(key.alias("key"), value.alias("value"))
+    other = str(tmp_path / "other")
+    with pytest.raises(RequestError, match="out was written to"):
+        cleancut.bootstrap(other, query, {0: rows}, file_sink=output)
+    output = str(tmp_path / "out-2")
+    cleancut.bootstrap(other, query, {0: rows}, file_sink=output).apply()
+    run(other, files=1)
+    assert written() == [0, 1, 2, 4]
+
+
 def test_what_it_cannot_go_on_from_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     it = Moved(spark, tmp_path, "cuts", forms.counted, forms.of_both)
     it.run(is_new=False)

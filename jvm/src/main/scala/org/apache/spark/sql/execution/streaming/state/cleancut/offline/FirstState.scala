@@ -64,12 +64,14 @@ final private[offline] class FirstState(
         val own = edits(begun).map { case (of, df) => StateRewrite.Edited(of, of.internal(df)) }
         val written = rewrite.fill(own, begins.carried(begun.operators, filled, refused))
         OfflineEpoch.commit(target, begun, run, begins.act, Map.empty, written)
-        fileSink.foreach(new SparkFileSink(place.session, _).follow(-1L, begins.epoch))
+        sinkOfFiles.foreach(_.follow(begins.source, begins.epoch))
         val counts = written.groupMapReduce(_.operator)(_.sum.rows)(_ + _)
         val plan = planOf(begun)
         plan.copy(operators = plan.operators.map(of => of.copy(rows = counts.get(of.id))))
       }
     }
+
+  private def sinkOfFiles = fileSink.map(new SparkFileSink(place.session, _))
 
   private def filled = rows.map(_.of).toSet
 
@@ -105,6 +107,11 @@ final private[offline] class FirstState(
     }
     if (place.isWithCuts && provider != OfflineAct.Cleancut)
       refused(s"state of $provider cannot be committed by cuts, as in a bucket")
+    sinkOfFiles.foreach { sink =>
+      // What another query has written would not be seen any more.
+      if (begins.from.isEmpty && sink.isWritten) refused(s"${fileSink.mkString} was written to")
+      if (begins.from.nonEmpty) sink.problem(begins.source).foreach(refused)
+    }
     NewCheckpoint.checkFree(place, refused)
   }
 

@@ -46,6 +46,9 @@ final private[offline] class SparkFileSink(session: SparkSession, output: String
       }
   }
 
+  /** Whether it has entries. */
+  def isWritten: Boolean = entries().nonEmpty
+
   /** Whether it has entries, and none of this epoch. */
   def lacks(epoch: Long): Boolean = {
     val found = entries()
