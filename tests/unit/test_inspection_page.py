@@ -123,7 +123,7 @@ def test_the_page_and_the_command_name_the_same_commands() -> None:
     choices = _cli._parser()._subparsers
     assert choices is not None
     (action,) = choices._group_actions
-    # What changes a checkpoint has pages of its own.
+    # What changes a checkpoint has pages of its own; these have no checkpoint.
     typed = [block for page in ACTS for block in blocks("sh", page)]
     acts = {command[1] for block in typed for command in commands(block)}
-    assert named | acts | {"conf"} == set(action.choices or ())
+    assert named | acts | {"conf", "completion"} == set(action.choices or ())
