@@ -327,9 +327,9 @@ class Checkpoint:
         The requests that it takes grow neither with the state nor with its history: one listing,
         the cut with what leads to the key's partition, the deltas since the partition's last base
         together, and one block of that base; and, for the columns of the key, the deltas of the
-        first partition. Where Cleancut does not know by what Spark divides the rows of an operator
-        (joins, `transformWithState`, session windows, keys with a collation), it looks into each
-        partition so. A base of an older release is read whole.
+        first partition. Where it is not known by what Spark divides the rows of an operator (joins
+        of state format 4, keys with a collation), and where the state has been spread over other
+        partitions, it looks into each so. A base of an older release is read whole.
 
         Args:
             operator: Spark's operator id.

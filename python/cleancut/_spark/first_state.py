@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from cleancut._spark.offline import Plan, asked, facade_of
+from cleancut._spark.offline import Plan, asked, facade_of, spoken, state_of
 from cleancut.errors import translating
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def bootstrap(
     """
     session, facade = facade_of(query.sparkSession, "bootstrap")
     rows = _rows(session, facade, [(_family(of), rows) for of, rows in state.items()])
-    arguments = (file_sink or "", query._jdf, output_mode, rows, _spoken(cuts))
+    arguments = (file_sink or "", query._jdf, output_mode, rows, spoken(cuts))
     return asked(session, "bootstrap", location, arguments, apply=False)
 
 
@@ -108,26 +108,12 @@ def migrate(
     for of, rows in (state or {}).items():
         family = _family(of)
         if callable(rows):
-            given.append((family, _changed(session, facade, location, family, rows)))
+            given.append((family, rows(state_of(session, facade, location, family))))
         else:
             given.append((family, rows))
     all_rows = _rows(session, facade, given)
-    named = (into, query._jdf, output_mode, all_rows, _spoken(cuts), not same_query)
+    named = (into, query._jdf, output_mode, all_rows, spoken(cuts), not same_query)
     return asked(session, "migrate", location, (file_sink or "", *named), apply=False)
-
-
-def _changed(
-    session: Any,
-    facade: Any,
-    location: str,
-    family: tuple[int, str, str],
-    change: "Callable[[DataFrame], DataFrame]",
-) -> "DataFrame":
-    from pyspark.sql import DataFrame
-
-    with translating():
-        old = facade.state(session._jsparkSession, location, *family)
-    return change(DataFrame(old, session))
 
 
 def _rows(
@@ -138,10 +124,6 @@ def _rows(
         with translating():
             rows.add(facade.rows(*family, of._jdf))
     return rows
-
-
-def _spoken(cuts: bool | None) -> str:
-    return "" if cuts is None else str(cuts).lower()
 
 
 def _family(of: Family) -> tuple[int, str, str]:

@@ -288,8 +288,7 @@ def clone(
         RequestError: as for `rollback`; also if there is a checkpoint in that place.
     """
     which = ("last", 0, "") if at is None else _which(at)
-    spoken = "" if cuts is None else str(cuts).lower()
-    others = (into, not same_query, spoken, provider or "", partitions or 0)
+    others = (into, not same_query, spoken(cuts), provider or "", partitions or 0)
     return asked(session, "copy", location, (*which, *others), apply=False)
 
 
@@ -328,13 +327,9 @@ def edit(
             twice, or others have to agree with them: the stores of a join, and variables with a
             time to live.
     """
-    from pyspark.sql import DataFrame
-
     found, facade = facade_of(session, "edit")
     which = (operator, store, family)
-    with translating():
-        rows = DataFrame(facade.state(found._jsparkSession, location, *which), found)
-    changed: Any = change(rows)
+    changed: Any = change(state_of(found, facade, location, which))
     sink = file_sink or ""
     plan = asked(session, "edit", location, (sink, *which, changed._jdf, _ANY), apply=False)
     return replace(plan, _arguments=(sink, *which, changed._jdf, plan.last))
@@ -349,6 +344,19 @@ def _which(of: int | str | datetime | None) -> tuple[str, int, str]:
     if isinstance(of, int):
         return "epoch", of, ""
     raise TypeError(f"an epoch, a savepoint or a time is wanted, and not {of!r}")
+
+
+def spoken(cuts: bool | None) -> str:
+    """Whether cuts are to commit epochs, as the JVM is told; empty for as it is."""
+    return "" if cuts is None else str(cuts).lower()
+
+
+def state_of(session: Any, facade: Any, location: str, family: tuple[int, str, str]) -> "DataFrame":
+    """Rows of an operator's state, in a store and a family."""
+    from pyspark.sql import DataFrame
+
+    with translating():
+        return DataFrame(facade.state(session._jsparkSession, location, *family), session)
 
 
 def asked(

@@ -2,7 +2,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.DataType
 
 import io.cleancut.Clock
 
@@ -39,14 +38,10 @@ private[offline] trait Beginning {
       operators: Seq[StoredOperator],
       filled: Set[StateRows],
       refused: String => Nothing
-  ): Seq[Carried]
+  ): Seq[StateRewrite.Way]
 
   /** What one has to know before it is done. */
-  def notes(
-      operators: Seq[StoredOperator],
-      filled: Set[StateRows],
-      refused: String => Nothing
-  ): Seq[String]
+  def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String]
 
   /** Whether a query can begin with it. */
   def check(query: PlannedStart, refused: String => Nothing): Unit
@@ -54,20 +49,6 @@ private[offline] trait Beginning {
   /** Writes whose checkpoint it is, and what its sources have noted. */
   def identify(place: OfflinePlace): Unit
 }
-
-/**
- * What goes from an operator of one checkpoint to one of another.
- *
- * @param tasks
- *   of the operator whose state it is
- * @param left
- *   families of it that do not go
- */
-final private[offline] case class Carried(
-    tasks: Seq[StateRewrite.Task],
-    to: StoredOperator,
-    left: Seq[EditableRows]
-)
 
 /** A query that has not run: it reads its sources from the beginning. */
 final private[offline] class Anew(place: OfflinePlace) extends Beginning {
@@ -77,7 +58,7 @@ final private[offline] class Anew(place: OfflinePlace) extends Beginning {
   override val source: Long = -1L
   override def keeping[A](body: Option[StoresAt] => A): A = body(None)
 
-  override val recorded: OffsetSeqMetadataBase = {
+  override val recorded: OffsetSeqMetadata = {
     val own = place.session
     // As a run does, which keeps this number of partitions whatever is set later.
     val partitions = own.sessionState.conf.numShufflePartitions
@@ -89,10 +70,7 @@ final private[offline] class Anew(place: OfflinePlace) extends Beginning {
   override def conf: SQLConf = place.session.sessionState.conf.clone()
 
   override def offsets(sources: Int): OffsetSeqBase =
-    OffsetSeq(
-      Seq.fill(sources)(None),
-      Some(recorded).collect { case of: OffsetSeqMetadata => of }
-    )
+    OffsetSeq(Seq.fill(sources)(None), Some(recorded))
 
   override def commit: CommitMetadataBase =
     if (conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION) < Anew.WithIds) CommitMetadata()
@@ -102,13 +80,9 @@ final private[offline] class Anew(place: OfflinePlace) extends Beginning {
       operators: Seq[StoredOperator],
       filled: Set[StateRows],
       refused: String => Nothing
-  ): Seq[Carried] = Nil
+  ): Seq[StateRewrite.Way] = Nil
 
-  override def notes(
-      operators: Seq[StoredOperator],
-      filled: Set[StateRows],
-      refused: String => Nothing
-  ): Seq[String] = Nil
+  override def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String] = Nil
 
   override def check(query: PlannedStart, refused: String => Nothing): Unit = ()
 
@@ -149,29 +123,32 @@ final private[offline] class Migrated(
       operators: Seq[StoredOperator],
       filled: Set[StateRows],
       refused: String => Nothing
-  ): Seq[Carried] = for {
+  ): Seq[StateRewrite.Way] = for {
     of <- operators
-    before <- stored.operators.find(_.id == of.id)
-    if before.name == of.name
-  } yield {
-    val own = families(of).map { case (place, family) => place -> family }.toMap
-    val left = families(before).filterNot { case (place, family) =>
-      own.get(place).exists { now =>
-        val isGiven = filled(place)
-        if (!isGiven && !isAlike(family, now)) refused(difference(place, family, now))
+    before <- stored.operators.filter(old => old.id == of.id && old.name == of.name)
+    left = leftOf(before, of, filled, refused)
+    task <- StateRewrite.tasksOf(stored).filter(_.operator.id == of.id)
+  } yield StateRewrite.Way(task, of, left)
+
+  /** The families of an operator that are not carried over. */
+  private def leftOf(
+      before: StoredOperator,
+      now: StoredOperator,
+      filled: Set[StateRows],
+      refused: String => Nothing
+  ): Seq[EditableRows] = {
+    val own = now.families.toMap
+    val left = before.families.filterNot { case (rows, family) =>
+      own.get(rows).exists { now =>
+        val isGiven = filled(rows)
+        if (!isGiven && !isAlike(family, now)) refused(difference(rows, family, now))
         !isGiven
       }
     }
-    val tasks = StateRewrite.tasksOf(stored).filter(_.operator.id == of.id)
-    Carried(tasks, of, left.map { case (place, _) => editable(before, place) })
+    left.map { case (rows, _) => editable(before, rows) }
   }
 
-  override def notes(
-      operators: Seq[StoredOperator],
-      filled: Set[StateRows],
-      refused: String => Nothing
-  ): Seq[String] = {
-    carried(operators, filled, refused)
+  override def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String] = {
     val before = stored.operators.map(of => of.id -> of).toMap
     val now = operators.map(of => of.id -> of).toMap
     val gone = stored.operators.filterNot(of => now.get(of.id).exists(_.name == of.name))
@@ -205,25 +182,13 @@ final private[offline] class Migrated(
     NewCheckpoint.copySources(place, old, stored.offsets)
   }
 
-  private def families(of: StoredOperator): Seq[(StateRows, StoredFamily)] =
-    for (store <- of.stores; family <- store.families)
-      yield StateRows(of.id, store.name, family.name) -> family
-
   private def editable(of: StoredOperator, rows: StateRows): EditableRows = {
     val store = of.stores.indexWhere(_.name == rows.store)
     EditableRows(of, store, of.stores(store).families.indexWhere(_.name == rows.family))
   }
 
   private def isAlike(before: StoredFamily, now: StoredFamily): Boolean =
-    before.holdsLists == now.holdsLists &&
-      DataType.equalsIgnoreNameAndCompatibleNullability(
-        before.schema.keySchema,
-        now.schema.keySchema
-      ) &&
-      DataType.equalsIgnoreNameAndCompatibleNullability(
-        before.schema.valueSchema,
-        now.schema.valueSchema
-      )
+    before.holdsLists == now.holdsLists && before.differences(now).isEmpty
 
   private def difference(place: StateRows, before: StoredFamily, now: StoredFamily): String = {
     def ddl(of: StoredFamily) = s"${of.schema.keySchema.toDDL} -> ${of.schema.valueSchema.toDDL}"

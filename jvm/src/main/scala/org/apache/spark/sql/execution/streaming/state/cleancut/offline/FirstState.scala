@@ -38,6 +38,7 @@ final private[offline] class FirstState(
     check()
     val of = stored(described)
     edits(of)
+    begins.carried(of.operators, filled, refused)
     planOf(of)
   }
 
@@ -65,9 +66,7 @@ final private[offline] class FirstState(
         val written = rewrite.fill(own, begins.carried(begun.operators, filled, refused))
         OfflineEpoch.commit(target, begun, run, begins.act, Map.empty, written)
         sinkOfFiles.foreach(_.follow(begins.source, begins.epoch))
-        val counts = written.groupMapReduce(_.operator)(_.sum.rows)(_ + _)
-        val plan = planOf(begun)
-        plan.copy(operators = plan.operators.map(of => of.copy(rows = counts.get(of.id))))
+        planOf(begun).done(written)
       }
     }
 
@@ -157,11 +156,8 @@ final private[offline] class FirstState(
     of.providerClass,
     of.partitions,
     of.partitions,
-    of.operators.map { one =>
-      val count = one.partitions.size
-      OfflinePlan.Operator(one.id, one.name, count, count, one.stores.size, rows = None)
-    },
-    begins.notes(of.operators, filled, refused)
+    of.operators.map(one => OfflinePlan.Operator.of(one, one.partitions.size)),
+    begins.notes(of.operators, filled)
   )
 
   private def refused(reason: String): Nothing =

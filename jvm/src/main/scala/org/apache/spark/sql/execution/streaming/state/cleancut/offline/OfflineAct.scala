@@ -128,9 +128,7 @@ final case class OfflineAct(
         }
       }
     }
-    val rows = written.groupMapReduce(_.operator)(_.sum.rows)(_ + _)
-    val plan = planOf(query, target)
-    plan.copy(operators = plan.operators.map(of => of.copy(rows = Some(rows.getOrElse(of.id, 0L)))))
+    planOf(query, target).done(written)
   }
 
   /** Logs may still speak of an epoch whose state the provider has deleted. */
@@ -196,8 +194,7 @@ final case class OfflineAct(
     query.partitions,
     partitions.getOrElse(query.partitions),
     query.operators.map { of =>
-      val count = partitions.fold(of.partitions)(of.partitionsOf).size
-      OfflinePlan.Operator(of.id, of.name, of.partitions.size, count, of.stores.size, rows = None)
+      OfflinePlan.Operator.of(of, partitions.fold(of.partitions)(of.partitionsOf).size)
     },
     if (query.isBack && other.isEmpty) RollbackNotes.of(query, target.epoch, fileSink)
     else Nil
@@ -404,7 +401,14 @@ final case class OfflinePlan(
     partitions: Int,
     operators: Seq[OfflinePlan.Operator],
     notes: Seq[String]
-)
+) {
+
+  /** With the rows that were written. */
+  private[offline] def done(written: Seq[Rewritten]): OfflinePlan = {
+    val rows = written.groupMapReduce(_.operator)(_.sum.rows)(_ + _)
+    copy(operators = operators.map(of => of.copy(rows = Some(rows.getOrElse(of.id, 0L)))))
+  }
+}
 
 object OfflinePlan {
 
@@ -422,4 +426,17 @@ object OfflinePlan {
       stores: Int,
       rows: Option[Long]
   )
+
+  object Operator {
+
+    /** Before it is done. */
+    private[offline] def of(stored: StoredOperator, partitions: Int): Operator = Operator(
+      stored.id,
+      stored.name,
+      stored.partitions.size,
+      partitions,
+      stored.stores.size,
+      rows = None
+    )
+  }
 }

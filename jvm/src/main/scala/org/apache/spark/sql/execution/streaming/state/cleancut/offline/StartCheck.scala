@@ -6,7 +6,6 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetMap, OffsetSeq, OffsetSeqBase}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{DataType, StructType}
 
 import io.cleancut.error.Errors
 
@@ -213,21 +212,15 @@ private[offline] object OperatorChanges {
   )
 
   private def stores(before: StoredOperator, now: StoredOperator, kind: String) = {
-    def families(of: StoredOperator) =
-      of.stores.flatMap(store => store.families.map(family => (store.name, family.name) -> family))
-    val (old, own) = (families(before), families(now))
+    val (old, own) = (before.families, now.families)
     val gone = old.map(_._1).diff(own.map(_._1)).map(_ -> "is gone from the query")
     val fresh = own.map(_._1).diff(old.map(_._1)).map(_ -> "is new in the query")
     val changed = for {
-      (place, a) <- old
-      b <- own.toMap.get(place).toSeq
-      (which, one, another) <- Seq(
-        ("key", a.schema.keySchema, b.schema.keySchema),
-        ("value", a.schema.valueSchema, b.schema.valueSchema)
-      )
-      if !isTaken(one, another)
-    } yield place -> s"has the $which ${one.toDDL} in the checkpoint, and ${another.toDDL} now"
-    (changed ++ gone ++ fresh).map { case ((store, family), what) =>
+      (rows, a) <- old
+      b <- own.toMap.get(rows).toSeq
+      (which, one, another) <- a.differences(b)
+    } yield rows -> s"has the $which ${one.toDDL} in the checkpoint, and ${another.toDDL} now"
+    (changed ++ gone ++ fresh).map { case (StateRows(_, store, family), what) =>
       val name = if (family == "default") s"store '$store'" else s"family '$family'"
       StartFinding(kind, s"operator ${before.id}", s"its $name $what", adviceOn(kind))
     }
@@ -238,8 +231,4 @@ private[offline] object OperatorChanges {
     else
       "Keep what the state is made of as it was, or go on in another checkpoint: " +
         "migrate(location, into, query, state)."
-
-  /** Spark's own rule of what a state may be read as. */
-  private def isTaken(before: StructType, now: StructType) =
-    DataType.equalsIgnoreNameAndCompatibleNullability(now, before)
 }

@@ -82,10 +82,10 @@ final private[offline] class StateRewrite(
         if (partitions.isEmpty && edit.isEmpty) copied(stores)
         else {
           val left = edit.map(_.rows).toSeq
-          val all = query.operators.map { of =>
-            Carried(tasks.filter(_.operator == of), of, left.filter(_.operator.id == of.id))
+          val ways = tasks.map { of =>
+            Way(of, of.operator, left.filter(_.operator.id == of.operator.id))
           }
-          moved(stores, partitions.getOrElse(query.partitions), edit.toSeq, all)
+          moved(stores, partitions.getOrElse(query.partitions), edit.toSeq, ways)
         }
       }
   }
@@ -97,7 +97,7 @@ final private[offline] class StateRewrite(
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_REWRITE_DIFFERS
    */
-  def fill(rows: Seq[Edited], carried: Seq[Carried]): Seq[Rewritten] = running { stores =>
+  def fill(rows: Seq[Edited], carried: Seq[Way]): Seq[Rewritten] = running { stores =>
     checked(stores)(moved(stores, query.partitions, rows, carried))
   }
 
@@ -119,13 +119,12 @@ final private[offline] class StateRewrite(
       stores: OfflineStores,
       partitions: Int,
       edits: Seq[Edited],
-      carried: Seq[Carried]
+      ways: Seq[Way]
   ): Seq[Rewritten] = {
     val targets = query.operators.flatMap { operator =>
       operator.partitionsOf(partitions).map(operator.id -> _)
     }
     val places = targets.zipWithIndex.toMap
-    val ways = for (of <- carried; task <- of.tasks) yield Way(task, of.to, of.left)
     val stored: RDD[(Int, Row)] = session.sparkContext
       .parallelize(ways, Math.max(ways.size, 1))
       .flatMap(stores.spread(_, partitions, places))
@@ -310,19 +309,19 @@ final private[offline] class OfflineStores(
       val families = store.families.filterNot(family => own(family.name))
       val target = to.stores.indexWhere(_.name == store.name)
       if (families.isEmpty || target < 0) Iterator.empty
-      else spreadStore(task, index, families, to, target, partitions, targets)
+      else spreadStore(way, index, families, target, partitions, targets)
     }
   }
 
   private def spreadStore(
-      task: Task,
+      way: Way,
       index: Int,
       families: Seq[StoredFamily],
-      to: StoredOperator,
       target: Int,
       partitions: Int,
       targets: Map[(Long, Int), Int]
   ): Iterator[(Int, Row)] = {
+    val Way(task, to, _) = way
     val store = task.operator.stores(index)
     val places = families
       .map(of => of.name -> PartitionOfKey.of(task.operator, store, of, partitions))

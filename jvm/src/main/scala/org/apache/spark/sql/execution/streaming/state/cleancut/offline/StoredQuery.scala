@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 }
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{DataType, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.cuts.StoredCut
@@ -34,6 +35,16 @@ final private[cleancut] case class StoredFamily(
 ) {
   def name: String = schema.colFamilyName
   def isDefault: Boolean = name == StateStore.DEFAULT_COL_FAMILY_NAME
+
+  /**
+   * Its keys and its values, each beside those of another one, where Spark takes neither for it.
+   */
+  def differences(now: StoredFamily): Seq[(String, StructType, StructType)] = Seq(
+    ("key", schema.keySchema, now.schema.keySchema),
+    ("value", schema.valueSchema, now.schema.valueSchema)
+  ).filterNot { case (_, before, now) =>
+    DataType.equalsIgnoreNameAndCompatibleNullability(now, before)
+  }
 }
 
 /**
@@ -64,6 +75,10 @@ final private[cleancut] case class StoredOperator(
     joinFormat: Option[Int],
     variables: Map[String, TransformWithStateVariableInfo]
 ) {
+  def families: Seq[(StateRows, StoredFamily)] =
+    for (store <- stores; family <- store.families)
+      yield StateRows(id, store.name, family.name) -> family
+
   def hasSchemaIds: Boolean = StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(name)
 
   /**
