@@ -19,6 +19,7 @@ from cleancut import Plan, RequestError
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.settings import PREFIX
 from demo.processes import ProcessTree
+from tests.support.file_epochs import session_of
 from tests.support.kills import environment
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sessions import ROCKSDB
@@ -94,10 +95,7 @@ def bootstrapped(location: str) -> Plan:
 
 
 def of_settings(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
-    session = spark.newSession()
-    for key, value in {"spark.sql.shuffle.partitions": str(PARTITIONS), **settings}.items():
-        session.conf.set(key, value)
-    return session
+    return session_of(spark, {"spark.sql.shuffle.partitions": str(PARTITIONS), **settings})
 
 
 def counted(session: SparkSession, source: Path) -> DataFrame:

@@ -1,7 +1,5 @@
 """Whether a query may be started on a checkpoint, told before it is: each is then started."""
 
-import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from pyspark.sql import functions as f
 import cleancut
 from cleancut import RequestError
 from tests.support.documented import blocks
-from tests.support.file_epochs import PLACES
+from tests.support.file_epochs import PLACES, session_of, write_file
 from tests.support.processors import OUTPUT, Grown
 from tests.support.tiers import usually
 
@@ -37,16 +35,11 @@ class Job:
     def add(self) -> None:
         for name in ("a", "b"):
             rows = ({"k": at % 5, "t": f"2026-01-01 00:0{self.files}:{at:02}"} for at in range(9))
-            path = self.home / name / f"{self.files}.json"
-            path.write_text("\n".join(map(json.dumps, rows)))
-            os.utime(path, (self.files, self.files))
+            write_file(self.home / name / f"{self.files}.json", rows, self.files)
         self.files += 1
 
     def session(self) -> SparkSession:
-        session = self.spark.newSession()
-        for key, value in self.settings.items():
-            session.conf.set(key, value)
-        return session
+        return session_of(self.spark, self.settings)
 
     def read(self, session: SparkSession, name: str = "a") -> DataFrame:
         stream = session.readStream.schema("k int, t timestamp")

@@ -3,8 +3,6 @@
 When a case fails because Spark's is right, the guide has to say so.
 """
 
-import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import cleancut
-from tests.support.file_epochs import PLACES
+from tests.support.file_epochs import PLACES, session_of, write_file
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, long]
@@ -48,9 +46,7 @@ class Work:
     ) -> None:
         self.home, self.form, self.mode = home, form, mode
         settings = PLACES["rocksdb"] | {"spark.sql.shuffle.partitions": "3", JOIN: version}
-        self.session = spark.newSession()
-        for key, value in settings.items():
-            self.session.conf.set(key, value)
+        self.session = session_of(spark, settings)
 
     def add(self, number: int) -> None:
         for name in ("a", "b"):
@@ -59,9 +55,7 @@ class Work:
                 {"k": at % 7, "v": number * ROWS + at, "t": f"2026-01-01 0{number}:00:{at:02}"}
                 for at in range(ROWS)
             )
-            path = self.home / name / f"{number}.json"
-            path.write_text("\n".join(map(json.dumps, rows)))
-            os.utime(path, (number, number))
+            write_file(self.home / name / f"{number}.json", rows, number)
 
     def run(self, checkpoint: Path) -> Counter[str]:
         """The rows of its epochs; in update mode those of the last."""

@@ -3,6 +3,7 @@
 import json
 import os
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,21 @@ ROWS = 40
 KEYS = 13
 
 
+def session_of(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Another session, with settings of its own."""
+    session = spark.newSession()
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    return session
+
+
+def write_file(path: Path, rows: Iterable[Mapping[str, object]], number: int) -> None:
+    """A file of input that comes after those with lower numbers."""
+    path.write_text("\n".join(map(json.dumps, rows)))
+    # The source goes by it, and several may come in one millisecond.
+    os.utime(path, (number, number))
+
+
 class Epochs:
     """Counts rows by key, one file an epoch, and notes what each epoch gave."""
 
@@ -43,17 +59,11 @@ class Epochs:
     def add(self, count: int = 1) -> None:
         for _ in range(count):
             rows = ({"k": (7 * at + self.files) % KEYS} for at in range(ROWS))
-            path = self.home / "in" / f"{self.files:03}.json"
-            path.write_text("\n".join(map(json.dumps, rows)))
-            # The source goes by it, and several may come in one millisecond.
-            os.utime(path, (self.files, self.files))
+            write_file(self.home / "in" / f"{self.files:03}.json", rows, self.files)
             self.files += 1
 
     def session(self) -> SparkSession:
-        session = self.spark.newSession()
-        for key, value in self.settings.items():
-            session.conf.set(key, value)
-        return session
+        return session_of(self.spark, self.settings)
 
     def run(self) -> list[int]:
         """Takes all files, and returns the epochs that ran."""
