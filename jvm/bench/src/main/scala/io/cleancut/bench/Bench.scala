@@ -5,11 +5,12 @@ package io.cleancut.bench
  * `queries`, `latency`, `nexmark`, `scale`, `capture`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
- * `managers=FileSystemBased,FileContextBased`, `turns=5` (runs of each provider, in turn),
- * `query=join` (only queries with this in their name), `before=/directory/of/classes` (of another
- * build of Cleancut, beside which single stores are measured). Of `nexmark`: `query=4,8`,
- * `events=100000` (an epoch), `rate=10000` (events a second of their own time), `inflight=100`
- * (auctions open at a time), `people=1000` (active at a time), `fill=5` (epochs before). Of
+ * `managers=FileContextBased` (Spark's own for local disks; also `FileSystemBased`), `turns=5`
+ * (runs of each provider, in turn), `query=join` (only queries with this in their name),
+ * `before=/directory/of/classes` (of another build of Cleancut, beside which single stores are
+ * measured). Of `nexmark`: `query=4,8`, `events=100000` (an epoch), `rate=10000` (events a second
+ * of their own time), `inflight=100` (auctions open at a time), `people=1000` (active at a time),
+ * `fill=5` (epochs before). Of
  * `scale`: `partitions=25,1000,10000` (of four stores each), `delay=0,50` (milliseconds of a
  * request), `chain=6,41` (deltas between bases), `format=1` (of Spark's checkpoint). Those of
  * `capture` are in [[CompareCapture.Options]].
@@ -38,7 +39,7 @@ object Bench {
     named.diff(Kinds).foreach(n => throw new IllegalArgumentException(s"no '$n' among $Kinds"))
     (if (named.isEmpty) Kinds else named).foreach {
       case "stores" =>
-        val managers = list("managers", "FileSystemBased,FileContextBased")
+        val managers = list("managers", "FileContextBased")
         stores.stores(keys("10000,100000,1000000"), managers, turns.getOrElse(2))
       case "restarts" => stores.restarts(keys("1000000,10000000"), turns.getOrElse(2))
       case "scans"    => stores.scans(keys("100000"), turns.getOrElse(2))

@@ -27,7 +27,7 @@ final class CompareStores(before: Option[String]) {
     for (manager <- managers; count <- keys)
       show(s"$count keys, ${manager}CheckpointFileManager", turns, everyProvider) { provider =>
         val hadoop = s"hadoop:$FileManagerKey=$FileManagers.${manager}CheckpointFileManager"
-        run("StoreBench", provider, Seq(count.toString, Rounds), Seq(hadoop))
+        run("StoreBench", provider, Seq(count.toString, roundsOf(count)), Seq(hadoop))
       }
 
   /** How long a fresh executor waits for a store. */
@@ -67,6 +67,12 @@ final class CompareStores(before: Option[String]) {
         run("MemoryBench", provider, Seq(count.toString, HourOfEpochs), bounds)
       }
     }
+
+  /**
+   * Rounds of small stores are short, and a collection or another thread of the JVM takes as long
+   * as some of them: the median of a few is not that of the next few.
+   */
+  private def roundsOf(keys: Int): String = if (keys > 100000) Rounds else "31"
 
   private val earlier = before.map(Provider.before)
 
