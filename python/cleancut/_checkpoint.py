@@ -38,6 +38,7 @@ from cleancut._reading.store_info import (
     frame_info,
     store_info,
 )
+from cleancut._recovery.expirable import Expirable
 from cleancut._recovery.metadata import restore_metadata
 from cleancut._recovery.replicas import ReplicaInfo, fence, replicate
 from cleancut._recovery.savepoints import pin, unpin
@@ -47,7 +48,7 @@ from cleancut._verifying.report import VerifyReport, verify
 from cleancut.errors import error_of
 
 
-class Checkpoint:
+class Checkpoint(Expirable):
     """The state of one query, as its checkpoint holds it now.
 
     Every call lists the checkpoint anew, so that a running query can be watched. State is read at a
@@ -557,7 +558,7 @@ class Checkpoint:
     def unpin(self, name: str) -> bool:
         """Gives a savepoint up. Returns whether there was one of this name.
 
-        What no cut needs then goes with the next sweep of the query.
+        What no cut needs then goes with the next sweep of the query, or with `sweep`.
         """
         return unpin(self._root, name)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from cleancut._checkpoint import Checkpoint
 from cleancut._display import tables
 from cleancut._display.info_list import InfoList
+from cleancut._recovery.expiry import Expiry
 from cleancut._spark.jars import jar_path
 from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
 from cleancut._spark.session import configure
@@ -111,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_comparisons(commands)
     _add_checks(commands)
     _add_replicas(commands)
+    _add_expiry(commands)
     pinning = _add_reader(commands, "savepoint", "keep a cut under a name, running query or not")
     pinning.add_argument("name", metavar="NAME", help="letters, digits, dashes and underscores")
     pinning.add_argument("--epoch", type=int, help="default: the last that has a cut")
@@ -168,6 +170,21 @@ def _add_replicas(commands: Any) -> None:
     fencing = _add_reader(commands, "fence", "end the run that owns the query, for a fail-over")
     fencing.add_argument("--why", required=True, help="what the error of that run tells")
     fencing.set_defaults(run=_fence)
+
+
+def _add_expiry(commands: Any) -> None:
+    expiring = _add_reader(commands, "expire", "give up old cuts; with --apply, else only a plan")
+    expiring.add_argument("--keep", type=int, metavar="N", help="how many of the last cuts stay")
+    expiring.add_argument("--younger-than", metavar="AGE", help="cuts of this age stay: 7d, 36h")
+    expiring.set_defaults(plan=_expiry_of)
+    sweeping = _add_reader(
+        commands, "sweep", "delete what no cut needs; with --apply, else only a plan"
+    )
+    sweeping.set_defaults(plan=lambda parsed: _checkpoint(parsed).sweep())
+    for parser in (expiring, sweeping):
+        parser.add_argument("--apply", action="store_true", help="do it; the query must be stopped")
+        parser.add_argument("--fence", metavar="WHY", help="take the query from a run that died")
+        parser.set_defaults(run=_expire)
 
 
 def _add_comparisons(commands: Any) -> None:
@@ -483,6 +500,19 @@ def _fence(parsed: argparse.Namespace) -> int:
     return OK
 
 
+def _expiry_of(parsed: argparse.Namespace) -> Expiry:
+    return _checkpoint(parsed).expire(keep=parsed.keep, younger_than=parsed.younger_than)
+
+
+def _expire(parsed: argparse.Namespace) -> int:
+    try:
+        plan = parsed.plan(parsed)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return REFUSED
+    return _print_plan(plan.apply(fence=parsed.fence) if parsed.apply else plan, parsed)
+
+
 def _restore_metadata(parsed: argparse.Namespace) -> int:
     query = _checkpoint(parsed).restore_metadata()
     if parsed.json:
@@ -518,6 +548,10 @@ def _act(parsed: argparse.Namespace) -> int:
             plan = plan.apply(session)
     finally:
         session.stop()
+    return _print_plan(plan, parsed)
+
+
+def _print_plan(plan: Plan | Expiry, parsed: argparse.Namespace) -> int:
     if parsed.json:
         _print_json(plan.to_dict())
     else:

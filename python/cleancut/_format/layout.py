@@ -133,6 +133,11 @@ def owner_name(generation: int) -> str:
     return f"{OWNERS}/{generation:020d}.json"
 
 
+def ended_name(generation: int) -> str:
+    """The name of what says that the run of a generation has ended, below the root."""
+    return f"{OWNERS}/{generation:020d}.ended"
+
+
 def parse_owner_name(name: str) -> int | None:
     """The generation of an owner by the name of its note; None for foreign objects."""
     found = _OWNER.fullmatch(name)
