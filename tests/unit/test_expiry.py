@@ -19,6 +19,7 @@ from cleancut._reading.cut_reader import CutReader
 from cleancut._reading.root import Root, open_root
 from cleancut._recovery.expiry import expire, sweep
 from cleancut._storage.directory import Directory
+from tests.support.documented import blocks, commands
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.conftest import four_epochs
 from tests.unit.cut_files import CutFiles
@@ -559,7 +560,14 @@ def test_the_commands_plan_and_do_it(
     assert parts(four_cuts.objects()) == named(four_cuts)
 
 
-def test_the_sweep_of_memory_reads_no_more_than_what_stays(four_cuts: CutFiles) -> None:
+def test_the_documented_commands_run(four_cuts: CutFiles) -> None:
+    *_, typed = blocks("docs/guides/recovery.md", "sh")
+    for command in commands(typed):
+        asked = [str(four_cuts.location) if "/" in part else part for part in command[1:]]
+        assert _cli.main(asked) == _cli.OK, command
+
+
+def test_a_plan_reads_no_more_than_what_stays(four_cuts: CutFiles) -> None:
     """One request for each cut and page that stays, and for each listing: none for what goes."""
     asked: list[str] = []
 

@@ -374,7 +374,8 @@ def _owner_of(root: Root) -> _Owner:
     try:
         note = json.loads(root.objects.read(owner_name(last)))
         since = datetime.fromtimestamp(note["startedMs"] / 1000, UTC)
-        told = f"run {note['runId']} on {note['host']}, generation {last}, since {since:%F %T} UTC"
+        told = f"run {note['runId']} on {note['host']}, generation {last}, since "
+        told += f"{tables.cell(since)} UTC"
     except (ValueError, KeyError, TypeError):
         told = f"the run of generation {last}"
     return _Owner(last, told)
@@ -415,9 +416,9 @@ def _lines(of: Expiry) -> Iterable[str]:
     facts: list[tuple[str, object]] = []
     for why in reasons:
         epochs = [cut.epoch for cut in of.kept if why in cut.why]
-        facts.append((names.get(why, f"kept as {why}"), f"epoch {tables.ranges(epochs)}"))
+        facts.append((names.get(why, f"kept as {why}"), _epochs(epochs)))
     done = "went" if of.is_applied else "to go"
-    facts += [(f"cuts {done}", f"epoch {tables.ranges(of.epochs)}" if of.epochs else "none")]
+    facts += [(f"cuts {done}", _epochs(of.epochs))]
     counts = {"seals": of.seals, "segments": of.segments, "pages": of.pages}
     counts["frames of level 0"] = of.frames
     facts += [(f"{name} {done}", str(count)) for name, count in counts.items() if count]
@@ -426,6 +427,12 @@ def _lines(of: Expiry) -> Iterable[str]:
     yield from of.notes
     if not of.is_applied:
         yield "Nothing is deleted yet."
+
+
+def _epochs(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "none"
+    return f"epoch{'s' if len(numbers) > 1 else ''} {tables.ranges(numbers)}"
 
 
 def _cuts_of(listed: Mapping[str, Stored]) -> dict[int, int]:
