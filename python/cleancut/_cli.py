@@ -85,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     what = listing.add_mutually_exclusive_group()
     what.add_argument("--stores", action="store_true", help="list the state stores")
     what.add_argument("--savepoints", action="store_true", help="list the savepoints")
+    what.add_argument("--replicas", action="store_true", help="list the copies that are kept up")
     listing.set_defaults(run=_ls)
     show = _add_reader(commands, "show", "show one cut: stores, offsets, watermark, commit entry")
     which = show.add_mutually_exclusive_group()
@@ -165,6 +166,9 @@ def _add_replicas(commands: Any) -> None:
     copying.add_argument("into", metavar="INTO", help="where the copy is, or is to be")
     copying.add_argument("--into-endpoint", help="for a copy on s3://: the URL of its store")
     copying.add_argument("--into-region", help="for a copy on s3://: what requests are signed for")
+    copying.add_argument(
+        "--no-note", action="store_true", help="only read LOCATION, and note nothing there"
+    )
     copying.add_argument("--every", type=float, metavar="SECONDS", help="again and again")
     copying.set_defaults(run=_replicate)
     fencing = _add_reader(commands, "fence", "end the run that owns the query, for a fail-over")
@@ -300,8 +304,6 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     )
     _add_location(parser)
     parser.add_argument("--apply", action="store_true", help="do it")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
     # A clone leaves the query as it is.
     if name != "clone":
         parser.add_argument(
@@ -309,6 +311,15 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
             metavar="PATH",
             help="what the query writes to, where its sink is Spark's own of files",
         )
+    _add_spark(parser)
+    parser.set_defaults(run=_act, act=name)
+    return parser
+
+
+def _add_spark(parser: argparse.ArgumentParser) -> None:
+    """How the session is made, and how the answer is printed."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
     parser.add_argument(
         "--conf",
         action="append",
@@ -316,8 +327,6 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a setting of Spark, such as the options of a file system; may be repeated",
     )
-    parser.set_defaults(run=_act, act=name)
-    return parser
 
 
 def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
@@ -370,6 +379,8 @@ def _ls(parsed: argparse.Namespace) -> int:
     found: InfoList[Any]
     if parsed.savepoints:
         found = checkpoint.savepoints()
+    elif parsed.replicas:
+        found = checkpoint.replicas()
     elif parsed.stores:
         found = checkpoint.stores()
     else:
@@ -482,7 +493,10 @@ def _replicate(parsed: argparse.Namespace) -> int:
     checkpoint = _checkpoint(parsed)
     while True:
         found = checkpoint.replicate(
-            parsed.into, endpoint=parsed.into_endpoint, region=parsed.into_region
+            parsed.into,
+            endpoint=parsed.into_endpoint,
+            region=parsed.into_region,
+            note=not parsed.no_note,
         )
         _print_list(InfoList([found]), parsed)
         if parsed.every is None:

@@ -33,6 +33,7 @@ MOVING = "tests/spark/test_offline.py::test_the_documented_acts_run"
 GOING_BACK = "tests/spark/test_rollback.py::test_the_documented_recovery_runs"
 STOPPED = "tests/spark/test_stopping.py::test_the_documented_stop_runs"
 COPIED = "tests/unit/test_replicas.py::test_the_documented_commands_run"
+GIVEN_UP = "tests/unit/test_expiry.py::test_the_documented_commands_run"
 EDITED = "tests/spark/test_edit.py::test_the_documented_edit_runs"
 CHANGED = "tests/spark/test_compatible.py::test_the_documented_question_is_answered"
 BEGUN = "tests/spark/test_bootstrap.py::test_the_documented_bootstrap_runs"
@@ -57,7 +58,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/editing.md", "python"): [EDITED, BEGUN],
     ("docs/guides/changing.md", "python"): [CHANGED, MIGRATED],
     ("docs/guides/recovery.md", "python"): [STOPPED, GOING_BACK],
-    ("docs/guides/recovery.md", "sh"): [GOING_BACK, COPIED],
+    ("docs/guides/recovery.md", "sh"): [GOING_BACK, COPIED, GIVEN_UP],
     ("docs/guides/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],
     ("docs/guides/inspection.md", "sh"): [
         f"{LOOKING}::test_every_command_on_a_directory_runs",
