@@ -17,7 +17,9 @@ from cleancut._checkpoint import Checkpoint
 from cleancut._display import tables
 from cleancut._display.info_list import InfoList
 from cleancut._recovery.expiry import Expiry
+from cleancut._spark.compatible import compatible
 from cleancut._spark.jars import jar_path
+from cleancut._spark.named_query import named_query
 from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
 from cleancut._spark.session import configure
 from cleancut._spark.settings import OPTIONS, Settings
@@ -140,10 +142,32 @@ def _parser() -> argparse.ArgumentParser:
         "--provider", choices=("cleancut", "rocksdb"), help="default: as it is now"
     )
     cloning.add_argument("--partitions", type=int, help="default: as there are now")
+    _add_compatible(commands)
     completing = commands.add_parser("completion", help="print what completes commands in a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
     completing.set_defaults(run=_completion)
     return parser
+
+
+def _add_compatible(commands: Any) -> None:
+    text = "tell whether a query can go on from a checkpoint; exit with 2 if not"
+    asking = commands.add_parser(
+        "compatible",
+        help=text,
+        description=f"{text}. It starts Spark in this process, has your function make the query, "
+        "and starts nothing.",
+    )
+    _add_location(asking)
+    asking.add_argument(
+        "--query",
+        required=True,
+        metavar="MODULE:FUNCTION",
+        help="takes a SparkSession and gives the streaming DataFrame that would be written",
+    )
+    modes = ("append", "update", "complete")
+    asking.add_argument("--output-mode", choices=modes, default="append", help="default: append")
+    _add_spark(asking)
+    asking.set_defaults(run=_compatible, act="compatible")
 
 
 def _add_checks(commands: Any) -> None:
@@ -563,6 +587,20 @@ def _act(parsed: argparse.Namespace) -> int:
     finally:
         session.stop()
     return _print_plan(plan, parsed)
+
+
+def _compatible(parsed: argparse.Namespace) -> int:
+    session = _session(parsed)
+    try:
+        query = named_query(parsed.query, session, parsed.location)
+        found = compatible(parsed.location, query, parsed.output_mode)
+    finally:
+        session.stop()
+    if parsed.json:
+        _print_json(found.to_dict())
+    else:
+        print(found)
+    return OK if found else REFUSED
 
 
 def _print_plan(plan: Plan | Expiry, parsed: argparse.Namespace) -> int:

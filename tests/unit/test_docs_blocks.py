@@ -35,6 +35,7 @@ STOPPED = "tests/spark/test_stopping.py::test_the_documented_stop_runs"
 COPIED = "tests/unit/test_replicas.py::test_the_documented_commands_run"
 GIVEN_UP = "tests/unit/test_expiry.py::test_the_documented_commands_run"
 EDITED = "tests/spark/test_edit.py::test_the_documented_edit_runs"
+ASKED = "tests/spark/test_compatible.py::test_the_documented_command_answers"
 CHANGED = "tests/spark/test_compatible.py::test_the_documented_question_is_answered"
 BEGUN = "tests/spark/test_bootstrap.py::test_the_documented_bootstrap_runs"
 MIGRATED = "tests/spark/test_migrate.py::test_the_documented_migration_runs"
@@ -57,6 +58,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/moving.md", "sh"): [MOVING],
     ("docs/guides/editing.md", "python"): [EDITED, BEGUN],
     ("docs/guides/changing.md", "python"): [CHANGED, MIGRATED],
+    ("docs/guides/changing.md", "sh"): [ASKED],
     ("docs/guides/recovery.md", "python"): [STOPPED, GOING_BACK],
     ("docs/guides/recovery.md", "sh"): [GOING_BACK, COPIED, GIVEN_UP],
     ("docs/guides/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],
