@@ -360,8 +360,8 @@ def _require_cuts(root: Root, act: Act) -> None:
 
 
 _NOT_ENDED = (
-    "has not said that it has ended; stop it, or start and stop it once if it was killed, or take "
-    "the query from it (fence)"
+    "has not said that it has ended; stop it. If it was killed, start the query, and stop it after "
+    "an epoch; or take the query from that run (fence)"
 )
 
 
