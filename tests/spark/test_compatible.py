@@ -218,6 +218,41 @@ def test_settings_that_the_checkpoint_keeps_are_named(spark: SparkSession, tmp_p
     assert "rescale" in str(found)
 
 
+def entries(job: Job) -> list[Path]:
+    """What a run writes before anything else."""
+    there = Path(job.checkpoint)
+    return sorted([*there.glob("offsets/*"), *there.glob("cleancut/owners/*.json")])
+
+
+def test_a_query_that_cannot_go_on_is_refused_by_its_start(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    job = Job(spark, tmp_path, "cuts")
+    job.settings |= {"spark.sql.streaming.stateStore.cleancut.checkCompatible": "true"}
+    job.add()
+    # A checkpoint that is new.
+    assert job.start(counted(job, job.session()), "update") is None
+    before, files = entries(job), job.described()
+    job.add()
+    writer = counted_and_summed(job, job.session()).writeStream.outputMode("update").format("noop")
+    with pytest.raises(Exception, match="CLEANCUT_QUERY_INCOMPATIBLE") as refused:
+        writer.option("checkpointLocation", job.checkpoint).start()
+    said = str(refused.value)
+    assert "after epoch 0" in said
+    assert "operator 0: its store 'default' has the value" in said
+    assert "migrate(location, into, query, state)" in said
+    # Nothing has begun, and the query as it was goes on.
+    assert not job.session().streams.active
+    assert (entries(job), job.described()) == (before, files)
+    assert job.start(counted(job, job.session()), "update") is None
+    assert len(entries(job)) > len(before)
+    assert job.start(renamed(job, job.session()), "update") is None
+    # One without state is not looked at, neither at its first start nor at the next.
+    job.checkpoint = str(tmp_path / "plain")
+    for _ in range(2):
+        assert job.start(job.read(job.session()), "append") is None
+
+
 QUERIES = """
 from pyspark.sql import functions as f
 
