@@ -22,6 +22,8 @@ from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
 from cleancut._reading.skew import SkewInfo
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
+from cleancut._recovery.expiry import Expiry, KeptCut
+from cleancut._recovery.followed import ProvenCut, ReplicaStatus
 from cleancut._recovery.replicas import ReplicaInfo
 from cleancut._spark.compatible import Compatibility, Difference, compatible
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
@@ -72,18 +74,22 @@ __all__ = [
     "DrillInfo",
     "EpochInfo",
     "ErrorKind",
+    "Expiry",
     "FamilyInfo",
     "FencedError",
     "FrameInfo",
     "InfoList",
     "InternalError",
+    "KeptCut",
     "OperatorCut",
     "OperatorPlan",
     "PlacedFrameInfo",
     "Plan",
     "PriceList",
     "Problem",
+    "ProvenCut",
     "ReplicaInfo",
+    "ReplicaStatus",
     "RequestCount",
     "RequestError",
     "RequestsByKind",

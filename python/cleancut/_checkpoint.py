@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +39,13 @@ from cleancut._reading.store_info import (
     frame_info,
     store_info,
 )
+from cleancut._recovery.expirable import Expirable
+from cleancut._recovery.followed import (
+    ReplicaStatus,
+    proven_times,
+    replica_notes,
+    replica_statuses,
+)
 from cleancut._recovery.metadata import restore_metadata
 from cleancut._recovery.replicas import ReplicaInfo, fence, replicate
 from cleancut._recovery.savepoints import pin, unpin
@@ -47,7 +55,7 @@ from cleancut._verifying.report import VerifyReport, verify
 from cleancut.errors import error_of
 
 
-class Checkpoint:
+class Checkpoint(Expirable):
     """The state of one query, as its checkpoint holds it now.
 
     Every call lists the checkpoint anew, so that a running query can be watched. State is read at a
@@ -112,10 +120,14 @@ class Checkpoint:
     def history(self) -> InfoList[EpochInfo]:
         """What each epoch cost whose cut is kept, by their epochs; none at level 0.
 
+        Beside that it tells when a drill proved the cut, if one did.
+
         Raises:
             DamagedError: a cut is damaged.
         """
-        return InfoList(epoch_infos(History(self._root).cuts()))
+        proven = proven_times(self._root)
+        infos = epoch_infos(History(self._root).cuts())
+        return InfoList(replace(of, proven=proven.get(of.epoch)) for of in infos)
 
     def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
         """Estimates what the query costs in a day, from the epochs whose cuts are kept.
@@ -557,7 +569,7 @@ class Checkpoint:
     def unpin(self, name: str) -> bool:
         """Gives a savepoint up. Returns whether there was one of this name.
 
-        What no cut needs then goes with the next sweep of the query.
+        What no cut needs then goes with the next sweep of the query, or with `sweep`.
         """
         return unpin(self._root, name)
 
@@ -570,6 +582,7 @@ class Checkpoint:
         access_point: str | None = None,
         requester_pays: bool = False,
         encryption: str | None = None,
+        note: bool = True,
     ) -> ReplicaInfo:
         """Brings a copy of the checkpoint in another place up to the last cut, in one pass.
 
@@ -586,6 +599,8 @@ class Checkpoint:
             access_point: likewise.
             requester_pays: likewise.
             encryption: likewise; what is written is encrypted so.
+            note: whether a small object in this checkpoint says how far the copy has come, which
+                `replicas` and the status of the query tell. Without it this one is only read.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, there are no cuts; CLEANCUT_REPLICA_DIVERGED,
@@ -597,7 +612,19 @@ class Checkpoint:
         text = os.fspath(into)
         place = objects_at(text, "", access)
         location = text.rstrip("/") if "://" in text else os.path.abspath(text)  # noqa: PTH100
-        return replicate(self._root, place, location)
+        return replicate(self._root, place, location, note=note)
+
+    def replicas(self) -> InfoList[ReplicaStatus]:
+        """The copies that passes keep up, and how far the last pass of each has come.
+
+        Raises:
+            DamagedError: the last cut is damaged.
+        """
+        notes = list(replica_notes(self._root))
+        history = History(self._root)
+        last = history.cut(None) if notes and history.epochs else None
+        at = (None, None) if last is None else (last.epoch, last.written_ms)
+        return InfoList(replica_statuses(notes, *at))
 
     def fence(self, why: str) -> int:
         """Ends the run of the query that owns the checkpoint, before its next commit.

@@ -16,7 +16,10 @@ import pyarrow as pa
 from cleancut._checkpoint import Checkpoint
 from cleancut._display import tables
 from cleancut._display.info_list import InfoList
+from cleancut._recovery.expiry import Expiry
+from cleancut._spark.compatible import compatible
 from cleancut._spark.jars import jar_path
+from cleancut._spark.named_query import named_query
 from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
 from cleancut._spark.session import configure
 from cleancut._spark.settings import OPTIONS, Settings
@@ -84,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     what = listing.add_mutually_exclusive_group()
     what.add_argument("--stores", action="store_true", help="list the state stores")
     what.add_argument("--savepoints", action="store_true", help="list the savepoints")
+    what.add_argument("--replicas", action="store_true", help="list the copies that are kept up")
     listing.set_defaults(run=_ls)
     show = _add_reader(commands, "show", "show one cut: stores, offsets, watermark, commit entry")
     which = show.add_mutually_exclusive_group()
@@ -111,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_comparisons(commands)
     _add_checks(commands)
     _add_replicas(commands)
+    _add_expiry(commands)
     pinning = _add_reader(commands, "savepoint", "keep a cut under a name, running query or not")
     pinning.add_argument("name", metavar="NAME", help="letters, digits, dashes and underscores")
     pinning.add_argument("--epoch", type=int, help="default: the last that has a cut")
@@ -137,10 +142,32 @@ def _parser() -> argparse.ArgumentParser:
         "--provider", choices=("cleancut", "rocksdb"), help="default: as it is now"
     )
     cloning.add_argument("--partitions", type=int, help="default: as there are now")
+    _add_compatible(commands)
     completing = commands.add_parser("completion", help="print what completes commands in a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
     completing.set_defaults(run=_completion)
     return parser
+
+
+def _add_compatible(commands: Any) -> None:
+    text = "tell whether a query can go on from a checkpoint; exit with 2 if not"
+    asking = commands.add_parser(
+        "compatible",
+        help=text,
+        description=f"{text}. It starts Spark in this process, has your function make the query, "
+        "and starts nothing.",
+    )
+    _add_location(asking)
+    asking.add_argument(
+        "--query",
+        required=True,
+        metavar="MODULE:FUNCTION",
+        help="takes a SparkSession and gives the streaming DataFrame that would be written",
+    )
+    modes = ("append", "update", "complete")
+    asking.add_argument("--output-mode", choices=modes, default="append", help="default: append")
+    _add_spark(asking)
+    asking.set_defaults(run=_compatible, act="compatible")
 
 
 def _add_checks(commands: Any) -> None:
@@ -163,11 +190,29 @@ def _add_replicas(commands: Any) -> None:
     copying.add_argument("into", metavar="INTO", help="where the copy is, or is to be")
     copying.add_argument("--into-endpoint", help="for a copy on s3://: the URL of its store")
     copying.add_argument("--into-region", help="for a copy on s3://: what requests are signed for")
+    copying.add_argument(
+        "--no-note", action="store_true", help="only read LOCATION, and note nothing there"
+    )
     copying.add_argument("--every", type=float, metavar="SECONDS", help="again and again")
     copying.set_defaults(run=_replicate)
     fencing = _add_reader(commands, "fence", "end the run that owns the query, for a fail-over")
     fencing.add_argument("--why", required=True, help="what the error of that run tells")
     fencing.set_defaults(run=_fence)
+
+
+def _add_expiry(commands: Any) -> None:
+    expiring = _add_reader(commands, "expire", "give up old cuts; with --apply, else only a plan")
+    expiring.add_argument("--keep", type=int, metavar="N", help="how many of the last cuts stay")
+    expiring.add_argument("--younger-than", metavar="AGE", help="cuts of this age stay: 7d, 36h")
+    expiring.set_defaults(plan=_expiry_of)
+    sweeping = _add_reader(
+        commands, "sweep", "delete what no cut needs; with --apply, else only a plan"
+    )
+    sweeping.set_defaults(plan=lambda parsed: _checkpoint(parsed).sweep())
+    for parser in (expiring, sweeping):
+        parser.add_argument("--apply", action="store_true", help="do it; the query must be stopped")
+        parser.add_argument("--fence", metavar="WHY", help="take the query from a run that died")
+        parser.set_defaults(run=_expire)
 
 
 def _add_comparisons(commands: Any) -> None:
@@ -283,8 +328,6 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     )
     _add_location(parser)
     parser.add_argument("--apply", action="store_true", help="do it")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
     # A clone leaves the query as it is.
     if name != "clone":
         parser.add_argument(
@@ -292,6 +335,15 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
             metavar="PATH",
             help="what the query writes to, where its sink is Spark's own of files",
         )
+    _add_spark(parser)
+    parser.set_defaults(run=_act, act=name)
+    return parser
+
+
+def _add_spark(parser: argparse.ArgumentParser) -> None:
+    """How the session is made, and how the answer is printed."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
     parser.add_argument(
         "--conf",
         action="append",
@@ -299,8 +351,6 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a setting of Spark, such as the options of a file system; may be repeated",
     )
-    parser.set_defaults(run=_act, act=name)
-    return parser
 
 
 def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
@@ -353,6 +403,8 @@ def _ls(parsed: argparse.Namespace) -> int:
     found: InfoList[Any]
     if parsed.savepoints:
         found = checkpoint.savepoints()
+    elif parsed.replicas:
+        found = checkpoint.replicas()
     elif parsed.stores:
         found = checkpoint.stores()
     else:
@@ -465,7 +517,10 @@ def _replicate(parsed: argparse.Namespace) -> int:
     checkpoint = _checkpoint(parsed)
     while True:
         found = checkpoint.replicate(
-            parsed.into, endpoint=parsed.into_endpoint, region=parsed.into_region
+            parsed.into,
+            endpoint=parsed.into_endpoint,
+            region=parsed.into_region,
+            note=not parsed.no_note,
         )
         _print_list(InfoList([found]), parsed)
         if parsed.every is None:
@@ -481,6 +536,19 @@ def _fence(parsed: argparse.Namespace) -> int:
     else:
         print(f"Generation {generation} owns {parsed.location}: no run before commits any more.")
     return OK
+
+
+def _expiry_of(parsed: argparse.Namespace) -> Expiry:
+    return _checkpoint(parsed).expire(keep=parsed.keep, younger_than=parsed.younger_than)
+
+
+def _expire(parsed: argparse.Namespace) -> int:
+    try:
+        plan = parsed.plan(parsed)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return REFUSED
+    return _print_plan(plan.apply(fence=parsed.fence) if parsed.apply else plan, parsed)
 
 
 def _restore_metadata(parsed: argparse.Namespace) -> int:
@@ -518,6 +586,24 @@ def _act(parsed: argparse.Namespace) -> int:
             plan = plan.apply(session)
     finally:
         session.stop()
+    return _print_plan(plan, parsed)
+
+
+def _compatible(parsed: argparse.Namespace) -> int:
+    session = _session(parsed)
+    try:
+        query = named_query(parsed.query, session, parsed.location)
+        found = compatible(parsed.location, query, parsed.output_mode)
+    finally:
+        session.stop()
+    if parsed.json:
+        _print_json(found.to_dict())
+    else:
+        print(found)
+    return OK if found else REFUSED
+
+
+def _print_plan(plan: Plan | Expiry, parsed: argparse.Namespace) -> int:
     if parsed.json:
         _print_json(plan.to_dict())
     else:

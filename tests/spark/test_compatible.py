@@ -1,5 +1,6 @@
 """Whether a query may be started on a checkpoint, told before it is: each is then started."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import cleancut
-from cleancut import RequestError
-from tests.support.documented import blocks
+from cleancut import RequestError, _cli
+from tests.support.documented import blocks, commands
 from tests.support.file_epochs import PLACES, session_of, write_file
 from tests.support.processors import OUTPUT, Grown
 from tests.support.tiers import usually
@@ -215,6 +216,106 @@ def test_settings_that_the_checkpoint_keeps_are_named(spark: SparkSession, tmp_p
     assert "adopt" in kept["spark.sql.streaming.stateStore.providerClass"].advice
     assert "can go on" in str(found)
     assert "rescale" in str(found)
+
+
+def entries(job: Job) -> list[Path]:
+    """What a run writes before anything else."""
+    there = Path(job.checkpoint)
+    return sorted([*there.glob("offsets/*"), *there.glob("cleancut/owners/*.json")])
+
+
+def test_a_query_that_cannot_go_on_is_refused_by_its_start(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    job = Job(spark, tmp_path, "cuts")
+    job.settings |= {"spark.sql.streaming.stateStore.cleancut.checkCompatible": "true"}
+    job.add()
+    # A checkpoint that is new.
+    assert job.start(counted(job, job.session()), "update") is None
+    before, files = entries(job), job.described()
+    job.add()
+    writer = counted_and_summed(job, job.session()).writeStream.outputMode("update").format("noop")
+    with pytest.raises(Exception, match="CLEANCUT_QUERY_INCOMPATIBLE") as refused:
+        writer.option("checkpointLocation", job.checkpoint).start()
+    said = str(refused.value)
+    assert "after epoch 0" in said
+    assert "operator 0: its store 'default' has the value" in said
+    assert "migrate(location, into, query, state)" in said
+    # Nothing has begun, and the query as it was goes on.
+    assert not job.session().streams.active
+    assert (entries(job), job.described()) == (before, files)
+    assert job.start(counted(job, job.session()), "update") is None
+    assert len(entries(job)) > len(before)
+    assert job.start(renamed(job, job.session()), "update") is None
+    # One without state is not looked at, neither at its first start nor at the next.
+    job.checkpoint = str(tmp_path / "plain")
+    for _ in range(2):
+        assert job.start(job.read(job.session()), "append") is None
+
+
+QUERIES = """
+from pyspark.sql import functions as f
+
+def counted(spark):
+    return spark.readStream.schema("k int, t timestamp").json({source!r}).groupBy("k").count()
+
+def summed(spark):
+    return counted(spark).groupBy().agg(f.sum("count"))
+
+def by_text(spark):
+    read = spark.readStream.schema("k int, t timestamp").json({source!r})
+    return read.groupBy(f.col("k").cast("string").alias("k")).count()
+
+def broken(spark):
+    return 1 / 0
+
+nothing = None
+def none(spark):
+    return nothing
+"""
+
+
+def test_the_documented_command_answers(
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Job(spark, tmp_path, "cuts")
+    job.add()
+    assert job.start(counted(job, job.session()), "update") is None
+    source = QUERIES.format(source=str(tmp_path / "a"))
+    (tmp_path / "orders.py").write_text(source, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    unstopped = job.session()
+    monkeypatch.setattr(_cli, "_session", lambda _: unstopped)
+    monkeypatch.setattr(SparkSession, "stop", lambda _: None)
+
+    def asked(name: str, *more: str) -> tuple[int, str, str]:
+        command = ["compatible", job.checkpoint, "--query", f"orders:{name}", *more]
+        status = _cli.main([*command, "--output-mode", "update"])
+        return status, *capsys.readouterr()
+
+    (typed,) = commands(blocks(GUIDE, "sh")[0])
+    command = [job.checkpoint if "/" in part else part for part in typed[1:]]
+    assert _cli.main(command) == _cli.OK
+    assert capsys.readouterr().out.startswith("The query can go on")
+    status, out, _ = asked("by_text", "--json")
+    told = json.loads(out)
+    assert (status, told["ok"]) == (_cli.REFUSED, False)
+    assert [of["subject"] for of in told["differences"]] == ["operator 0"]
+    assert "migrate" in told["differences"][0]["advice"]
+    for name, reason in [
+        ("broken", "the function has failed: ZeroDivisionError"),
+        ("nothing", "orders has no function nothing"),
+        ("none", "gives None and no DataFrame"),
+    ]:
+        status, out, err = asked(name)
+        assert (status, out) == (_cli.REFUSED, "")
+        assert reason in err
+        assert REFUSED in err
+        # Where the user's own code has failed, its trace is what helps.
+        assert ("return 1 / 0" in err) == (name == "broken")
 
 
 def test_what_is_no_query_or_no_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -395,7 +395,7 @@ def test_the_documented_recovery_runs(
         _jvm=spark._jvm, _jsparkSession=spark._jsparkSession, stop=lambda: None
     )
     monkeypatch.setattr(_cli, "_session", lambda _: unstopped)
-    typed, _ = blocks(GUIDE, "sh")
+    typed, *_ = blocks(GUIDE, "sh")
     for command in commands(typed):
         asked = [part.replace(there, it.checkpoint) for part in command[1:]]
         assert _cli.main(asked) == _cli.OK, command

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cleancut._storage.objects import Stored
+
 
 @dataclass
 class MemoryObjects:
@@ -11,17 +13,22 @@ class MemoryObjects:
     Attributes:
         data: the bytes of each object, by name.
         read_names: what was read, whole or in part, in order.
+        modified_ms: when an object was written, if that matters.
     """
 
     data: dict[str, bytes]
     read_names: list[str] = field(default_factory=list)
+    modified_ms: dict[str, int] = field(default_factory=dict)
 
     def path(self, name: str) -> str:
         return f"memory/{name}"
 
     def list(self, below: str) -> Mapping[str, int]:
-        found = self.data.items()
-        return {name: len(data) for name, data in found if name.startswith(f"{below}/")}
+        return {name: of.size for name, of in self.details(below).items()}
+
+    def details(self, below: str) -> Mapping[str, Stored]:
+        found = [of for of in self.data.items() if of[0].startswith(f"{below}/")]
+        return {name: Stored(len(data), self.modified_ms.get(name, 0)) for name, data in found}
 
     def read(self, name: str) -> bytes:
         self.read_names.append(name)

@@ -82,6 +82,7 @@ GIVEN = {
     "--acquire-timeout": "5s",
     "--alignment-timeout": "250ms",
     "--change-feed": "all",
+    "--check-compatible": "true",
     "--compression-level": "3",
     "--connections": "200",
     "--cuts": "auto",
@@ -123,7 +124,8 @@ def test_conf_takes_every_option_of_configure(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    "switch", ["cuts", "path-style", "real-time-mode", "requester-pays", "split-groups"]
+    "switch",
+    ["check-compatible", "cuts", "path-style", "real-time-mode", "requester-pays", "split-groups"],
 )
 def test_a_switch_of_conf_alone_turns_on(
     capsys: pytest.CaptureFixture[str], jar: str, switch: str

@@ -2,6 +2,8 @@
 
 import json
 import re
+import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,9 +11,10 @@ import pytest
 
 from cleancut._format.costs import RequestCount
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._recovery.followed import ProvenCut
 from cleancut._spark.coordinator import Coordinator, EpochProgress
 from cleancut._spark.coordinator import coordinator as coordinator_of
-from cleancut.errors import RequestError
+from cleancut.errors import RequestError, error_of
 from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
 
 LOCATION = "s3://bucket/q"
@@ -25,6 +28,7 @@ class Facade:
     def __init__(self, *committed: int | None) -> None:
         self.committed = list(committed)
         self.calls: list[tuple[Any, ...]] = []
+        self.is_down = False
 
     def status(self, location: str, session: Any) -> str:
         assert session is SESSION
@@ -65,6 +69,14 @@ class Facade:
             found["overloaded"] = {"0": "7 rows did not stay in flight"}
         return json.dumps(found)
 
+    def notes(self, location: str, session: Any) -> str:
+        self.calls.append(("notes", location))
+        if self.is_down:
+            raise error_of("CLEANCUT_COORDINATOR_MISSING", location=location)
+        names = [f"{41:020d}-{7000:020d}.json", f"{9:020d}-{9000:020d}.json", "a stranger"]
+        copy = {"location": "/copy", "epoch": 40, "writtenMs": WRITTEN_MS - 2500, "copiedMs": 8000}
+        return json.dumps({"proofs": names, "replicas": [json.dumps(copy), "{}", "no JSON"]})
+
     def pin(self, *arguments: Any) -> None:
         self.calls.append(arguments)
 
@@ -75,6 +87,11 @@ class Facade:
     def unpin(self, *arguments: Any) -> bool:
         self.calls.append(arguments)
         return True
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cleancut._spark.coordinator._known_notes", {})
 
 
 def coordinator(facade: Facade) -> Coordinator:
@@ -110,6 +127,37 @@ def test_status_of_an_epoch_under_way() -> None:
     assert (status.driver.bytes_sent, status.driver.bytes_received) == (11, 13)
     assert (status.executors.segments, status.executor_count) == (4, 2)
     assert [time.ms for time in status.slowest] == [412, 9]
+
+
+def test_status_tells_what_is_proven_and_how_far_copies_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    facade = Facade(42)
+    of = coordinator(facade)
+    status = of.status()
+    assert status.proven == ProvenCut(41, datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC))
+    (copy,) = status.replicas
+    assert (copy.location, copy.epoch, copy.behind_epochs, copy.behind_ms) == ("/copy", 40, 2, 2500)
+    assert "epoch 41, proven at 1970-01-01 00:00:07 UTC" in str(status)
+    assert "copy at /copy" in str(status)
+    assert "epoch 40, 2 epochs, 2.5 s behind; the last pass ended at 1970-01-01" in str(status)
+    # The store is asked once in a minute, however often the status is, and never by who waits.
+    assert coordinator(facade).status().replicas == status.replicas
+    assert of.wait_for(42)
+    assert facade.calls == [("notes", LOCATION)]
+    now = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now + 61)
+    # Of a store that cannot answer the last answer stands.
+    facade.is_down = True
+    assert of.status().proven == status.proven
+    assert len(facade.calls) == 2
+
+
+def test_status_of_what_nobody_looks_after() -> None:
+    facade = Facade(None)
+    facade.is_down = True
+    status = coordinator(facade).status()
+    assert (status.proven, status.replicas) == (None, ())
 
 
 def test_status_tells_what_the_last_epoch_cost() -> None:

@@ -33,7 +33,9 @@ MOVING = "tests/spark/test_offline.py::test_the_documented_acts_run"
 GOING_BACK = "tests/spark/test_rollback.py::test_the_documented_recovery_runs"
 STOPPED = "tests/spark/test_stopping.py::test_the_documented_stop_runs"
 COPIED = "tests/unit/test_replicas.py::test_the_documented_commands_run"
+GIVEN_UP = "tests/unit/test_expiry.py::test_the_documented_commands_run"
 EDITED = "tests/spark/test_edit.py::test_the_documented_edit_runs"
+ASKED = "tests/spark/test_compatible.py::test_the_documented_command_answers"
 CHANGED = "tests/spark/test_compatible.py::test_the_documented_question_is_answered"
 BEGUN = "tests/spark/test_bootstrap.py::test_the_documented_bootstrap_runs"
 MIGRATED = "tests/spark/test_migrate.py::test_the_documented_migration_runs"
@@ -56,8 +58,9 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/moving.md", "sh"): [MOVING],
     ("docs/guides/editing.md", "python"): [EDITED, BEGUN],
     ("docs/guides/changing.md", "python"): [CHANGED, MIGRATED],
+    ("docs/guides/changing.md", "sh"): [ASKED],
     ("docs/guides/recovery.md", "python"): [STOPPED, GOING_BACK],
-    ("docs/guides/recovery.md", "sh"): [GOING_BACK, COPIED],
+    ("docs/guides/recovery.md", "sh"): [GOING_BACK, COPIED, GIVEN_UP],
     ("docs/guides/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],
     ("docs/guides/inspection.md", "sh"): [
         f"{LOOKING}::test_every_command_on_a_directory_runs",

@@ -30,6 +30,16 @@ def test_it_counts_the_rows_of_each_state(seed: int, tmp_path: Path) -> None:
     assert checkpoint.proofs() == []
 
 
+def test_history_tells_when_each_epoch_was_proven(four_cuts: CutFiles) -> None:
+    checkpoint = Checkpoint(four_cuts.location)
+    assert {of.proven for of in checkpoint.history()} == {None}
+    checkpoint.drill(1)
+    checkpoint.drill(2, note=False)
+    last = [checkpoint.drill(1), checkpoint.drill()]
+    proven = {of.epoch: of.proven for of in checkpoint.history()}
+    assert proven == {0: None, 1: last[0].proven, 2: None, 3: last[1].proven}
+
+
 def test_what_it_proves_is_noted_and_the_last_notes_stay(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     first = checkpoint.drill(1)

@@ -15,7 +15,8 @@ from tests.unit.test_cli import run
 
 GUIDES = Path(__file__).parents[2] / "docs/guides"
 PAGE = (GUIDES / "inspection.md").read_text(encoding="utf-8")
-ACTS = [(GUIDES / name).read_text(encoding="utf-8") for name in ("moving.md", "recovery.md")]
+PAGES_OF_ACTS = ("moving.md", "recovery.md", "changing.md")
+ACTS = [(GUIDES / name).read_text(encoding="utf-8") for name in PAGES_OF_ACTS]
 LOCATION = "checkpoints/delays"
 
 

@@ -17,7 +17,7 @@ from cleancut._format.key_hash import key_hash
 from cleancut._reading.history import History
 from cleancut._reading.lookup import rows_of_key
 from cleancut._reading.root import Root, open_root
-from cleancut._storage.objects import Place
+from cleancut._storage.objects import Place, Stored
 from cleancut._storage.s3 import S3Access
 from cleancut._unsafe_rows.encoded import Texts, cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
@@ -67,6 +67,9 @@ class Counted:
 
     def list(self, below: str) -> Mapping[str, int]:
         return self._objects.list(below)
+
+    def details(self, below: str) -> Mapping[str, Stored]:
+        raise AssertionError(below)
 
     def read(self, name: str) -> bytes:
         self.requests.append((name, None))

@@ -265,6 +265,37 @@ def test_schemas_are_noted_where_the_copy_has_them(four_cuts: CutFiles, copy: Pa
     assert (copy / "state/0/_metadata/v2/3").read_text(encoding="utf-8") == "v2\n" + moved
 
 
+def test_a_pass_notes_how_far_the_copy_is(
+    four_cuts: CutFiles, copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Checkpoint(four_cuts.location)
+    assert source.replicas() == []
+    source.replicate(copy, note=False)
+    assert source.replicas() == []
+    assert not (four_cuts.root / "replicas").exists()
+    other = copy.parent / "other"
+    for _ in range(2):
+        source.replicate(copy)
+        source.replicate(other)
+    grown(four_cuts)
+    source.replicate(other)
+    found = {of.location: of for of in source.replicas()}
+    assert {of: at.epoch for of, at in found.items()} == {str(copy): 3, str(other): 4}
+    assert {of: at.behind_epochs for of, at in found.items()} == {str(copy): 1, str(other): 0}
+    cuts = source.cuts()
+    later = cuts[-1].written - cuts[-2].written
+    assert found[str(copy)].behind_ms == later.total_seconds() * 1000
+    assert found[str(copy)].written == cuts[-2].written
+    assert found[str(other)].behind_ms == 0
+    # One for each copy, and none of the copy's own.
+    assert len(list((four_cuts.root / "replicas").iterdir())) == 2
+    assert Checkpoint(copy).replicas() == []
+    (four_cuts.root / "replicas/notes.txt").write_text("no note", encoding="utf-8")
+    assert len(source.replicas()) == 2
+    assert _cli.main(["ls", str(four_cuts.location), "--replicas", "--json"]) == _cli.OK
+    assert str(other) in capsys.readouterr().out
+
+
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
@@ -309,7 +340,7 @@ def test_the_command_copies_and_says_how_far_it_is(
 
 
 def test_the_documented_commands_run(four_cuts: CutFiles, copy: Path) -> None:
-    _, typed = blocks("docs/guides/recovery.md", "sh")
+    _, typed, _ = blocks("docs/guides/recovery.md", "sh")
     there = {"checkpoints/orders": four_cuts.location, "checkpoints/orders-copy": copy}
     for command in commands(typed):
         asked = [str(there.get(part, part)) for part in command[1:]]

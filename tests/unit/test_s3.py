@@ -356,7 +356,8 @@ def serving(objects: Mapping[str, bytes], failing: Answer, what: str) -> Answer:
             prefix = parse_qs(query)["prefix"][0]
             found = [name for name in objects if f"q/{name}".startswith(prefix)]
             contents = "".join(
-                f"<Contents><Key>q/{name}</Key><Size>{len(objects[name])}</Size></Contents>"
+                f"<Contents><Key>q/{name}</Key><LastModified>2026-01-01T00:00:00Z</LastModified>"
+                f"<Size>{len(objects[name])}</Size></Contents>"
                 for name in found
             )
             body = f"<ListBucketResult>{contents}</ListBucketResult>".encode()

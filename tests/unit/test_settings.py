@@ -100,6 +100,7 @@ def test_what_is_not_given_is_not_set() -> None:
         ({"encryption": "customer:/etc/key"}, "customer:/etc/key"),
         ({"requester_pays": True}, "true"),
         ({"connections": 200}, "200"),
+        ({"check_compatible": True}, "true"),
     ],
 )
 def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:

@@ -15,6 +15,7 @@ SEGMENTS = "segments"
 PAGES = "pages"
 SAVEPOINTS = "savepoints"
 PROOFS = "proofs"
+REPLICAS = "replicas"
 OWNERS = "owners"
 REPLICA = "replica.json"
 
@@ -29,7 +30,8 @@ _CUT = re.compile(r"cuts/([0-9]{20})\.cut")
 _SEAL = re.compile(r"cuts/([0-9]{20})(?:\.[0-9]{20})?\.sealed")
 _SAVEPOINT = re.compile(r"savepoints/([A-Za-z0-9_-]{1,64})\.cut")
 _OWNER = re.compile(r"owners/([0-9]{20})\.json")
-_PROOF = re.compile(r"proofs/[0-9]{20}-[0-9]{20}\.json")
+_PROOF = re.compile(r"proofs/([0-9]{20})-([0-9]{20})\.json")
+_REPLICA = re.compile(r"replicas/([0-9a-f]{16})-[0-9]{20}-[0-9]{20}\.json")
 _SEGMENT = re.compile(r"segments/([0-9]{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg")
 _PAGE = re.compile(r"pages/([0-9]{20})/([0-9a-f]{32})\.page")
 _ESCAPED = re.compile(r"%([0-9A-F]{2})")
@@ -133,6 +135,11 @@ def owner_name(generation: int) -> str:
     return f"{OWNERS}/{generation:020d}.json"
 
 
+def ended_name(generation: int) -> str:
+    """The name of what says that the run of a generation has ended, below the root."""
+    return f"{OWNERS}/{generation:020d}.ended"
+
+
 def parse_owner_name(name: str) -> int | None:
     """The generation of an owner by the name of its note; None for foreign objects."""
     found = _OWNER.fullmatch(name)
@@ -155,9 +162,27 @@ def proof_name(epoch: int, proven_ms: int) -> str:
     return f"{PROOFS}/{epoch:020d}-{proven_ms:020d}.json"
 
 
-def is_proof_name(name: str) -> bool:
-    """Whether it is such a name; there may be foreign objects."""
-    return _PROOF.fullmatch(name) is not None
+def parse_proof_name(name: str) -> tuple[int, int] | None:
+    """The epoch, and when its cut was proven, by such a name; None for foreign objects."""
+    found = _PROOF.fullmatch(name)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def replica_note_name(replica: str, epoch: int, copied_ms: int) -> str:
+    """The name of the object below the root that says how far a copy has come, and when.
+
+    Args:
+        replica: 16 hexadecimal digits, which tell the copy from others.
+        epoch: of the last cut that it has.
+        copied_ms: when the pass ended, in milliseconds since 1970.
+    """
+    return f"{REPLICAS}/{replica}-{epoch:020d}-{copied_ms:020d}.json"
+
+
+def parse_replica_note_name(name: str) -> str | None:
+    """Which copy such a note is about; None for foreign objects."""
+    found = _REPLICA.fullmatch(name)
+    return None if found is None else found[1]
 
 
 def parse_segment_name(name: str) -> SegmentName | None:

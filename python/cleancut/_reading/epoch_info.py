@@ -48,6 +48,7 @@ class EpochInfo(Brief):
         operators: how each operator was cut whose channels could be captured.
         timings: milliseconds by phase, as docs/FORMAT.md names them.
         costs: the same figures for the driver and the executors apart.
+        proven: when a drill proved last that its cut can be restored, in UTC; None if none has.
     """
 
     epoch: int
@@ -74,6 +75,7 @@ class EpochInfo(Brief):
     operators: tuple[OperatorCut, ...] = field(metadata={"column": False})
     timings: Mapping[str, int] = field(metadata={"column": False})
     costs: Costs | None = field(metadata={"column": False})
+    proven: datetime | None = field(default=None, metadata={"column": False})
 
 
 def epoch_info(

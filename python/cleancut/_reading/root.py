@@ -21,10 +21,10 @@ from cleancut._format.layout import (
     FrameName,
     PageName,
     StoreId,
-    is_proof_name,
     parse_cut_name,
     parse_frame_name,
     parse_page_name,
+    parse_proof_name,
     parse_savepoint_name,
     parse_segment_name,
     parse_store_directory,
@@ -71,7 +71,7 @@ class Root:
 
     def proofs(self) -> list[str]:
         """The names of the proofs, by their epochs; one listing."""
-        return sorted(filter(is_proof_name, self.objects.list(PROOFS)))
+        return sorted(filter(parse_proof_name, self.objects.list(PROOFS)))
 
     def segments(self) -> Mapping[str, int]:
         """The size in bytes of every segment, by its name below the root; one listing."""

@@ -82,6 +82,21 @@ class StoredCut(Cut):
             return self.segments
         return sorted({frame.segment for chain in self.chains.values() for frame in chain})
 
+    def named(self) -> set[str]:
+        """The names of all pages and segments that it leads to, needless ones among them.
+
+        Raises:
+            DamagedError: a page is damaged or missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        names = set(self.segments)
+        if self.root is not None:
+            names.update(part.segment for part in self.root.window)
+            names.update(str(page.name) for page in self.root.pages)
+            for page in mapped(self.parts.page, self.root.pages):
+                names.update(frame.segment for chain in page.values() for frame in chain)
+        return names
+
     def survey(self) -> Survey:
         """All chains, as far as what leads to them is sound.
 

@@ -41,6 +41,7 @@ from cleancut._format.spark_names import (
     OF_STATE,
 )
 from cleancut._reading.root import Root
+from cleancut._recovery.followed import note_pass
 from cleancut._storage.objects import Objects, Place
 from cleancut._storage.parallel import mapped, windows
 from cleancut.errors import CleancutError, error_of
@@ -62,6 +63,7 @@ class ReplicaInfo(Brief):
         bytes: their size.
         deleted: the number of objects that were taken away, as they were from the checkpoint.
         took_ms: what it took.
+        written_ms: when the last cut that it has was written, in milliseconds since 1970.
     """
 
     epoch: int
@@ -71,21 +73,26 @@ class ReplicaInfo(Brief):
     bytes: int
     deleted: int = field(metadata=rank(1))
     took_ms: int = field(metadata=rank(2))
+    written_ms: int = field(default=0, metadata={"column": False})
 
 
-def replicate(source: Root, place: Place, location: str) -> ReplicaInfo:
+def replicate(source: Root, place: Place, location: str, *, note: bool = True) -> ReplicaInfo:
     """Brings a copy up to the last cut.
 
     Args:
         source: the checkpoint.
         place: where the copy is or is to be: what lies at its checkpoint location.
         location: that location, as Spark is to write it.
+        note: whether a small object in the checkpoint says how far the copy has come.
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND, it has no cuts; CLEANCUT_REPLICA_DIVERGED.
         DamagedError: the last cut is damaged.
     """
-    return _Pass(source, place, location).run()
+    found = _Pass(source, place, location).run()
+    if note:
+        note_pass(source, location, found.epoch, found.written_ms)
+    return found
 
 
 def fence(root: Root, why: str) -> int:
@@ -281,7 +288,10 @@ class _Pass:
             raise self._no_cut("cut that stays for as long as a first pass takes")
         own = copied[-1]
         newest = max([*self._source.epochs(), own])
-        behind_ms = self._cut(newest).written_ms - self._cut(own).written_ms if newest > own else 0
+        written_ms = read_cut(
+            self._place.read(f"{ROOT}/{cut_name(own)}"), self._location, own
+        ).written_ms
+        behind_ms = self._cut(newest).written_ms - written_ms if newest > own else 0
         return ReplicaInfo(
             epoch=own,
             behind_epochs=newest - own,
@@ -290,6 +300,7 @@ class _Pass:
             bytes=self._bytes,
             deleted=self._deleted,
             took_ms=round((time.monotonic() - self._began) * 1000),
+            written_ms=written_ms,
         )
 
     def _cut(self, epoch: int) -> Cut:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +20,33 @@ from cleancut._format.costs import (
     store_times_of,
     usage_of,
 )
+from cleancut._format.layout import PROOFS
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._reading.cut_info import moment
 from cleancut._reading.epoch_info import EpochInfo, epoch_info
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList
+from cleancut._recovery.followed import (
+    ProvenCut,
+    ReplicaStatus,
+    proven_cut,
+    replica_statuses,
+)
 from cleancut._spark.connect import require_classic
 from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
-from cleancut.errors import error_of, translating
+from cleancut.errors import CleancutError, error_of, translating
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _POLL_S = 0.1
+# Two listings each time.
+_NOTES_S = 60
+_NO_NOTES: dict[str, list[str]] = {"proofs": [], "replicas": []}
+# By location, those that were asked for last at the end: whoever wants the status often may ask
+# each time for the coordinator, too.
+_known_notes: dict[str, tuple[float, dict[str, list[str]]]] = {}
+_MAX_NOTES = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +111,9 @@ class CoordinatorStatus(Brief):
         in_flight: the channels that hold rows after the last cut.
         aligned: why operators cannot be overtaken, by their ids. In mode "aligned" it is empty, but
             in a run that has taken up rows that were in flight.
+        proven: the last cut that a drill has proven; None if none has. It and `replicas` are
+            what the store said within the last minute, or before, where it cannot be asked.
+        replicas: the copies that passes keep up, and how far they are behind.
         overloaded: of operators, by their ids, that get more rows than they take in, so that
             their epochs wait for what `maxInFlightBytes` does not let stay in flight: how many.
     """
@@ -115,6 +132,8 @@ class CoordinatorStatus(Brief):
     aligned: Mapping[int, str]
     overloaded: Mapping[int, str]
     provider: str | None = None
+    proven: ProvenCut | None = None
+    replicas: tuple[ReplicaStatus, ...] = ()
 
     @property
     def requests(self) -> RequestsByKind:
@@ -152,6 +171,9 @@ class CoordinatorStatus(Brief):
         facts += [
             (f"operator {of} is overloaded", why) for of, why in sorted(self.overloaded.items())
         ]
+        if self.proven is not None:
+            facts += [("restorable", str(self.proven))]
+        facts += [(f"copy at {of.location}", str(of)) for of in self.replicas]
         facts += [("requests of the driver", str(self.driver))]
         return [*facts, (f"of {self.executor_count} executors", str(self.executors))]
 
@@ -185,8 +207,11 @@ class Coordinator:
         Raises:
             RequestError: CLEANCUT_COORDINATOR_MISSING, if its epochs are not committed by cuts.
         """
-        found = json.loads(self._call("status"))
+        # Before what has been asked of the store so far, which it belongs to.
+        notes = self._notes()
+        found = self._told()
         epoch = found.get("epoch")
+        written_ms = found["last"]["writtenMs"] if "last" in found else None
         return CoordinatorStatus(
             location=found["location"],
             run_id=found.get("runId"),
@@ -202,7 +227,26 @@ class Coordinator:
             aligned={int(operator): why for operator, why in found["aligned"].items()},
             overloaded={int(operator): why for operator, why in found["overloaded"].items()},
             provider=str(self._session.conf().get(PROVIDER_KEY)),
+            proven=proven_cut(f"{PROOFS}/{name}" for name in notes["proofs"]),
+            replicas=tuple(replica_statuses(notes["replicas"], found.get("committed"), written_ms)),
         )
+
+    def _told(self) -> dict[str, Any]:
+        """What the driver says; the store is not asked where the query runs."""
+        found: dict[str, Any] = json.loads(self._call("status"))
+        return found
+
+    def _notes(self) -> dict[str, list[str]]:
+        """What others have noted, at most a minute old: whoever asks often does not pay for it."""
+        until, known = _known_notes.pop(self._location, (0.0, _NO_NOTES))
+        if time.monotonic() >= until:
+            with suppress(CleancutError):
+                known = json.loads(self._call("notes"))
+            until = time.monotonic() + _NOTES_S
+        _known_notes[self._location] = until, known
+        while len(_known_notes) > _MAX_NOTES:
+            _known_notes.pop(next(iter(_known_notes)))
+        return known
 
     def history(self) -> InfoList[EpochInfo]:
         """What each epoch cost whose cut the store holds: it outlives the driver.
@@ -241,7 +285,7 @@ class Coordinator:
         """
         end = None if timeout is None else time.monotonic() + timeout
         while True:
-            committed = self.status().committed
+            committed = self._told().get("committed")
             if committed is not None and committed >= epoch:
                 return True
             if end is not None and time.monotonic() >= end:
@@ -275,7 +319,7 @@ class Coordinator:
         Raises:
             RequestError: CLEANCUT_SAVEPOINT_INVALID, CLEANCUT_COORDINATOR_MISSING.
         """
-        chosen = self.status().committed if epoch is None else epoch
+        chosen: int | None = self._told().get("committed") if epoch is None else epoch
         if chosen is None:
             raise error_of(
                 "CLEANCUT_SAVEPOINT_INVALID",
@@ -350,7 +394,7 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
     ways = _WAYS if location.startswith(SCHEMES) else ()
     access = {name: _set_value(conf, f"{PREFIX}{name}") for name in ways}
     found = Coordinator(context._jvm, location, access, session)
-    found.status()
+    found._told()
     return found
 
 

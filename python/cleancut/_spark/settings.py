@@ -235,6 +235,13 @@ OPTIONS = (
         _is_feed,
     ),
     Option(
+        "check_compatible",
+        f"{PREFIX}checkCompatible",
+        "true or false",
+        _switch,
+        _is_switch,
+    ),
+    Option(
         "compression_level",
         f"{PREFIX}compressionLevel",
         "a whole number from -7 to 19",
@@ -437,6 +444,7 @@ class Settings:
     requester_pays: bool | NotGiven = NOT_GIVEN
     access_point: str | NotGiven = NOT_GIVEN
     connections: int | NotGiven = NOT_GIVEN
+    check_compatible: bool | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:
         """One sentence for each option that is wrong."""

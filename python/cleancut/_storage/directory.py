@@ -6,7 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
+import pyarrow
 import pyarrow.fs
+
+from cleancut._storage.objects import Stored
+
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,14 @@ class Directory:
         return Directory(self.filesystem, self.root.rpartition("/")[0])
 
     def list(self, below: str) -> Mapping[str, int]:
+        return {name: of.size for name, of in self.details(below).items()}
+
+    def details(self, below: str) -> Mapping[str, Stored]:
         selector = pyarrow.fs.FileSelector(self.path(below), recursive=True, allow_not_found=True)
         return {
-            info.path.removeprefix(f"{self.root}/"): info.size
+            info.path.removeprefix(f"{self.root}/"): Stored(
+                info.size, (info.mtime_ns or 0) // 10**6
+            )
             for info in self.filesystem.get_file_info(selector)
             if info.is_file
         }
@@ -50,15 +60,22 @@ class Directory:
         if self.filesystem.get_file_info(path).type != pyarrow.fs.FileType.NotFound:
             return False
         directory, _, base = path.rpartition("/")
-        self.filesystem.create_dir(directory)
         # No reader takes a name that begins so for one of ours.
         written = f"{directory}/.{base}.{uuid4().hex}"
-        with self.filesystem.open_output_stream(written) as file:
+        with self._opened(written, directory) as file:
             file.write(data)
         try:
             return self._named(written, path)
         finally:
             self._delete(written)
+
+    def _opened(self, path: str, directory: str) -> pyarrow.NativeFile:
+        for _ in range(_ATTEMPTS):
+            self.filesystem.create_dir(directory)
+            # Whoever deletes the last file of a directory takes it away, perhaps just now.
+            with suppress(FileNotFoundError):
+                return self.filesystem.open_output_stream(path)
+        return self.filesystem.open_output_stream(path)
 
     def _named(self, written: str, path: str) -> bool:
         if isinstance(self.filesystem, pyarrow.fs.LocalFileSystem):
@@ -72,7 +89,12 @@ class Directory:
         return True
 
     def delete(self, name: str) -> None:
-        self._delete(self.path(name))
+        path = self.path(name)
+        self._delete(path)
+        # Each epoch has directories of its own. Elsewhere one that is not empty would go, too.
+        if isinstance(self.filesystem, pyarrow.fs.LocalFileSystem) and name.count("/") > 1:
+            with suppress(OSError):
+                os.rmdir(path.rpartition("/")[0])  # noqa: PTH106
 
     def _delete(self, path: str) -> None:
         with suppress(FileNotFoundError):

@@ -1,7 +1,19 @@
 """The objects of one checkpoint, wherever they lie: what a reader asks of a store, and no more."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+
+class Stored(NamedTuple):
+    """What a listing tells of an object.
+
+    Attributes:
+        size: in bytes.
+        modified_ms: when it was written, by the clock of the store, in milliseconds since 1970.
+    """
+
+    size: int
+    modified_ms: int
 
 
 class Objects(Protocol):
@@ -29,6 +41,9 @@ class Objects(Protocol):
 
 class Place(Objects, Protocol):
     """Objects below a root that lies below another one."""
+
+    def details(self, below: str) -> Mapping[str, Stored]:
+        """The same as `list`, with the time at which each was written."""
 
     def above(self) -> "Place":
         """The objects around the root: those of the directory that it lies in."""

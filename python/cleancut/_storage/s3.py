@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from cleancut._storage.objects import Stored
 from cleancut._storage.parallel import THREADS
 from cleancut._storage.written import changed, misplaced
 from cleancut.errors import CleancutError, error_of
@@ -128,14 +129,19 @@ class S3Objects:
         return f"{self.root}/{name}" if self.root else name
 
     def list(self, below: str) -> Mapping[str, int]:
+        return {name: of.size for name, of in self.details(below).items()}
+
+    def details(self, below: str) -> Mapping[str, Stored]:
         prefix = self._key("")
 
-        def listed() -> dict[str, int]:
+        def listed() -> dict[str, Stored]:
             pages = self.client.get_paginator("list_objects_v2").paginate(
                 Bucket=self.asked_at, Prefix=f"{prefix}{below}/", **self.listing
             )
             return {
-                found["Key"].removeprefix(prefix): found["Size"]
+                found["Key"].removeprefix(prefix): Stored(
+                    found["Size"], round(found["LastModified"].timestamp() * 1000)
+                )
                 for page in pages
                 for found in page.get("Contents", [])
             }

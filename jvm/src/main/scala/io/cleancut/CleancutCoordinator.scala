@@ -57,6 +57,23 @@ object CleancutCoordinator {
   }
 
   /**
+   * What others have noted who looked at the query, as a JSON object: `proofs` has the names of
+   * proofs, `replicas` a text for each copy that is kept up. It asks the store.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_COORDINATOR_MISSING, or that the store cannot be asked
+   */
+  def notes(location: String, session: SparkSession): String = {
+    val notes = DriverCuts.within(location, session)(_.notes())
+    val node = mapper.createObjectNode()
+    val proofs = node.putArray("proofs")
+    notes.proofs.foreach(proofs.add(_))
+    val replicas = node.putArray("replicas")
+    notes.replicas.foreach(replicas.add(_))
+    mapper.writeValueAsString(node)
+  }
+
+  /**
    * Keeps the cut of an epoch, and all that it needs, under a name until [[unpin]].
    *
    * @throws io.cleancut.error.CleancutException

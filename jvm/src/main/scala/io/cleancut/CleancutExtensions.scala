@@ -5,6 +5,7 @@ import scala.collection.mutable.WeakHashMap
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.streaming.state.cleancut.aggregation.AggregationRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.channels.ChannelRule
+import org.apache.spark.sql.execution.streaming.state.cleancut.offline.StartCheckRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
   CheckpointScheme,
   ProviderRule,
@@ -18,7 +19,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
  * [[CleancutStateStoreProvider]], which Spark refuses by its name, puts channels into the plans of
  * queries whose epochs may be cut unaligned, and leaves every plan alone that keeps its state
  * elsewhere. It also gives that provider to the queries of a session that asks for it by the key
- * `realTimeMode`, and makes `s3://` readable for Spark's reader of state ([[CleancutFileSystem]]).
+ * `realTimeMode`, compares queries with their checkpoints if it asks for that by `checkCompatible`,
+ * and makes `s3://` readable for Spark's reader of state ([[CleancutFileSystem]]).
  */
 class CleancutExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
@@ -30,6 +32,7 @@ class CleancutExtensions extends (SparkSessionExtensions => Unit) {
       extensions.injectColumnar(_ => TransformWithStateRule.injection)
       extensions.injectColumnar(_ => ChannelRule.injection)
       extensions.injectCheckRule(SessionProvider.check)
+      extensions.injectCheckRule(StartCheckRule.check)
     }
     CheckpointScheme.register()
   }

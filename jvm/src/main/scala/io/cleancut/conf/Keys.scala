@@ -337,11 +337,24 @@ object Keys {
     since = "0.1.0"
   )
 
+  val CheckCompatible: Key[Boolean] = Key(
+    "checkCompatible",
+    doc = "Whether a query that is started on a checkpoint is compared with it first, as " +
+      "cleancut.compatible does. One that could not go on from there is refused by start(), " +
+      "with all that differs and what can be done about it; without this it fails in its " +
+      "first epoch, with the first thing that Spark does not like. It takes as long as " +
+      "planning the query twice. Needs the session extension.",
+    default = false,
+    KeyType.boolean,
+    since = "0.1.0"
+  )
+
   val all: Seq[Key[_]] = Seq(
     AccessPoint,
     AcquireTimeout,
     AlignmentTimeout,
     ChangeFeed,
+    CheckCompatible,
     CompressionLevel,
     Connections,
     Cuts,

@@ -16,6 +16,8 @@ import io.cleancut.error.Errors
  *   how much of the local disk the bases take that are kept there
  * @param standbyReplicas
  *   how many executors keep a copy of each base, beside that which works on it
+ * @param checksCompatible
+ *   whether a query is compared with its checkpoint when it is started
  * @param requiresProvider
  *   whether no query may have its state in another provider
  * @param cuts
@@ -35,6 +37,7 @@ final case class Settings(
     acquireTimeoutMs: Long,
     memoryBound: Long,
     realTimeMode: Boolean,
+    checksCompatible: Boolean,
     requiresProvider: Boolean,
     cuts: Option[Boolean],
     channels: ChannelSettings,
@@ -77,6 +80,7 @@ object Settings {
     acquireTimeoutMs <- Keys.AcquireTimeout.read(confs)
     memoryBound <- Keys.MemoryBound.read(confs)
     realTimeMode <- Keys.RealTimeMode.read(confs)
+    checksCompatible <- Keys.CheckCompatible.read(confs)
     cuts <- Keys.Cuts.read(confs)
     require <- Keys.Require.read(confs)
     mode <- Keys.Mode.read(confs)
@@ -97,6 +101,7 @@ object Settings {
     acquireTimeoutMs,
     memoryBound,
     realTimeMode,
+    checksCompatible,
     require.fold(cuts.contains("true") || mode != Keys.Mode.default)(_.toBoolean),
     cuts.map(_.toBoolean),
     ChannelSettings(

@@ -1,5 +1,6 @@
 package io.cleancut.cuts
 
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.atomic.LongAdder
 
 import com.fasterxml.jackson.databind.ObjectMapper
@@ -125,6 +126,14 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     root.get(ObjectKey(object_)).map { bytes =>
       stored(object_, Cut.parse(pathOf(object_), bytes), parts)
     }
+  }
+
+  /** What others have noted who looked at the query: two listings, and a read for each copy. */
+  def notes(): Notes = {
+    val replicas = names(CutLayout.Replicas).flatMap { name =>
+      root.get(ObjectKey(s"${CutLayout.Replicas}$name")).map(new String(_, UTF_8))
+    }
+    Notes(names(CutLayout.Proofs), replicas)
   }
 
   /**
@@ -338,6 +347,16 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
  *   whether the run before has said that it has ended, or there was none
  */
 final case class Taken(generation: Long, isAlone: Boolean)
+
+/**
+ * What others have noted beside a query; nothing here depends on it.
+ *
+ * @param proofs
+ *   the names of proofs, below their directory
+ * @param replicas
+ *   a JSON object for each copy that passes keep up
+ */
+final case class Notes(proofs: Seq[String], replicas: Seq[String])
 
 /** What lies beside each other under `cuts/`, by epoch. */
 final case class CutsListed(epochs: Seq[Long], seals: Seq[SealName]) {

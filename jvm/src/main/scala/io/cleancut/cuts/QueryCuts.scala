@@ -56,6 +56,9 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     }
   }
 
+  /** What others have noted who looked at the query. Asks the store. */
+  def notes(): Notes = archive.notes()
+
   /** The run has ended, and nobody waits here any more. */
   override def close(): Unit = {
     isClosed = true

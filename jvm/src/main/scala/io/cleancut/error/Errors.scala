@@ -230,6 +230,13 @@ object Errors {
    * @param finding
    *   why there would be none
    */
+  def queryIncompatible(location: String, epoch: Long, differences: String): CleancutException =
+    make("CLEANCUT_QUERY_INCOMPATIBLE")(
+      "location" -> location,
+      "epoch" -> epoch.toString,
+      "differences" -> differences
+    )
+
   def cutsRequired(location: String, reason: String, finding: String): CleancutException =
     make("CLEANCUT_CUTS_REQUIRED")(
       "location" -> location,

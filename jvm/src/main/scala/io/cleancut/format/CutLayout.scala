@@ -26,6 +26,12 @@ object CutLayout {
   val Owners: String = "owners/"
   val Savepoints: String = "savepoints/"
 
+  /** What drills have noted; the names say it. */
+  val Proofs: String = "proofs/"
+
+  /** What passes have noted that keep a copy up. */
+  val Replicas: String = "replicas/"
+
   def cut(epoch: Long): String = s"$Cuts${padded(epoch)}.cut"
 
   /** The epoch of a name below [[Cuts]]; None for foreign objects. */

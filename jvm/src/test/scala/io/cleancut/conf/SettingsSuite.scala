@@ -40,6 +40,7 @@ class SettingsSuite extends AnyFunSuite {
         acquireTimeoutMs = 120000L,
         memoryBound = KeyType.Auto,
         realTimeMode = false,
+        checksCompatible = false,
         requiresProvider = false,
         cuts = None,
         channels = channels,

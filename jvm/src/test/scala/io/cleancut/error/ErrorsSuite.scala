@@ -39,6 +39,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.offsetsMissing("s3://b/q", 7L, "s3://b/q/offsets/7"),
     Errors.metadataMissing("s3://b/q", "s3://b/q/metadata", "3f7a"),
     Errors.cutsOvertaken("file:/ckpt", 9L, 7L),
+    Errors.queryIncompatible("file:/ckpt", 7L, "operator 0: it is a dedupe in the checkpoint"),
     Errors.cutsRequired("file:/ckpt", "it has the cut of epoch 7", "the key is false"),
     Errors.entryTaken("s3://b/q/offsets/0", new java.io.IOException("offsets/0")),
     Errors.epochIncomplete(

@@ -1,0 +1,159 @@
+"""A query goes on after its old cuts were given up by hand, and from savepoints."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import cleancut
+from cleancut import Checkpoint, ProvenCut, RequestError
+from tests.spark.test_replicas import SETTINGS
+from tests.support.counted_files import CountedFiles
+from tests.support.seeds import fixed
+
+pytestmark = pytest.mark.spark
+
+SEED = fixed(29)
+FILES = 14
+PINS = 3
+
+
+class Counting(CountedFiles):
+    """A count by key, whose sink keeps what it is shown last of each key."""
+
+    def __init__(self, spark: SparkSession, directory: Path) -> None:
+        super().__init__(directory, keys=50)
+        self.session = spark.newSession()
+        # All cuts stay until they are given up, and old ones lead to bases of their own.
+        for key, value in (SETTINGS | {"spark.sql.streaming.minBatchesToRetain": "100"}).items():
+            self.session.conf.set(key, value)
+        self.checkpoint = directory / "checkpoint"
+        self.shown: dict[int, int] = {}
+        self.epochs: list[int] = []
+
+    def run(self, *, dies_at: int | None = None) -> None:
+        """Takes all files; or fails in an epoch, before that is committed."""
+
+        def sink(batch: DataFrame, epoch: int) -> None:
+            self.shown |= {row["k"]: row["count"] for row in batch.collect()}
+            self.epochs.append(epoch)
+            if epoch == dies_at:
+                raise ArithmeticError
+
+        writer = self.counted(self.session).writeStream.outputMode("update").foreachBatch(sink)
+        writer = writer.trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(self.checkpoint)).start()
+        try:
+            query.awaitTermination()
+        except Exception:
+            assert dies_at == self.epochs[-1]
+
+    def expected(self) -> dict[int, int]:
+        """The answer of a batch over all files."""
+        rows = self.session.read.schema("k long").json(str(self.source)).groupBy("k").count()
+        return {row["k"]: row["count"] for row in rows.collect()}
+
+    def stored(self, **at: object) -> dict[int, int]:
+        rows = Checkpoint(self.checkpoint).state(0, **at).to_pylist()  # type: ignore[arg-type]
+        return {row["key"]["k"]: row["value"]["count"] for row in rows}
+
+
+def when_over(there: Checkpoint) -> None:
+    """A run says that it has ended when Spark has told so, which is soon after."""
+    end = time.monotonic() + 60
+    while there.sweep().owner is not None:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def stored_bytes(location: Path) -> int:
+    kinds = ("cuts", "savepoints", "segments", "pages", "stores")
+    files = (of for kind in kinds for of in (location / "cleancut" / kind).rglob("*"))
+    return sum(of.stat().st_size for of in files if of.is_file())
+
+
+def test_a_query_goes_on_after_its_cuts_were_given_up(
+    spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    draw = Random(SEED)
+    counting = Counting(spark, tmp_path)
+    counting.add(FILES)
+    counting.run()
+    there = Checkpoint(counting.checkpoint)
+    epochs = [of.epoch for of in there.cuts()]
+    pins = draw.sample(epochs[:-2], PINS)
+    for epoch in pins:
+        there.pin(f"of-{epoch}", epoch)
+    states = {epoch: counting.stored(epoch=epoch) for epoch in epochs}
+    keep = draw.randint(1, 4)
+    when_over(there)
+    before = stored_bytes(counting.checkpoint)
+    plan = there.expire(keep=keep)
+    done = plan.apply()
+    assert len(there.cuts()) == keep
+    assert done.epochs == plan.epochs == tuple(epochs[:-keep])
+    assert done.segments > 0
+    assert stored_bytes(counting.checkpoint) == before - plan.bytes == plan.bytes_left
+    # What stays is what it was, byte for byte and row by row.
+    assert there.verify().ok, str(there.verify())
+    for epoch in epochs[-keep:]:
+        assert counting.stored(epoch=epoch) == states[epoch]
+    for epoch in pins:
+        assert counting.stored(savepoint=f"of-{epoch}") == states[epoch]
+        there.drill(f"of-{epoch}")
+    # An epoch fails after its sink, with nothing but one cut behind it; it leaves orphans.
+    there.expire(keep=1).apply()
+    counting.add()
+    counting.run(dies_at=epochs[-1] + 1)
+    when_over(there)
+    found = there.sweep().apply()
+    assert found.epochs == ()
+    counting.add(2)
+    counting.run()
+    assert counting.epochs[FILES:] == [epochs[-1] + of for of in (1, 1, 2, 3)]
+    assert counting.stored() == counting.shown == counting.expected()
+    # Back to a savepoint whose epoch's cut is gone, and on from there to the same.
+    oldest = min(pins)
+    cleancut.rollback(str(counting.checkpoint), f"of-{oldest}", session=counting.session).apply()
+    assert counting.stored() == states[oldest]
+    counting.run()
+    assert counting.stored() == counting.shown == counting.expected()
+    assert there.verify().ok, str(there.verify())
+    show(f"seed {SEED}, {keep} of {len(epochs)} cuts kept, savepoints of {sorted(pins)}: {done}")
+
+
+def test_nothing_is_given_up_beside_a_query_that_runs(spark: SparkSession, tmp_path: Path) -> None:
+    counting = Counting(spark, tmp_path)
+    counting.add(3)
+    writer = counting.counted(counting.session).writeStream.outputMode("update").format("noop")
+    query = writer.option("checkpointLocation", str(counting.checkpoint)).start()
+    try:
+        query.processAllAvailable()
+        there = Checkpoint(counting.checkpoint)
+        plan = there.expire(keep=1)
+        assert plan.epochs
+        with pytest.raises(RequestError, match=str(query.runId)):
+            plan.apply()
+        assert len(there.cuts()) == 3
+        # What looks after a query is told by it.
+        proof = there.drill(1)
+        there.replicate(tmp_path / "copy")
+        counting.add()
+        query.processAllAvailable()
+        status = cleancut.coordinator(query).status()
+        assert status.proven == ProvenCut(1, proof.proven)
+        (copy,) = status.replicas
+        assert (copy.location, copy.epoch) == (str(tmp_path / "copy"), 2)
+        assert copy.behind_epochs == 1
+        assert copy.behind_ms is not None
+        assert copy.behind_ms > 0
+        history = cleancut.coordinator(query).history()
+        assert [of.proven for of in history] == [None, proof.proven, None, None]
+    finally:
+        query.stop()
+    when_over(there)
+    assert plan.apply().epochs == plan.epochs
+    assert counting.stored() == counting.expected()

@@ -1,0 +1,583 @@
+"""Cuts that are given up by hand: what stays is whole, and nothing else is left or touched."""
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cleancut import Checkpoint, DamagedError, RequestError, _cli
+from cleancut._reading.cut_reader import CutReader
+from cleancut._reading.root import Root, open_root
+from cleancut._recovery.expiry import expire, sweep
+from cleancut._storage.directory import Directory
+from tests.support.documented import blocks, commands
+from tests.unit.checkpoint_files import CheckpointFiles
+from tests.unit.conftest import four_epochs
+from tests.unit.cut_files import CutFiles
+from tests.unit.root_files import RootFiles
+from tests.unit.s3_server import S3Server, s3_server
+from tests.unit.test_cli import run
+from tests.vectors.cut_cases import delta_of
+from tests.vectors.frame_cases import put
+from tests.vectors.frame_encoder import Change
+
+DAY_S = 86_400
+
+
+class Turning(RootFiles):
+    """Roots whose pages are written anew, each in turn, and whose windows are no longer."""
+
+    def page_epochs(self, epoch: int) -> dict[int, int]:
+        return {} if epoch < 2 else {0: epoch - 1, 1: epoch // 3 * 3 - 1 if epoch > 2 else 1}
+
+    def window(self, epoch: int) -> list[dict[str, Any]]:
+        since = min(self.page_epochs(epoch).values(), default=-1)
+        return [part for part in super().window(epoch) if part["epoch"] > since]
+
+    def write(self, name: str, data: bytes) -> None:
+        """A page that several roots name is written once: somebody may just read it."""
+        if not (name.startswith("pages/") and (self.root / name).exists()):
+            super().write(name, data)
+
+
+FORMS = [CutFiles, Turning]
+
+
+@pytest.fixture(params=FORMS, ids=["version-1", "version-2"])
+def four_cuts(files: CheckpointFiles, request: pytest.FixtureRequest) -> CutFiles:
+    cuts: CutFiles = request.param(files)
+    return four_epochs(cuts)
+
+
+# What `four_epochs` leaves in its partitions.
+ROWS = [put(1, "ada", 4, 2.5), put(3, "lin", 1, 0.25), put(2, "grace", 1, 0.5)]
+EMMY = put(4, "emmy", 2, 8.0)
+
+
+def all_needless(cuts: CutFiles, *more: Change) -> None:
+    """Epochs after which nothing of what was there is needed, pages included."""
+    cuts.base(0, [*ROWS, *more], number=3)
+    cuts.base(1, [EMMY], number=4)
+    for _ in range(5):
+        cuts.commit(([], 3 + len(more)), ([], 1))
+
+
+def own(cuts: CutFiles, generation: int, *, ended: bool) -> None:
+    note = {"generation": generation, "runId": "r-1", "host": "h-1", "startedMs": 1_700_000_000_000}
+    cuts.write(f"owners/{generation:020d}.json", json.dumps(note).encode())
+    if ended:
+        cuts.write(f"owners/{generation:020d}.ended", b"{}")
+
+
+def orphan(cuts: CutFiles, epoch: int, number: int) -> str:
+    """What an attempt has left that lost, or was killed."""
+    frame = delta_of(epoch + 1, [put(7, "lost", 1, 1.0)], 1, partition=7)
+    return cuts.segment(epoch, [frame], writer="9", number=number)[0].segment
+
+
+def written(cuts: CutFiles, epoch: int, ago_s: float) -> None:
+    then = time.time() - ago_s
+    os.utime(cuts.cut_path(epoch), (then, then))
+
+
+def digests(cuts: CutFiles) -> dict[int | str, str]:
+    """Of all states that there are, by epoch and by savepoint."""
+    there = Checkpoint(cuts.location)
+    names = [of.epoch for of in there.cuts()], [of.name for of in there.savepoints()]
+    return {of: there.drill(of, note=False).digest for kind in names for of in kind}
+
+
+def named(cuts: CutFiles) -> set[str]:
+    """All segments and pages that cuts and savepoints name."""
+    reader = CutReader(open_root(cuts.location).objects)
+    there = Checkpoint(cuts.location)
+    found = [reader.cut(of.epoch) for of in there.cuts()]
+    found += [reader.savepoint(of.name) for of in there.savepoints()]
+    return {f"cleancut/{name}" for cut in found for name in cut.named()}
+
+
+def parts(objects: Mapping[str, bytes]) -> set[str]:
+    return {name for name in objects if name.startswith(("cleancut/segments/", "cleancut/pages/"))}
+
+
+def test_cuts_go_beyond_the_last_and_what_they_alone_need_with_them(four_cuts: CutFiles) -> None:
+    before, were = four_cuts.objects(), digests(four_cuts)
+    plan = Checkpoint(four_cuts.location).expire(keep=2)
+    assert plan.epochs == (0, 1)
+    assert [(of.epoch, of.why) for of in plan.kept] == [(2, ("number",)), (3, ("last", "number"))]
+    assert four_cuts.objects() == before
+    assert "Nothing is deleted yet." in str(plan)
+    done = plan.apply()
+    after = four_cuts.objects()
+    assert done.is_applied
+    assert (done.epochs, done.bytes, done.bytes_left) == (plan.epochs, plan.bytes, plan.bytes_left)
+    assert digests(four_cuts) == {of: were[of] for of in (2, 3)}
+    assert Checkpoint(four_cuts.location).verify().ok
+    gone = before.keys() - after.keys()
+    assert sum(len(before[name]) for name in gone) == plan.bytes > 0
+    assert {of.split("/")[1] for of in gone} <= {"cuts", "segments", "pages"}
+    assert all(after[name] == before[name] for name in after)
+    assert parts(after) == named(four_cuts)
+    # Once more nothing is left to be done, and a plan is carried out once.
+    again = Checkpoint(four_cuts.location).expire(keep=2)
+    assert (again.epochs, again.segments, again.pages, again.bytes) == ((), 0, 0, 0)
+    with pytest.raises(RequestError, match="has been carried out"):
+        done.apply()
+
+
+def test_young_cuts_stay_and_so_do_those_in_between(four_cuts: CutFiles) -> None:
+    for epoch, days in enumerate([9, 8, 6, 5]):
+        written(four_cuts, epoch, days * DAY_S)
+    there = Checkpoint(four_cuts.location)
+    for age in ("7d", " 168h", timedelta(days=7)):
+        plan = there.expire(younger_than=age)
+        assert plan.epochs == (0, 1)
+        assert [(of.epoch, of.why) for of in plan.kept] == [(2, ("age",)), (3, ("last", "age"))]
+    assert there.expire(keep=3, younger_than="7d").epochs == (0,)
+    # Where none is young, the last stays.
+    assert there.expire(younger_than="60s").epochs == (0, 1, 2)
+    assert there.expire(keep=1, younger_than="10d").epochs == ()
+
+
+@pytest.mark.parametrize(
+    ("given_", "reason"),
+    [
+        ({}, "takes keep, younger_than, or both"),
+        ({"keep": 0}, "the last cut always stays"),
+        ({"younger_than": "7 weeks"}, "such as 7d"),
+    ],
+)
+def test_what_keeps_nothing_is_refused(
+    four_cuts: CutFiles, given_: Mapping[str, Any], reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        Checkpoint(four_cuts.location).expire(**given_)
+
+
+def test_a_savepoint_keeps_all_that_it_needs(four_cuts: CutFiles) -> None:
+    four_cuts.savepoint("good", 3)
+    all_needless(four_cuts)
+    four_cuts.savepoint("same", 8)
+    were = digests(four_cuts)
+    there = Checkpoint(four_cuts.location)
+    plan = there.expire(keep=1)
+    assert [(of.epoch, of.why) for of in plan.kept] == [
+        (3, ("savepoint good",)),
+        (8, ("last", "number", "savepoint same")),
+    ]
+    plan.apply()
+    assert digests(four_cuts) == {of: were[of] for of in (8, "good", "same")}
+    assert there.verify().ok
+    assert parts(four_cuts.objects()) == named(four_cuts)
+    # When it is given up, a sweep takes what it kept.
+    assert there.unpin("good")
+    found = there.sweep().apply()
+    assert found.segments > 2
+    assert (found.epochs, found.pages > 0) == ((), isinstance(four_cuts, RootFiles))
+    assert digests(four_cuts) == {of: were[of] for of in (8, "same")}
+    assert parts(four_cuts.objects()) == named(four_cuts)
+
+
+def test_a_sweep_takes_orphans_alone(four_cuts: CutFiles) -> None:
+    four_cuts.write(f"cuts/{3:020d}.{1:020d}.sealed", b"of a committed epoch")
+    four_cuts.write(f"cuts/{4:020d}.{1:020d}.sealed", b"of the next one")
+    before = four_cuts.objects()
+    lost = orphan(four_cuts, 2, 4)
+    # Its epoch may be committed with it yet.
+    begun = orphan(four_cuts, 4, 5)
+    four_cuts.write(f"segments/{2:020d}/notes.txt", b"somebody's")
+    plan = Checkpoint(four_cuts.location).sweep()
+    assert (plan.segments, plan.seals, plan.pages) == (1, 1, 0)
+    plan.apply()
+    after = four_cuts.objects()
+    assert f"cleancut/{lost}" not in after
+    assert after.keys() - before.keys() == {
+        f"cleancut/{begun}",
+        f"cleancut/segments/{2:020d}/notes.txt",
+    }
+    assert before.keys() - after.keys() == {f"cleancut/cuts/{3:020d}.{1:020d}.sealed"}
+
+
+def test_files_of_level_0_go_once_their_epochs_are_given_up(
+    two_partitions: CheckpointFiles,
+) -> None:
+    # Versions 1 to 3 without cuts; the first cut is of epoch 3.
+    cuts = CutFiles(two_partitions)
+    cuts.epoch = 3
+    cuts.commit(([put(1, "ada", 3, 1.5)], 1), ([], 0))
+    cuts.commit(([], 1), ([], 0))
+
+    def frames() -> list[Path]:
+        return sorted((cuts.root / "stores").rglob("*.delta"))
+
+    assert len(frames()) == 5
+    there = Checkpoint(cuts.location)
+    assert there.sweep().apply().frames == 0
+    plan = there.expire(keep=1)
+    assert plan.frames == 5
+    # Killed after the cut and some of the files.
+    cuts.cut_path(3).unlink()
+    frames()[0].unlink()
+    assert there.sweep().frames == 4
+    assert plan.apply().frames == 4
+    assert frames() == []
+
+
+def test_what_has_no_cuts_is_left_to_spark(two_partitions: CheckpointFiles) -> None:
+    there = Checkpoint(two_partitions.location)
+    with pytest.raises(RequestError, match="minBatchesToRetain") as raised:
+        there.expire(keep=1)
+    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    with pytest.raises(RequestError, match="minBatchesToRetain"):
+        there.sweep()
+
+
+def test_a_copy_follows_and_is_not_expired_itself(four_cuts: CutFiles, tmp_path: Path) -> None:
+    source, copy = Checkpoint(four_cuts.location), tmp_path / "copy"
+    source.replicate(copy)
+    with pytest.raises(RequestError, match=f"it is a copy of {four_cuts.location}"):
+        Checkpoint(copy).expire(keep=1)
+    source.expire(keep=1).apply()
+    assert source.replicate(copy).deleted > 0
+    assert [of.epoch for of in Checkpoint(copy).cuts()] == [3]
+    assert Checkpoint(copy).verify().ok
+    # A copy on which a query runs for good.
+    (copy / "cleancut/replica.json").unlink()
+    assert Checkpoint(copy).expire(keep=1).epochs == ()
+
+
+def test_nothing_is_done_beside_a_run_that_may_live(four_cuts: CutFiles) -> None:
+    own(four_cuts, 1, ended=True)
+    own(four_cuts, 2, ended=False)
+    lost = orphan(four_cuts, 2, 4)
+    before = four_cuts.objects()
+    plan = Checkpoint(four_cuts.location).expire(keep=1)
+    assert plan.owner == "run r-1 on h-1, generation 2, since 2023-11-14 22:13:20 UTC"
+    assert plan.owner in "\n".join(plan.notes)
+    with pytest.raises(RequestError, match="has not said that it has ended") as raised:
+        plan.apply()
+    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert four_cuts.objects() == before
+    # Taken from it, all that it may yet name stays: it may be about to commit one more epoch.
+    done = plan.apply(fence="given up")
+    assert (done.epochs, done.segments, done.pages) == ((0, 1, 2), 0, 0)
+    assert parts(four_cuts.objects()) == parts(before)
+    assert f"cleancut/{lost}" in parts(before)
+    assert json.loads((four_cuts.root / f"owners/{3:020d}.json").read_bytes())["host"] == "given up"
+    # What has ended since needs it no more.
+    own(four_cuts, 4, ended=True)
+    Checkpoint(four_cuts.location).sweep().apply()
+    assert parts(four_cuts.objects()) == named(four_cuts)
+
+
+def test_beyond_the_margin_a_fenced_run_loses_what_is_old_alone(four_cuts: CutFiles) -> None:
+    mary = put(9, "mary", 1, 1.0)
+    for _ in range(30):
+        four_cuts.commit(([mary], 4), ([], 1))
+    all_needless(four_cuts, mary)
+    last = four_cuts.epoch - 1
+    lost = {epoch: orphan(four_cuts, epoch, 9) for epoch in (1, 2, last - 21, last - 20, last)}
+    for name in parts(four_cuts.objects()) - {f"cleancut/{lost[2]}"}:
+        os.utime(four_cuts.location / name, (1, 1))
+    own(four_cuts, 1, ended=False)
+    before = parts(four_cuts.objects())
+    Checkpoint(four_cuts.location).expire(keep=1).apply(fence="given up")
+    after = parts(four_cuts.objects())
+    assert {int(name.split("/")[2]) for name in before - after} == {*range(last - 20)}
+    left = {int(name.split("/")[2]) for name in after - named(four_cuts)}
+    assert min(left - {2}) == last - 20
+    # One of the first epochs is young: a base whose upload has lasted for long.
+    stays = {epoch: f"cleancut/{name}" in after for epoch, name in lost.items()}
+    assert stays == {1: False, 2: True, last - 21: False, last - 20: True, last: True}
+    assert Checkpoint(four_cuts.location).verify().ok
+
+
+def test_the_epoch_that_undo_goes_back_to_is_named(four_cuts: CutFiles) -> None:
+    mark = {"spark.sql.streaming.stateStore.cleancut.offlineLast": "2"}
+    offsets = f"v1\n{json.dumps({'batchWatermarkMs': 0, 'conf': mark})}\n0"
+    four_cuts.commit(([], 3), ([], 1), offsets=offsets)
+    assert "epoch 2 goes, which rollback with undo" in str(
+        Checkpoint(four_cuts.location).expire(keep=1)
+    )
+    assert Checkpoint(four_cuts.location).expire(keep=3).notes == ()
+
+
+def test_damage_to_what_stays_is_found_before_anything_goes(four_cuts: CutFiles) -> None:
+    plan = Checkpoint(four_cuts.location).expire(keep=2)
+    four_cuts.change(four_cuts.cut_path(2), lambda data: data[:-1])
+    before = four_cuts.objects()
+    for act in (plan.apply, Checkpoint(four_cuts.location).sweep):
+        with pytest.raises(DamagedError):
+            act()
+    assert four_cuts.objects() == before
+
+
+class Dying(Directory):
+    """Dies before one of the deletions that it is asked for."""
+
+    left = 0
+
+    def delete(self, name: str) -> None:
+        if Dying.left == 0:
+            raise KeyboardInterrupt
+        Dying.left -= 1
+        super().delete(name)
+
+
+def rooted(cuts: CutFiles, kind: type[Directory]) -> Root:
+    where = kind(pyarrow.fs.LocalFileSystem(), str(cuts.root))
+    return Root(str(cuts.location), where)
+
+
+def restored(cuts: CutFiles, objects: Mapping[str, bytes]) -> None:
+    for name, data in objects.items():
+        (cuts.location / name).parent.mkdir(parents=True, exist_ok=True)
+        (cuts.location / name).write_bytes(data)
+
+
+def test_killed_at_any_deletion_it_is_begun_again(
+    four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One after the other, so that each can be the last.
+    monkeypatch.setattr("cleancut._recovery.expiry.mapped", map)
+    four_cuts.savepoint("good", 0)
+    all_needless(four_cuts)
+    orphan(four_cuts, 1, 6)
+    before, were = four_cuts.objects(), digests(four_cuts)
+    Checkpoint(four_cuts.location).expire(keep=1).apply()
+    wanted = four_cuts.objects()
+    deletions = len(before) - len(wanted)
+    assert deletions > 4
+    for step in range(deletions):
+        restored(four_cuts, before)
+        Dying.left = step
+        with pytest.raises(KeyboardInterrupt):
+            expire(rooted(four_cuts, Dying), 1, None).apply()
+        assert len(four_cuts.objects()) == len(before) - step
+        # Whatever cuts are left are whole.
+        assert digests(four_cuts).items() <= were.items()
+        expire(rooted(four_cuts, Directory), 1, None).apply()
+        assert four_cuts.objects() == wanted
+
+
+class Beginning(Directory):
+    """Has a run of the query begin, and commit an epoch, before one of the requests."""
+
+    left = 0
+    begin: Callable[[], None]
+
+    def _step(self) -> None:
+        Beginning.left -= 1
+        if Beginning.left == 0:
+            Beginning.begin()
+
+    def read(self, name: str) -> bytes:
+        self._step()
+        return super().read(name)
+
+    def details(self, below: str) -> Mapping[str, Any]:
+        self._step()
+        return super().details(below)
+
+    def delete(self, name: str) -> None:
+        self._step()
+        super().delete(name)
+
+
+def test_a_run_that_begins_at_any_moment_loses_nothing(
+    four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cleancut._recovery.expiry.mapped", map)
+    own(four_cuts, 1, ended=True)
+    orphan(four_cuts, 1, 4)
+    before = four_cuts.objects()
+    state = dict(vars(four_cuts))
+
+    def begin() -> None:
+        """It writes into an old epoch: a base of the last version, and adopts it."""
+        own(four_cuts, 2, ended=False)
+        four_cuts.base(0, ROWS, number=7)
+        four_cuts.commit(([], 3), ([], 1))
+
+    Beginning.begin = staticmethod(begin)
+    refused = done = 0
+    for step in range(1, 200):
+        vars(four_cuts).update(
+            {name: dict(of) if isinstance(of, dict) else of for name, of in state.items()}
+        )
+        for name in four_cuts.objects().keys() - before.keys():
+            (four_cuts.location / name).unlink()
+        restored(four_cuts, before)
+        Beginning.left = 0
+        plan = expire(rooted(four_cuts, Beginning), 1, None)
+        Beginning.left = step
+        try:
+            plan.apply()
+            done += 1
+        except RequestError:
+            refused += 1
+        if Beginning.left > 0:
+            break
+        there = Checkpoint(four_cuts.location)
+        assert there.cuts()[-1].epoch == 4
+        assert there.verify().ok, (step, there.verify())
+    assert refused > 2
+    assert done > 5
+
+
+@settings(
+    deadline=None,
+    max_examples=15,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    form=st.sampled_from(FORMS),
+    seed=st.integers(0, 2**32),
+    epochs=st.integers(4, 14),
+    keep=st.integers(1, 5),
+    pins=st.lists(st.integers(0, 9), max_size=3, unique=True),
+    ended=st.booleans(),
+)
+def test_whatever_there_was_all_that_is_kept_is_whole(
+    tmp_path_factory: pytest.TempPathFactory,
+    form: type[CutFiles],
+    seed: int,
+    epochs: int,
+    keep: int,
+    pins: list[int],
+    ended: bool,
+) -> None:
+    chance = random.Random(seed)
+    cuts = form(CheckpointFiles(tmp_path_factory.mktemp("drawn") / "checkpoint"))
+    rows: dict[int, Change] = {}
+    for epoch in range(epochs):
+        if epoch and chance.random() < 0.4:
+            cuts.base(0, list(rows.values()), number=3)
+            cuts.base(1, [], number=5)
+        if chance.random() < 0.4:
+            orphan(cuts, epoch, 4)
+        changed = {key: put(key, "ada", epoch, 1.0) for key in chance.sample(range(9), 2)}
+        rows |= changed
+        cuts.commit((list(changed.values()), len(rows)), ([], 0))
+    for epoch in pins:
+        if epoch < epochs:
+            cuts.savepoint(f"of-{epoch}", epoch)
+    own(cuts, 1, ended=ended)
+    before = cuts.objects()
+    kept = states(cuts)
+    plan = Checkpoint(cuts.location).expire(keep=keep)
+    done = plan.apply(fence=None if ended else "given up")
+    after = cuts.objects()
+    wanted = {of: rows for of, rows in kept.items() if isinstance(of, str) or of >= epochs - keep}
+    assert states(cuts) == wanted
+    report = Checkpoint(cuts.location).verify()
+    assert report.ok, str(report)
+    gone = before.keys() - after.keys()
+    assert sum(len(before[name]) for name in gone) == done.bytes == plan.bytes
+    below = [len(data) for name, data in after.items() if is_stored(name)]
+    assert sum(below) == done.bytes_left == plan.bytes_left
+    assert all(before[name] == after[name] for name in before.keys() & after.keys())
+    if ended:
+        assert parts(after) == named(cuts)
+    assert Checkpoint(cuts.location).sweep().bytes == 0
+
+
+def is_stored(name: str) -> bool:
+    kinds = ("cuts", "savepoints", "segments", "pages", "stores")
+    return name.startswith(tuple(f"cleancut/{kind}/" for kind in kinds))
+
+
+def states(cuts: CutFiles) -> dict[int | str, Any]:
+    """The rows of all states that there are."""
+    there = Checkpoint(cuts.location)
+    by_epoch = {of.epoch: there.state(0, epoch=of.epoch) for of in there.cuts()}
+    by_name = {of.name: there.state(0, savepoint=of.name) for of in there.savepoints()}
+    return {of: rows.to_pylist() for of, rows in (by_epoch | by_name).items()}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with s3_server() as running:
+        yield running
+
+
+def test_a_bucket_is_expired_likewise(
+    four_cuts: CutFiles, server: S3Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    four_cuts.savepoint("good", 0)
+    were = digests(four_cuts)
+    location = server.put(four_cuts.location.parent.name, four_cuts.objects())
+    there = ["--endpoint", server.endpoint, "--region", "us-east-1"]
+    # Written just now.
+    status, out, _ = run(capsys, "expire", location, "--younger-than", "1h", "--json", *there)
+    assert (status, json.loads(out)["epochs"]) == (_cli.OK, [])
+    status, out, _ = run(capsys, "expire", location, "--keep", "1", "--apply", "--json", *there)
+    told = json.loads(out)
+    assert (status, told["epochs"], told["is_applied"]) == (_cli.OK, [0, 1, 2], True)
+    bucket = Checkpoint(location, endpoint=server.endpoint, region="us-east-1")
+    assert [of.epoch for of in bucket.cuts()] == [3]
+    for of in (3, "good"):
+        assert bucket.drill(of, note=False).digest == were[of]
+
+
+def test_the_commands_plan_and_do_it(
+    four_cuts: CutFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location = str(four_cuts.location)
+    before = four_cuts.objects()
+    status, out, _ = run(capsys, "expire", location, "--keep", "1")
+    assert status == _cli.OK
+    assert "cuts to go" in out
+    assert "Run the command again with --apply to do it." in out
+    assert four_cuts.objects() == before
+    for wrong in ([], ["--keep", "0"], ["--younger-than", "soon"]):
+        status, out, err = run(capsys, "expire", location, *wrong)
+        assert (status, out) == (_cli.REFUSED, "")
+        assert len(err.splitlines()) == 1
+    own(four_cuts, 1, ended=False)
+    status, out, err = run(capsys, "expire", location, "--keep", "1", "--apply")
+    assert (status, out) == (_cli.REFUSED, "")
+    assert "CLEANCUT_OFFLINE_REFUSED" in err
+    assert four_cuts.objects().keys() - before.keys() == {f"cleancut/owners/{1:020d}.json"}
+    fenced = ["--apply", "--fence", "it was killed"]
+    status, out, _ = run(capsys, "expire", location, "--keep", "1", *fenced)
+    assert status == _cli.OK
+    assert "cuts went" in out
+    own(four_cuts, 3, ended=True)
+    status, out, _ = run(capsys, "sweep", location, "--apply", "--json")
+    assert (status, json.loads(out)["act"]) == (_cli.OK, "sweep")
+    assert parts(four_cuts.objects()) == named(four_cuts)
+
+
+def test_the_documented_commands_run(four_cuts: CutFiles) -> None:
+    *_, typed = blocks("docs/guides/recovery.md", "sh")
+    for command in commands(typed):
+        asked = [str(four_cuts.location) if "/" in part else part for part in command[1:]]
+        assert _cli.main(asked) == _cli.OK, command
+
+
+def test_a_plan_reads_no_more_than_what_stays(four_cuts: CutFiles) -> None:
+    """One request for each cut and page that stays, and for each listing: none for what goes."""
+    asked: list[str] = []
+
+    class Counting(Directory):
+        def read(self, name: str) -> bytes:
+            asked.append(name)
+            return super().read(name)
+
+    sweep(rooted(four_cuts, Counting))
+    assert len(asked) == len(set(asked)) <= 4 + 5
+    asked.clear()
+    expire(rooted(four_cuts, Counting), 1, None)
+    assert sum(name.startswith("cuts/") for name in asked) == 1

@@ -1,0 +1,39 @@
+"""A query that a command line names, and what is said where there is none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleancut import RequestError
+from cleancut._spark.named_query import named_query
+
+SESSION: Any = object()
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("orders", "it is to be named as module:function"),
+        (":daily", "it is to be named as module:function"),
+        ("orders:", "it is to be named as module:function"),
+        ("no_such_module_here:daily", "No module named 'no_such_module_here'"),
+        ("orders_of_a_test:weekly", "orders_of_a_test has no function weekly"),
+        ("orders_of_a_test:daily", "the function gives 7 and no DataFrame"),
+        ("orders_of_a_test:raising", "the function has failed: KeyError: 'x'"),
+        ("broken_orders:daily", "broken_orders cannot be imported: SyntaxError"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_one_error(
+    name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "def daily(spark): return 7\ndef raising(spark): return {}['x']\n"
+    (tmp_path / "orders_of_a_test.py").write_text(code, encoding="utf-8")
+    (tmp_path / "broken_orders.py").write_text("def daily(:", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    with pytest.raises(RequestError) as raised:
+        named_query(name, SESSION, "/checkpoint")
+    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert reason in str(raised.value)
+    assert f"the query {name} cannot be asked for" in str(raised.value)
