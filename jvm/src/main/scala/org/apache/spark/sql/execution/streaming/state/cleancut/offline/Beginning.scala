@@ -136,7 +136,7 @@ final private[offline] class Migrated(
       now: StoredOperator,
       filled: Set[StateRows],
       refused: String => Nothing
-  ): Seq[EditableRows] = {
+  ): Set[StateRows] = {
     val own = now.families.toMap
     val left = before.families.filterNot { case (rows, family) =>
       own.get(rows).exists { now =>
@@ -145,7 +145,7 @@ final private[offline] class Migrated(
         !isGiven
       }
     }
-    left.map { case (rows, _) => editable(before, rows) }
+    left.map(_._1).toSet
   }
 
   override def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String] = {
@@ -180,11 +180,6 @@ final private[offline] class Migrated(
   override def identify(place: OfflinePlace): Unit = {
     NewCheckpoint.identify(place, old, act, isOtherQuery)
     NewCheckpoint.copySources(place, old, stored.offsets)
-  }
-
-  private def editable(of: StoredOperator, rows: StateRows): EditableRows = {
-    val store = of.stores.indexWhere(_.name == rows.store)
-    EditableRows(of, store, of.stores(store).families.indexWhere(_.name == rows.family))
   }
 
   private def isAlike(before: StoredFamily, now: StoredFamily): Boolean =

@@ -99,9 +99,10 @@ final case class OfflineAct(
     val query = checked(from)
     val target = targetOf(from, query)
     val edited = edit.map { of =>
-      val rows = editable(from, query)(of.of)
-      rows.checkRows(of.rows, refusing(from))
-      StateRewrite.Edited(rows, rows.internal(of.rows))
+      val asked = editable(from, query)(of.of)
+      val rows = asked.knowing(there(from, query).of(asked.operator), refusing(from))
+      rows.checkRows(of.rows, query, refusing(from))
+      StateRewrite.Edited.of(rows, of.rows)
     }
     val written = pinned(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
@@ -204,7 +205,7 @@ final case class OfflineAct(
     throw Errors.offlineRefused(name, from.location, reason)
 
   private def editable(from: OfflinePlace, query: StoredQuery)(of: StateRows): EditableRows =
-    EditableRows.of(query, of, refusing(from))
+    OfflineEdit.rowsOf(query, of, refusing(from))
 
   private def checked(from: OfflinePlace): StoredQuery = {
     def refused(reason: String) = refusing(from)(reason)
@@ -352,15 +353,19 @@ object OfflineAct {
   def rollback(to: OfflineSource, last: Option[Long] = None): OfflineAct =
     OfflineAct("rollback", source = to, last = last)
 
-  /** Rows of the state after the last epoch, with the columns `key` and `value`. */
+  /** Rows of the state after the last epoch, as they can be edited. */
   def state(session: SparkSession, location: String, of: StateRows): DataFrame = {
     val from = OfflinePlace.of(session, location)
     val query = StoredQuery.read(from, "edit", OfflineSource.Last, isCopied = false)
-    val rows = OfflineAct("edit").editable(from, query)(of)
+    there(from, query).frame(OfflineAct("edit").editable(from, query)(of))
+  }
+
+  private def there(from: OfflinePlace, query: StoredQuery): RowsThere = {
     val stores = from.stores(query.confOf(from.session))
-    val conf = SerializableConfiguration.broadcast(session.sparkContext, from.hadoopConf)
-    val tasks = new OfflineStores(query.epoch + 1, query.epoch + 1, stores, stores, newId(), conf)
-    rows.frame(tasks, StateRewrite.tasksOf(query), session)
+    val conf = SerializableConfiguration.broadcast(from.session.sparkContext, from.hadoopConf)
+    val version = query.epoch + 1
+    val read = new OfflineStores(version, version, stores, stores, newId(), conf)
+    new RowsThere(from.session, read, StateRewrite.tasksOf(query))
   }
 
   /** Puts rows in the place of others. */

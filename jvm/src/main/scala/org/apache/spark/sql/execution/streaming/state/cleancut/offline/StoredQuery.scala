@@ -79,6 +79,8 @@ final private[cleancut] case class StoredOperator(
     for (store <- stores; family <- store.families)
       yield StateRows(id, store.name, family.name) -> family
 
+  def familyAt(at: FamilyAt): StoredFamily = stores(at.store).families(at.family)
+
   def hasSchemaIds: Boolean = StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(name)
 
   /**
