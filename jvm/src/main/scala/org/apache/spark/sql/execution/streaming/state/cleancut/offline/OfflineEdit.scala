@@ -74,10 +74,12 @@ object OfflineEdit {
     if (StateStoreColumnFamilySchemaUtils.isInternalColFamily(asked.family)) {
       why("it is an index that Spark keeps")
     }
-    if (operator.variables.get(asked.family).exists(_.ttlEnabled)) {
-      why("an index of Spark's has to agree with the times in it")
+    val expires = operator.variables.get(asked.family).exists(_.ttlEnabled)
+    (expires, operator.familyAt(family).holdsLists) match {
+      case (false, false) => SingleRows(operator, family)
+      case (false, true)  => ListRows(operator, family)
+      case (true, false)  => ExpiringRows(operator, family)
+      case (true, true)   => ExpiringLists(operator, family)
     }
-    if (operator.familyAt(family).holdsLists) ListRows(operator, family)
-    else SingleRows(operator, family)
   }
 }
