@@ -160,21 +160,12 @@ final private[offline] class Migrated(
   }
 
   override def check(query: PlannedStart, refused: String => Nothing): Unit = {
-    if (place.location == old.location) refused("it cannot be made where it is")
     val sources = StartCheck.countOf(stored.offsets)
     if (sources != query.sources) {
       refused(s"it has offsets of $sources sources, and the query has ${query.sources}")
     }
-    val rows = stored.cutIn(old).fold(0L)(_.channels.map(_.deferred.rows).sum)
-    if (rows > 0) {
-      refused(
-        s"the cut of epoch ${stored.epoch} holds $rows rows in flight; run the query as it is " +
-          "with trigger(availableNow=True) first, which takes them up"
-      )
-    }
-    if (!old.isWithCuts) OfflineAct.running(old).foreach { run =>
-      refused(s"the query runs in this application (run $run); stop it first")
-    }
+    stored.checkInFlight(old, refused)(_ => Some("whose columns may be others now"))
+    if (!old.isWithCuts) OfflineAct.checkStopped(old, refused)
   }
 
   override def identify(place: OfflinePlace): Unit = {

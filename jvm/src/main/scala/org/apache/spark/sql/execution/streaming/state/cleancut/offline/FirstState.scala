@@ -100,23 +100,12 @@ final private[offline] class FirstState(
   private def check(): Unit = {
     if (!query.isStreaming) refused("the DataFrame is not a streaming one")
     begins.check(query, refused)
-    if (!place.isGated)
-      refused("its epochs are to be committed by cuts, and this session was not set up")
-    val provider = stored(Nil).providerClass
-    if (provider == OfflineAct.HdfsBacked) {
-      refused(
-        "its state is to be that of the HDFS-backed provider, which cannot make a version of its " +
-          "own choosing"
-      )
-    }
-    if (place.isWithCuts && provider != OfflineAct.Cleancut)
-      refused(s"state of $provider cannot be committed by cuts, as in a bucket")
+    target.check(stored(Nil).providerClass, begins.from, refused)
     sinkOfFiles.foreach { sink =>
       // What another query has written would not be seen any more.
       if (begins.from.isEmpty && sink.isWritten) refused(s"${fileSink.mkString} was written to")
       if (begins.from.nonEmpty) sink.problem(begins.source).foreach(refused)
     }
-    NewCheckpoint.checkFree(place, refused)
   }
 
   private def described: Seq[StoredOperator] = {

@@ -90,7 +90,7 @@ private[offline] object JoinSide {
   // The first with another layout than rows by number.
   private val TimedFormat = 4
 
-  /** Until format 2 the four are stores, and from then on families of one. */
+  /** Up to format 2 the four are stores, and after that families of one. */
   private def familyOf(operator: StoredOperator, name: String): FamilyAt = {
     val store = operator.stores.indexWhere(_.name == name)
     if (store >= 0) FamilyAt(store, 0)

@@ -140,6 +140,26 @@ final private[offline] case class StoredQuery(
   def cutIn(place: OfflinePlace): Option[Cut] =
     cut.map(_.head).orElse(place.cuts.flatMap(_._1.head(epoch)))
 
+  /**
+   * Refuses rows in flight that come with its epoch.
+   *
+   * @param why
+   *   what is wrong with so many bytes of them, if anything is
+   */
+  def checkInFlight(place: OfflinePlace, refused: String => Nothing)(
+      why: Long => Option[String]
+  ): Unit = {
+    val cut = cutIn(place)
+    val rows = cut.fold(0L)(_.channels.map(_.deferred.rows).sum)
+    val bytes = cut.fold(0L)(_.inFlight.flatMap(_.frames).map(_._3.length).sum)
+    if (rows > 0) why(bytes).foreach { what =>
+      refused(
+        s"the cut of epoch $epoch holds $rows rows in flight, $what; run the query as it is with " +
+          "trigger(availableNow=True) first, which takes them up"
+      )
+    }
+  }
+
   /** The settings that Spark keeps for the query. */
   def recorded: OffsetSeqMetadataBase = offsets.metadataOpt.get
 
