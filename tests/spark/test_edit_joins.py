@@ -242,10 +242,11 @@ def test_a_join_goes_on_with_a_side_that_was_edited(
 def check_agreement(checkpoint: str, version: int) -> None:
     """Counts and indexes of a join fit its rows."""
 
-    def keys(side: str, kind: str) -> list[Any]:
+    def keys(side: str, kind: str) -> list[dict[str, Any]]:
         name = f"{side}-{kind}"
         options: Any = {"store": name} if version < 3 else {"family": name}
-        return Checkpoint(checkpoint).state(0, **options).to_pylist()
+        found: list[dict[str, Any]] = Checkpoint(checkpoint).state(0, **options).to_pylist()
+        return found
 
     for side in ("left", "right"):
         if version == 4:
