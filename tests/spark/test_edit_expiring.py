@@ -56,6 +56,13 @@ class Query:
         self.given: dict[int, tuple[Any, ...]] = {}
         (home / "in").mkdir(parents=True)
 
+    def query(self) -> DataFrame:
+        stream = self.session.readStream.schema("k int, v int, s string")
+        keyed = stream.json(str(self.home / "in")).groupBy("k")
+        return keyed.transformWithState(
+            Remembering(self.ttl_ms), OUTPUT, "update", "processingTime"
+        )
+
     def epoch(self, keys: Iterable[int]) -> None:
         """Runs one with two rows of each key, and compares what was found before."""
         events = [(k, 10 * self.files + at, "ab"[at]) for k in keys for at in range(2)]
@@ -67,12 +74,7 @@ class Query:
         def take(batch: DataFrame, _: int) -> None:
             self.given.update({row.k: ast.literal_eval(row.kept) for row in batch.collect()})
 
-        stream = self.session.readStream.schema("k int, v int, s string")
-        keyed = stream.json(str(self.home / "in")).groupBy("k")
-        query = keyed.transformWithState(
-            Remembering(self.ttl_ms), OUTPUT, "update", "processingTime"
-        )
-        writer = query.writeStream.outputMode("update").foreachBatch(take)
+        writer = self.query().writeStream.outputMode("update").foreachBatch(take)
         writer = writer.option("checkpointLocation", self.checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()
         before = {k: self.expected.get(k, Found()) for k in keys}
@@ -246,3 +248,21 @@ def test_an_expiry_that_spark_would_not_see_is_refused(spark: SparkSession, tmp_
             it.edit(variable, lambda state: ending(state, 1, none))
     with pytest.raises(RequestError, match="it is an index that Spark keeps"):
         it.edit("$ttl_total", lambda state: state)
+
+
+@long
+def test_a_query_begins_with_values_that_expire(spark: SparkSession, tmp_path: Path) -> None:
+    it = Query(spark, tmp_path, "cuts", LASTING_TTL_MS)
+    one = it.session.range(1)
+    key = f.struct(f.lit(1).alias("k")).alias("key")
+    n = f.struct(f.lit(9).cast("long").alias("n")).alias("value")
+    element = f.struct(f.struct(f.lit(5).alias("v")).alias("value"), in_an_hour().alias("expiry"))
+    given = {
+        (0, "total"): one.select(key, n, in_an_hour().alias("expiry")),
+        (0, "recent"): one.select(key, f.array(element, element).alias("value")),
+    }
+    cleancut.bootstrap(it.checkpoint, it.query(), given, "update").apply()
+    check_indexes(it.checkpoint)
+    it.expected[1] = Found(9, [5, 5])
+    it.epoch([1, 2])
+    check_indexes(it.checkpoint)
