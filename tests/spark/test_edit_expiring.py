@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def test_values_lists_and_maps_that_expire_are_edited(
     for _ in range(2):
         it.epoch(range(6))
     for variable in VARIABLES:
-        it.edit(variable, lambda state, of=variable: leaving(CHANGES[of](state)))
+        it.edit(variable, partial(change_and_end, variable))
     if place == "cuts":
         run_the_documented_edit(it.checkpoint)
         check_indexes(it.checkpoint)
@@ -168,8 +169,9 @@ def test_values_lists_and_maps_that_expire_are_edited(
         check_indexes(it.checkpoint)
 
 
-def leaving(state: DataFrame) -> DataFrame:
-    return ending(state, LEAVING, f.current_timestamp())
+def change_and_end(variable: str, state: DataFrame) -> DataFrame:
+    """Changes it, and ends all that another key has."""
+    return ending(CHANGES[variable](state), LEAVING, f.current_timestamp())
 
 
 def run_the_documented_edit(checkpoint: str) -> None:
@@ -257,7 +259,7 @@ def test_a_query_begins_with_values_that_expire(spark: SparkSession, tmp_path: P
     key = f.struct(f.lit(1).alias("k")).alias("key")
     n = f.struct(f.lit(9).cast("long").alias("n")).alias("value")
     element = f.struct(f.struct(f.lit(5).alias("v")).alias("value"), in_an_hour().alias("expiry"))
-    given = {
+    given: dict[Any, DataFrame] = {
         (0, "total"): one.select(key, n, in_an_hour().alias("expiry")),
         (0, "recent"): one.select(key, f.array(element, element).alias("value")),
     }

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateVariableUtils
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.functions.{col, exists, size}
 import org.apache.spark.sql.types.{ArrayType, DataType, StructType}
 

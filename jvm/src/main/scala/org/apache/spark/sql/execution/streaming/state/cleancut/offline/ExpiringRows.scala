@@ -6,7 +6,7 @@ import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.util.{DateTimeUtils, GenericArrayData}
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.functions.{col, exists, lit, size}
 import org.apache.spark.sql.types.{ArrayType, StructType, TimestampType}
 

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 
 /**
  * Which rows of a query's state are meant.
