@@ -159,7 +159,7 @@ def test_the_documented_bootstrap_runs(
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     session = it.session()
     history = session.createDataFrame([(3, 30), (4, 40)], "k int, count long")
-    _, code = blocks(GUIDE, "python")
+    *_, code = blocks(GUIDE, "python")
     names = {"history": history, "counted": query_of(it, session)}
     exec(code.replace("checkpoints/orders", it.checkpoint), names)
     assert "bootstrap" in capsys.readouterr().out

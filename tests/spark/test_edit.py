@@ -152,26 +152,13 @@ def test_state_of_other_operators_is_edited(spark: SparkSession, tmp_path: Path)
     assert sorted(given) == [(0, 5), (2, 101)]
 
 
-def test_a_join_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "0.json").write_text('{"k": 1, "n": 1}\n')
-    rows = spark.readStream.schema("k int, n int").json(str(tmp_path / "in"))
-    joined = rows.alias("a").join(rows.alias("b"), f.expr("a.k = b.k"))
-    writer = joined.selectExpr("a.k").writeStream.format("noop")
-    location = str(tmp_path / "q")
-    writer = writer.option("checkpointLocation", location)
-    writer.trigger(availableNow=True).start().awaitTermination()
-    with pytest.raises(RequestError, match="the stores of a join have to agree"):
-        cleancut.edit(location, 0, bump, store="left-keyToNumValues")
-
-
 def test_the_documented_edit_runs(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     it = Epochs(spark, tmp_path, PLACES["level-0"])
     it.add(2)
     it.run()
-    code, _ = blocks(GUIDE, "python")
+    code, *_ = blocks(GUIDE, "python")
     exec(code.replace("checkpoints/orders", it.checkpoint), {})
     assert "Nothing is changed yet." in capsys.readouterr().out
     state = it.state()

@@ -228,3 +228,36 @@ class Numbered(StatefulProcessor):
             count += 1
             yield Row(k=key[0], at=at, n=count, v=v)
         self._count.update((count,))
+
+
+class Remembering(StatefulProcessor):
+    """Gives what it finds of a key in each kind of state, and adds the rows to all of them.
+
+    Attributes:
+        ttl_ms: for how long each of them lasts.
+    """
+
+    def __init__(self, ttl_ms: int) -> None:
+        self.ttl_ms = ttl_ms
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._total = handle.getValueState("total", "n long", self.ttl_ms)
+        self._recent = handle.getListState("recent", "v int", self.ttl_ms)
+        self._counts = handle.getMapState("counts", "s string", "n long", self.ttl_ms)
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        total = self._total.get()
+        counts = {name[0]: count[0] for name, count in self._counts.iterator()}
+        found = (total and total[0], [v for (v,) in self._recent.get()], sorted(counts.items()))
+        for row in rows:
+            total = ((total[0] if total else 0) + 1,)
+            self._total.update(total)
+            self._recent.appendValue((row.v,))
+            counts[row.s] = counts.get(row.s, 0) + 1
+            self._counts.updateValue((row.s,), (counts[row.s],))
+        yield Row(k=key[0], what="input", kept=repr(found))

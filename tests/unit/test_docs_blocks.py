@@ -36,6 +36,8 @@ COPIED = "tests/unit/test_replicas.py::test_the_documented_commands_run"
 GIVEN_UP = "tests/unit/test_expiry.py::test_the_documented_commands_run"
 EDITED = "tests/spark/test_edit.py::test_the_documented_edit_runs"
 ASKED = "tests/spark/test_compatible.py::test_the_documented_command_answers"
+SIDE = "tests/spark/test_edit_joins.py::test_the_documented_edit_of_a_side_runs"
+EXPIRY = "tests/spark/test_edit_expiring.py::test_values_lists_and_maps_that_expire_are_edited"
 CHANGED = "tests/spark/test_compatible.py::test_the_documented_question_is_answered"
 BEGUN = "tests/spark/test_bootstrap.py::test_the_documented_bootstrap_runs"
 MIGRATED = "tests/spark/test_migrate.py::test_the_documented_migration_runs"
@@ -56,7 +58,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/testing.md", "python"): [KIT, KIT, KIT],
     ("docs/guides/moving.md", "python"): [MOVING],
     ("docs/guides/moving.md", "sh"): [MOVING],
-    ("docs/guides/editing.md", "python"): [EDITED, BEGUN],
+    ("docs/guides/editing.md", "python"): [EDITED, SIDE, EXPIRY, BEGUN],
     ("docs/guides/changing.md", "python"): [CHANGED, MIGRATED],
     ("docs/guides/changing.md", "sh"): [ASKED],
     ("docs/guides/recovery.md", "python"): [STOPPED, GOING_BACK],

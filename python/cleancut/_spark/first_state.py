@@ -36,8 +36,8 @@ def bootstrap(
         location: the checkpointLocation of the query, where nothing is yet.
         query: the streaming DataFrame that will be written.
         state: rows by Spark's operator id, or by operator and column family, or by operator, store
-            and family. A row is a key: the struct columns `key` and `value` have the fields of the
-            state, as `Checkpoint.state` shows them. What is not given is empty.
+            and family; of a join by operator and side, "left" or "right". The rows are those that
+            `edit` has. What is not given is empty.
         output_mode: in which the query will be written.
         cuts: whether cuts are to commit its epochs; None for what the session says. In a bucket
             they always do.
@@ -50,7 +50,7 @@ def bootstrap(
     Raises:
         RequestError: CLEANCUT_OFFLINE_REFUSED, with the reason: there is a checkpoint, there is no
             such operator, the rows have other columns (the reason has those that they are to have),
-            a key comes twice, or others have to agree with the rows, as for `edit`;
+            a key comes twice, or Spark would not find a row again, as for `edit`;
             CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
         InternalError: as for `Plan.apply`.
     """

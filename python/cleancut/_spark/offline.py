@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # In the place of the last epoch, where it does not matter which one that is.
 _ANY = -1
+# Spark's name of a store, and of a column family, where there is one.
+_DEFAULT = "default"
 
 
 @dataclass(frozen=True, repr=False)
@@ -297,8 +299,9 @@ def edit(
     operator: int,
     change: "Callable[[DataFrame], DataFrame]",
     *,
-    store: str = "default",
-    family: str = "default",
+    store: str = _DEFAULT,
+    family: str = _DEFAULT,
+    side: Literal["left", "right"] | None = None,
     session: "SparkSession | None" = None,
     file_sink: str | None = None,
 ) -> Plan:
@@ -310,12 +313,18 @@ def edit(
 
         cleancut.edit(location, 0, lambda state: state.where("key.user <> 'test'")).apply()
 
+    A join has the rows of its two sides: a row of the DataFrame is one of them, with what it is
+    joined by as `key`, and `matched` unless the join is of state format 1. A variable with a time
+    to live has the timestamp `expiry` beside the value; of a list, beside each of its elements,
+    which are structs of `value` and `expiry`. The counts and indexes that Spark keeps follow.
+
     Args:
         location: its checkpointLocation.
         operator: Spark's operator id.
         change: takes the rows as they are after the last epoch, and gives those that are to be.
         store: Spark's name of the store.
         family: the column family: for `transformWithState` the name of a state variable.
+        side: of a join, in the place of store and family.
         session: as for `adopt`.
         file_sink: likewise.
 
@@ -323,12 +332,15 @@ def edit(
         The plan; its `apply` does it, and refuses if the query has gone on since.
 
     Raises:
+        TypeError: a side is given, and a store or a family too.
         RequestError: as for `adopt`; also where the rows are to have other columns, a key comes
-            twice, or others have to agree with them: the stores of a join, and variables with a
-            time to live.
+            twice, or Spark would not find a row again: it expires before the time of the last
+            epoch, or is older than all that a join of state format 4 still has.
     """
+    if side is not None and (store, family) != (_DEFAULT, _DEFAULT):
+        raise TypeError("edit takes either a side of a join, or a store and a family")
     found, facade = facade_of(session, "edit")
-    which = (operator, store, family)
+    which = (operator, store, side or family)
     changed: Any = change(state_of(found, facade, location, which))
     sink = file_sink or ""
     plan = asked(session, "edit", location, (sink, *which, changed._jdf, _ANY), apply=False)

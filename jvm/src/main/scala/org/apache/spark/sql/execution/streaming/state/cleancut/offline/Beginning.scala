@@ -136,7 +136,7 @@ final private[offline] class Migrated(
       now: StoredOperator,
       filled: Set[StateRows],
       refused: String => Nothing
-  ): Seq[EditableRows] = {
+  ): Set[StateRows] = {
     val own = now.families.toMap
     val left = before.families.filterNot { case (rows, family) =>
       own.get(rows).exists { now =>
@@ -145,7 +145,7 @@ final private[offline] class Migrated(
         !isGiven
       }
     }
-    left.map { case (rows, _) => editable(before, rows) }
+    left.map(_._1).toSet
   }
 
   override def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String] = {
@@ -160,31 +160,17 @@ final private[offline] class Migrated(
   }
 
   override def check(query: PlannedStart, refused: String => Nothing): Unit = {
-    if (place.location == old.location) refused("it cannot be made where it is")
     val sources = StartCheck.countOf(stored.offsets)
     if (sources != query.sources) {
       refused(s"it has offsets of $sources sources, and the query has ${query.sources}")
     }
-    val rows = stored.cutIn(old).fold(0L)(_.channels.map(_.deferred.rows).sum)
-    if (rows > 0) {
-      refused(
-        s"the cut of epoch ${stored.epoch} holds $rows rows in flight; run the query as it is " +
-          "with trigger(availableNow=True) first, which takes them up"
-      )
-    }
-    if (!old.isWithCuts) OfflineAct.running(old).foreach { run =>
-      refused(s"the query runs in this application (run $run); stop it first")
-    }
+    stored.checkInFlight(old, refused)(_ => Some("whose columns may be others now"))
+    if (!old.isWithCuts) OfflineAct.checkStopped(old, refused)
   }
 
   override def identify(place: OfflinePlace): Unit = {
     NewCheckpoint.identify(place, old, act, isOtherQuery)
     NewCheckpoint.copySources(place, old, stored.offsets)
-  }
-
-  private def editable(of: StoredOperator, rows: StateRows): EditableRows = {
-    val store = of.stores.indexWhere(_.name == rows.store)
-    EditableRows(of, store, of.stores(store).families.indexWhere(_.name == rows.family))
   }
 
   private def isAlike(before: StoredFamily, now: StoredFamily): Boolean =

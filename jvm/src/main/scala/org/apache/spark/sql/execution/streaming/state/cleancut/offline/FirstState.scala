@@ -37,9 +37,9 @@ final private[offline] class FirstState(
   def plan(): OfflinePlan = {
     check()
     val of = stored(described)
-    edits(of)
-    begins.carried(of.operators, filled, refused)
-    planOf(of)
+    val own = edits(of)
+    begins.carried(of.operators, filled(own), refused)
+    planOf(of, own)
   }
 
   /**
@@ -50,8 +50,9 @@ final private[offline] class FirstState(
     check()
     // Before anything is there, whatever there is to refuse.
     val planned = stored(described)
-    edits(planned).foreach { case (of, df) => of.checkRows(df, refused) }
-    begins.carried(planned.operators, filled, refused)
+    val own = edits(planned)
+    own.foreach { case (of, df) => of.checkRows(df, planned, refused) }
+    begins.carried(planned.operators, filled(own), refused)
     begins.keeping(from => made(from, begin()))
   }
 
@@ -62,17 +63,21 @@ final private[offline] class FirstState(
         val to = place.stores(begins.conf)
         val rewrite =
           new StateRewrite(place.session, begun, target, from.getOrElse(to), to, run)
-        val own = edits(begun).map { case (of, df) => StateRewrite.Edited(of, of.internal(df)) }
-        val written = rewrite.fill(own, begins.carried(begun.operators, filled, refused))
+        val own = edits(begun)
+        val edited = own.map { case (of, df) => StateRewrite.Edited.of(of, df) }
+        val written =
+          rewrite.fill(edited, begins.carried(begun.operators, filled(own), refused))
         OfflineEpoch.commit(target, begun, run, begins.act, Map.empty, written)
         sinkOfFiles.foreach(_.follow(begins.source, begins.epoch))
-        planOf(begun).done(written)
+        planOf(begun, own).done(written)
       }
     }
 
   private def sinkOfFiles = fileSink.map(new SparkFileSink(place.session, _))
 
-  private def filled = rows.map(_.of).toSet
+  /** What is stored for rows that are given. */
+  private def filled(own: Seq[(EditableRows, DataFrame)]): Set[StateRows] =
+    own.flatMap(_._1.places).toSet
 
   /** What stands before the state: an entry of the epoch, the query's id, and its descriptions. */
   private def begin(): StoredQuery = {
@@ -95,23 +100,12 @@ final private[offline] class FirstState(
   private def check(): Unit = {
     if (!query.isStreaming) refused("the DataFrame is not a streaming one")
     begins.check(query, refused)
-    if (!place.isGated)
-      refused("its epochs are to be committed by cuts, and this session was not set up")
-    val provider = stored(Nil).providerClass
-    if (provider == OfflineAct.HdfsBacked) {
-      refused(
-        "its state is to be that of the HDFS-backed provider, which cannot make a version of its " +
-          "own choosing"
-      )
-    }
-    if (place.isWithCuts && provider != OfflineAct.Cleancut)
-      refused(s"state of $provider cannot be committed by cuts, as in a bucket")
+    target.check(stored(Nil).providerClass, begins.from, refused)
     sinkOfFiles.foreach { sink =>
       // What another query has written would not be seen any more.
       if (begins.from.isEmpty && sink.isWritten) refused(s"${fileSink.mkString} was written to")
       if (begins.from.nonEmpty) sink.problem(begins.source).foreach(refused)
     }
-    NewCheckpoint.checkFree(place, refused)
   }
 
   private def described: Seq[StoredOperator] = {
@@ -127,7 +121,9 @@ final private[offline] class FirstState(
       refused(s"the rows of $of are given twice")
     }
     rows.map { one =>
-      val own = EditableRows.of(of, one.of, refused)
+      val own = OfflineEdit
+        .rowsOf(of, one.of, refused)
+        .knowing(_ => session.sparkContext.emptyRDD, refused)
       own.check(one.rows, refused)
       own -> one.rows
     }
@@ -145,7 +141,7 @@ final private[offline] class FirstState(
     cut = None
   )
 
-  private def planOf(of: StoredQuery) = OfflinePlan(
+  private def planOf(of: StoredQuery, own: Seq[(EditableRows, DataFrame)]) = OfflinePlan(
     begins.act,
     begins.from.getOrElse(place.location),
     begins.from.map(_ => place.location),
@@ -157,7 +153,7 @@ final private[offline] class FirstState(
     of.partitions,
     of.partitions,
     of.operators.map(one => OfflinePlan.Operator.of(one, one.partitions.size)),
-    begins.notes(of.operators, filled)
+    begins.notes(of.operators, filled(own))
   )
 
   private def refused(reason: String): Nothing =

@@ -18,22 +18,16 @@ private[offline] object NewCheckpoint {
   private val LogOffset = "\"logOffset\"\\s*:\\s*(\\d+)".r.unanchored
 
   /**
-   * Refuses a place where a checkpoint is, whole or not, but for what a killed act has left.
-   *
-   * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OFFLINE_REFUSED
+   * Refuses a place where a checkpoint is, whole or not, but for what a killed act has left; and
+   * that of what it is made of.
    */
-  def check(place: OfflinePlace, act: String, from: String): Unit = {
-    def refused(reason: String) = throw Errors.offlineRefused(act, from, reason)
-    if (place.location == from) refused("it cannot be made where it is")
-    if (place.location.startsWith(s"$from/") || from.startsWith(s"${place.location}/")) {
-      refused(s"${place.location} lies within it, or around it")
+  def check(place: OfflinePlace, from: Option[String], refused: String => Nothing): Unit = {
+    from.foreach { other =>
+      if (place.location == other) refused("it cannot be made where it is")
+      if (place.location.startsWith(s"$other/") || other.startsWith(s"${place.location}/")) {
+        refused(s"${place.location} lies within it, or around it")
+      }
     }
-    checkFree(place, refused)
-  }
-
-  /** Likewise, whatever it is made of. */
-  def checkFree(place: OfflinePlace, refused: String => Nothing): Unit = {
     val there = s"there is a checkpoint at ${place.location}"
     if (place.logs.commitLog.getLatest().isDefined) refused(s"$there already")
     place.logs.offsetLog.getLatest() match {

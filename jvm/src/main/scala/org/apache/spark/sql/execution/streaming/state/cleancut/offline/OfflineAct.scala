@@ -99,9 +99,10 @@ final case class OfflineAct(
     val query = checked(from)
     val target = targetOf(from, query)
     val edited = edit.map { of =>
-      val rows = editable(from, query)(of.of)
-      rows.checkRows(of.rows, refusing(from))
-      StateRewrite.Edited(rows, rows.internal(of.rows))
+      val asked = editable(from, query)(of.of)
+      val rows = asked.knowing(there(from, query).of(asked.operator), refusing(from))
+      rows.checkRows(of.rows, query, refusing(from))
+      StateRewrite.Edited.of(rows, of.rows)
     }
     val written = pinned(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
@@ -204,7 +205,7 @@ final case class OfflineAct(
     throw Errors.offlineRefused(name, from.location, reason)
 
   private def editable(from: OfflinePlace, query: StoredQuery)(of: StateRows): EditableRows =
-    EditableRows.of(query, of, refusing(from))
+    OfflineEdit.rowsOf(query, of, refusing(from))
 
   private def checked(from: OfflinePlace): StoredQuery = {
     def refused(reason: String) = refusing(from)(reason)
@@ -212,9 +213,7 @@ final case class OfflineAct(
       refused(s"$n is no number of partitions; it takes at least one")
     }
     val query = StoredQuery.read(from, name, source, isCopied = other.isDefined)
-    if (other.isEmpty || !from.isWithCuts) running(from).foreach { run =>
-      refused(s"the query runs in this application (run $run); stop it first")
-    }
+    if (other.isEmpty || !from.isWithCuts) checkStopped(from, refused)
     last.filter(_ != query.last).foreach { planned =>
       refused(s"its last epoch was $planned when this was planned, and is ${query.last} now")
     }
@@ -228,66 +227,27 @@ final case class OfflineAct(
     partitions.filter(_ == query.partitions).foreach(n => refused(s"it has $n partitions already"))
     for (sink <- fileSink; why <- new SparkFileSink(from.session, sink).problem(query.epoch))
       refused(why)
-    checkTarget(from, query, refused)
-    checkInFlight(from, query, refused)
+    val target = targetOf(from, query)
+    target.check(providerAfter(query), Some(from.location), refused)
+    query.checkInFlight(from, refused) { bytes =>
+      if (!target.place.isWithCuts) Some("which only cuts can hold")
+      else Option.when(partitions.nonEmpty && bytes > MaxInFlightBytes)(s"of $bytes bytes")
+    }
     edit.foreach(of => editable(from, query)(of.of).check(of.rows, refused))
     query
-  }
-
-  private def checkInFlight(
-      from: OfflinePlace,
-      query: StoredQuery,
-      refused: String => Nothing
-  ): Unit = {
-    val cut = query.cutIn(from)
-    val rows = cut.fold(0L)(_.channels.map(_.deferred.rows).sum)
-    val bytes = cut.fold(0L)(_.inFlight.flatMap(_.frames).map(_._3.length).sum)
-    def first(why: String) = refused(
-      s"the cut of epoch ${query.epoch} holds $rows rows in flight, $why; run the query with " +
-        "trigger(availableNow=True) first, which takes them up"
-    )
-    if (rows > 0 && !targetOf(from, query).place.isWithCuts) first("which only cuts can hold")
-    if (partitions.nonEmpty && bytes > MaxInFlightBytes) first(s"of $bytes bytes")
   }
 
   private def checkProvider(
       from: OfflinePlace,
       query: StoredQuery,
       refused: String => Nothing
-  ): Unit = {
-    providerClass.filter(_ => other.isEmpty).foreach { to =>
-      if (from.isWithCuts) {
-        refused(
-          "its epochs are committed by cuts, which only Cleancut makes; the way out is a copy"
-        )
-      }
-      if (to == query.providerClass) refused(s"its state is that of $to already")
-      if (to != Cleancut && query.providerClass != Cleancut) {
-        refused(s"its state is that of ${query.providerClass}, and not Cleancut's")
-      }
+  ): Unit = providerClass.filter(_ => other.isEmpty).foreach { to =>
+    if (from.isWithCuts) {
+      refused("its epochs are committed by cuts, which only Cleancut makes; the way out is a copy")
     }
-    if (providerAfter(query) == HdfsBacked) {
-      refused(
-        "its state is that of the HDFS-backed provider, which cannot make a version of its own " +
-          "choosing; adopt it first"
-      )
-    }
-  }
-
-  private def checkTarget(
-      from: OfflinePlace,
-      query: StoredQuery,
-      refused: String => Nothing
-  ): Unit = {
-    val target = targetOf(from, query)
-    if (!target.place.isGated) {
-      refused("its epochs are committed by cuts, and this session was not set up")
-    }
-    if (target.isNew) {
-      if (target.place.isWithCuts && providerAfter(query) != Cleancut) {
-        refused(s"state of ${providerAfter(query)} cannot be committed by cuts, as in a bucket")
-      }
-      NewCheckpoint.check(target.place, name, from.location)
+    if (to == query.providerClass) refused(s"its state is that of $to already")
+    if (to != Cleancut && query.providerClass != Cleancut) {
+      refused(s"its state is that of ${query.providerClass}, and not Cleancut's")
     }
   }
 
@@ -320,11 +280,16 @@ final case class OfflineCopy(
 object OfflineAct {
 
   /** The run of the query, in whichever session of the application it was started. */
-  private[offline] def running(from: OfflinePlace): Option[UUID] =
+  private def running(from: OfflinePlace): Option[UUID] =
     from.session.sharedState.activeStreamingQueries.values.asScala
       .collectFirst {
         case of if new Path(of.resolvedCheckpointRoot).toString == from.location => of.runId
       }
+
+  private[offline] def checkStopped(from: OfflinePlace, refused: String => Nothing): Unit =
+    running(from).foreach { run =>
+      refused(s"the query runs in this application (run $run); stop it first")
+    }
 
   /** No query and no run has it. */
   private[offline] def newId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
@@ -352,15 +317,19 @@ object OfflineAct {
   def rollback(to: OfflineSource, last: Option[Long] = None): OfflineAct =
     OfflineAct("rollback", source = to, last = last)
 
-  /** Rows of the state after the last epoch, with the columns `key` and `value`. */
+  /** Rows of the state after the last epoch, as they can be edited. */
   def state(session: SparkSession, location: String, of: StateRows): DataFrame = {
     val from = OfflinePlace.of(session, location)
     val query = StoredQuery.read(from, "edit", OfflineSource.Last, isCopied = false)
-    val rows = OfflineAct("edit").editable(from, query)(of)
+    there(from, query).frame(OfflineAct("edit").editable(from, query)(of))
+  }
+
+  private def there(from: OfflinePlace, query: StoredQuery): RowsThere = {
     val stores = from.stores(query.confOf(from.session))
-    val conf = SerializableConfiguration.broadcast(session.sparkContext, from.hadoopConf)
-    val tasks = new OfflineStores(query.epoch + 1, query.epoch + 1, stores, stores, newId(), conf)
-    rows.frame(tasks, StateRewrite.tasksOf(query), session)
+    val conf = SerializableConfiguration.broadcast(from.session.sparkContext, from.hadoopConf)
+    val version = query.epoch + 1
+    val read = new OfflineStores(version, version, stores, stores, newId(), conf)
+    new RowsThere(from.session, read, StateRewrite.tasksOf(query))
   }
 
   /** Puts rows in the place of others. */

@@ -133,4 +133,31 @@ final private[offline] case class OfflineTarget(
 
   /** Whether the epoch before it is planned and never run. */
   def isBehindUnused: Boolean = epoch != last + 1
+
+  /**
+   * Refuses what cannot be made there.
+   *
+   * @param provider
+   *   whose the state is to be
+   * @param from
+   *   the location of what it is made of; none for a query that has not run
+   */
+  def check(provider: String, from: Option[String], refused: String => Nothing): Unit = {
+    if (provider == OfflineAct.HdfsBacked) {
+      val first = from.fold("configure the session with another one")(_ => "adopt it first")
+      refused(
+        "its state is that of the HDFS-backed provider, which cannot make a version of its own " +
+          s"choosing; $first"
+      )
+    }
+    if (!place.isGated) {
+      refused("its epochs are committed by cuts, and this session was not set up")
+    }
+    if (isNew) {
+      if (place.isWithCuts && provider != OfflineAct.Cleancut) {
+        refused(s"state of $provider cannot be committed by cuts, as in a bucket")
+      }
+      NewCheckpoint.check(place, from, refused)
+    }
+  }
 }

@@ -7,6 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.Partitioner
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.classic.SparkSession
@@ -81,9 +82,9 @@ final private[offline] class StateRewrite(
       checked(stores) {
         if (partitions.isEmpty && edit.isEmpty) copied(stores)
         else {
-          val left = edit.map(_.rows).toSeq
           val ways = tasks.map { of =>
-            Way(of, of.operator, left.filter(_.operator.id == of.operator.id))
+            val left = edit.map(_.rows).filter(_.operator.id == of.operator.id)
+            Way(of, of.operator, left.toSeq.flatMap(_.places).toSet)
           }
           moved(stores, partitions.getOrElse(query.partitions), edit.toSeq, ways)
         }
@@ -204,13 +205,18 @@ private[offline] object StateRewrite {
     operator.stores.indices.map(query.uniqueId(operator.id, partition, _))
   )
 
-  /** Rows that take the place of those that are stored. */
+  /** Rows that take the place of those that are stored, all that belong together as one. */
   final case class Edited(rows: EditableRows, internal: RDD[InternalRow])
+
+  object Edited {
+    def of(rows: EditableRows, frame: DataFrame): Edited =
+      Edited(rows, EditableRows.internal(rows.grouped(frame)))
+  }
 
   final case class Task(operator: StoredOperator, partition: Int, ids: Seq[Option[String]])
 
   /** A task whose rows go to an operator, but for those of some families. */
-  final case class Way(task: Task, to: StoredOperator, left: Seq[EditableRows])
+  final case class Way(task: Task, to: StoredOperator, left: Set[StateRows])
 
   /** What goes through the exchange: rows of a key, and what all rows of a store add up to. */
   sealed trait Row extends Serializable
@@ -268,12 +274,10 @@ final private[offline] class OfflineStores(
   }
 
   /** Keys and values of one family of a partition. */
-  def rowsOf(task: Task, index: Int, family: Int): Iterator[(UnsafeRow, Seq[UnsafeRow])] = {
-    val store = task.operator.stores(index)
-    open(from, task.operator, store, task.partition)
-      .entries(version, task.ids(index), Seq(store.families(family)))
+  def rowsOf(task: Task, at: FamilyAt): Iterator[(UnsafeRow, Seq[UnsafeRow])] =
+    open(from, task.operator, task.operator.stores(at.store), task.partition)
+      .entries(version, task.ids(at.store), Seq(task.operator.familyAt(at)))
       .map { case (_, entry) => (entry.key.copy(), entry.values.map(_.copy()).toSeq) }
-  }
 
   /** The places of rows that are given in the place of stored ones. */
   def divide(
@@ -282,18 +286,22 @@ final private[offline] class OfflineStores(
       partitions: Int,
       targets: Map[(Long, Int), Int]
   ): Iterator[(Int, Row)] = {
-    val EditableRows(operator, index, at) = edited
-    val family = edited.stored
-    val place = PartitionOfKey.of(operator, operator.stores(index), family, partitions)
-    val sum = new SumOfRows
-    val divided = rows.map { row =>
-      val (key, values) = edited.entry(row)
-      sum.add(family, Entry(key, values))
-      val bytes = KeyRow(index, at, key.getBytes, values.map(_.getBytes).toArray)
-      (targets(operator.id -> place(key)), bytes: Row)
+    val operator = edited.operator
+    val places = edited.families.map { at =>
+      val store = operator.stores(at.store)
+      at -> PartitionOfKey.of(operator, store, operator.familyAt(at), partitions)
+    }.toMap
+    val sums = edited.families.map(_.store).distinct.map(_ -> new SumOfRows).toMap
+    val divided = rows.flatMap(edited.entries()).map { case (at, entry) =>
+      sums(at.store).add(operator.familyAt(at), entry)
+      val values = entry.values.map(_.getBytes).toArray
+      val bytes = KeyRow(at.store, at.family, entry.key.getBytes, values)
+      (targets(operator.id -> places(at)(entry.key)), bytes: Row)
     }
-    val last = Iterator(() => (targets(operator.id -> 0), SumRow(index, sum.result): Row))
-    divided ++ last.map(_())
+    val last = sums.iterator.map { case (store, sum) =>
+      (targets(operator.id -> 0), SumRow(store, sum.result): Row)
+    }
+    divided ++ last
   }
 
   /** The rows of a partition with the places in `targets` where they are to go. */
@@ -305,8 +313,9 @@ final private[offline] class OfflineStores(
     val Way(task, to, left) = way
     task.operator.stores.indices.iterator.flatMap { index =>
       val store = task.operator.stores(index)
-      val own = left.filter(_.store == index).map(_.stored.name).toSet
-      val families = store.families.filterNot(family => own(family.name))
+      val families = store.families.filterNot { family =>
+        left(StateRows(task.operator.id, store.name, family.name))
+      }
       val target = to.stores.indexWhere(_.name == store.name)
       if (families.isEmpty || target < 0) Iterator.empty
       else spreadStore(way, index, families, target, partitions, targets)

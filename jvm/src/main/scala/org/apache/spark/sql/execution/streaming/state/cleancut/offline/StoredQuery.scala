@@ -79,6 +79,8 @@ final private[cleancut] case class StoredOperator(
     for (store <- stores; family <- store.families)
       yield StateRows(id, store.name, family.name) -> family
 
+  def familyAt(at: FamilyAt): StoredFamily = stores(at.store).families(at.family)
+
   def hasSchemaIds: Boolean = StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(name)
 
   /**
@@ -137,6 +139,26 @@ final private[offline] case class StoredQuery(
   /** The cut of its epoch, but for its chains, where there are cuts. */
   def cutIn(place: OfflinePlace): Option[Cut] =
     cut.map(_.head).orElse(place.cuts.flatMap(_._1.head(epoch)))
+
+  /**
+   * Refuses rows in flight that come with its epoch.
+   *
+   * @param why
+   *   what is wrong with so many bytes of them, if anything is
+   */
+  def checkInFlight(place: OfflinePlace, refused: String => Nothing)(
+      why: Long => Option[String]
+  ): Unit = {
+    val cut = cutIn(place)
+    val rows = cut.fold(0L)(_.channels.map(_.deferred.rows).sum)
+    val bytes = cut.fold(0L)(_.inFlight.flatMap(_.frames).map(_._3.length).sum)
+    if (rows > 0) why(bytes).foreach { what =>
+      refused(
+        s"the cut of epoch $epoch holds $rows rows in flight, $what; run the query as it is with " +
+          "trigger(availableNow=True) first, which takes them up"
+      )
+    }
+  }
 
   /** The settings that Spark keeps for the query. */
   def recorded: OffsetSeqMetadataBase = offsets.metadataOpt.get
