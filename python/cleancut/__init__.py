@@ -20,7 +20,7 @@ from cleancut._reading.cut_info import (
 )
 from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
-from cleancut._reading.skew import SkewInfo
+from cleancut._reading.skew import PartitionSize, SkewInfo
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
 from cleancut._recovery.replicas import ReplicaInfo
 from cleancut._spark.compatible import Compatibility, Difference, compatible
@@ -79,6 +79,7 @@ __all__ = [
     "InternalError",
     "OperatorCut",
     "OperatorPlan",
+    "PartitionSize",
     "PlacedFrameInfo",
     "Plan",
     "PriceList",
