@@ -99,6 +99,7 @@ def test_what_is_not_given_is_not_set() -> None:
         ({"encryption": "kms-bucket-key:1-2"}, "kms-bucket-key:1-2"),
         ({"encryption": "customer:/etc/key"}, "customer:/etc/key"),
         ({"requester_pays": True}, "true"),
+        ({"profile": "second-site"}, "second-site"),
         ({"connections": 200}, "200"),
     ],
 )
@@ -150,6 +151,7 @@ def test_real_time_mode_is_asked_for_without_the_provider() -> None:
         {"trusted_scheme": "maprfs://"},
         {"encryption": "aes"},
         {"requester_pays": "yes"},
+        {"profile": "second site"},
         {"access_point": "arn:aws:s3:::bucket"},
         {"connections": 0},
     ],

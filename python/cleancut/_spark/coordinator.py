@@ -319,6 +319,7 @@ class Coordinator:
             access_point=self._access.get("accessPoint"),
             requester_pays=self._access.get("requesterPays") == "true",
             encryption=self._access.get("encryption"),
+            profile=self._access.get("profile"),
         )
 
     def _call(self, method: str, *arguments: Any) -> Any:

@@ -74,6 +74,7 @@ def configure(
     requester_pays: bool | NotGiven = NOT_GIVEN,
     access_point: str | NotGiven = NOT_GIVEN,
     connections: int | NotGiven = NOT_GIVEN,
+    profile: str | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes a session, one to be created or that runs, keep the state of new queries in Cleancut.
 
@@ -109,6 +110,7 @@ def configure(
         requester_pays: whether requests to an s3:// location say that this side pays for them.
         access_point: the ARN of an access point to ask in place of the bucket.
         connections: how many connections a process keeps to the store of an s3:// location.
+        profile: of the AWS configuration, whose credentials requests to that store have, or "auto".
 
     Raises:
         TypeError: `builder` is not a builder.

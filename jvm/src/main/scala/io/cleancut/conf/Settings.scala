@@ -122,6 +122,7 @@ object Settings {
     accessPoint <- Keys.AccessPoint.read(confs)
     connections <- Keys.Connections.read(confs)
     trustedScheme <- Keys.TrustedScheme.read(confs)
+    profile <- Keys.Profile.read(confs)
   } yield ObjectStoreSettings(
     dialect,
     endpoint,
@@ -132,7 +133,8 @@ object Settings {
     requesterPays,
     accessPoint,
     connections,
-    trustedScheme
+    trustedScheme,
+    profile
   )
 
   private def unknown(confs: Map[String, String]): Seq[String] = {
