@@ -175,7 +175,7 @@ final case class OfflineAct(
     case Some(of) =>
       val isCleancuts = providerAfter(query) == Cleancut
       val isWithCuts = isCleancuts && of.isWithCuts.getOrElse(from.isWithCuts)
-      val place = OfflinePlace.to(from.session, of.into, isWithCuts)
+      val place = OfflinePlace.to(from.session, of.into, isWithCuts, of.accessOfItsOwn)
       // After all that sinks may have seen of the query.
       OfflineTarget(place, last = -1L, query.begun + 2, isNew = true)
   }
@@ -196,9 +196,15 @@ final case class OfflineAct(
     query.operators.map { of =>
       OfflinePlan.Operator.of(of, partitions.fold(of.partitions)(of.partitionsOf).size)
     },
-    if (query.isBack && other.isEmpty) RollbackNotes.of(query, target.epoch, fileSink)
-    else Nil
+    other match {
+      case Some(of)             => of.accessOfItsOwn.map(neededBy).toSeq
+      case None if query.isBack => RollbackNotes.of(query, target.epoch, fileSink)
+      case None                 => Nil
+    }
   )
+
+  private def neededBy(access: PlaceAccess) =
+    s"A query that is started there needs the settings $access."
 
   private def refusing(from: OfflinePlace)(reason: String): Nothing =
     throw Errors.offlineRefused(name, from.location, reason)
@@ -283,6 +289,9 @@ final case class OfflineAct(
     if (!target.place.isGated) {
       refused("its epochs are committed by cuts, and this session was not set up")
     }
+    if (other.exists(_.access.nonEmpty) && !OfflinePlace.isInBucket(target.place.location)) {
+      refused(s"${target.place.location} is in no bucket, and how a bucket is reached was given")
+    }
     if (target.isNew) {
       if (target.place.isWithCuts && providerAfter(query) != Cleancut) {
         refused(s"state of ${providerAfter(query)} cannot be committed by cuts, as in a bucket")
@@ -310,12 +319,18 @@ final case class OfflineAct(
  * @param isWithCuts
  *   whether cuts are to commit its epochs; as in the checkpoint that it is made of, if that is not
  *   said
+ * @param access
+ *   how its store is reached, by the names of keys; as the session says, if nothing is said
  */
 final case class OfflineCopy(
     into: String,
     isOtherQuery: Boolean,
-    isWithCuts: Option[Boolean] = None
-)
+    isWithCuts: Option[Boolean] = None,
+    access: Map[String, String] = Map.empty
+) {
+  private[offline] def accessOfItsOwn: Option[PlaceAccess] =
+    Option.when(access.nonEmpty)(PlaceAccess.only(access))
+}
 
 object OfflineAct {
 
@@ -359,7 +374,9 @@ object OfflineAct {
     val rows = OfflineAct("edit").editable(from, query)(of)
     val stores = from.stores(query.confOf(from.session))
     val conf = SerializableConfiguration.broadcast(session.sparkContext, from.hadoopConf)
-    val tasks = new OfflineStores(query.epoch + 1, query.epoch + 1, stores, stores, newId(), conf)
+    val version = query.epoch + 1
+    val tasks =
+      new OfflineStores(version, version, stores, stores, newId(), conf, query.access)
     rows.frame(tasks, StateRewrite.tasksOf(query), session)
   }
 
