@@ -150,7 +150,9 @@ def run(script: str, master: str, tmp_path: Path) -> None:
     profiles.write_text(
         f"[second-site]\naws_access_key_id = {OTHERS[0]}\naws_secret_access_key = {OTHERS[1]}\n"
     )
-    with s3proxy(tmp_path / "one") as first, s3proxy(tmp_path / "two", OTHERS) as second:
+    # Both start at once.
+    servers = s3proxy(tmp_path / "one"), s3proxy(tmp_path / "two", OTHERS)
+    with servers[0] as first, servers[1] as second:
         data = tmp_path / "two" / "data" / second.BUCKET
         places = [master, first.endpoint, second.endpoint, str(home), str(data)]
         ran = subprocess.run(
@@ -164,6 +166,6 @@ def run(script: str, master: str, tmp_path: Path) -> None:
             timeout=300,
             check=False,
         )
-        assert list(data.iterdir())
     assert ran.stdout.endswith("DONE\n"), ran.stdout + ran.stderr[-8000:]
     assert OTHERS[1] not in ran.stdout + ran.stderr
+    assert list(data.iterdir()), "the clone is elsewhere"

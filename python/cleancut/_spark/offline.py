@@ -314,8 +314,8 @@ def clone(
         "requesterPays": "true" if into_requester_pays else None,
     }
     access = {f"{PREFIX}{name}": value for name, value in given.items() if value is not None}
-    others = (into, not same_query, spoken(cuts), provider or "", partitions or 0)
-    others += (json.dumps(access),)
+    wanted = (not same_query, spoken(cuts), provider or "", partitions or 0)
+    others = (into, *wanted, json.dumps(access))
     return asked(session, "copy", location, (*which, *others), apply=False)
 
 
