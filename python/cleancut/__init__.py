@@ -20,7 +20,7 @@ from cleancut._reading.cut_info import (
 )
 from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
-from cleancut._reading.skew import SkewInfo
+from cleancut._reading.skew import PartitionSize, SkewInfo
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
 from cleancut._recovery.expiry import Expiry, KeptCut
 from cleancut._recovery.followed import ProvenCut, ReplicaStatus
@@ -83,6 +83,7 @@ __all__ = [
     "KeptCut",
     "OperatorCut",
     "OperatorPlan",
+    "PartitionSize",
     "PlacedFrameInfo",
     "Plan",
     "PriceList",

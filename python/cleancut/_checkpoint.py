@@ -78,6 +78,7 @@ class Checkpoint(Expirable):
         access_point: str | None = None,
         requester_pays: bool = False,
         encryption: str | None = None,
+        profile: str | None = None,
     ) -> None:
         """Finds the checkpoint.
 
@@ -94,6 +95,7 @@ class Checkpoint(Expirable):
             requester_pays: whether requests say that this side pays for them.
             encryption: what the session has as the key `encryption`; reading needs it if that is
                 "customer:<file>".
+            profile: of the AWS configuration, whose credentials are taken; None is as above.
 
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN or
@@ -101,7 +103,7 @@ class Checkpoint(Expirable):
                 CLEANCUT_DEPENDENCY_MISSING.
             RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
         """
-        access = S3Access(endpoint, region, access_point, requester_pays, encryption)
+        access = S3Access(endpoint, region, access_point, requester_pays, encryption, profile)
         self._root: Root = open_root(location, access)
 
     @property
@@ -583,6 +585,7 @@ class Checkpoint(Expirable):
         requester_pays: bool = False,
         encryption: str | None = None,
         note: bool = True,
+        profile: str | None = None,
     ) -> ReplicaInfo:
         """Brings a copy of the checkpoint in another place up to the last cut, in one pass.
 
@@ -601,6 +604,7 @@ class Checkpoint(Expirable):
             encryption: likewise; what is written is encrypted so.
             note: whether a small object in this checkpoint says how far the copy has come, which
                 `replicas` and the status of the query tell. Without it this one is only read.
+            profile: likewise, so that each side may have credentials of its own.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, there are no cuts; CLEANCUT_REPLICA_DIVERGED,
@@ -608,7 +612,7 @@ class Checkpoint(Expirable):
             RetryableError: a store cannot answer now.
             DamagedError: the last cut is damaged.
         """
-        access = S3Access(endpoint, region, access_point, requester_pays, encryption)
+        access = S3Access(endpoint, region, access_point, requester_pays, encryption, profile)
         text = os.fspath(into)
         place = objects_at(text, "", access)
         location = text.rstrip("/") if "://" in text else os.path.abspath(text)  # noqa: PTH100

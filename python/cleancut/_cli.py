@@ -142,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         "--provider", choices=("cleancut", "rocksdb"), help="default: as it is now"
     )
     cloning.add_argument("--partitions", type=int, help="default: as there are now")
+    _add_into(cloning)
     _add_compatible(commands)
     completing = commands.add_parser("completion", help="print what completes commands in a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
@@ -188,8 +189,7 @@ def _add_checks(commands: Any) -> None:
 def _add_replicas(commands: Any) -> None:
     copying = _add_reader(commands, "replicate", "bring a copy up to the last cut, somewhere else")
     copying.add_argument("into", metavar="INTO", help="where the copy is, or is to be")
-    copying.add_argument("--into-endpoint", help="for a copy on s3://: the URL of its store")
-    copying.add_argument("--into-region", help="for a copy on s3://: what requests are signed for")
+    _add_into(copying)
     copying.add_argument(
         "--no-note", action="store_true", help="only read LOCATION, and note nothing there"
     )
@@ -316,7 +316,19 @@ def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser.add_argument("--access-point", help="for s3://: its ARN, in place of the bucket")
     parser.add_argument("--requester-pays", action="store_true", help="for s3://: who asks pays")
     parser.add_argument("--encryption", help="for s3://: customer:<file> with the key of objects")
+    parser.add_argument("--profile", help="for s3://: of the AWS configuration: whose credentials")
     return parser
+
+
+def _add_into(parser: argparse.ArgumentParser) -> None:
+    """How the store of the other place is reached."""
+    place = parser.add_argument_group("where INTO is on s3://")
+    place.add_argument("--into-endpoint", help="the URL of its store")
+    place.add_argument("--into-region", help="what requests there are signed for")
+    place.add_argument("--into-profile", help="of the AWS configuration: whose credentials")
+    place.add_argument("--into-access-point", help="its ARN, in place of the bucket")
+    place.add_argument("--into-requester-pays", action="store_true", help="who asks pays")
+    place.add_argument("--into-encryption", help="s3, kms, kms:<key> or customer:<file>")
 
 
 def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
@@ -361,6 +373,7 @@ def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
         access_point=parsed.access_point,
         requester_pays=parsed.requester_pays,
         encryption=parsed.encryption,
+        profile=parsed.profile,
     )
 
 
@@ -521,6 +534,10 @@ def _replicate(parsed: argparse.Namespace) -> int:
             endpoint=parsed.into_endpoint,
             region=parsed.into_region,
             note=not parsed.no_note,
+            access_point=parsed.into_access_point,
+            requester_pays=parsed.into_requester_pays,
+            encryption=parsed.into_encryption,
+            profile=parsed.into_profile,
         )
         _print_list(InfoList([found]), parsed)
         if parsed.every is None:
@@ -630,6 +647,12 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
             cuts=None if parsed.cuts is None else parsed.cuts == "true",
             provider=parsed.provider,
             partitions=parsed.partitions,
+            into_endpoint=parsed.into_endpoint,
+            into_region=parsed.into_region,
+            into_profile=parsed.into_profile,
+            into_access_point=parsed.into_access_point,
+            into_requester_pays=parsed.into_requester_pays,
+            into_encryption=parsed.into_encryption,
         )
     return {"adopt": adopt, "release": release}[parsed.act](location, session, file_sink=sink)
 

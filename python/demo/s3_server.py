@@ -29,8 +29,8 @@ _STOPPED_WITHIN_S = 10.0
 _SETTINGS = """\
 s3proxy.endpoint=http://127.0.0.1:{port}
 s3proxy.authorization=aws-v2-or-v4
-s3proxy.identity=access
-s3proxy.credential=secret
+s3proxy.identity={access}
+s3proxy.credential={secret}
 jclouds.provider=filesystem-nio2
 jclouds.filesystem.basedir={data}
 jclouds.identity=unused
@@ -57,12 +57,15 @@ class ServerMissingError(Exception):
     """The build has not fetched the server, or it does not start."""
 
 
-def command(directory: Path, port: int) -> list[str]:
+def command(
+    directory: Path, port: int, credentials: Sequence[str] = ("access", "secret")
+) -> list[str]:
     """How to start a server with one empty bucket.
 
     Args:
         directory: for its objects, its settings and its log of requests; they stay.
         port: where it is to listen.
+        credentials: the id of a key and its secret, which requests have to be signed with.
 
     Raises:
         ServerMissingError: the build has not fetched it.
@@ -74,7 +77,8 @@ def command(directory: Path, port: int) -> list[str]:
     data = directory / "data"
     (data / BUCKET).mkdir(parents=True, exist_ok=True)
     settings = directory / "s3proxy.conf"
-    settings.write_text(_SETTINGS.format(port=port, data=data))
+    access, secret = credentials
+    settings.write_text(_SETTINGS.format(port=port, data=data, access=access, secret=secret))
     (directory / "logback.xml").write_text(_LOGGING.format(requests=directory / REQUEST_LOG))
     java = str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if _has_java_home() else "java"
     path = os.pathsep.join([str(directory), _CLASS_PATH.read_text().strip()])

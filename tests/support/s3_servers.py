@@ -79,15 +79,16 @@ class S3Server:
             self._process.wait()
 
 
-def s3proxy(directory: Path) -> S3Server:
+def s3proxy(directory: Path, credentials: Sequence[str] = (_ACCESS, _SECRET)) -> S3Server:
     """s3proxy over a directory, of whose creators of one object exactly one wins.
 
     Args:
         directory: for its objects and its logs; on a file system with extended attributes.
+        credentials: the id of a key and its secret, where the environment's are not to be taken.
     """
     port = free_port()
     return S3Server(
-        command(directory, port),
+        command(directory, port, credentials),
         port=port,
         log=directory / "log",
         request_log=directory / REQUEST_LOG,

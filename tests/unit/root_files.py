@@ -2,19 +2,23 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.unit.checkpoint_files import CheckpointFiles
-from tests.unit.cut_files import Changes, CutFiles, spark_files
+from tests.unit.cut_files import CutFiles, spark_files
 from tests.vectors.chain_writer import Segment
 from tests.vectors.cut_cases import delta_of
 from tests.vectors.cut_encoder import Placed, encode_cut
 from tests.vectors.cut_writer import Stored, cut_name, write_segment
 from tests.vectors.frame_cases import FAMILY, identity_of
-from tests.vectors.frame_encoder import encode_frame
+from tests.vectors.frame_encoder import Change, encode_frame
 from tests.vectors.root_encoder import root_body, write_page
+from tests.vectors.row_encoder import encode_row, struct_type
 
 CHANNEL = "cleancut-channel-0"
+CHANNEL_KEY = struct_type(number="long", hash="integer")
+CHANNEL_FAMILY = FAMILY | {"keySchema": CHANNEL_KEY}
 
 Chains = Mapping[int, Sequence[Stored]]
 
@@ -88,18 +92,28 @@ class RootFiles(CutFiles):
                 parts.append(segment.part(of, **offsets))
         return parts
 
-    def in_flight(self, partition: int, rows: Changes) -> None:
-        """An epoch that changes nothing, with rows of a channel behind it."""
+    def in_flight(
+        self,
+        partition: int,
+        rows: Mapping[int, Change],
+        *,
+        keys: Sequence[int] = (3, 1),
+        **cut: Any,
+    ) -> None:
+        """An epoch that changes none of the live keys; then rows of a channel, by their numbers."""
         epoch, self.epoch = self.epoch, self.epoch + 1
-        identity = identity_of(epoch + 1, families=[FAMILY], store=CHANNEL)
+        identity = identity_of(epoch + 1, families=[CHANNEL_FAMILY], store=CHANNEL)
         identity |= {"partition": partition}
-        data = encode_frame("base", identity, [rows], len(rows), "zstd").joined()
-        keys = [3, 1]
+        numbered = [
+            replace(row, key=encode_row(CHANNEL_KEY, {"number": number, "hash": 0}))
+            for number, row in rows.items()
+        ]
+        data = encode_frame("base", identity, [numbered], len(rows), "zstd").joined()
         deltas = [delta_of(epoch + 1, [], of, partition=at) for at, of in enumerate(keys)]
         *stored, channel = self.segment(epoch, [*deltas, Placed(identity, "base", data)])
         for at, frame in enumerate(stored):
             self.chains[at] = [*self.chains[at], frame]
-        self.cut(epoch, in_flight=[[channel]])
+        self.cut(epoch, in_flight=[[channel]], **cut)
 
     def page_path(self, epoch: int, number: int) -> Any:
         """The page of an epoch that begins with a partition."""

@@ -153,10 +153,11 @@ def test_rows_in_flight_come_in_their_order_and_most_cuts_have_none(
     last = checkpoint.cuts()[-1].epoch
     none = checkpoint.in_flight(0)
     assert (none.num_rows, none.column_names) == (0, ["row", "number", "partition"])
-    four_roots.in_flight(1, [put(i, "x", i, 0.5) for i in (2, 0, 1)])
-    # Keys stand in for numbers here: the schema of a state, of which `number` is no field.
-    with pytest.raises(RequestError, match=r"column key\.number"):
-        checkpoint.in_flight(0)
+    four_roots.in_flight(1, {number: put(0, "x", 10 * number, 0.5) for number in (2, 0, 1)})
+    assert checkpoint.in_flight(0).to_pylist() == [
+        {"row": {"count": 10 * number, "sum": 0.5}, "number": number, "partition": 1}
+        for number in range(3)
+    ]
     assert checkpoint.in_flight(0, at=last).num_rows == 0
     assert checkpoint.in_flight(0, side=1).num_rows == 0
     assert checkpoint.diff(last) == []

@@ -97,6 +97,7 @@ GIVEN = {
     "--merged-aggregation": "false",
     "--mode": "unaligned",
     "--path-style": "false",
+    "--profile": "second-site",
     "--real-time-mode": "true",
     "--region": "eu-west-1",
     "--request-timeout": "30s",

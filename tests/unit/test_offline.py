@@ -4,13 +4,16 @@ import json
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 import cleancut
+from cleancut import Checkpoint, _cli
 from cleancut._provider import PROVIDER_CLASS
 from cleancut._spark import offline
 from cleancut.errors import RequestError
+from tests.unit.cut_files import CutFiles
 
 LOCATION = "file:/q"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -32,6 +35,9 @@ class Facade:
 
     def rollback(self, session: Any, location: str, *asked: Any) -> str:
         return self._told(("rollback", session, location, *asked), (3, 3), (ROCKSDB, ROCKSDB))
+
+    def copy(self, session: Any, location: str, *asked: Any) -> str:
+        return self._told(("copy", session, location, *asked), (3, 3), (ROCKSDB, ROCKSDB))
 
     def _told(
         self, call: tuple[Any, ...], partitions: tuple[int, int], providers: tuple[str, str]
@@ -111,3 +117,53 @@ def test_an_act_needs_a_session_with_the_jar(monkeypatch: pytest.MonkeyPatch) ->
         with pytest.raises(RequestError, match="to adopt with") as raised:
             cleancut.adopt(LOCATION, given)  # type: ignore[arg-type]
         assert raised.value.error_id == "CLEANCUT_SESSION_MISSING"
+
+
+def test_a_clone_says_how_its_own_store_is_reached_and_nothing_of_the_sessions(
+    session: Any,
+) -> None:
+    def access_of(**how: Any) -> dict[str, str]:
+        plan = cleancut.clone("/q", "s3://bucket/q", session=session, **how)
+        plan.apply(session)
+        planned, done = (json.loads(call[-2]) for call in session.facade.calls[-2:])
+        assert planned == done
+        found: dict[str, str] = planned
+        return found
+
+    assert access_of() == {}
+    prefix = "spark.sql.streaming.stateStore.cleancut."
+    assert access_of(into_profile="second-site", into_requester_pays=True) == {
+        f"{prefix}profile": "second-site",
+        f"{prefix}requesterPays": "true",
+    }
+
+
+def test_the_commands_hand_on_how_the_other_place_is_reached(
+    monkeypatch: pytest.MonkeyPatch, four_cuts: CutFiles
+) -> None:
+    given = {
+        "endpoint": "http://127.0.0.1:9000",
+        "region": "eu-west-1",
+        "profile": "second-site",
+        "access_point": "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine",
+        "encryption": "kms",
+    }
+    asked: list[dict[str, object]] = []
+
+    def ask(*_: object, **how: object) -> object:
+        asked.append(how)
+        raise InterruptedError
+
+    monkeypatch.setattr(_cli, "_session", lambda _: Mock())
+    monkeypatch.setattr(_cli, "clone", ask)
+    monkeypatch.setattr(Checkpoint, "replicate", ask)
+    options = [f"--into-{name.replace('_', '-')}={value}" for name, value in given.items()]
+    for command in ("clone", "replicate"):
+        arguments = [command, str(four_cuts.location), "s3://bucket/q", *options]
+        parsed = _cli._parser().parse_args([*arguments, "--into-requester-pays"])
+        with pytest.raises(InterruptedError):
+            parsed.run(parsed)
+    cloned, replicated = asked
+    wanted = given | {"requester_pays": True}
+    assert replicated == wanted
+    assert {name: cloned[f"into_{name}"] for name in wanted} == wanted

@@ -128,7 +128,7 @@ def test_a_frame_of_a_page_that_is_gone_is_named_with_its_cut(four_roots: RootFi
 
 
 def test_rows_in_flight_are_read_without_pages(four_roots: RootFiles, asked: list[str]) -> None:
-    four_roots.in_flight(1, [put(7, "waiting", 1, 1.0)])
+    four_roots.in_flight(1, {0: put(7, "waiting", 1, 1.0)})
     checkpoint = Checkpoint(four_roots.location)
     asked.clear()
     found = checkpoint.state(0, store=CHANNEL)

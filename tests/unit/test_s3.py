@@ -188,6 +188,22 @@ def test_an_access_point_is_asked_in_place_of_the_bucket(monkeypatch: pytest.Mon
     assert objects.path("x") == "s3://name/q/cleancut/x"
 
 
+def test_each_side_is_asked_with_the_credentials_of_its_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiles = tmp_path / "credentials"
+    profiles.write_text("[second]\naws_access_key_id = other\naws_secret_access_key = hidden\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(profiles))
+    for profile, key in ((None, "access"), ("second", "other")):
+        objects = open_s3(f"s3://{BUCKET}/q", "cleancut", S3Access(profile=profile))
+        for asked in _asked(objects):
+            assert f"Credential={key}/" in (_header(asked, "Authorization") or "")
+        assert "hidden" not in repr(objects)
+    with pytest.raises(RequestError, match="third") as raised:
+        Checkpoint(f"s3://{BUCKET}/q", profile="third")
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_REFUSED"
+
+
 def test_parts_of_objects_end_where_the_object_ends(server: S3Server) -> None:
     server.put("parts", {"cleancut/x": b"0123456789"})
     objects = open_s3(f"s3://{BUCKET}/parts", "cleancut", S3Access())

@@ -1,8 +1,9 @@
 """Values that show themselves in one line."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -18,6 +19,11 @@ class Brief(DataclassInstance):
 
     Such a class says `repr=False` to its decorator.
     """
+
+    @classmethod
+    def _chart_(cls, infos: Sequence[Any]) -> str:
+        """What a notebook shows above a table of such values, as HTML; here it is nothing."""
+        return ""
 
     def __repr__(self) -> str:
         return brief(

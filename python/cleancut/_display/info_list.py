@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import pyarrow as pa
 
-from cleancut._display import tables
+from cleancut._display import html, tables
+from cleancut._display.brief import Brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,13 +17,15 @@ else:
     Info = TypeVar("Info")
 
 _REPR_ROWS = 10
+# What the metadata of a field may set of its column.
+_SAID = ("rank", "beside", "trend", "is_text")
 
 
 class InfoList(list[Info]):
     """A list that shows itself as a table, in a notebook and when it is printed.
 
-    The table is as wide as the terminal, and names the columns for which there is no room;
-    `to_dicts` has them all.
+    Printed, the table is as wide as the terminal, and names the columns for which there is no room;
+    `to_dicts` has them all. A notebook draws figures that are to be compared, without a script.
     """
 
     @overload
@@ -31,7 +34,7 @@ class InfoList(list[Info]):
     def __getitem__(self, at: slice, /) -> "InfoList[Info]": ...
     def __getitem__(self, at: SupportsIndex | slice, /) -> "Info | InfoList[Info]":
         if isinstance(at, slice):
-            return InfoList(super().__getitem__(at))
+            return type(self)(super().__getitem__(at))
         return super().__getitem__(at)
 
     def __str__(self) -> str:
@@ -40,12 +43,14 @@ class InfoList(list[Info]):
     def __repr__(self) -> str:
         more = len(self) - _REPR_ROWS
         rest = f"\n… and {more} more" if more > 0 else ""
-        return str(self[:_REPR_ROWS]) + rest
+        return InfoList.__str__(self[:_REPR_ROWS]) + rest
 
     def _repr_html_(self) -> str:
-        columns = self._columns()
-        rows = list(zip(*(column.values for column in columns), strict=True))
-        return tables.html_table([column.name for column in columns], rows)
+        if not self:
+            return html.table([])
+        of = type(self[0])
+        chart = of._chart_(self) if issubclass(of, Brief) else ""
+        return chart + html.table(self._columns(), of.__name__)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The same as plain dictionaries."""
@@ -60,11 +65,12 @@ class InfoList(list[Info]):
         return self.to_arrow().to_pandas()
 
     def _columns(self) -> list[tables.Column]:
-        """What fields say of themselves: whether they are a `column`, its `rank` and its `cell`."""
+        """What fields say of themselves: whether they are a `column`, and what of it they set."""
         shown = [of for of in fields(self[0]) if of.metadata.get("column", True)] if self else []
         return [self._column(of) for of in shown]
 
     def _column(self, of: "Field[Any]") -> tables.Column:
         show = of.metadata.get("cell", lambda value: value)
         values = [show(getattr(info, of.name)) for info in self]
-        return tables.Column(of.name, values, of.metadata.get("rank", 0))
+        said = {name: of.metadata[name] for name in _SAID if name in of.metadata}
+        return tables.Column(of.name, values, **said)

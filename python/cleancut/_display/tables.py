@@ -1,11 +1,13 @@
-"""Tables for terminals and notebooks."""
+"""Tables for terminals, and what fields say of their columns."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from html import escape
 from textwrap import fill
+from typing import Any
+
+from cleancut._display import charts
 
 _MAX_CELL = 60
 _MIN_CELL = 8
@@ -22,20 +24,37 @@ class Column:
         name: what stands above it.
         values: one for each row.
         rank: of the columns that do not fit, that of the highest rank is left out first; 0 stays.
+        beside: what a notebook draws beside each value.
+        trend: what it draws below the name.
+        is_text: whether the values can be written; else they are only drawn.
     """
 
     name: str
     values: Sequence[object]
     rank: int = 0
+    beside: Callable[[Sequence[Any]], Sequence[str]] | None = None
+    trend: Callable[[str, Sequence[object]], str] | None = None
+    is_text: bool = True
 
     @property
     def width(self) -> int:
         return max(len(self.name), *(len(cell(value)) for value in self.values)) + _GAP
 
 
-def rank(number: int) -> Mapping[str, int]:
-    """What the fields of a dataclass say, for a column that may be left out."""
+# What the fields of a dataclass say of their columns: that numbers are compared with each other,
+# and that their course is of interest.
+BARS = {"beside": charts.bars}
+TREND = {"trend": charts.sparkline}
+
+
+def rank(number: int) -> dict[str, Any]:
+    """Likewise, of a column that may be left out."""
     return {"rank": number}
+
+
+def drawn(each: Callable[[Any], str]) -> dict[str, Any]:
+    """Likewise, of values that a notebook draws, and a terminal leaves out."""
+    return {"beside": lambda values: list(map(each, values)), "is_text": False}
 
 
 def class_name(value: str | None) -> str | None:
@@ -46,7 +65,7 @@ def class_name(value: str | None) -> str | None:
 def fitting(columns: Sequence[Column]) -> str:
     """A table as wide as the terminal; below it, which columns found no room."""
     limit = shutil.get_terminal_size((_WIDTH_WITHOUT_TERMINAL, 0)).columns + _GAP
-    shown, left_out = list(columns), list[str]()
+    shown, left_out = [of for of in columns if of.is_text], list[str]()
     while sum(of.width for of in shown) > limit and any(of.rank for of in shown):
         last = max(shown, key=lambda of: of.rank)
         shown.remove(last)
@@ -93,23 +112,6 @@ def text_facts(facts: Sequence[tuple[str, object]]) -> str:
     return "\n".join(
         f"{name.ljust(width)}  {'' if value is None else value}".rstrip() for name, value in facts
     )
-
-
-def html_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """The same as HTML; all text is escaped."""
-    if not rows:
-        return html_text("(none)")
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell(value))}</td>" for value in row) + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def html_text(text: str) -> str:
-    """A paragraph."""
-    return f"<p>{escape(text)}</p>"
 
 
 def cell(value: object, at_most: int = _MAX_CELL) -> str:

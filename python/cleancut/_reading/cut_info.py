@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from cleancut._display import tables
+from cleancut._display import charts, html, tables
 from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
-from cleancut._display.tables import class_name, rank
+from cleancut._display.tables import BARS, class_name, rank
 from cleancut._format.channels import ChannelInfo, operator_cuts
 from cleancut._format.costs import Costs
 from cleancut._format.layout import Kind
@@ -53,8 +53,28 @@ class CutInfo(Brief):
     stores: int
     frames: int = field(metadata=rank(1))
     segments: int = field(metadata=rank(2))
-    bytes: int
+    bytes: int = field(metadata=BARS)
     provider: str | None = field(default=None, metadata={"cell": class_name})
+
+    @classmethod
+    def _chart_(cls, infos: Sequence["CutInfo"]) -> str:
+        """The cuts by when they were written, as high as they are large."""
+        unaligned = sum(of.mode == "unaligned" for of in infos)
+        what = (
+            f"{len(infos)} cuts, of epochs {tables.ranges([of.epoch for of in infos])}, "
+            f"by when they were written (UTC); the largest has {max(of.bytes for of in infos)} "
+            f"bytes. Unaligned, and marked by a dot: {unaligned or 'none'}."
+        )
+        return html.figure(charts.timeline([of._mark() for of in infos], what), what)
+
+    def _mark(self) -> charts.Mark:
+        return charts.Mark(
+            at=self.written,
+            size=self.bytes,
+            group=f"generation {self.generation}",
+            is_other=self.mode == "unaligned",
+            text=f"epoch {self.epoch}, {self.written:%H:%M:%S}, {self.bytes} bytes, {self.mode}",
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,7 +152,7 @@ class StoreCutInfo(Brief):
     store: str
     id: str = field(metadata=rank(1))
     chain: ChainInfo
-    bytes: int
+    bytes: int = field(metadata=BARS)
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,7 +201,7 @@ class CutDetails(Brief):
         return f"{tables.text_facts(self._facts())}\n\n{self.stores}"
 
     def _repr_html_(self) -> str:
-        return tables.html_table(("", ""), self._facts()) + self.stores._repr_html_()
+        return html.facts(self._facts()) + self.stores._repr_html_()
 
     def _facts(self) -> list[tuple[str, object]]:
         info = self.info

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cleancut._display.brief import Brief
-from cleancut._display.tables import rank
+from cleancut._display.tables import TREND, rank
 from cleancut._format.channels import ChannelInfo, CutMode, OperatorCut, longest, operator_cuts
 from cleancut._format.costs import Costs, RequestsByKind, StoreTimes
 
@@ -54,23 +54,23 @@ class EpochInfo(Brief):
     epoch: int
     generation: int = field(metadata=rank(9))
     written: datetime
-    duration_ms: int | None
-    gate_ms: int | None
-    cut_ms: int | None = field(metadata=rank(5))
+    duration_ms: int | None = field(metadata=TREND)
+    gate_ms: int | None = field(metadata=TREND)
+    cut_ms: int | None = field(metadata=rank(5) | TREND)
     stores: int = field(metadata=rank(6))
-    frames: int | None = field(metadata=rank(8))
+    frames: int | None = field(metadata=rank(8) | TREND)
     frame_bytes: int | None = field(metadata=rank(10))
     segments: int | None = field(metadata=rank(7))
-    segment_bytes: int | None = field(metadata=rank(3))
-    requests: RequestsByKind | None = field(metadata={"cell": _total})
+    segment_bytes: int | None = field(metadata=rank(3) | TREND)
+    requests: RequestsByKind | None = field(metadata={"cell": _total} | TREND)
     retries: int | None = field(metadata=rank(4))
     failures: int | None = field(metadata=rank(4))
     bytes_sent: int | None = field(metadata=rank(11))
     bytes_received: int | None = field(metadata=rank(11))
     slowest: StoreTimes | None = field(metadata=rank(12))
     mode: CutMode = field(metadata=rank(2))
-    rows_in_flight: int
-    alignment_ms: int | None = field(metadata=rank(1))
+    rows_in_flight: int = field(metadata=TREND)
+    alignment_ms: int | None = field(metadata=rank(1) | TREND)
     barrier_to_capture_ms: int | None = field(metadata=rank(9))
     operators: tuple[OperatorCut, ...] = field(metadata={"column": False})
     timings: Mapping[str, int] = field(metadata={"column": False})

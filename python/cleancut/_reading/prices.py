@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
-from cleancut._display import tables
+from cleancut._display import html
 from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
-from cleancut._display.tables import rank
+from cleancut._display.tables import BARS, rank
 from cleancut._format.costs import RequestsByKind
 from cleancut._reading.epoch_info import EpochInfo
 
@@ -90,7 +90,7 @@ class DailyCost(Brief):
     stored_bytes: int = field(metadata=rank(1))
     requests_usd: float = field(metadata=rank(1))
     storage_usd: float = field(metadata=rank(1))
-    usd: float
+    usd: float = field(metadata=BARS)
 
 
 class DailyCosts(InfoList[DailyCost]):
@@ -100,7 +100,7 @@ class DailyCosts(InfoList[DailyCost]):
         return f"{super().__str__()}\n{_NOTE}"
 
     def _repr_html_(self) -> str:
-        return super()._repr_html_() + tables.html_text(_NOTE)
+        return super()._repr_html_() + html.text(_NOTE)
 
 
 def _named(billing: BillingClass) -> str:

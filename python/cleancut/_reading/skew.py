@@ -4,9 +4,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 
+from cleancut._display import charts
 from cleancut._display.brief import Brief
-from cleancut._display.tables import rank
+from cleancut._display.tables import BARS, drawn, rank
 from cleancut._format.layout import StoreId
+
+
+@dataclass(frozen=True, repr=False)
+class PartitionSize(Brief):
+    """How much state a partition has.
+
+    Attributes:
+        partition: Spark's partition id.
+        bytes: the size of its frames.
+    """
+
+    partition: int
+    bytes: int
+
+
+def _drawing(sizes: Iterable[PartitionSize]) -> str:
+    return charts.spread([(f"partition {of.partition}", of.bytes) for of in sizes])
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,16 +40,18 @@ class SkewInfo(Brief):
         largest_bytes: the size of its frames.
         median_bytes: that of half of the partitions is no larger.
         factor: how many times the median the largest is; infinite where the median is 0.
+        sizes: of all partitions, by their ids.
     """
 
     operator: int
     store: str
     partitions: int
-    bytes: int
+    bytes: int = field(metadata=BARS)
     largest: int
     largest_bytes: int = field(metadata=rank(1))
     median_bytes: int = field(metadata=rank(2))
     factor: float
+    sizes: tuple[PartitionSize, ...] = field(default=(), metadata=drawn(_drawing))
 
 
 def skew_infos(sizes: Iterable[tuple[StoreId, int]]) -> Iterator[SkewInfo]:
@@ -55,4 +75,5 @@ def _skew_info(operator: int, store: str, sizes: dict[int, int]) -> SkewInfo:
         largest_bytes=sizes[largest],
         median_bytes=round(middle),
         factor=round(sizes[largest] / middle, 2) if middle else float("inf"),
+        sizes=tuple(PartitionSize(*of) for of in sorted(sizes.items())),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cleancut._display.brief import Brief
-from cleancut._display.tables import rank
+from cleancut._display.tables import BARS, rank
 from cleancut._format.frame import Codec, Frame
 from cleancut._format.layout import Kind
 from cleancut._reading.history import StoreHistory
@@ -29,7 +29,7 @@ class StoreInfo(Brief):
     store: str
     versions: tuple[int, ...]
     latest_version: int
-    bytes: int
+    bytes: int = field(metadata=BARS)
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +45,7 @@ class FamilyInfo(Brief):
     """
 
     name: str
-    keys: int
+    keys: int = field(metadata=BARS)
     is_multi_valued: bool
     is_internal: bool
     encoding: str
@@ -87,7 +87,7 @@ class FrameInfo(Brief):
     keys: int
     raw_bytes: int = field(metadata=rank(3))
     stored_bytes: int = field(metadata=rank(4))
-    file_bytes: int
+    file_bytes: int = field(metadata=BARS)
 
 
 def store_info(history: StoreHistory) -> StoreInfo:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cleancut._checkpoint import Checkpoint
-from cleancut._display import tables
+from cleancut._display import html, tables
 from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._format.channels import channels_of
@@ -148,7 +148,7 @@ class CoordinatorStatus(Brief):
         return tables.text_facts(self._facts())
 
     def _repr_html_(self) -> str:
-        return tables.html_table(("", ""), self._facts())
+        return html.facts(self._facts())
 
     def _facts(self) -> list[tuple[str, object]]:
         facts: list[tuple[str, object]] = [("cuts", self.location), ("run", self.run_id)]
@@ -363,6 +363,7 @@ class Coordinator:
             access_point=self._access.get("accessPoint"),
             requester_pays=self._access.get("requesterPays") == "true",
             encryption=self._access.get("encryption"),
+            profile=self._access.get("profile"),
         )
 
     def _call(self, method: str, *arguments: Any) -> Any:

@@ -10,6 +10,7 @@ from cleancut._display import tables
 from cleancut._display.brief import Brief
 from cleancut._spark.connect import require_classic
 from cleancut._spark.running import running_session
+from cleancut._spark.settings import PREFIX
 from cleancut.errors import error_of, translating
 
 if TYPE_CHECKING:
@@ -261,13 +262,21 @@ def clone(
     cuts: bool | None = None,
     provider: Literal["cleancut", "rocksdb"] | None = None,
     partitions: int | None = None,
+    into_endpoint: str | None = None,
+    into_region: str | None = None,
+    into_profile: str | None = None,
+    into_access_point: str | None = None,
+    into_requester_pays: bool = False,
+    into_encryption: str | None = None,
 ) -> Plan:
     """Plans to make another checkpoint of a query's state, in another place.
 
     The query may run meanwhile if cuts commit its epochs; else it must be stopped. What is made is
     a checkpoint of its own, of as many bytes as the state has. A query that is started on it goes
     on from there, with the source offsets, watermark, state and rows in flight of that epoch. The
-    new place may be in a bucket and this one not, or the other way.
+    new place may be in a bucket and this one not, or the other way, or in a bucket of another store
+    with credentials of its own. Where one of the arguments `into_*` is given, nothing of what the
+    session has for its store holds for the new one.
 
     Args:
         location: its checkpointLocation.
@@ -281,16 +290,34 @@ def clone(
             they always do.
         provider: whose the state is to be; None for whose it is.
         partitions: over how many it is to be spread; None for those that there are.
+        into_endpoint: the URL of the new place's store; None is that of the environment, or AWS.
+        into_region: what requests there are signed for; None as for `configure`.
+        into_profile: of the AWS configuration, whose credentials requests there have; None is what
+            the AWS SDK finds. The driver and each executor need it.
+        into_access_point: the ARN of an access point to ask there in place of the bucket.
+        into_requester_pays: whether requests there say that this side pays for them.
+        into_encryption: of what is written there, as `encryption` of `configure`.
 
     Returns:
         The plan; its `apply` does it. A clone that was killed cannot be started, until it is begun
         again.
 
     Raises:
-        RequestError: as for `rollback`; also if there is a checkpoint in that place.
+        RequestError: as for `rollback`; also if there is a checkpoint in that place, or its store
+            refuses: CLEANCUT_OBJECT_STORE_REFUSED.
     """
     which = ("last", 0, "") if at is None else _which(at)
-    others = (into, not same_query, spoken(cuts), provider or "", partitions or 0)
+    given = {
+        "accessPoint": into_access_point,
+        "encryption": into_encryption,
+        "endpoint": into_endpoint,
+        "profile": into_profile,
+        "region": into_region,
+        "requesterPays": "true" if into_requester_pays else None,
+    }
+    access = {f"{PREFIX}{name}": value for name, value in given.items() if value is not None}
+    wanted = (not same_query, spoken(cuts), provider or "", partitions or 0)
+    others = (into, *wanted, json.dumps(access))
     return asked(session, "copy", location, (*which, *others), apply=False)
 
 

@@ -75,6 +75,7 @@ def configure(
     access_point: str | NotGiven = NOT_GIVEN,
     connections: int | NotGiven = NOT_GIVEN,
     check_compatible: bool | NotGiven = NOT_GIVEN,
+    profile: str | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes a session, one to be created or that runs, keep the state of new queries in Cleancut.
 
@@ -111,6 +112,7 @@ def configure(
         access_point: the ARN of an access point to ask in place of the bucket.
         connections: how many connections a process keeps to the store of an s3:// location.
         check_compatible: whether a query is refused at its start that cannot go on from there.
+        profile: of the AWS configuration, whose credentials requests to that store have, or "auto".
 
     Raises:
         TypeError: `builder` is not a builder.

@@ -155,6 +155,10 @@ def _is_endpoint(text: str) -> bool:
     return text == "auto" or re.fullmatch(r"https?://[^\s/?#]+[^\s?#]*", text) is not None
 
 
+def _is_profile(text: str) -> bool:
+    return re.fullmatch(r"[^\s\[\]]{1,128}", text) is not None
+
+
 def _is_region(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9-]{1,64}", text) is not None
 
@@ -340,6 +344,13 @@ OPTIONS = (
         _is_switch_or_auto,
     ),
     Option(
+        "profile",
+        f"{PREFIX}profile",
+        "auto, or the name of a profile",
+        _text,
+        _is_profile,
+    ),
+    Option(
         "real_time_mode",
         REAL_TIME_KEY,
         "true or false",
@@ -445,6 +456,7 @@ class Settings:
     access_point: str | NotGiven = NOT_GIVEN
     connections: int | NotGiven = NOT_GIVEN
     check_compatible: bool | NotGiven = NOT_GIVEN
+    profile: str | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:
         """One sentence for each option that is wrong."""

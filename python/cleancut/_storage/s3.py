@@ -48,6 +48,8 @@ class S3Access:
         requester_pays: whether requests say that this side pays for them.
         encryption: as the key `encryption` has it. Reading needs to know of `customer:<file>`
             alone; what is written without it is encrypted as the bucket says.
+        profile: of the AWS configuration, whose credentials are taken; None is those that boto3
+            finds.
     """
 
     endpoint: str | None = None
@@ -55,6 +57,7 @@ class S3Access:
     access_point: str | None = None
     requester_pays: bool = False
     encryption: str | None = None
+    profile: str | None = None
 
     def of_requests(self) -> dict[str, str]:
         """What each request says."""
@@ -258,13 +261,13 @@ def open_s3(location: str, below: str, access: S3Access) -> S3Objects:
     if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
         raise _invalid(location, "its path has an empty segment, '.' or '..'")
     root = "/".join(filter(None, (prefix, below)))
-    client = _client(location, access.endpoint, access.region, access.access_point is not None)
+    client = _client(location, access)
     asked_at = access.access_point or found[1]
     requests, reads, writes = access.of_requests(), access.of_reads(), access.of_writes()
     return S3Objects(client, found[1], root, asked_at, requests, reads, writes)
 
 
-def _client(location: str, endpoint: str | None, region: str | None, is_access_point: bool) -> Any:
+def _client(location: str, access: S3Access) -> Any:
     try:
         import boto3
         from botocore.config import Config
@@ -274,11 +277,11 @@ def _client(location: str, endpoint: str | None, region: str | None, is_access_p
             "CLEANCUT_DEPENDENCY_MISSING", feature=location, package="boto3", extra="s3"
         ) from error
     named = (os.environ.get(name) for name in _ENDPOINT_VARIABLES)
-    url = endpoint or next(filter(None, named), None)
+    url, region = access.endpoint or next(filter(None, named), None), access.region
     host = "" if url is None else urlsplit(url).hostname or ""
     is_aws = url is None or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
     try:
-        session = boto3.Session()
+        session = boto3.Session(profile_name=access.profile)
         if region is None and host.endswith(".r2.cloudflarestorage.com"):
             region = "auto"
         config = Config(
@@ -288,7 +291,7 @@ def _client(location: str, endpoint: str | None, region: str | None, is_access_p
             response_checksum_validation="when_required",
             retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
             # The name of an access point stands in the host.
-            s3={"addressing_style": "auto" if is_aws or is_access_point else "path"},
+            s3={"addressing_style": "auto" if is_aws or access.access_point else "path"},
         )
         # Compatible stores rarely care, but a signature needs some region.
         place = region or session.region_name or "us-east-1"

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from cleancut._display.brief import Brief
-from cleancut._display.tables import rank
+from cleancut._display.tables import TREND, rank
 from cleancut._format.identity import UNSAFE_ROW, Family
 from cleancut._format.layout import StoreId, proof_name
 from cleancut._reading.batches import BATCH_ROWS, row_damaged
@@ -51,9 +51,9 @@ class DrillInfo(Brief):
     epoch: int
     proven: datetime
     stores: int
-    rows: int
+    rows: int = field(metadata=TREND)
     in_flight: int
-    bytes: int
+    bytes: int = field(metadata=TREND)
     digest: str = field(metadata=rank(1))
     query_id: str | None = field(default=None, metadata=rank(3))
     generation: int = field(default=0, metadata=rank(2))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cleancut._display import tables
+from cleancut._display import html
 from cleancut._display.brief import Brief
+from cleancut._display.tables import Column
 from cleancut._reading.history import STORES_AT_ONCE
 from cleancut._reading.root import Root
 from cleancut._reading.store_reader import StoreReader
@@ -92,14 +93,15 @@ class VerifyReport(Brief):
         return "\n".join([*(problem.message for problem in self.problems), self._summary()])
 
     def _repr_html_(self) -> str:
-        rows = [
-            (problem.object, problem.affects, problem.error_id, problem.message)
-            for problem in self.problems
+        found = self.problems
+        columns = [
+            Column("object", [problem.object for problem in found]),
+            Column("affects", [problem.affects for problem in found]),
+            Column("error", [problem.error_id for problem in found]),
+            Column("message", [problem.message for problem in found]),
         ]
-        summary = tables.html_text(self._summary())
-        if not rows:
-            return summary
-        return summary + tables.html_table(("object", "affects", "error", "message"), rows)
+        table = html.table(columns, "problems") if found else ""
+        return html.text(self._summary()) + table
 
     def _summary(self) -> str:
         verdict = "sound" if not self.problems else f"{len(self.problems)} problem(s)"

@@ -85,6 +85,9 @@ object CleancutOffline {
    *   "cleancut" or "rocksdb", whose the state is to be; empty for whose it is
    * @param partitions
    *   over how many it is to be spread; 0 for those that there are
+   * @param access
+   *   how the store of the new place is reached, as a JSON object by the names of keys; empty for
+   *   as the session says
    */
   def copy(
       session: SparkSession,
@@ -97,9 +100,15 @@ object CleancutOffline {
       cuts: String,
       provider: String,
       partitions: Int,
+      access: String,
       apply: Boolean
   ): String = {
-    val to = OfflineCopy(into, isOtherQuery, Option.when(cuts.nonEmpty)(cuts.toBoolean))
+    val to = OfflineCopy(
+      into,
+      isOtherQuery,
+      Option.when(cuts.nonEmpty)(cuts.toBoolean),
+      mapper.readTree(access).properties.asScala.map(of => of.getKey -> of.getValue.asText).toMap
+    )
     val act = OfflineAct
       .copy(source(kind, number, name), to)
       .copy(

@@ -274,7 +274,8 @@ object Keys {
     doc = "Where the store of an s3:// checkpoint location listens, for R2 " +
       "https://<account>.r2.cloudflarestorage.com. auto is AWS_ENDPOINT_URL_S3 or " +
       "AWS_ENDPOINT_URL of the environment of each process, else AWS itself. Credentials come " +
-      "from the default chain of the AWS SDK: environment, profile, pod or instance role.",
+      "from the default chain of the AWS SDK: environment, profile, pod or instance role; the " +
+      "key profile names others.",
     default = None,
     KeyType.textOrAuto("URL", "or a URL that begins with https:// or http://", isEndpoint),
     since = "0.1.0"
@@ -287,6 +288,17 @@ object Keys {
       "others, whose certificates and name servers seldom know a host for each bucket.",
     default = None,
     KeyType.wordOrAuto("switch", Seq("true", "false")),
+    since = "0.1.0"
+  )
+
+  val Profile: Key[Option[String]] = Key(
+    "profile",
+    doc = "The profile of the AWS configuration (~/.aws, or the files that " +
+      "AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name) whose credentials requests to an " +
+      "s3:// checkpoint location are signed with. The driver and each executor need it. auto is " +
+      "the default chain of the AWS SDK.",
+    default = None,
+    KeyType.textOrAuto("name", "or the name of a profile", isProfile),
     since = "0.1.0"
   )
 
@@ -369,6 +381,7 @@ object Keys {
     MergedAggregation,
     Mode,
     PathStyle,
+    Profile,
     RealTimeMode,
     Region,
     RequestTimeout,
@@ -381,6 +394,10 @@ object Keys {
     TrustedScheme
   )
 
+  /** What says how the store of a location is reached, and as whom. */
+  val ofAccess: Seq[Key[_]] =
+    Seq(AccessPoint, Dialect, Encryption, Endpoint, PathStyle, Profile, Region, RequesterPays)
+
   private def isEndpoint(text: String): Boolean = text.matches("https?://[^\\s/?#]+[^\\s?#]*")
 
   private def isAccessPoint(text: String): Boolean =
@@ -388,6 +405,8 @@ object Keys {
 
   private def isEncryption(text: String): Boolean =
     text.matches("s3|kms(-bucket-key)?(:\\S+)?|customer:.+")
+
+  private def isProfile(text: String): Boolean = text.matches("[^\\s\\[\\]]{1,128}")
 
   private def isRegion(text: String): Boolean = text.matches("[A-Za-z0-9-]{1,64}")
 

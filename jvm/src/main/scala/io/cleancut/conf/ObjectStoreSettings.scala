@@ -11,6 +11,8 @@ package io.cleancut.conf
  *   an ARN in place of the bucket
  * @param trustedScheme
  *   of a file system of Hadoop
+ * @param profile
+ *   whose credentials are taken; they themselves are no setting
  */
 final case class ObjectStoreSettings(
     dialect: Option[String],
@@ -22,7 +24,8 @@ final case class ObjectStoreSettings(
     requesterPays: Boolean,
     accessPoint: Option[String],
     connections: Int,
-    trustedScheme: Option[String]
+    trustedScheme: Option[String],
+    profile: Option[String]
 )
 
 object ObjectStoreSettings {

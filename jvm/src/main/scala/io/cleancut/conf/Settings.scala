@@ -127,6 +127,7 @@ object Settings {
     accessPoint <- Keys.AccessPoint.read(confs)
     connections <- Keys.Connections.read(confs)
     trustedScheme <- Keys.TrustedScheme.read(confs)
+    profile <- Keys.Profile.read(confs)
   } yield ObjectStoreSettings(
     dialect,
     endpoint,
@@ -137,7 +138,8 @@ object Settings {
     requesterPays,
     accessPoint,
     connections,
-    trustedScheme
+    trustedScheme,
+    profile
   )
 
   private def unknown(confs: Map[String, String]): Seq[String] = {

@@ -171,7 +171,7 @@ object Errors {
       operation: String,
       target: String,
       detail: String,
-      cause: Throwable
+      cause: Throwable = null
   ): CleancutException =
     make("CLEANCUT_OBJECT_STORE_REFUSED", cause)(
       "operation" -> operation,

@@ -8,11 +8,14 @@ import scala.util.control.NonFatal
 import software.amazon.awssdk.auth.credentials.{
   AwsCredentials,
   AwsCredentialsProvider,
-  DefaultCredentialsProvider
+  DefaultCredentialsProvider,
+  ProfileCredentialsProvider
 }
+import software.amazon.awssdk.profiles.ProfileFile
 import software.amazon.awssdk.utils.SdkAutoCloseable
 
 import io.cleancut.Clock
+import io.cleancut.error.Errors
 
 /**
  * Credentials from a source that may be away for a moment, as an instance's metadata service is
@@ -82,6 +85,24 @@ private[objects] object RenewedCredentials {
   /** Environment, profile, pod or instance role. */
   def ofDefaultChain(clock: Clock): RenewedCredentials =
     new RenewedCredentials(() => DefaultCredentialsProvider.builder().build(), clock)
+
+  /**
+   * Those of a profile of this machine, which is read anew when its files change.
+   *
+   * @param target
+   *   for messages
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_STORE_REFUSED, there is no such profile
+   */
+  def ofProfile(name: String, target: String, clock: Clock): RenewedCredentials = {
+    // Else it would be waited for, like a source that is away.
+    if (ProfileFile.defaultProfileFile().profile(name).isEmpty) {
+      val detail = s"the AWS configuration of this machine has no profile $name; the driver and " +
+        s"each executor need it, in ~/.aws or where AWS_SHARED_CREDENTIALS_FILE says"
+      throw Errors.objectStoreRefused("open", target, detail)
+    }
+    new RenewedCredentials(() => ProfileCredentialsProvider.create(name), clock)
+  }
 }
 
 /**

@@ -27,6 +27,8 @@ import io.cleancut.error.Errors
  *   None leaves it to the SDK
  * @param accessPoint
  *   whose ARN stands in requests where the bucket would
+ * @param profile
+ *   of the AWS configuration, whose credentials are taken; None leaves it to the SDK
  * @param stallMs
  *   how long the other side may be silent within a request before it is sent again
  */
@@ -39,6 +41,7 @@ final case class S3Connection(
     requesterPays: Boolean = false,
     accessPoint: Option[String] = None,
     connections: Int = Keys.Connections.default,
+    profile: Option[String] = None,
     stallMs: Long = S3Connection.StallMs
 ) {
 
@@ -114,7 +117,8 @@ object S3Connection {
       Encryption.of(settings.encryption),
       settings.requesterPays,
       settings.accessPoint,
-      settings.connections
+      settings.connections,
+      settings.profile
     )
   }
 

@@ -70,10 +70,18 @@ final class S3Store private (
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_REFUSED, no region is known
+   *   CLEANCUT_OBJECT_STORE_REFUSED, no region is known, or the profile is not there
    */
   def this(where: BucketPath, connection: S3Connection, policy: RetryPolicy, clock: Clock) =
-    this(where, connection, policy, clock, RenewedCredentials.ofDefaultChain(clock))
+    this(
+      where,
+      connection,
+      policy,
+      clock,
+      connection.profile.fold(RenewedCredentials.ofDefaultChain(clock)) {
+        RenewedCredentials.ofProfile(_, where.toString, clock)
+      }
+    )
 
   override def location: String = where.toString
 

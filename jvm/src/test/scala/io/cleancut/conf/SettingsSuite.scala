@@ -25,7 +25,8 @@ class SettingsSuite extends AnyFunSuite {
       requesterPays = false,
       accessPoint = None,
       connections = 64,
-      trustedScheme = None
+      trustedScheme = None,
+      profile = None
     )
     val channels =
       ChannelSettings(CaptureMode.Aligned, maxEpochMs = 0L, 64L << 20, splitsGroups = true, 120000L)
@@ -120,6 +121,7 @@ class SettingsSuite extends AnyFunSuite {
         key("dialect") -> "r2",
         key("pathStyle") -> "true",
         key("region") -> "eu-west-1",
+        key("profile") -> "second-site",
         key("requestTimeout") -> "30s"
       )
     )
@@ -130,7 +132,8 @@ class SettingsSuite extends AnyFunSuite {
         endpoint = endpoint,
         pathStyle = Some(true),
         region = Some("eu-west-1"),
-        requestTimeoutMs = 30000L
+        requestTimeoutMs = 30000L,
+        profile = Some("second-site")
       )
     assert(read.objectStore == expected)
   }

@@ -56,6 +56,16 @@ class RenewedCredentialsSuite extends AnyFunSuite {
     assert(seconds >= 15 && seconds < 30)
   }
 
+  test("a profile that is not there is not waited for") {
+    val startNs = clock.monotonicNs()
+    val thrown = intercept[CleancutException](
+      RenewedCredentials.ofProfile("no-such-profile", "s3://bucket/q", clock)
+    )
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
+    assert(thrown.getMessage.contains("no profile no-such-profile"))
+    assert(clock.monotonicNs() == startNs)
+  }
+
   test("what the store does not take any more is asked for anew") {
     val sources = mutable.Queue(one, two)
     val credentials =

@@ -138,7 +138,8 @@ final private[offline] class FirstState(
     begins.commit,
     operators,
     isHalfDone = false,
-    cut = None
+    cut = None,
+    place.access
   )
 
   private def planOf(of: StoredQuery, own: Seq[(EditableRows, DataFrame)]) = OfflinePlan(

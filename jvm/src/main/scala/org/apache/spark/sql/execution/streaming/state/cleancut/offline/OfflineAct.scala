@@ -176,7 +176,7 @@ final case class OfflineAct(
     case Some(of) =>
       val isCleancuts = providerAfter(query) == Cleancut
       val isWithCuts = isCleancuts && of.isWithCuts.getOrElse(from.isWithCuts)
-      val place = OfflinePlace.to(from.session, of.into, isWithCuts)
+      val place = OfflinePlace.to(from.session, of.into, isWithCuts, of.accessOfItsOwn)
       // After all that sinks may have seen of the query.
       OfflineTarget(place, last = -1L, query.begun + 2, isNew = true)
   }
@@ -197,9 +197,15 @@ final case class OfflineAct(
     query.operators.map { of =>
       OfflinePlan.Operator.of(of, partitions.fold(of.partitions)(of.partitionsOf).size)
     },
-    if (query.isBack && other.isEmpty) RollbackNotes.of(query, target.epoch, fileSink)
-    else Nil
+    other match {
+      case Some(of)             => of.accessOfItsOwn.map(neededBy).toSeq
+      case None if query.isBack => RollbackNotes.of(query, target.epoch, fileSink)
+      case None                 => Nil
+    }
   )
+
+  private def neededBy(access: PlaceAccess) =
+    s"A query that is started there needs the settings $access."
 
   private def refusing(from: OfflinePlace)(reason: String): Nothing =
     throw Errors.offlineRefused(name, from.location, reason)
@@ -228,6 +234,9 @@ final case class OfflineAct(
     for (sink <- fileSink; why <- new SparkFileSink(from.session, sink).problem(query.epoch))
       refused(why)
     val target = targetOf(from, query)
+    if (other.exists(_.access.nonEmpty) && !OfflinePlace.isInBucket(target.place.location)) {
+      refused(s"${target.place.location} is in no bucket, and how a bucket is reached was given")
+    }
     target.check(providerAfter(query), Some(from.location), refused)
     query.checkInFlight(from, refused) { bytes =>
       if (!target.place.isWithCuts) Some("which only cuts can hold")
@@ -270,12 +279,18 @@ final case class OfflineAct(
  * @param isWithCuts
  *   whether cuts are to commit its epochs; as in the checkpoint that it is made of, if that is not
  *   said
+ * @param access
+ *   how its store is reached, by the names of keys; as the session says, if nothing is said
  */
 final case class OfflineCopy(
     into: String,
     isOtherQuery: Boolean,
-    isWithCuts: Option[Boolean] = None
-)
+    isWithCuts: Option[Boolean] = None,
+    access: Map[String, String] = Map.empty
+) {
+  private[offline] def accessOfItsOwn: Option[PlaceAccess] =
+    Option.when(access.nonEmpty)(PlaceAccess.only(access))
+}
 
 object OfflineAct {
 
@@ -328,7 +343,7 @@ object OfflineAct {
     val stores = from.stores(query.confOf(from.session))
     val conf = SerializableConfiguration.broadcast(from.session.sparkContext, from.hadoopConf)
     val version = query.epoch + 1
-    val read = new OfflineStores(version, version, stores, stores, newId(), conf)
+    val read = new OfflineStores(version, version, stores, stores, newId(), conf, query.access)
     new RowsThere(from.session, read, StateRewrite.tasksOf(query))
   }
 

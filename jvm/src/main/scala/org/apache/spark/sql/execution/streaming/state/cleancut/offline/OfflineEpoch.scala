@@ -147,7 +147,7 @@ private[offline] object OfflineEpoch {
    */
   private def describe(target: OfflineTarget, query: StoredQuery, partitions: Int): Unit = {
     val OfflineTarget(place, _, epoch, isNew) = target
-    val conf = new SerializableConfiguration(place.hadoopConf)
+    val conf = new SerializableConfiguration(query.access.in(place.hadoopConf))
     def pathOf(schema: String) =
       if (isNew) NewCheckpoint.pathIn(place, query.location, schema) else schema
     def write(of: OperatorStateMetadata): Unit = OperatorStateMetadataWriter

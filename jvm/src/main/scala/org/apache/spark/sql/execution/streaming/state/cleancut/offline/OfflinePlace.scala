@@ -22,19 +22,25 @@ import io.cleancut.files.{CutsAtRest, SharedStores}
  *   as Spark resolves it
  * @param isWithCuts
  *   whether epochs are committed by cuts there
+ * @param said
+ *   how it is reached, where that is not as the session has it
  */
 final private[offline] class OfflinePlace private (
     outer: SparkSession,
     val location: String,
-    val isWithCuts: Boolean
+    val isWithCuts: Boolean,
+    said: Option[PlaceAccess] = None
 ) {
 
   /** What is set of cuts in the session that was given is for the queries that it starts. */
   val session: SparkSession = {
     val own = outer.cloneSession()
     own.sessionState.conf.setConfString(Keys.Cuts.name, isWithCuts.toString)
+    said.foreach(_.setIn(own.sessionState.conf))
     own
   }
+
+  val access: PlaceAccess = PlaceAccess.of(session.sessionState.conf)
 
   def hadoopConf: Configuration = session.sessionState.newHadoopConf()
 
@@ -72,7 +78,8 @@ final private[offline] class OfflinePlace private (
   /** Its stores, under the settings of a query. */
   def stores(conf: SQLConf, savepoint: Option[String] = None): StoresAt = {
     conf.setConfString(Keys.Cuts.name, isWithCuts.toString)
-    StoresAt(stateRoot, StateStoreConf(conf), savepoint)
+    access.setIn(conf)
+    StoresAt(stateRoot, StateStoreConf(conf), savepoint, access)
   }
 
   /** Whether an entry of its commit log comes behind a cut, where there are to be some. */
@@ -95,11 +102,17 @@ private[offline] object OfflinePlace {
   }
 
   /** One that is to be made. In a bucket epochs are always committed by cuts. */
-  def to(session: SparkSession, location: String, isWithCuts: Boolean): OfflinePlace = {
+  def to(
+      session: SparkSession,
+      location: String,
+      isWithCuts: Boolean,
+      said: Option[PlaceAccess] = None
+  ): OfflinePlace = {
     val resolved = resolve(session, location)
-    val isInBucket = SharedStores.isInBucket(new Path(resolved))
-    new OfflinePlace(session, resolved, isWithCuts || isInBucket)
+    new OfflinePlace(session, resolved, isWithCuts || isInBucket(resolved), said)
   }
+
+  def isInBucket(location: String): Boolean = SharedStores.isInBucket(new Path(location))
 
   /** As tasks name it, who know it from their stores. */
   private def resolve(session: SparkSession, location: String): String = {

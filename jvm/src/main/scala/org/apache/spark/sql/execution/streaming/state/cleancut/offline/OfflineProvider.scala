@@ -31,6 +31,11 @@ private[offline] object RowsOfStore {
 }
 
 /**
+ * A store, and how the files of its schemas are read, which lie where the query was that is stored.
+ */
+final private[offline] case class StoredSchemas(store: StoredStore, conf: Configuration)
+
+/**
  * The provider of one store, opened outside of a query.
  *
  * @param runId
@@ -39,12 +44,13 @@ private[offline] object RowsOfStore {
 final private[offline] class OfflineProvider(
     stateRoot: String,
     operator: StoredOperator,
-    store: StoredStore,
+    schemas: StoredSchemas,
     partition: Int,
     runId: UUID,
     conf: StateStoreConf,
     hadoopConf: Configuration
 ) extends AutoCloseable {
+  private val store = schemas.store
   private val default = store.families.find(_.isDefault).getOrElse(store.families.head).schema
 
   private val provider = StateStoreProvider.createAndInit(
@@ -59,7 +65,7 @@ final private[offline] class OfflineProvider(
     stateSchemaProvider = Option.when(operator.hasSchemaIds && store.schemaFiles.nonEmpty)(
       new InMemoryStateSchemaProvider(
         StateSchemaMetadata
-          .createStateSchemaMetadata(stateRoot, hadoopConf, store.schemaFiles.toList)
+          .createStateSchemaMetadata(stateRoot, schemas.conf, store.schemaFiles.toList)
       )
     )
   )

@@ -2,8 +2,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import java.util.UUID
 
-import org.apache.hadoop.conf.Configuration
-
 import org.apache.spark.Partitioner
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
@@ -26,11 +24,14 @@ import io.cleancut.error.Errors
  *
  * @param savepoint
  *   in which they are read
+ * @param access
+ *   how they are reached
  */
 final private[offline] case class StoresAt(
     stateRoot: String,
     conf: StateStoreConf,
-    savepoint: Option[String]
+    savepoint: Option[String],
+    access: PlaceAccess
 )
 
 /**
@@ -152,7 +153,7 @@ final private[offline] class StateRewrite(
   private def running[A](act: OfflineStores => A): A = {
     val conf = SerializableConfiguration
       .broadcast(session.sparkContext, session.sessionState.newHadoopConf())
-    try act(new OfflineStores(query.epoch + 1, target.epoch, from, to, run.id, conf))
+    try act(new OfflineStores(query.epoch + 1, target.epoch, from, to, run.id, conf, query.access))
     finally conf.destroy()
   }
 
@@ -245,6 +246,8 @@ private[offline] object StateRewrite {
  *   that is read
  * @param before
  *   the version before the one that is made
+ * @param described
+ *   how the place is reached where the files of schemas lie
  */
 final private[offline] class OfflineStores(
     version: Long,
@@ -252,7 +255,8 @@ final private[offline] class OfflineStores(
     from: StoresAt,
     to: StoresAt,
     runId: UUID,
-    hadoopConf: Broadcast[SerializableConfiguration]
+    hadoopConf: Broadcast[SerializableConfiguration],
+    described: PlaceAccess
 ) extends Serializable {
   import StateRewrite._
 
@@ -409,10 +413,11 @@ final private[offline] class OfflineStores(
   }
 
   private def open(at: StoresAt, operator: StoredOperator, store: StoredStore, partition: Int) = {
-    val conf = new Configuration(hadoopConf.value.value)
+    val conf = at.access.in(hadoopConf.value.value)
     at.savepoint.foreach(conf.set(GroupedFiles.SavepointKey, _))
     conf.setBoolean(GroupedFiles.ActKey, true)
-    new OfflineProvider(at.stateRoot, operator, store, partition, runId, at.conf, conf)
+    val schemas = StoredSchemas(store, described.in(hadoopConf.value.value))
+    new OfflineProvider(at.stateRoot, operator, schemas, partition, runId, at.conf, conf)
   }
 
   private def using[A](provider: OfflineProvider)(act: OfflineProvider => A): A =

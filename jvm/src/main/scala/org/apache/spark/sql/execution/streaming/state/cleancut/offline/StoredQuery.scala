@@ -120,6 +120,8 @@ private[offline] object StoredOperator {
  *   has been made of it
  * @param cut
  *   of `epoch`, where there are cuts and it is not the last one
+ * @param access
+ *   how its location is reached
  */
 final private[offline] case class StoredQuery(
     location: String,
@@ -130,7 +132,8 @@ final private[offline] case class StoredQuery(
     commit: CommitMetadataBase,
     operators: Seq[StoredOperator],
     isHalfDone: Boolean,
-    cut: Option[StoredCut]
+    cut: Option[StoredCut],
+    access: PlaceAccess
 ) {
 
   /** Whether an earlier epoch than the last one is gone back to. */
@@ -244,7 +247,18 @@ private[offline] object StoredQuery {
     if (found.isEmpty) {
       refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
     }
-    StoredQuery(location, of.number, last, begun, of.offsets, of.commit, found, isHalfDone, of.cut)
+    StoredQuery(
+      location,
+      of.number,
+      last,
+      begun,
+      of.offsets,
+      of.commit,
+      found,
+      isHalfDone,
+      of.cut,
+      place.access
+    )
   }
 
   /** Those that are described at an epoch, under the settings of the query. */
