@@ -113,6 +113,8 @@ private[offline] object StoredOperator {
  *   the last one that is committed
  * @param begun
  *   the last one that the query has planned: that, or the next
+ * @param planned
+ *   the last one that the query or an act has planned
  * @param isHalfDone
  *   whether an act that was killed has begun the epoch after that; its state is there, and nothing
  *   has been made of it
@@ -124,6 +126,7 @@ final private[offline] case class StoredQuery(
     epoch: Long,
     last: Long,
     begun: Long,
+    planned: Long,
     offsets: OffsetSeqBase,
     commit: CommitMetadataBase,
     operators: Seq[StoredOperator],
@@ -222,7 +225,18 @@ private[offline] object StoredQuery {
     if (found.isEmpty) {
       refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
     }
-    StoredQuery(location, of.number, last, begun, of.offsets, of.commit, found, isHalfDone, of.cut)
+    StoredQuery(
+      location,
+      of.number,
+      last,
+      begun,
+      latestEntry,
+      of.offsets,
+      of.commit,
+      found,
+      isHalfDone,
+      of.cut
+    )
   }
 
   /** Those that are described at an epoch, under the settings of the query. */
