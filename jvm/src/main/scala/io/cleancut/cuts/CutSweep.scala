@@ -12,6 +12,10 @@ import io.cleancut.objects.ObjectKey
  * not named there, and is not spared, will be named by none that is kept: one cut and one listing
  * decide. Savepoints keep what they name.
  *
+ * There is a gap where an owner has taken an epoch for committed by the cut of an earlier one (rule
+ * O10): what its next cut goes on from stands in the cut before that epoch, and need not stand in
+ * this one. So where the oldest kept cut and the next are of two owners, both decide.
+ *
  * The same holds of pages: a root names one from the epoch that adopts it until others take its
  * place, and adopts none that is older than `baseMargin` epochs.
  *
@@ -34,7 +38,13 @@ final class CutSweep(archive: CutArchive, baseMargin: Long) {
     val seals = listed.seals.filter(seal => epochs.lastOption.exists(seal.epoch <= _))
     val anchor = epochs.find(_ >= oldest).flatMap(archive.open(_))
     // Read before anything is deleted: what it names must be known.
-    val named = anchor.fold(Set.empty[String])(of => of.segments ++ of.pages)
+    val next = for {
+      known <- anchor
+      epoch <- epochs.find(_ > known.head.epoch)
+      // Of the same owner it goes on from the other.
+      cut <- archive.open(epoch) if cut.head.run.generation != known.head.run.generation
+    } yield cut
+    val named = (anchor ++ next).flatMap(of => of.segments ++ of.pages).toSet
     // Cuts go first: a crash in between must not leave one whose segments are gone. Savepoints are
     // looked up after that: who pins a cut looks afterwards whether it is still there.
     archive.delete(cuts.map(epoch => ObjectKey(CutLayout.cut(epoch))))

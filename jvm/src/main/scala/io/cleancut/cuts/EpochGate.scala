@@ -53,7 +53,7 @@ trait EpochGate extends PagedCuts {
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
     synchronized(run.ledger.replace(epoch, stores))
-    for (source <- inFlight if source.cut.inFlight.nonEmpty) {
+    for (source <- inFlight if !source.isEmpty) {
       val (frames, reports) = source.frames(epoch + 1, clock)
       val placed = runtime.packer.write(segmentsOf(run, epoch), frames)
       val channels = placed.map { of =>
@@ -264,10 +264,14 @@ trait EpochGate extends PagedCuts {
     counted
   }
 
-  /** The tasks of the next epoch go on from what this run has made all the same. */
+  /**
+   * The tasks of the next epoch go on from what this run has made all the same. Of two acts each
+   * makes something else.
+   */
   private def adopted(run: QueryRun, epoch: Long): Cut = {
     val found = archive.head(epoch)
-    found.filter(isEarlier(run, _)).getOrElse(throw fencedBy(epoch, found))
+    val isAct = synchronized(run.ledger.isReplaced)
+    found.filter(!isAct && isEarlier(run, _)).getOrElse(throw fencedBy(epoch, found))
   }
 
   /** What is sealed, unless Spark goes on from versions of tasks that had run before. */

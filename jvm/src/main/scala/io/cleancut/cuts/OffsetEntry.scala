@@ -9,18 +9,48 @@ import com.fasterxml.jackson.databind.node.ObjectNode
  * Spark's entry of the offset log: a line with its version, one with metadata as JSON, and one for
  * each source (Spark's `OffsetSeqLog`, in both of its versions).
  */
-private[cleancut] object OffsetEntry {
+object OffsetEntry {
   private val mapper = new ObjectMapper
   private val Watermark = "batchWatermarkMs"
   private val Timestamp = "batchTimestampMs"
   private val Provider = "spark.sql.streaming.stateStore.providerClass"
+  private val Prefix = "spark.sql.streaming.stateStore.cleancut"
+
+  /**
+   * Beside the settings of an entry that is an act's; Spark passes over what it does not know, and
+   * drops it.
+   */
+  val Act: String = s"$Prefix.offlineAct"
+
+  /** Likewise, of a rollback: the last epoch before it. */
+  val LastBeforeAct: String = s"$Prefix.offlineLast"
+
+  /** Likewise: the epoch whose result it has. */
+  val SourceOfAct: String = s"$Prefix.offlineSource"
+
+  /** Likewise: the number before its own that no epoch has, where it leaves one out. */
+  val UnusedBeforeAct: String = s"$Prefix.offlineUnused"
+
+  /** What an entry of the query's own does not have. */
+  val ActMarks: Seq[String] = Seq(Act, LastBeforeAct, SourceOfAct, UnusedBeforeAct)
+
+  /** Whether it is that of an act. */
+  def isOfAct(entry: String): Boolean = act(entry).nonEmpty
+
+  /** The name of that act; empty if it is that of none. */
+  def act(entry: String): String = setting(entry, Act).getOrElse("")
+
+  /** The number that an act leaves out, in its entry. */
+  def unusedBefore(entry: String): Option[Long] = setting(entry, UnusedBeforeAct).map(_.toLong)
 
   /** The provider that Spark has noted for the query's state, if it has noted any. */
-  def provider(entry: String): Option[String] = for {
+  def provider(entry: String): Option[String] = setting(entry, Provider)
+
+  private def setting(entry: String, name: String): Option[String] = for {
     line <- entry.linesIterator.drop(1).nextOption()
     metadata <- Try(mapper.readTree(line)).toOption
-    name <- Option(metadata.path("conf").get(Provider))
-  } yield name.asText
+    value <- Option(metadata.path("conf").get(name))
+  } yield value.asText
 
   /**
    * The entry of an epoch that takes no new input, behind an epoch that was committed: what Spark
@@ -40,6 +70,11 @@ private[cleancut] object OffsetEntry {
     }
     later(Watermark, CommitEntry.nextWatermarkMs(commit))
     later(Timestamp, nowMs)
+    // What it comes behind may be the epoch of an act, which takes away an entry that has its marks.
+    next.path("conf") match {
+      case conf: ObjectNode => ActMarks.foreach(conf.remove)
+      case _                => ()
+    }
     (version +: mapper.writeValueAsString(next) +: sources).mkString("\n")
   }
 }

@@ -44,7 +44,7 @@ final class QueryLedger(
   private var settled = Map.empty[StoreId, StoreCut]
   private var taken = Option.empty[TakenAlong]
   // The epoch under way is not made of the last cut.
-  private var isReplaced = false
+  private var replaced = false
 
   /** What the last cut names in the place of chains. */
   def window: CutWindow = known
@@ -72,7 +72,7 @@ final class QueryLedger(
     turned = None
     settled = Map.empty
     taken = None
-    isReplaced = true
+    replaced = true
   }
 
   /** Such an epoch goes on with these rows in flight. */
@@ -80,6 +80,9 @@ final class QueryLedger(
 
   /** What is taken along of channels by the epoch under way. */
   def takenAlong: Option[TakenAlong] = taken
+
+  /** Whether the epoch under way is one that an act makes. */
+  def isReplaced: Boolean = replaced
 
   /** Whether the epoch under way was [[replace]]d, and all of it is durable. */
   def isSettled: Boolean = settled.nonEmpty
@@ -167,7 +170,7 @@ final class QueryLedger(
     current = Some(done)
     settled = Map.empty
     taken = None
-    isReplaced = false
+    replaced = false
     pending = new EpochLedger(last + 1, current)
     bases.advance(done)
     known = CutWindow.after(current)

@@ -22,8 +22,21 @@ import io.cleancut.objects.{ObjectKey, RangeResult}
  */
 final private[cuts] case class TakenAlong(channels: Seq[StoreCut], reports: Seq[ChannelReport])
 
+/** The rows in flight of a cut, for an epoch of an act. */
+trait InFlightSource {
+  def isEmpty: Boolean
+
+  /**
+   * Their frames for another version, and what is to be said of them.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FRAME_DAMAGED, CLEANCUT_FRAME_MISSING
+   */
+  def frames(version: Long, clock: Clock): (Seq[SealedFrame], Seq[ChannelReport])
+}
+
 /**
- * The rows in flight of a cut, for an epoch of an act.
+ * Those of a cut in a store.
  *
  * @param archive
  *   of the cut
@@ -33,20 +46,15 @@ final private[cuts] case class TakenAlong(channels: Seq[StoreCut], reports: Seq[
  * @param hashOf
  *   a row, for the sums of the cut
  */
-final case class InFlightSource(
+final case class StoredInFlight(
     archive: CutArchive,
     cut: Cut,
     spread: Option[Long => Int],
     hashOf: Array[Byte] => Long
-) {
+) extends InFlightSource {
+  override def isEmpty: Boolean = cut.inFlight.isEmpty
 
-  /**
-   * Their frames for another version, and what is to be said of them.
-   *
-   * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FRAME_DAMAGED, CLEANCUT_FRAME_MISSING
-   */
-  def frames(version: Long, clock: Clock): (Seq[SealedFrame], Seq[ChannelReport]) = {
+  override def frames(version: Long, clock: Clock): (Seq[SealedFrame], Seq[ChannelReport]) = {
     val rows = new RowsInFlight(archive, version, clock)
     spread.fold((cut.inFlight.map(rows.again), cut.channels)) { partitions =>
       val divided = cut.inFlight

@@ -34,6 +34,9 @@ object Errors {
   def checkpointNotFound(location: String, detail: String): CleancutException =
     make("CLEANCUT_CHECKPOINT_NOT_FOUND")("location" -> location, "detail" -> detail)
 
+  def actUnfinished(location: String, act: String, epoch: Long): CleancutException =
+    make("CLEANCUT_ACT_UNFINISHED")("location" -> location, "act" -> act, "epoch" -> epoch)
+
   /** @param act what was to be done */
   def offlineRefused(act: String, location: String, reason: String): CleancutException =
     make("CLEANCUT_OFFLINE_REFUSED")("act" -> act, "location" -> location, "reason" -> reason)

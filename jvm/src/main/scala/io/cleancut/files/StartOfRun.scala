@@ -27,6 +27,7 @@ final private[cleancut] class StartOfRun(
   /** Does nothing in a thread that is not a query's own, nor a second time for a run. */
   private def run(): Unit = gate.atStart(CheckpointLogs.Offsets) { begun =>
     prepare(begun)
+    UnfinishedActs.check(begun, offsets, files)
     DrainPlan.write(begun, offsets, files, clock)
     ()
   }

@@ -26,6 +26,13 @@ class OffsetEntrySuite extends AnyFunSuite {
     assert(OffsetEntry.withoutInput(before, commit(0), nowMs = 60000) == before)
   }
 
+  test("what an act has noted of its epoch is not said of the one after it") {
+    val marks = OffsetEntry.ActMarks.map(mark => s"\"$mark\":\"1\"").mkString(",")
+    val ofAct = before.replace("\"conf\":{", s"\"conf\":{$marks,")
+    assert(ofAct != before)
+    assert(OffsetEntry.withoutInput(ofAct, commit(0), nowMs = 0) == before)
+  }
+
   test("sources by name are kept as they are") {
     val named =
       before.replace("v1", "v2").replace("{\"logOffset\":7}\n-", "a:{\"logOffset\":7}\nb:-")

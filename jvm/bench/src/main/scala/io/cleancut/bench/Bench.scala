@@ -10,10 +10,9 @@ package io.cleancut.bench
  * `before=/directory/of/classes` (of another build of Cleancut, beside which single stores are
  * measured). Of `nexmark`: `query=4,8`, `events=100000` (an epoch), `rate=10000` (events a second
  * of their own time), `inflight=100` (auctions open at a time), `people=1000` (active at a time),
- * `fill=5` (epochs before). Of
- * `scale`: `partitions=25,1000,10000` (of four stores each), `delay=0,50` (milliseconds of a
- * request), `chain=6,41` (deltas between bases), `format=1` (of Spark's checkpoint). Those of
- * `capture` are in [[CompareCapture.Options]].
+ * `fill=5` (epochs before). Of `scale`: `partitions=25,1000,10000` (of four stores each),
+ * `delay=0,50` (milliseconds of a request), `chain=6,41` (deltas between bases), `format=1` (of
+ * Spark's checkpoint). Those of `capture` are in [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds = Seq(

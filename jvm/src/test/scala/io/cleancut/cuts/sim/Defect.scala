@@ -77,6 +77,15 @@ object Defect {
   /** A run says that it has ended while it goes on. */
   case object EndedTooEarly extends Defect("failed with")
 
+  /** An act leaves rows in flight where they are. */
+  case object ActForgets extends Defect("has lost rows", "lacks")
+
+  /** A query begins whether or not an act has been finished. */
+  case object ActsUnseen extends Defect("too many rows", "the sink has rows", "runs")
+
+  /** Those of acts on the checkpoint. */
+  val ofActs: Set[Defect] = Set(ActForgets, ActsUnseen)
+
   /** Those that show where two runs plan one epoch. */
   val ofOffsets: Set[Defect] = Set(Overwriting, EndedTooEarly)
 
@@ -92,5 +101,5 @@ object Defect {
         EarlyMerge,
         ShortWindow,
         AllCounted
-      )
+      ) ++ ofActs
 }

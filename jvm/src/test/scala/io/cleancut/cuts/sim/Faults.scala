@@ -47,6 +47,14 @@ object Fault {
   case object Adopted extends Fault("epoch committed by a run before")
   case object Fence extends Fault("epoch planned against a run before")
   case object RolledForward extends Fault("entry written behind its cut by the next run")
+  case object Act extends Fault("act on the checkpoint")
+  case object ActBeside extends Fault("act while a driver lives")
+  case object ActBetween extends Fault("act while no driver runs")
+  case object ActStopped extends Fault("act stopped between its entry and its cut")
+  case object ActRefused extends Fault("act refused")
+  case object ActBehindAct extends Fault("act behind one that was not done")
+  case object ActInFlight extends Fault("act that took rows in flight along")
+  case object LeftByAct extends Fault("start of the query behind an act that was not done")
 
   val all: Seq[Fault] = Seq(
     Throttled,
@@ -88,7 +96,15 @@ object Fault {
     Replay,
     Followed,
     FollowedSeal,
-    Finished
+    Finished,
+    Act,
+    ActBeside,
+    ActBetween,
+    ActStopped,
+    ActRefused,
+    ActBehindAct,
+    ActInFlight,
+    LeftByAct
   )
 }
 

@@ -7,7 +7,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import io.cleancut.StoreId
-import io.cleancut.cuts.{CutParts, Owner, StoredCut}
+import io.cleancut.cuts.{CutParts, OffsetEntry, Owner, StoredCut}
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format._
 import io.cleancut.objects.{BucketWatch, SimulatedBucket}
@@ -40,6 +40,14 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   private val needs = mutable.Map.empty[(Long, String), Set[String]]
   private val pins = mutable.LinkedHashMap.empty[String, Cut]
   private val ends = mutable.Map.empty[Long, Int]
+  // The epochs planned by acts.
+  private val acts = mutable.Set.empty[Long]
+
+  /** Whether an act has planned an epoch that has no cut. */
+  def isLeftByAct: Boolean = acts.exists(_ > last)
+
+  /** The numbers of epochs that acts have left out. */
+  val unused = mutable.Set.empty[Long]
   private val committers = mutable.Map.empty[Long, String]
   private val owners = mutable.TreeMap.empty[Long, String]
   private var generation = 0L
@@ -80,7 +88,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
 
   /** Whether an epoch is planned that takes no new input, which is not committed. */
   def isDrained(epoch: Option[Long]): Boolean =
-    epoch.exists(of => of > last && ends.get(of).exists(_ == end(of - 1)))
+    epoch.exists(of => of > last && ends.get(of).exists(ends.get(of - 1).contains))
 
   /** Whether another run has sealed an epoch. */
   def isSealedBefore(epoch: Long, run: String): Boolean =
@@ -132,8 +140,10 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     name match {
       case SavepointName(savepoint) =>
         savepoints(savepoint) = whole(Cut.parse(savepoint, body))
-      case OffsetsName(epoch) => ends(epoch.toLong) = endIn(body)
-      case OwnerName(note)    =>
+      case OffsetsName(epoch) =>
+        ends(epoch.toLong) = endIn(body)
+        if (OffsetEntry.isOfAct(new String(body, UTF_8))) acts += epoch.toLong
+      case OwnerName(note) =>
         val owner = Owner.parse(body)
         if (note.toLong == owner.generation) owners(owner.generation) = owner.runId
       case CommitsName(epoch) => entered(epoch.toLong, new String(body, UTF_8))
@@ -152,6 +162,12 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   }
 
   override def deleted(name: String): Unit = name match {
+    case OffsetsName(of) =>
+      val epoch = of.toLong
+      if (epoch <= last) violated(s"the entry of epoch $epoch was taken away, the last is $last")
+      if (!acts(epoch)) violated(s"the entry of epoch $epoch was taken away, which no act has made")
+      ends -= epoch
+      acts -= epoch
     case SealOf(seal) =>
       if (seal.epoch > last) violated(s"the seal $seal was deleted, the last is $last")
       seals -= seal
@@ -251,7 +267,12 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     }
 
   private def appeared(cut: Cut): Unit = {
-    if (cut.epoch != last + 1) violated(s"the cut of epoch ${cut.epoch} follows that of $last")
+    // An act leaves numbers unused: one, and those of acts that were not done.
+    def areUnused =
+      acts(last + 1) && (last + 2 until cut.epoch).forall(of => acts(of) || !ends.contains(of))
+    val isNext = cut.epoch == last + 1 || (acts(cut.epoch) && cut.epoch > last && areUnused)
+    if (!isNext) violated(s"the cut of epoch ${cut.epoch} follows that of $last")
+    unused ++= last + 1 until cut.epoch
     if (cut.run.generation < generation) {
       violated(s"${at(cut)} is of generation ${cut.run.generation}, behind $generation")
     }

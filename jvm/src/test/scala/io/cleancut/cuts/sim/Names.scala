@@ -2,6 +2,8 @@ package io.cleancut.cuts.sim
 
 import org.apache.hadoop.fs.Path
 
+import io.cleancut.cuts.OffsetEntry
+
 /** Where the simulated query keeps its things in the bucket. */
 object Names {
   val Checkpoint = "q/"
@@ -12,6 +14,12 @@ object Names {
   /** Spark's entry of the offset log. */
   def offsets(end: Int): String = s"v1\n{}\n$end"
 
+  /** That of an act. */
+  def offsetsOfAct(end: Int, unused: Long): String = {
+    val marks = Seq(OffsetEntry.Act -> "act", OffsetEntry.UnusedBeforeAct -> unused.toString)
+    val conf = marks.map { case (name, value) => s"\"$name\":\"$value\"" }.mkString(",")
+    s"""v1\n{"conf":{$conf}}\n$end"""
+  }
   def entry(log: String, epoch: Long): Path = new Path(Names.log(log), epoch.toString)
 }
 

@@ -152,7 +152,7 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     case ChannelRows.Held(_, bytes)   => SimFrame.parse(bytes).rows
   }
 
-  private def read(place: FramePlace): SimFrame =
+  def read(place: FramePlace): SimFrame =
     root.getRange(ObjectKey(place.segment), place.offset, place.length.toInt) match {
       case RangeResult.Found(bytes) => SimFrame.parse(bytes)
       case other                    => throw new AttemptLost(s"${place.segment}: $other")

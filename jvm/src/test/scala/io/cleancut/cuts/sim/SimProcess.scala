@@ -1,7 +1,7 @@
 package io.cleancut.cuts.sim
 
 import scala.collection.mutable
-import scala.util.{Failure, Success, Try}
+import scala.util.{Failure, Random, Success, Try}
 import scala.util.control.NonFatal
 
 import io.cleancut.cuts._
@@ -55,6 +55,11 @@ final class SimProcess(world: World, val name: String, keep: Int, paging: Option
   def newRun(target: Long): SimQuery = {
     runs += 1
     new SimQuery(world, this, s"run-$name-$runs", target)
+  }
+
+  def newAct(random: Option[Random]): SimAct = {
+    runs += 1
+    new SimAct(world, this, s"act-$name-$runs", random)
   }
 
   def crash(): Unit = {

@@ -5,15 +5,25 @@ import java.nio.charset.StandardCharsets.UTF_8
 import scala.util.Using
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, Path, PathFilter}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import io.cleancut.StoreId
-import io.cleancut.cuts.{Begun, CutArchive, EpochPlan, QueryCuts}
+import io.cleancut.cuts.{Begun, CutArchive, EpochPlan, OffsetEntry, QueryCuts}
 import io.cleancut.error.CleancutException
 import io.cleancut.files._
 import io.cleancut.format.Cut
+
+/** A run that owns the query: one of the query itself, or an act on its checkpoint. */
+trait SimRunning {
+  def runId: String
+  def isOver: Boolean
+
+  /** Whether it owns the query, and is about to read its logs. */
+  def hasBegun: Boolean
+  def failure: Option[Throwable]
+}
 
 /**
  * One run of the query, as Spark's stream execution does it: the offsets are written, the sink runs
@@ -22,7 +32,8 @@ import io.cleancut.format.Cut
  * @param target
  *   the epoch behind the last one that it runs
  */
-final class SimQuery(world: World, process: SimProcess, val runId: String, target: Long) {
+final class SimQuery(world: World, process: SimProcess, val runId: String, target: Long)
+    extends SimRunning {
   import SimQuery._
   import world.{baton, faults, invariants, plan}
 
@@ -48,8 +59,11 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private val start = new StartOfRun(
     gate,
     Names.log("offsets"),
-    files("offsets"),
-    begun => if (plan.isOnFiles) begun.cut.foreach(rollForward),
+    if (world.defect == Defect.ActsUnseen) new Unlisted(files("offsets")) else files("offsets"),
+    begun => {
+      if (plan.isOnFiles) begun.cut.foreach(rollForward)
+      if (invariants.isLeftByAct) faults.count(Fault.LeftByAct)
+    },
     world.clock
   )
   private val offsets = start.ofOffsets(files("offsets"))
@@ -61,17 +75,20 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private var ids = Map.empty[StoreId, String]
 
   private var isToStop = false
+  private var isToPause = false
 
   var failure = Option.empty[Throwable]
   private val actor = baton.spawn(runId, process)(run())
 
-  /** Whether it owns the query, and is about to read its logs. */
-  def hasBegun: Boolean = isStarted
+  override def hasBegun: Boolean = isStarted
+
+  /** It is to end between two epochs, as a user has it who wants to act on its checkpoint. */
+  def stopsBetween(): Unit = isToPause = true
 
   /** It is to end when its sink has shown the epoch. */
   def stopsBehindSink(): Unit = isToStop = true
 
-  def isOver: Boolean = actor.isFinished || !process.isAlive
+  override def isOver: Boolean = actor.isFinished || !process.isAlive
 
   private def asked[A](what: String)(body: QueryCuts => A): Option[A] = {
     var answer = Option.empty[A]
@@ -92,8 +109,9 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     try {
       var epoch = firstEpoch()
       invariants.happened(s"$runId begins with epoch $epoch: $drawn")
-      while (epoch < target) {
+      while (epoch < target && !isToPause) {
         runEpoch(epoch)
+        if (world.pauses()) stopsBetween()
         epoch += 1
       }
     } catch {
@@ -124,10 +142,20 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       ids = stores.collect { case s if named(s.version.id) => s.store -> s.version.id }.toMap
     }
     if (planned.exists(epoch => !committed.contains(epoch))) isPlanned = planned
+    isPlanned.filter(_ > 0).foreach(requireBefore)
     planned match {
       case None                                     => 0L
       case Some(epoch) if committed.contains(epoch) => epoch + 1
       case Some(epoch)                              => epoch
+    }
+  }
+
+  /** Spark wants the last two entries; those of an act that is not done, no query is to see. */
+  private def requireBefore(epoch: Long): Unit = {
+    val isOfAct = OffsetEntry.isOfAct(read(offsets, Names.entry("offsets", epoch)))
+    if (!offsets.exists(Names.entry("offsets", epoch - 1))) {
+      if (!isOfAct) invariants.violated(s"epoch $epoch is planned behind nothing")
+      throw new Unreachable(s"no entry before that of epoch $epoch")
     }
   }
 
@@ -285,6 +313,7 @@ private object SimQuery {
   private val PerEpoch = 3.0
   private val Fenced = "CLEANCUT_FENCED"
   private val EntryTaken = "CLEANCUT_ENTRY_TAKEN"
+  private val Unfinished = "CLEANCUT_ACT_UNFINISHED"
   private val Unavailable = "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
 
   /** The commit log of a store of this kind. */
@@ -307,24 +336,32 @@ private object SimQuery {
   def read(files: CheckpointFileManager, path: Path): String =
     Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
 
-  private def write(files: CheckpointFileManager, path: Path, text: String): Unit = {
+  def write(files: CheckpointFileManager, path: Path, text: String): Unit = {
     val out = files.createAtomic(path, overwriteIfPossible = false)
     out.write(text.getBytes(UTF_8))
     out.close()
   }
 
   /** Whether a query may end with it while faults are injected. */
-  private def isExpected(e: Throwable): Boolean = e match {
+  def isExpected(e: Throwable): Boolean = e match {
     case _: AttemptLost | _: Unreachable => true
-    case other                           => isOneOf(other, Fenced, Unavailable)
+    case other                           => isOneOf(other, Fenced, Unavailable, Unfinished)
   }
+
+  /** Whether a query ended because an act was not finished. */
+  def isBehindAct(e: Throwable): Boolean = isOneOf(e, Unfinished)
 
   private def isOneOf(e: Throwable, ids: String*): Boolean = e match {
     case cleancut: CleancutException => ids.contains(cleancut.getErrorId)
     case _                           => false
   }
 
-  private def trace(e: Throwable): String =
+  def trace(e: Throwable): String =
     (e.toString +: e.getStackTrace.toSeq.filter(_.getClassName.startsWith("io.cleancut")).take(6))
       .mkString("\n      ")
+}
+
+/** A log of which nobody learns what is in it. */
+final private class Unlisted(files: CheckpointFileManager) extends DelegatedFiles(files) {
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] = Array.empty
 }

@@ -1,6 +1,7 @@
 package io.cleancut.cuts.sim
 
 import scala.collection.mutable
+import scala.util.Random
 import scala.util.control.NonFatal
 
 import io.cleancut.cuts.{Begun, CutSweep}
@@ -34,10 +35,16 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
 
   private val target = plan.levelZeroEpochs + plan.epochs
   private val processes = mutable.Buffer.empty[SimProcess]
-  private val runs = mutable.Buffer.empty[SimQuery]
+  private val runs = mutable.Buffer.empty[SimRunning]
   private var disturbances = world.random.nextInt(MaxDisturbances)
   // Apart from them: one that takes long has to begin early.
   private var bases = world.random.nextInt(MaxBases)
+  // Drawn beside all else, which is the same without them.
+  private val ofActs = new Random(seed + ActsSeed)
+  private var acts = {
+    val isDrawn = defect == Defect.None && ofActs.nextInt(ActsEvery) == 0
+    if (isDrawn || Defect.ofActs(defect)) MaxActs else 0
+  }
   private var orphans = 0
 
   def run(): Outcome = {
@@ -84,21 +91,53 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
 
   private def isTargetReached = runs.last.isOver && invariants.last >= target - 1
 
-  private def startProcess(): Unit = {
+  private def startProcess(): SimQuery = {
     processes += world.newProcess()
-    runs += processes.last.newRun(target)
+    val run = processes.last.newRun(target)
+    runs += run
+    run
+  }
+
+  // So that acts find rows in flight.
+  private var actsInFlight = if (acts > 0) MaxActsInFlight else 0
+  world.pauses = () => actsInFlight > 0 && isInFlight
+
+  private def isInFlight = invariants.cut(invariants.last).exists(_.inFlight.nonEmpty)
+
+  private def actOrStop(): Unit = runs.last match {
+    case query: SimQuery if ofActs.nextBoolean() => query.stopsBetween()
+    case _                                       =>
+      faults.count(Fault.ActBeside)
+      startAct()
+  }
+
+  /** Of an application of its own. */
+  private def startAct(): Unit = {
+    acts -= 1
+    processes += world.newProcess()
+    runs += processes.last.newAct(Some(ofActs))
   }
 
   /** A query has ended: it is started again, where it was or elsewhere. */
   private def restart(): Unit = {
     if (defect == Defect.SealsLost) world.loseSeals()
-    if (processes.last.isAlive && world.random.nextBoolean()) runAgain() else startProcess()
+    // As the error says, an act is to be done then.
+    val isBehindAct = runs.last.failure.exists(SimQuery.isBehindAct)
+    val isPaused = actsInFlight > 0 && isInFlight
+    if (isPaused) actsInFlight -= 1
+    if (isBehindAct || isPaused || (acts > 0 && ofActs.nextBoolean())) {
+      faults.count(Fault.ActBetween)
+      startAct()
+    } else if (processes.last.isAlive && world.random.nextBoolean()) runAgain()
+    else {
+      startProcess()
+      ()
+    }
   }
 
   /** A driver is frozen before its seal: another one shows the epoch, and dies before the cut. */
   private def runMeanwhile(): Unit = {
-    startProcess()
-    val meanwhile = runs.last
+    val meanwhile = startProcess()
     if (Defect.ofOffsets(defect)) baton.yieldUntil(meanwhile.hasBegun || meanwhile.isOver)
     else {
       meanwhile.stopsBehindSink()
@@ -121,7 +160,10 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
       isStruck
     }
     if (strikes(Fault.DriverCrash)) driver.crash()
-    else if (strikes(Fault.Zombie, if (world.isSealing) RateWhenSealing else Rate)) startProcess()
+    else if (strikes(Fault.Zombie, if (world.isSealing) RateWhenSealing else Rate)) {
+      startProcess()
+      ()
+    } else if (acts > 0 && ofActs.nextInt(ActBesideEvery) == 0) actOrStop()
     else if (strikes(Fault.RunAgain)) runs += driver.newRun(target)
     else if (strikes(Fault.ExecutorCrash)) {
       driver.crashExecutor(world.random.nextInt(plan.executors))
@@ -155,12 +197,21 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   /** Without faults a query goes on to its end, and what no cut needs is swept. */
   private def finish(): Unit = {
     val driver = world.newProcess(plan.keep)
+    acts = 0
+    actsInFlight = 0
+    // As the error would say that the query ends with.
+    if (invariants.isLeftByAct) {
+      val act = driver.newAct(None)
+      baton.yieldUntil(act.isOver)
+    }
     val more = plan.keep + plan.baseMargin + plan.sweepEpochs + 2
-    val last = driver.newRun(target + more)
+    // Acts may have gone beyond it.
+    val end = Math.max(target, invariants.last + 1) + more
+    val last = driver.newRun(end)
     baton.yieldUntil(last.isOver && !baton.isAnyAlive(driver))
     last.failure.foreach(e => invariants.violated(s"a run without faults failed: $e"))
-    if (invariants.last != target + more - 1) {
-      invariants.violated(s"epoch ${invariants.last} is the last and not ${target + more - 1}")
+    if (invariants.last != end - 1) {
+      invariants.violated(s"epoch ${invariants.last} is the last and not ${end - 1}")
     }
     new CutSweep(driver.archive, plan.baseMargin)
       .run(invariants.last - plan.keep, spared = Set.empty)
@@ -176,13 +227,15 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     val epochs = driver.archive.epochs()
     epochs.flatMap(driver.archive.read(_)).foreach(invariants.check)
     invariants.checkPins(driver.archive.pinned())
-    val wanted = (invariants.last - plan.keep).max(plan.levelZeroEpochs) to invariants.last
+    val kept = (invariants.last - plan.keep).max(plan.levelZeroEpochs) to invariants.last
+    val wanted = kept.filterNot(invariants.unused)
     if (!wanted.forall(epochs.contains(_))) invariants.violated(s"$epochs instead of $wanted")
     val files = new ObjectFileManager(Names.log("commits"), driver.store, () => (), world.clock)
     val view = SimQuery.commits(plan, files, driver.archive, NoGate)
     val listed = view.list(Names.log("commits")).flatMap(_.getPath.getName.toLongOption).toSeq
     val shown =
-      if (plan.isOnFiles) 0L to invariants.last else (0L until plan.levelZeroEpochs) ++ epochs
+      if (plan.isOnFiles) (0L to invariants.last).filterNot(invariants.unused)
+      else (0L until plan.levelZeroEpochs) ++ epochs
     if (listed.sorted != shown) invariants.violated(s"commits $listed instead of $shown")
     epochs.foreach { epoch =>
       val entry = SimQuery.read(view, Names.entry("commits", epoch))
@@ -217,6 +270,15 @@ private object Simulation {
   val MaxRuns = 60
   val MaxDisturbances = 10
   val MaxBases = 8
+
+  /** Acts are drawn in one of so many runs, and then up to so many. */
+  val ActsEvery = 2
+  val ActsSeed = 1L << 40
+  val MaxActs = 6
+  val MaxActsInFlight = 2
+
+  /** Of the steps of the supervisor while a query runs. */
+  val ActBesideEvery = 50
   val SupervisorWeight = 4
 
   /** It acts seldom, so that what it does has to be likelier than what strikes a request. */

@@ -39,6 +39,9 @@ final class World(val seed: Long, val defect: Defect) {
   /** It goes on. */
   def thaw(): Unit = isHeldBack = false
 
+  /** Whether a query is to end behind the cut that it has just made. */
+  var pauses: () => Boolean = () => false
+
   def names: Seq[String] = bucket.names
 
   def nextAttempt(): Long = {

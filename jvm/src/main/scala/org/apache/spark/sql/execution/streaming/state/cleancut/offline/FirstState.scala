@@ -134,6 +134,7 @@ final private[offline] class FirstState(
     begins.source,
     begins.source,
     begins.source,
+    begins.source,
     begins.offsets(query.sources),
     begins.commit,
     operators,

@@ -171,7 +171,13 @@ final case class OfflineAct(
 
   private def targetOf(from: OfflinePlace, query: StoredQuery): OfflineTarget = other match {
     case None =>
-      val epoch = if (query.isBack) query.begun + 2 else query.last + 1
+      // Where nothing else keeps a query from beginning behind the entry alone, a number does that
+      // is not used.
+      val isSkipping = query.isBack || edit.isDefined
+      val epoch =
+        if (query.isHalfDone && from.isWithCuts) query.planned + 2
+        else if (isSkipping) query.begun + 2
+        else query.last + 1
       OfflineTarget(from, query.last, epoch, isNew = false)
     case Some(of) =>
       val isCleancuts = providerAfter(query) == Cleancut

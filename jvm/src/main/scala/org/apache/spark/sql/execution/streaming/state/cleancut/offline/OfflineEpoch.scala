@@ -13,7 +13,8 @@ import org.apache.spark.sql.execution.streaming.state.{
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.SerializableConfiguration
 
-import io.cleancut.error.Errors
+import io.cleancut.cuts.OffsetEntry
+import io.cleancut.error.{CleancutException, Errors}
 
 /**
  * An epoch of a stopped query that takes no input: it ends where the epoch before it ended, with
@@ -26,32 +27,26 @@ import io.cleancut.error.Errors
  */
 private[offline] object OfflineEpoch {
 
-  /** Beside the settings of an entry; Spark passes over what it does not know, and drops it. */
-  private val Mark = "spark.sql.streaming.stateStore.cleancut.offlineAct"
-
-  /** Likewise, of a rollback: the last epoch before it. */
-  private val LastBefore = "spark.sql.streaming.stateStore.cleancut.offlineLast"
-
-  /** Likewise: the epoch whose result it has. */
-  private val Source = "spark.sql.streaming.stateStore.cleancut.offlineSource"
-  private val Marks = Seq(Mark, LastBefore, Source)
-
-  def isOne(offsets: OffsetSeqBase): Boolean = markIn(offsets, Mark).isDefined
+  def isOne(offsets: OffsetSeqBase): Boolean = markIn(offsets, OffsetEntry.Act).isDefined
 
   /** The epoch whose result this one has, if it is that of an act. */
-  def sourceOf(offsets: OffsetSeqBase): Option[Long] = markIn(offsets, Source).map(_.toLong)
+  def sourceOf(offsets: OffsetSeqBase): Option[Long] =
+    markIn(offsets, OffsetEntry.SourceOfAct).map(_.toLong)
 
   /** The last epoch before a rollback, if it is the epoch of one. */
   def rolledBackFrom(offsets: OffsetSeqBase): Option[Long] =
-    markIn(offsets, LastBefore).map(_.toLong)
+    markIn(offsets, OffsetEntry.LastBeforeAct).map(_.toLong)
 
   private def markIn(offsets: OffsetSeqBase, mark: String): Option[String] =
     offsets.metadataOpt.flatMap(_.conf.get(mark))
 
-  /** Takes away what a killed act has left in the logs. */
+  /**
+   * Takes away what a killed act has left in the logs, where there are no cuts. With them it may be
+   * about to write its own, which wants these entries: this one then comes behind them.
+   */
   def takeBack(target: OfflineTarget, query: StoredQuery): Unit =
     if (target.isNew) target.place.newLogs.offsetLog.purgeAfter(target.last)
-    else if (query.isHalfDone) {
+    else if (query.isHalfDone && !target.place.isWithCuts) {
       retired(target).bringBack()
       target.place.logs.offsetLog.purgeAfter(query.begun)
     }
@@ -68,8 +63,13 @@ private[offline] object OfflineEpoch {
       act: String,
       settings: Map[String, String]
   ): OffsetSeqBase = {
-    val marks = Map(Mark -> act, Source -> query.epoch.toString) ++
-      Option.when(query.isBack && !target.isNew)(LastBefore -> target.last.toString)
+    def mark(of: Option[Long], name: String) = of.map(name -> _.toString)
+    val last = Option.when(query.isBack && !target.isNew)(target.last)
+    val unused = Option.when(target.isBehindUnused && !target.isNew)(target.epoch - 1)
+    val marks = Map(OffsetEntry.Act -> act) ++
+      mark(Some(query.epoch), OffsetEntry.SourceOfAct) ++
+      mark(last, OffsetEntry.LastBeforeAct) ++
+      mark(unused, OffsetEntry.UnusedBeforeAct)
     withSettings(query.offsets, settings ++ marks)
   }
 
@@ -94,7 +94,7 @@ private[offline] object OfflineEpoch {
   /**
    * The entry before that of the act, with the same offsets: Spark has sources look at what lies
    * between the last two entries, and some do not take offsets that go back. Nobody starts behind
-   * the other entry alone.
+   * the other entry alone. It may be there already, from an act that was not done.
    */
   def precede(
       target: OfflineTarget,
@@ -103,9 +103,12 @@ private[offline] object OfflineEpoch {
       settings: Map[String, String]
   ): Unit = {
     val log = (if (target.isNew) target.place.newLogs else target.place.logs).offsetLog
-    val before = target.epoch - 1
-    val isThere = target.isNew && log.get(before).exists(isOne)
-    if (!isThere) add(target, act)(log.add(before, entry(target, query, act, settings)))
+    def add(epoch: Long) = this.add(target, act) {
+      log.add(epoch, entry(target, query, act, settings)) || log.get(epoch).exists(isOne)
+    }
+    // Behind an act that was not done; a query that lives would plan the next number.
+    if (!target.isNew && !query.isBack) add(target.last + 1)
+    add(target.epoch - 1)
   }
 
   /**
@@ -128,7 +131,15 @@ private[offline] object OfflineEpoch {
     val logs = if (isNew) place.newLogs else place.logs
     val offsets = entry(target, query, act, settings)
     if (!isNew) add(target, act)(logs.offsetLog.add(epoch, offsets))
-    if (target.isBehindUnused) precede(target, query, act, settings)
+    if (target.isBehindUnused) {
+      // The query may have planned that one: it lives, and is to go on behind its own epochs.
+      try precede(target, query, act, settings)
+      catch {
+        case e: CleancutException =>
+          if (!isNew) logs.offsetLog.purgeAfter(epoch - 1)
+          throw e
+      }
+    }
     val changed = settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt)
     // Of a query that has not run, what it was planned from says it already.
     val isMoved = query.location != place.location
@@ -185,7 +196,7 @@ private[offline] object OfflineEpoch {
     }
 
   /** The epoch that is gone back to may be that of an act. */
-  private def unmarked(conf: Map[String, String]) = conf -- Marks
+  private def unmarked(conf: Map[String, String]) = conf -- OffsetEntry.ActMarks
 
   private def withIds(query: StoredQuery, written: Seq[Rewritten]): CommitMetadataBase =
     query.commit.stateUniqueIds.fold(query.commit) { _ =>

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 import org.apache.spark.unsafe.Platform
 
 import io.cleancut.StoreId
-import io.cleancut.cuts.{InFlightSource, QueryCuts}
+import io.cleancut.cuts.{QueryCuts, StoredInFlight}
 import io.cleancut.error.Errors
 
 /**
@@ -58,7 +58,7 @@ final private[offline] class OfflineRun private (
     val spread = partitions.map(count => (id: Long) => counts(id).partitionsOf(count).size)
     val inFlight =
       for ((archive, _) <- from.cuts; cut <- query.cutIn(from))
-        yield InFlightSource(archive, cut, spread, OfflineRun.hashOf)
+        yield StoredInFlight(archive, cut, spread, OfflineRun.hashOf)
     of.replace(id.toString, target.epoch, stores.toSet, inFlight)
   }
 

@@ -115,6 +115,8 @@ private[offline] object StoredOperator {
  *   the last one that is committed
  * @param begun
  *   the last one that the query has planned: that, or the next
+ * @param planned
+ *   the last one that the query or an act has planned
  * @param isHalfDone
  *   whether an act that was killed has begun the epoch after that; its state is there, and nothing
  *   has been made of it
@@ -128,6 +130,7 @@ final private[offline] case class StoredQuery(
     epoch: Long,
     last: Long,
     begun: Long,
+    planned: Long,
     offsets: OffsetSeqBase,
     commit: CommitMetadataBase,
     operators: Seq[StoredOperator],
@@ -252,6 +255,7 @@ private[offline] object StoredQuery {
       of.number,
       last,
       begun,
+      latestEntry,
       of.offsets,
       of.commit,
       found,

@@ -1,0 +1,228 @@
+package io.cleancut.cuts.sim
+
+import java.io.FileNotFoundException
+
+import scala.util.Random
+import scala.util.control.NonFatal
+
+import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.channels.ChannelReport
+import io.cleancut.cuts.{Begun, InFlightSource, OffsetEntry, Refusal, TaskStart, TaskStarted}
+import io.cleancut.files.{Gate, ObjectFileManager}
+import io.cleancut.format._
+import io.cleancut.objects.ObjectKey
+
+/**
+ * An act on the checkpoint, as an offline epoch does it: it looks where the query stands, owns it,
+ * makes all of its state and its rows in flight anew behind a number that stays unused, and writes
+ * the entries of both logs.
+ *
+ * @param random
+ *   for where it stops, if it may
+ */
+final class SimAct(world: World, process: SimProcess, val runId: String, random: Option[Random])
+    extends SimRunning {
+  import SimAct._
+  import world.{baton, defect, faults, invariants, plan}
+
+  override val hasBegun = false
+  var failure = Option.empty[Throwable]
+
+  private val offsets = files("offsets")
+  private val gate = new Gate {
+    override def begin(): Option[Begun] = None
+    override def atStart(name: String)(act: Begun => Unit): Unit = ()
+    override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
+    override def commit(epoch: Long, entry: String): String = {
+      var counted = ""
+      process.call(runId, "commit")(cuts => counted = cuts.commit(runId, epoch, entry, None))
+      if (faults.strikes(Fault.StoppedBehindCut, PerAct)) throw new Unreachable("stopped")
+      counted
+    }
+  }
+  private val commits = SimQuery.commits(plan, files("commits"), process.archive, gate)
+
+  private val actor = baton.spawn(runId, process)(run())
+
+  override def isOver: Boolean = actor.isFinished || !process.isAlive
+
+  private def run(): Unit = {
+    try act()
+    catch {
+      case e: FileNotFoundException =>
+        invariants.happened(s"$runId finds that an entry is gone: ${e.getMessage}")
+      case refused: Refused =>
+        faults.count(Fault.ActRefused)
+        invariants.happened(s"$runId is refused: ${refused.getMessage}")
+      case NonFatal(e) =>
+        failure = Some(e)
+        invariants.happened(s"$runId ends with $e")
+        if (!SimQuery.isExpected(e)) invariants.violated(s"$runId failed with ${SimQuery.trace(e)}")
+    }
+    if (!faults.strikes(Fault.UnsaidEnd, PerAct)) process.tell(s"end of $runId") { cuts =>
+      try cuts.ended(runId)
+      catch { case NonFatal(_) => () }
+    }
+  }
+
+  private def act(): Unit = {
+    val cut = process.archive.last().map(_.whole).getOrElse(throw new Refused("there is no cut"))
+    val entered = if (plan.isOnFiles) epochsIn("commits").maxOption else Some(cut.epoch)
+    if (!entered.contains(cut.epoch)) throw new Refused(s"epoch ${cut.epoch} has no entry")
+    val left = epochsIn("offsets").filter(_ > cut.epoch)
+    val (ofActs, begun) = left.partition(epoch => OffsetEntry.isOfAct(entry("offsets", epoch)))
+    if (begun.nonEmpty) throw new Refused(s"epoch ${begun.max} has been begun")
+    // The query may go on meanwhile.
+    baton.yieldNow()
+    own(cut)
+    if (ofActs.nonEmpty) faults.count(Fault.ActBehindAct)
+    // The other act may be about to write its cut, which comes before this one then.
+    val planned = (cut.epoch +: ofActs).max
+    rewrite(cut, planned + 2)
+  }
+
+  private def own(cut: Cut): Unit = {
+    var committed = -1L
+    process.call(runId, "begin")(cuts => committed = cuts.begin(runId).committed)
+    if (committed != cut.epoch) {
+      throw new Refused(s"epoch $committed has been committed meanwhile")
+    }
+  }
+
+  private def rewrite(cut: Cut, epoch: Long): Unit = {
+    invariants.happened(s"$runId makes epoch $epoch of the cut of epoch ${cut.epoch}")
+    val taken = Option.unless(defect == Defect.ActForgets)(new Taken(cut))
+    if (cut.inFlight.nonEmpty) faults.count(Fault.ActInFlight)
+    process.call(runId, "replace")(_.replace(runId, epoch, plan.stores.toSet, taken))
+    val made = plan.stages.flatten.flatMap(task => retried(task, cut, epoch)).toMap
+    process.call(runId, "settle")(_.settle(runId, epoch))
+    process.call(runId, "look at what is settled") { cuts =>
+      made.foreach { case (store, id) =>
+        val found = cuts.accepted(store, epoch + 1)
+        if (!found.contains(id)) invariants.violated(s"$runId finds $found of $store, and not $id")
+      }
+    }
+    val end = Invariants.endIn(cut.offsets.getBytes)
+    val planned = Names.offsetsOfAct(end, unused = epoch - 1)
+    enter(epoch, planned)
+    mayStop()
+    // Of the first of them a query that lives would have its next epoch.
+    Seq(cut.epoch + 1, epoch - 1).distinct.foreach { number =>
+      try if (!isOfAct(number)) enter(number, planned)
+      catch {
+        case refused: Refused =>
+          process.store.delete(Seq(ObjectKey(s"${Names.Checkpoint}offsets/$epoch")))
+          throw refused
+      }
+    }
+    mayStop()
+    val ids = if (plan.isFormat2) made.values else Nil
+    val path = Names.entry("commits", epoch)
+    if (commits.exists(path)) throw new Refused(s"epoch $epoch is committed")
+    SimQuery.write(commits, path, CommitIds.entry(ids))
+    invariants.committed(runId, epoch)
+    if (invariants.cut(epoch).exists(_.run.runId != runId)) {
+      invariants.violated(s"$runId was told that it has made epoch $epoch, which another has")
+    }
+    faults.count(Fault.Act)
+  }
+
+  private def mayStop(): Unit = if (random.exists(_.nextInt(StopsEvery) == 0)) {
+    faults.count(Fault.ActStopped)
+    throw new Unreachable("stopped")
+  }
+
+  private def isOfAct(epoch: Long) =
+    offsets.exists(Names.entry("offsets", epoch)) && OffsetEntry.isOfAct(entry("offsets", epoch))
+
+  private def enter(epoch: Long, planned: String): Unit = {
+    gate.checkOwner()
+    val path = Names.entry("offsets", epoch)
+    if (offsets.exists(path)) throw new Refused(s"somebody else has planned epoch $epoch")
+    try SimQuery.write(offsets, path, planned)
+    catch {
+      case _: org.apache.hadoop.fs.FileAlreadyExistsException =>
+        throw new Refused(s"somebody else has planned epoch $epoch")
+    }
+  }
+
+  /** Writes the stores of a task, as often as it takes. */
+  private def retried(task: SimTask, cut: Cut, epoch: Long): Map[StoreId, String] = {
+    val tries = Iterator.continually(attempt(task, cut, epoch)).take(SimJob.MaxAttempts)
+    tries.flatten.nextOption().getOrElse(throw new AttemptLost(s"$task of $runId failed"))
+  }
+
+  private def attempt(task: SimTask, cut: Cut, epoch: Long): Option[Map[StoreId, String]] = {
+    val executor = process.executors(world.random.nextInt(process.executors.size))
+    val id = world.nextAttempt()
+    var made = Option.empty[Map[StoreId, String]]
+    val running = baton.spawn(s"attempt $id of $runId", executor) {
+      try {
+        tell(TaskStart(id, task.operator, task.partition, epoch, task.stores))
+        made = Some(task.stores.map(store => store -> write(store, id, executor, cut, epoch)).toMap)
+      } catch {
+        case NonFatal(_) => executor.driver.tell(s"failure of $id")(_.fail(runId, id))
+      }
+    }
+    baton.yieldUntil(running.isFinished || !executor.isAlive)
+    made
+  }
+
+  private def write(
+      store: StoreId,
+      attempt: Long,
+      executor: SimExecutor,
+      cut: Cut,
+      epoch: Long
+  ): String = {
+    if (faults.strikes(Fault.AttemptFailed)) throw new AttemptLost("the task's code failed")
+    val read = cut.of(store).map(_.version.id)
+    val rows = executor.load(store, cut.epoch + 1, read)
+    val version = StateVersion(epoch + 1, StateVersion.newId(world.clock))
+    val base = SimFrame(FrameName(store, version, FrameKind.Base), None, writer, rows)
+    executor.deliver(runId, attempt, Seq(base))
+    version.id
+  }
+
+  private def tell(start: TaskStart): TaskStarted = process
+    .ask(runId, "start")(Believed.right[Refusal, TaskStarted])(_.start(runId, start))
+    .fold(why => throw new AttemptLost(why.why), identity)
+
+  private def writer = s"$runId/act"
+
+  private def files(log: String) =
+    new ObjectFileManager(Names.log(log), process.store, () => (), world.clock)
+
+  private def epochsIn(log: String): Seq[Long] =
+    files(log).list(Names.log(log)).toSeq.flatMap(_.getPath.getName.toLongOption)
+
+  private def entry(log: String, epoch: Long): String =
+    SimQuery.read(files(log), Names.entry(log, epoch))
+
+  /** The rows in flight of a cut, in frames of another version. */
+  final private class Taken(cut: Cut) extends InFlightSource {
+    override def isEmpty: Boolean = cut.inFlight.isEmpty
+
+    override def frames(version: Long, clock: Clock): (Seq[SealedFrame], Seq[ChannelReport]) = {
+      val executor = process.executors.head
+      val frames = cut.inFlight.map { channel =>
+        val name =
+          FrameName(channel.store, StateVersion(version, StateVersion.newId(clock)), FrameKind.Base)
+        val (_, _, place) = channel.frames.last
+        val frame = SimFrame(name, None, writer, executor.read(place).rows)
+        SealedFrame(name, NoTask, frame.toBytes)
+      }
+      (frames, cut.channels)
+    }
+  }
+}
+
+private object SimAct {
+
+  /** It does not do what it was asked for, and has changed nothing. */
+  final class Refused(message: String) extends RuntimeException(message)
+
+  private val PerAct = 3.0
+  private val StopsEvery = 4
+  private val NoTask = -1L
+}
