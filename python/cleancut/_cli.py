@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-
 from cleancut._checkpoint import Checkpoint
-from cleancut._display import tables
 from cleancut._display.info_list import InfoList
+from cleancut._display.printed import print_json, print_list, print_plan, print_rows
 from cleancut._recovery.expiry import Expiry
 from cleancut._spark.compatible import compatible
 from cleancut._spark.jars import jar_path
@@ -393,7 +391,7 @@ def _conf(parsed: argparse.Namespace) -> int:
     elif parsed.format == "properties":
         print("\n".join(f"{key} {value}" for key, value in [("spark.jars", jar), *confs.items()]))
     else:
-        _print_json({"spark.jars": jar, **confs})
+        print_json({"spark.jars": jar, **confs})
     return OK
 
 
@@ -422,24 +420,27 @@ def _ls(parsed: argparse.Namespace) -> int:
         found = checkpoint.stores()
     else:
         found = checkpoint.cuts() or checkpoint.stores()
-    return _print_list(found, parsed)
+    print_list(found, parsed)
+    return OK
 
 
 def _show(parsed: argparse.Namespace) -> int:
     cut = _checkpoint(parsed).cut(parsed.epoch, savepoint=parsed.savepoint)
     if parsed.json:
-        _print_json(cut.to_dict())
+        print_json(cut.to_dict())
     else:
         print(cut)
     return OK
 
 
 def _history(parsed: argparse.Namespace) -> int:
-    return _print_list(_checkpoint(parsed).history(), parsed)
+    print_list(_checkpoint(parsed).history(), parsed)
+    return OK
 
 
 def _costs(parsed: argparse.Namespace) -> int:
-    return _print_list(_checkpoint(parsed).cost_per_day(), parsed)
+    print_list(_checkpoint(parsed).cost_per_day(), parsed)
+    return OK
 
 
 def _state(parsed: argparse.Namespace) -> int:
@@ -454,7 +455,8 @@ def _state(parsed: argparse.Namespace) -> int:
         family=parsed.family,
     )
     version = int(table.schema.metadata[b"cleancut.version"])
-    return _print_rows(table, parsed, "rows", f" of version {version}", version=version)
+    print_rows(table, parsed, "rows", f" of version {version}", version=version)
+    return OK
 
 
 def _lookup(parsed: argparse.Namespace) -> int:
@@ -471,13 +473,15 @@ def _lookup(parsed: argparse.Namespace) -> int:
         return REFUSED
     parsed.limit = table.num_rows
     version = int(table.schema.metadata[b"cleancut.version"])
-    return _print_rows(table, parsed, "rows", f" of version {version}", version=version)
+    print_rows(table, parsed, "rows", f" of version {version}", version=version)
+    return OK
 
 
 def _diff(parsed: argparse.Namespace) -> int:
     checkpoint = _checkpoint(parsed)
     if parsed.operator is None:
-        return _print_list(checkpoint.diff(parsed.before, parsed.after), parsed)
+        print_list(checkpoint.diff(parsed.before, parsed.after), parsed)
+        return OK
     found = checkpoint.changes(
         parsed.operator, parsed.before, parsed.after, store=parsed.store, family=parsed.family
     )
@@ -489,41 +493,33 @@ def _diff(parsed: argparse.Namespace) -> int:
         if wanted == 0:
             break
     table = pa.Table.from_batches(batches, found.schema)
-    return _print_rows(table, parsed, "keys", " that differ")
+    print_rows(table, parsed, "keys", " that differ")
+    return OK
 
 
 def _skew(parsed: argparse.Namespace) -> int:
-    return _print_list(_checkpoint(parsed).skew(parsed.at), parsed)
+    print_list(_checkpoint(parsed).skew(parsed.at), parsed)
+    return OK
 
 
 def _in_flight(parsed: argparse.Namespace) -> int:
     table = _checkpoint(parsed).in_flight(parsed.operator, side=parsed.side, at=parsed.at)
-    return _print_rows(table, parsed, "rows", " in flight")
-
-
-def _print_rows(
-    table: pa.Table, parsed: argparse.Namespace, what: str, of: str, **told: object
-) -> int:
-    """Prints as many as are asked for, and whether there are more."""
-    rows = table.slice(0, parsed.limit).to_pylist()
-    has_more = table.num_rows > parsed.limit
-    if parsed.json:
-        _print_json({**told, "has_more": has_more, "rows": rows})
-        return OK
-    print(tables.text_table(table.column_names, [[*map(_plain, row.values())] for row in rows]))
-    print(f"{'the first ' if has_more else ''}{len(rows)} {what}{of}")
+    print_rows(table, parsed, "rows", " in flight")
     return OK
 
 
 def _families(parsed: argparse.Namespace) -> int:
-    return _print_list(_checkpoint(parsed).families(parsed.operator, store=parsed.store), parsed)
+    print_list(_checkpoint(parsed).families(parsed.operator, store=parsed.store), parsed)
+    return OK
 
 
 def _drill(parsed: argparse.Namespace) -> int:
     checkpoint = _checkpoint(parsed)
     if parsed.list:
-        return _print_list(checkpoint.proofs(), parsed)
-    return _print_list(InfoList([checkpoint.drill(parsed.at)]), parsed)
+        print_list(checkpoint.proofs(), parsed)
+        return OK
+    print_list(InfoList([checkpoint.drill(parsed.at)]), parsed)
+    return OK
 
 
 def _replicate(parsed: argparse.Namespace) -> int:
@@ -539,7 +535,7 @@ def _replicate(parsed: argparse.Namespace) -> int:
             encryption=parsed.into_encryption,
             profile=parsed.into_profile,
         )
-        _print_list(InfoList([found]), parsed)
+        print_list(InfoList([found]), parsed)
         if parsed.every is None:
             return OK
         sys.stdout.flush()
@@ -549,7 +545,7 @@ def _replicate(parsed: argparse.Namespace) -> int:
 def _fence(parsed: argparse.Namespace) -> int:
     generation = _checkpoint(parsed).fence(parsed.why)
     if parsed.json:
-        _print_json({"generation": generation})
+        print_json({"generation": generation})
     else:
         print(f"Generation {generation} owns {parsed.location}: no run before commits any more.")
     return OK
@@ -565,13 +561,14 @@ def _expire(parsed: argparse.Namespace) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return REFUSED
-    return _print_plan(plan.apply(fence=parsed.fence) if parsed.apply else plan, parsed)
+    print_plan(plan.apply(fence=parsed.fence) if parsed.apply else plan, parsed)
+    return OK
 
 
 def _restore_metadata(parsed: argparse.Namespace) -> int:
     query = _checkpoint(parsed).restore_metadata()
     if parsed.json:
-        _print_json({"query_id": query})
+        print_json({"query_id": query})
     else:
         print(f"{parsed.location} is the checkpoint of the query {query}")
     return OK
@@ -580,7 +577,7 @@ def _restore_metadata(parsed: argparse.Namespace) -> int:
 def _savepoint(parsed: argparse.Namespace) -> int:
     epoch = _checkpoint(parsed).pin(parsed.name, parsed.epoch)
     if parsed.json:
-        _print_json({"savepoint": parsed.name, "epoch": epoch})
+        print_json({"savepoint": parsed.name, "epoch": epoch})
     else:
         print(f"the cut of epoch {epoch} is kept as {parsed.name}")
     return OK
@@ -589,7 +586,7 @@ def _savepoint(parsed: argparse.Namespace) -> int:
 def _drop_savepoint(parsed: argparse.Namespace) -> int:
     was_there = _checkpoint(parsed).unpin(parsed.name)
     if parsed.json:
-        _print_json({"savepoint": parsed.name, "dropped": was_there})
+        print_json({"savepoint": parsed.name, "dropped": was_there})
     else:
         print(f"{parsed.name} is given up" if was_there else f"there is no savepoint {parsed.name}")
     return OK if was_there else REFUSED
@@ -603,7 +600,8 @@ def _act(parsed: argparse.Namespace) -> int:
             plan = plan.apply(session)
     finally:
         session.stop()
-    return _print_plan(plan, parsed)
+    print_plan(plan, parsed)
+    return OK
 
 
 def _compatible(parsed: argparse.Namespace) -> int:
@@ -614,20 +612,10 @@ def _compatible(parsed: argparse.Namespace) -> int:
     finally:
         session.stop()
     if parsed.json:
-        _print_json(found.to_dict())
+        print_json(found.to_dict())
     else:
         print(found)
     return OK if found else REFUSED
-
-
-def _print_plan(plan: Plan | Expiry, parsed: argparse.Namespace) -> int:
-    if parsed.json:
-        _print_json(plan.to_dict())
-    else:
-        print(plan)
-        if not parsed.apply:
-            print("Run the command again with --apply to do it.")
-    return OK
 
 
 def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
@@ -680,31 +668,9 @@ def _session(parsed: argparse.Namespace) -> Any:
 def _verify(parsed: argparse.Namespace) -> int:
     report = _checkpoint(parsed).verify()
     if parsed.json:
-        _print_json(report.to_dict())
+        print_json(report.to_dict())
     else:
         print(report)
     if report.problems:
         return DAMAGED
     return OK if report.ok else REFUSED
-
-
-def _print_list(found: InfoList[Any], parsed: argparse.Namespace) -> int:
-    if parsed.json:
-        _print_json(found.to_dicts())
-    else:
-        print(found)
-    return OK
-
-
-def _plain(value: object) -> object:
-    """A cell of a row: structs as JSON, numbers as they are."""
-    return value if isinstance(value, int) else json.dumps(value, default=_text, ensure_ascii=False)
-
-
-def _print_json(value: object) -> None:
-    print(json.dumps(value, default=_text, indent=2, ensure_ascii=False))
-
-
-def _text(value: object) -> str:
-    """What JSON has no form for: bytes in hexadecimal, all else as Python writes it."""
-    return value.hex() if isinstance(value, bytes) else str(value)

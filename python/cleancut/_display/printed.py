@@ -1,0 +1,58 @@
+"""What commands print: for people, or as JSON for programs."""
+
+import argparse
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from cleancut._display import tables
+from cleancut._display.info_list import InfoList
+from cleancut._recovery.expiry import Expiry
+from cleancut._spark.offline import Plan
+
+
+def print_list(found: InfoList[Any], parsed: argparse.Namespace) -> None:
+    """Prints a table, or its rows."""
+    if parsed.json:
+        print_json(found.to_dicts())
+    else:
+        print(found)
+
+
+def print_plan(plan: Plan | Expiry, parsed: argparse.Namespace) -> None:
+    """Prints what an act does, or has done."""
+    if parsed.json:
+        print_json(plan.to_dict())
+    else:
+        print(plan)
+        if not parsed.apply:
+            print("Run the command again with --apply to do it.")
+
+
+def print_rows(
+    table: pa.Table, parsed: argparse.Namespace, what: str, of: str, **told: object
+) -> None:
+    """Prints as many as are asked for, and whether there are more."""
+    rows = table.slice(0, parsed.limit).to_pylist()
+    has_more = table.num_rows > parsed.limit
+    if parsed.json:
+        print_json({**told, "has_more": has_more, "rows": rows})
+        return
+    print(tables.text_table(table.column_names, [[*map(_plain, row.values())] for row in rows]))
+    print(f"{'the first ' if has_more else ''}{len(rows)} {what}{of}")
+
+
+def print_json(value: object) -> None:
+    """Prints what JSON has no form for as text."""
+    print(json.dumps(value, default=_text, indent=2, ensure_ascii=False))
+
+
+def _plain(value: object) -> object:
+    """A cell of a row: structs as JSON, numbers as they are."""
+    return value if isinstance(value, int) else json.dumps(value, default=_text, ensure_ascii=False)
+
+
+def _text(value: object) -> str:
+    """What JSON has no form for: bytes in hexadecimal, all else as Python writes it."""
+    return value.hex() if isinstance(value, bytes) else str(value)
