@@ -1,7 +1,6 @@
 """The command `cleancut`: looks into checkpoints, changes them, and prints a configuration."""
 
 import argparse
-import json
 import os
 import shlex
 import sys
@@ -10,6 +9,8 @@ import traceback
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+
+import pyarrow as pa
 
 from cleancut._checkpoint import Checkpoint
 from cleancut._display.info_list import InfoList
