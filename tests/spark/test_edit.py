@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -45,19 +46,48 @@ def test_a_query_goes_on_with_what_was_edited(
     it.add(3)
     it.run()
     plan = cleancut.edit(it.checkpoint, 0, bump)
-    assert (plan.act, plan.epoch, plan.source) == ("edit", 3, 2)
+    assert (plan.act, plan.epoch, plan.source) == ("edit", 4, 2)
     assert it.state() == it.expected(3)
     assert plan.apply().operators[0].rows == KEYS
     expected = Counter({**it.expected(3), 5: 1000, 77: 7})
     del expected[3]
     assert it.state() == expected
     it.add()
-    assert it.run() == [4]
+    assert it.run() == [5]
     new = it.expected(4) - it.expected(3)
     assert it.state() == expected + new
     # It is an epoch as any other.
     cleancut.rollback(it.checkpoint, 2).apply()
     assert it.state() == it.expected(3)
+
+
+@pytest.mark.parametrize("entries", [1, 2])
+@pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, PLACES))
+def test_no_query_begins_behind_an_edit_that_was_broken_off(
+    spark: SparkSession, tmp_path: Path, place: str, entries: int
+) -> None:
+    it = Epochs(spark, tmp_path, PLACES[place])
+    it.add(3)
+    it.run()
+    cleancut.edit(it.checkpoint, 0, bump).apply()
+    edited = it.state()
+    # As it is when its entries are written, one or both, and nothing behind them.
+    last = list((tmp_path / "checkpoint").glob("commits/4"))
+    last += (tmp_path / "checkpoint").glob("cleancut/cuts/*4.cut")
+    assert len(last) == (2 if place == "cuts" else 1)
+    for file in [*last, *([tmp_path / "checkpoint/offsets/3"] if entries == 1 else [])]:
+        file.unlink()
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+    it.add()
+    with pytest.raises(StreamingQueryException) as broken:
+        it.run()
+    assert max(it.given) == 2
+    if place == "cuts":
+        assert "CLEANCUT_ACT_UNFINISHED" in str(broken.value)
+    cleancut.edit(it.checkpoint, 0, bump).apply()
+    assert it.state() == edited
+    it.run()
+    assert it.state() == edited + (it.expected(4) - it.expected(3))
 
 
 def test_what_cannot_be_put_back_is_refused(spark: SparkSession, tmp_path: Path) -> None:
