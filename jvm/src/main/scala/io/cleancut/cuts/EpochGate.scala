@@ -250,10 +250,13 @@ trait EpochGate extends PagedCuts {
       late = synchronized(run.ledger.lateIn(stores))
     )
     val cut = withPages(run, whole)
-    val counted = if (archive.create(cut)) cut else adopted(run, epoch)
+    val other = if (archive.create(cut)) None else Some(adopted(run, epoch))
     val writeNs = clock.monotonicNs() - readyNs
+    // Spark names the versions that it has counted, and has the next tasks go on from those.
+    val isGoneOnFrom = CommitEntry.countedIds(entry).isEmpty
+    val next = other.filter(_ => isGoneOnFrom).fold(cut)(_.whole)
     synchronized {
-      run.advance(cut)
+      run.advance(next)
       run.meter.advance(used, writeNs)
       last = Some(CommittedEpoch(cut, TimeUnit.NANOSECONDS.toMillis(writeNs)))
     }
@@ -261,17 +264,16 @@ trait EpochGate extends PagedCuts {
       s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +
         s"${msSince(start)} ms"
     )
-    counted
+    other.fold(cut)(_.head)
   }
 
-  /**
-   * The tasks of the next epoch go on from what this run has made all the same. Of two acts each
-   * makes something else.
-   */
-  private def adopted(run: QueryRun, epoch: Long): Cut = {
-    val found = archive.head(epoch)
+  /** The cut that is there; but of two acts each makes something else. */
+  private def adopted(run: QueryRun, epoch: Long): StoredCut = {
+    val found = archive.open(epoch)
     val isAct = synchronized(run.ledger.isReplaced)
-    found.filter(!isAct && isEarlier(run, _)).getOrElse(throw fencedBy(epoch, found))
+    found
+      .filter(of => !isAct && isEarlier(run, of.head))
+      .getOrElse(throw fencedBy(epoch, found.map(_.head)))
   }
 
   /** What is sealed, unless Spark goes on from versions of tasks that had run before. */

@@ -24,8 +24,13 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
   protected def driver(
       plain: Option[Long] = None,
       keep: Int = 100,
-      keptMs: Long = 0L
-  ): QueryCuts = new QueryCuts(archive, new Logs(plain, keep, keptMs), "host", Clock.System)
+      keptMs: Long = 0L,
+      hasPages: Boolean = true
+  ): QueryCuts = {
+    val usual = CutsRuntime.onThreads(archive.store, Clock.System)
+    val runtime = if (hasPages) usual else usual.copy(paging = None)
+    new QueryCuts(archive, new Logs(plain, keep, keptMs), "host", runtime)
+  }
 
   protected def part(partition: Int, name: String = "default") = StoreId(0L, partition, name)
 

@@ -3,7 +3,7 @@ package io.cleancut.cuts
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.Clock
-import io.cleancut.format.CutLayout
+import io.cleancut.format.{CutLayout, FrameKind, FrameName, SealedFrame}
 import io.cleancut.objects.ObjectKey
 import io.cleancut.cuts.OneByOne._
 
@@ -39,11 +39,50 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     // Spark is told what a later run will read.
     assert(second.commit("r2", 1, "v1\n{\"of\":2}") == "v1\n{\"of\":1}")
     assert(archive.read(1).exists(_.run.runId == "r1"))
-    // What the tasks of the second have in memory is what they go on from.
-    for (p <- 0 to 1) assert(second.accepted(part(p), 2).contains(made(p)))
+    // As one that has run nothing of it, its tasks go on from what is there.
+    val taken = archive.read(1).get
+    for (p <- 0 to 1) {
+      val known = second.accepted(part(p), 2)
+      assert(known == taken.of(part(p)).map(_.version.id) && !known.contains(made(p)))
+    }
     epoch(second, "r2", 2)
     val cut = archive.read(2).get
-    assert(cut.run.runId == "r2" && cut.stores.forall(_.frames.exists(f => made.contains(f._2.id))))
+    assert(cut.run.runId == "r2" && cut.stores.forall(_.frames.map(_._2.number) == Seq(1, 2, 3)))
+    for (p <- 0 to 1)
+      assert(taken.of(part(p)).map(_.frames.toSeq) == cut.of(part(p)).map(_.frames.init.toSeq))
+  }
+
+  /** An entry in which Spark names the versions that it has counted. */
+  private def counting(ids: Seq[String]) =
+    s"""v2\n{"stateUniqueIds":{"0":[${ids.map(id => s"[[\"$id\"]]").mkString(",")}]}}"""
+
+  test("where Spark counts versions tasks go on from their own, and a sweep leaves them these") {
+    val first = driver(hasPages = false)
+    epoch(first, "r1", 0)
+    val of = tasks(first, "r1", 1)
+    // The first drops in its cut what the second goes on from.
+    for (store <- archive.read(0).get.stores) {
+      val name = FrameName(store.store, store.version, FrameKind.Base)
+      assert(
+        submit(
+          first,
+          "r1",
+          SealedFrame(name, QueryLedger.Maintenance, "base".getBytes)
+        ) == Ack.Accepted
+      )
+    }
+    val second = driver(hasPages = false)
+    second.begin("r2")
+    val made = tasks(second, "r2", 1)
+    assert(errorOf(first.commit("r1", 1, counting(of))).getErrorId == "CLEANCUT_FENCED")
+    assert(second.commit("r2", 1, counting(made)) == counting(of))
+    for (p <- 0 to 1) assert(second.accepted(part(p), 2).contains(made(p)))
+    epoch(second, "r2", 2)
+    val (before, after) = (archive.open(1).get, archive.open(2).get)
+    val dropped = after.segments -- before.segments
+    assert(dropped.exists(_.startsWith(CutLayout.segmentsOf(0))), "they name the same of epoch 0")
+    new CutSweep(archive, baseMargin = 0L).run(oldest = 1, spared = Set.empty)
+    after.segments.foreach(of => assert(store.head(ObjectKey(of)).isDefined, s"$of is gone"))
   }
 
   test("a successor whose sink skips what the run before commits late goes on behind its cut") {

@@ -28,6 +28,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.frameMissing("file:/ckpt/0/3/default", 0L, 3, "default", 7L, "no base"),
     Errors.checkpointNotFound("file:/ckpt", "file:/ckpt/cleancut/format.json does not exist"),
     Errors.coordinatorMissing("s3://b/q"),
+    Errors.actUnfinished("file:/ckpt", "edit", 9L),
     Errors.offlineRefused("adopt", "file:/ckpt", "the query runs"),
     Errors.rewriteDiffers("file:/ckpt/state", 0L, 3, "default", 7L, 6L),
     Errors.sealMisplaced(7),
