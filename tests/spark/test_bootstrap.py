@@ -14,7 +14,7 @@ from tests.spark.test_compatible import Job
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, Epochs
 from tests.support.processors import OUTPUT, Grown
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -64,6 +64,7 @@ def test_a_query_goes_on_from_the_state_that_is_given(
         assert Checkpoint(it.checkpoint).verify().ok
 
 
+@long
 def test_each_operator_and_variable_gets_its_own(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(spark, tmp_path, "cuts")
     session = job.session()

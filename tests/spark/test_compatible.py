@@ -14,7 +14,7 @@ from cleancut import RequestError, _cli
 from tests.support.documented import blocks, commands
 from tests.support.file_epochs import PLACES, session_of, write_file
 from tests.support.processors import OUTPUT, Grown
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -184,7 +184,10 @@ def test_it_says_what_spark_then_does(
     assert bool(found) == (refusal is None), refusal
 
 
-@pytest.mark.parametrize(("encoding", "kind"), [("avro", "changed"), ("unsaferow", "refused")])
+@pytest.mark.parametrize(
+    ("encoding", "kind"),
+    [pytest.param("avro", "changed", marks=long), ("unsaferow", "refused")],
+)
 def test_a_state_variable_may_get_a_column_where_spark_says_so(
     spark: SparkSession, tmp_path: Path, encoding: str, kind: str
 ) -> None:

@@ -128,6 +128,7 @@ def metrics_of(operator: OperatorCut, channels: Sequence[ChannelInfo]) -> Mappin
     return told | {"barrierToCaptureMs": operator.barrier_to_capture_ms or 0}
 
 
+@long
 def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
     session: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -253,6 +253,7 @@ def test_an_expiry_that_spark_would_not_see_is_refused(spark: SparkSession, tmp_
 
 
 @long
+@long
 def test_a_query_begins_with_values_that_expire(spark: SparkSession, tmp_path: Path) -> None:
     it = Query(spark, tmp_path, "cuts", LASTING_TTL_MS)
     one = it.session.range(1)

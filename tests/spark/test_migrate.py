@@ -15,7 +15,7 @@ from tests.spark import test_compatible as forms
 from tests.spark.test_compatible import Job, Query
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -131,6 +131,7 @@ def test_operators_come_and_go_and_others_keep_what_they_have(
     }
 
 
+@long
 def test_a_variable_gets_a_column_and_others_stay(spark: SparkSession, tmp_path: Path) -> None:
     def form(release: int) -> Query:
         return lambda job, session: forms.remembering(job, session, release)

@@ -165,5 +165,5 @@ def test_the_commands_hand_on_how_the_other_place_is_reached(
             parsed.run(parsed)
     cloned, replicated = asked
     wanted = given | {"requester_pays": True}
-    assert replicated == wanted
+    assert replicated == wanted | {"note": True}
     assert {name: cloned[f"into_{name}"] for name in wanted} == wanted

@@ -2,14 +2,20 @@
 
 import argparse
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from cleancut._display import tables
 from cleancut._display.info_list import InfoList
-from cleancut._recovery.expiry import Expiry
-from cleancut._spark.offline import Plan
+
+
+class PrintedPlan(Protocol):
+    """What an act does, or has done; printed as text for people."""
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """The same as plain values, for programs."""
 
 
 def print_list(found: InfoList[Any], parsed: argparse.Namespace) -> None:
@@ -20,7 +26,7 @@ def print_list(found: InfoList[Any], parsed: argparse.Namespace) -> None:
         print(found)
 
 
-def print_plan(plan: Plan | Expiry, parsed: argparse.Namespace) -> None:
+def print_plan(plan: PrintedPlan, parsed: argparse.Namespace) -> None:
     """Prints what an act does, or has done."""
     if parsed.json:
         print_json(plan.to_dict())

@@ -70,7 +70,7 @@ object OffsetEntry {
     }
     later(Watermark, CommitEntry.nextWatermarkMs(commit))
     later(Timestamp, nowMs)
-    // What it comes behind may be the epoch of an act, which takes away an entry that has its marks.
+    // What it comes behind may be the epoch of an act, and this one is not to be taken for such.
     next.path("conf") match {
       case conf: ObjectNode => ActMarks.foreach(conf.remove)
       case _                => ()

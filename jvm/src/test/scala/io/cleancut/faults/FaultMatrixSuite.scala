@@ -58,7 +58,8 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
 
   for (kind <- chosen(FaultKind.all, OfKinds))
     test(s"a query takes all of its steps through this, and is right: $kind") {
-      val plans = KnownSteps.all.filter(kind.concerns).map(Plan(_, kind, isLasting = false))
+      val steps = chosen(KnownSteps.all.filter(kind.concerns), OfAllSteps)
+      val plans = steps.map(Plan(_, kind, isLasting = false))
       val random = new Random(seed ^ kind.name.hashCode)
       inject(plans)(in(random)(_.all(plans)))
     }
@@ -135,6 +136,7 @@ object FaultMatrixSuite {
   private val OfKinds = 1
   private val OfLasting = 1
   private val OfSteps = 1
+  private val OfAllSteps = 12
   private val OfAborts = 1
 
   private def often(isLasting: Boolean): String = if (isLasting) "at all" else "at once"
