@@ -1,6 +1,7 @@
 """`configure` fills a builder, or says what stands against it."""
 
 import inspect
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,8 @@ ALWAYS = {EXTENSIONS: EXTENSION, MANAGER: "io.cleancut.CleancutCheckpointFileMan
 @pytest.fixture(autouse=True)
 def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
     monkeypatch.setattr(session, "jar_path", lambda: JAR)
+    # Tests of a notebook have imported it.
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     assert SparkContext._gateway is None, "another test of this process has started a JVM"
     yield install(tmp_path, monkeypatch)
     assert SparkContext._gateway is None, "configure must not start a JVM"
