@@ -209,9 +209,14 @@ trait EpochGate extends PagedCuts {
     found
   }
 
-  /** Both have run the same offsets under the same decisions. */
+  /**
+   * Both have run the same offsets under the same decisions; but of two acts each makes something
+   * else.
+   */
   private def isEarlier(run: QueryRun, cut: Cut): Boolean =
-    cut.run.generation < run.id.generation && cut.offsets == logs.offsets(cut.epoch)
+    !synchronized(
+      run.ledger.isReplaced
+    ) && cut.run.generation < run.id.generation && cut.offsets == logs.offsets(cut.epoch)
 
   /** The cut of what this run has made; or that of a run before it, which is as good. */
   private def ownCut(
@@ -253,8 +258,8 @@ trait EpochGate extends PagedCuts {
     val other = if (archive.create(cut)) None else Some(adopted(run, epoch))
     val writeNs = clock.monotonicNs() - readyNs
     // Spark names the versions that it has counted, and has the next tasks go on from those.
-    val isGoneOnFrom = CommitEntry.countedIds(entry).isEmpty
-    val next = other.filter(_ => isGoneOnFrom).fold(cut)(_.whole)
+    val goesOnFromOwn = CommitEntry.countedIds(entry).isDefined
+    val next = if (goesOnFromOwn) cut else other.fold(cut)(_.whole)
     synchronized {
       run.advance(next)
       run.meter.advance(used, writeNs)
@@ -267,12 +272,11 @@ trait EpochGate extends PagedCuts {
     other.fold(cut)(_.head)
   }
 
-  /** The cut that is there; but of two acts each makes something else. */
+  /** The cut that is there in the place of this run's. */
   private def adopted(run: QueryRun, epoch: Long): StoredCut = {
     val found = archive.open(epoch)
-    val isAct = synchronized(run.ledger.isReplaced)
     found
-      .filter(of => !isAct && isEarlier(run, of.head))
+      .filter(of => isEarlier(run, of.head))
       .getOrElse(throw fencedBy(epoch, found.map(_.head)))
   }
 
