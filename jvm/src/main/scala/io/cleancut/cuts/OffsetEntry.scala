@@ -35,10 +35,10 @@ object OffsetEntry {
   val ActMarks: Seq[String] = Seq(Act, LastBeforeAct, SourceOfAct, UnusedBeforeAct)
 
   /** Whether it is that of an act. */
-  def isOfAct(entry: String): Boolean = act(entry).nonEmpty
+  def isOfAct(entry: String): Boolean = act(entry).isDefined
 
-  /** The name of that act; empty if it is that of none. */
-  def act(entry: String): String = setting(entry, Act).getOrElse("")
+  /** The name of that act. */
+  def act(entry: String): Option[String] = setting(entry, Act)
 
   /** The number that an act leaves out, in its entry. */
   def unusedBefore(entry: String): Option[Long] = setting(entry, UnusedBeforeAct).map(_.toLong)

@@ -1,9 +1,5 @@
 package io.cleancut.files
 
-import java.nio.charset.StandardCharsets.UTF_8
-
-import scala.util.Using
-
 import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
@@ -34,7 +30,7 @@ final private[cleancut] class CommitEntries(directory: Path, files: CheckpointFi
    */
   def write(epoch: Long, entry: String): Unit = {
     val path = new Path(directory, epoch.toString)
-    if (!LogEntries.create(path, entry, files) && read(path) != entry) {
+    if (!LogEntries.create(path, entry, files) && LogEntries.read(path, files) != entry) {
       val owner = s"a driver without cuts has written $path"
       throw Errors.fenced(directory.getParent.toString, epoch, owner)
     }
@@ -56,9 +52,6 @@ final private[cleancut] class CommitEntries(directory: Path, files: CheckpointFi
     }
     isMissing
   }
-
-  private def read(path: Path): String =
-    Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
 }
 
 private[cleancut] object CommitEntries {

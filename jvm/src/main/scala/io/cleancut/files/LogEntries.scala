@@ -2,12 +2,17 @@ package io.cleancut.files
 
 import java.nio.charset.StandardCharsets.UTF_8
 
+import scala.util.Using
+
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-/** Entries of Spark's logs that are files of their own, written in place of Spark. */
+/** Entries of Spark's logs that are files of their own, read and written in place of Spark. */
 private[files] object LogEntries {
+
+  def read(path: Path, files: CheckpointFileManager): String =
+    Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
 
   /** Writes an entry whole, or not at all; whether it was not there. */
   def create(path: Path, entry: String, files: CheckpointFileManager): Boolean = try {

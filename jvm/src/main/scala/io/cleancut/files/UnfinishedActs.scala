@@ -1,8 +1,6 @@
 package io.cleancut.files
 
-import java.nio.charset.StandardCharsets.UTF_8
-
-import scala.util.Using
+import java.io.FileNotFoundException
 
 import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
@@ -16,10 +14,9 @@ import io.cleancut.error.Errors
  * Keeps a query from beginning behind an entry of the log of offsets that an act has made whose
  * epoch has no cut. For whoever owns the query, before Spark reads that log.
  *
- * The act may be about to write its cut, so that only another act may take its entry away, which
- * needs a cut of that very epoch. But an act that leaves a number unused has lost where a query has
- * planned an epoch of that number: it cannot write the entry any more without which it writes no
- * cut.
+ * The act may be about to write its cut, which wants its entries. But an act that leaves a number
+ * unused has lost where a query has planned an epoch of that number: it cannot write the entry any
+ * more without which it writes no cut. So that of its own epoch goes.
  */
 private[files] object UnfinishedActs {
   private val logger = LoggerFactory.getLogger(getClass)
@@ -31,27 +28,34 @@ private[files] object UnfinishedActs {
    *   CLEANCUT_ACT_UNFINISHED
    */
   def check(begun: Begun, offsets: Path, files: CheckpointFileManager): Unit =
-    if (begun.cut.isDefined && files.exists(offsets)) {
-      val behind = files
-        .list(offsets)
-        .toSeq
-        .flatMap(file => file.getPath.getName.toLongOption)
-        .filter(_ > begun.committed)
-        .map(epoch => epoch -> read(new Path(offsets, epoch.toString), files))
-        .sortBy(_._1)
-      val planned = behind.collect { case (epoch, entry) if !OffsetEntry.isOfAct(entry) => epoch }
-      def hasLost(epoch: Long, entry: String) = OffsetEntry
-        .unusedBefore(entry)
-        .exists(of => of < epoch && (of <= begun.committed || planned.contains(of)))
-      behind.filter(of => OffsetEntry.isOfAct(of._2)).foreach { case (epoch, entry) =>
-        if (!hasLost(epoch, entry)) {
-          throw Errors.actUnfinished(offsets.getParent.toString, OffsetEntry.act(entry), epoch)
+    if (begun.cut.isDefined) {
+      val (ofActs, planned) = entriesAfter(begun.committed, offsets, files)
+        .partition(of => OffsetEntry.isOfAct(of._2))
+      def isQuerys(epoch: Long) = epoch <= begun.committed || planned.exists(_._1 == epoch)
+      ofActs.foreach { case (epoch, entry) =>
+        val isLost = OffsetEntry.unusedBefore(entry).exists(of => of < epoch && isQuerys(of))
+        if (!isLost) {
+          val act = OffsetEntry.act(entry).getOrElse("")
+          throw Errors.actUnfinished(offsets.getParent.toString, act, epoch)
         }
         logger.info(s"Epoch $epoch of $offsets was planned by an act that the query was before")
         files.delete(new Path(offsets, epoch.toString))
       }
     }
 
-  private def read(path: Path, files: CheckpointFileManager): String =
-    Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
+  /** In their order. */
+  private def entriesAfter(
+      epoch: Long,
+      offsets: Path,
+      files: CheckpointFileManager
+  ): Seq[(Long, String)] = {
+    val listed =
+      try files.list(offsets).toSeq
+      catch { case _: FileNotFoundException => Nil }
+    listed
+      .flatMap(_.getPath.getName.toLongOption)
+      .filter(_ > epoch)
+      .sorted
+      .map(of => of -> LogEntries.read(new Path(offsets, of.toString), files))
+  }
 }
