@@ -31,9 +31,10 @@ private[offline] object RowsOfStore {
 }
 
 /**
- * A store, and how the files of its schemas are read, which lie where the query was that is stored.
+ * A store, and how the files of its schemas are reached, which lie where the query was that is
+ * stored.
  */
-final private[offline] case class StoredSchemas(store: StoredStore, conf: Configuration)
+final private[offline] case class StoredSchemas(store: StoredStore, access: PlaceAccess)
 
 /**
  * The provider of one store, opened outside of a query.
@@ -65,7 +66,11 @@ final private[offline] class OfflineProvider(
     stateSchemaProvider = Option.when(operator.hasSchemaIds && store.schemaFiles.nonEmpty)(
       new InMemoryStateSchemaProvider(
         StateSchemaMetadata
-          .createStateSchemaMetadata(stateRoot, schemas.conf, store.schemaFiles.toList)
+          .createStateSchemaMetadata(
+            stateRoot,
+            schemas.access.in(hadoopConf),
+            store.schemaFiles.toList
+          )
       )
     )
   )

@@ -416,7 +416,7 @@ final private[offline] class OfflineStores(
     val conf = at.access.in(hadoopConf.value.value)
     at.savepoint.foreach(conf.set(GroupedFiles.SavepointKey, _))
     conf.setBoolean(GroupedFiles.ActKey, true)
-    val schemas = StoredSchemas(store, described.in(hadoopConf.value.value))
+    val schemas = StoredSchemas(store, described)
     new OfflineProvider(at.stateRoot, operator, schemas, partition, runId, at.conf, conf)
   }
 
