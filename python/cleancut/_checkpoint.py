@@ -602,9 +602,9 @@ class Checkpoint(Expirable):
             access_point: likewise.
             requester_pays: likewise.
             encryption: likewise; what is written is encrypted so.
+            profile: likewise, so that each side may have credentials of its own.
             note: whether a small object in this checkpoint says how far the copy has come, which
                 `replicas` and the status of the query tell. Without it this one is only read.
-            profile: likewise, so that each side may have credentials of its own.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, there are no cuts; CLEANCUT_REPLICA_DIVERGED,

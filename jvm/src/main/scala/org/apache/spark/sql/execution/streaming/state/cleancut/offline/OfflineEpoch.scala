@@ -22,8 +22,8 @@ import io.cleancut.error.{CleancutException, Errors}
  *
  * Its state is there, and was read again, before either log has an entry. The entry of the offset
  * log is marked, so that whoever finds it without one of the commit log knows that the act was
- * killed between the two, and that no query has run on it; it is taken away then, and the act
- * begins again.
+ * killed between the two, and that no query has run on it. The act begins again then: where there
+ * are no cuts, after that entry was taken away; else after it.
  */
 private[offline] object OfflineEpoch {
 
