@@ -43,6 +43,9 @@ _STATUSES: Mapping[type[CleancutError], int] = {
 
 _DEFAULT_LIMIT = 20
 
+# How a store is reached: of LOCATION, and with "into_" before it, of INTO.
+_ACCESS = ("endpoint", "region", "profile", "access_point", "requester_pays", "encryption")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command.
@@ -365,15 +368,12 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
 
 
 def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
-    return Checkpoint(
-        parsed.location,
-        endpoint=parsed.endpoint,
-        region=parsed.region,
-        access_point=parsed.access_point,
-        requester_pays=parsed.requester_pays,
-        encryption=parsed.encryption,
-        profile=parsed.profile,
-    )
+    return Checkpoint(parsed.location, **_access(parsed))
+
+
+def _access(parsed: argparse.Namespace, of: str = "") -> dict[str, Any]:
+    """How a store is reached; of options whose names begin so."""
+    return {name: getattr(parsed, f"{of}{name}") for name in _ACCESS}
 
 
 def _conf(parsed: argparse.Namespace) -> int:
@@ -527,14 +527,7 @@ def _replicate(parsed: argparse.Namespace) -> int:
     checkpoint = _checkpoint(parsed)
     while True:
         found = checkpoint.replicate(
-            parsed.into,
-            endpoint=parsed.into_endpoint,
-            region=parsed.into_region,
-            note=not parsed.no_note,
-            access_point=parsed.into_access_point,
-            requester_pays=parsed.into_requester_pays,
-            encryption=parsed.into_encryption,
-            profile=parsed.into_profile,
+            parsed.into, note=not parsed.no_note, **_access(parsed, "into_")
         )
         print_list(InfoList([found]), parsed)
         if parsed.every is None:
@@ -636,12 +629,7 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
             cuts=None if parsed.cuts is None else parsed.cuts == "true",
             provider=parsed.provider,
             partitions=parsed.partitions,
-            into_endpoint=parsed.into_endpoint,
-            into_region=parsed.into_region,
-            into_profile=parsed.into_profile,
-            into_access_point=parsed.into_access_point,
-            into_requester_pays=parsed.into_requester_pays,
-            into_encryption=parsed.into_encryption,
+            **{f"into_{name}": value for name, value in _access(parsed, "into_").items()},
         )
     return {"adopt": adopt, "release": release}[parsed.act](location, session, file_sink=sink)
 
