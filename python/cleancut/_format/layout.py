@@ -4,6 +4,7 @@ No other module knows what an object's name looks like.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -144,6 +145,12 @@ def parse_owner_name(name: str) -> int | None:
     """The generation of an owner by the name of its note; None for foreign objects."""
     found = _OWNER.fullmatch(name)
     return None if found is None else int(found[1])
+
+
+def last_generation(names: Iterable[str]) -> int:
+    """The last generation that was taken, by the names of owners' notes; 0 before the first."""
+    found = (parse_owner_name(name) for name in names)
+    return max((of for of in found if of is not None), default=0)
 
 
 def savepoint_name(savepoint: str) -> str:

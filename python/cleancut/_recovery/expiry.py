@@ -25,10 +25,10 @@ from cleancut._format.layout import (
     SEGMENTS,
     STORES,
     ended_name,
+    last_generation,
     owner_name,
     parse_cut_name,
     parse_frame_name,
-    parse_owner_name,
     parse_page_name,
     parse_savepoint_name,
     parse_seal_name,
@@ -367,8 +367,7 @@ _NOT_ENDED = (
 
 def _owner_of(root: Root) -> _Owner:
     listed = root.objects.list(OWNERS)
-    generations = (parse_owner_name(name) for name in listed)
-    last = max((of for of in generations if of is not None), default=0)
+    last = last_generation(listed)
     if last == 0 or ended_name(last) in listed:
         return _Owner(last, None)
     try:

@@ -26,9 +26,9 @@ from cleancut._format.layout import (
     SEGMENTS,
     STORES,
     cut_name,
+    last_generation,
     owner_name,
     parse_cut_name,
-    parse_owner_name,
     parse_seal_name,
 )
 from cleancut._format.operator_metadata import OperatorMetadata
@@ -107,8 +107,7 @@ def fence(root: Root, why: str) -> int:
     """
     run_id = str(uuid4())
     while True:
-        known = (parse_owner_name(name) for name in root.objects.list(OWNERS))
-        generation = max((of for of in known if of is not None), default=0) + 1
+        generation = last_generation(root.objects.list(OWNERS)) + 1
         note = {
             "generation": generation,
             "queryId": None,
