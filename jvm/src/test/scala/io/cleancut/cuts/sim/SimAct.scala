@@ -7,8 +7,7 @@ import scala.util.control.NonFatal
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.channels.ChannelReport
-import io.cleancut.cuts.{Begun, InFlightSource, OffsetEntry, Refusal, TaskStart, TaskStarted}
-import io.cleancut.files.{Gate, ObjectFileManager}
+import io.cleancut.cuts.{InFlightSource, OffsetEntry, Refusal, TaskStart, TaskStarted}
 import io.cleancut.format._
 import io.cleancut.objects.ObjectKey
 
@@ -28,10 +27,8 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
   override val hasBegun = false
   var failure = Option.empty[Throwable]
 
-  private val offsets = files("offsets")
-  private val gate = new Gate {
-    override def begin(): Option[Begun] = None
-    override def atStart(name: String)(act: Begun => Unit): Unit = ()
+  private val offsets = process.files("offsets")
+  private val gate = new GateOfNoQuery {
     override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
     override def commit(epoch: Long, entry: String): String = {
       var counted = ""
@@ -40,7 +37,7 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
       counted
     }
   }
-  private val commits = SimQuery.commits(plan, files("commits"), process.archive, gate)
+  private val commits = SimQuery.commits(plan, process.files("commits"), process.archive, gate)
 
   private val actor = baton.spawn(runId, process)(run())
 
@@ -59,10 +56,7 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
         invariants.happened(s"$runId ends with $e")
         if (!SimQuery.isExpected(e)) invariants.violated(s"$runId failed with ${SimQuery.trace(e)}")
     }
-    if (!faults.strikes(Fault.UnsaidEnd, PerAct)) process.tell(s"end of $runId") { cuts =>
-      try cuts.ended(runId)
-      catch { case NonFatal(_) => () }
-    }
+    process.ended(runId)
   }
 
   private def act(): Unit = {
@@ -190,14 +184,11 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
 
   private def writer = s"$runId/act"
 
-  private def files(log: String) =
-    new ObjectFileManager(Names.log(log), process.store, () => (), world.clock)
-
   private def epochsIn(log: String): Seq[Long] =
-    files(log).list(Names.log(log)).toSeq.flatMap(_.getPath.getName.toLongOption)
+    process.files(log).list(Names.log(log)).toSeq.flatMap(_.getPath.getName.toLongOption)
 
   private def entry(log: String, epoch: Long): String =
-    SimQuery.read(files(log), Names.entry(log, epoch))
+    SimQuery.read(process.files(log), Names.entry(log, epoch))
 
   /** The rows in flight of a cut, in frames of another version. */
   final private class Taken(cut: Cut) extends InFlightSource {

@@ -4,8 +4,10 @@ import scala.collection.mutable
 import scala.util.{Failure, Random, Success, Try}
 import scala.util.control.NonFatal
 
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
 import io.cleancut.cuts._
-import io.cleancut.files.CheckpointLogs
+import io.cleancut.files.{CheckpointLogs, ObjectFileManager}
 import io.cleancut.objects.RootedStore
 
 /** What a task or a query ends with when the other side is gone. */
@@ -111,6 +113,18 @@ final class SimProcess(world: World, val name: String, keep: Int, paging: Option
     done.head.get
   }
 
+  /** A run that has ended says so, if it can. */
+  def ended(runId: String): Unit = if (!faults.strikes(Fault.UnsaidEnd, SimProcess.PerRun)) {
+    tell(s"end of $runId") { cuts =>
+      try cuts.ended(runId)
+      catch { case NonFatal(_) => () }
+    }
+  }
+
+  /** A log of Spark's, as this process reads and writes it. */
+  def files(log: String): CheckpointFileManager =
+    new ObjectFileManager(Names.log(log), store, () => (), world.clock)
+
   /** A user pins a cut, and perhaps gives it up some time later. */
   def pin(name: String, epoch: Long): Unit = {
     baton.spawn(s"pin of $epoch", this) {
@@ -150,4 +164,10 @@ final class SimProcess(world: World, val name: String, keep: Int, paging: Option
   }
 
   private def newExecutor(index: Int) = new SimExecutor(world, this, s"$index")
+}
+
+private object SimProcess {
+
+  /** An end comes seldom. */
+  val PerRun = 3.0
 }

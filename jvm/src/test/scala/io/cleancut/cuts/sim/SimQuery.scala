@@ -59,15 +59,16 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private val start = new StartOfRun(
     gate,
     Names.log("offsets"),
-    if (world.defect == Defect.ActsUnseen) new Unlisted(files("offsets")) else files("offsets"),
+    if (world.defect == Defect.ActsUnseen) new Unlisted(process.files("offsets"))
+    else process.files("offsets"),
     begun => {
       if (plan.isOnFiles) begun.cut.foreach(rollForward)
       if (invariants.isLeftByAct) faults.count(Fault.LeftByAct)
     },
     world.clock
   )
-  private val offsets = start.ofOffsets(files("offsets"))
-  private val commits = SimQuery.commits(plan, files("commits"), process.archive, gate)
+  private val offsets = start.ofOffsets(process.files("offsets"))
+  private val commits = SimQuery.commits(plan, process.files("commits"), process.archive, gate)
   // The epoch that this run has found in the log and not finished there.
   private var isPlanned = Option.empty[Long]
   private val drawn = plan.newRun(world.random)
@@ -98,11 +99,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   private def run(): Unit = {
     runEpochs()
-    // One that has ended says so, if it can.
-    if (!faults.strikes(Fault.UnsaidEnd, PerEpoch)) process.tell(s"end of $runId") { cuts =>
-      try cuts.ended(runId)
-      catch { case NonFatal(_) => () }
-    }
+    process.ended(runId)
   }
 
   private def runEpochs(): Unit =
@@ -300,10 +297,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     }
   }
 
-  private def entries = new CommitEntries(Names.log("commits"), files("commits"))
-
-  private def files(log: String) =
-    new ObjectFileManager(Names.log(log), process.store, () => (), world.clock)
+  private def entries = new CommitEntries(Names.log("commits"), process.files("commits"))
 }
 
 private object SimQuery {

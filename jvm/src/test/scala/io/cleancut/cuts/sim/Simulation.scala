@@ -5,7 +5,7 @@ import scala.util.Random
 import scala.util.control.NonFatal
 
 import io.cleancut.cuts.{Begun, CutSweep}
-import io.cleancut.files.{Gate, ObjectFileManager}
+import io.cleancut.files.Gate
 
 /** What one run of the simulation came to. */
 final case class Outcome(
@@ -230,7 +230,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     val kept = (invariants.last - plan.keep).max(plan.levelZeroEpochs) to invariants.last
     val wanted = kept.filterNot(invariants.unused)
     if (!wanted.forall(epochs.contains(_))) invariants.violated(s"$epochs instead of $wanted")
-    val files = new ObjectFileManager(Names.log("commits"), driver.store, () => (), world.clock)
+    val files = driver.files("commits")
     val view = SimQuery.commits(plan, files, driver.archive, NoGate)
     val listed = view.list(Names.log("commits")).flatMap(_.getPath.getName.toLongOption).toSeq
     val shown =
@@ -259,9 +259,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
 private object Simulation {
 
   /** For a reader, who commits nothing. */
-  private object NoGate extends Gate {
-    override def begin(): Option[Begun] = None
-    override def atStart(name: String)(act: Begun => Unit): Unit = ()
+  private object NoGate extends GateOfNoQuery {
     override def checkOwner(): Unit = ()
     override def commit(epoch: Long, entry: String): String =
       throw new UnsupportedOperationException
@@ -286,4 +284,10 @@ private object Simulation {
 
   /** What another driver does then is what a seal is there for. */
   val RateWhenSealing = 20.0
+}
+
+/** The gate of who begins no query. */
+private[sim] trait GateOfNoQuery extends Gate {
+  override def begin(): Option[Begun] = None
+  override def atStart(name: String)(act: Begun => Unit): Unit = ()
 }
