@@ -1,9 +1,6 @@
 """The reader without a JVM against cuts that a query has written to a bucket."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +8,12 @@ from typing import Any
 import pytest
 
 from cleancut import Checkpoint
+from tests.support.kills import run_script
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 300
 
 # In a process of its own, because an endpoint is configured before Spark starts.
 QUERY = """
@@ -62,15 +58,8 @@ def add(source: Path, *numbers: int) -> None:
 
 def run(server: S3Server, location: str, source: Path) -> dict[int, list[Any]]:
     """Runs the query and returns what Spark's own state reader finds for each epoch."""
-    paths = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
-    answer = subprocess.run(
-        [sys.executable, "-c", QUERY, server.endpoint, location, str(source)],
-        env={**os.environ, **server.environment, "PYTHONPATH": paths},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
+    places = [server.endpoint, location, str(source)]
+    answer = run_script(QUERY, *places, **server.environment)
     assert answer.returncode == 0, answer.stderr
     state = json.loads(answer.stdout.splitlines()[-1])
     return {int(epoch): rows for epoch, rows in state.items()}
@@ -156,15 +145,8 @@ def test_a_query_in_a_bucket_is_rescaled_on_a_cluster(server: S3Server, tmp_path
     source = tmp_path / "in"
     add(source, 0, 1, 2)
     location = f"s3://{server.BUCKET}/moved"
-    paths = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
-    answer = subprocess.run(
-        [sys.executable, "-c", RESCALED, server.endpoint, location, str(source)],
-        env={**os.environ, **server.environment, "PYTHONPATH": paths},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
+    places = [server.endpoint, location, str(source)]
+    answer = run_script(RESCALED, *places, **server.environment)
     assert answer.returncode == 0, answer.stderr
     told, last = json.loads(answer.stdout.splitlines()[-1])
     assert told == {"5": 23, "2": 23}

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -16,14 +14,13 @@ from pyspark.sql import SparkSession
 import cleancut
 from cleancut import Checkpoint, RequestError
 from tests.support.file_epochs import KEYS, PLACES, Epochs
-from tests.support.kills import environment
+from tests.support.kills import run_script
 from tests.support.s3_servers import s3proxy
 from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
 REFUSED = "CLEANCUT_OFFLINE_REFUSED"
-ROOT = Path(__file__).parents[2]
 # What a clone is to be, with the arguments that say so.
 KINDS: dict[str, dict[str, Any]] = {
     "rocksdb": {"provider": "rocksdb", "cuts": False},
@@ -187,13 +184,5 @@ print("DONE")
 @long
 def test_a_query_goes_into_a_bucket_and_out_again_on_a_cluster(tmp_path: Path) -> None:
     with s3proxy(tmp_path / "proxy") as server:
-        done = subprocess.run(
-            [sys.executable, "-c", IN_A_BUCKET, server.endpoint, str(tmp_path)],
-            env=environment() | server.environment,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        done = run_script(IN_A_BUCKET, server.endpoint, str(tmp_path), **server.environment)
     assert done.stdout.endswith("DONE\n"), done.stdout + done.stderr[-8000:]

@@ -1,7 +1,5 @@
 """A checkpoint is cloned from one object store into another, each with credentials of its own."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,13 +7,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.kills import environment
+from tests.support.kills import run_script
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-ROOT = Path(__file__).parents[2]
 OTHERS = ("second-id", "second-secret")
 FILE = "AWS_SHARED_CREDENTIALS_FILE"
 CLUSTER = """
@@ -185,15 +182,8 @@ def test_it_does_so_on_a_cluster(
 ) -> None:
     first, second = servers
     places = [first.endpoint, second.endpoint, str(tmp_path / "home"), str(data_of(tmp_path))]
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{CLUSTER}{script}print('DONE')", *places],
-        env=environment() | first.environment | {FILE: str(profiles)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    variables = first.environment | {FILE: str(profiles)}
+    ran = run_script(f"{CLUSTER}{script}print('DONE')", *places, **variables)
     assert ran.stdout.endswith("DONE\n"), ran.stdout + ran.stderr[-8000:]
     assert OTHERS[1] not in ran.stdout + ran.stderr
     assert list(data_of(tmp_path).iterdir()), "the clone is elsewhere"

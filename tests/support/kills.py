@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demo.processes import ProcessTree
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SCRIPT_S = 300
 
 _POLL_S = 0.05
 _LIFE_LIMIT_S = 600.0
@@ -93,9 +97,23 @@ class Campaign:
 def environment() -> dict[str, str]:
     """Variables for a Python process that is to find this project and its interpreter."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
-    root = Path(__file__).resolve().parents[2]
-    paths = os.pathsep.join([str(root), str(root / "python")])
+    paths = os.pathsep.join([str(_ROOT), str(_ROOT / "python")])
     return kept | {"PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
+
+
+def run_script(
+    script: str, *arguments: str, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Runs Python code to its end in a process of its own; whoever asks looks how it ended."""
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env=environment() | variables,
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=_SCRIPT_S,
+        check=False,
+    )
 
 
 def die_with_the_test() -> None:
