@@ -2,7 +2,7 @@ package io.cleancut.files
 
 import java.io.IOException
 import java.nio.file.{Files, Path}
-import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, Executors, TimeUnit}
+import java.util.concurrent.{ConcurrentLinkedQueue, Executors}
 
 import scala.jdk.CollectionConverters._
 import scala.util.{Random, Using}
@@ -270,23 +270,26 @@ object LocalBasesSuite {
   private class Watched(under: ObjectStore) extends ForwardingStore(under) {
     val ranges = new ConcurrentLinkedQueue[Long]
     @volatile var isBroken = false
-    @volatile private var waiting = (_: Long) => false
-    private val gate = new CountDownLatch(1)
+    private var blockedFrom = Long.MaxValue
+    private var blockedUntil = Long.MaxValue
 
-    def block(from: Long): Unit = waiting = _ >= from
-    def unblock(from: Long): Unit = {
-      val before = waiting
-      waiting = at => before(at) && at < from
+    def block(from: Long): Unit = synchronized {
+      blockedFrom = from
     }
-    def unblockAll(): Unit = {
-      waiting = _ => false
-      gate.countDown()
+    def unblock(from: Long): Unit = synchronized {
+      blockedUntil = from
+      notifyAll()
+    }
+    def unblockAll(): Unit = unblock(from = 0)
+
+    private def pass(offset: Long): Unit = synchronized {
+      while (blockedFrom <= offset && offset < blockedUntil) wait()
     }
 
     override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
       if (isBroken) throw new IOException("the network is gone")
       ranges.add(offset)
-      if (waiting(offset)) gate.await(20, TimeUnit.SECONDS)
+      pass(offset)
       super.getRange(key, offset, length)
     }
   }
