@@ -153,9 +153,7 @@ def submit(script: Path, *arguments: str, **variables: str) -> str:
     return run(command, environment)
 
 
-@pytest.mark.parametrize(
-    "how", usually({"nothing"}, ["nothing", "jars", "conf", "defaults", "py-files"])
-)
+@pytest.mark.parametrize("how", usually(set(), ["nothing", "jars", "conf", "defaults", "py-files"]))
 def test_spark_submit_runs_a_script_as_python_does(
     how: str, tmp_path: Path, other_jar: str
 ) -> None:

@@ -175,7 +175,13 @@ def test_an_epoch_that_is_sealed_in_a_bucket_is_finished(
     assert query.check(rows) == FILES * ROWS
 
 
-@pytest.mark.parametrize("settings", [{}, dict(CHECKPOINT_IDS)], ids=["format 1", "format 2"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({}, id="format 1"),
+        pytest.param(dict(CHECKPOINT_IDS), id="format 2", marks=long),
+    ],
+)
 def test_an_epoch_that_cannot_be_run_again_is_finished(
     spark: SparkSession,
     tmp_path: Path,
