@@ -2,7 +2,7 @@ package io.cleancut.bench
 
 /**
  * All benchmarks, or those that are named: `stores`, `restarts`, `scans`, `growth`, `memory`,
- * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`.
+ * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `grown`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileContextBased` (Spark's own for local disks; also `FileSystemBased`), `turns=5`
@@ -26,7 +26,8 @@ object Bench {
     "nexmark",
     "scale",
     "capture",
-    "rewrite"
+    "rewrite",
+    "grown"
   )
 
   def main(args: Array[String]): Unit = {
@@ -67,6 +68,7 @@ object Bench {
         )
       case "capture" => CompareCapture.run(CompareCapture.Options.parse(options))
       case "rewrite" => CompareRewrites.run(keys("100000,1000000"), turns.getOrElse(3))
+      case "grown"   => CompareQueries.grown(turns.getOrElse(3))
       case "queries" => CompareQueries.run(options.get("query").toSeq, turns.getOrElse(5))
     }
   }

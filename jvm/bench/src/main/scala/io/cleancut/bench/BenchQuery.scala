@@ -75,7 +75,7 @@ final case class BenchQuery(
 object BenchQuery {
   private val Append = OutputMode.Append()
   private val Update = OutputMode.Update()
-  private val Million = 1000000
+  val Million: Int = 1000000
   private val StartMs = 1700000000000L
   private val EpochMs = 10000L
   // A prime, so that keys that follow each other lie in all partitions.
@@ -85,9 +85,7 @@ object BenchQuery {
   private val LongDelay = "1 hour"
 
   val all: Seq[BenchQuery] = Seq(
-    BenchQuery("aggregation, 1 M keys", Update, 100000, Million, 1, fill = 10, onHdfs = true) {
-      _.groupBy("key").agg(count("*"), sum("amount"), max("at"))
-    },
+    aggregation(Million),
     BenchQuery("window aggregation, append", Append, 100000, 2000, 1, fill = 3, onHdfs = true) {
       _.withWatermark("at", "10 seconds")
         .groupBy(window(col("at"), "10 seconds"), col("key"))
@@ -107,6 +105,24 @@ object BenchQuery {
     processor("map", new ByDigitProcessor),
     processor("timers", new TimedProcessor)
   )
+
+  /**
+   * @param fill
+   *   epochs before; at least as many as have all keys
+   */
+  def aggregation(keys: Int, fill: Int): BenchQuery = {
+    val size = if (keys % Million == 0) s"${keys / Million} M" else s"${keys / 1000} k"
+    val name = s"aggregation, $size keys"
+    // The heap has no room for ten million objects in several versions.
+    val onHdfs = keys <= Million
+    BenchQuery(name, Update, KeysAnEpoch, keys, 1, fill, onHdfs)(
+      _.groupBy("key").agg(count("*"), sum("amount"), max("at"))
+    )
+  }
+
+  def aggregation(keys: Int): BenchQuery = aggregation(keys, Math.max(3, keys / KeysAnEpoch))
+
+  private val KeysAnEpoch = 100000
 
   def named(name: String): BenchQuery =
     all.find(_.name == name).getOrElse {

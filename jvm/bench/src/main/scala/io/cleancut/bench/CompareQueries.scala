@@ -15,6 +15,26 @@ object CompareQueries {
     turns
   )
 
+  /** An aggregation with ten times the keys, the partitions, and the epochs before. */
+  def grown(turns: Int): Unit = {
+    val header = Seq("keys", "partitions", "epochs before") ++
+      Seq("Cleancut", "HDFS-backed", "best RocksDB", "over the better")
+    println(s"\n### As the work grows\n")
+    println(Figures.table(header, Nil))
+    val usual = BenchQuery.aggregation(BenchQuery.Million)
+    val larger = Seq(
+      BenchQuery.aggregation(BenchQuery.Million / 10) -> QueryBench.Partitions,
+      usual -> QueryBench.Partitions,
+      BenchQuery.aggregation(BenchQuery.Million * 10) -> QueryBench.Partitions,
+      usual -> QueryBench.Partitions * 10,
+      BenchQuery.aggregation(BenchQuery.Million, fill = usual.fill * 10) -> QueryBench.Partitions
+    )
+    for ((query, partitions) <- larger) {
+      val of = Seq(query.keys, partitions, query.fill).map(_.toString)
+      println(Figures.row(of ++ figures(query, turns, partitions)))
+    }
+  }
+
   /** Queries of Nexmark, each after its answers have been compared. */
   def nexmark(queries: Seq[NexmarkQuery], turns: Int): Unit = {
     for (query <- queries)
@@ -34,14 +54,17 @@ object CompareQueries {
     queries.foreach(query => println(Figures.row(compared(query, turns))))
   }
 
-  private def compared(query: WholeQuery, turns: Int): Seq[String] = {
-    val found = measure(query, turns)
+  private def compared(query: WholeQuery, turns: Int): Seq[String] =
+    Seq(query.name, query.rowsPerEpoch.toString) ++ figures(query, turns, QueryBench.Partitions)
+
+  private def figures(query: WholeQuery, turns: Int, partitions: Int): Seq[String] = {
+    val found = measure(query, turns, partitions)
     val our = found(Provider.Cleancut.name)
     val hdfs = found.get(Provider.Hdfs.name)
     val rocks = Provider.RocksForQueries.map(p => found(p.name)).min
     val others = Seq(hdfs, Some(rocks))
-    Seq(query.name, query.rowsPerEpoch.toString, Figures.time(our)) ++
-      others.map(_.fold("")(Figures.time)) :+ Figures.ratio(our, others.flatten.min)
+    Figures.time(our) +: others.map(_.fold("")(Figures.time)) :+
+      Figures.ratio(our, others.flatten.min)
   }
 
   /** How long a row takes in real-time mode. */
@@ -63,9 +86,12 @@ object CompareQueries {
     println(Figures.table(Seq("latency", "Cleancut", "RocksDB", "over RocksDB"), rows.flatten))
   }
 
-  private def measure(query: WholeQuery, turns: Int): Map[String, Long] =
+  private def measure(query: WholeQuery, turns: Int, partitions: Int): Map[String, Long] =
     ChildJvm
-      .run("io.cleancut.bench.QueryBench", Seq(WholeQueries.asked(query), turns.toString, Epochs))
+      .run(
+        "io.cleancut.bench.QueryBench",
+        Seq(WholeQueries.asked(query), turns.toString, Epochs, partitions.toString)
+      )
       .collect { case Array(provider, _, ns) => provider -> ns.toLong }
       .groupMap(_._1)(_._2)
       .map { case (provider, all) => provider -> Figures.median(all) }

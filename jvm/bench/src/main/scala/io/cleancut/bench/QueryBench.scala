@@ -19,17 +19,17 @@ import org.apache.spark.sql.streaming.{
  * `provider<TAB>turn<TAB>nanoseconds` for each: the mean time of an epoch. What Spark tells of its
  * parts goes to the standard error stream.
  *
- * Arguments: name of the query, turns, epochs that are counted, and, for a profile of one provider,
- * what its name begins with.
+ * Arguments: name of the query, turns, epochs that are counted, partitions, and, for a profile of
+ * one provider, what its name begins with.
  */
 object QueryBench {
   private val PatienceNs = TimeUnit.MINUTES.toNanos(10)
 
   def main(args: Array[String]): Unit = {
     val query = WholeQueries.named(args(0))
-    val bench = new QueryBench(query, epochs = args(2).toInt)
+    val bench = new QueryBench(query, epochs = args(2).toInt, partitions = args(3).toInt)
     try {
-      val wanted = providers(query).filter(p => args.drop(3).forall(p.name.startsWith))
+      val wanted = providers(query).filter(p => args.drop(4).forall(p.name.startsWith))
       val runs = wanted.map(bench.filled)
       for (turn <- 0 until args(1).toInt; run <- runs)
         println(s"${run.provider.name}\t$turn\t${run.time()}")
@@ -41,11 +41,14 @@ object QueryBench {
   def providers(query: WholeQuery): Seq[Provider] =
     Seq(Provider.Configured) ++ Option.when(query.onHdfs)(Provider.Hdfs) ++ Provider.RocksForQueries
 
-  def session(): SparkSession = SparkSession
+  /** In how many partitions a query has its state where nothing is said of it. */
+  final val Partitions = 4
+
+  def session(partitions: Int = Partitions): SparkSession = SparkSession
     .builder()
     .master("local[2]")
     .config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", "4")
+    .config("spark.sql.shuffle.partitions", partitions.toString)
     .config("spark.sql.adaptive.enabled", "false")
     .config("spark.sql.session.timeZone", "UTC")
     .config("spark.sql.streaming.stateStore.maintenanceInterval", "10s")
@@ -53,10 +56,10 @@ object QueryBench {
     .getOrCreate()
 }
 
-final class QueryBench(query: WholeQuery, epochs: Int) {
+final class QueryBench(query: WholeQuery, epochs: Int, partitions: Int) {
   import QueryBench._
 
-  private val spark = QueryBench.session()
+  private val spark = QueryBench.session(partitions)
 
   def close(): Unit = spark.stop()
 

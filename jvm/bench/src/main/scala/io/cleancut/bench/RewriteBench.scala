@@ -21,7 +21,7 @@ import io.cleancut.CleancutOffline
 object RewriteBench {
 
   /** In how many partitions the query has its state, by [[QueryBench.session]], and is to have. */
-  final val Before = 4
+  final val Before = QueryBench.Partitions
   final val After = 6
 
   /**

@@ -3,17 +3,20 @@ package io.cleancut.bench
 /** How a child JVM is told which query it is to run. */
 object WholeQueries {
 
-  /** Name and, of a query of Nexmark, what it was made with. */
+  /** Name and, of a query of Nexmark or an aggregation, what it was made with. */
   def asked(query: WholeQuery): String = query match {
     case NexmarkQuery(_, events, rows, fill) =>
       val made = Seq(events.perSecond, events.inFlight, events.people, rows, fill)
       (query.name +: made.map(_.toString)).mkString("|")
+    case BenchQuery(_, _, _, keys, _, fill, _, _) if query.name.startsWith("aggregation") =>
+      s"${query.name}|$keys|$fill"
     case other => other.name
   }
 
   def named(asked: String): WholeQuery = asked.split('|') match {
-    case Array(_) => BenchQuery.named(asked)
-    case _        => nexmark(asked)
+    case Array(_)             => BenchQuery.named(asked)
+    case Array(_, keys, fill) => BenchQuery.aggregation(keys.toInt, fill.toInt)
+    case _                    => nexmark(asked)
   }
 
   def nexmark(asked: String): NexmarkQuery = {
