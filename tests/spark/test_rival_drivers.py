@@ -90,7 +90,8 @@ class Rollout:
         return [log.read_text().splitlines()[-1] for log in self.logs]
 
 
-@pytest.mark.parametrize("scheme", ["s3", pytest.param("file", marks=long)])
+@long
+@pytest.mark.parametrize("scheme", ["s3", "file"])
 def test_a_rolling_restart_is_no_outage(
     scheme: str,
     server: S3Server,
