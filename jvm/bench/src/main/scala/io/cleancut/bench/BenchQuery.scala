@@ -76,6 +76,7 @@ object BenchQuery {
   private val Append = OutputMode.Append()
   private val Update = OutputMode.Update()
   val Million: Int = 1000000
+  private val KeysAnEpoch = 100000
   private val StartMs = 1700000000000L
   private val EpochMs = 10000L
   // A prime, so that keys that follow each other lie in all partitions.
@@ -121,8 +122,6 @@ object BenchQuery {
   }
 
   def aggregation(keys: Int): BenchQuery = aggregation(keys, Math.max(3, keys / KeysAnEpoch))
-
-  private val KeysAnEpoch = 100000
 
   def named(name: String): BenchQuery =
     all.find(_.name == name).getOrElse {
