@@ -184,10 +184,8 @@ def test_it_says_what_spark_then_does(
     assert bool(found) == (refusal is None), refusal
 
 
-@pytest.mark.parametrize(
-    ("encoding", "kind"),
-    [pytest.param("avro", "changed", marks=long), ("unsaferow", "refused")],
-)
+@long
+@pytest.mark.parametrize(("encoding", "kind"), [("avro", "changed"), ("unsaferow", "refused")])
 def test_a_state_variable_may_get_a_column_where_spark_says_so(
     spark: SparkSession, tmp_path: Path, encoding: str, kind: str
 ) -> None:

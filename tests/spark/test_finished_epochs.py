@@ -274,7 +274,7 @@ OTHERS: dict[str, tuple[Callable[..., DataFrame], Callable[..., None]]] = {
 }
 
 
-@pytest.mark.parametrize("name", usually({"applyInPandasWithState"}, OTHERS))
+@pytest.mark.parametrize("name", usually({"join"}, OTHERS))
 def test_epochs_of_other_operators_are_finished_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

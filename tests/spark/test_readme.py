@@ -10,6 +10,7 @@ import pyspark
 import pytest
 
 from tests.support.documented import blocks, commands, run_as_typed, shape
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -38,6 +39,7 @@ def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) ->
         assert run_as_typed([sys.executable, "-m", *command], tmp_path)
 
 
+@long
 def test_the_quick_start_prints_what_its_page_shows(tmp_path: Path) -> None:
     script, looking = blocks(QUICK_START, "python")
     (tmp_path / "quickstart.py").write_text(script, encoding="utf-8")

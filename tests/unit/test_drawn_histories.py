@@ -6,7 +6,7 @@ from cleancut._reading.cut_reader import CutReader
 from tests.unit.drawn_histories import CHANNEL, drawn
 from tests.unit.memory_objects import MemoryObjects
 
-HISTORIES = 150
+HISTORIES = 75
 
 
 def test_roots_lead_to_the_chains_that_cuts_hold() -> None:

@@ -79,7 +79,7 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 }
 
 object UnalignedQueriesSuite {
-  private val seeds: Seq[Long] = DrawnRuns.seeds("CLEANCUT_UNALIGNED_QUERIES", default = 13L)
+  private val seeds: Seq[Long] = DrawnRuns.seeds("CLEANCUT_UNALIGNED_QUERIES", default = 8L)
 
   private val Workers = 3
   // Stores of queries that have ended stay open until they are all closed.

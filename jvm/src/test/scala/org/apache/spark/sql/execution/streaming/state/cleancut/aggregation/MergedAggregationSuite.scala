@@ -152,8 +152,7 @@ object MergedAggregationSuite {
   private val RocksDb = classOf[RocksDBStateStoreProvider].getName
   private val FileManager =
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-  private val Usual =
-    Seq((OutputMode.Update(), "keys", 2, false), (OutputMode.Append(), "windows", 1, false))
+  private val Usual = Seq((OutputMode.Append(), "windows", 2, false))
   private val Seed = 4711
   private val Steps = 4
 

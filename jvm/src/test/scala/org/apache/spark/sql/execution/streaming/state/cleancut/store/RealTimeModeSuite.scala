@@ -107,7 +107,7 @@ class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventual
     root
   }
 
-  test("a query in real-time mode deduplicates on Cleancut through a restart") {
+  test("a query in real-time mode deduplicates on Cleancut through a restart", LongTest) {
     val root = runTwice(Asking)(Asking)
     assert(recorded(root).toSet == Set(Cleancut))
     assert(files(root).exists(_.endsWith(".delta")))
