@@ -22,6 +22,7 @@ pytestmark = pytest.mark.spark
 SEED = fixed(61)
 KEYS = "spark.sql.streaming.stateStore.cleancut."
 FILES = 12
+STARTS = 4
 
 
 @pytest.fixture
@@ -96,6 +97,27 @@ def test_no_epoch_is_left_begun_at_whatever_moment_it_is_asked(
     assert total == FILES * ROWS
     show(f"seed {SEED}, stopped behind {stops}")
     assert len(set(stops)) > 2
+
+
+def test_an_epoch_that_the_start_of_a_run_plans_is_run_before_it_ends(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """As behind a run that has not said its end, which may still plan one."""
+    counting = Counting(session, tmp_path)
+    counting.add(1)
+    query = counting.start()
+    query.processAllAvailable()
+    last = cleancut.stop(query)
+    assert last is not None
+    for _ in range(STARTS):
+        for end in (counting.checkpoint / "cleancut" / "owners").glob("*.ended"):
+            end.unlink()
+        planned = last + 1
+        last = cleancut.stop(counting.start())
+        assert last is not None
+        assert counting.entries("offsets")[-1] == counting.entries("commits")[-1] == last
+        assert last in (planned - 1, planned)
+    assert last > 0, "no run has planned an epoch"
 
 
 def test_an_epoch_that_takes_too_long_goes_on(session: SparkSession, tmp_path: Path) -> None:

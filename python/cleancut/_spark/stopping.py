@@ -38,7 +38,7 @@ def stop(
     of = _coordinator(query)
     end = None if timeout is None else time.monotonic() + timeout
     with of.held():
-        while not of.is_between():
+        while query.isActive and not of.is_between():
             if end is not None and time.monotonic() >= end:
                 raise TimeoutError(f"an epoch of {of.location} takes longer than {timeout} s")
             time.sleep(_POLL_S)

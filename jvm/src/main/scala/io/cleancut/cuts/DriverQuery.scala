@@ -62,7 +62,7 @@ final class DriverQuery private[cuts] (val location: String) {
         case Some(known) => (known.cuts, None)
         case None        =>
           val before = live.map(_.cuts)
-          starts.reset()
+          starts.runBegins()
           val made = make
           before.foreach(made.follow)
           live = Some(new LiveRun(runId, made))
@@ -76,7 +76,7 @@ final class DriverQuery private[cuts] (val location: String) {
     over.foreach { cuts =>
       reasons = cuts.aligned
       live = None
-      starts.reset()
+      starts.runEnded()
     }
     over
   }

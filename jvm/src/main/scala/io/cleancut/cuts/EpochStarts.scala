@@ -9,6 +9,8 @@ final class EpochStarts {
   private var isHeld = false
   private var writing = 0
   private var last = Option.empty[Long]
+  // Whether the run has looked what is there. Before that it may plan an epoch of its own accord.
+  private var isKnown = true
 
   /**
    * An entry is to be written; waits as long as epochs are held back.
@@ -29,15 +31,24 @@ final class EpochStarts {
     notifyAll()
   }
 
-  /** The entry of an epoch is there from before. */
-  def found(epoch: Long): Unit = synchronized {
-    last = Some(last.fold(epoch)(Math.max(_, epoch)))
+  /** The run has looked for what is there from before: the entry of this epoch is the last. */
+  def looked(epoch: Option[Long]): Unit = synchronized {
+    isKnown = true
+    epoch.foreach(found)
   }
 
-  /** A run has ended, or another begins, which looks for itself what is there. */
-  def reset(): Unit = synchronized {
+  private def found(epoch: Long): Unit = last = Some(last.fold(epoch)(Math.max(_, epoch)))
+
+  /** A run begins, and looks for itself what is there. */
+  def runBegins(): Unit = forget(isKnown = false)
+
+  /** The run has ended. */
+  def runEnded(): Unit = forget(isKnown = true)
+
+  private def forget(isKnown: Boolean): Unit = synchronized {
     last = None
     writing = 0
+    this.isKnown = isKnown
     notifyAll()
   }
 
@@ -54,5 +65,5 @@ final class EpochStarts {
 
   /** Whether all epochs that have begun are committed, up to this one. */
   def isBehind(committed: Option[Long]): Boolean =
-    synchronized(last.forall(epoch => committed.exists(_ >= epoch)))
+    synchronized(isKnown && last.forall(epoch => committed.exists(_ >= epoch)))
 }

@@ -83,7 +83,7 @@ final private[cleancut] class OwnedLog(
     if (path == directory) {
       val last = found.flatMap(_.getPath.getName.toLongOption).maxOption
       known(last.getOrElse(-1L))
-      for (epoch <- last; of <- starts()) of.found(epoch)
+      starts().foreach(_.looked(last))
     }
     found
   }

@@ -51,19 +51,32 @@ class EpochStartsSuite extends AnyFunSuite {
   test("what is there from before counts, and not for the run after it") {
     val starts = new EpochStarts
     assert(starts.isBehind(None))
-    starts.found(7L)
-    starts.found(6L)
+    starts.runBegins()
+    starts.looked(Some(7L))
+    starts.looked(Some(6L))
     assert(!starts.isBehind(Some(6L)) && starts.isBehind(Some(7L)))
-    starts.reset()
+    starts.runEnded()
     assert(starts.isBehind(None))
     // A run that dies while it writes an entry holds nobody up.
     starts.begin()
     val held = inThread(starts.hold())
     assert(isWaiting(held))
-    starts.reset()
+    starts.runEnded()
     held.join()
     starts.end(Some(8L))
     starts.release()
+  }
+
+  test("a run that has not looked yet what is there may have planned an epoch") {
+    val starts = new EpochStarts
+    starts.runBegins()
+    assert(!starts.isBehind(None) && !starts.isBehind(Some(6L)))
+    starts.looked(None)
+    assert(starts.isBehind(None))
+    starts.runEnded()
+    starts.runBegins()
+    starts.looked(Some(7L))
+    assert(!starts.isBehind(Some(6L)))
   }
 }
 
