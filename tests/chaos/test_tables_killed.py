@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 SEED = hunting(27)
 ROW = "number, file, partition, value"
 _POLL_S = 0.05
+CLUSTER = "local-cluster[2,1,1024]"
 
 Rows = frozenset[tuple[Any, ...]]
 
@@ -103,11 +104,14 @@ def prefixes(spark: SparkSession, root: Path) -> dict[tuple[str, int], Rows]:
 
 
 @pytest.mark.parametrize(
-    ("files", "kills"), [(4, 2), pytest.param(40, 20, marks=long)], ids=["2 kills", "20 kills"]
+    ("files", "kills", "master"),
+    [(4, 2, "local[2]"), pytest.param(40, 20, CLUSTER, marks=long)],
+    ids=["2 kills", "20 kills"],
 )
 def test_a_reader_sees_whole_epochs_wherever_drivers_die(
     files: int,
     kills: int,
+    master: str,
     spark: SparkSession,
     server: PostgresServer,
     tmp_path: Path,
@@ -117,7 +121,7 @@ def test_a_reader_sees_whole_epochs_wherever_drivers_die(
         server.rows(f"DROP TABLE IF EXISTS {table}")
     source, root = source_at(tmp_path / "input", SEED), tmp_path / "query"
     source.write(*range(files))
-    victim = ["-m", "tests.support.table_victim", "local[2]", str(SEED)]
+    victim = ["-m", "tests.support.table_victim", master, str(SEED)]
     victim += [str(source.directory), str(root), server.dsn]
     with Reader(server) as reader:
         campaign = Campaign(victim, work=tmp_path, seed=SEED, driver_kills=kills, executor_kills=0)
