@@ -15,10 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 import cleancut
 from cleancut import DamagedError, FencedError, RequestError
 from cleancut.errors import error_of
-from cleancut.sinks import EpochFiles, _files
+from cleancut.sinks import EpochFiles
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
+from cleancut.sinks._query_side import RunningSide
 from tests.support.documented import blocks
 from tests.support.events import write_closing, write_events
 from tests.support.queries import OPERATORS, Events, Operator
@@ -189,7 +190,8 @@ def test_a_driver_that_is_fenced_shows_nothing(
 ) -> None:
     spark = query.spark
 
-    def fenced(df: DataFrame, epoch: int, output: str) -> None:
+    def fenced(side: RunningSide, output: str) -> None:
+        epoch = side.batch.epoch
         raise error_of("CLEANCUT_FENCED", location="s3://b/q", owner="another", epoch=epoch)
 
     failures: list[Exception] = []
@@ -201,7 +203,7 @@ def test_a_driver_that_is_fenced_shows_nothing(
             failures.append(failure)
             raise
 
-    monkeypatch.setattr(_files, "close", fenced)
+    monkeypatch.setattr(RunningSide, "close", fenced)
     with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
         query.run(sink)
     assert [type(failure) for failure in failures] == [FencedError]
@@ -426,4 +428,33 @@ def test_a_sink_goes_back_with_its_query_and_forth_again(
     query.add(EPOCHS + 1)
     query.run()
     assert len(attempts(query.place)) == 5
+    assert query.last() == query.batch()
+
+
+def test_a_sink_follows_its_query_back_and_forth_by_itself(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path, Disk(tmp_path / "sink"), cuts=True)
+    query.run()
+    first = sorted(query.sink.read(query.spark, epochs=range(EPOCHS)).collect())
+    location = str(query.root / "checkpoint")
+    cleancut.rollback(location, 0, session=query.spark).apply()
+    query.run()
+    one, other = query.sink.epochs(query.spark)
+    assert (one.epoch, other.epoch > EPOCHS) == (0, True)
+    assert query.last() == query.batch()
+    # Undone: what came in between is hidden, and what was hidden is seen, once the query goes on.
+    cleancut.rollback(location, undo=True, session=query.spark).apply()
+    query.add(EPOCHS)
+    query.run()
+    found = [of.epoch for of in query.sink.epochs(query.spark)]
+    assert found[:EPOCHS] == list(range(EPOCHS))
+    assert len(found) == EPOCHS + 1
+    assert found[-1] > other.epoch
+    assert sorted(query.sink.read(query.spark, epochs=range(EPOCHS)).collect()) == first
+    assert query.last() == query.batch()
+    # Gone back to the epoch before the first act, and to none that came after it.
+    cleancut.rollback(location, 1, session=query.spark).apply()
+    query.run()
+    assert [of.epoch for of in query.sink.epochs(query.spark)][:2] == [0, 1]
     assert query.last() == query.batch()

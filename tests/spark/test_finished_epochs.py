@@ -23,8 +23,8 @@ from cleancut import Checkpoint
 from cleancut._format.channels import ChannelInfo
 from cleancut._format.cut import Cut, read_cut
 from cleancut._storage.directory import Directory
-from cleancut.sinks import _files, sealing
-from cleancut.sinks._publishing import Publishing
+from cleancut.sinks import sealing
+from cleancut.sinks._query_side import RunningSide
 from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
 from tests.support.kills import environment
@@ -67,15 +67,16 @@ def query_at(
 
 def dying(query: Unsteady, monkeypatch: pytest.MonkeyPatch) -> None:
     """`EpochFiles` fails once, behind the first seal of an epoch with rows in flight."""
-    close = _files.close  # type: ignore[attr-defined]
+    close = RunningSide.close
 
-    def dies(df: DataFrame, epoch: int, output: str) -> None:
-        close(df, epoch, output)
+    def dies(side: RunningSide, output: str) -> None:
+        close(side, output)
+        epoch = side.batch.epoch
         if query.seal(epoch) is not None:
             monkeypatch.undo()
             raise DeathError(f"behind the seal of epoch {epoch}")
 
-    monkeypatch.setattr(_files, "close", dies)
+    monkeypatch.setattr(RunningSide, "close", dies)
 
 
 def staged_rows(query: Unsteady, spark: SparkSession) -> list[Row]:
@@ -206,16 +207,17 @@ def test_the_first_epoch_of_a_run_is_finished_too_without_a_row_in_flight(
 ) -> None:
     """Its operators have decided on nothing, so that no task would find that its rows differ."""
     query = query_at(tmp_path, settings={MODE: "aligned"})
-    close = _files.close  # type: ignore[attr-defined]
+    close = RunningSide.close
     deaths: list[bool] = []
 
-    def dies(df: DataFrame, epoch: int, output: str) -> None:
-        close(df, epoch, output)
+    def dies(side: RunningSide, output: str) -> None:
+        close(side, output)
+        epoch = side.batch.epoch
         if epoch == 2 and len(deaths) < 2:
             deaths.append(query.seal_file(epoch).exists())
             raise DeathError("behind the seal")
 
-    monkeypatch.setattr(_files, "close", dies)
+    monkeypatch.setattr(RunningSide, "close", dies)
     for _ in range(2):
         with pytest.raises(StreamingQueryException, match="behind the seal"):
             run_to_the_end(query, spark)
@@ -476,16 +478,16 @@ def test_the_seal_says_what_was_staged(
     dying(query, monkeypatch)
     epoch, _ = die_behind_the_seal(query, spark, query.sink)
     outputs: list[str | None] = []
-    sealed = Publishing.sealed
+    sealed = RunningSide.sealed_output
 
-    def noted(self: Publishing, output: str | None, published: object) -> object:
-        outputs.append(output)
-        return sealed(self, output, published)  # type: ignore[arg-type]
+    def noted(side: RunningSide) -> str | None:
+        outputs.append(sealed(side))
+        return outputs[-1]
 
-    monkeypatch.setattr(Publishing, "sealed", noted)
+    monkeypatch.setattr(RunningSide, "sealed_output", noted)
     run_to_the_end(query, spark)
     kind, _, body = (outputs[0] or "").partition("\n")
-    assert kind == "cleancut.sinks.EpochFiles"
-    assert json.loads(body)["epoch"] == epoch
+    assert kind == "cleancut.sinks"
+    assert json.loads(json.loads(body)[query.sink.name])["epoch"] == epoch
     # Epochs behind it have been sealed by no other run.
     assert set(outputs[1:]) == {None}

@@ -269,13 +269,14 @@ def main(
     take_out_defaults(spark)
     queries = [start(spark, name, source, root / name, behind=behind) for name in names]
     draw = random.Random(seed)
-    threading.Thread(target=_cut, args=(queries, draw), daemon=True).start()
+    threading.Thread(target=cut_at_random, args=(queries, draw), daemon=True).start()
     for query in queries:
         query.awaitTermination()
     spark.stop()
 
 
-def _cut(queries: list[StreamingQuery], draw: random.Random) -> None:
+def cut_at_random(queries: list[StreamingQuery], draw: random.Random) -> None:
+    """Cuts one of some queries after the other, for ever."""
     while True:
         time.sleep(draw.uniform(*_CUT_EVERY_S))
         # One that has not begun has no coordinator, and one that has ended has none any more.

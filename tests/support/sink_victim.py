@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut._spark.sealing import close, compute
 from cleancut.sinks import EpochFiles, _files
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
+from cleancut.sinks._query_side import RunningSide
 from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator
 from tests.support.sessions import builder, start
@@ -96,18 +96,20 @@ def doom(fate: Fate) -> None:
             fate.meets(batch.epoch, PUBLISHED)
             return found
 
-    def doomed_compute(df: DataFrame, epoch: int) -> DataFrame:
-        fate.meets(epoch, BEFORE)
-        return compute(df, epoch)
+    compute, close = RunningSide.compute, RunningSide.close
 
-    def doomed_close(df: DataFrame, epoch: int, output: str) -> None:
-        fate.meets(epoch, STAGED)
-        close(df, epoch, output)
-        fate.meets(epoch, SEALED)
+    def doomed_compute(side: RunningSide) -> DataFrame:
+        fate.meets(side.batch.epoch, BEFORE)
+        return compute(side)
+
+    def doomed_close(side: RunningSide, output: str) -> None:
+        fate.meets(side.batch.epoch, STAGED)
+        close(side, output)
+        fate.meets(side.batch.epoch, SEALED)
 
     _files.Publishing = Doomed  # type: ignore[attr-defined]
-    _files.compute = doomed_compute  # type: ignore[attr-defined]
-    _files.close = doomed_close  # type: ignore[attr-defined]
+    RunningSide.compute = doomed_compute  # type: ignore[assignment, method-assign]
+    RunningSide.close = doomed_close  # type: ignore[assignment, method-assign]
 
 
 def start_victim(

@@ -25,10 +25,11 @@ from cleancut import CleancutError, coordinator
 from cleancut._format.cut import Cut, read_cut
 from cleancut._format.layout import CUTS
 from cleancut._reading.root import Root, open_root
-from cleancut.sinks import EpochFiles, _files
+from cleancut.sinks import EpochFiles
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
+from cleancut.sinks._query_side import RunningSide
 from cleancut.testing import SkewedInput
 from tests.support.kills import die_with_the_test
 from tests.support.sessions import builder, with_cuts
@@ -180,17 +181,17 @@ def doom(query: Unsteady, step: str) -> None:
             (query.root / "died").write_text(f"{epoch} {step}")
             os.killpg(os.getpgrp(), signal.SIGKILL)
 
-    close, finish = _files.close, _files.finish  # type: ignore[attr-defined]
+    close, finish = RunningSide.close, RunningSide.finish
     publish = Publishing.publish
 
-    def doomed_close(df: DataFrame, epoch: int, output: str) -> None:
-        close(df, epoch, output)
-        meets(epoch, SEALED)
+    def doomed_close(side: RunningSide, output: str) -> None:
+        close(side, output)
+        meets(side.batch.epoch, SEALED)
 
-    def doomed_finish(df: DataFrame, epoch: int) -> bool:
-        found = finish(df, epoch)
+    def doomed_finish(side: RunningSide) -> bool:
+        found = finish(side)
         if found:
-            meets(epoch, FINISHED)
+            meets(side.batch.epoch, FINISHED)
         return found
 
     def doomed_publish(self: Publishing, staged: Manifest, batch: Batch) -> Manifest:
@@ -198,8 +199,8 @@ def doom(query: Unsteady, step: str) -> None:
         meets(batch.epoch, PUBLISHED)
         return found
 
-    _files.close = doomed_close  # type: ignore[attr-defined]
-    _files.finish = doomed_finish  # type: ignore[attr-defined]
+    RunningSide.close = doomed_close  # type: ignore[assignment, method-assign]
+    RunningSide.finish = doomed_finish  # type: ignore[assignment, method-assign]
     Publishing.publish = doomed_publish  # type: ignore[method-assign]
 
 

@@ -25,6 +25,9 @@ CONF = "tests/spark/test_documented.py::test_every_documented_command_that_confi
 IMAGE = "tests/spark/test_documented.py::test_the_documented_image_has_all_that_a_query_needs"
 KIT = "tests/spark/test_testing_kit.py::test_the_documented_tests_of_a_query_pass"
 SINK = "tests/spark/test_epoch_files.py::test_the_documented_sink"
+TABLES = "tests/spark/test_sink_pages.py::test_the_documented_databases"
+OWN = "tests/spark/test_sink_pages.py::test_the_documented_functions_and_targets"
+PROOF = "tests/spark/test_sink_pages.py::test_the_documented_proof"
 SEALED = "tests/spark/test_coordinator.py::test_the_documented_sink"
 STATUS = "tests/spark/test_coordinator.py::test_status_history_and_savepoints"
 CUTS = "tests/spark/test_rows_in_flight.py"
@@ -54,6 +57,8 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/starting-spark.md", "python"): [STARTS],
     ("docs/guides/starting-spark.md", "sh"): [CONF],
     ("docs/guides/sinks.md", "python"): [SINK, SINK],
+    ("docs/guides/sinks/databases.md", "python"): [TABLES, TABLES],
+    ("docs/guides/sinks/your-own.md", "python"): [OWN, OWN, OWN, OWN, PROOF],
     ("docs/guides/object-stores.md", "python"): [STARTS, STATUS, SEALED],
     ("docs/guides/testing.md", "python"): [KIT, KIT, KIT],
     ("docs/guides/moving.md", "python"): [MOVING],

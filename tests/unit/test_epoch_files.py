@@ -18,7 +18,7 @@ from cleancut.sinks._directory import SinkDirectory
 from cleancut.sinks._files import _manifests
 from cleancut.sinks._manifest import DataFile, Manifest, Owner
 from cleancut.sinks._names import Attempt, attempts, manifest_epochs, manifest_name
-from cleancut.sinks._publishing import Output, Publishing, sealed_as
+from cleancut.sinks._publishing import Output, Publishing
 from tests.unit.s3_server import BUCKET, s3_server
 
 TOKEN = "0123456789abcdef" * 2
@@ -201,13 +201,15 @@ def test_what_was_never_published_goes_up_to_the_epoch_and_no_further() -> None:
         manifests=tuple(published.values()),
     )
     run = publishing(directory)
-    run.sweep(published[4])
+    run.check(dataclasses.replace(BATCH, epoch=4))
+    directory.asked.clear()
+    run.sweep(4)
     left = [name for name in directory.present if name.startswith("_files")]
     assert left == [*kept, data(5, "b"), later]
     assert directory.asked == [manifest_name(3)]
-    run.sweep(manifest(5, "b"))
+    run.sweep(5)
     assert later in directory.present
-    run.sweep(manifest(6, "f"))
+    run.sweep(6)
     assert later not in directory.present
     assert directory.asked == [manifest_name(3)]
 
@@ -215,7 +217,9 @@ def test_what_was_never_published_goes_up_to_the_epoch_and_no_further() -> None:
 def test_an_epoch_without_rows_keeps_no_directory() -> None:
     empty = manifest(4, "a", files=0)
     directory = Directory(data(4, "a"), manifests=(empty,))
-    publishing(directory).sweep(empty)
+    run = publishing(directory)
+    assert run.check(dataclasses.replace(BATCH, epoch=4)) == empty
+    run.sweep(4)
     assert not any(name.startswith("_files") for name in directory.present)
 
 
@@ -245,32 +249,28 @@ def test_what_was_staged_before_the_seal_is_found_by_the_next_run() -> None:
     staged = manifest(7, "a", files=2)
     names = [file.name for file in staged.files]
     run = publishing(Directory(*names, data(7, "b")))
-    assert run.sealed(sealed_as(staged), None) == staged
+    handle = staged.encode().decode()
+    assert run.is_usable(handle, None)
     assert run.publish(staged, BATCH) == staged
-    assert run.sealed(sealed_as(staged), staged) == staged
+    assert run.is_usable(handle, handle)
     empty = manifest(7, "c", files=0)
-    assert publishing(Directory()).sealed(sealed_as(empty), None) == empty
+    assert publishing(Directory()).is_usable(empty.encode().decode(), None)
 
 
 def test_what_was_staged_is_not_the_epoch_if_it_is_not_whole_or_another_is_published(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     staged = manifest(7, "a", files=2)
+    handle = staged.encode().decode()
     names = [file.name for file in staged.files]
     for left in ([], names[:1], [data(7, "b")]):
-        assert publishing(Directory(*left)).sealed(sealed_as(staged), None) is None
+        assert not publishing(Directory(*left)).is_usable(handle, None)
     assert len(caplog.messages) == 3
     assert staged.attempt.directory in caplog.messages[0]
     whole = publishing(Directory(*names))
-    assert whole.sealed(sealed_as(staged), manifest(7, "b")) is None
-
-
-def test_what_another_sink_has_sealed_is_not_guessed_at() -> None:
-    run = publishing(Directory())
-    for output in (None, "", "rows of 7", sealed_as(manifest(7, "a", files=0)).partition("\n")[2]):
-        assert run.sealed(output, None) is None
+    assert not whole.is_usable(handle, manifest(7, "b").encode().decode())
     with pytest.raises(DamagedError, match="mem:/sink"):
-        run.sealed("cleancut.sinks.EpochFiles\n{", None)
+        whole.is_usable("{", None)
 
 
 def test_an_answer_that_is_lost_deletes_nothing() -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cleancut._display.brief import Brief
 from cleancut._spark.connect import require_classic
 from cleancut.errors import error_of
 
@@ -10,8 +11,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@dataclass(frozen=True)
-class Batch:
+@dataclass(frozen=True, repr=False)
+class Batch(Brief):
     """One run of an epoch.
 
     Attributes:
@@ -35,6 +36,25 @@ def batch_of(df: "DataFrame", epoch: int) -> Batch:
     Raises:
         RequestError: CLEANCUT_SEAL_MISPLACED, there is none; CLEANCUT_CONNECT_UNSUPPORTED.
     """
+    query = running_query(df, epoch)
+    planned = query.offsetLog().offsetSeqMetadataForBatchId(epoch)
+    if not planned.isDefined():
+        raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
+    return Batch(
+        epoch=epoch,
+        query_id=query.id().toString(),
+        run_id=query.runId().toString(),
+        checkpoint=query.resolvedCheckpointRoot(),
+        planned_ms=planned.get().batchTimestampMs(),
+    )
+
+
+def running_query(df: "DataFrame", epoch: object = "") -> Any:
+    """The query of the JVM in whose session a batch was made.
+
+    Raises:
+        RequestError: as `batch_of`.
+    """
     require_classic(df, "DataFrame")
     if getattr(df, "_jdf", None) is None:
         raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
@@ -45,13 +65,5 @@ def batch_of(df: "DataFrame", epoch: int) -> Batch:
     running = jvm.java.util.HashMap(session.sharedState().activeStreamingQueries())
     for query in running.values():
         if query.sparkSessionForStream() == session:
-            planned = query.offsetLog().offsetSeqMetadataForBatchId(epoch)
-            if planned.isDefined():
-                return Batch(
-                    epoch=epoch,
-                    query_id=query.id().toString(),
-                    run_id=query.runId().toString(),
-                    checkpoint=query.resolvedCheckpointRoot(),
-                    planned_ms=planned.get().batchTimestampMs(),
-                )
+            return query
     raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)

@@ -34,6 +34,16 @@ class Records(Protocol):
     def names(self, directory: str) -> list[str]:
         """The names in a directory, without it; none if there is no such directory."""
 
+    def create(self, name: str, body: bytes) -> bool:
+        """Makes a file that appears at once and whole, unless there is one of that name.
+
+        Returns:
+            Whether it was made.
+        """
+
+    def delete(self, name: str) -> None:
+        """Removes a file, if it is there."""
+
 
 class SinkDirectory:
     """Implements `Records`, and writes: a directory in a bucket or of a file system of Hadoop.
@@ -75,11 +85,6 @@ class SinkDirectory:
             self._directory.prepare()
 
     def create(self, name: str, body: bytes) -> bool:
-        """Makes a file that appears at once and whole, unless there is one of that name.
-
-        Returns:
-            Whether it was made.
-        """
         with translating():
             return bool(self._directory.create(name, body))
 
@@ -107,10 +112,10 @@ class SinkDirectory:
             )
         return ((f"{directory}/{name}", size) for name, size in _listed(written))
 
-    def delete(self, directory: str) -> None:
-        """Removes a directory with all that is in it, if it is there."""
+    def delete(self, name: str) -> None:
+        """Removes a file, or a directory with all that is in it, if it is there."""
         with translating():
-            self._directory.delete(directory)
+            self._directory.delete(name)
 
 
 class PlainRecords:
@@ -118,24 +123,29 @@ class PlainRecords:
 
     Attributes:
         location: the path.
-        objects: what lies there, to be changed as well.
     """
 
     def __init__(self, location: str, endpoint: str | None, region: str | None) -> None:
         self.location = location
-        self.objects = objects_at(location, "", S3Access(endpoint, region))
+        self._objects = objects_at(location, "", S3Access(endpoint, region))
 
     def at(self, name: str) -> str:
-        return self.objects.path(name)
+        return self._objects.path(name)
 
     def read(self, name: str) -> bytes | None:
         try:
-            return self.objects.read(name)
+            return self._objects.read(name)
         except FileNotFoundError:
             return None
 
     def names(self, directory: str) -> list[str]:
-        return [name.removeprefix(f"{directory}/") for name in self.objects.list(directory)]
+        return [name.removeprefix(f"{directory}/") for name in self._objects.list(directory)]
+
+    def create(self, name: str, body: bytes) -> bool:
+        return self._objects.create(name, body)
+
+    def delete(self, name: str) -> None:
+        self._objects.delete(name)
 
 
 def _jvm_side(spark: "SparkSession") -> Any:

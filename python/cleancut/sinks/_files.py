@@ -12,23 +12,24 @@ from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import rank
 from cleancut._reading.cut_info import moment
-from cleancut._spark.sealing import close, compute, finish, sealed_output
 from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
-from cleancut.sinks._batch import batch_of
+from cleancut.sinks._batch import Batch
 from cleancut.sinks._directory import PlainRecords, Records, SinkDirectory
-from cleancut.sinks._manifest import Manifest
+from cleancut.sinks._epoch_sink import EpochSink
+from cleancut.sinks._going_back import hide, show
+from cleancut.sinks._manifest import Manifest, read_manifest
 from cleancut.sinks._names import (
     ATTEMPT_COLUMN,
     EPOCHS,
     FILES,
     TAKEN_BACK,
     manifest_epochs,
-    manifest_name,
     taken_back,
     taken_back_name,
 )
-from cleancut.sinks._publishing import Output, Publishing, read_manifest, sealed_as
+from cleancut.sinks._publishing import Output, Publishing
+from cleancut.sinks._query_side import QuerySide
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,14 +60,16 @@ class PublishedEpoch(Brief):
     published: datetime
 
 
-class EpochFiles:
+class EpochFiles(EpochSink):
     """Writes each epoch of a query into files of its own; a function for `foreachBatch`.
 
     An epoch is written by Spark's own writer on the executors, sealed, and then published by one
     small manifest that names its files. However often a driver dies and runs an epoch again, it is
     published once. `read` shows published epochs only; other readers find nothing at the path.
 
-    The path belongs to the query that first writes there, and takes all its epochs.
+    The path belongs to the query that first writes there, and takes all its epochs. Where the query
+    is rolled back, its next run hides what was published of the epochs that it went back behind,
+    and shows them again where the rollback was undone.
 
         counts.writeStream.foreachBatch(EpochFiles("hdfs:///lake/counts")).start()
         EpochFiles("hdfs:///lake/counts").read(spark)
@@ -93,51 +96,57 @@ class EpochFiles:
         columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
         self._path = os.fspath(path)
         self._output = Output(format, columns, dict(options or {}))
-        self._run: tuple[str, Publishing] | None = None
+        self._publishing: Publishing | None = None
 
     def __repr__(self) -> str:
         return f"EpochFiles({self._path!r}, {self._output.format!r})"
 
-    def __call__(self, df: "DataFrame", epoch: int) -> None:
-        """Seals an epoch and publishes its rows, or only seals it if they are published.
+    @property
+    def name(self) -> str:
+        """The path, as it was given."""
+        return f"EpochFiles {self._path}"
 
-        What an earlier run has sealed with its rows is finished as it is: these rows are published,
-        and the state is that of the seal.
-
-        Args:
-            df: as Spark hands it to a function of `foreachBatch`.
-            epoch: likewise.
+    def begin(self, side: QuerySide, session: "SparkSession") -> None:
+        """Goes back with the query, if it has been rolled back; see `EpochSink`.
 
         Raises:
-            FencedError: CLEANCUT_FENCED, another driver owns the query; nothing was published.
-            RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
-            RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs;
-                CLEANCUT_SINK_OWNED, another query writes to this path;
+            RequestError: CLEANCUT_SINK_OWNED, another query writes to this path.
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        self._publishing = Publishing(SinkDirectory(session, self._path), self._output)
+        self._publishing.follow(side)
+
+    def published(self, batch: Batch) -> str | None:
+        """The manifest of the epoch; see `EpochSink`.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, another query writes to this path;
                 CLEANCUT_SINK_EPOCH_TAKEN, the query has published the epoch with other input, and
                 was set back since.
-            DamagedError: CLEANCUT_SINK_DAMAGED, what is published of the epoch cannot be read;
-                others, what is sealed of it cannot.
+            DamagedError: CLEANCUT_SINK_DAMAGED, what is published of the epoch cannot be read.
         """
-        batch = batch_of(df, epoch)
-        if self._run is None or self._run[0] != batch.run_id:
-            directory = SinkDirectory(df.sparkSession, self._path)
-            self._run = (batch.run_id, Publishing(directory, self._output))
-        publishing = self._run[1]
-        published = publishing.check(batch)
-        staged = publishing.sealed(sealed_output(df, epoch), published)
-        if staged is not None and finish(df, epoch):
-            published = published or publishing.publish(staged, batch)
-        else:
-            # Also an epoch that is published: its tasks have to run, or its state would be missing.
-            rows = compute(df, epoch)
-            try:
-                # Before the seal, which only has what a later run can do without the rows.
-                staged = published or publishing.stage(rows, batch)
-                close(df, epoch, sealed_as(staged))
-                published = published or publishing.publish(staged, batch)
-            finally:
-                rows.unpersist()
-        publishing.sweep(published)
+        found = self._of_run().check(batch)
+        return None if found is None else found.encode().decode()
+
+    def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
+        """Whether all files of a manifest are there; see `EpochSink`."""
+        return self._of_run().is_usable(handle, published)
+
+    def stage(self, rows: "DataFrame", batch: Batch) -> str:
+        """Writes the files; gives the manifest that is to name them."""
+        return self._of_run().stage(rows, batch).encode().decode()
+
+    def publish(self, handle: str, batch: Batch) -> None:
+        """Creates the manifest, unless there is one of the epoch; see `EpochSink`."""
+        self._of_run().publish(Manifest.decode(handle.encode(), self._path), batch)
+
+    def sweep(self, batch: Batch) -> None:
+        """Deletes what tries up to this epoch have left; see `EpochSink`."""
+        self._of_run().sweep(batch.epoch)
+
+    def _of_run(self) -> Publishing:
+        assert self._publishing is not None, "a sink begins before it is asked"
+        return self._publishing
 
     def epochs(self, spark: "SparkSession") -> InfoList[PublishedEpoch]:
         """The published epochs, ascending.
@@ -236,11 +245,7 @@ class EpochFiles:
         """
         records = PlainRecords(self._path, endpoint, region)
         later = [epoch for epoch in manifest_epochs(records.names(EPOCHS)) if epoch > after]
-        found = _manifests(records, later)
-        for manifest in reversed(found):
-            records.objects.create(taken_back_name(manifest.attempt), manifest.encode())
-            records.objects.delete(manifest_name(manifest.epoch))
-        return InfoList(map(_published, found))
+        return InfoList(map(_published, hide(records, _manifests(records, later))))
 
     def give_back(
         self,
@@ -266,20 +271,12 @@ class EpochFiles:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         records = PlainRecords(self._path, endpoint, region)
-        shown = []
-        for attempt in taken_back(records.names(TAKEN_BACK)):
-            if until is not None and attempt.epoch > until:
-                continue
-            name = taken_back_name(attempt)
-            body = records.read(name)
-            if body is None:
-                continue
-            manifest = Manifest.decode(body, records.at(name), attempt.epoch)
-            was_made = records.objects.create(manifest_name(attempt.epoch), body)
-            if was_made or records.read(manifest_name(attempt.epoch)) == body:
-                records.objects.delete(name)
-                shown.append(_published(manifest))
-        return InfoList(shown)
+        hidden = [
+            attempt
+            for attempt in taken_back(records.names(TAKEN_BACK))
+            if until is None or attempt.epoch <= until
+        ]
+        return InfoList(map(_published, show(records, hidden)))
 
     def forget(self, *, endpoint: str | None = None, region: str | None = None) -> int:
         """Gives up for good what was taken back; its files go with the next run of the query.
@@ -294,7 +291,7 @@ class EpochFiles:
         records = PlainRecords(self._path, endpoint, region)
         found = taken_back(records.names(TAKEN_BACK))
         for attempt in found:
-            records.objects.delete(taken_back_name(attempt))
+            records.delete(taken_back_name(attempt))
         return len(found)
 
     def _frame(

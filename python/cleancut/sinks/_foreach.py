@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cleancut._spark.sealing import finish, seal
+from cleancut.sinks._query_side import query_side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,9 +42,10 @@ def sealing(
 
     @functools.wraps(function)
     def sealed(df: "DataFrame", epoch: int) -> None:
-        if written is not None and written(epoch) and finish(df, epoch):
+        side = query_side(df, epoch)
+        if written is not None and written(epoch) and side.finish():
             return
-        rows = seal(df, epoch)
+        rows = side.seal()
         try:
             function(rows, epoch)
         finally:

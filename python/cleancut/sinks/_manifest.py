@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
-from cleancut.sinks._names import Attempt
+from cleancut.sinks._directory import Records
+from cleancut.sinks._names import Attempt, manifest_name
 
 FORMAT_VERSION = 1
 
@@ -64,7 +65,7 @@ class Manifest:
 
     def encode(self) -> bytes:
         """The manifest as it is written."""
-        return _encoded(
+        return encoded(
             {
                 "epoch": self.epoch,
                 "attempt": self.attempt.token,
@@ -109,7 +110,7 @@ class Manifest:
                 schema=_compact(typed(fields, "schema", dict)),
             )
 
-        return _decoded(body, path, parsed)
+        return decoded(body, path, parsed)
 
     def check(self, batch: Batch, location: str) -> None:
         """Whether this is the epoch that a query is about to write.
@@ -118,18 +119,7 @@ class Manifest:
             RequestError: CLEANCUT_SINK_OWNED, another query has published it;
                 CLEANCUT_SINK_EPOCH_TAKEN, the same query has, with other input.
         """
-        if self.query_id != batch.query_id:
-            raise owned(location, batch, f"{self.query_id}, which published epoch {self.epoch}")
-        if self.planned_ms != batch.planned_ms:
-            raise error_of(
-                "CLEANCUT_SINK_EPOCH_TAKEN",
-                epoch=self.epoch,
-                path=location,
-                query=self.query_id,
-                run=self.run_id,
-                plannedMs=batch.planned_ms,
-                publishedPlannedMs=self.planned_ms,
-            )
+        check_input(self, batch, location)
 
 
 @dataclass(frozen=True)
@@ -146,7 +136,7 @@ class Owner:
 
     def encode(self) -> bytes:
         """The record as it is written."""
-        return _encoded({"queryId": self.query_id, "checkpoint": self.checkpoint})
+        return encoded({"queryId": self.query_id, "checkpoint": self.checkpoint})
 
     @staticmethod
     def decode(body: bytes, path: str) -> "Owner":
@@ -160,7 +150,7 @@ class Owner:
         def parsed(fields: dict[str, Any]) -> Owner:
             return Owner(typed(fields, "queryId", str), typed(fields, "checkpoint", str))
 
-        return _decoded(body, path, parsed)
+        return decoded(body, path, parsed)
 
     def check(self, batch: Batch, location: str) -> None:
         """Whether the query that is about to write is this one.
@@ -170,6 +160,54 @@ class Owner:
         """
         if self.query_id != batch.query_id:
             raise owned(location, batch, f"{self.query_id} with the checkpoint {self.checkpoint}")
+
+
+def read_manifest(directory: Records, epoch: int) -> Manifest | None:
+    """The manifest of an epoch; None if it is not published.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    name = manifest_name(epoch)
+    body = directory.read(name)
+    return None if body is None else Manifest.decode(body, directory.at(name), epoch)
+
+
+class Published(Protocol):
+    """What tells of which query and input a published epoch is."""
+
+    @property
+    def query_id(self) -> str:
+        """Spark's id of the query."""
+
+    @property
+    def run_id(self) -> str:
+        """That of its run."""
+
+    @property
+    def planned_ms(self) -> int:
+        """When Spark chose the input, in Unix time."""
+
+
+def check_input(published: Published, batch: Batch, location: str) -> None:
+    """Whether what is published of an epoch is what a query is about to write.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
+    """
+    if published.query_id != batch.query_id:
+        owner = f"{published.query_id}, which published epoch {batch.epoch}"
+        raise owned(location, batch, owner)
+    if published.planned_ms != batch.planned_ms:
+        raise error_of(
+            "CLEANCUT_SINK_EPOCH_TAKEN",
+            epoch=batch.epoch,
+            path=location,
+            query=published.query_id,
+            run=published.run_id,
+            plannedMs=batch.planned_ms,
+            publishedPlannedMs=published.planned_ms,
+        )
 
 
 def owned(location: str, batch: Batch, owner: str) -> Exception:
@@ -183,7 +221,7 @@ def owned(location: str, batch: Batch, owner: str) -> Exception:
     )
 
 
-def _encoded(fields: dict[str, Any]) -> bytes:
+def encoded(fields: dict[str, Any]) -> bytes:
     return (_compact({"formatVersion": FORMAT_VERSION, **fields}) + "\n").encode()
 
 
@@ -191,7 +229,7 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
+def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
     try:
         fields = json.loads(body)
         if not isinstance(fields, dict):

@@ -12,11 +12,14 @@ OWNER = "_query.json"
 EPOCHS = "_epochs"
 FILES = "_files"
 TAKEN_BACK = "_taken_back"
+ACTS = "_acts"
+PREPARED = "_prepared"
 # A partition column to Spark, so that files of many attempts can be read at once.
 ATTEMPT_COLUMN = "cleancut_attempt"
 
 _MANIFEST = re.compile(r"([0-9]{20})\.json")
 _TAKEN_BACK = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.json")
+_PREPARED = re.compile(r"([0-9]{20})-([0-9a-f]{16})")
 _ATTEMPT = re.compile(rf"{ATTEMPT_COLUMN}=([0-9]{{20}})-([0-9a-f]{{32}})")
 
 
@@ -38,13 +41,47 @@ class Attempt:
         return f"{FILES}/{ATTEMPT_COLUMN}={self.epoch:020d}-{self.token}"
 
 
+@dataclass(frozen=True, order=True)
+class Prepared:
+    """One try to prepare an epoch in a target of two phases.
+
+    Attributes:
+        epoch: Spark's batch id.
+        token: 16 lower-case hexadecimal digits that no other try has.
+    """
+
+    epoch: int
+    token: str
+
+    @property
+    def handle(self) -> str:
+        """Its name in the target."""
+        return f"cleancut_{self.epoch}_{self.token}"
+
+    @property
+    def directory(self) -> str:
+        """The place of the record that it may be there, below the sink's path."""
+        return f"{PREPARED}/{self.epoch:020d}-{self.token}"
+
+
+def prepared_in(names: Iterable[str]) -> list[Prepared]:
+    """The tries whose records are among the names in `PREPARED`, by their epochs."""
+    matched = filter(None, map(_PREPARED.fullmatch, names))
+    return sorted(Prepared(int(found[1]), found[2]) for found in matched)
+
+
 def manifest_name(epoch: int) -> str:
     """The place of an epoch's manifest below the sink's path."""
     return f"{EPOCHS}/{epoch:020d}.json"
 
 
+def act_name(epoch: int) -> str:
+    """The place of what the sink notes of an act, below its path."""
+    return f"{ACTS}/{epoch:020d}.json"
+
+
 def manifest_epochs(names: Iterable[str]) -> list[int]:
-    """The epochs whose manifests are among the names in `EPOCHS`, ascending."""
+    """The epochs whose records are among the names in `EPOCHS`, or in `ACTS`; ascending."""
     return sorted(int(found[1]) for found in map(_MANIFEST.fullmatch, names) if found)
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._batch import Batch
-from cleancut.sinks._directory import Records, SinkDirectory
-from cleancut.sinks._manifest import DataFile, Manifest, Owner
+from cleancut.sinks._directory import SinkDirectory
+from cleancut.sinks._going_back import follow
+from cleancut.sinks._manifest import DataFile, Manifest, Owner, read_manifest
 from cleancut.sinks._names import (
     EPOCHS,
     FILES,
@@ -22,6 +23,7 @@ from cleancut.sinks._names import (
     manifest_name,
     taken_back,
 )
+from cleancut.sinks._query_side import QuerySide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOG = logging.getLogger("cleancut.sinks")
-# The first line of what a seal says of an epoch; then comes the manifest to be published.
-_OUTPUT = "cleancut.sinks.EpochFiles"
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,10 @@ class Output:
 class Publishing:
     """The epochs of one run of a query.
 
-    For each epoch `check` comes first, then `stage`, the seal, `publish` and `sweep`. Nothing of an
-    epoch can be seen before `publish`, and all of it from then on. `stage` and `publish` are left
-    out where `check` has found the epoch, and `stage` where `sealed` finds what was staged.
+    `follow` comes once. For each epoch `check` comes first, then `stage`, the seal, `publish` and
+    `sweep`. Nothing of an epoch can be seen before `publish`, and all of it from then on. `stage`
+    and `publish` are left out where `check` has found the epoch, and `stage` where what an earlier
+    run has sealed `is_usable`.
     """
 
     def __init__(self, directory: SinkDirectory, output: Output) -> None:
@@ -63,6 +64,22 @@ class Publishing:
         self._is_prepared = False
         self._left: list[Attempt] | None = None
         self._kept: set[int] = set()
+        # The last one that this run has published, or found.
+        self._seen: Manifest | None = None
+
+    def follow(self, side: QuerySide) -> None:
+        """Hides and shows what the query has gone back behind, and to.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED.
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        owner = self._owner()
+        if owner is None:
+            return
+        owner.check(side.batch, self._directory.location)
+        self._is_claimed = True
+        follow(self._directory, side)
 
     def check(self, batch: Batch) -> Manifest | None:
         """What is published of the epoch; None if nothing is, so that it is to be written.
@@ -79,28 +96,27 @@ class Publishing:
         found = read_manifest(self._directory, batch.epoch)
         if found is not None:
             found.check(batch, self._directory.location)
+        self._seen = found
         return found
 
-    def sealed(self, output: str | None, published: Manifest | None) -> Manifest | None:
-        """What an earlier run had staged when it sealed the epoch, if that is there still.
+    def is_usable(self, handle: str, published: str | None) -> bool:
+        """Whether what an earlier run had staged when it sealed the epoch can be published.
 
         Args:
-            output: what the seal says of it.
-            published: of the epoch.
+            handle: the manifest that the seal has.
+            published: that of the epoch, if there is one.
         """
-        kind, _, body = (output or "").partition("\n")
-        if kind != _OUTPUT:
-            return None
-        staged = Manifest.decode(body.encode(), f"the seal for {self._directory.location}")
+        staged = Manifest.decode(handle.encode(), f"the seal for {self._directory.location}")
         if published is not None:
-            return staged if staged.attempt == published.attempt else None
+            found = Manifest.decode(published.encode(), self._directory.location)
+            return staged.attempt == found.attempt
         if self._is_whole(staged):
-            return staged
+            return True
         place = self._directory.at(staged.attempt.directory)
         _LOG.warning(
             "%s is not as it was sealed, so that epoch %s is run again", place, staged.epoch
         )
-        return None
+        return False
 
     def _is_whole(self, staged: Manifest) -> bool:
         attempt = staged.attempt
@@ -165,6 +181,7 @@ class Publishing:
             found.check(batch, self._directory.location)
         if found.attempt != attempt or not staged.files:
             self._delete(attempt)
+        self._seen = found
         return found
 
     def _claim(self, batch: Batch) -> None:
@@ -177,7 +194,7 @@ class Publishing:
         body = self._directory.read(OWNER)
         return None if body is None else Owner.decode(body, self._directory.at(OWNER))
 
-    def sweep(self, published: Manifest) -> None:
+    def sweep(self, epoch: int) -> None:
         """Deletes what attempts have left that were never published, up to this epoch.
 
         They never will be: each epoch up to this one has its manifest, or had to have it before
@@ -191,18 +208,16 @@ class Publishing:
             kept = set(taken_back(self._directory.names(TAKEN_BACK)))
             self._left = sorted(set(attempts(self._directory.names(FILES))) - kept)
             self._kept = set(manifest_epochs(self._directory.names(EPOCHS)))
-        due = [attempt for attempt in self._left if attempt.epoch <= published.epoch]
+        due = [attempt for attempt in self._left if attempt.epoch <= epoch]
         self._left = self._left[len(due) :]
-        for epoch, group in groupby(due, lambda attempt: attempt.epoch):
-            for attempt in self._unpublished(epoch, list(group), published):
+        for of, group in groupby(due, lambda attempt: attempt.epoch):
+            for attempt in self._unpublished(of, list(group)):
                 self._delete(attempt)
 
-    def _unpublished(
-        self, epoch: int, found: list[Attempt], published: Manifest
-    ) -> "Iterable[Attempt]":
+    def _unpublished(self, epoch: int, found: list[Attempt]) -> "Iterable[Attempt]":
         manifest: Manifest | None = None
-        if epoch == published.epoch:
-            manifest = published
+        if self._seen is not None and self._seen.epoch == epoch:
+            manifest = self._seen
         elif epoch in self._kept:
             # One directory beside one manifest is the manifest's, and needs no request.
             if len(found) == 1:
@@ -220,19 +235,3 @@ class Publishing:
             # The epoch is published; that there is something beside it changes no result.
             place = self._directory.at(attempt.directory)
             _LOG.warning("%s is of no use and could not be deleted: %s", place, failure)
-
-
-def sealed_as(staged: Manifest) -> str:
-    """What the seal of an epoch is to say of what is staged; `Publishing.sealed` reads it."""
-    return f"{_OUTPUT}\n{staged.encode().decode()}"
-
-
-def read_manifest(directory: Records, epoch: int) -> Manifest | None:
-    """The manifest of an epoch; None if it is not published.
-
-    Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
-    """
-    name = manifest_name(epoch)
-    body = directory.read(name)
-    return None if body is None else Manifest.decode(body, directory.at(name), epoch)

@@ -1,0 +1,126 @@
+"""How a sink reaches a database: transactions that are begun again when a connection is lost."""
+
+import logging
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from cleancut.errors import CleancutError, error_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOG = logging.getLogger("cleancut.sinks")
+_FIRST_WAIT_S = 0.05
+_LONGEST_WAIT_S = 2.0
+_URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]+@")
+_WORD_PASSWORD = re.compile(r"(?i)\b(\w*passw(?:or)?d|pwd)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)")
+
+Result = TypeVar("Result")
+
+
+class Transaction(Protocol):
+    """A transaction that is open.
+
+    Attributes:
+        connection: what the driver calls a connection, for what `run` does not do.
+    """
+
+    connection: Any
+
+    def run(self, sql: str, **values: int | str) -> list[tuple[Any, ...]]:
+        """Executes one statement.
+
+        Args:
+            sql: with `:name` in the place of each value; a colon that is none is doubled.
+            values: by name; whole numbers and texts.
+
+        Returns:
+            The rows, if it gives any.
+        """
+
+
+class Database(Protocol):
+    """A database, as both the driver and its executors reach it: it can be pickled."""
+
+    @property
+    def label(self) -> str:
+        """Its place, without a secret."""
+
+    @property
+    def lock(self) -> str:
+        """What a SELECT ends in, so that its rows are this transaction's."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """A connection of its own, whose transaction is committed at the end of the block.
+
+        What the block raises rolls it back.
+        """
+
+    def verdict(self, failure: Exception) -> str:
+        """What a failure is: "lost" (the connection), "again" (a conflict), or "error"."""
+
+    def secrets(self) -> Sequence[str]:
+        """What may stand in no text."""
+
+    def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
+        """Adds rows to a table, in one transaction; how many these were.
+
+        Args:
+            table: its name, as `quoted` gives it.
+            batches: with the columns of the table, by name.
+        """
+
+
+def within(
+    database: Database, seconds: float, work: Callable[[Transaction], Result], sink: str
+) -> Result:
+    """Does something in a transaction, and again where a connection is lost or two conflict.
+
+    After a connection was lost in the commit nobody knows whether that took effect, so the work has
+    to look for itself.
+
+    Args:
+        database: where.
+        seconds: after which no new try is begun.
+        work: what to do; may be called several times.
+        sink: whose name stands in errors.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_UNREACHABLE.
+        RequestError: CLEANCUT_SINK_REFUSED, the database says that it cannot be done.
+    """
+    deadline = time.monotonic() + seconds
+    wait = _FIRST_WAIT_S
+    while True:
+        try:
+            with database.transaction() as open_one:
+                return work(open_one)
+        except CleancutError:
+            raise
+        except Exception as failure:
+            verdict, detail = database.verdict(failure), scrubbed(failure, database.secrets())
+        if verdict == "error":
+            raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail)
+        if time.monotonic() + wait > deadline:
+            raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=seconds, detail=detail)
+        _LOG.warning("%s: a transaction is begun again: %s", sink, detail)
+        # Of two that conflict both come back.
+        time.sleep(wait * random.uniform(0.5, 1.0))
+        wait = min(2 * wait, _LONGEST_WAIT_S)
+
+
+def scrubbed(failure: object, secrets: Sequence[str]) -> str:
+    """What a driver says, in one line and without secrets."""
+    text = " ".join(str(failure).split())
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return masked(text)
+
+
+def masked(text: str) -> str:
+    """A text in whose connection strings no password stands."""
+    return _WORD_PASSWORD.sub(r"\1=***", _URL_PASSWORD.sub(r"\1***@", text))

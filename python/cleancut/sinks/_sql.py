@@ -1,0 +1,311 @@
+"""Every database that SQLAlchemy knows: executors insert, one transaction publishes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cleancut.errors import error_of
+from cleancut.sinks._columns import Forms, StagedColumn, sqlalchemy_form
+from cleancut.sinks._database import Transaction, masked
+from cleancut.sinks._statements import TableStatements, TargetColumn
+from cleancut.sinks._table import TableMode, TableOptions, TableSink
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BUSY_S = 30
+_KEY_LENGTH = 190
+# What MySQL and MariaDB say of two transactions that wait for each other, or too long.
+_MYSQL_AGAIN = {1205, 1213}
+
+
+@dataclass(frozen=True)
+class SqlDatabase:
+    """Implements `Database`.
+
+    Attributes:
+        url: SQLAlchemy's.
+    """
+
+    url: str = field(repr=False)
+
+    @property
+    def kind(self) -> str:
+        """SQLAlchemy's name of the dialect."""
+        return self.url.partition(":")[0].partition("+")[0]
+
+    @property
+    def lock(self) -> str:
+        # A writer of SQLite has the whole database from its begin on.
+        return "" if self.kind == "sqlite" else "FOR UPDATE"
+
+    @property
+    def label(self) -> str:
+        return masked(self.url)
+
+    def secrets(self) -> Sequence[str]:
+        from urllib.parse import unquote
+
+        told, is_there, _ = self.url.partition("://")[2].rpartition("@")
+        password = told.partition(":")[2] if is_there else ""
+        return [password, unquote(password)]
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        sqlalchemy = _sqlalchemy()
+        engine = self._engine(sqlalchemy)
+        try:
+            with engine.connect() as connection:
+                of = _SqlTransaction(connection, sqlalchemy)
+                begin = "BEGIN IMMEDIATE" if self.kind == "sqlite" else "START TRANSACTION"
+                connection.exec_driver_sql(begin)
+                try:
+                    yield of
+                except BaseException:
+                    if not connection.invalidated:
+                        connection.exec_driver_sql("ROLLBACK")
+                    raise
+                connection.exec_driver_sql("COMMIT")
+        finally:
+            engine.dispose()
+
+    def _engine(self, sqlalchemy: Any) -> Any:
+        # Nothing is kept between two transactions, which may be hours apart. The transaction is
+        # begun by a statement, because the driver of SQLite would begin it too late.
+        busy = {"timeout": _BUSY_S} if self.kind == "sqlite" else {}
+        try:
+            return sqlalchemy.create_engine(
+                self.url,
+                poolclass=sqlalchemy.pool.NullPool,
+                isolation_level="AUTOCOMMIT",
+                connect_args=busy,
+                hide_parameters=True,
+            )
+        except ModuleNotFoundError as problem:
+            raise error_of(
+                "CLEANCUT_SINK_REFUSED",
+                sink=self.label,
+                reason=f"the driver that the URL names is not installed: {problem}",
+            ) from None
+
+    def verdict(self, failure: Exception) -> str:
+        sqlalchemy = _sqlalchemy()
+        if not isinstance(failure, sqlalchemy.exc.DBAPIError):
+            return "error"
+        told = str(failure.orig)
+        code = failure.orig.args[0] if getattr(failure.orig, "args", None) else None
+        if self.kind == "sqlite":
+            return "again" if "locked" in told or "busy" in told else "error"
+        # Two that begin the ledger at once.
+        if code in _MYSQL_AGAIN or (code == 1062 and "cleancut_" in told):
+            return "again"
+        unreached = isinstance(failure, sqlalchemy.exc.OperationalError) and code in {2002, 2003}
+        return "lost" if failure.connection_invalidated or unreached else "error"
+
+    def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
+        rows = 0
+        sqlalchemy = _sqlalchemy()
+        with self.transaction() as of:
+            quote = of.connection.dialect.identifier_preparer.quote_identifier
+            place = ".".join(map(quote, table.split(".")))
+            for batch in batches:
+                names = batch.schema.names
+                values = [f":v{at}" for at in range(len(names))]
+                statement = sqlalchemy.text(
+                    f"INSERT INTO {place} ({', '.join(map(quote, names))})"
+                    f" VALUES ({', '.join(values)})"
+                )
+                columns = [_plain(column) for column in batch.columns]
+                given = [
+                    {f"v{at}": value for at, value in enumerate(row)}
+                    for row in zip(*columns, strict=True)
+                ]
+                of.connection.execute(statement, given)
+                rows += batch.num_rows
+        return rows
+
+
+def _plain(column: "pa.Array") -> list[Any]:
+    """The values as drivers take them: times without a zone, in UTC."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us"))
+    return list(column.to_pylist())
+
+
+class _SqlTransaction:
+    """Implements `Transaction`."""
+
+    def __init__(self, connection: Any, sqlalchemy: Any) -> None:
+        self.connection = connection
+        self._text = sqlalchemy.text
+
+    def run(self, sql: str, **values: int | str) -> list[tuple[Any, ...]]:
+        found = self.connection.execute(self._text(sql), values)
+        return [tuple(row) for row in found] if found.returns_rows else []
+
+
+class SqlStatements(TableStatements):
+    """Implements `TableStatements`, with what SQLAlchemy knows of a dialect."""
+
+    def __init__(
+        self, options: TableOptions, columns: Mapping[str, TargetColumn], of: Transaction
+    ) -> None:
+        super().__init__(options, columns)
+        self._dialect: Any = of.connection.dialect
+        self._kind: str = self._dialect.name
+        if self._kind in ("mysql", "mariadb"):
+            self.whole = "SIGNED"
+
+    def quoted(self, name: str) -> str:
+        # A percent sign would be one of the driver's parameters, and a colon one of SQLAlchemy's.
+        return str(self._dialect.identifier_preparer.quote_identifier(name)).replace(":", "\\:")
+
+    def is_true(self, column: str) -> str:
+        return f"COALESCE({column}, 0) = 1" if self._kind == "sqlite" else super().is_true(column)
+
+    def key_type(self, column: StagedColumn) -> str:
+        # MySQL has no keys of texts without a length.
+        is_key = column.name in self.options.keys
+        if is_key and column.form.target == "TEXT" and self._kind in ("mysql", "mariadb"):
+            return f"VARCHAR({_KEY_LENGTH})"
+        return column.form.target
+
+    def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
+        inspector, table, schema = self._inspected(of)
+        found = [inspector.get_pk_constraint(table, schema)["constrained_columns"]]
+        found += [one["column_names"] for one in inspector.get_unique_constraints(table, schema)]
+        found += [
+            one["column_names"] for one in inspector.get_indexes(table, schema) if one["unique"]
+        ]
+        return [frozenset(columns) for columns in found if all(columns)]
+
+    def staging_tables(self, of: Transaction, prefix: str) -> list[str]:
+        inspector, _, schema = self._inspected(of)
+        return [name for name in inspector.get_table_names(schema) if name.startswith(prefix)]
+
+    def _inspected(self, of: Transaction) -> tuple[Any, str, str | None]:
+        schema, _, table = self.options.table.rpartition(".")
+        return _sqlalchemy().inspect(of.connection), table, schema or None
+
+    def upsert(self, names: Sequence[str], values: Sequence[str], source: str) -> list[str]:
+        keys = [self.quoted(key) for key in self.options.keys]
+        others = [name for name in names if name not in keys]
+        insert = self._insert(names, values, source)
+        if self._kind in ("sqlite", "postgresql"):
+            changed = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
+            act = f"UPDATE SET {changed}" if others else "NOTHING"
+            # Without the WHERE the parser of SQLite takes ON for that of a join.
+            return [f"{insert} WHERE 1 = 1 ON CONFLICT ({', '.join(keys)}) DO {act}"]
+        if self._kind in ("mysql", "mariadb"):
+            changed = ", ".join(f"{name} = VALUES({name})" for name in others or keys)
+            return [f"{insert} ON DUPLICATE KEY UPDATE {changed}"]
+        same = self._same("s", self.target)
+        of_names = dict(zip(names, values, strict=True))
+        changed = ", ".join(
+            f"{name} = (SELECT {of_names[name]} FROM {source} WHERE {same})" for name in others
+        )
+        update = f"UPDATE {self.target} SET {changed} WHERE {self._exists(source)}"
+        fresh = f"NOT EXISTS (SELECT 1 FROM {self.target} t WHERE {self._same('t', 's')})"
+        return [*([update] if others else []), f"{insert} WHERE {fresh}"]
+
+
+class SqlSink(TableSink):
+    """Writes each epoch of a query into a table of a database that SQLAlchemy knows, once.
+
+    As `PostgresSink` does, by ordinary inserts; for PostgreSQL take that one, which copies. Tested
+    with SQLite.
+
+        counts.writeStream.outputMode("update").foreachBatch(
+            SqlSink("mysql+pymysql://writer@db/shop", "counts", keys=["day", "shop"])
+        ).start()
+
+    Executors need the extra `cleancut[sqlalchemy]`, the driver that the URL names, and the way to
+    the database. Times with a zone are written in UTC, without one.
+    """
+
+    _kind = "SqlSink"
+
+    def __init__(
+        self,
+        url: str,
+        table: str,
+        *,
+        keys: str | Sequence[str] = (),
+        order_by: str = "",
+        delete_when: str = "",
+        epoch_column: str = "",
+        query_column: str = "",
+        keep_undo: int = 0,
+        create: bool = True,
+        retry_for_s: float = 60.0,
+    ) -> None:
+        """Names the table; nothing is connected to yet.
+
+        Args:
+            url: SQLAlchemy's, as `sqlite:////data/shop.db`; its password is in no log, error and
+                plan.
+            table: as for `PostgresSink`, and so are all others.
+            keys: likewise.
+            order_by: likewise.
+            delete_when: likewise.
+            epoch_column: likewise.
+            query_column: likewise.
+            keep_undo: likewise.
+            create: likewise.
+            retry_for_s: likewise.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
+        """
+        named = (keys,) if isinstance(keys, str) else tuple(keys)
+        mode: TableMode = "upsert" if named else "append"
+        options = TableOptions(
+            table, mode, named, order_by, delete_when, epoch_column, query_column, keep_undo, create
+        )
+        self._url = url
+        super().__init__(SqlDatabase(url), options, retry_for_s)
+
+    def _forms(self) -> Forms:
+        sqlalchemy = _sqlalchemy()
+        dialect = sqlalchemy.make_url(self._url).get_dialect()()
+
+        def named(kind: str) -> str:
+            return str(getattr(sqlalchemy, kind)().compile(dialect=dialect))
+
+        return sqlalchemy_form(named, _json_name(named))
+
+    def _statements(self, of: Transaction) -> SqlStatements:
+        sqlalchemy = _sqlalchemy()
+        schema, _, table = self._options.table.rpartition(".")
+        inspector = sqlalchemy.inspect(of.connection)
+        columns: dict[str, TargetColumn] = {}
+        if inspector.has_table(table, schema or None):
+            for column in inspector.get_columns(table, schema or None):
+                if not column.get("computed"):
+                    kind = str(column["type"])
+                    columns[column["name"]] = TargetColumn(column["name"], kind)
+        return SqlStatements(self._options, columns, of)
+
+
+def _json_name(named: Callable[[str], str]) -> bool:
+    try:
+        named("JSON")
+    except Exception:  # a dialect says in its own way that it has none
+        return False
+    return True
+
+
+def _sqlalchemy() -> Any:
+    try:
+        import sqlalchemy
+    except ModuleNotFoundError as problem:
+        raise error_of(
+            "CLEANCUT_DEPENDENCY_MISSING",
+            feature="a sink for databases",
+            package="sqlalchemy",
+            extra="sqlalchemy",
+        ) from problem
+    return sqlalchemy

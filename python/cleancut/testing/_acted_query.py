@@ -1,0 +1,144 @@
+"""A query that a test plays: its runs, the input of its epochs, its seals, and acts on it."""
+
+import itertools
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cleancut.errors import error_of
+from cleancut.sinks._batch import Batch
+from cleancut.sinks._query_side import Act, acted_by
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_FIRST_MS = 1_700_000_000_000
+
+
+@dataclass
+class ActedQuery:
+    """What outlives the runs of a query: its checkpoint.
+
+    Attributes:
+        query_id: as Spark makes one.
+        keeps_seals: whether each seal is an object, as where rows are in flight.
+        runs: how many have begun; the last one owns the query.
+        acts: on its checkpoint.
+        planned_ms: when the input of each epoch was chosen.
+        seals: what each epoch was sealed with.
+    """
+
+    query_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    keeps_seals: bool = False
+    runs: int = 0
+    acts: list[Act] = field(default_factory=list)
+    planned_ms: dict[int, int] = field(default_factory=dict)
+    seals: dict[int, str] = field(default_factory=dict)
+    _clock: "itertools.count[int]" = field(default_factory=lambda: itertools.count(_FIRST_MS))
+
+    def start(self) -> "ActedRun":
+        """Another run, which owns the query from now on."""
+        self.runs += 1
+        return ActedRun(self, self.runs, str(uuid.uuid4()))
+
+    def plan(self, epoch: int, *, anew: bool = False) -> int:
+        """When the input of an epoch was chosen; it is chosen again only if that is asked for."""
+        if anew or epoch not in self.planned_ms:
+            self.planned_ms[epoch] = next(self._clock)
+        return self.planned_ms[epoch]
+
+
+@dataclass(frozen=True)
+class ActedRun:
+    """One start of a query.
+
+    Attributes:
+        query: what it is a run of.
+        generation: how many runs there have been up to it.
+        run_id: as Spark makes one.
+    """
+
+    query: ActedQuery
+    generation: int
+    run_id: str
+
+    def give(
+        self,
+        sink: "Callable[[DataFrame, int], Any]",
+        rows: "DataFrame",
+        epoch: int,
+        sealed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Has a sink take an epoch, as `foreachBatch` does.
+
+        Args:
+            sink: what is given to `foreachBatch`.
+            rows: of the epoch.
+            epoch: its number.
+            sealed: called right after the seal.
+        """
+        batch = Batch(
+            epoch=epoch,
+            query_id=self.query.query_id,
+            run_id=self.run_id,
+            checkpoint=f"acted:/{self.query.query_id}",
+            planned_ms=self.query.plan(epoch),
+        )
+        with acted_by(_ActedSide(self, batch, rows, sealed)):
+            sink(rows, epoch)
+
+
+class _ActedSide:
+    """Implements `QuerySide`."""
+
+    def __init__(
+        self, run: ActedRun, batch: Batch, rows: "DataFrame", sealed: Callable[[], None]
+    ) -> None:
+        self._run = run
+        self._batch = batch
+        self._rows = rows
+        self._sealed = sealed
+
+    @property
+    def batch(self) -> Batch:
+        return self._batch
+
+    def generation(self) -> int | None:
+        return self._run.generation
+
+    def acts(self, after: int) -> Sequence[Act]:
+        return [of for of in self._run.query.acts if after < of.epoch < self._batch.epoch]
+
+    def sealed_output(self) -> str | None:
+        return self._run.query.seals.get(self._batch.epoch)
+
+    def finish(self) -> bool:
+        self._check_owner()
+        return self._batch.epoch in self._run.query.seals
+
+    def compute(self) -> "DataFrame":
+        kept = self._rows.persist()
+        kept.count()
+        return kept
+
+    def close(self, output: str) -> None:
+        self._check_owner()
+        if self._run.query.keeps_seals:
+            self._run.query.seals.setdefault(self._batch.epoch, output)
+        self._sealed()
+
+    def seal(self) -> "DataFrame":
+        rows = self.compute()
+        self.close("")
+        return rows
+
+    def _check_owner(self) -> None:
+        query = self._run.query
+        if self._run.generation < query.runs:
+            raise error_of(
+                "CLEANCUT_FENCED",
+                location=self._batch.checkpoint,
+                owner=f"run {query.runs}",
+                epoch=self._batch.epoch,
+            )

@@ -1,0 +1,300 @@
+"""What a sink has to hold, as tests that anybody runs against a sink of their own."""
+
+import contextlib
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cleancut.errors import CleancutError, FencedError, RequestError
+from cleancut.sinks._query_side import Act
+from cleancut.testing._acted_query import ActedQuery, ActedRun
+from cleancut.testing._traced import Lines, Pause, SimulatedCrash, crash
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Row = tuple[Any, ...]
+Sink = Callable[["DataFrame", int], Any]
+
+_ROWS = 6
+_PARTITIONS = 2
+# A query that rows of another one are told by.
+_OTHER = 1000
+
+
+class SinkContract(ABC):
+    """Tests of a sink for `foreachBatch`; derive a class from it whose name pytest collects.
+
+        class TestMySink(SinkContract):
+            def make_sink(self, home):
+                return MySink(home / "table")
+
+            def read(self, home):
+                return rows_of(home / "table")
+
+    A test plays the runs of a query, without a stream: it hands the sink epochs, has it die at
+    lines of its code all over, or wait there while another run goes on, and looks at what readers
+    see. `home` is a directory that is empty at the beginning of each test, and the same for all
+    sinks of the test: for a target elsewhere take its name.
+
+    Rows have the columns `id` (long), `word` (string) and `n` (int).
+
+    Attributes:
+        keys: columns by which a row takes the place of another one, if it does: `("id",)`.
+        crashes: at how many lines of its code the sink dies.
+        pauses: at how many lines an older run waits.
+    """
+
+    keys: ClassVar[Sequence[str]] = ()
+    crashes: ClassVar[int] = 6
+    pauses: ClassVar[int] = 3
+    pause_s: ClassVar[float] = 2.0
+
+    @abstractmethod
+    def make_sink(self, home: Path) -> Sink:
+        """Another sink for the same target, as a driver makes it that is started."""
+
+    @abstractmethod
+    def read(self, home: Path) -> Iterable[Row]:
+        """What a reader sees: rows of (id, word, n), in any order; none where nothing was written.
+
+        Args:
+            home: of the test.
+        """
+
+    def session(self) -> "SparkSession":
+        """The session that makes the rows: the active one, or a new local one."""
+        from pyspark.sql import SparkSession
+
+        return SparkSession.builder.getOrCreate()
+
+    def test_each_epoch_is_written_once_however_often_it_runs(self, tmp_path: Path) -> None:
+        """Repeated in the same run, in another one, and after later epochs."""
+        play = _Play(self, tmp_path)
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        for epoch in (0, 1, 2):
+            play.give(run, sink, epoch)
+            play.check(range(epoch + 1))
+        play.give(run, sink, 2)
+        play.check(range(3))
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        play.give(run, sink, 2)
+        play.check(range(3))
+        # No query does that which was not set back: to refuse it is as good.
+        with contextlib.suppress(CleancutError):
+            play.give(run, sink, 0)
+        play.check(range(3))
+
+    def test_epochs_have_gaps_and_may_be_empty(self, tmp_path: Path) -> None:
+        """Acts on a checkpoint leave numbers unused, and epochs that move a watermark no rows."""
+        play = _Play(self, tmp_path)
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        play.give(run, sink, 0)
+        play.give(run, sink, 3, rows=0)
+        play.give(run, sink, 7)
+        play.check([0, 7])
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        play.give(run, sink, 7)
+        play.give(run, sink, 8, rows=0)
+        play.give(run, sink, 9)
+        play.check([0, 7, 9])
+
+    def test_a_run_that_dies_anywhere_leaves_no_epoch_torn_lost_or_doubled(
+        self, tmp_path: Path
+    ) -> None:
+        """Before, in and after each step; then the next run takes the same epoch."""
+        play = _Play(self, tmp_path)
+        play.give(play.query.start(), self.make_sink(tmp_path), 0)
+        lines = play.lines(1)
+        for turn, line in enumerate(_spread(lines, self.crashes)):
+            epoch = turn + 2
+            sink = self.make_sink(tmp_path)
+            with contextlib.suppress(SimulatedCrash), Lines(sink, line, crash):
+                play.give(play.query.start(), sink, epoch)
+            play.check_either(range(epoch), range(epoch + 1), f"it died at line {line} of {lines}")
+            play.give(play.query.start(), self.make_sink(tmp_path), epoch)
+            play.check(range(epoch + 1), f"after it had died at line {line} of {lines}")
+
+    def test_an_epoch_that_was_sealed_is_finished(self, tmp_path: Path) -> None:
+        """As where rows were in flight: the run before has died after its seal."""
+        play = _Play(self, tmp_path, ActedQuery(keeps_seals=True))
+        play.give(play.query.start(), self.make_sink(tmp_path), 0)
+        for epoch in (1, 2):
+            with contextlib.suppress(SimulatedCrash):
+                play.give(play.query.start(), self.make_sink(tmp_path), epoch, sealed=crash)
+            play.check_either(range(epoch), range(epoch + 1), "it died after the seal")
+            play.give(play.query.start(), self.make_sink(tmp_path), epoch)
+            play.check(range(epoch + 1))
+            # And one that was shown.
+            play.give(play.query.start(), self.make_sink(tmp_path), epoch)
+            play.check(range(epoch + 1))
+
+    def test_a_run_that_was_followed_changes_nothing(self, tmp_path: Path) -> None:
+        """It waits at some line while a newer run takes its epoch and the next; then it goes on."""
+        play = _Play(self, tmp_path)
+        play.give(play.query.start(), self.make_sink(tmp_path), 0)
+        lines, epoch = play.lines(1), 2
+        for line in _spread(lines, self.pauses):
+            older, its_sink = play.query.start(), self.make_sink(tmp_path)
+            pause = Pause(self.pause_s)
+            zombie = play.zombie(older, its_sink, epoch, Lines(its_sink, line, pause))
+            with zombie as thread:
+                pause.wait_for(thread)
+                newer, sink = play.query.start(), self.make_sink(tmp_path)
+                play.give(newer, sink, epoch)
+                play.give(newer, sink, epoch + 1)
+                play.check(range(epoch + 2), f"while an older run waits at line {line}")
+                pause.go_on()
+            play.check(range(epoch + 2), f"after an older run had waited at line {line}")
+            with contextlib.suppress(FencedError):
+                play.give(older, its_sink, epoch + 2)
+            play.give(newer, sink, epoch + 2)
+            play.check(range(epoch + 3), "after an older run had tried the next epoch")
+            epoch += 3
+
+    def test_an_epoch_with_other_input_is_refused(self, tmp_path: Path) -> None:
+        """The query was set back by hand: to write it would double, and to skip it lose rows."""
+        play = _Play(self, tmp_path)
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        for epoch in (0, 1):
+            play.give(run, sink, epoch)
+        play.query.plan(1, anew=True)
+        try:
+            play.give(play.query.start(), self.make_sink(tmp_path), 1, first=500)
+        except RequestError:
+            pass
+        else:
+            raise AssertionError("an epoch was taken a second time, with other input")
+        play.check(range(2))
+
+    def test_two_queries_do_not_take_each_others_epochs(self, tmp_path: Path) -> None:
+        """Both number their epochs from 0. The second may be refused, before it writes."""
+        play = _Play(self, tmp_path)
+        other = _Play(self, tmp_path, first=_OTHER)
+        play.give(play.query.start(), self.make_sink(tmp_path), 0)
+        try:
+            other.give(other.query.start(), self.make_sink(tmp_path), 0)
+            others = [0]
+        except RequestError:
+            others = []
+        play.give(play.query.start(), self.make_sink(tmp_path), 1)
+        play.check([0, 1], "beside another query", other.expected(others))
+        if others:
+            other.give(other.query.start(), self.make_sink(tmp_path), 0)
+            play.check([0, 1], "beside another query", other.expected(others))
+
+    def test_what_a_query_has_gone_back_behind_is_undone_or_refused(self, tmp_path: Path) -> None:
+        """Before the query goes on, its target is that of the epoch that it went back to."""
+        play = _Play(self, tmp_path)
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        for epoch in range(4):
+            play.give(run, sink, epoch)
+        play.query.acts.append(Act(epoch=5, source=1))
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        try:
+            play.give(run, sink, 6)
+        except RequestError as refusal:
+            if refusal.error_id != "CLEANCUT_SINK_UNDO_REFUSED":
+                raise
+            play.check(range(4), "it would not go back")
+            return
+        play.check([0, 1, 6], "the query went back to epoch 1")
+        play.give(play.query.start(), self.make_sink(tmp_path), 6)
+        play.check([0, 1, 6], "the query went back to epoch 1, and was started again")
+
+
+class _Play:
+    """A query, its epochs, and what is to be seen of them."""
+
+    def __init__(
+        self, contract: SinkContract, home: Path, query: ActedQuery | None = None, first: int = 0
+    ) -> None:
+        self.query = query or ActedQuery()
+        self._contract = contract
+        self._home = home
+        self._first = first
+        self._given: dict[int, list[Row]] = {}
+
+    def give(
+        self,
+        run: ActedRun,
+        sink: Sink,
+        epoch: int,
+        *,
+        rows: int = _ROWS,
+        first: int = 0,
+        sealed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Has a sink take an epoch; the rows of an epoch are the same each time."""
+        base = self._first + first + (0 if self._contract.keys else _ROWS * epoch)
+        if not first:
+            ids = range(base, base + rows)
+            self._given[epoch] = [(of, f"word {of}", self._first + epoch) for of in ids]
+        spark = self._contract.session()
+        made = spark.range(base, base + rows, 1, _PARTITIONS).selectExpr(
+            "id", "concat('word ', id) AS word", f"int({self._first + epoch}) AS n"
+        )
+        run.give(sink, made, epoch, sealed)
+
+    def lines(self, epoch: int) -> int:
+        """How many lines a sink goes through for an epoch, which it takes."""
+        sink = self._contract.make_sink(self._home)
+        with Lines(sink) as counted:
+            self.give(self.query.start(), sink, epoch)
+        assert counted.passed > 0, "no line of the sink was seen"
+        return counted.passed
+
+    @contextlib.contextmanager
+    def zombie(
+        self, run: ActedRun, sink: Sink, epoch: int, lines: Lines
+    ) -> Iterator[threading.Thread]:
+        """A run that takes an epoch in a thread of its own, and has ended at the end."""
+
+        def take() -> None:
+            # It may be refused, and may die of what the other run has taken away.
+            with contextlib.suppress(Exception), lines:
+                self.give(run, sink, epoch)
+
+        thread = threading.Thread(target=take, daemon=True)
+        thread.start()
+        try:
+            yield thread
+        finally:
+            thread.join()
+
+    def expected(self, epochs: Iterable[int]) -> list[Row]:
+        """The rows after some epochs."""
+        rows = [row for epoch in epochs for row in self._given[epoch]]
+        if not self._contract.keys:
+            return rows
+        names = ("id", "word", "n")
+        places = [names.index(key) for key in self._contract.keys]
+        return list({tuple(row[at] for at in places): row for row in rows}.values())
+
+    def check(self, epochs: Iterable[int], when: str = "", more: Sequence[Row] = ()) -> None:
+        """That readers see these epochs, and nothing else."""
+        problem = self._problem([*self.expected(epochs), *more])
+        assert problem is None, f"{problem} {when}".rstrip()
+
+    def check_either(self, these: Iterable[int], those: Iterable[int], when: str) -> None:
+        """That readers see these epochs, or those."""
+        problems = [self._problem(self.expected(epochs)) for epochs in (these, those)]
+        assert None in problems, f"{' and, with the epoch, '.join(map(str, problems))}: {when}"
+
+    def _problem(self, wanted: Sequence[Row]) -> str | None:
+        found = Counter(tuple(row) for row in self._contract.read(self._home))
+        lost, doubled = Counter(wanted) - found, found - Counter(wanted)
+        if not lost and not doubled:
+            return None
+        example = next(iter(lost or doubled))
+        return f"{lost.total()} rows lost, {doubled.total()} too many, as {example}"
+
+
+def _spread(lines: int, count: int) -> list[int]:
+    """Some lines, from the first to the last one."""
+    if count < 2:
+        return [lines // 2 or 1] * count
+    return sorted({1 + at * (lines - 1) // (count - 1) for at in range(count)})

@@ -1,0 +1,398 @@
+"""`PostgresSink` beside a server: types, keys, deletions, refusals, secrets, lost connections."""
+
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from cleancut import CleancutError, RequestError, RetryableError
+from cleancut.sinks import PostgresSink
+from cleancut.testing._acted_query import ActedQuery
+from tests.support.postgres import PASSWORD, PostgresServer, postgres_server
+from tests.support.tiers import long
+
+pytestmark = pytest.mark.spark
+
+# Of each type: its column in SQL of Spark's, and what PostgreSQL shows of it.
+TYPES = {
+    "truth": ("true", "boolean", "true"),
+    "tiny": ("tinyint(-128)", "smallint", "-128"),
+    "small": ("smallint(32767)", "smallint", "32767"),
+    "whole": ("int(-2147483648)", "integer", "-2147483648"),
+    "large": ("bigint(9223372036854775807)", "bigint", "9223372036854775807"),
+    "single": ("float(1.5)", "real", "1.5"),
+    "double": ("double('-Infinity')", "double precision", "-Infinity"),
+    "exact": (
+        "cast('12345678901234567890.123456' as decimal(38,6))",
+        "numeric(38,6)",
+        "12345678901234567890.123456",
+    ),
+    "words": ("'ä ''\"\\\\ \\t☃'", "text", "ä '\"\\ \t☃"),
+    "fixed": ("cast('ab' as varchar(5))", "text", "ab"),
+    "bytes": ("unhex('00FF')", "bytea", "\\x00ff"),
+    "day": ("date'0001-01-01'", "date", "0001-01-01"),
+    "moment": (
+        "timestamp'2024-03-31 02:30:00.123456'",
+        "timestamp with time zone",
+        "2024-03-31 02:30:00.123456+00",
+    ),
+    "local": (
+        "timestamp_ntz'1600-02-29 23:59:59.999999'",
+        "timestamp without time zone",
+        "1600-02-29 23:59:59.999999",
+    ),
+    "lasting": ("interval '-1 02:03:04.5' day to second", "interval", "-26:03:04.5"),
+    "months": ("interval '-1-2' year to month", "interval", "-1 years -2 mons"),
+    "list": ("array(1, null, 3)", "integer[]", "{1,NULL,3}"),
+    "exacts": ("array(cast(1.5 as decimal(4,2)))", "numeric(4,2)[]", "{1.50}"),
+    "nested": ("array(array(1), null)", "jsonb", "[[1], null]"),
+    "struct": (
+        "named_struct('a', 1, 'b', array('x'), 'c', int(null))",
+        "jsonb",
+        '{"a": 1, "b": ["x"]}',
+    ),
+    "map": ("map('k', date'2024-01-01')", "jsonb", '{"k": "2024-01-01"}'),
+    "variant": ("parse_json('{\"z\": [1, null]}')", "jsonb", '{"z": [1, null]}'),
+    'odd "%:name': ("'colon :x %s'", "text", "colon :x %s"),
+}
+REFUSED = {
+    "nothing": "null",
+    "calendar": "make_interval(1, 2, 3)",
+    "inner": "array(make_interval(1))",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as started:
+        yield started
+
+
+@pytest.fixture
+def table(request: pytest.FixtureRequest, server: PostgresServer) -> Iterator[str]:
+    """The name of a table of this test's own."""
+    yield f"t_{abs(hash(request.node.name)):x}"
+    for name in staged(server):
+        server.rows(f"DROP TABLE {name}")
+
+
+Give = Callable[[PostgresSink, DataFrame, int], None]
+
+
+@pytest.fixture
+def give() -> Give:
+    """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
+    query = ActedQuery()
+    return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
+
+
+def refusal(call: Callable[[], object]) -> CleancutError:
+    with pytest.raises(CleancutError) as raised:
+        call()
+    return raised.value
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def test_each_type_of_spark_is_there_as_it_was(
+    spark: SparkSession, server: PostgresServer, table: str, give: Give
+) -> None:
+    one = ", ".join(f"{sql} AS `{name}`" for name, (sql, _, _) in TYPES.items())
+    void = ", ".join(f"if(id = 0, {sql}, null) AS `{name}`" for name, (sql, _, _) in TYPES.items())
+    rows = spark.sql(f"SELECT id, {void} FROM (SELECT explode(array(0, 1)) AS id)")
+    assert [field.nullable for field in rows.schema.fields[1:]] == [True] * len(TYPES)
+    assert one
+    give(PostgresSink(server.dsn, table), rows, 0)
+    shown = ", ".join(
+        f"CASE WHEN {quoted(name)} IS NOT NULL THEN {quoted(name)}::text END" for name in TYPES
+    )
+    found = server.rows(f"SELECT {shown} FROM {table} ORDER BY id")
+    # The server shows moments in its own zone, which is UTC here.
+    assert dict(zip(TYPES, found[0], strict=True)) == {
+        name: text for name, (_, _, text) in TYPES.items()
+    }
+    assert set(found[1]) == {None}
+    types = server.rows(
+        "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute"
+        f" WHERE attrelid = '{table}'::regclass AND attnum > 1"
+    )
+    assert dict(types) == {name: kind for name, (_, kind, _) in TYPES.items()}
+
+
+def test_a_type_that_has_none_is_refused_by_name_before_anything_is_written(
+    spark: SparkSession, server: PostgresServer, table: str, give: Give
+) -> None:
+    columns = ", ".join(f"{sql} AS {name}" for name, sql in REFUSED.items())
+    rows = spark.sql(f"SELECT 1 AS id, {columns}")
+    error = refusal(lambda: give(PostgresSink(server.dsn, table), rows, 0))
+    assert error.error_id == "CLEANCUT_SINK_REFUSED"
+    for name in REFUSED:
+        assert f"{name} (" in str(error)
+    assert "id (" not in str(error)
+    assert server.rows(f"SELECT to_regclass('{table}')::text") == [(None,)]
+    assert staged(server) == []
+
+
+def staged(server: PostgresServer) -> list[str]:
+    found = server.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
+    return [name for (name,) in found if name.startswith("cleancut_staged")]
+
+
+def test_rows_replace_and_delete_those_with_their_keys(
+    spark: SparkSession, server: PostgresServer, table: str, give: Give
+) -> None:
+    sink = PostgresSink(
+        server.dsn, table, keys=["a", "b"], order_by="at", delete_when="gone", keep_undo=5
+    )
+
+    def epoch(number: int, *rows: tuple[int, str, int, str, bool | None]) -> None:
+        schema = "a int, b string, at int, v string, gone boolean"
+        give(sink, spark.createDataFrame(list(rows), schema), number)
+
+    epoch(0, (1, "x", 1, "one", False), (1, "y", 1, "two", None), (2, "x", 1, "three", False))
+    assert server.rows(f"SELECT a, b, v FROM {table} ORDER BY a, b") == [
+        (1, "x", "one"),
+        (1, "y", "two"),
+        (2, "x", "three"),
+    ]
+    # Of several rows of a key the last one counts: a deletion, or what comes after one.
+    epoch(
+        1,
+        *((1, "x", 5, "", True), (1, "x", 4, "late", False)),
+        *((1, "y", 2, "", True), (1, "y", 3, "again", False)),
+        (7, "z", 1, "", True),
+    )
+    assert server.rows(f"SELECT a, b, at, v FROM {table} ORDER BY a, b") == [
+        (1, "y", 3, "again"),
+        (2, "x", 1, "three"),
+    ]
+
+
+def test_keys_that_do_not_tell_rows_apart_are_refused(
+    spark: SparkSession, server: PostgresServer, table: str, give: Give
+) -> None:
+    sink = PostgresSink(server.dsn, table, keys="k")
+    give(sink, spark.sql("SELECT 1 AS k, 'a' AS v"), 0)
+    twice = spark.sql("SELECT explode(array(2, 3, 3)) AS k, 'b' AS v")
+    assert "1 keys come more than once" in str(refusal(lambda: give(sink, twice, 1)))
+    null = spark.sql("SELECT explode(array(2, null)) AS k, 'b' AS v")
+    assert "1 rows of the epoch have a key that is null" in str(
+        refusal(lambda: give(sink, null, 1))
+    )
+    assert server.rows(f"SELECT * FROM {table}") == [(1, "a")]
+    give(sink, spark.sql("SELECT 2 AS k, 'b' AS v"), 1)
+    assert server.rows(f"SELECT count(*) FROM {table}") == [(2,)]
+    # What was staged for the epochs that were refused has gone with the first one that was not.
+    assert staged(server) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "problem"),
+    [
+        ("(k int primary key)", {}, "has no columns v"),
+        ("(k int, v text)", {"keys": "k"}, "no unique index of exactly k"),
+        ("(k int, v text, unique (k, v))", {"keys": "k"}, "no unique index of exactly k"),
+        ("(k int, v text)", {"epoch_column": "e"}, "has no columns e"),
+        ("(k int, v text)", {"epoch_column": "v"}, "the batch has a column v itself"),
+        ("(k int primary key, v text)", {"keys": "k", "order_by": "o"}, "no columns o"),
+        ("(k int primary key, v text)", {"keys": "k", "delete_when": "v"}, "by which rows are"),
+        (None, {"create": False}, "there is no table"),
+    ],
+)
+def test_a_table_that_does_not_take_the_rows_is_refused(
+    made: str | None,
+    options: dict[str, Any],
+    problem: str,
+    spark: SparkSession,
+    server: PostgresServer,
+    table: str,
+    give: Give,
+) -> None:
+    if made:
+        server.rows(f"CREATE TABLE {table} {made}")
+    sink = PostgresSink(server.dsn, table, **options)
+    error = refusal(lambda: give(sink, spark.sql("SELECT 1 AS k, 'a' AS v"), 0))
+    assert error.error_id == "CLEANCUT_SINK_REFUSED"
+    assert problem in str(error)
+    assert staged(server) == []
+
+
+def test_a_table_of_other_types_takes_what_it_can(
+    spark: SparkSession, server: PostgresServer, table: str, give: Give
+) -> None:
+    """Texts become what the column is, and nothing is cut off."""
+    server.rows(f'CREATE SCHEMA "S {table}"')
+    place = f'"S {table}"."T t"'
+    server.rows(
+        f"CREATE TABLE {place} (u uuid, j jsonb, n numeric(6, 2), s varchar(3), i smallint,"
+        " more int DEFAULT 7, twice int GENERATED ALWAYS AS (i * 2) STORED)"
+    )
+    sink = PostgresSink(server.dsn, f"S {table}.T t")
+    uuid = "00000000-0000-4000-8000-000000000001"
+    columns = f"'{uuid}' AS u, '[1]' AS j, 1.5 AS n, %s AS s, %s AS i"
+    give(sink, spark.sql("SELECT " + columns % ("'abc'", "7L")), 0)
+    seen = server.rows(f"SELECT u::text, j::text, n::text, s, i, more, twice FROM {place}")
+    assert seen == [(uuid, "[1]", "1.50", "abc", 7, 7, 14)]
+    for s, i in (("'abcd'", "7L"), ("'abc'", "70000L")):
+        rows = spark.sql("SELECT " + columns % (s, i))
+        error = refusal(lambda rows=rows: give(sink, rows, 1))  # type: ignore[misc]
+        assert (error.error_id, type(error)) == ("CLEANCUT_SINK_REFUSED", RequestError)
+    assert server.rows(f"SELECT count(*) FROM {place}") == [(1,)]
+
+
+def test_the_password_is_told_to_nobody(
+    spark: SparkSession,
+    server: PostgresServer,
+    table: str,
+    give: Give,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    secrets = (PASSWORD, server.dsn.split(":")[2].split("@")[0])
+    told: list[str] = []
+    # In words, and with a password that is wrong.
+    words = f"host=127.0.0.1 port={server.port} user=writer dbname=postgres password="
+    handles: list[str] = []
+
+    class Telling(PostgresSink):
+        def publish(self, handle: str, batch: Any) -> None:
+            handles.append(handle)
+            super().publish(handle, batch)
+
+    for dsn in (server.dsn, f"{words}'{PASSWORD}'"):
+        sink = Telling(dsn, table)
+        give(sink, spark.sql("SELECT 1 AS k"), len(handles))
+        told += [repr(sink), sink.name, repr(sink._database)]
+    assert server.rows(f"SELECT count(*) FROM {table}") == [(2,)]
+    wrong = f"{PASSWORD}!"
+    for dsn in (f"{words}'{wrong}'", f"postgresql://writer:{wrong}@127.0.0.1:nowhere/x"):
+        other = PostgresSink(dsn, table, retry_for_s=0.1)
+        with pytest.raises(CleancutError) as raised:
+            give(other, spark.sql("SELECT 1 AS k"), 7)
+        told += traceback.format_exception(raised.value)
+    # A task that cannot reach its server, as one that runs elsewhere.
+    other = PostgresSink(server.dsn, table)
+    other._database = PostgresSink(server.dsn.replace("127.0.0.1", "127.0.0.9"), table)._database
+    with pytest.raises(Exception, match="CLEANCUT_SINK_UNREACHABLE") as failed:
+        give(other, spark.sql("SELECT 1 AS k"), 8)
+    told += traceback.format_exception(failed.value)
+    told += [*handles, caplog.text]
+    assert handles
+    for secret in secrets:
+        assert not [text for text in told if secret in text]
+
+
+def test_connections_that_are_lost_are_made_again(
+    spark: SparkSession, server: PostgresServer, table: str, give: Give
+) -> None:
+    """Whoever writes to the table is thrown out by the server again and again."""
+    sink = PostgresSink(server.dsn, table, epoch_column="epoch", retry_for_s=60)
+    is_over, thrown = threading.Event(), []
+
+    def throw_out() -> None:
+        while not is_over.wait(0.12):
+            # Those of tasks are left: Spark runs a task again a few times only.
+            thrown.extend(
+                server.rows(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <>"
+                    " pg_backend_pid() AND backend_type = 'client backend'"
+                    " AND query NOT LIKE 'COPY %cleancut_staged%FROM%'"
+                )
+            )
+
+    killer = threading.Thread(target=throw_out, daemon=True)
+    killer.start()
+    try:
+        for epoch in range(6):
+            rows = spark.range(100 * epoch, 100 * epoch + 100, 1, 2)
+            # A task that was met all the same fails the epoch, which runs again.
+            for _ in range(5):
+                with suppress(Exception):
+                    give(sink, rows, epoch)
+                    break
+    finally:
+        is_over.set()
+        killer.join()
+    assert len(thrown) > 3
+    assert server.rows(f"SELECT count(*), count(DISTINCT id), max(epoch) FROM {table}") == [
+        (600, 600, 5)
+    ]
+
+
+def test_a_server_that_is_not_there_is_given_up_at_the_deadline(
+    spark: SparkSession, server: PostgresServer, table: str, give: Give
+) -> None:
+    sink = PostgresSink(server.dsn.replace(str(server.port), "1"), table, retry_for_s=0.3)
+    error = refusal(lambda: give(sink, spark.sql("SELECT 1 AS k"), 0))
+    assert isinstance(error, RetryableError)
+    assert error.error_id == "CLEANCUT_SINK_UNREACHABLE"
+    assert "0.3 seconds" in str(error)
+
+
+def test_what_the_server_has_lost_is_staged_again(
+    spark: SparkSession, server: PostgresServer, table: str
+) -> None:
+    """As after a crash of the server, which empties tables that are not logged."""
+    query = ActedQuery(keeps_seals=True)
+    rows = spark.range(10)
+
+    class Losing(PostgresSink):
+        def publish(self, handle: str, batch: Any) -> None:
+            [name] = staged(server)
+            server.rows(f"TRUNCATE {name}")
+            super().publish(handle, batch)
+
+    error = refusal(lambda: query.start().give(Losing(server.dsn, table), rows, 0))
+    assert isinstance(error, RetryableError)
+    assert error.error_id == "CLEANCUT_SINK_STAGED_LOST"
+    assert server.rows(f"SELECT count(*) FROM {table}") == [(0,)]
+    # The seal of that run names what is not there any more.
+    query.start().give(PostgresSink(server.dsn, table), rows, 0)
+    assert server.rows(f"SELECT count(*) FROM {table}") == [(10,)]
+    assert staged(server) == []
+
+
+def test_what_another_query_has_staged_for_the_table_stays(
+    spark: SparkSession, server: PostgresServer, table: str
+) -> None:
+    """It was taken for what an earlier run of this query had left."""
+    one, other = ActedQuery(), ActedQuery()
+
+    class Waiting(PostgresSink):
+        def publish(self, handle: str, batch: Any) -> None:
+            one.start().give(PostgresSink(server.dsn, table), spark.range(5), 3)
+            super().publish(handle, batch)
+
+    other.start().give(Waiting(server.dsn, table), spark.range(10, 20), 0)
+    assert server.rows(f"SELECT count(*), max(id) FROM {table}") == [(15, 19)]
+    assert staged(server) == []
+
+
+@long
+def test_tasks_that_run_twice_count_once(
+    spark: SparkSession, server: PostgresServer, table: str, give: Give
+) -> None:
+    """A task fails after its rows are there, and its second try writes them again."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    @F.udf("long")
+    def failing_once(value: int) -> int:
+        import os
+        from pathlib import Path
+
+        mark = Path(os.environ.get("TMPDIR", "/tmp")) / f"cleancut-{table}-{value}"
+        if value == 99 and not mark.exists():
+            mark.touch()
+            raise OSError("the first try fails")
+        return value
+
+    rows = spark.range(0, 100, 1, 2).select(failing_once("id").alias("id"))
+    give(PostgresSink(server.dsn, table), rows, 0)
+    assert server.rows(f"SELECT count(*), count(DISTINCT id) FROM {table}") == [(100, 100)]

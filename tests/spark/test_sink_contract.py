@@ -1,0 +1,268 @@
+"""The contract of a sink, held by each sink of this package, and failed by a naive one."""
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+from cleancut.sinks import (
+    Committer,
+    EpochFiles,
+    LedgerEpoch,
+    PostgresSink,
+    SqlLedger,
+    SqlSink,
+    Transaction,
+    TwoPhaseSink,
+    exactly_once,
+    fan_out,
+)
+from cleancut.testing import SinkContract
+from tests.support.postgres import PostgresServer, postgres_server
+from tests.support.tiers import long, usually
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+Row = tuple[Any, ...]
+COLUMNS = "id, word, n"
+TESTS = [name for name in dir(SinkContract) if name.startswith("test_")]
+DIES = "test_a_run_that_dies_anywhere_leaves_no_epoch_torn_lost_or_doubled"
+FOLLOWED = "test_a_run_that_was_followed_changes_nothing"
+SEALED = "test_an_epoch_that_was_sealed_is_finished"
+WENT_BACK = "test_what_a_query_has_gone_back_behind_is_undone_or_refused"
+
+
+def briefly(*kept: str) -> Callable[[type[SinkContract]], type[SinkContract]]:
+    """Leaves all other tests of a contract to those who take the long ones, too."""
+
+    def chosen(contract: type[SinkContract]) -> type[SinkContract]:
+        for name in set(TESTS) - set(kept):
+            setattr(contract, name, None)
+        return contract
+
+    return chosen
+
+
+def in_sqlite(path: Path, table: str = "rows") -> list[Row]:
+    """The rows of a table; none where it is not there."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchall():
+            return []
+        return connection.execute(f"SELECT {COLUMNS} FROM {table}").fetchall()
+
+
+class FilesContract(SinkContract):
+    def make_sink(self, home: Path) -> EpochFiles:
+        return EpochFiles(home / "rows")
+
+    def read(self, home: Path) -> Iterable[Row]:
+        spark = self.session()
+        sink = EpochFiles(home / "rows")
+        return sink.read(spark).collect() if sink.epochs(spark) else []
+
+
+@long
+class TestEpochFiles(FilesContract):
+    pass
+
+
+@briefly(DIES, WENT_BACK)
+class TestEpochFilesBriefly(FilesContract):
+    crashes = 3
+
+
+@long
+class TestSqlSink(SinkContract):
+    """Rows that are added, and can be taken back by their epoch."""
+
+    def make_sink(self, home: Path) -> SqlSink:
+        return SqlSink(f"sqlite:///{home}/db", "rows", epoch_column="epoch", query_column="query")
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return in_sqlite(home / "db")
+
+
+@long
+class TestSqlSinkWithKeys(SinkContract):
+    """Rows that take the place of others, which are kept."""
+
+    keys = ("id",)
+
+    def make_sink(self, home: Path) -> SqlSink:
+        return SqlSink(f"sqlite:///{home}/db", "rows", keys="id", keep_undo=9)
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return in_sqlite(home / "db")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as started:
+        yield started
+
+
+class OnPostgres(SinkContract):
+    server: PostgresServer
+
+    @pytest.fixture(autouse=True)
+    def given_server(self, server: PostgresServer) -> None:
+        self.server = server
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return self.server.rows(f'SELECT {COLUMNS} FROM "{home.name}"')
+
+
+class ReplacingContract(OnPostgres):
+    """Rows that take the place of others, which are kept."""
+
+    keys = ("id",)
+
+    def make_sink(self, home: Path) -> PostgresSink:
+        return PostgresSink(self.server.dsn, home.name, keys="id", keep_undo=9)
+
+
+@long
+class TestPostgresSink(ReplacingContract):
+    pass
+
+
+@briefly(DIES, FOLLOWED, SEALED, WENT_BACK)
+class TestPostgresSinkBriefly(ReplacingContract):
+    crashes = 3
+    pauses = 1
+
+
+@long
+class TestPostgresSinkThatAdds(OnPostgres):
+    """Rows that can be taken back by their epoch."""
+
+    def make_sink(self, home: Path) -> PostgresSink:
+        return PostgresSink(self.server.dsn, home.name, epoch_column="epoch", query_column="query")
+
+
+@long
+class TestPostgresSinkThatCannotGoBack(OnPostgres):
+    def make_sink(self, home: Path) -> PostgresSink:
+        return PostgresSink(self.server.dsn, home.name)
+
+
+@long
+class TestFunction(SinkContract):
+    """A function of somebody's, in the transaction of a ledger."""
+
+    def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
+        def undo(of: Transaction, epochs: Sequence[LedgerEpoch]) -> None:
+            for epoch in epochs:
+                of.run("DELETE FROM rows WHERE epoch = :epoch", epoch=epoch.epoch)
+
+        @exactly_once(ledger=SqlLedger(f"sqlite:///{home}/db", "rows"), undo=undo)
+        def write(rows: DataFrame, epoch: int, of: Transaction) -> None:
+            of.run("CREATE TABLE IF NOT EXISTS rows (id INT, word TEXT, n INT, epoch INT)")
+            for row in rows.collect():
+                of.run(
+                    "INSERT INTO rows VALUES (:id, :word, :n, :epoch)",
+                    id=row["id"],
+                    word=row["word"],
+                    n=row["n"],
+                    epoch=epoch,
+                )
+
+        return write
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return in_sqlite(home / "db")
+
+
+class Directories(Committer):
+    """A target of two phases: a file is prepared under another name than it is seen by."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        home.mkdir(exist_ok=True)
+
+    def _prepared(self, handle: str) -> Path:
+        return self._home / f".{handle}"
+
+    def stage(self, rows: DataFrame, handle: str) -> None:
+        found = [tuple(row) for row in rows.collect()]
+        self._prepared(handle).write_text(json.dumps(found))
+
+    def commit(self, handle: str) -> None:
+        shown = self._home / f"{handle}.json"
+        if not shown.exists():
+            self._prepared(handle).rename(shown)
+
+    def abort(self, handle: str) -> None:
+        assert not (self._home / f"{handle}.json").exists(), "it was committed"
+        self._prepared(handle).unlink(missing_ok=True)
+
+    def is_staged(self, handle: str) -> bool:
+        return self._prepared(handle).exists() or (self._home / f"{handle}.json").exists()
+
+    def undo(self, handle: str) -> None:
+        (self._home / f"{handle}.json").unlink(missing_ok=True)
+
+    def read(self) -> list[Row]:
+        return [
+            tuple(row) for path in self._home.glob("*.json") for row in json.loads(path.read_text())
+        ]
+
+
+@long
+class TestTwoPhases(SinkContract):
+    def make_sink(self, home: Path) -> TwoPhaseSink:
+        return TwoPhaseSink(Directories(home / "rows"), decisions=home / "decisions")
+
+    def read(self, home: Path) -> Iterable[Row]:
+        # What is decided, and not committed yet, a reader is not promised.
+        return Directories(home / "rows").read()
+
+
+@long
+class TestFanOut(SinkContract):
+    """Two targets, of which a reader looks at one that comes after the other."""
+
+    def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
+        database = SqlSink(f"sqlite:///{home}/db", "rows", keys="id", keep_undo=9)
+        return fan_out(EpochFiles(home / "files"), database)
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return in_sqlite(home / "db")
+
+
+class Naive(SinkContract):
+    """What everybody writes first."""
+
+    crashes = 2
+    pauses = 1
+
+    def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
+        def write(rows: DataFrame, epoch: int) -> None:
+            rows.write.mode("append").parquet(str(home / "rows"))
+
+        return write
+
+    def read(self, home: Path) -> Iterable[Row]:
+        if not list((home / "rows").glob("*.parquet")):
+            return []
+        return self.session().read.parquet(str(home / "rows")).select("id", "word", "n").collect()
+
+
+# It has no memory by which it could take one query's epochs for another's.
+HELD_BY_NAIVE = {"test_two_queries_do_not_take_each_others_epochs"}
+
+
+@pytest.mark.parametrize("test", usually({DIES, WENT_BACK}, of=TESTS))
+def test_a_naive_sink_fails_the_contract(test: str, tmp_path: Path) -> None:
+    naive = Naive()
+    if test in HELD_BY_NAIVE:
+        with pytest.raises(AssertionError, match="beside another query"):
+            getattr(naive, test)(tmp_path)
+        return
+    with pytest.raises(AssertionError, match=r"lost|too many|a second time"):
+        getattr(naive, test)(tmp_path)

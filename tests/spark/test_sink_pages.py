@@ -1,0 +1,125 @@
+"""What the pages on sinks tell a user to write, run as it stands there."""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+
+import cleancut
+from cleancut.sinks import SqlLedger
+from tests.support.documented import blocks
+from tests.support.events import write_events
+from tests.support.postgres import postgres_server
+from tests.support.queries import Events
+from tests.support.tiers import long
+
+pytestmark = pytest.mark.spark
+
+EPOCHS = 2
+ROWS = 40
+SUMS = "SELECT k, CAST(sum(count) AS INT) FROM counts GROUP BY k"
+
+
+class Page:
+    """The blocks of a page, with places that are there."""
+
+    def __init__(self, page: str, spark: SparkSession, home: Path, dsn: str = "") -> None:
+        self._blocks = blocks(page, "python")
+        self._home = home
+        self._dsn = dsn
+        write_events(home / "events", seed=1, files=range(EPOCHS), rows=ROWS)
+        for name in ("data", "lake/branches", "lake/shown"):
+            (home / name).mkdir(parents=True)
+        session = spark.newSession()
+        session.conf.set("spark.sql.streaming.checkpointLocation", str(home / "checkpoints"))
+        self._events = Events(session, home / "events")
+
+    @property
+    def counts(self) -> DataFrame:
+        return self._events().groupBy(F.to_date("ts").alias("day"), "k").count()
+
+    @property
+    def number(self) -> int:
+        return len(self._blocks)
+
+    def run(self, at: int, **names: Any) -> dict[str, Any]:
+        """Runs a block, and the query that it starts to the end of the input; its names."""
+        code = self._blocks[at]
+        for place in ("/data", "/lake", "/checkpoints"):
+            code = code.replace(f'"{place}', f'"{self._home}{place}')
+            code = code.replace(f"///{place}", f"///{self._home}{place}")
+            code = code.replace(f'f"{place}', f'f"{self._home}{place}')
+        if self._dsn:
+            code = code.replace("postgresql://writer@db/shop", self._dsn)
+        given = {"counts": self.counts, "os": os, "shutil": shutil, "cleancut": cleancut} | names
+        exec(code, given)
+        if "query" in given:
+            self.end(given["query"])
+        return given
+
+    def end(self, query: Any) -> None:
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    def database(self, sql: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(self._home / "data/shop.db")) as opened:
+            return opened.execute(sql).fetchall()
+
+
+def counted(page: Page, spark: SparkSession, home: Path) -> dict[int, int]:
+    rows = spark.read.schema("k int").json(str(home / "events")).groupBy("k").count()
+    return {row["k"]: row["count"] for row in rows.collect()}
+
+
+def test_the_documented_databases(spark: SparkSession, tmp_path: Path) -> None:
+    with postgres_server() as server:
+        page = Page("docs/guides/sinks/databases.md", spark, tmp_path, server.dsn)
+        assert page.number == 2
+        page.run(0)
+        found = server.rows(SUMS)
+    wanted = counted(page, spark, tmp_path)
+    assert dict(found) == wanted
+    shutil.rmtree(tmp_path / "checkpoints")
+    page.run(1)
+    assert dict(page.database(SUMS)) == wanted
+
+
+def test_the_documented_functions_and_targets(spark: SparkSession, tmp_path: Path) -> None:
+    page = Page("docs/guides/sinks/your-own.md", spark, tmp_path)
+    assert page.number == 5
+    with contextlib.closing(sqlite3.connect(tmp_path / "data/shop.db")) as database:
+        database.execute("CREATE TABLE totals (k INT, n INT)")
+        database.execute("CREATE TABLE sizes (n INT)")
+        database.commit()
+    page.run(0)
+    keys = len(counted(page, spark, tmp_path))
+    assert len(page.database("SELECT k FROM totals")) > keys
+    ledger = SqlLedger(f"sqlite:///{tmp_path}/data/shop.db", "sizes")
+    write = page.run(1, ledger=ledger)["write"]
+    page.end(page.counts.writeStream.foreachBatch(write).outputMode("update").start())
+    assert len(page.database("SELECT n FROM sizes")) == EPOCHS
+    page.run(2)
+    assert dict(page.database(SUMS)) == counted(page, spark, tmp_path)
+    sink = page.run(3)["sink"]
+    page.end(page.counts.writeStream.foreachBatch(sink).outputMode("update").start())
+    assert len(list((tmp_path / "lake/shown").iterdir())) == EPOCHS
+    assert list((tmp_path / "lake/branches").iterdir()) == []
+
+
+@long
+def test_the_documented_proof(spark: SparkSession, tmp_path: Path) -> None:
+    page = Page("docs/guides/sinks/your-own.md", spark, tmp_path)
+    proof = page.run(4, contextlib=contextlib, sqlite3=sqlite3)["TestMySink"]()
+    for name in dir(proof):
+        if name.startswith("test_"):
+            home = tmp_path / name
+            home.mkdir()
+            getattr(proof, name)(home)

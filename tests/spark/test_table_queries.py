@@ -1,0 +1,119 @@
+"""Queries that write to a table, on every kind of state store, and one that is rolled back."""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+
+import cleancut
+from cleancut.sinks import SqlSink
+from tests.support.events import write_events
+from tests.support.file_epochs import PLACES
+from tests.support.queries import Operator
+from tests.support.sessions import start
+from tests.support.tiers import usually
+
+pytestmark = pytest.mark.spark
+
+EPOCHS = 3
+ROWS = 50
+COUNTS = Operator(lambda events: events().groupBy("k").agg(F.count("*").alias("n")), "update")
+
+
+class Query:
+    """A query over files of which each is an epoch, and a database."""
+
+    def __init__(self, spark: SparkSession, home: Path, settings: dict[str, str]) -> None:
+        self.spark = spark
+        self.home = home
+        self.settings = settings
+        write_events(home / "events", seed=5, files=range(EPOCHS), rows=ROWS)
+
+    def sink(self, **options: Any) -> SqlSink:
+        return SqlSink(f"sqlite:///{self.home}/db", "counts", **options)
+
+    def run(self, sink: Callable[[DataFrame, int], None]) -> str:
+        """Takes all files; gives the query's id."""
+        query = start(
+            self.spark,
+            COUNTS,
+            events=self.home / "events",
+            root=self.home / "query",
+            sink=sink,
+            settings=self.settings,
+        )
+        query.awaitTermination()
+        return str(query.id)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(self.home / "db")) as database:
+            return database.execute(sql).fetchall()
+
+    def batch(self) -> dict[int, int]:
+        rows = self.spark.read.schema("k int").json(str(self.home / "events"))
+        return {row["k"]: row["count"] for row in rows.groupBy("k").count().collect()}
+
+
+@pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, of=PLACES))
+def test_an_epoch_that_is_in_the_table_runs_again_and_is_not_written(
+    place: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path, PLACES[place])
+    first = query.sink(keys="k")
+
+    def failing(df: DataFrame, epoch: int) -> None:
+        first(df, epoch)
+        if epoch == 1:
+            raise OSError("behind the transaction")
+
+    with pytest.raises(StreamingQueryException, match="behind the transaction"):
+        query.run(failing)
+    before = query.rows("SELECT * FROM cleancut_epochs ORDER BY epoch")
+    assert len(before) == 2
+    sink = query.sink(keys="k")
+    query_id = query.run(sink)
+    after = sink.epochs(query_id)
+    assert [of.epoch for of in after] == list(range(EPOCHS))
+    assert query.rows("SELECT * FROM cleancut_epochs ORDER BY epoch")[:2] == before
+    assert after[2].run_id != after[1].run_id
+    assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
+    [(generation, owner)] = query.rows("SELECT generation, owner_generation FROM cleancut_runs")
+    # Where nothing counts the owners of a query, the ledger is alone.
+    assert (generation, owner) == (2, 2 if place.startswith("cuts") else 0)
+
+
+def test_a_table_goes_back_with_its_query_or_says_why_not(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path, PLACES["cuts"])
+    query_id = query.run(query.sink(epoch_column="epoch"))
+    assert query.rows("SELECT DISTINCT epoch FROM counts") == [(0,), (1,), (2,)]
+    first = query.rows("SELECT * FROM counts ORDER BY epoch, k")
+    location = str(tmp_path / "query/checkpoint")
+    cleancut.rollback(location, 0, session=spark).apply()
+    # A sink that was not told of what epochs its rows are.
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_UNDO_REFUSED") as refused:
+        query.run(query.sink())
+    assert "epoch 1 (" in str(refused.value)
+    assert "epoch 2 (" in str(refused.value)
+    assert query.rows("SELECT * FROM counts ORDER BY epoch, k") == first
+    query.run(query.sink(epoch_column="epoch"))
+    [kept, other] = [of for (of,) in query.rows("SELECT DISTINCT epoch FROM counts ORDER BY epoch")]
+    # All files of the epochs in between come in one, under a number of its own.
+    assert kept == 0
+    assert other > EPOCHS
+    last = dict(query.rows("SELECT k, n FROM counts ORDER BY epoch"))
+    assert last == query.batch()
+    [_, epoch] = query.sink().epochs(query_id)
+    assert (epoch.epoch, epoch.incarnation > EPOCHS) == (other, True)
+    # To undo that would want what was deleted.
+    cleancut.rollback(location, undo=True, session=spark).apply()
+    write_events(tmp_path / "events", seed=5, files=range(EPOCHS, EPOCHS + 1), rows=ROWS)
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_UNDO_REFUSED"):
+        query.run(query.sink(epoch_column="epoch"))

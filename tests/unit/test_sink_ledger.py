@@ -1,0 +1,272 @@
+"""The ledger of a database, on SQLite: who may write, what is published, and how it goes back."""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleancut import CleancutError, FencedError, RequestError, RetryableError
+from cleancut.sinks import (
+    Batch,
+    LedgerEpoch,
+    PostgresLedger,
+    SqlLedger,
+    Transaction,
+    exactly_once,
+)
+from cleancut.sinks._database import masked, scrubbed, within
+from cleancut.sinks._ledger import UndoRefusedError
+from cleancut.sinks._query_side import Act
+from cleancut.sinks._sql import SqlDatabase
+
+BATCH = Batch(0, query_id="q-1", run_id="r-1", checkpoint="file:/ckpt", planned_ms=1_000)
+
+
+@dataclass(frozen=True)
+class Side:
+    """Of a query: an epoch of a run, its generation, and acts."""
+
+    batch: Batch
+    owner: int | None = None
+    done: tuple[Act, ...] = ()
+
+    def generation(self) -> int | None:
+        return self.owner
+
+    def acts(self, after: int) -> Sequence[Act]:
+        return [act for act in self.done if act.epoch > after]
+
+
+def run(epoch: int, run_id: str = "r-1") -> Batch:
+    return replace(BATCH, epoch=epoch, run_id=run_id, planned_ms=1_000 + epoch)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> SqlLedger:
+    return SqlLedger(f"sqlite:///{tmp_path}/db", "orders", retry_for_s=5)
+
+
+def begin(
+    ledger: SqlLedger, batch: Batch, owner: int | None = None, *acts: Act, undo: Any = None
+) -> None:
+    side: Any = Side(batch, owner, acts)
+    ledger.begin(side, undo)
+
+
+def publish(ledger: SqlLedger, *batches: Batch) -> None:
+    def work(batch: Batch, of: Transaction) -> None:
+        assert ledger.lock(of, batch) is None
+        ledger.publish(of, batch, "", 3)
+
+    for batch in batches:
+        ledger.within(functools.partial(work, batch))
+
+
+def found(ledger: SqlLedger, batch: Batch) -> LedgerEpoch | None:
+    epoch: LedgerEpoch | None = ledger.within(lambda of: ledger.find(of, batch))
+    return epoch
+
+
+def epochs(ledger: SqlLedger, query: str = "q-1") -> list[int]:
+    published: list[LedgerEpoch] = ledger.within(lambda of: ledger.published(of, query))
+    return [epoch.epoch for epoch in published]
+
+
+def refusal(call: Callable[[], object]) -> CleancutError:
+    with pytest.raises(CleancutError) as raised:
+        call()
+    return raised.value
+
+
+def test_an_epoch_is_noted_once_and_found_by_each_later_run(ledger: SqlLedger) -> None:
+    begin(ledger, run(0))
+    publish(ledger, run(0), run(5))
+    assert epochs(ledger) == [0, 5]
+    again = found(ledger, run(5, "r-9"))
+    assert again is not None
+    assert (again.run_id, again.rows, again.incarnation) == ("r-1", 3, 0)
+    assert found(ledger, run(6)) is None
+    other = replace(run(5), planned_ms=9)
+    assert refusal(lambda: found(ledger, other)).error_id == "CLEANCUT_SINK_EPOCH_TAKEN"
+    # One that was left out and comes after later ones is of a query that was set back.
+    assert refusal(lambda: found(ledger, run(3))).error_id == "CLEANCUT_SINK_REFUSED"
+    # Another query numbers its epochs itself.
+    assert found(ledger, replace(run(3), query_id="q-2")) is None
+
+
+def test_a_run_writes_nothing_once_another_one_has_begun(ledger: SqlLedger) -> None:
+    begin(ledger, run(0))
+    publish(ledger, run(0))
+    begin(ledger, run(1, "r-2"))
+    error = refusal(lambda: publish(ledger, run(1)))
+    assert isinstance(error, FencedError)
+    assert error.error_id == "CLEANCUT_FENCED"
+    assert "run r-2" in str(error)
+    # Nor does it come back, as with another sink in the same driver.
+    assert isinstance(refusal(lambda: begin(ledger, run(1))), FencedError)
+    begin(ledger, run(1, "r-2"))
+    publish(ledger, run(1, "r-2"))
+    assert epochs(ledger) == [0, 1]
+
+
+def test_the_generation_of_the_query_decides_who_is_older(ledger: SqlLedger) -> None:
+    begin(ledger, run(0, "new"), 7)
+    assert isinstance(refusal(lambda: begin(ledger, run(0, "old"), 6)), FencedError)
+    begin(ledger, run(0, "newer"), 8)
+
+
+def test_what_is_in_a_transaction_that_fails_is_not_there(ledger: SqlLedger) -> None:
+    begin(ledger, run(0))
+
+    def work(of: Transaction) -> None:
+        ledger.lock(of, run(0))
+        ledger.publish(of, run(0), "", 1)
+        of.run("SELECT * FROM nowhere")
+
+    error = refusal(lambda: ledger.within(work))
+    assert error.error_id == "CLEANCUT_SINK_REFUSED"
+    assert "nowhere" in str(error)
+    assert epochs(ledger) == []
+
+
+def test_epochs_are_undone_with_their_query(ledger: SqlLedger) -> None:
+    begin(ledger, run(0))
+    publish(ledger, *map(run, range(4)))
+    undone: list[int] = []
+
+    def undo(of: Transaction, published: Sequence[LedgerEpoch]) -> None:
+        undone.extend(epoch.epoch for epoch in published)
+
+    # An act that goes back to the last epoch is none that goes back.
+    begin(ledger, run(5, "r-2"), None, Act(4, 3), undo=undo)
+    assert undone == []
+    begin(ledger, run(9, "r-3"), None, Act(7, 1), undo=undo)
+    assert undone == [2, 3]
+    publish(ledger, run(9, "r-3"))
+    assert epochs(ledger) == [0, 1, 9]
+    last = found(ledger, run(9, "r-3"))
+    assert last is not None
+    assert last.incarnation == 7
+    # To undo that would want rows again that are gone.
+    error = refusal(lambda: begin(ledger, run(12, "r-4"), None, Act(11, 3), undo=undo))
+    assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
+    assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(error)
+    assert epochs(ledger) == [0, 1, 9]
+    # Back to what the branch before had, and not to what it had left.
+    begin(ledger, run(12, "r-5"), None, Act(11, 1), undo=undo)
+    assert (undone, epochs(ledger)) == ([2, 3, 9], [0, 1])
+
+
+def test_a_rollback_that_is_undone_before_anything_was_published_is_refused(
+    ledger: SqlLedger,
+) -> None:
+    """The rows of the epochs between would be missing without a word."""
+    begin(ledger, run(0))
+    publish(ledger, *map(run, range(4)))
+    begin(ledger, run(6, "r-2"), None, Act(5, 1), undo=lambda *_: None)
+    assert epochs(ledger) == [0, 1]
+    both = (Act(5, 1), Act(8, 3))
+    error = refusal(lambda: begin(ledger, run(9, "r-3"), None, *both, undo=lambda *_: None))
+    assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
+    # The same act again, as after a run that died before it published anything.
+    begin(ledger, run(6, "r-4"), None, Act(5, 1), undo=None)
+    assert epochs(ledger) == [0, 1]
+
+
+def test_who_cannot_undo_says_which_epochs_and_changes_nothing(ledger: SqlLedger) -> None:
+    begin(ledger, run(0))
+    publish(ledger, *map(run, range(4)))
+
+    def unable(of: Transaction, published: Sequence[LedgerEpoch]) -> None:
+        raise UndoRefusedError("it has no epoch_column")
+
+    for undo, reason in ((None, "which rows"), (unable, "no epoch_column")):
+        going_on = functools.partial(begin, ledger, run(7, "r-2"), 2, Act(6, 1), undo=undo)
+        error = refusal(going_on)
+        assert isinstance(error, RequestError)
+        assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
+        assert reason in str(error)
+        assert "from epoch 1" in str(error)
+        assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(error)
+        assert epochs(ledger) == [0, 1, 2, 3]
+    # As the error says: after somebody has taken the rows back.
+    assert ledger.forget("q-1", after=1) == 2
+    begin(ledger, run(7, "r-2"), 2, Act(6, 1))
+    publish(ledger, run(7, "r-2"))
+    assert epochs(ledger) == [0, 1, 7]
+
+
+def test_only_some_epochs_are_remembered(
+    ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cleancut.sinks._ledger._KEPT_EPOCHS", 3)
+    begin(ledger, run(0))
+    publish(ledger, *map(run, range(6)))
+    assert epochs(ledger) == [3, 4, 5]
+    assert refusal(lambda: found(ledger, run(1))).error_id == "CLEANCUT_SINK_REFUSED"
+    error = refusal(lambda: begin(ledger, run(9, "r-2"), None, Act(7, 0), undo=lambda *_: None))
+    assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
+    assert "from 3 on" in str(error)
+
+
+def test_secrets_are_masked_wherever_they_stand() -> None:
+    dsn = "postgresql://me:s3cr%40t@db:5432/x?sslpassword=abc&a=1"
+    assert "s3cr" not in masked(dsn)
+    assert masked(r"host=db password='it\'s' user=x") == "host=db password=*** user=x"
+    assert masked(dsn).endswith("?sslpassword=***&a=1")
+    database = SqlDatabase("mysql+pymysql://me:s3cr%40t@db/x")
+    assert set(database.secrets()) == {"s3cr%40t", "s3cr@t"}
+    assert "s3cr" not in scrubbed("cannot log in with s3cr@t\n at s3cr%40t", database.secrets())
+    for told in (repr(database), database.label, repr(PostgresLedger(dsn, "n"))):
+        assert "s3cr" not in told
+
+
+class Unsteady:
+    """A database that fails some times."""
+
+    label, lock = "there", ""
+
+    def __init__(self, *verdicts: str) -> None:
+        self.verdicts = list(verdicts)
+
+    def transaction(self) -> Any:
+        from contextlib import nullcontext
+
+        return nullcontext(self)
+
+    def verdict(self, failure: Exception) -> str:
+        return self.verdicts.pop(0)
+
+    def secrets(self) -> Sequence[str]:
+        return ["secret"]
+
+
+def test_a_transaction_is_begun_again_until_the_deadline() -> None:
+    database: Any = Unsteady("lost", "again")
+
+    def work(of: Any) -> str:
+        if database.verdicts:
+            raise OSError("my secret is out")
+        return "done"
+
+    assert within(database, 5, work, "sink") == "done"
+    database.verdicts = ["lost"] * 50
+    error = refusal(lambda: within(database, 0.2, work, "sink"))
+    assert isinstance(error, RetryableError)
+    assert error.error_id == "CLEANCUT_SINK_UNREACHABLE"
+    assert "my *** is out" in str(error)
+    assert error.__cause__ is None
+    database.verdicts = ["error"]
+    assert refusal(lambda: within(database, 5, work, "sink")).error_id == "CLEANCUT_SINK_REFUSED"
+
+
+def test_a_function_writes_no_epoch_whose_rows_it_does_not_have(ledger: SqlLedger) -> None:
+    write = exactly_once(ledger=ledger)(lambda *_: None)
+    begin(ledger, run(0))
+    error = refusal(lambda: write.publish("", run(0)))
+    assert isinstance(error, RetryableError)
+    assert error.error_id == "CLEANCUT_SINK_STAGED_LOST"
+    assert not write.can_publish("", run(0), None)
