@@ -103,10 +103,11 @@ def prefixes(spark: SparkSession, root: Path) -> dict[tuple[str, int], Rows]:
     return found
 
 
+@long
 @pytest.mark.parametrize(
     ("files", "kills", "master"),
-    [(4, 2, "local[2]"), pytest.param(40, 20, CLUSTER, marks=long)],
-    ids=["2 kills", "20 kills"],
+    [(12, 4, "local[2]"), (40, 20, CLUSTER)],
+    ids=["4 kills", "20 kills"],
 )
 def test_a_reader_sees_whole_epochs_wherever_drivers_die(
     files: int,

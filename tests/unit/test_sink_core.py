@@ -8,7 +8,7 @@ import pytest
 
 from cleancut import RequestError
 from cleancut.sinks import Batch, EpochSink, PostgresSink, SqlSink, fan_out
-from cleancut.sinks._query_side import Act, acted_by, counts, kept_until
+from cleancut.sinks._query_side import Act, acted, counts, kept_until
 from cleancut.sinks._staging import StagingNames
 
 BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_ms=1_700)
@@ -100,8 +100,11 @@ def give(sink: Any, side: Side) -> list[str]:
     """The steps of one epoch."""
     side.steps.clear()
     rows: Any = Rows(side.steps)
-    with acted_by(side):
+    token = acted.set(side)
+    try:
         sink(rows, 7)
+    finally:
+        acted.reset(token)
     return list(side.steps)
 
 

@@ -1,8 +1,7 @@
 """What a sink asks of the query whose epoch it writes: a running one, or one that a test acts."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,7 +121,8 @@ class RunningSide:
         return sealing.seal(self._df, self._epoch)
 
 
-_acted: ContextVar[QuerySide | None] = ContextVar("cleancut.sinks.acted", default=None)
+# What a test has in the place of a query, in its own thread.
+acted: ContextVar[QuerySide | None] = ContextVar("cleancut.sinks.acted", default=None)
 
 
 def query_side(df: "DataFrame", epoch: int) -> QuerySide:
@@ -131,18 +131,8 @@ def query_side(df: "DataFrame", epoch: int) -> QuerySide:
     Raises:
         RequestError: CLEANCUT_SEAL_MISPLACED, there is none; CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    acted = _acted.get()
-    return RunningSide(df, epoch) if acted is None else acted
-
-
-@contextmanager
-def acted_by(side: QuerySide) -> Iterator[None]:
-    """Has sinks that are called in this block, and in this thread, take another query's word."""
-    token = _acted.set(side)
-    try:
-        yield
-    finally:
-        _acted.reset(token)
+    by_test = acted.get()
+    return RunningSide(df, epoch) if by_test is None else by_test
 
 
 def kept_until(acts: Sequence[Act]) -> int | None:

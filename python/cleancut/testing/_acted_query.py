@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
-from cleancut.sinks._query_side import Act, acted_by
+from cleancut.sinks._query_side import Act, acted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,8 +85,12 @@ class ActedRun:
             checkpoint=f"acted:/{self.query.query_id}",
             planned_ms=self.query.plan(epoch),
         )
-        with acted_by(_ActedSide(self, batch, rows, sealed)):
+        # Here, and not in the package of the sinks, at whose lines a test may stop.
+        token = acted.set(_ActedSide(self, batch, rows, sealed))
+        try:
             sink(rows, epoch)
+        finally:
+            acted.reset(token)
 
 
 class _ActedSide:

@@ -21,6 +21,8 @@ Sink = Callable[["DataFrame", int], Any]
 
 _ROWS = 6
 _PARTITIONS = 2
+# Of a run that dies at none.
+_NO_LINE = 0
 # A query that rows of another one are told by.
 _OTHER = 1000
 
@@ -109,7 +111,8 @@ class SinkContract(ABC):
         play = _Play(self, tmp_path)
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
         lines = play.lines(1)
-        for turn, line in enumerate(_spread(lines, self.crashes)):
+        # And once when the sink is done, and Spark has not heard of it.
+        for turn, line in enumerate([*_spread(lines, self.crashes), _NO_LINE]):
             epoch = turn + 2
             sink = self.make_sink(tmp_path)
             with contextlib.suppress(SimulatedCrash), Lines(sink, line, crash):
