@@ -156,7 +156,6 @@ def test_what_is_referred_to_is_swept_when_each_store_has_a_base_of_its_own(
     # Old cuts are swept at each start, and so is what lies 20 epochs before those that are kept.
     run(1)
     run(1)
-    Checkpoint(location).expire(keep=1).apply()
     assert sources() == before
     run(30)
     assert Checkpoint(location).drill(note=False).rows == 50
