@@ -127,12 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     dropping.set_defaults(run=_drop_savepoint)
     _add_act(commands, "adopt", "make the state of another provider Cleancut's")
     _add_act(commands, "release", "make Cleancut's state that of Spark's RocksDB provider")
-    rescaling = _add_act(commands, "rescale", "spread state over another number of partitions")
-    rescaling.add_argument("--partitions", type=int, required=True, help="from 1 on")
-    back = _add_act(commands, "rollback", "have it go on from an earlier state")
-    to = back.add_mutually_exclusive_group(required=True)
-    _add_state(to, "to")
-    to.add_argument("--undo", action="store_true", help="the state before the last rollback")
+    _add_references(commands)
     cloning = _add_act(
         commands, "clone", "make another checkpoint of it; with cuts the query may run on"
     )
@@ -273,6 +268,19 @@ def _row_count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is not a number of rows, from 0 on")
     return int(text)
+
+
+def _add_references(commands: Any) -> None:
+    """The acts that need not copy rows."""
+    rescaling = _add_act(commands, "rescale", "spread state over another number of partitions")
+    rescaling.add_argument("--partitions", type=int, required=True, help="from 1 on")
+    back = _add_act(commands, "rollback", "have it go on from an earlier state")
+    to = back.add_mutually_exclusive_group(required=True)
+    _add_state(to, "to")
+    to.add_argument("--undo", action="store_true", help="the state before the last rollback")
+    what = "copy all rows, also where stores could refer to them"
+    for parser in (rescaling, back):
+        parser.add_argument("--rewrite", action="store_true", help=what)
 
 
 def _add_state(group: Any, word: str) -> None:
@@ -615,10 +623,17 @@ def _compatible(parsed: argparse.Namespace) -> int:
 def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
     location, sink = parsed.location, getattr(parsed, "file_sink", None)
     if parsed.act == "rescale":
-        return rescale(location, parsed.partitions, session, file_sink=sink)
+        return rescale(location, parsed.partitions, session, file_sink=sink, rewrite=parsed.rewrite)
     if parsed.act == "rollback":
         to = _state_of(parsed, "to")
-        return rollback(location, to, undo=parsed.undo, session=session, file_sink=sink)
+        return rollback(
+            location,
+            to,
+            undo=parsed.undo,
+            session=session,
+            file_sink=sink,
+            rewrite=parsed.rewrite,
+        )
     if parsed.act == "clone":
         return clone(
             location,

@@ -118,8 +118,11 @@ def run(*files):
 
 run()
 told = {}
-for partitions in (5, 2):
-    told[partitions] = cleancut.rescale(location, partitions).apply().operators[0].rows
+# The first two copy no row; the third is the first that does.
+for partitions in (6, 2, 5):
+    done = cleancut.rescale(location, partitions).apply()
+    assert done.copies_rows == (partitions == 5), done
+    told[partitions] = done.operators[0].rows
     table = Checkpoint(location, endpoint=endpoint).state(0)
     found = {row["key"]["k"]: tuple(sorted(row["value"].values())) for row in table.to_pylist()}
     assert found == {key: tuple(sorted(row)) for key, row in last.items()}, (found, last)
@@ -149,9 +152,9 @@ def test_a_query_in_a_bucket_is_rescaled_on_a_cluster(server: S3Server, tmp_path
     answer = run_script(RESCALED, *places, **server.environment)
     assert answer.returncode == 0, answer.stderr
     told, last = json.loads(answer.stdout.splitlines()[-1])
-    assert told == {"5": 23, "2": 23}
+    assert told == {"6": 0, "2": 0, "5": 23}
     totals: dict[str, list[int]] = {}
-    for number in (0, 0, 0, 1, 2):
+    for number in (0, 0, 0, 0, 1, 2):
         for v in range(60):
             total = totals.setdefault(f"k{(7 * v + number) % 23}", [0, 0])
             total[0], total[1] = total[0] + 1, total[1] + v

@@ -59,7 +59,8 @@ def test_a_query_goes_back_and_on_and_back_again(
     assert (plan.source, plan.last, plan.epoch) == (2, 5, 7)
     assert len(plan.notes) == 2
     assert it.state() == it.expected(6)
-    assert rows_of(plan.apply()) == KEYS
+    assert plan.copies_rows == ("cuts" not in place)
+    assert rows_of(plan.apply()) == (KEYS if plan.copies_rows else 0)
     assert it.state() == it.expected(3)
     # What came after it comes again, at once, together with the next that is new.
     it.add(2)
@@ -347,9 +348,10 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
             act()
     cloned = cleancut.clone(location, clone, to).apply()
     assert [(of.partition, of.rows_in_flight) for of in cut_of(clone).channels] == flying
-    # To other partitions by their hashes, and on.
-    for partitions in (8, 5):
-        cleancut.rescale(location, partitions).apply()
+    # To other partitions by their hashes, and on, whether the state is copied or referred to.
+    for partitions in (8, 16, 4, 5):
+        done = cleancut.rescale(location, partitions).apply()
+        assert done.copies_rows == (partitions not in (16, 4))
         moved = cut_of(location).channels
         assert sum(of.rows_in_flight for of in moved) == sum(rows for _, rows in flying)
         assert len({of.partition for of in moved}) > 1

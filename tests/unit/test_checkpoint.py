@@ -211,7 +211,7 @@ def test_a_text_where_a_number_belongs_is_told(
 @pytest.mark.parametrize(
     ("note", "found"),
     [
-        ('{"format": "cleancut", "formatVersion": 3}', "format cleancut, formatVersion 3"),
+        ('{"format": "cleancut", "formatVersion": 4}', "format cleancut, formatVersion 4"),
         ('{"format": "other", "formatVersion": 1}', "format other, formatVersion 1"),
         ("[]", "no format"),
         ("{", "no format"),

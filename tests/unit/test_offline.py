@@ -29,8 +29,8 @@ class Facade:
         call = ("adopt", session, location, sink, apply)
         return self._told(call, (3, 3), (ROCKSDB, PROVIDER_CLASS))
 
-    def rescale(self, session: Any, location: str, sink: str, partitions: int, apply: bool) -> str:
-        call = ("rescale", session, location, sink, partitions, apply)
+    def rescale(self, session: Any, location: str, sink: str, partitions: int, *how: bool) -> str:
+        call = ("rescale", session, location, sink, partitions, *how)
         return self._told(call, (3, partitions), (ROCKSDB, ROCKSDB))
 
     def rollback(self, session: Any, location: str, *asked: Any) -> str:
@@ -49,6 +49,7 @@ class Facade:
             operator["rows"] = 17
         told = {"act": call[0], "location": call[2], "epoch": 5, "operators": [operator]}
         told |= {"source": 2, "last": 4, "notes": ["Mind the sink."]}
+        told |= {"copiesRows": partitions[1] % partitions[0] != 0}
         providing = {"providerBefore": providers[0], "provider": providers[1]}
         return json.dumps(told | providing | counts)
 
@@ -62,13 +63,13 @@ def session() -> Any:
 
 def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
     plan = cleancut.rescale("/q", 8, session)
-    assert session.facade.calls == [("rescale", "session", "/q", "", 8, False)]
+    assert session.facade.calls == [("rescale", "session", "/q", "", 8, False, False)]
     assert "rescale /q" in str(plan)
     assert "partitions  3 -> 8" in str(plan)
     assert "Nothing is changed yet." in str(plan)
     assert "rows" not in str(plan)
     done = plan.apply(session)
-    assert session.facade.calls[1:] == [("rescale", "session", "/q", "", 8, True)]
+    assert session.facade.calls[1:] == [("rescale", "session", "/q", "", 8, False, True)]
     assert (done.is_applied, done.operators[0].rows) == (True, 17)
     assert "17" in str(done)
     assert "yet" not in str(done)
@@ -76,6 +77,12 @@ def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
     with pytest.raises(RequestError, match="has been carried out") as raised:
         done.apply(session)
     assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+
+
+def test_a_plan_says_where_no_row_is_copied(session: Any) -> None:
+    plan = cleancut.rescale("/q", 6, session)
+    assert not plan.copies_rows
+    assert "rows        stay where they are; none is copied" in str(plan)
 
 
 def test_a_plan_names_providers_by_their_class(session: Any) -> None:
@@ -94,13 +101,13 @@ def test_a_rollback_is_done_as_it_was_planned(session: Any) -> None:
     then = datetime(2026, 11, 25, 12, 0, 0, 250_000, tzinfo=UTC)
     at = int(then.timestamp() * 1000)
     # Whatever was asked for: what was found, if the last epoch is what it was then.
-    done = ("", "epoch", 2, "", 4, True)
-    assert asked(2) == [("", "epoch", 2, "", -1, False), done]
-    assert asked(then) == [("", "time", at, "", -1, False), done]
-    assert asked(undo=True) == [("", "undo", 0, "", -1, False), done]
-    assert asked("good", file_sink="/out") == [
-        ("/out", "savepoint", 0, "good", -1, False),
-        ("/out", "savepoint", 0, "good", 4, True),
+    done = ("", "epoch", 2, "", 4, False, True)
+    assert asked(2) == [("", "epoch", 2, "", -1, False, False), done]
+    assert asked(then) == [("", "time", at, "", -1, False, False), done]
+    assert asked(undo=True) == [("", "undo", 0, "", -1, False, False), done]
+    assert asked("good", file_sink="/out", rewrite=True) == [
+        ("/out", "savepoint", 0, "good", -1, True, False),
+        ("/out", "savepoint", 0, "good", 4, True, True),
     ]
     plan = cleancut.rollback("/q", 2, session=session)
     assert "is to make of the state after epoch 2:" in str(plan)

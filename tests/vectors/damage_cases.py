@@ -137,7 +137,7 @@ def _crafted_header() -> Iterator[FrameCase]:
         return _case(name, f"{doc} All checksums hold.", _with_header(head), error)
 
     yield made("magic-of-another-file", "Another magic.", identity, magic=b"CCF2")
-    yield made("version-unknown", "Format version 3.", identity, UNKNOWN, version=3)
+    yield made("version-unknown", "Format version 4.", identity, UNKNOWN, version=4)
     yield made("codec-unknown", "Codec 9.", identity, codec=9)
     without_id = {name: value for name, value in identity.items() if name != "id"}
     yield made("identity-without-id", "An identity that lacks its id.", without_id)

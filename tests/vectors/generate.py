@@ -15,6 +15,7 @@ from tests.vectors import (
     frame_cases,
     layout_cases,
     page_cases,
+    referring_cases,
     root_cases,
     store_cases,
 )
@@ -39,7 +40,7 @@ def contents() -> dict[str, str]:
         for case in objects:
             files[f"{folder}/{case.name}.json"] = case.expectation()
             hexes[f"{folder}/{case.name}.hex"] = case.data
-    for checkpoint in checkpoint_cases.checkpoints():
+    for checkpoint in [*checkpoint_cases.checkpoints(), *referring_cases.checkpoints()]:
         files[f"checkpoints/{checkpoint.name}.json"] = checkpoint.expectation()
     for chain in chain_cases.chains():
         files[f"chains/{chain.name}.json"] = chain.expectation()

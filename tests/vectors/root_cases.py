@@ -38,6 +38,10 @@ WINDOW = [
     _part(EPOCH, segment_name(EPOCH)),
 ]
 IN_FLIGHT = [[unwritten(CHANNEL, EPOCH + 1, "base")]]
+REFERRED = [
+    {"version": 2, "segments": [segment_name(0), segment_name(1, "17")]},
+    {"version": EPOCH + 1, "segments": []},
+]
 BODY = root_body(EPOCH, PAGES, WINDOW, store_count=1701, in_flight=IN_FLIGHT)
 
 
@@ -63,6 +67,7 @@ def _sound() -> Iterator[ObjectCase]:
         ("costs", "What the epoch cost.", BODY | {"costs": costs()}, False),
         ("channels", "What became of channels.", BODY | {"channels": channels()}, False),
         ("late", "A base that was adopted late.", BODY | {"late": late}, False),
+        ("referred", "What bases of two versions refer to.", BODY | {"referred": REFERRED}, False),
         ("counted-none", "No frame of a segment counts.", BODY | {"window": counted_none}, False),
     ]
     for name, doc, body, compress in cases:

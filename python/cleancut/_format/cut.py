@@ -1,7 +1,7 @@
 """Reads a cut, format versions 1 and 2; docs/FORMAT.md draws the bytes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,6 +26,18 @@ class CutRef(NamedTuple):
     version: int
 
 
+class Referred(NamedTuple):
+    """What bases of a version refer to, that an act has made of all stores.
+
+    Attributes:
+        version: the state version of the bases.
+        segments: that their sources lie in, and those that these refer to in turn.
+    """
+
+    version: int
+    segments: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Cut:
     """What an object says that makes up the state after one epoch.
@@ -48,6 +60,7 @@ class Cut:
         timings: milliseconds by phase of the commit.
         costs: what the epoch asked of the store; None where the cut does not tell.
         channels: what was decided of channels.
+        referred: what bases refer to with which it, or a cut that is still there, begins chains.
     """
 
     path: str
@@ -66,6 +79,7 @@ class Cut:
     timings: Mapping[str, int]
     costs: Costs | None
     channels: tuple[ChannelInfo, ...]
+    referred: tuple[Referred, ...]
 
     @property
     def version(self) -> int:
@@ -138,7 +152,22 @@ def _cut(body: Any, path: str, *, is_root: bool) -> Cut:
         typed(body, "timings", dict),
         costs_of(body["costs"]) if "costs" in body else None,
         channels_of(body.get("channels", [])),
+        tuple(_referred(typed(body, "referred", list, default=[]), epoch)),
     )
+
+
+def _referred(entries: list[Any], epoch: int) -> Iterator[Referred]:
+    before = 0
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise ValueError("what is referred to is no JSON object")
+        version, segments = typed(entry, "version", int), tuple(typed(entry, "segments", list))
+        if any(not isinstance(name, str) or parse_segment_name(name) is None for name in segments):
+            raise ValueError("what is referred to is no segment")
+        if not before < version <= epoch + 1:
+            raise ValueError(f"bases of version {version} cannot refer to anything")
+        before = version
+        yield Referred(version, segments)
 
 
 def _store(fields: Any, segments: tuple[str, ...], version: int) -> tuple[StoreId, Chain]:

@@ -1,4 +1,4 @@
-"""Reads a frame, format versions 1 and 2; docs/FORMAT.md draws the bytes.
+"""Reads a frame, format versions 1 to 3; docs/FORMAT.md draws the bytes.
 
 All that is returned has been compared with its checksum, and the identity with what was asked for.
 """
@@ -15,6 +15,8 @@ import zstandard
 from cleancut._format.frame_index import FrameIndex, parse_index
 from cleancut._format.identity import Identity, parse_identity
 from cleancut._format.layout import FrameName, Kind, StoreId
+from cleancut._format.page import read_sources
+from cleancut._format.placed import Chain
 from cleancut._format.records import Record, parse_records
 from cleancut.errors import CleancutError, error_of
 
@@ -26,7 +28,7 @@ _TRAILER = struct.Struct("<IQQQI4s")
 _TRAILER_WITH_INDEX = struct.Struct("<IQQQII4s")
 _HEADER_MAGIC = b"CCF1"
 _TRAILER_MAGIC = b"CCFE"
-_WITHOUT_INDEX, _WITH_INDEX = 1, 2
+_WITHOUT_INDEX, _WITH_INDEX, _REFERRING = 1, 2, 3
 _KINDS: dict[int, Kind] = {1: "delta", 2: "base"}
 _CODECS: dict[int, Codec] = {0: "none", 1: "zstd"}
 
@@ -98,6 +100,8 @@ class Frame:
         blocks: in their order.
         keys: the number of live keys of the store at this version.
         size_bytes: the length of the whole frame.
+        sources: the chains whose rows a base has that refers to others; it has no blocks and no
+            keys then. None in any other frame.
     """
 
     request: FrameRequest
@@ -106,6 +110,7 @@ class Frame:
     blocks: tuple[Block, ...]
     keys: int
     size_bytes: int
+    sources: tuple[Chain, ...] | None = None
 
     @property
     def record_count(self) -> int:
@@ -153,6 +158,25 @@ class FrameReader:
         self._keys: int | None = None
 
     @property
+    def is_referring(self) -> bool:
+        """Whether its rows are those of others, so that it has `sources` and no blocks."""
+        return self._header.is_referring
+
+    def sources(self) -> tuple[Chain, ...]:
+        """The chains that it refers to."""
+        assert self.is_referring
+        extents = list(self._extents())
+        self._read_trailer(extents)
+        if len(extents) != 1:
+            raise self.request.damaged("it does not have its sources in one block")
+        (extent,) = extents
+        raw = _raw_block(self._data, extent, self._seed(extent), self.codec, self.request)
+        try:
+            return read_sources(raw, self.identity.store, extent.count)
+        except (ValueError, UnicodeDecodeError, IndexError) as error:
+            raise self.request.damaged(f"its sources cannot be read: {error}") from error
+
+    @property
     def keys(self) -> int:
         """The number of live keys of the store at this version, once a trailer was read."""
         assert self._keys is not None, "no blocks were asked for"
@@ -186,11 +210,15 @@ class FrameReader:
             at = extent.end
 
     def _decoded(self, extent: "_Extent") -> Block:
-        seed = crc32(struct.pack("<II", self._header.crc, extent.ordinal))
-        block = _read_block(self._data, extent, seed, self.codec, self.request)
+        if self.is_referring:
+            raise self.request.damaged("it has no rows of its own")
+        block = _read_block(self._data, extent, self._seed(extent), self.codec, self.request)
         if self.identity.name.kind == "base" and any(of.value is None for of in block.records):
             raise self.request.damaged("a base holds a remove")
         return block
+
+    def _seed(self, extent: "_Extent") -> int:
+        return crc32(struct.pack("<II", self._header.crc, extent.ordinal))
 
     def _read_trailer(self, extents: Sequence["_Extent"]) -> None:
         self._keys = _read_trailer(self._data, self._end, self._header, extents, self.request)
@@ -243,6 +271,7 @@ class _Header:
     identity: Identity
     codec: Codec
     has_index: bool
+    is_referring: bool
     crc: int
     size: int
 
@@ -268,6 +297,9 @@ def read_frame(data: bytes, request: FrameRequest) -> Frame:
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
     reader = FrameReader(data, request)
+    if reader.is_referring:
+        sources = reader.sources()
+        return Frame(request, reader.identity, reader.codec, (), 0, len(data), sources)
     blocks = tuple(reader.blocks())
     return Frame(request, reader.identity, reader.codec, blocks, reader.keys, len(data))
 
@@ -277,9 +309,9 @@ def _read_header(data: SliceableBytes, request: FrameRequest) -> _Header:
     magic, version, kind, codec, length, crc = _HEADER.unpack(head)
     if magic != _HEADER_MAGIC:
         raise request.damaged("it does not begin with the magic of a frame")
-    if version not in (_WITHOUT_INDEX, _WITH_INDEX):
+    if version not in (_WITHOUT_INDEX, _WITH_INDEX, _REFERRING):
         raise error_of(
-            "CLEANCUT_FORMAT_UNKNOWN", path=request.path, found=version, supported="1 and 2"
+            "CLEANCUT_FORMAT_UNKNOWN", path=request.path, found=version, supported="1 to 3"
         )
     raw = _cut(data, _HEADER.size, length, "the identity", request)
     if crc32(raw, crc32(head[:12])) != crc:
@@ -288,14 +320,17 @@ def _read_header(data: SliceableBytes, request: FrameRequest) -> _Header:
         raise request.damaged(f"codec {codec} is not known")
     if kind not in _KINDS:
         raise request.damaged(f"kind {kind} is not known")
+    is_referring = version == _REFERRING
+    if is_referring and _KINDS[kind] != "base":
+        raise request.damaged("what refers to others is no base")
     try:
-        identity = parse_identity(raw, _KINDS[kind])
+        identity = parse_identity(raw, _KINDS[kind], is_referring=is_referring)
     except ValueError as error:
         raise request.damaged(f"the identity cannot be read: {error}") from error
     if (identity.store, identity.name) != (request.store, request.name):
         raise request.misplaced(identity)
-    has_index = version == _WITH_INDEX
-    return _Header(identity, _CODECS[codec], has_index, crc, _HEADER.size + length)
+    has_index, size = version != _WITHOUT_INDEX, _HEADER.size + length
+    return _Header(identity, _CODECS[codec], has_index, is_referring, crc, size)
 
 
 def trailer_size(end: bytes) -> int:
@@ -332,19 +367,30 @@ def _read_block(
     data: SliceableBytes, extent: _Extent, seed: int, codec: Codec, request: FrameRequest
 ) -> Block:
     where = f"the block at byte {extent.at}"
+    raw = _raw_block(data, extent, seed, codec, request)
+    try:
+        records = parse_records(raw)
+    except ValueError as error:
+        raise request.damaged(f"{where} cannot be decoded: {error}") from error
+    if len(records) != extent.count:
+        raise request.damaged(f"{where} holds {len(records)} records and not {extent.count}")
+    return Block(extent.raw_size, extent.stored_size, records)
+
+
+def _raw_block(
+    data: SliceableBytes, extent: _Extent, seed: int, codec: Codec, request: FrameRequest
+) -> bytes:
+    where = f"the block at byte {extent.at}"
     stored = _cut(data, extent.at + _BLOCK.size, extent.stored_size, where, request)
     if crc32(stored, crc32(extent.head[:12], seed)) != extent.crc:
         raise request.damaged(f"the checksum of {where} is wrong")
     try:
         raw = stored if codec == "none" else _decompress(stored, extent.raw_size)
-        records = parse_records(raw)
     except (ValueError, zstandard.ZstdError) as error:
         raise request.damaged(f"{where} cannot be decoded: {error}") from error
     if len(raw) != extent.raw_size:
         raise request.damaged(f"{where} holds {len(raw)} bytes and not {extent.raw_size}")
-    if len(records) != extent.count:
-        raise request.damaged(f"{where} holds {len(records)} records and not {extent.count}")
-    return Block(extent.raw_size, extent.stored_size, records)
+    return raw
 
 
 def _decompress(stored: bytes, raw_size: int) -> bytes:

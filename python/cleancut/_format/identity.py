@@ -1,7 +1,7 @@
 """The identity in a frame's header: which frame this is, and how its rows are read."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,20 @@ class Family:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Which rows of its source a base has that refers to it: those of its own partition.
+
+    Attributes:
+        partitions: of how many.
+        keys: by the name of a family the columns of its keys that rows are divided by, each by its
+            place in the key, then in the row that is there, and so on; others are left out.
+    """
+
+    partitions: int
+    keys: Mapping[str, Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True)
 class Identity:
     """Which frame this is.
 
@@ -44,7 +58,8 @@ class Identity:
         parent_version: the version that a delta applies to; None in a base.
         parent_id: the id of that version; None in a base and where the parent is version 0.
         families: all column families that there are after the frame; empty where they are those of
-            the version before.
+            the version before, or of the sources of a base that refers to others.
+        spread: which rows of its source such a base has; None where it has all.
     """
 
     store: StoreId
@@ -52,14 +67,20 @@ class Identity:
     parent_version: int | None
     parent_id: str | None
     families: tuple[Family, ...]
+    spread: Spread | None = None
 
     def __str__(self) -> str:
         name = self.name
         return f"{self.store} version={name.version} id={name.version_id} kind={name.kind}"
 
 
-def parse_identity(raw: bytes, kind: Kind) -> Identity:
+def parse_identity(raw: bytes, kind: Kind, *, is_referring: bool = False) -> Identity:
     """Reads an identity.
+
+    Args:
+        raw: the JSON.
+        kind: of the frame.
+        is_referring: whether its rows are those of others.
 
     Raises:
         ValueError: it breaks a rule of docs/FORMAT.md; the text says which.
@@ -79,12 +100,13 @@ def parse_identity(raw: bytes, kind: Kind) -> Identity:
         typed(fields, "parentVersion", int, default=None),
         typed(fields, "parentId", str, default=None),
         families,
+        _spread(fields["spread"]) if "spread" in fields else None,
     )
-    _check_parent(identity)
+    _check_parent(identity, is_referring=is_referring)
     return identity
 
 
-def _check_parent(identity: Identity) -> None:
+def _check_parent(identity: Identity, *, is_referring: bool) -> None:
     parent = identity.parent_version
     if identity.name.kind == "base":
         if parent is not None or identity.parent_id is not None:
@@ -93,8 +115,27 @@ def _check_parent(identity: Identity) -> None:
         raise ValueError(f"parentVersion {parent} is not below version {identity.name.version}")
     elif (identity.parent_id is None) != (parent == 0):
         raise ValueError(f"parentId {identity.parent_id} does not fit parentVersion {parent}")
-    if not identity.families and not parent:
+    if not identity.families and not parent and not is_referring:
         raise ValueError("families are missing")
+
+
+def _spread(fields: Any) -> Spread:
+    if not isinstance(fields, dict):
+        raise ValueError("spread is not a JSON object")
+    partitions, keys = typed(fields, "partitions", int), typed(fields, "keys", dict)
+    if partitions < 1:
+        raise ValueError(f"it is spread over {partitions} partitions")
+    for columns in keys.values():
+        if not isinstance(columns, list) or not all(map(_is_place, columns)):
+            raise ValueError("it does not say by which columns it is spread")
+    return Spread(partitions, keys)
+
+
+def _is_place(place: object) -> bool:
+    def is_index(value: object) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+    return isinstance(place, list) and bool(place) and all(map(is_index, place))
 
 
 def _family(fields: Any) -> Family:

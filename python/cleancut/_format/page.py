@@ -36,6 +36,26 @@ def read_page(data: bytes, path: str, name: PageName) -> dict[StoreId, Chain]:
         raise unreadable(path, error) from error
 
 
+def read_sources(raw: bytes, store: StoreId, count: int) -> tuple[Chain, ...]:
+    """The chains that a base refers to, in the form of the body of a page.
+
+    Args:
+        raw: the body.
+        store: whose base it is.
+        count: how many there are.
+
+    Raises:
+        ValueError: it is no such thing.
+    """
+    chains = _Body(raw).chains(None)
+    for source in chains:
+        if (source.operator, source.store) != (store.operator, store.store):
+            raise ValueError(f"{source} is another kind of store")
+    if len(chains) != count:
+        raise ValueError(f"it has {len(chains)} of them, and not {count}")
+    return tuple(chains.values())
+
+
 class _Body:
     """The body of a page, read from front to back."""
 
@@ -43,8 +63,8 @@ class _Body:
         self._raw = raw
         self._at = 0
 
-    def chains(self, version: int) -> dict[StoreId, Chain]:
-        """All that it says."""
+    def chains(self, version: int | None) -> dict[StoreId, Chain]:
+        """All that it says, of chains that lead to a version; None is any."""
         segments = [self._segment() for _ in range(self._number())]
         stores: list[tuple[StoreId, int]] = []
         for _ in range(self._number()):
@@ -61,7 +81,8 @@ class _Body:
                 before = chain[-1].name.version if chain else 0
                 chain.append(self._frame(store, segments, before))
             chains[store] = tuple(chain)
-            check_whole(store, chains[store], version)
+            last = chain[-1].name.version if chain and version is None else version
+            check_whole(store, chains[store], last or 0)
         if self._at != len(self._raw):
             raise ValueError(f"{len(self._raw) - self._at} bytes are left")
         return chains

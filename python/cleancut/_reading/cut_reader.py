@@ -1,5 +1,6 @@
 """Reads frames out of segments, and versions out of the chains of a cut."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,11 +14,13 @@ from cleancut._format.layout import StoreId, cut_name, savepoint_name
 from cleancut._format.placed import Chain, PlacedFrame
 from cleancut._format.wrapped import cut_damaged
 from cleancut._reading.chain_parts import ChainParts
+from cleancut._reading.live_rows import LiveFrame, LiveState
+from cleancut._reading.referred import ReferredBase, fill
 from cleancut._reading.state import State
 from cleancut._reading.stored_cut import StoredCut
 from cleancut._reading.stored_frame import StoredFrame
 from cleancut._storage.objects import Objects
-from cleancut._storage.parallel import Range, read_ranges, windows
+from cleancut._storage.parallel import Range, mapped, read_ranges, windows
 from cleancut.errors import CleancutError, error_of
 
 # What is read ahead of its decoding.
@@ -87,10 +90,16 @@ class CutReader:
         for group in windows(chains, chain_bytes, WINDOW_BYTES):
             parts = self.read(frame for chain in group for frame in chain)
             for chain in group:
-                state = State()
-                for placed in chain:
-                    self.append(state, self.frame(placed, parts, cut.ref), cut.ref)
+                state = self._state(chain, parts, cut.ref)
+                if state.inexact is not None:
+                    raise state.inexact
                 yield LoadedState(chain[0].store, cut.path, state)
+
+    def _state(self, chain: Chain, parts: Parts, cut: CutRef | None) -> State:
+        state = State()
+        for placed in chain:
+            self.append(state, self.frame(placed, parts, cut), cut)
+        return state
 
     def read(self, frames: Iterable[PlacedFrame]) -> Parts:
         """The bytes of frames, which `frame` takes."""
@@ -119,8 +128,10 @@ class CutReader:
             raise request.damaged(f"the checksum of the frame at byte {placed.offset} is wrong")
         return read_frame(data, request)
 
-    def newest_first(self, cut: StoredCut, chain: Chain, parts: Parts) -> Iterator[StoredFrame]:
+    def newest_first(self, cut: StoredCut, chain: Chain, parts: Parts) -> Iterator[LiveFrame]:
         """The frames of a chain from its end, each compared with the one before when that comes.
+
+        A base that refers to the chain of one store, all of it, has its place taken by that.
 
         Args:
             cut: the one whose chain it is.
@@ -133,35 +144,93 @@ class CutReader:
         for at in reversed(range(len(chain))):
             placed, part = chain[at], range_of(chain[at])
             missing = partial(self._missing, placed, cut.ref)
-            yield (
-                frame := StoredFrame(
-                    self.objects, self.request(placed), part, placed.crc, missing, parts.get(part)
-                )
+            frame = StoredFrame(
+                self.objects, self.request(placed), part, placed.crc, missing, parts.get(part)
             )
+            if frame.is_referring:
+                yield from self._referred(cut, frame)
+            else:
+                yield frame
             before = chain[at - 1].name if at else None
             expected = (0, None) if before is None else (before.version, before.version_id)
             if _parent(frame.identity) != expected:
                 raise _broken(cut.ref, frame.identity, expected[0])
+
+    def _referred(self, cut: StoredCut, frame: StoredFrame) -> Iterator[LiveFrame]:
+        sources, spread = frame.sources, frame.identity.spread
+
+        def newest_first(chain: Chain) -> Iterator[LiveFrame]:
+            parts = self.read(of for of in chain if of.name.kind == "delta")
+            return self.newest_first(cut, chain, parts)
+
+        if len(sources) == 1 and spread is None:
+            yield from newest_first(sources[0])
+            return
+        live = [
+            LiveState(of[0].store, cut.path, of[-1].name.version, newest_first(of))
+            for of in sources
+        ]
+        yield ReferredBase(frame.request, frame.identity, live)
+
+    def sizes(self, cut: StoredCut) -> Mapping[StoreId, int]:
+        """The size of the frames of each chain of a cut, in bytes: of what bases refer to, too.
+
+        Stores that divide the rows of one source among them have equal shares of it.
+
+        Raises:
+            DamagedError: a base is damaged, misplaced or missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        chains = {of: chain for of, chain in cut.chains.items() if not of.is_channel}
+        if not cut.referred:
+            return {store: chain_bytes(chain) for store, chain in chains.items()}
+        sources = dict(zip(chains, mapped(self._sources, chains.values()), strict=True))
+        users = Counter(of[-1] for found in sources.values() for of in found)
+        return {
+            store: chain_bytes(chain)
+            + sum(self._size(of) // users[of[-1]] for of in sources[store])
+            for store, chain in chains.items()
+        }
+
+    def _size(self, chain: Chain) -> int:
+        return chain_bytes(chain) + sum(map(self._size, self._sources(chain)))
+
+    def _sources(self, chain: Chain) -> tuple[Chain, ...]:
+        """The chains that the base of a chain refers to; none where it has rows of its own."""
+        placed = chain[0]
+        if placed.name.kind != "base":
+            return ()
+        missing = partial(self._missing, placed, None)
+        frame = StoredFrame(
+            self.objects, self.request(placed), range_of(placed), placed.crc, missing
+        )
+        return frame.sources if frame.is_referring else ()
 
     def request(self, placed: PlacedFrame) -> FrameRequest:
         """What is asked for where a frame is read."""
         path = self.objects.path(placed.segment)
         return FrameRequest(path, placed.store, placed.name, placed.offset)
 
-    def append(self, state: State, frame: Frame, cut: CutRef) -> None:
+    def append(self, state: State, frame: Frame, cut: CutRef | None) -> None:
         """Brings a state to the version of the next frame of a chain.
 
         Args:
             state: starts as version 0.
             frame: the next of the chain.
-            cut: the one whose chain it is.
+            cut: the one whose chain it is; None of one that a base refers to.
 
         Raises:
             DamagedError: another frame must come next, or it does not fit the state.
         """
         if not follows(frame, state):
             raise _broken(cut, frame.identity, state.version)
-        state.apply(frame)
+        if frame.sources is None:
+            state.apply(frame)
+        else:
+            fill(state, frame, map(self._source, frame.sources))
+
+    def _source(self, chain: Chain) -> State:
+        return self._state(chain, self.read(chain), None)
 
     def _missing(self, placed: PlacedFrame, cut: CutRef | None) -> CleancutError:
         store, segment = placed.store, self.objects.path(placed.segment)
@@ -185,10 +254,10 @@ def _parent(identity: Identity) -> tuple[int, str | None]:
     return identity.parent_version or 0, identity.parent_id
 
 
-def _broken(cut: CutRef, identity: Identity, expected: int) -> CleancutError:
+def _broken(cut: CutRef | None, identity: Identity, expected: int) -> CleancutError:
     detail = f"the frames of {identity.store} do not follow on each other, for {identity.name} "
     detail += f"applies to version {identity.parent_version} and not to {expected}"
-    return cut_damaged(cut.path, detail)
+    return cut_damaged("what a base refers to" if cut is None else cut.path, detail)
 
 
 def range_of(placed: PlacedFrame) -> Range:

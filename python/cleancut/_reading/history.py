@@ -186,8 +186,7 @@ class NamedState:
         """
         if self.cut is None:
             return {of: sum(own.sizes.values()) for of, own in self.history.listings.items()}
-        chains = self.cut.chains
-        return {of: chain_bytes(chain) for of, chain in chains.items() if not of.is_channel}
+        return self.history.reader.sizes(self.cut)
 
     @property
     def names(self) -> set[tuple[int, str]]:

@@ -9,14 +9,42 @@ than what led to the rows so far.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
-from cleancut._format.identity import Family
-from cleancut._format.key_hash import key_hash
+from cleancut._format.frame import Block, FrameRequest
+from cleancut._format.identity import Family, Identity
 from cleancut._format.layout import StoreId
 from cleancut._format.records import Record
-from cleancut._reading.stored_frame import StoredFrame
 
 Row = tuple[bytes, bytes]
+
+
+class LiveFrame(Protocol):
+    """A frame, or what stands for one."""
+
+    @property
+    def request(self) -> FrameRequest:
+        """Which frame it is."""
+
+    @property
+    def identity(self) -> Identity:
+        """What its header says."""
+
+    @property
+    def is_base(self) -> bool: ...
+
+    @property
+    def keys(self) -> int:
+        """The number of live keys after it, once its blocks were read."""
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks in their order."""
+
+    def blocks_from_the_end(self) -> Iterator[Block]:
+        """The same, the last first."""
+
+    def blocks_of(self, family: int, key: bytes) -> Iterator[Block]:
+        """The blocks of a base that may have a key."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +61,8 @@ class LiveState:
     store: StoreId
     place: str
     version: int
-    newest_first: Iterator[StoredFrame]
-    _found: list[StoredFrame] = field(default_factory=list)
+    newest_first: Iterator[LiveFrame]
+    _found: list[LiveFrame] = field(default_factory=list)
 
     @cached_property
     def families(self) -> Sequence[Family]:
@@ -48,14 +76,16 @@ class LiveState:
             DamagedError: a frame is damaged, misplaced or missing, or the number of keys is wrong.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
+        for family_id, key, value in self.all_rows():
+            if family_id == family.family_id:
+                yield key, value
+
+    def all_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """Those of all families, each with the id of its own; raises likewise."""
         fold = _Fold(self.families)
         for frame in self._frames():
-            for family_id, *row in fold.rows_of(frame):
-                if family_id == family.family_id:
-                    yield row[0], row[1]
-        for family_id, *row in fold.rest():
-            if family_id == family.family_id:
-                yield row[0], row[1]
+            yield from fold.rows_of(frame)
+        yield from fold.rest()
         newest = self._found[0]
         if fold.live != newest.keys:
             detail = f"the store has {fold.live} live keys after it"
@@ -70,7 +100,7 @@ class LiveState:
             DamagedError: a frame is damaged, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        wanted, hashed = (family.family_id, key), key_hash(key)
+        wanted = (family.family_id, key)
         # The newest first.
         found: list[bytes] = []
         for frame in self._frames():
@@ -78,7 +108,7 @@ class LiveState:
             if families and family.family_id not in families:
                 break
             if frame.is_base:
-                blocks = list(frame.blocks_of(family.family_id, hashed))[::-1]
+                blocks = list(frame.blocks_of(family.family_id, key))[::-1]
             else:
                 blocks = list(frame.blocks_from_the_end())
             for record in (of for block in blocks for of in reversed(block.records)):
@@ -90,7 +120,7 @@ class LiveState:
                     return found[::-1]
         return found[::-1]
 
-    def _frames(self) -> Iterator[StoredFrame]:
+    def _frames(self) -> Iterator[LiveFrame]:
         at = 0
         while True:
             if at == len(self._found):
@@ -117,7 +147,7 @@ class _Fold:
         self._behind: dict[int, dict[bytes, list[bytes]]] = {of: {} for of in self._said}
         self._in_base: set[tuple[int, bytes]] = set()
 
-    def rows_of(self, frame: StoredFrame) -> Iterator[tuple[int, bytes, bytes]]:
+    def rows_of(self, frame: LiveFrame) -> Iterator[tuple[int, bytes, bytes]]:
         """The rows that an older frame adds to those of the newer ones."""
         if frame.is_base:
             self._forget_families_but(frame.identity.families)
@@ -154,7 +184,7 @@ class _Fold:
             yield family_id, key, value
 
     def _delta_rows(
-        self, records: Iterable[Record], frame: StoredFrame
+        self, records: Iterable[Record], frame: LiveFrame
     ) -> Iterator[tuple[int, bytes, bytes]]:
         for family_id, key, value, is_merge in records:
             said = self._said.get(family_id)

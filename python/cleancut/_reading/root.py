@@ -38,8 +38,8 @@ from cleancut.errors import CleancutError, error_of
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Arrow's client for Azure is left out: where it finds no credentials, it ends the process.
 _SCHEMES_OF_ARROW = ("file", "hdfs", "viewfs", "gs", "gcs")
-_KNOWN = ("format cleancut, formatVersion 1", "format cleancut, formatVersion 2")
-_SUPPORTED = "format cleancut, formatVersion 1 and 2"
+_KNOWN = tuple(f"format cleancut, formatVersion {version}" for version in (1, 2, 3))
+_SUPPORTED = "format cleancut, formatVersion 1 to 3"
 
 
 @dataclass(frozen=True)

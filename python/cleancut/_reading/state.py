@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from cleancut._format.frame import Frame
 from cleancut._format.identity import Family
+from cleancut.errors import CleancutError
 
 
 @dataclass
@@ -16,12 +17,14 @@ class State:
         families: the column families by id.
         rows: for each family id, the values of each key, oldest first, all in UnsafeRow form. A key
             of a family that is not multi-valued has one.
+        inexact: why it has rows of other partitions too; None where it has just its own.
     """
 
     version: int = 0
     version_id: str | None = None
     families: dict[int, Family] = field(default_factory=dict)
     rows: dict[int, dict[bytes, list[bytes]]] = field(default_factory=dict)
+    inexact: CleancutError | None = None
 
     @property
     def keys(self) -> int:
@@ -52,7 +55,7 @@ class State:
                 rows.setdefault(key, []).append(value)
             else:
                 raise frame.request.damaged(f"a merge in family {family_id}, which has no lists")
-        if self.keys != frame.keys:
+        if self.inexact is None and self.keys != frame.keys:
             raise frame.request.damaged(
                 f"the store has {self.keys} live keys after it, and its trailer says {frame.keys}"
             )

@@ -89,7 +89,7 @@ class StoredCut(Cut):
             DamagedError: a page is damaged or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        names = set(self.segments)
+        names = {*self.segments, *(name for of in self.referred for name in of.segments)}
         if self.root is not None:
             names.update(part.segment for part in self.root.window)
             names.update(str(page.name) for page in self.root.pages)

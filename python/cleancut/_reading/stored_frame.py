@@ -14,6 +14,8 @@ from cleancut._format.frame import (
     trailer_size,
 )
 from cleancut._format.identity import Identity
+from cleancut._format.key_hash import key_hash
+from cleancut._format.placed import Chain
 from cleancut._storage.forward import ForwardBytes
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range, read_ranges
@@ -50,6 +52,20 @@ class StoredFrame:
         return reader.identity
 
     @property
+    def is_referring(self) -> bool:
+        """Whether its rows are those of others."""
+        return self.is_base and self._forward[1].is_referring
+
+    @property
+    def sources(self) -> tuple[Chain, ...]:
+        """The chains that such a base refers to.
+
+        Raises:
+            DamagedError: the frame is damaged, misplaced or missing.
+        """
+        return self._whole.sources()
+
+    @property
     def is_base(self) -> bool:
         return self.request.name.kind == "base"
 
@@ -74,24 +90,24 @@ class StoredFrame:
         """All blocks, the last first, the frame in memory; raises likewise."""
         return self._whole.blocks_from_the_end()
 
-    def blocks_of(self, family: int, key_hash: int) -> Iterator[Block]:
+    def blocks_of(self, family: int, key: bytes) -> Iterator[Block]:
         """The blocks of a base that may have a key, and no others where it has an index.
 
         Args:
             family: the id of its family.
-            key_hash: that of the key.
+            key: the key.
 
         Raises:
             DamagedError: what is read of the frame is damaged, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        base = self._indexed
+        base, hashed = self._indexed, key_hash(key)
         if not base.index.blocks:
             yield from self.blocks()
             return
         for ordinal, of in enumerate(base.index.blocks):
             first, last = of.hashes
-            if of.family == family and first <= key_hash <= last:
+            if of.family == family and first <= hashed <= last:
                 yield base.block(ordinal, *self._read(base.place(ordinal)))
 
     @cached_property

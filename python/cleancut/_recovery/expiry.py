@@ -200,6 +200,10 @@ class _Look:
         self.kept = list(mapped(self._reader.cut, self.staying))
         self._named = self._names_of(self.kept)
 
+    def is_followed(self) -> bool:
+        """Whether a run has taken the query since."""
+        return last_generation(self._objects.list(OWNERS)) > self.owner.generation
+
     def savepoints(self) -> Mapping[str, StoredCut]:
         """Those that there are now, by name."""
         found = (parse_savepoint_name(name) for name in self._objects.list(SAVEPOINTS))
@@ -309,6 +313,11 @@ def _apply(plan: Expiry, why: str | None) -> Expiry:
     # Cuts go first: none is ever there without what it needs. Savepoints are looked up after that:
     # who makes one of a cut looks afterwards whether that is still there.
     _delete(root, look.with_side_files([*cuts, *seals]))
+    # An act may have bases refer to what an earlier cut names. It owns the query before it looks
+    # whether that cut is there: it has missed those that are gone, or is seen here.
+    if look.is_followed():
+        reason = "a run has begun meanwhile; cuts were deleted, and nothing that they lead to"
+        raise _refused(plan.act, root.location, reason)
     pinned = look.savepoints()
     segments = look.garbage(pinned.values(), SEGMENTS)
     pages, frames = look.garbage(pinned.values(), PAGES), look.frames()

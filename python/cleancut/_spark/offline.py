@@ -32,7 +32,7 @@ class OperatorPlan(Brief):
         partitions_before: in how many partitions its state is.
         partitions: in how many it will be.
         stores: state stores of each partition.
-        rows: that were written; None until they are.
+        rows: that were written; None until they are, and 0 where none is copied.
     """
 
     operator: int
@@ -63,6 +63,8 @@ class Plan(Brief):
         operators: what becomes of each stateful operator.
         notes: what else one has to know before it is done.
         is_applied: whether it was done.
+        copies_rows: whether rows of the state are written anew; else the stores refer to what is
+            there, and the act takes no longer the more they hold.
     """
 
     act: str
@@ -78,6 +80,7 @@ class Plan(Brief):
     into: str | None = None
     notes: tuple[str, ...] = ()
     is_applied: bool = False
+    copies_rows: bool = True
     # Of the call that does it.
     _arguments: tuple[Any, ...] = field(default=(), compare=False)
     _session: Any = field(default=None, compare=False)
@@ -86,8 +89,9 @@ class Plan(Brief):
         """Does it, on the executors of a session.
 
         What is written is read again and compared with what was read, before the epoch is
-        committed. Killed at any moment, it can be begun again. The state as it was stays until a
-        query that runs on has retired it.
+        committed. No executor takes part where no row is copied. Killed at any moment, it can be
+        begun again. The state as it was stays until a query that runs on has retired it, and what
+        stores refer to stays as long as they do.
 
         Args:
             session: None takes the one with which it was planned.
@@ -135,6 +139,7 @@ class Plan(Brief):
             f"epoch {self.epoch}, without input, {done} of {of}:",
             f"  provider    {_change(before, after)}",
             f"  partitions  {_change(self.partitions_before, self.partitions)}",
+            *([] if self.copies_rows else ["  rows        stay where they are; none is copied"]),
             tables.text_table(names, rows),
         ]
         lines.extend(self.notes)
@@ -188,11 +193,14 @@ def rescale(
     session: "SparkSession | None" = None,
     *,
     file_sink: str | None = None,
+    rewrite: bool = False,
 ) -> Plan:
     """Plans to spread the state of a stopped query over another number of partitions.
 
     It does so for the state of every provider and operator. An aggregation without keys and a limit
-    stay in one partition.
+    stay in one partition. Where cuts commit the epochs and the number is multiplied or divided, no
+    row is copied: each store refers to the stores that its rows lie in, until it has a base of its
+    own, some epochs later.
 
     Args:
         location: its checkpointLocation, on a file system of Hadoop.
@@ -200,6 +208,7 @@ def rescale(
             whatever the session says, because Spark takes it from the checkpoint.
         session: as for `adopt`.
         file_sink: likewise.
+        rewrite: copy all rows even so: the checkpoint then depends on no earlier segment.
 
     Returns:
         The plan; its `apply` does it.
@@ -207,7 +216,8 @@ def rescale(
     Raises:
         RequestError: as for `adopt`; also if there are so many partitions already.
     """
-    return asked(session, "rescale", location, (file_sink or "", partitions), apply=False)
+    arguments = (file_sink or "", partitions, rewrite)
+    return asked(session, "rescale", location, arguments, apply=False)
 
 
 def rollback(
@@ -217,12 +227,14 @@ def rollback(
     undo: bool = False,
     session: "SparkSession | None" = None,
     file_sink: str | None = None,
+    rewrite: bool = False,
 ) -> Plan:
     """Plans to have a stopped query go on from an earlier state.
 
     The query then has the source offsets, watermark, state, rows in flight and number of partitions
     that it had after that epoch. Nothing is taken away: the rollback is an epoch of its own, after
     all others, so that it can be undone, and no sink takes a later epoch for one that it has seen.
+    Where cuts commit the epochs no row is copied: the stores refer to those of that epoch.
 
     Args:
         location: its checkpointLocation.
@@ -232,6 +244,7 @@ def rollback(
         session: as for `adopt`.
         file_sink: likewise; the files of epochs after the one that is gone back to are not seen any
             more, and are seen again when that is undone.
+        rewrite: as for `rescale`.
 
     Returns:
         The plan. Its `notes` say what the sink and the sources have to do with it. Its `apply`
@@ -246,10 +259,10 @@ def rollback(
         raise TypeError("rollback takes either an epoch, a savepoint or a time, or undo=True")
     which = ("undo", 0, "") if undo else _which(to)
     sink = file_sink or ""
-    plan = asked(session, "rollback", location, (sink, *which, _ANY), apply=False)
+    plan = asked(session, "rollback", location, (sink, *which, _ANY, rewrite), apply=False)
     # What was planned, whatever a time or an undo would find later.
     chosen = which if which[0] == "savepoint" else ("epoch", plan.source, "")
-    return replace(plan, _arguments=(sink, *chosen, plan.last))
+    return replace(plan, _arguments=(sink, *chosen, plan.last, rewrite))
 
 
 def clone(
@@ -450,6 +463,7 @@ def _plan(
         ),
         into=told.get("into"),
         notes=tuple(told["notes"]),
+        copies_rows=told["copiesRows"],
         _arguments=arguments,
         _session=session,
     )

@@ -157,6 +157,7 @@ class CutCheck:
         named = {frame.segment for check in checks.values() for frame in check.placed}
         roots = (cut.root for cut in cuts if cut.root is not None)
         named |= {part.segment for root in roots for part in root.window}
+        named |= {name for cut in cuts for of in cut.referred for name in of.segments}
         sizes = self.root.segments()
         self.unnamed = len(sizes.keys() - named)
         for _, found in check_segments(self.root.objects, sizes):
@@ -259,8 +260,15 @@ class StoreCutCheck:
         except CleancutError as error:
             if error.error_id == "CLEANCUT_CUT_DAMAGED":
                 return self._found(cut.path, 0, error)
+            if frame.sources is not None:
+                return self._found_in_source(frame, error)
             return self._found_in(placed, error)
         return None
+
+    def _found_in_source(self, base: Frame, error: CleancutError) -> Finding:
+        """What is wrong with a frame that a base refers to is a finding of its own."""
+        path = error.params.get("path", error.params.get("directory", base.request.path))
+        return self._found(str(path), int(error.params.get("offset", 0)), error)
 
     def _compare(
         self, state: State, base: PlacedFrame, before: State, parts: Parts

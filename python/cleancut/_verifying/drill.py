@@ -92,7 +92,8 @@ def drill(root: Root, at: int | str | None, *, note: bool) -> DrillInfo:
         stores=sum(not of.is_channel for of in chains),
         rows=tally.rows,
         in_flight=tally.in_flight,
-        bytes=sum(map(chain_bytes, chains.values())),
+        bytes=sum(history.reader.sizes(cut).values())
+        + sum(chain_bytes(chain) for of, chain in chains.items() if of.is_channel),
         digest=tally.digest.to_bytes(_DIGEST_BYTES, "big").hex(),
         query_id=cut.query_id,
         generation=cut.generation,

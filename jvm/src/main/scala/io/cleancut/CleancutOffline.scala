@@ -25,7 +25,8 @@ import io.cleancut.conf.Keys
  * is what Spark's own sink of files writes to, where that is the query's sink; else it is empty.
  *
  * All throw CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, and with `apply`
- * CLEANCUT_REWRITE_DIFFERS.
+ * CLEANCUT_REWRITE_DIFFERS. With `rewrite` rows are copied even where stores can refer to what is
+ * there.
  */
 object CleancutOffline {
   private val mapper = new ObjectMapper
@@ -44,8 +45,12 @@ object CleancutOffline {
       location: String,
       fileSink: String,
       partitions: Int,
+      rewrite: Boolean,
       apply: Boolean
-  ): String = done(OfflineAct.rescale(partitions), session, location, fileSink, apply)
+  ): String = {
+    val act = OfflineAct.rescale(partitions).copy(isRewrite = rewrite)
+    done(act, session, location, fileSink, apply)
+  }
 
   /**
    * Goes on from an earlier state.
@@ -64,9 +69,12 @@ object CleancutOffline {
       number: Long,
       name: String,
       last: Long,
+      rewrite: Boolean,
       apply: Boolean
   ): String = {
-    val act = OfflineAct.rollback(source(kind, number, name), Some(last).filter(_ >= 0))
+    val act = OfflineAct
+      .rollback(source(kind, number, name), Some(last).filter(_ >= 0))
+      .copy(isRewrite = rewrite)
     done(act, session, location, fileSink, apply)
   }
 
@@ -270,6 +278,7 @@ object CleancutOffline {
     plan.into.foreach(node.put("into", _))
     node.put("epoch", plan.epoch).put("source", plan.source).put("last", plan.last)
     node.put("providerBefore", plan.providerBefore).put("provider", plan.provider)
+    node.put("copiesRows", plan.copiesRows)
     node.put("partitionsBefore", plan.partitionsBefore).put("partitions", plan.partitions)
     val operators = node.putArray("operators")
     plan.operators.foreach { of =>

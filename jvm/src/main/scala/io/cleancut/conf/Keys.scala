@@ -121,10 +121,11 @@ object Keys {
     doc = "Over how many partitions the state of a query is spread. auto is as it is in its " +
       "checkpoint; a query that is new has spark.sql.shuffle.partitions. With a number a query " +
       "that has another one is rescaled when it is started, by an epoch of its own, which takes " +
-      "as long as its state is read and written; whatever its state store provider is. Where " +
-      "that cannot be done yet, because an epoch has been begun and not committed, a warning " +
-      "says so, and the next start does it. Not for queries that write to Spark's own sink of " +
-      "files: use cleancut.rescale with file_sink.",
+      "as long as its state is read and written; with cuts, and a multiple or a part of what it " +
+      "has, about a second. Its state store provider does not matter. Where that cannot be done " +
+      "yet, because an epoch has been begun and not committed, a warning says so, and the next " +
+      "start does it. Not for queries that write to Spark's own sink of files: use " +
+      "cleancut.rescale with file_sink.",
     default = None,
     KeyType.textOrAuto(
       "partitions",

@@ -104,9 +104,12 @@ final private[cuts] class BaseLedger(val margin: Long) {
    */
   def spared(oldest: Long, last: Option[Cut], nowNs: Long): Set[String] = {
     announced.filterInPlace { case (_, untilNs) => untilNs - nowNs > 0 }
-    val late = last.toSeq.flatMap(_.late).filter(_.since > oldest).map(_.segment)
-    announced.keySet.toSet ++ written.values.map(_.base.place.segment) ++ late
+    announced.keySet.toSet ++ written.values.map(_.base.place.segment) ++
+      last.toSeq.flatMap(_.spared(oldest))
   }
+
+  /** Whether a cut from before this epoch may be kept, so that it decides in a sweep. */
+  def mayKeepBefore(since: Long): Boolean = since > sweptTo
 
   /** Where the bases lie that a cut may adopt. */
   def segments: Set[String] = written.values.map(_.base.place.segment).toSet

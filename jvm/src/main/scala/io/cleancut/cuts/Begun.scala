@@ -9,7 +9,9 @@ import io.cleancut.format.Cut
  *   the last epoch that is committed; -1 before the first
  * @param cut
  *   of that epoch, if it has one
+ * @param generation
+ *   its own
  * @param isAlone
  *   whether no other run can write any more; else one may still plan the next epoch, and commit it
  */
-final case class Begun(committed: Long, cut: Option[Cut], isAlone: Boolean)
+final case class Begun(committed: Long, cut: Option[Cut], generation: Long, isAlone: Boolean)

@@ -19,10 +19,18 @@ import io.cleancut.objects.ObjectKey
  * The same holds of pages: a root names one from the epoch that adopts it until others take its
  * place, and adopts none that is older than `baseMargin` epochs.
  *
+ * An act may have its bases refer to what an earlier cut names, and is a run that owns the query
+ * before it looks whether that cut is there. So a sweep whose run has been followed deletes nothing
+ * but cuts: these the other has missed, or else is seen here. What has been referred to the last
+ * cut lists, as it does late bases.
+ *
  * Files of stores from before the first cut are needed by no cut: each store begins with a base
  * there. They go when the epochs without cuts are beyond retention.
+ *
+ * @param isFollowed
+ *   whether another run owns the query by now
  */
-final class CutSweep(archive: CutArchive, baseMargin: Long) {
+final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Boolean) {
 
   /**
    * Keeps the cuts from `oldest` on.
@@ -49,8 +57,14 @@ final class CutSweep(archive: CutArchive, baseMargin: Long) {
     // looked up after that: who pins a cut looks afterwards whether it is still there.
     archive.delete(cuts.map(epoch => ObjectKey(CutLayout.cut(epoch))))
     archive.delete(seals.map(name => ObjectKey(CutLayout.seal(name))))
+    if (isFollowed()) CutSweep.Swept(cuts.size, segments = 0, pages = 0, storeFiles = 0)
+    else parts(oldest, anchor, spared ++ named).copy(cuts = cuts.size)
+  }
+
+  /** What lies too far back to be needed, unless it is one of these. */
+  private def parts(oldest: Long, anchor: Option[StoredCut], named: Set[String]) = {
     val pinned = archive.pinned().values.flatMap(of => of.segments ++ of.pages)
-    val kept = spared ++ named ++ pinned
+    val kept = named ++ pinned
     def garbage(of: => Seq[(Long, ObjectKey)]) = anchor.toSeq.flatMap { cut =>
       val newest = Math.min(oldest, cut.head.epoch) - baseMargin
       of.collect { case (epoch, key) if epoch < newest && !kept(key.name) => key }
@@ -62,7 +76,7 @@ final class CutSweep(archive: CutArchive, baseMargin: Long) {
     archive.delete(pages)
     val files = if (anchor.exists(_.head.epoch == oldest)) archive.storeFiles() else Nil
     archive.delete(files)
-    CutSweep.Swept(cuts.size, segments.size, pages.size, files.size)
+    CutSweep.Swept(cuts = 0, segments.size, pages.size, files.size)
   }
 }
 

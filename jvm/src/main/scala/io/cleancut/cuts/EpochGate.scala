@@ -67,6 +67,33 @@ trait EpochGate extends PagedCuts {
   }
 
   /**
+   * Gives such an epoch bases that refer to chains of earlier ones, and makes them durable.
+   *
+   * @param bases
+   *   one for each of its stores
+   * @param segments
+   *   that these lead to
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED
+   */
+  def refer(
+      runId: String,
+      epoch: Long,
+      bases: Seq[SealedFrame],
+      segments: Set[String]
+  ): Unit = {
+    val run = believed(runId, epoch)
+    checkOpen(run, epoch)
+    // Who does not know of them would take what they lead to for garbage.
+    archive.mark(run.id.queryId, FormatNote.Referring)
+    val placed = runtime.packer.write(segmentsOf(run, epoch), bases)
+    synchronized {
+      placed.foreach(run.ledger.ack)
+      run.ledger.refer(Referred(epoch + 1, segments.toSeq.sorted))
+    }
+  }
+
+  /**
    * Makes durable what is there of such an epoch, so that it can be read before it is committed.
    *
    * @throws io.cleancut.error.CleancutException
@@ -77,6 +104,12 @@ trait EpochGate extends PagedCuts {
     flush(run, epoch)
     val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
     synchronized(run.ledger.settle(stores))
+  }
+
+  /** What [[settle]] has found. */
+  def settled(runId: String, epoch: Long): Seq[StoreCut] = {
+    val run = believed(runId, epoch)
+    synchronized(run.ledger.settledStores)
   }
 
   /**
@@ -252,7 +285,8 @@ trait EpochGate extends PagedCuts {
       Some(costs),
       channels,
       courses,
-      late = synchronized(run.ledger.lateIn(stores))
+      late = synchronized(run.ledger.lateIn(stores)),
+      referred = synchronized(run.ledger.referredIn(stores))
     )
     val cut = withPages(run, whole)
     val other = if (archive.create(cut)) None else Some(adopted(run, epoch))
@@ -413,7 +447,9 @@ trait EpochGate extends PagedCuts {
         try {
           val oldest = logs.retention.oldest(archive, epoch, clock.wallMs())
           val spared = synchronized(run.ledger.spared(oldest, clock.monotonicNs()))
-          val swept = new CutSweep(archive, runtime.baseMargin).run(oldest, spared)
+          val swept =
+            new CutSweep(archive, runtime.baseMargin, () => laterOwner(run).isDefined)
+              .run(oldest, spared)
           synchronized(run.ledger.bases.swept(oldest))
           logger.info(
             s"Swept ${swept.cuts} cuts, ${swept.segments} segments, ${swept.pages} pages and " +

@@ -43,6 +43,7 @@ final class QueryLedger(
   private var turned = Option.empty[PageTurn.Turned]
   private var settled = Map.empty[StoreId, StoreCut]
   private var taken = Option.empty[TakenAlong]
+  private var refers = Option.empty[Referred]
   // The epoch under way is not made of the last cut.
   private var replaced = false
 
@@ -72,8 +73,12 @@ final class QueryLedger(
     turned = None
     settled = Map.empty
     taken = None
+    refers = None
     replaced = true
   }
+
+  /** The bases of such an epoch refer to others. */
+  def refer(to: Referred): Unit = refers = Some(to)
 
   /** Such an epoch goes on with these rows in flight. */
   def take(rows: TakenAlong): Unit = taken = Some(rows)
@@ -86,6 +91,9 @@ final class QueryLedger(
 
   /** Whether the epoch under way was [[replace]]d, and all of it is durable. */
   def isSettled: Boolean = settled.nonEmpty
+
+  /** Those of an epoch that [[isSettled]]. */
+  def settledStores: Seq[StoreCut] = settled.values.toSeq
 
   /** All of an epoch that was [[replace]]d is durable, and may be read before it is committed. */
   def settle(stores: Seq[StoreCut]): Unit = settled = stores.map(of => of.store -> of).toMap
@@ -170,6 +178,7 @@ final class QueryLedger(
     current = Some(done)
     settled = Map.empty
     taken = None
+    refers = None
     replaced = false
     pending = new EpochLedger(last + 1, current)
     bases.advance(done)
@@ -197,6 +206,17 @@ final class QueryLedger(
 
   /** The late bases that the cut of the epoch under way has to list, with these stores. */
   def lateIn(stores: Seq[StoreCut]): Seq[LateBase] = bases.lateIn(last + 1, stores, current)
+
+  /**
+   * What the cut of the epoch under way has to list as referred to, with these stores: what one of
+   * them begins with, and what a cut that is still kept may begin with, as the oldest of these may
+   * be from before.
+   */
+  def referredIn(stores: Seq[StoreCut]): Seq[Referred] = {
+    val known = current.toSeq.flatMap(_.referred)
+    lazy val begun = stores.iterator.flatMap(of => PackedChain.of(of.frames).base).toSet
+    known.filter(of => bases.mayKeepBefore(of.since) || begun(of.version)) ++ refers
+  }
 
   /** The segments that a sweep leaves alone which keeps the cuts from `oldest` on. */
   def spared(oldest: Long, nowNs: Long): Set[String] = bases.spared(oldest, current, nowNs)

@@ -153,7 +153,7 @@ abstract class QueryRuns private[cuts] (
       new QueryLedger(committed, cut, runtime.baseMargin, seal),
       new EpochMeter(used),
       seal,
-      Begun(committed, cut.filter(_.epoch == committed), taken.isAlone),
+      Begun(committed, cut.filter(_.epoch == committed), taken.generation, taken.isAlone),
       runtime.budget
     )
   }

@@ -61,9 +61,10 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
   }
 
   /** The names of the segments that it needs. */
-  def segments: Set[String] = head.paged.fold(head.segments.toSet) { paged =>
-    head.segments.toSet ++ paged.pages.flatMap(pageOf(_).segments) ++ paged.window.map(_.segment)
-  }
+  def segments: Set[String] =
+    head.segments.toSet ++ head.referred.flatMap(_.segments) ++ head.paged.toSeq.flatMap { paged =>
+      paged.pages.flatMap(pageOf(_).segments) ++ paged.window.map(_.segment)
+    }
 
   /** The names of its pages. */
   def pages: Seq[String] = head.paged.toSeq.flatMap(_.pages.map(_.name))

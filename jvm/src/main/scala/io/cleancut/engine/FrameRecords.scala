@@ -7,6 +7,8 @@ import io.cleancut.format.{BlockScratch, FrameReader}
  * until the next record.
  */
 final class FrameRecords(reader: FrameReader, scratch: BlockScratch) {
+  if (reader.isReferring) throw reader.damaged("it has no rows of its own")
+
   private val records = new BlockRecords(reader.damaged, reader.identity.parent.isEmpty)
   private var hasMore = true
 

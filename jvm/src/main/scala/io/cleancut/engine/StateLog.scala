@@ -223,6 +223,50 @@ final class StateLog(
     }
   }
 
+  /**
+   * Puts rows of another log beside those that are here, which are of other keys. Families go by
+   * their names. To an empty log they come with the ids that they have; later ones get the next.
+   *
+   * @param wanted
+   *   of a family which of the records of its keys; None leaves the family out
+   * @return
+   *   how many keys came
+   */
+  def absorb(from: StateLog, wanted: FamilySchema => Option[Long => Boolean]): Long = {
+    val chosen = from.families.flatMap(of => wanted(of.schema).map(of -> _))
+    join(chosen.map(_._1.schema))
+    chosen.map { case (of, accepts) =>
+      absorb(of.table, family(of.schema.name).get.table, accepts)
+    }.sum
+  }
+
+  /** Makes those families of another store that are not here, as [[absorb]] does. */
+  def join(schemas: Seq[FamilySchema]): Unit = {
+    val isFirst = current.isEmpty
+    schemas.sortBy(_.id).foreach { of =>
+      if (family(of.name).isEmpty) create(if (isFirst) of else of.copy(id = nextId))
+    }
+  }
+
+  private def absorb(from: Table, into: Table, accepts: Long => Boolean): Long = {
+    val rows = from.snapshot(Record.NoBound)
+    val view = from.view()
+    val (key, value) = (new Bytes, new Bytes)
+    def copy(address: Long): Unit = {
+      from.keyAt(address, key)
+      val valueAt = Record.valueAddress(address, key.length)
+      value.pointTo(null, valueAt, Record.valueLength(memory, address))
+      if (Record.isAdded(memory, address)) into.merge(key, value) else into.put(key, value)
+    }
+    var keys = 0L
+    while (rows.advance()) if (accepts(rows.address)) {
+      if (!Record.isAdded(memory, rows.address)) copy(rows.address)
+      else Record.values(memory, rows.address)(view.address).foreach(copy)
+      keys += 1
+    }
+    keys
+  }
+
   /** Whether all rows are in memory. */
   def isComplete: Boolean = unread.isEmpty
 

@@ -57,7 +57,7 @@ private[files] object FileCheckpoint {
   )(begun: Begun): Unit = begun.cut.foreach { cut =>
     val commits = new Path(checkpoint, CheckpointLogs.Commits)
     new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
-    StartSweep.run(archive, cut.epoch, FileManagers.retention(hadoopConf))
+    StartSweep.run(archive, begun, cut, FileManagers.retention(hadoopConf))
   }
 
   /** Where the epochs of a checkpoint are committed by cuts. */

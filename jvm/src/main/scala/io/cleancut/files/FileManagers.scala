@@ -83,7 +83,7 @@ private[cleancut] object FileManagers {
     val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
     val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
     def sweep(begun: Begun): Unit =
-      begun.cut.foreach(cut => StartSweep.run(archive, cut.epoch, keep))
+      begun.cut.foreach(cut => StartSweep.run(archive, begun, cut, keep))
     new StartOfRun(gate, offsets, files, sweep, Clock.System)
   }
 

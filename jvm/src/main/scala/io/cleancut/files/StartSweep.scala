@@ -7,7 +7,8 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 import io.cleancut.{Clock, DaemonThreads}
-import io.cleancut.cuts.{CutArchive, CutRetention, CutSweep, QueryLedger}
+import io.cleancut.cuts.{Begun, CutArchive, CutRetention, CutSweep, QueryLedger, StoredCut}
+import io.cleancut.format.Cut
 
 /**
  * Deletes at the start of a query what no kept cut needs. A query that runs for long does so by
@@ -21,14 +22,16 @@ private[files] object StartSweep extends Logging {
   private val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-sweep"))
 
   /**
-   * @param epoch
-   *   the last that has a cut
+   * @param begun
+   *   the run that owns the query
+   * @param cut
+   *   the last
    * @param retention
    *   which are kept beside it
    */
-  def run(archive: CutArchive, epoch: Long, retention: CutRetention): Unit =
-    if (epoch - retention.epochs > 0) {
-      val done = CompletableFuture.runAsync(() => sweep(archive, epoch, retention), threads)
+  def run(archive: CutArchive, begun: Begun, cut: Cut, retention: CutRetention): Unit =
+    if (cut.epoch - retention.epochs > 0) {
+      val done = CompletableFuture.runAsync(() => sweep(archive, begun, cut, retention), threads)
       try {
         done.get(MaxWaitMs, TimeUnit.MILLISECONDS)
         ()
@@ -39,18 +42,25 @@ private[files] object StartSweep extends Logging {
     }
 
   /**
-   * Late bases that cuts list, and what the run before may be about to name: of its announcements
-   * nobody knows here.
+   * What the last cut lists for that, and what the run before may be about to name: of its
+   * announcements nobody knows here.
    */
   private def spared(archive: CutArchive, oldest: Long): Set[String] = {
-    val late = archive.last().toSeq.flatMap(_.head.late).filter(_.since > oldest).map(_.segment)
-    late.toSet ++ archive.executorSegmentsSince(Clock.System.wallMs() - YoungMs)
+    val listed = archive.last().toSet[StoredCut].flatMap(_.head.spared(oldest))
+    listed ++ archive.executorSegmentsSince(Clock.System.wallMs() - YoungMs)
   }
 
-  private def sweep(archive: CutArchive, epoch: Long, retention: CutRetention): Unit =
+  private def sweep(
+      archive: CutArchive,
+      begun: Begun,
+      cut: Cut,
+      retention: CutRetention
+  ): Unit =
     try {
-      val oldest = retention.oldest(archive, epoch, Clock.System.wallMs())
-      new CutSweep(archive, QueryLedger.BaseMargin).run(oldest, spared(archive, oldest))
+      val oldest = retention.oldest(archive, cut.epoch, Clock.System.wallMs())
+      def isFollowed = archive.isOwned(begun.generation + 1)
+      new CutSweep(archive, QueryLedger.BaseMargin, () => isFollowed)
+        .run(oldest, spared(archive, oldest))
       ()
     } catch {
       case NonFatal(e) => logWarning(s"The sweep of ${archive.location} is put off", e)

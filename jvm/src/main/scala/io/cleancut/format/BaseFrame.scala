@@ -69,8 +69,9 @@ object BaseFrame {
   private val EndGuess = 128 << 10
 
   /**
-   * Opens a base. None if its blocks cannot be read one by one: it is of version 1, or has no index
-   * of its blocks. The source is then the caller's still, as it is after an error.
+   * Opens a base. None if its blocks cannot be read one by one: it is of version 1, has no index of
+   * its blocks, or has others' rows. The source is then the caller's still, as it is after an
+   * error.
    */
   def open(request: FrameRequest, source: FrameBytes): Option[BaseFrame] =
     try openOnce(request, source)
@@ -80,7 +81,7 @@ object BaseFrame {
     val scratch = BlockScratch.borrow()
     try {
       val reader = readHeader(request, source, scratch)
-      if (!reader.hasIndex) None
+      if (!reader.hasIndex || reader.isReferring) None
       else {
         val (trailer, firstBlock) = readEnd(request, source, reader)
         val blocks = trailer.index.blocks

@@ -23,6 +23,18 @@ final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, 
   }
 }
 
+/**
+ * What bases of a version refer to, that an act has made of all stores.
+ *
+ * @param segments
+ *   that their sources lie in, and those that these refer to in turn
+ */
+final case class Referred(version: Long, segments: Seq[String]) {
+
+  /** The epoch whose cut was the first to name them. */
+  def since: Long = version - 1
+}
+
 /** A segment of one base, and the epoch whose cut was the first to name it. */
 final case class LateBase(segment: String, since: Long)
 
@@ -53,6 +65,8 @@ final case class LateBase(segment: String, since: Long)
  * @param paged
  *   of a cut of format version 2: where the chains are that it does not hold itself. As it is read
  *   such a cut has the stores alone that are in flight
+ * @param referred
+ *   what bases refer to that this cut, or one that is still kept, begins a chain with
  */
 final case class Cut(
     epoch: Long,
@@ -69,11 +83,21 @@ final case class Cut(
     output: Option[String] = None,
     late: Seq[LateBase] = Nil,
     isClaim: Boolean = false,
-    paged: Option[Paged] = None
+    paged: Option[Paged] = None,
+    referred: Seq[Referred] = Nil
 ) {
 
   /** The names of the segments that it needs, below the root. */
   lazy val segments: Seq[String] = stores.flatMap(_.frames.map(_._3.segment)).distinct
+
+  /**
+   * The segments that a sweep leaves alone which keeps the cuts from `oldest` on, since that one
+   * may be from before all cuts that name them.
+   */
+  def spared(oldest: Long): Set[String] = {
+    val bases = late.filter(_.since > oldest).map(_.segment)
+    (bases ++ referred.filter(_.since > oldest).flatMap(_.segments)).toSet
+  }
 
   private lazy val byTask: collection.Map[Long, List[StoreCut]] = {
     val found = mutable.LongMap.empty[List[StoreCut]]

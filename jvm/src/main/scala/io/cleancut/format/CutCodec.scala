@@ -86,6 +86,13 @@ private[format] object CutCodec {
         late.addObject().put("segment", base.segment).put("since", base.since)
       )
     }
+    if (cut.referred.nonEmpty) {
+      val referred = node.putArray("referred")
+      cut.referred.foreach { of =>
+        val segments = referred.addObject().put("version", of.version).putArray("segments")
+        of.segments.foreach(segments.add)
+      }
+    }
     if (cut.isClaim) node.put("claim", true)
     node
   }
@@ -129,7 +136,26 @@ private[format] object CutCodec {
         LateBase(required(base, "segment").asText, required(base, "since").asLong)
       },
       node.path("claim").asBoolean(false),
-      Option.when(isRoot)(PagedJson.read(node, epoch))
+      Option.when(isRoot)(PagedJson.read(node, epoch)),
+      Option(node.get("referred")).toSeq.flatMap(readReferred(_, epoch))
     )
+  }
+
+  private def readReferred(node: JsonNode, epoch: Long): Seq[Referred] = {
+    require(node.isArray, "what is referred to is no array")
+    val all = node.elements.asScala.toVector.map { of =>
+      val (version, segments) = (required(of, "version"), required(of, "segments"))
+      require(version.isIntegralNumber && version.canConvertToLong, s"$version is no version")
+      require(segments.isArray, s"segments is $segments")
+      val names = segments.elements.asScala.map(_.asText).toVector
+      names.find(CutLayout.parseSegment(_).isEmpty).foreach { name =>
+        throw new IllegalArgumentException(s"$name is no name of a segment")
+      }
+      Referred(version.asLong, names)
+    }
+    val versions = all.map(_.version)
+    val isAscending = versions.zip(versions.drop(1)).forall { case (a, b) => a < b }
+    require(isAscending && versions.forall(of => of > 0 && of <= epoch + 1), s"it has $versions")
+    all
   }
 }

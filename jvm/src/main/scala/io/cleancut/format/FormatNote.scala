@@ -28,11 +28,14 @@ object FormatNote {
 
   /** Cuts of format version 2. */
   val Roots = 2
-  private val Versions = Seq(Stores, Roots)
+
+  /** The same, with bases that refer to other stores. */
+  val Referring = 3
+  private val Versions = Seq(Stores, Roots, Referring)
   private val mapper = new ObjectMapper
 
   /** What a reader of this release accepts, for messages. */
-  val Supported: String = s"format $Format, formatVersion ${Versions.mkString(" or ")}"
+  val Supported: String = s"format $Format, formatVersion ${Versions.head} to ${Versions.last}"
 
   /** The note, or a description of what was found instead. */
   def parse(bytes: Array[Byte]): Either[String, FormatNote] =

@@ -42,8 +42,9 @@ final case class Parent(version: Long, id: Option[String])
 
 /**
  * Which frame this is. A base has no `parent`, and tells how many `keys` it holds in all and how
- * many in each family (by id), so that its reader can make room before it reads them. See
- * `docs/FORMAT.md`, "Header".
+ * many in each family (by id), so that its reader can make room before it reads them. One that
+ * refers to other stores has none of these, and may have a `spread`. See `docs/FORMAT.md`,
+ * "Header".
  */
 final case class FrameIdentity(
     store: StoreId,
@@ -51,7 +52,8 @@ final case class FrameIdentity(
     parent: Option[Parent],
     families: Seq[FamilySchema],
     keys: Option[Long] = None,
-    familyKeys: Map[Int, Long] = Map.empty
+    familyKeys: Map[Int, Long] = Map.empty,
+    spread: Option[Spread] = None
 ) {
 
   /**
@@ -78,6 +80,7 @@ final case class FrameIdentity(
         familyKeys.get(family.id).foreach(node.put("keys", _))
       }
     }
+    spread.foreach(_.write(node.putObject("spread")))
     Json.bounded(FrameIdentity.mapper, node, MaxIdentityBytes).getOrElse {
       throw Errors.objectTooLarge(
         s"the header of version ${version.number} of $store",
@@ -112,7 +115,8 @@ object FrameIdentity {
     )
     val version = StateVersion(required(node, "version").asLong, required(node, "id").asText)
     val keys = Option(node.get("keys")).map(_.asLong)
-    FrameIdentity(store, version, parent, families, keys, familyKeys.toMap)
+    val spread = Option(node.get("spread")).map(Spread.read)
+    FrameIdentity(store, version, parent, families, keys, familyKeys.toMap, spread)
   }
 
   private def write(node: ObjectNode, family: FamilySchema): Unit = {

@@ -8,7 +8,10 @@ private[format] object FrameLayout {
   /** Of what is written; version 1, which has no index, is read too. */
   val FormatVersion: Short = 2
   val WithoutIndex: Short = 1
-  val SupportedVersions: String = "1 and 2"
+
+  /** A base that names chains of other stores in the place of rows. */
+  val Referring: Short = 3
+  val SupportedVersions: String = "1 to 3"
   val HeaderMagic: Int = 0x31464343 // "CCF1", little-endian
   val TrailerMagic: Int = 0x45464343 // "CCFE"
   val HeaderBytes: Int = 16

@@ -1,6 +1,7 @@
 package io.cleancut.format
 
 import java.io.InputStream
+import java.nio.BufferUnderflowException
 import java.util.zip.CRC32
 
 import scala.util.control.NonFatal
@@ -56,6 +57,21 @@ final class FrameReader(
   val identity: FrameIdentity = decoding(readHeader())
   private[format] val blockCodec = new BlockCodec(headerCrc, codec, damaged)
 
+  /** Whether it names chains of other stores in the place of rows: see [[sources]]. */
+  def isReferring: Boolean = formatVersion == Referring
+
+  /** Reads to the end of a frame that [[isReferring]]: the chains whose rows are its own. */
+  def sources(): Seq[StoreCut] = {
+    val count = nextBlock()
+    val bytes = java.util.Arrays.copyOf(scratch.raw, rawLength)
+    if (count == 0 || nextBlock() > 0) throw damaged("it does not have its sources in one block")
+    try ReferringBase.parse(request.store, count, bytes)
+    catch {
+      case e @ (_: IllegalArgumentException | _: BufferUnderflowException) =>
+        throw damaged(s"its sources cannot be read: ${e.getMessage}")
+    }
+  }
+
   /** Whether the trailer tells what each family has, where its writer knew. */
   def hasIndex: Boolean = formatVersion != WithoutIndex
 
@@ -90,11 +106,13 @@ final class FrameReader(
     val head = wrap(bytes)
     if (head.getInt != HeaderMagic) throw damaged("it does not begin with the magic of a frame")
     val version = head.getShort
-    if (version != FormatVersion && version != WithoutIndex) {
+    if (version != FormatVersion && version != WithoutIndex && version != Referring) {
       throw Errors.formatUnknown(request.path, version.toString, SupportedVersions)
     }
     formatVersion = version
     val kind = head.get
+    if (isReferring && kind != FrameKind.Base.code)
+      throw damaged("what refers to others is no base")
     codec = head.get
     val length = head.getInt
     headerCrc = head.getInt

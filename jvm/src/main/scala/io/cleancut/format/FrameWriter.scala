@@ -11,7 +11,8 @@ final class FrameWriter(
     kind: FrameKind,
     identity: FrameIdentity,
     compressionLevel: Int,
-    out: OutputStream
+    out: OutputStream,
+    formatVersion: Short = FrameLayout.FormatVersion
 ) {
   import FrameLayout._
 
@@ -103,7 +104,7 @@ final class FrameWriter(
 
   private def writeHeader(): Int = {
     val json = identity.toJson
-    val head = buffer(HeaderBytes).putInt(HeaderMagic).putShort(FormatVersion)
+    val head = buffer(HeaderBytes).putInt(HeaderMagic).putShort(formatVersion)
     head.put(kind.code).put(CodecZstd).putInt(json.length)
     crc.update(head.array, 0, HeaderCheckedBytes)
     crc.update(json)

@@ -197,7 +197,8 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     val last = archive.read(59).get
     assert(last.stores.forall(s => s.frames.head._1 == FrameKind.Base && s.frames.size <= 8))
     val before = archive.segments().size
-    val swept = new CutSweep(archive, QueryLedger.BaseMargin).run(oldest = 56, spared = Set.empty)
+    val swept = new CutSweep(archive, QueryLedger.BaseMargin, () => false)
+      .run(oldest = 56, spared = Set.empty)
     assert(archive.epochs() == (56L to 59L))
     assert(swept.segments > 20 && archive.segments().size == before - swept.segments)
     for (e <- archive.epochs(); name <- archive.read(e).get.segments)
@@ -235,7 +236,7 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     }
     for (e <- 60L until 90L) epoch(cuts, "r1", e)
     assert(
-      new CutSweep(archive, QueryLedger.BaseMargin)
+      new CutSweep(archive, QueryLedger.BaseMargin, () => false)
         .run(oldest = 88, spared = Set.empty)
         .segments > 40
     )
@@ -244,7 +245,7 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     assert(pinned.segments.forall(name => store.head(ObjectKey(name)).isDefined))
     assert(cuts.unpin("before-upgrade") && !cuts.unpin("before-upgrade"))
     assert(
-      new CutSweep(archive, QueryLedger.BaseMargin)
+      new CutSweep(archive, QueryLedger.BaseMargin, () => false)
         .run(oldest = 88, spared = Set.empty)
         .segments == pinned.segments.size
     )
@@ -260,7 +261,7 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       submit(cuts, "r1", frame(part(0), e + 1, e, FrameKind.Base))
       cuts.commit("r1", e, "v1")
     }
-    val sweep = new CutSweep(archive, QueryLedger.BaseMargin)
+    val sweep = new CutSweep(archive, QueryLedger.BaseMargin, () => false)
     assert(
       sweep.run(oldest = 6, spared = Set.empty).storeFiles == 0 && archive
         .storeFiles()

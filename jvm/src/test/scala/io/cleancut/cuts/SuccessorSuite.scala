@@ -81,7 +81,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     val (before, after) = (archive.open(1).get, archive.open(2).get)
     val dropped = after.segments -- before.segments
     assert(dropped.exists(_.startsWith(CutLayout.segmentsOf(0))), "they name the same of epoch 0")
-    new CutSweep(archive, baseMargin = 0L).run(oldest = 1, spared = Set.empty)
+    new CutSweep(archive, baseMargin = 0L, () => false).run(oldest = 1, spared = Set.empty)
     after.segments.foreach(of => assert(store.head(ObjectKey(of)).isDefined, s"$of is gone"))
   }
 

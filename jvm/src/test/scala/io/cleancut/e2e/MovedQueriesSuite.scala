@@ -43,8 +43,15 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     checkAll(rolledBack)
   }
 
+  test("queries whose bases refer to earlier ones give what they give where they are") {
+    checkAll(referring, seedsOfReferring)
+  }
+
   /** Each drawn query gives what it is to give, and rows have moved. */
-  private def checkAll(outcomeOf: DrawnQuery => Either[String, Long]) = {
+  private def checkAll(
+      outcomeOf: DrawnQuery => Either[String, Long],
+      seeds: Seq[Long] = seeds
+  ) = {
     note(s"seeds ${seeds.head} to ${seeds.last}")
     val outcomes = seeds.map(seed => seed -> outcomeOf(new DrawnQuery(seed)))
     val wrong = outcomes.collect { case (seed, Left(what)) => s"CLEANCUT_SEED=$seed $what" }
@@ -70,7 +77,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     (1 until query.steps.size).map { step =>
       val draw = random.nextInt(100)
       step -> { (root: Path) =>
-        val epochs = root.resolve("commits").toFile.list.flatMap(_.toLongOption).sorted.dropRight(1)
+        val epochs = epochsOf(root)
         if (epochs.isEmpty) Nil
         else
           Seq(
@@ -81,14 +88,52 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     }
   }
 
-  /** On either provider, with cuts or without, with acts before some of its steps. */
-  private def acted(query: DrawnQuery)(
-      draw: Random => Seq[(Int, Path => Seq[OfflineAct])]
-  ): Either[String, Long] = {
-    val home = Files.createTempDirectory("cleancut-moved")
+  /**
+   * Before each step to multiples or parts of the partitions that there are, and to an earlier
+   * epoch and back; none of it copies a row.
+   */
+  private def referring(query: DrawnQuery): Either[String, Long] = {
     val random = new Random(query.seed)
-    val provider = DrawnQuery.oneOf(random, Cleancut, Cleancut, AgainstRocksDb.RocksDb)
-    val own = if (provider == Cleancut && random.nextBoolean()) WithCuts else Map.empty
+    acted(query, Some(random), countOf = of => if (of.copiesRows) fail(s"$of") else 1L) { random =>
+      var now = query.settings("spark.sql.shuffle.partitions").toInt
+      (1 until query.steps.size).map { step =>
+        val scales = Seq.fill(1 + random.nextInt(2)) {
+          val parts = (1 until now).filter(now % _ == 0)
+          val multiples = (2 * now to Math.max(MostPartitions, 2 * now) by now)
+          now = DrawnQuery.oneOf(random, parts ++ multiples: _*)
+          OfflineAct.rescale(now)
+        }
+        val draw = random.nextInt(100)
+        val isBack = random.nextBoolean()
+        step -> { (root: Path) =>
+          val epochs = epochsOf(root)
+          val back = epochs.lift(draw % Math.max(epochs.length, 1)).filter(_ => isBack).toSeq
+          scales ++ back.flatMap { epoch =>
+            Seq(
+              OfflineAct.rollback(OfflineSource.Epoch(epoch)),
+              OfflineAct.rollback(OfflineSource.BeforeRollback)
+            )
+          }
+        }
+      }
+    }
+  }
+
+  private def epochsOf(root: Path): Array[Long] =
+    root.resolve("commits").toFile.list.flatMap(_.toLongOption).sorted.dropRight(1)
+
+  /** On either provider, with cuts or without, with acts before some of its steps. */
+  private def acted(
+      query: DrawnQuery,
+      withCuts: Option[Random] = None,
+      countOf: OfflinePlan => Long = rowsOf
+  )(draw: Random => Seq[(Int, Path => Seq[OfflineAct])]): Either[String, Long] = {
+    val home = Files.createTempDirectory("cleancut-moved")
+    val random = withCuts.getOrElse(new Random(query.seed))
+    val drawn = DrawnQuery.oneOf(random, Cleancut, Cleancut, AgainstRocksDb.RocksDb)
+    val provider = if (withCuts.isDefined) Cleancut else drawn
+    val isWithCuts = withCuts.isDefined || (provider == Cleancut && random.nextBoolean())
+    val own = if (isWithCuts) WithCuts else Map.empty
     var moved = 0L
     def run(name: String, moves: Seq[(Int, Path => Seq[OfflineAct])]): Found =
       sessions.use(ProviderRun.settings(provider, query) ++ own) { session =>
@@ -97,7 +142,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
           step -> (() => {
             StateStore.stop()
             val of = session.asInstanceOf[classic.SparkSession]
-            actsAt(root).takeWhile(act => !isGone(moved += rowsOf(act.run(of, root.toString))))
+            actsAt(root).takeWhile(act => !isGone(moved += countOf(act.run(of, root.toString))))
             ()
           })
         }
@@ -115,13 +160,13 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     }
   }
 
-  /** Versions that are still in the logs, and not in the store any more. */
+  /** What is still in the logs, and not in the store any more, or not among the cuts. */
   private def isGone(act: => Unit): Boolean =
     try {
       act
       false
     } catch {
-      case e: CleancutException if e.getMessage.contains("is not there any more") => true
+      case e: CleancutException if Gone.exists(e.getMessage.contains(_)) => true
     }
 
   private def told(query: DrawnQuery, provider: String, e: Throwable): String = {
@@ -169,6 +214,10 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 }
 
 private object MovedQueriesSuite {
+  val Gone = Seq("is not there any more", "to go back to; there are those from")
+
+  val MostPartitions = 9
+
   def rowsOf(done: OfflinePlan): Long = done.operators.flatMap(_.rows).sum
 
   val Hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -182,6 +231,10 @@ private object MovedQueriesSuite {
     val drawn = DrawnRuns.seeds("CLEANCUT_MOVES", default = StatefulOperators.all.size.toLong)
     if (sys.env.contains("CLEANCUT_MOVES")) drawn else drawn.grouped(UsualShare).map(_.head).toSeq
   }
+
+  /** As many as of all others, where so many are asked for. */
+  val seedsOfReferring: Seq[Long] =
+    if (sys.env.contains("CLEANCUT_MOVES")) seeds else seeds.takeRight(2)
 
   /** It has neither column families nor ids of versions. */
   def onHdfs(query: DrawnQuery): Boolean =

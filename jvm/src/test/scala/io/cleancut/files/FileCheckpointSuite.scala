@@ -107,7 +107,8 @@ abstract class FileCheckpointContract
   /** What a run does that has taken the ownership. */
   private def begin(): Unit = {
     val cut = archive.last()
-    val begun = Begun(cut.fold(-1L)(_.head.epoch), cut.map(_.whole), isAlone = true)
+    val begun =
+      Begun(cut.fold(-1L)(_.head.epoch), cut.map(_.whole), generation = 1L, isAlone = true)
     FileCheckpoint.prepare(checkpoint, archive, new Configuration)(begun)
   }
 

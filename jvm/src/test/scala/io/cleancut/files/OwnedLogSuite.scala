@@ -80,7 +80,7 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   private def behind(isAlone: Boolean): Option[Begun] = {
     val cut = Cut(0L, RunId(None, "r1", 1L), "t", 0L, "v1\n{}", offsets, Nil, Map.empty)
-    Some(Begun(0L, Some(cut), isAlone))
+    Some(Begun(0L, Some(cut), generation = 1L, isAlone))
   }
 
   test("an entry that a later owner has written ends its run with the owner's name") {

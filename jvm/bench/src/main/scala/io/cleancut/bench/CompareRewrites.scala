@@ -1,9 +1,9 @@
 package io.cleancut.bench
 
-/** How long it takes to write all state of a stopped query anew, as Markdown. */
+/** How long it takes to write all state of a stopped query anew, or to refer to it, as Markdown. */
 object CompareRewrites {
   private val header =
-    Seq("state rewritten", "keys", "partitions", "time", "keys a second", "over Spark's own")
+    Seq("act", "keys", "partitions", "time", "keys a second", "over Spark's own", "first epoch")
 
   def run(keys: Seq[Int], turns: Int): Unit = {
     println("\n### Rewritten state\n")
@@ -26,7 +26,8 @@ object CompareRewrites {
         s"${RewriteBench.Before} to ${act.partitions}",
         f"${ns / 1e9}%.1f s",
         f"${keys * 1e9 / ns}%.0f",
-        Figures.ratio(ns, sparks)
+        Figures.ratio(ns, sparks),
+        found.get(act.next).fold("")(next => f"${next / 1e9}%.1f s")
       )
     }
   }

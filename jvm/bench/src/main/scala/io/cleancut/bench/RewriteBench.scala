@@ -6,15 +6,16 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.execution.streaming.state.{OfflineStateRepartitionRunner, StateStore}
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.streaming.{OutputMode, Trigger}
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 
 import io.cleancut.CleancutOffline
 
 /**
- * Times acts that write all state of a stopped query anew, each on a copy of the same checkpoint,
- * which a query on RocksDB has left: a count and a sum of each of `keys` keys. Of every result
- * Spark's reader counts the keys and adds up the sums. Prints one line
- * `act<TAB>turn<TAB>nanoseconds` for each.
+ * Times acts that write all state of a stopped query anew, or refer to it, each on a copy of the
+ * same checkpoint, which a query on RocksDB has left: a count and a sum of each of `keys` keys. Of
+ * every result Spark's reader counts the keys and adds up the sums. Where cuts commit its epochs,
+ * the query then runs an epoch that has a hundredth of the keys. Prints one line
+ * `act<TAB>turn<TAB>nanoseconds` for each, and for each such epoch.
  *
  * Arguments: keys, turns.
  */
@@ -24,16 +25,32 @@ object RewriteBench {
   final val Before = QueryBench.Partitions
   final val After = 6
 
+  /** What no row need be copied for. */
+  final val Multiple = 8
+
   /**
    * @param partitions
    *   that it leaves
+   * @param hasCuts
+   *   whether cuts commit the epochs of its query
    */
-  sealed abstract class Act(val name: String, val partitions: Int)
+  sealed abstract class Act(
+      val name: String,
+      val partitions: Int,
+      val hasCuts: Boolean = false
+  ) {
+
+    /** Of the epoch that runs after it. */
+    def next: String = s"$name: first epoch"
+  }
   case object Adopt extends Act("adopt", Before)
   case object RescaleRocks extends Act("rescale, RocksDB", After)
   case object RescaleCleancut extends Act("rescale, Cleancut", After)
   case object SparksOwn extends Act("Spark's repartition, RocksDB", After)
-  def Acts: Seq[Act] = Seq(Adopt, RescaleRocks, RescaleCleancut, SparksOwn)
+  case object Rewritten extends Act("rescale, cuts, rewritten", Multiple, hasCuts = true)
+  case object Referring extends Act("rescale, cuts, by reference", Multiple, hasCuts = true)
+  def Acts: Seq[Act] =
+    Seq(Adopt, RescaleRocks, RescaleCleancut, SparksOwn, Rewritten, Referring)
 
   // Keys whose numbers do not follow each other, as those of a query.
   private val Scatter = 2654435761L
@@ -60,21 +77,31 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
   private val rocks = Provider.RocksForQueries.head
   private val source = place.resolve("rocks")
   private val adopted = place.resolve("adopted")
+  private val withCuts = place.resolve("cuts")
+  private val input = place.resolve("input").toString
 
   def run(turns: Int): Unit = {
     fill()
     copy(source, adopted)
     perform(Adopt, adopted)
+    cut(adopted, withCuts)
+    // For the epoch that comes next, wherever.
+    write(Math.max(keys / 100, 1), files = 1)
     // Of the first turn the JVM has not compiled what it runs.
-    for (turn <- -1 until turns; act <- Acts) {
-      val at = place.resolve("copy")
-      copy(if (act == RescaleCleancut) adopted else source, at)
+    for (turn <- -1 until turns; (act, number) <- Acts.zipWithIndex) {
+      // Of its own: what a query has left to do in the background may come later.
+      val at = place.resolve(s"copy-${turn + 1}-$number")
+      copy(if (act.hasCuts) withCuts else if (act == RescaleCleancut) adopted else source, at)
       val start = System.nanoTime()
       perform(act, at)
       val ns = System.nanoTime() - start
       check(act.name, at, act.partitions)
+      val next = Option.when(act.hasCuts)(nextEpochNs(at))
       Directories.deleteBelow(at)
-      if (turn >= 0) println(s"${act.name}\t$turn\t$ns")
+      if (turn >= 0) {
+        println(s"${act.name}\t$turn\t$ns")
+        next.foreach(ns => println(s"${act.next}\t$turn\t$ns"))
+      }
     }
   }
 
@@ -83,39 +110,71 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
     act match {
       case Adopt =>
         CleancutOffline.adopt(configured, location, fileSink = "", apply = true): Unit
-      case RescaleRocks | RescaleCleancut =>
-        CleancutOffline.rescale(configured, location, fileSink = "", After, apply = true): Unit
+      case RescaleRocks | RescaleCleancut | Rewritten | Referring =>
+        val rewrite = act != Referring
+        CleancutOffline
+          .rescale(configured, location, fileSink = "", act.partitions, rewrite, apply = true): Unit
       case SparksOwn =>
         new OfflineStateRepartitionRunner(session(rocks), location, After).run(): Unit
     }
   }
 
+  /** The same state where cuts commit the epochs. */
+  private def cut(from: Path, into: Path): Unit =
+    CleancutOffline.copy(
+      configured,
+      from.toString,
+      kind = "last",
+      number = 0L,
+      name = "",
+      into.toString,
+      isOtherQuery = false,
+      cuts = "true",
+      provider = "",
+      partitions = 0,
+      access = "{}",
+      apply = true
+    ): Unit
+
+  private def write(keys: Long, files: Int): Unit = session(rocks)
+    .range(0, keys, 1, files)
+    .select((col("id") * Scatter).as("key"), (col("id") % 100).as("amount"))
+    .write
+    .mode("append")
+    .parquet(input)
+
   /** Several epochs, so that a store has deltas and snapshots. */
   private def fill(): Unit = {
-    val input = place.resolve("input").toString
     val files = Math.max((keys / RowsOfFile).toInt, 4)
-    session(rocks)
-      .range(0, keys, 1, files)
-      .select((col("id") * Scatter).as("key"), (col("id") % 100).as("amount"))
-      .write
-      .parquet(input)
-    session(rocks).readStream
+    write(keys, files)
+    query(session(rocks), source, Math.max(files / 4, 1)).awaitTermination()
+    // Its stores take memory from what follows.
+    StateStore.stop()
+    check("fill", source, Before)
+  }
+
+  /** An epoch of the query, with all that it loads. */
+  private def nextEpochNs(at: Path): Long = {
+    StateStore.stop()
+    val running = query(configured, at, filesOfEpoch = 1)
+    running.awaitTermination()
+    StateStore.stop()
+    running.recentProgress.head.durationMs.get("triggerExecution") * 1000000L
+  }
+
+  private def query(session: SparkSession, at: Path, filesOfEpoch: Int): StreamingQuery =
+    session.readStream
       .schema("key LONG, amount LONG")
-      .option("maxFilesPerTrigger", Math.max(files / 4, 1).toString)
+      .option("maxFilesPerTrigger", filesOfEpoch.toString)
       .parquet(input)
       .groupBy("key")
       .agg(count("*"), sum("amount"))
       .writeStream
       .format("noop")
       .outputMode(OutputMode.Update())
-      .option("checkpointLocation", source.toString)
+      .option("checkpointLocation", at.toString)
       .trigger(Trigger.AvailableNow())
       .start()
-      .awaitTermination()
-    // Its stores take memory from what follows.
-    StateStore.stop()
-    check("fill", source, Before)
-  }
 
   /** What Spark's own reader finds, whoever keeps it. */
   private def check(name: String, at: Path, partitions: Int): Unit = {

@@ -80,11 +80,20 @@ object Defect {
   /** An act leaves rows in flight where they are. */
   case object ActForgets extends Defect("has lost rows", "lacks")
 
+  /** A cut after that of an act does not list what its bases refer to. */
+  case object ReferredForgotten extends Defect("which is not there", "was deleted, which")
+
+  /** A sweep looks over what a cut lists as referred to. */
+  case object ReferredUnseen extends Defect("which is not there", "was deleted, which")
+
   /** A query begins whether or not an act has been finished. */
   case object ActsUnseen extends Defect("too many rows", "the sink has rows", "runs")
 
+  /** Those of acts that copy no rows. */
+  val ofReferences: Set[Defect] = Set(ReferredForgotten, ReferredUnseen)
+
   /** Those of acts on the checkpoint. */
-  val ofActs: Set[Defect] = Set(ActForgets, ActsUnseen)
+  val ofActs: Set[Defect] = Set[Defect](ActForgets, ActsUnseen) ++ ofReferences
 
   /** Those that show where two runs plan one epoch. */
   val ofOffsets: Set[Defect] = Set(Overwriting, EndedTooEarly)

@@ -54,6 +54,7 @@ object Fault {
   case object ActRefused extends Fault("act refused")
   case object ActBehindAct extends Fault("act behind one that was not done")
   case object ActInFlight extends Fault("act that took rows in flight along")
+  case object ActByReference extends Fault("act that copied no rows")
   case object LeftByAct extends Fault("start of the query behind an act that was not done")
 
   val all: Seq[Fault] = Seq(
@@ -104,6 +105,7 @@ object Fault {
     ActRefused,
     ActBehindAct,
     ActInFlight,
+    ActByReference,
     LeftByAct
   )
 }

@@ -27,8 +27,8 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
  *   - With each cut the sink has the rows of all epochs up to it but those in flight, each once.
  *   - What a sink has seen of an epoch behind the first cut is durable, and is not made again.
  *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
- *     that a cut or a savepoint names, nor files of stores from before the first cut while an epoch
- *     of theirs is kept.
+ *     that a cut or a savepoint names, or its bases refer to, nor files of stores from before the
+ *     first cut while an epoch of theirs is kept.
  */
 final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends BucketWatch {
   import Invariants._
@@ -232,8 +232,9 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   def whole(cut: Cut): Cut = {
     val stored = new StoredCut(cut, at(cut), new BucketParts(cut))
     try {
-      needs((cut.epoch, cut.token)) = stored.segments ++ stored.pages
-      stored.whole
+      val found = stored.whole
+      needs((cut.epoch, cut.token)) = stored.segments ++ stored.pages ++ referredBy(found)
+      found
     } catch {
       case e: CleancutException =>
         violated(e.getMessage)
@@ -384,7 +385,21 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     frame(cut, FrameName(part.store, version, kind), place)
   }
 
-  private def frame(cut: Cut, name: FrameName, place: FramePlace): Option[SimFrame] = {
+  private def frame(cut: Cut, name: FrameName, place: FramePlace): Option[SimFrame] =
+    stored(cut, name, place).map(_.followed(stored(cut, _, _)))
+
+  /** The segments that the bases lead to with which its chains begin. */
+  private def referredBy(cut: Cut): Set[String] = {
+    def under(store: StoreId, frames: Seq[Chains.Frame]): Seq[String] = frames.flatMap {
+      case (kind, version, place) =>
+        stored(cut, FrameName(store, version, kind), place).toSeq.flatMap { of =>
+          of.source.map(_._3.segment) ++ under(store, of.source)
+        }
+    }
+    cut.stores.flatMap(of => under(of.store, of.frames.take(1))).toSet
+  }
+
+  private def stored(cut: Cut, name: FrameName, place: FramePlace): Option[SimFrame] = {
     val bytes = bucket.get(s"${Names.Root}${place.segment}").map { stored =>
       stored.body.slice(place.offset.toInt, (place.offset + place.length).toInt)
     }

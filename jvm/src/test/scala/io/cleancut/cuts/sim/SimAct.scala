@@ -13,8 +13,8 @@ import io.cleancut.objects.ObjectKey
 
 /**
  * An act on the checkpoint, as an offline epoch does it: it looks where the query stands, owns it,
- * makes all of its state and its rows in flight anew behind a number that stays unused, and writes
- * the entries of both logs.
+ * makes all of its state and its rows in flight anew behind a number that stays unused, or has its
+ * stores refer to what is there, and writes the entries of both logs.
  *
  * @param random
  *   for where it stops, if it may
@@ -27,6 +27,9 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
   override val hasBegun = false
   var failure = Option.empty[Throwable]
 
+  // Drawn by nothing but its name, so that all else stays as it is.
+  private val isReferring = process.paging.isDefined &&
+    (Defect.ofReferences(defect) || runId.hashCode % 2 == 0)
   private val offsets = process.files("offsets")
   private val gate = new GateOfNoQuery {
     override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
@@ -88,7 +91,9 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
     val taken = Option.unless(defect == Defect.ActForgets)(new Taken(cut))
     if (cut.inFlight.nonEmpty) faults.count(Fault.ActInFlight)
     process.call(runId, "replace")(_.replace(runId, epoch, plan.stores.toSet, taken))
-    val made = plan.stages.flatten.flatMap(task => retried(task, cut, epoch)).toMap
+    val made =
+      if (isReferring) referred(cut, epoch)
+      else plan.stages.flatten.flatMap(task => retried(task, cut, epoch)).toMap
     process.call(runId, "settle")(_.settle(runId, epoch))
     process.call(runId, "look at what is settled") { cuts =>
       made.foreach { case (store, id) =>
@@ -119,6 +124,22 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
       invariants.violated(s"$runId was told that it has made epoch $epoch, which another has")
     }
     faults.count(Fault.Act)
+  }
+
+  /** Makes all stores of what the cut has. */
+  private def referred(cut: Cut, epoch: Long): Map[StoreId, String] = {
+    val frames = plan.stores.map { store =>
+      val version = StateVersion(epoch + 1, StateVersion.newId(world.clock))
+      val name = FrameName(store, version, FrameKind.Base)
+      SimFrame(name, None, writer, Vector.empty, cut.of(store).get.frames)
+    }
+    val begun = cut.stores.flatMap(_.base).map(_._1.version.number).toSet
+    val segments = frames.flatMap(_.source.map(_._3.segment)).toSet ++
+      cut.referred.filter(of => begun(of.version)).flatMap(_.segments)
+    val bases = frames.map(of => SealedFrame(of.name, 0L, of.toBytes))
+    process.call(runId, "refer")(_.refer(runId, epoch, bases, segments))
+    faults.count(Fault.ActByReference)
+    frames.map(of => of.name.store -> of.name.version.id).toMap
   }
 
   private def mayStop(): Unit = if (random.exists(_.nextInt(StopsEvery) == 0)) {

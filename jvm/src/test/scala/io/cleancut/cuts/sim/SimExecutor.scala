@@ -154,8 +154,9 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
 
   def read(place: FramePlace): SimFrame =
     root.getRange(ObjectKey(place.segment), place.offset, place.length.toInt) match {
-      case RangeResult.Found(bytes) => SimFrame.parse(bytes)
-      case other                    => throw new AttemptLost(s"${place.segment}: $other")
+      case RangeResult.Found(bytes) =>
+        SimFrame.parse(bytes).followed((_, at) => Some(read(at)))
+      case other => throw new AttemptLost(s"${place.segment}: $other")
     }
 
   private def fromCut(store: StoreId, version: Long, id: String): Held = {

@@ -3,7 +3,7 @@ package io.cleancut.cuts.sim
 import java.nio.charset.StandardCharsets.UTF_8
 
 import io.cleancut.{StateVersion, StoreId}
-import io.cleancut.format.{FrameKind, FrameName}
+import io.cleancut.format.{Chains, FrameKind, FrameName, FramePlace}
 
 /**
  * What a simulated frame holds in place of a store's records.
@@ -14,13 +14,26 @@ import io.cleancut.format.{FrameKind, FrameName}
  *   the task attempt, with its run
  * @param rows
  *   the rows that a delta adds, or all that a base has
+ * @param source
+ *   the frames whose rows a base has that refers to others
  */
 final case class SimFrame(
     name: FrameName,
     parent: Option[String],
     writer: String,
-    rows: Vector[Int]
+    rows: Vector[Int],
+    source: Seq[Chains.Frame] = Nil
 ) {
+
+  /** With the rows of what it refers to. */
+  def followed(read: (FrameName, FramePlace) => Option[SimFrame]): SimFrame =
+    if (source.isEmpty) this
+    else {
+      val frames = source.flatMap { case (kind, version, place) =>
+        read(FrameName(name.store, version, kind), place).map(_.followed(read))
+      }
+      copy(rows = frames.flatMap(_.rows).toVector)
+    }
 
   def run: String = writer.takeWhile(_ != '/')
 
@@ -33,7 +46,13 @@ final case class SimFrame(
     name.kind.extension,
     parent.getOrElse("none"),
     writer,
-    rows.mkString(",")
+    rows.mkString(","),
+    source
+      .map { case (kind, version, at) =>
+        val place = Seq[Any](at.segment, at.offset, at.length, at.crc)
+        (Seq[Any](kind.extension, version.number, version.id) ++ place).mkString(":")
+      }
+      .mkString(",")
   ).mkString(" ").getBytes(UTF_8)
 }
 
@@ -47,7 +66,14 @@ object SimFrame {
       FrameName(store, version, FrameKind.named(fields(5))),
       Some(fields(6)).filter(_ != "none"),
       fields(7),
-      fields(8).split(",").filter(_.nonEmpty).map(_.toInt).toVector
+      fields(8).split(",").filter(_.nonEmpty).map(_.toInt).toVector,
+      fields(9).split(",").filter(_.nonEmpty).map(sourceOf).toVector
     )
+  }
+
+  private def sourceOf(text: String): Chains.Frame = {
+    val parts = text.split(":")
+    val place = FramePlace(parts(3), parts(4).toLong, parts(5).toLong, parts(6).toInt)
+    (FrameKind.named(parts(0)), StateVersion(parts(1).toLong, parts(2)), place)
   }
 }

@@ -19,7 +19,7 @@ final class Unreachable(message: String) extends RuntimeException(message)
  * @param keep
  *   how many epochs it keeps
  */
-final class SimProcess(world: World, val name: String, keep: Int, paging: Option[Paging]) {
+final class SimProcess(world: World, val name: String, keep: Int, val paging: Option[Paging]) {
   import world.{baton, faults, plan}
 
   val store = world.store(name)

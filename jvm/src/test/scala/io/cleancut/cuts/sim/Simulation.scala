@@ -186,7 +186,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   /** A sweep that does not know what the owner knows. */
   private def sweepAnyway(driver: SimProcess, baseMargin: Long): Unit = {
     baton.spawn("broken sweep", driver) {
-      val sweep = new CutSweep(driver.archive, baseMargin)
+      val sweep = new CutSweep(driver.archive, baseMargin, () => false)
       try sweep.run(invariants.last - plan.keep, spared = Set.empty)
       catch { case NonFatal(_) => () }
       ()
@@ -213,7 +213,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     if (invariants.last != end - 1) {
       invariants.violated(s"epoch ${invariants.last} is the last and not ${end - 1}")
     }
-    new CutSweep(driver.archive, plan.baseMargin)
+    new CutSweep(driver.archive, plan.baseMargin, () => false)
       .run(invariants.last - plan.keep, spared = Set.empty)
     val left = invariants.orphans(world.names)
     orphans = left.size

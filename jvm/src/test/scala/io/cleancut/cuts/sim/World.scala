@@ -89,9 +89,10 @@ final class World(val seed: Long, val defect: Defect) {
 
   private def withDefect(frozen: ObjectStore): ObjectStore =
     defect match {
-      case Defect.Blind   => new BlindToOwners(frozen, () => true)
-      case Defect.NoClaim => new WithoutClaims(frozen)
-      case _              => frozen
+      case Defect.Blind          => new BlindToOwners(frozen, () => true)
+      case Defect.NoClaim        => new WithoutClaims(frozen)
+      case Defect.ReferredUnseen => new WithoutReferred(frozen)
+      case _                     => frozen
     }
 
   private def laterOf(process: String)(write: () => Unit): Unit = {
@@ -109,6 +110,8 @@ final class World(val seed: Long, val defect: Defect) {
     case Some(paged) if defect == Defect.AllCounted =>
       val all = paged.window.map(_.copy(counted = Counted.All))
       cut.copy(paged = Some(paged.copy(window = all)))
+    case _ if defect == Defect.ReferredForgotten =>
+      cut.copy(referred = cut.referred.filter(_.since == cut.epoch))
     case _ => cut
   }
 
@@ -213,6 +216,15 @@ final private class WithoutClaims(under: ObjectStore) extends ForwardingStore(un
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
     if (key.name.endsWith(".sealed") && Cut.parse(key.name, body).isClaim) CreateResult.Created
     else super.create(key, body, token)
+}
+
+/** Reads cuts as if their bases referred to nothing. */
+final private class WithoutReferred(under: ObjectStore) extends ForwardingStore(under) {
+  override def get(key: ObjectKey): Option[Array[Byte]] = {
+    val bytes = super.get(key)
+    if (!key.name.endsWith(".cut")) bytes
+    else bytes.map(of => Cut.parse(key.name, of).copy(referred = Nil).toBytes)
+  }
 }
 
 /** Has other bytes written of cuts; seals are left as they are. */

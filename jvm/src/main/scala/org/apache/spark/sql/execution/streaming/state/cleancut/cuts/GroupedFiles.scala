@@ -126,7 +126,7 @@ final private[cleancut] class GroupedFiles(
       case other             => Left(other)
     }
 
-  /** Where a frame lies that no cut names yet. */
+  /** Where a frame lies that no cut of this store names. */
   def place(version: StateVersion, kind: FrameKind, at: FramePlace): Unit = {
     places.put((version, kind), at)
     ()
@@ -238,6 +238,22 @@ final private[cleancut] class GroupedFiles(
   private def bytesOf(name: FrameName, place: FramePlace): FrameBytes =
     if (isLocal) new RangeBytes(root, ObjectKey(place.segment), place.offset, place.length)
     else bases.open(root, name, place, threads, localBasesBytes)
+
+  override def of(chain: StoreCut): FrameFiles = {
+    val other = new GroupedFiles(
+      chain.store,
+      checkpoint,
+      root,
+      before,
+      hadoopConf,
+      localBasesBytes,
+      standbyReplicas,
+      clock
+    )
+    chain.frames.foreach { case (kind, version, at) => other.place(version, kind, at) }
+    other.fetchAhead(chain.frames)
+    other
+  }
 
   /** The driver sweeps the segments. */
   override def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean = true

@@ -36,6 +36,8 @@ import io.cleancut.error.{CleancutException, Errors}
  *   rows in the place of some of its state
  * @param other
  *   where another checkpoint is to be made, which leaves this one as it is
+ * @param isRewrite
+ *   whether rows are copied even where stores can refer to what is there
  */
 final case class OfflineAct(
     name: String,
@@ -45,7 +47,8 @@ final case class OfflineAct(
     last: Option[Long] = None,
     fileSink: Option[String] = None,
     edit: Option[OfflineEdit] = None,
-    other: Option[OfflineCopy] = None
+    other: Option[OfflineCopy] = None,
+    isRewrite: Boolean = false
 ) {
   import OfflineAct._
 
@@ -59,7 +62,7 @@ final case class OfflineAct(
     val from = OfflinePlace.of(session, location)
     behindSink(from).fold {
       val query = checked(from)
-      planOf(query, targetOf(from, query))
+      planOf(from, query, targetOf(from, query))
     }(_._1)
   }
 
@@ -91,7 +94,7 @@ final case class OfflineAct(
     if running(from).isEmpty && sink.lacks(query.last)
   } yield {
     val note = s"Epoch ${query.last} is committed; what is left is to tell the sink of it."
-    val plan = planOf(query, OfflineTarget(from, query.last, query.last, isNew = false))
+    val plan = planOf(from, query, OfflineTarget(from, query.last, query.last, isNew = false))
     (plan.copy(source = source, notes = Seq(note)), sink)
   }
 
@@ -110,18 +113,9 @@ final case class OfflineAct(
         run(s"cleancut: $name ${query.location}") {
           if (!target.isNew) OfflineEpoch.takeBack(target, query)
           run.replace(target, query, partitions, from)
-          val before = query.confOf(from.session)
-          val after = before.clone()
-          settings.foreach { case (key, value) => after.setConfString(key, value) }
-          val rewrite = new StateRewrite(
-            target.place.session,
-            query,
-            target,
-            from.stores(before, savepoint),
-            target.place.stores(after),
-            run
-          )
-          val written = ifThere(query)(rewrite(partitions, edited))
+          val written = reference(from, query).fold[Seq[Written]](
+            ifThere(query)(rewritten(from, query, target, run, savepoint, edited))
+          )(_(from, target, run, savepoint, refusing(from)))
           OfflineEpoch.commit(target, query, run, name, settings, written)
           // It must not have an entry before that, or it would pass over an epoch of the query's.
           fileSink.foreach(new SparkFileSink(from.session, _).follow(query.epoch, target.epoch))
@@ -129,7 +123,30 @@ final case class OfflineAct(
         }
       }
     }
-    planOf(query, target).done(written)
+    planOf(from, query, target).done(written)
+  }
+
+  private def rewritten(
+      from: OfflinePlace,
+      query: StoredQuery,
+      target: OfflineTarget,
+      run: OfflineRun,
+      savepoint: Option[String],
+      edited: Option[StateRewrite.Edited]
+  ): Seq[Rewritten] = {
+    val before = query.confOf(from.session)
+    val after = before.clone()
+    settings.foreach { case (key, value) => after.setConfString(key, value) }
+    val stores = (from.stores(before, savepoint), target.place.stores(after))
+    val rewrite =
+      new StateRewrite(target.place.session, query, target, stores._1, stores._2, run)
+    rewrite(partitions, edited)
+  }
+
+  /** How it is done where no row need be copied. */
+  private def reference(from: OfflinePlace, query: StoredQuery): Option[StateReference] = {
+    val isInPlace = from.isWithCuts && other.isEmpty && edit.isEmpty && providerClass.isEmpty
+    if (isInPlace && !isRewrite) StateReference.of(query, partitions) else None
   }
 
   /** Logs may still speak of an epoch whose state the provider has deleted. */
@@ -189,7 +206,7 @@ final case class OfflineAct(
 
   private def providerAfter(query: StoredQuery) = providerClass.getOrElse(query.providerClass)
 
-  private def planOf(query: StoredQuery, target: OfflineTarget) = OfflinePlan(
+  private def planOf(from: OfflinePlace, query: StoredQuery, target: OfflineTarget) = OfflinePlan(
     name,
     query.location,
     other.map(_ => target.place.location),
@@ -207,7 +224,8 @@ final case class OfflineAct(
       case Some(of)             => of.accessOfItsOwn.map(neededBy).toSeq
       case None if query.isBack => RollbackNotes.of(query, target.epoch, fileSink)
       case None                 => Nil
-    }
+    },
+    copiesRows = reference(from, query).isEmpty
   )
 
   private def neededBy(access: PlaceAccess) =
@@ -377,6 +395,8 @@ object OfflineAct {
  *   of what is spread by its keys
  * @param notes
  *   what else one has to know before it is done
+ * @param copiesRows
+ *   whether the rows of the state are written anew, and not referred to
  */
 final case class OfflinePlan(
     act: String,
@@ -390,12 +410,15 @@ final case class OfflinePlan(
     partitionsBefore: Int,
     partitions: Int,
     operators: Seq[OfflinePlan.Operator],
-    notes: Seq[String]
+    notes: Seq[String],
+    copiesRows: Boolean = true
 ) {
 
-  /** With the rows that were written. */
-  private[offline] def done(written: Seq[Rewritten]): OfflinePlan = {
-    val rows = written.groupMapReduce(_.operator)(_.sum.rows)(_ + _)
+  /** With the rows that were written; none where none had to be. */
+  private[offline] def done(written: Seq[Written]): OfflinePlan = {
+    val rows = written
+      .collect { case of: Rewritten => of }
+      .groupMapReduce(_.operator)(_.sum.rows)(_ + _)
     copy(operators = operators.map(of => of.copy(rows = Some(rows.getOrElse(of.id, 0L)))))
   }
 }

@@ -125,7 +125,7 @@ private[offline] object OfflineEpoch {
       run: OfflineRun,
       act: String,
       settings: Map[String, String],
-      written: Seq[Rewritten]
+      written: Seq[Written]
   ): Unit = {
     val OfflineTarget(place, _, epoch, isNew) = target
     val logs = if (isNew) place.newLogs else place.logs
@@ -198,11 +198,11 @@ private[offline] object OfflineEpoch {
   /** The epoch that is gone back to may be that of an act. */
   private def unmarked(conf: Map[String, String]) = conf -- OffsetEntry.ActMarks
 
-  private def withIds(query: StoredQuery, written: Seq[Rewritten]): CommitMetadataBase =
+  private def withIds(query: StoredQuery, written: Seq[Written]): CommitMetadataBase =
     query.commit.stateUniqueIds.fold(query.commit) { _ =>
       val ids = written.groupBy(_.operator).map { case (operator, all) =>
         operator -> all.groupBy(_.partition).toArray.sortBy(_._1).map {
-          _._2.sortBy(_.store).map(_.info.stateStoreCkptId.get).toArray
+          _._2.sortBy(_.store).map(_.id.get).toArray
         }
       }
       query.commit.withStateUniqueIds(Some(ids))

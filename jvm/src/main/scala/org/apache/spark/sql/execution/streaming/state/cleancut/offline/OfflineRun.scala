@@ -11,6 +11,7 @@ import org.apache.spark.unsafe.Platform
 import io.cleancut.StoreId
 import io.cleancut.cuts.{QueryCuts, StoredInFlight}
 import io.cleancut.error.Errors
+import io.cleancut.format.{SealedFrame, StoreCut}
 
 /**
  * Under what an act opens stores and writes logs. Where epochs are committed by cuts, it is a run
@@ -61,6 +62,14 @@ final private[offline] class OfflineRun private (
         yield StoredInFlight(archive, cut, spread, OfflineRun.hashOf)
     of.replace(id.toString, target.epoch, stores.toSet, inFlight)
   }
+
+  /** The epoch's stores are to have these bases, which lead to what lies in other segments. */
+  def refer(target: OfflineTarget, bases: Seq[SealedFrame], segments: Set[String]): Unit =
+    cuts.foreach(_.refer(id.toString, target.epoch, bases, segments))
+
+  /** What has been [[settle]]d. */
+  def settled(target: OfflineTarget): Seq[StoreCut] =
+    cuts.toSeq.flatMap(_.settled(id.toString, target.epoch))
 
   /** All stores are written, and are to be read before the epoch is committed. */
   def settle(target: OfflineTarget): Unit = cuts.foreach(_.settle(id.toString, target.epoch))

@@ -9,8 +9,12 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
+  MapStatePartitionKeyExtractor,
+  MapTTLStatePartitionKeyExtractor,
   StateStoreColumnFamilySchemaUtils,
   StateVariableType,
+  TTLStatePartitionKeyExtractor,
+  TimerStatePartitionKeyExtractor,
   TransformWithStateVariableInfo
 }
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers._
@@ -48,6 +52,30 @@ private[offline] object PartitionOfKey {
       val hashed = hashing(columns(schema), partitions)
       key => hashed(extractor.partitionKey(key))
     }
+
+  /**
+   * Where the columns are in a key that the rows of a spread operator are divided by, each by its
+   * place in the key, then in the row that is there, and so on. None where that is not known.
+   */
+  def columnsOf(
+      operator: StoredOperator,
+      store: StoredStore,
+      family: StoredFamily
+  ): Option[Seq[Seq[Int]]] = {
+    val extractor = extractorOf(operator, store, family)
+    def first(columns: Int) = Some((0 until columns).map(Seq(_)))
+    extractor match {
+      case _: BesideTime | _: NoopStatePartitionKeyExtractor |
+          _: DropLastNFieldsStatePartitionKeyExtractor =>
+        first(extractor.partitionKeySchema.length)
+      case _: MapTTLStatePartitionKeyExtractor => Some(Seq(Seq(1, 0)))
+      case _: MapStatePartitionKeyExtractor    => Some(Seq(Seq(0)))
+      case _: TTLStatePartitionKeyExtractor    => Some(Seq(Seq(1)))
+      case _: TimerStatePartitionKeyExtractor  =>
+        Some(Seq(Seq(if (TimerStateUtils.isTimerSecondaryIndexCF(family.name)) 1 else 0)))
+      case _ => None
+    }
+  }
 
   private def hashing(columns: Seq[Expression], partitions: Int): UnsafeRow => Int = {
     val project =

@@ -34,6 +34,16 @@ final private[offline] case class StoresAt(
     access: PlaceAccess
 )
 
+/** A version that was made of a store, which is told by its place among those of its operator. */
+private[offline] trait Written {
+  def operator: Long
+  def partition: Int
+  def store: Int
+
+  /** That of the version, where the checkpoint has ids of versions. */
+  def id: Option[String]
+}
+
 /**
  * What was written of a store.
  *
@@ -46,7 +56,9 @@ final private[offline] case class Rewritten(
     store: Int,
     sum: RowsOfStore,
     info: StateStoreCheckpointInfo
-)
+) extends Written {
+  override def id: Option[String] = info.stateStoreCkptId
+}
 
 /**
  * Makes a version of every store of a query of what is in its stores as they are, on Spark's

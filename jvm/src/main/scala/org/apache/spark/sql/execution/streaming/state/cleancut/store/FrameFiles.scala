@@ -44,6 +44,9 @@ private[cleancut] trait FrameFiles {
    */
   def openBase(version: StateVersion, watch: LoadWatch): Option[BaseFrame]
 
+  /** The frames of another store, of which this is a chain. */
+  def of(chain: StoreCut): FrameFiles
+
   /** Deletes what no version from `keepFrom` on needs; whether that is all of it. */
   def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean
 

@@ -114,6 +114,10 @@ final private[cleancut] class StoreFiles(
     } finally scratch.giveBack()
   }
 
+  /** What refers to others lies in segments. */
+  override def of(chain: StoreCut): FrameFiles =
+    throw new IllegalStateException(s"$location has no frames of ${chain.store}")
+
   override def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean = {
     val garbage = Retention.garbage(list(), keepFrom, maxVersions)
     garbage.foreach(g => manager.delete(new Path(directory, g.name)))

@@ -97,10 +97,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
           orMissing(parent.version, Chain.to(listing, parent.version, parent.id, parentOf))
         val frames = before.base.map(_ -> FrameKind.Base).toSeq ++
           before.deltas.map(_ -> FrameKind.Delta)
-        frames.reverseIterator
-          .map { case (version, kind) => identityOf(version, kind).families }
-          .find(_.nonEmpty)
-          .getOrElse(Nil)
+        new ChainLoad(context, LoadWatch.Off).familiesAfter(frames)
       }
     (deltas, families.find(_.name == familyName))
   }
@@ -294,44 +291,14 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       baseSizeBytes = 0L
       deltaSizeBytes = 0L
     }
-    chain.base.foreach(loadBase(log, _, watch))
-    chain.deltas.foldLeft(chain.base) { (before, version) =>
-      loadFrame(log, version, FrameKind.Delta, Some(before), watch)
-      Some(version)
-    }
+    def readThrough() = ReadThrough.consider(context, this)
+    new ChainLoad(context, watch)(log, chain, loaded, () => readThrough())
     log.seal(chain.target, keep = 1)
     context.validateLoaded(log)
     watch.enter(LoadPhase.Find)
     context.metrics.loaded(watch, log)
     chain.base.foreach(version => context.reportBase(version.number))
   }
-
-  /** Leaves the base on file if it can be, and has it read as its rows are asked for. */
-  private def loadBase(log: StateLog, version: StateVersion, watch: LoadWatch): Unit = {
-    val opened =
-      if (context.settings.lazyRestore) context.files.openBase(version, watch) else None
-    opened match {
-      case Some(base) =>
-        log.attach(base)
-        loaded(version, FrameKind.Base, base.sizeBytes)
-        base.whenAtHand(() => ReadThrough.consider(context, this))
-      case None => loadFrame(log, version, FrameKind.Base, None, watch)
-    }
-  }
-
-  /** `before`: what a delta must apply to (None within: version 0); None for a base. */
-  private def loadFrame(
-      log: StateLog,
-      version: StateVersion,
-      kind: FrameKind,
-      before: Option[Option[StateVersion]],
-      watch: LoadWatch
-  ): Unit =
-    context.files.read(version, kind, watch) { (reader, scratch) =>
-      before.foreach(checkParent(reader, version, _))
-      log.load(reader, scratch)
-      loaded(version, kind, reader.sizeBytes)
-    }
 
   private def loaded(version: StateVersion, kind: FrameKind, sizeBytes: Long): Unit = {
     context.metrics.loadedFrames.incrementAndGet()
@@ -342,20 +309,6 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
         baseSizeBytes = sizeBytes
         deltaSizeBytes = 0L
       } else deltaSizeBytes += sizeBytes
-    }
-  }
-
-  private def checkParent(
-      reader: FrameReader,
-      version: StateVersion,
-      before: Option[StateVersion]
-  ): Unit = {
-    val expected = before.fold(Parent(0L, None))(b => Parent(b.number, Some(b.id)))
-    val found = reader.identity.parent.get
-    if (found != expected) {
-      val detail =
-        s"the delta $version applies to ${describe(found)}, found is ${describe(expected)}"
-      throw missing(version.number, Chain.Broken(found.version, detail))
     }
   }
 
@@ -383,7 +336,4 @@ private[cleancut] object StoreVersions {
 
   /** What a task that leaves may replay, in a millisecond or so. */
   private val MaxRestBytes = 256L << 10
-
-  private def describe(parent: Parent): String =
-    parent.id.fold(s"version ${parent.version}")(id => s"${parent.version}-$id")
 }

@@ -231,7 +231,7 @@ object DamagedFilesSuite {
     "empty" -> Some(""),
     "no JSON" -> Some("{\"format\":\"cleancut\","),
     "of another format" -> Some("{\"format\":\"other\",\"formatVersion\":1}"),
-    "of a later version" -> Some("{\"format\":\"cleancut\",\"formatVersion\":3}")
+    "of a later version" -> Some("{\"format\":\"cleancut\",\"formatVersion\":4}")
   )
 
   private def copyOf(setup: Setup): Setup = {

@@ -1,0 +1,166 @@
+"""State that acts refer to and do not copy, of each operator: read without a JVM, and run on."""
+
+from itertools import count, islice
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+import cleancut
+from cleancut import Checkpoint
+from cleancut._reading.cut_reader import CutReader
+from cleancut._reading.root import open_root
+from tests.support.events import write_closing, write_events
+from tests.support.processors import OUTPUT, RowLedger
+from tests.support.queries import OPERATORS, RUNNABLE
+from tests.support.seeds import fixed
+from tests.support.sessions import results, start, with_cuts
+from tests.support.tiers import long, usually
+
+pytestmark = pytest.mark.spark
+
+SEED = fixed(40711)
+CUTS = {
+    "spark.sql.streaming.stateStore.cleancut.cuts": "true",
+    "spark.sql.shuffle.partitions": "2",
+}
+CHOICE = {"join-full_outer-bounds-v4-ids"}
+
+
+def epochs(root: Path) -> list[list[str]]:
+    """What the sink was given, whatever the numbers of its epochs."""
+    return [rows for _, rows in sorted(results(root).items()) if rows]
+
+
+@pytest.mark.parametrize("name", usually(CHOICE, RUNNABLE))
+def test_referred_state_is_read_and_run_on_as_if_nothing_had_been_done(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    events, stayed, moved = (tmp_path / part for part in ("events", "stayed", "moved"))
+    location = str(moved / "checkpoint")
+
+    def run() -> None:
+        operator = OPERATORS[name]
+        queries = [
+            start(spark, operator, events=events, root=root, settings=CUTS)
+            for root in (stayed, moved)
+        ]
+        for query in queries:
+            query.awaitTermination()
+
+    def digest(root: Path, at: int | None = None) -> str:
+        return Checkpoint(str(root / "checkpoint")).drill(at, note=False).digest
+
+    def refer(plan: cleancut.Plan, expected: str) -> None:
+        assert not plan.copies_rows
+        plan.apply()
+        assert digest(moved) == expected
+        report = Checkpoint(location).verify()
+        assert report.ok, str(report)
+
+    write_events(events, seed=SEED, files=range(2))
+    run()
+    first = Checkpoint(location).cuts()[0].epoch
+    early, late = digest(moved, first), digest(moved)
+    for partitions in (4, 12, 6):
+        refer(cleancut.rescale(location, partitions), late)
+    refer(cleancut.rollback(location, first), early)
+    refer(cleancut.rollback(location, undo=True), late)
+    write_events(events, seed=SEED, files=range(2, 4))
+    run()
+    assert digest(moved) == digest(stayed)
+    refer(cleancut.rescale(location, 3), digest(stayed))
+    write_closing(events, 4)
+    run()
+    assert digest(moved) == digest(stayed)
+    assert epochs(moved) == epochs(stayed)
+    assert epochs(moved)
+
+
+def test_variables_of_every_kind_are_divided_by_their_group(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Values, lists and maps, with times to live and without, indexes of these, and timers."""
+    session = with_cuts(spark, 2)
+    (tmp_path / "in").mkdir()
+    location = str(tmp_path / "q")
+
+    def run(epoch: int) -> None:
+        lines = [f'{{"k": {n % 17}, "v": {n * epoch}}}' for n in range(60)]
+        (tmp_path / "in" / f"{epoch}.json").write_text("\n".join(lines), encoding="utf-8")
+        rows = session.readStream.schema("k int, v int").json(str(tmp_path / "in"))
+        rows = rows.withColumns({"t": f.col("v").cast("long"), "s": f.lit("x")})
+        rows = rows.withColumn("ts", f.timestamp_seconds("t")).withWatermark("ts", "1 hour")
+        ledger = RowLedger(event_time=True)
+        told = rows.groupBy("k").transformWithState(ledger, OUTPUT, "update", "eventTime")
+        writer = told.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+        writer.option("checkpointLocation", location).start().awaitTermination()
+
+    run(0)
+    run(1)
+    digest = Checkpoint(location).drill(note=False).digest
+
+    def families() -> dict[str, int]:
+        # Spark describes no default one, and there is nothing in it.
+        return {of.name: of.keys for of in Checkpoint(location).families(0) if of.keys}
+
+    before = families()
+    assert len(before) > 8
+    for partitions in (8, 4, 12):
+        plan = cleancut.rescale(location, partitions, session)
+        assert not plan.copies_rows
+        plan.apply(session)
+        there = Checkpoint(location)
+        assert there.drill(note=False).digest == digest
+        assert families() == before
+        assert there.verify().ok, str(there.verify())
+    # Copied, what is referred to is the same; and so is what is made of it.
+    cleancut.rescale(location, 5, session).apply(session)
+    assert Checkpoint(location).drill(note=False).digest == digest
+    cleancut.rollback(location, 3, session=session).apply(session)
+    run(2)
+    assert Checkpoint(location).verify().ok
+
+
+@long
+def test_what_is_referred_to_is_swept_when_each_store_has_a_base_of_its_own(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    session = with_cuts(spark, 2)
+    session.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+    session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "2")
+    (tmp_path / "in").mkdir()
+    location = tmp_path / "q"
+    epochs = count()
+
+    def run(number: int) -> None:
+        for epoch in islice(epochs, number):
+            lines = [f'{{"k": {n}, "v": {epoch}}}' for n in range(50)]
+            path = tmp_path / "in" / f"{epoch:03}.json"
+            path.write_text("\n".join(lines), encoding="utf-8")
+        rows = session.readStream.schema("k int, v int").option("maxFilesPerTrigger", 1)
+        counted = rows.json(str(tmp_path / "in")).groupBy("k").agg(f.sum("v"))
+        writer = counted.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+        writer.option("checkpointLocation", str(location)).start().awaitTermination()
+
+    run(3)
+    done = cleancut.rescale(str(location), 4, session).apply(session)
+    (referred,) = CutReader(open_root(location).objects).cut(done.epoch).referred
+    before = {location / "cleancut" / name for name in referred.segments}
+    assert before
+
+    def sources() -> set[Path]:
+        return {path for path in before if path.exists()}
+
+    # Old cuts are swept at each start, and so is what lies 20 epochs before those that are kept.
+    run(1)
+    run(1)
+    assert sources() == before
+    run(30)
+    assert Checkpoint(location).drill(note=False).rows == 50
+    run(5)
+    run(1)
+    assert not sources()
+    assert Checkpoint(location).verify().ok, str(Checkpoint(location).verify())
+    assert Checkpoint(location).drill(note=False).rows == 50

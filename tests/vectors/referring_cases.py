@@ -1,0 +1,193 @@
+"""Whole roots with bases that refer to others, and what reading their versions must give."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tests.vectors.checkpoint_cases import CHAINS, EMMY, OBJECTS, READS, CheckpointCase
+from tests.vectors.cut_cases import base_of, delta_of, flipped
+from tests.vectors.cut_encoder import Placed, encode_cut
+from tests.vectors.cut_writer import Stored, cut_body, cut_name, write_segment
+from tests.vectors.damage_cases import DAMAGED
+from tests.vectors.frame_cases import identity_of, put
+from tests.vectors.frame_encoder import (
+    CODECS,
+    KINDS,
+    Change,
+    encode_block,
+    encode_end,
+    encode_header,
+)
+from tests.vectors.root_encoder import PageBody, page_body
+from tests.vectors.store_cases import ADA_MORE, GRACE, LIN, MISSING, Read
+
+# The act is epoch 5; version 5 was never made.
+ACT = 5
+PARTITION = 3
+OF_THREE, OF_FOUR = CHAINS[3]
+# Of 16 people those whom Spark's hash of id and name sends to partition 3 of 5.
+PEOPLE = [put(number, f"person-{number}", number, number / 2) for number in range(1, 17)]
+OURS = [PEOPLE[number - 1] for number in (3, 4, 6, 10)]
+BY_WHOLE_KEY = {"partitions": 5, "keys": {"default": [[0], [1]]}}
+
+
+def referring(
+    version: int,
+    chains: Sequence[Sequence[Stored]],
+    *,
+    spread: Mapping[str, Any] | None = None,
+    body: PageBody | None = None,
+    count: int | None = None,
+    kind: str = "base",
+    partition: int = 3,
+) -> Placed:
+    """A base of these chains, in ascending order of their stores."""
+    identity = identity_of(version) | {"partition": partition}
+    identity |= {"spread": spread} if spread is not None else {}
+    header, raw_identity = encode_header(identity, KINDS[kind], CODECS["none"], version=3)
+    seed = int.from_bytes(header[12:16], "little")
+    raw = (body or page_body(chains)).joined()
+    sources = len(chains) if count is None else count
+    block = encode_block(raw, sources, seed, 0, "none")
+    index = (0).to_bytes(4, "little")
+    size = len(header) + len(raw_identity) + len(block) + len(index) + 48
+    end = encode_end(seed, index, 1, sources, 0, size)
+    return Placed(identity, kind, header + raw_identity + block + end, attempt=0)
+
+
+def act(
+    base: Placed, epoch: int = ACT, **fields: Any
+) -> tuple[dict[str, bytes], list[list[Stored]]]:
+    """The objects of an epoch that has this base alone, and its chains."""
+    name, parts, stored = write_segment(epoch, [base])
+    cut = encode_cut(cut_body(epoch, [stored], **fields))
+    return {name: parts.joined(), cut_name(epoch): cut}, [stored]
+
+
+def followed(
+    chains: Sequence[Sequence[Stored]], changes: Sequence[Change], keys: int, epoch: int = ACT + 1
+) -> tuple[dict[str, bytes], list[list[Stored]]]:
+    """The objects of the epoch after one, and its chains."""
+    name, parts, stored = write_segment(epoch, [delta_of(epoch + 1, changes, keys)])
+    after = [[*chains[0], stored[0]]]
+    return {name: parts.joined(), cut_name(epoch): encode_cut(cut_body(epoch, after))}, after
+
+
+def checkpoints() -> list[CheckpointCase]:
+    """All of them; a name is that of the file."""
+    return [*_sound(), *_of_some_rows(), *_damaged()]
+
+
+def _sound() -> Iterator[CheckpointCase]:
+    objects, chains = act(referring(ACT + 1, [OF_THREE]))
+    more, after = followed(chains, [GRACE], 3)
+    yield CheckpointCase(
+        "refers-to-one",
+        "A base that refers to an earlier chain of its own, and a delta after it.",
+        OBJECTS | objects | more,
+        [*READS, Read(6, [ADA_MORE, LIN]), Read(7, [ADA_MORE, GRACE, LIN])],
+    )
+    again, _ = act(referring(9, after), epoch=8)
+    yield CheckpointCase(
+        "refers-to-what-refers",
+        "A base that refers to a chain that begins with another such base.",
+        OBJECTS | objects | more | again,
+        [Read(9, [ADA_MORE, GRACE, LIN])],
+    )
+    several, chains = act(referring(ACT + 1, [OF_THREE, OF_FOUR]))
+    more, _ = followed(chains, [GRACE], 4)
+    yield CheckpointCase(
+        "refers-to-several",
+        "A base that has the rows of two stores, as where their number is halved.",
+        OBJECTS | several | more,
+        [Read(6, [ADA_MORE, EMMY, LIN]), Read(7, [ADA_MORE, EMMY, GRACE, LIN])],
+    )
+
+
+def _people() -> tuple[dict[str, bytes], list[Stored]]:
+    name, parts, stored = write_segment(4, [base_of(5, PEOPLE, partition=0)], number=7)
+    return {name: parts.joined()}, stored
+
+
+def _of_some_rows() -> Iterator[CheckpointCase]:
+    segment, people = _people()
+    objects, chains = act(referring(ACT + 1, [people], spread=BY_WHOLE_KEY))
+    more, after = followed(chains, [GRACE], len(OURS) + 1)
+    objects = segment | objects | more
+    yield CheckpointCase(
+        "refers-to-some-rows",
+        "A base that has of a store the rows of its partition, as where there are more of them.",
+        objects,
+        [Read(6, OURS), Read(7, [*OURS, GRACE])],
+    )
+    again, _ = act(referring(9, after), epoch=8)
+    yield CheckpointCase(
+        "refers-to-what-has-some-rows",
+        "A base that refers to that one: whose rows they are does not depend on who reads them.",
+        objects | again,
+        [Read(9, [*OURS, GRACE])],
+    )
+    left_out, _ = act(referring(ACT + 1, [people], spread={"partitions": 5, "keys": {}}))
+    yield CheckpointCase(
+        "refers-to-no-family",
+        "A family that the spread does not name is gone.",
+        segment | left_out,
+        [Read(6, [])],
+    )
+
+
+def _damaged() -> Iterator[CheckpointCase]:
+    objects, _ = act(referring(ACT + 1, [OF_THREE]))
+    base = OF_THREE[0]
+    source = OBJECTS[base.segment]
+    place = base.entry["offset"] + base.entry["length"] - 60
+    yield CheckpointCase(
+        "refers-to-what-is-damaged",
+        "A flipped bit in a frame that a base refers to.",
+        OBJECTS | objects | {base.segment: flipped(source, place)},
+        [Read(6, error=DAMAGED)],
+    )
+    gone = {name: data for name, data in OBJECTS.items() if name != base.segment}
+    yield CheckpointCase(
+        "refers-to-what-is-missing",
+        "A segment is gone that a base refers to.",
+        gone | objects,
+        [Read(6, error=MISSING)],
+    )
+
+    def made(name: str, doc: str, of: Placed) -> CheckpointCase:
+        objects, _ = act(of)
+        doc += " All checksums hold."
+        return CheckpointCase(f"refers-{name}", doc, OBJECTS | objects, [Read(6, error=DAMAGED)])
+
+    def crafted(name: str, doc: str, **fields: Any) -> CheckpointCase:
+        return made(name, doc, referring(ACT + 1, [OF_THREE], **fields))
+
+    body = page_body([OF_THREE])
+    named = replace(body, stores=[replace(body.stores[0], key=(0, 3, "other"))])
+    yield crafted("to-another-store", "Its source is of a store of another name.", body=named)
+    other = replace(body, stores=[replace(body.stores[0], key=(1, 3, "default"))])
+    yield crafted("to-another-operator", "Its source is of another operator.", body=other)
+    hole = replace(body, stores=[body.stores[0].with_frame(-1, version=2)])
+    yield crafted("to-a-chain-with-a-hole", "A version lacks in its source.", body=hole)
+    cut_short = referring(ACT + 1, [OF_THREE[1:]])
+    yield made("to-a-chain-without-a-base", "Its source begins with a delta.", cut_short)
+    yield crafted("to-more-than-it-has", "The block says that there are two.", count=2)
+    strange = replace(body, names=[b"segments/x.seg", *body.names[1:]])
+    yield crafted("to-no-segment", "A name is not that of a segment.", body=strange)
+    for name, spread in {
+        "no-partitions": {"partitions": 0, "keys": {}},
+        "no-keys": {"partitions": 5},
+        "no-columns": {"partitions": 5, "keys": {"default": [[]]}},
+        "columns-that-are-none": {"partitions": 5, "keys": {"default": [["id"]]}},
+    }.items():
+        yield crafted(f"by-{name}", "It cannot be told which rows it has.", spread=spread)
+    segment, people = _people()
+    name, parts, stored = write_segment(4, [base_of(5, PEOPLE[:1], partition=1)], number=8)
+    objects, _ = act(referring(ACT + 1, [people, stored]))
+    yield CheckpointCase(
+        "refers-to-a-key-twice",
+        "Two of its sources have the same key. All checksums hold.",
+        segment | {name: parts.joined()} | objects,
+        [Read(6, error=DAMAGED)],
+    )
