@@ -98,7 +98,7 @@ spark = cleancut.configure(made, cuts=True, mode="unaligned").getOrCreate()
 """
 
 
-@pytest.mark.parametrize("master", usually({"local[1]"}, ["local[1]", "local-cluster[1,1,1024]"]))
+@pytest.mark.parametrize("master", usually(set(), ["local[1]", "local-cluster[1,1,1024]"]))
 def test_a_session_that_runs_gets_what_it_lacks(tmp_path: Path, master: str) -> None:
     code = f"""
 running = builder().master({master!r}).getOrCreate()

@@ -62,7 +62,7 @@ def test_a_query_goes_on_with_what_was_edited(
 
 
 @pytest.mark.parametrize("entries", [1, 2])
-@pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, PLACES))
+@pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
 def test_no_query_begins_behind_an_edit_that_was_broken_off(
     spark: SparkSession, tmp_path: Path, place: str, entries: int
 ) -> None:

@@ -35,6 +35,7 @@ from tests.support.sink_places import (
     credentials,
     session_at,
 )
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +51,8 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield started
 
 
-@pytest.fixture(params=["disk", "bucket"])
+# What is on disk goes the same ways, and other tests here are on disk alone.
+@pytest.fixture(params=[pytest.param("disk", marks=long), "bucket"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "disk":
         return Disk(tmp_path / "sink")

@@ -25,9 +25,7 @@ SEED = fixed(20131)
 RUNS = [range(2), range(2, 4)]
 CHOICE = {
     "aggregation-append-ids",
-    "join-left_outer-windows-v3",
     "join-full_outer-bounds-v4-ids",
-    "pandas-with-state",
     "two-operators",
 }
 _REFUSED = pytest.mark.skip(reason="this line of Spark refuses the operator on any provider")

@@ -224,6 +224,7 @@ def test_a_table_that_does_not_take_the_rows_is_refused(
     assert staged(server) == []
 
 
+@long
 def test_a_table_of_other_types_takes_what_it_can(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:
@@ -336,6 +337,7 @@ def test_a_server_that_is_not_there_is_given_up_at_the_deadline(
     assert "0.3 seconds" in str(error)
 
 
+@long
 def test_what_the_server_has_lost_is_staged_again(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
@@ -359,6 +361,7 @@ def test_what_the_server_has_lost_is_staged_again(
     assert staged(server) == []
 
 
+@long
 def test_what_another_query_has_staged_for_the_table_stays(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:

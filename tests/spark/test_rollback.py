@@ -48,7 +48,7 @@ def rows_of(plan: cleancut.Plan) -> int:
     return sum(of.rows or 0 for of in plan.operators)
 
 
-@pytest.mark.parametrize("place", usually({"rocksdb", "level-0-1", "cuts"}, PLACES))
+@pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, PLACES))
 def test_a_query_goes_back_and_on_and_back_again(
     query: Callable[[str], Epochs], place: str
 ) -> None:

@@ -11,6 +11,7 @@ from tests.support.queries import CHECKPOINT_IDS, OPERATORS
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB, run
 from tests.support.states import read_state, state
+from tests.support.tiers import usually
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +23,9 @@ ALL_CHANGES = {"spark.sql.streaming.stateStore.cleancut.changeFeed": "all"}
 READ = ["aggregation-update", "join-inner-no-bounds", "aggregation-append-ids"]
 
 
-@pytest.fixture(scope="module", params=READ)
+@pytest.fixture(
+    scope="module", params=usually({"aggregation-update", "aggregation-append-ids"}, READ)
+)
 def operator(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

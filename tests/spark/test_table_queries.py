@@ -60,7 +60,7 @@ class Query:
         return {row["k"]: row["count"] for row in rows.groupBy("k").count().collect()}
 
 
-@pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, of=PLACES))
+@pytest.mark.parametrize("place", usually({"cuts"}, of=PLACES))
 def test_an_epoch_that_is_in_the_table_runs_again_and_is_not_written(
     place: str, spark: SparkSession, tmp_path: Path
 ) -> None:

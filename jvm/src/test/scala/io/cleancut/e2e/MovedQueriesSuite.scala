@@ -224,7 +224,7 @@ private object MovedQueriesSuite {
   val Cleancut = classOf[CleancutStateStoreProvider].getName
 
   /** One in so many operators is met by `make test`. */
-  private val UsualShare = 16
+  private val UsualShare = 24
 
   // The operators take turns.
   val seeds: Seq[Long] = {
