@@ -135,20 +135,23 @@ campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
 campaign-kills: $(JAR) $(CLASSES)  ## the same on a cluster whose processes are killed, five queries a seed
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py $(ARGS)
 
-# What needs no jar begins beside its making. Tests wait for processes and clocks half of their time,
-# so both languages take turns on the processors: two JVMs and two drivers at a time.
+# First what needs no jar beside its making, then what needs it, which takes two JVMs at a time by
+# itself: more of them are in each other's way where there are two processors.
 test: export CLEANCUT_STAGES := $(CURDIR)/target/stages
 test:  ## check and all tests; installs what it needs, and ends with what took long
 	@rm -rf $(CLEANCUT_STAGES) && mkdir -p $(CLEANCUT_STAGES) && touch $(CLEANCUT_STAGES)/began
 	$(STAGE) setup $(MAKE) setup
-	$(MAKE) --jobs=3 test-without-jar test-with-jar
+	$(MAKE) --jobs=2 prepared test-without-jar
+	$(MAKE) test-spark
+	$(MAKE) test-scala
 	@$(PYTHON) -m tests.support.slowest $(CLEANCUT_STAGES)
+
 
 REPORT = --junitxml=target/stages/$@.xml
 
-.PHONY: compiled test-without-jar test-with-jar test-scala test-spark
-test-with-jar: compiled
-	$(MAKE) test-spark test-scala
+.PHONY: prepared compiled test-without-jar test-scala test-spark
+prepared: compiled
+	$(MAKE) $(TEST_CLASSES)
 
 compiled:
 	$(STAGE) $@ $(SBT) $(SBT_CHECK) $(SBT_JARS) core/forklessFiles
