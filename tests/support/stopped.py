@@ -70,7 +70,14 @@ def stop_with_base_and_deltas(spark: SparkSession, home: Path, *, seed: int) -> 
     query = _start(spark, stopped, deltas=BASE, ends=False)
     deadline = time.monotonic() + _WAIT_S
     stores = stopped.checkpoint / "cleancut" / "stores" / "0"
-    while len(list(stores.glob(f"*/default/{BASE:020d}-*.base"))) < PARTITIONS:
+
+    def is_there() -> bool:
+        bases = list(stores.glob(f"*/default/{BASE:020d}-*.base"))
+        # A base may come before its epoch is committed, which would run once more then.
+        is_committed = (stopped.checkpoint / "commits" / f"{BASE - 1}").exists()
+        return is_committed and len(bases) == PARTITIONS
+
+    while not is_there():
         assert time.monotonic() < deadline, "maintenance wrote no base"
         time.sleep(0.05)
     query.stop()
