@@ -52,6 +52,7 @@ CASES = {
     "adopt": ("adopt", {PROVIDER_KEY: ROCKSDB}),
     "rescale": ("rescale", OWN),
     "rescale-cuts": ("rescale", CUTS),
+    "double-cuts": ("double", CUTS),
     "rollback": ("rollback", OWN),
     "rollback-cuts": ("rollback", CUTS),
     "clone": ("clone", OWN),
@@ -59,9 +60,19 @@ CASES = {
     "edit-cuts": ("edit", CUTS),
     "bootstrap-cuts": ("bootstrap", CUTS),
 }
+# How long an act may go on before it is killed; those that copy no row take no longer.
+LONGEST_S = {"double-cuts": 0.8, "rollback-cuts": 0.8}
 # Two epochs are there before an act.
 FILES = 2
-EPOCHS = {"adopt": 2, "rescale": 2, "rollback": 3, "clone": 3, "edit": 2, "bootstrap": 1}
+EPOCHS = {
+    "adopt": 2,
+    "rescale": 2,
+    "double": 2,
+    "rollback": 3,
+    "clone": 3,
+    "edit": 2,
+    "bootstrap": 1,
+}
 
 
 def planned(act: str, location: str) -> Plan:
@@ -69,6 +80,8 @@ def planned(act: str, location: str) -> Plan:
         return cleancut.adopt(location)
     if act == "rescale":
         return cleancut.rescale(location, 5)
+    if act == "double":
+        return cleancut.rescale(location, 2 * PARTITIONS)
     if act == "rollback":
         return cleancut.rollback(location, 0)
     if act == "edit":
@@ -154,6 +167,7 @@ def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
     case: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     act, settings = CASES[case]
+    longest_s = LONGEST_S.get(case, 8)
     draw = random.Random(SEED)
     query = Query(spark, tmp_path, settings)
     begun = tmp_path / "begun"
@@ -163,7 +177,7 @@ def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
         location = tmp_path / f"killed-{number}"
         if act != "bootstrap":
             shutil.copytree(begun, location)
-        struck = kill(act, location, tmp_path / f"{number}.log", draw.random() * 8)
+        struck = kill(act, location, tmp_path / f"{number}.log", draw.random() * longest_s)
         tally["struck" if struck else "too late"] += 1
         is_done = is_refused(act, str(location))
         tally["done" if is_done else "not done"] += 1
