@@ -186,9 +186,10 @@ class CutReader:
             return {store: chain_bytes(chain) for store, chain in chains.items()}
         sources = dict(zip(chains, mapped(self._sources, chains.values()), strict=True))
         users = Counter(of[-1] for found in sources.values() for of in found)
+        distinct = {of[-1]: of for found in sources.values() for of in found}
+        sizes = dict(zip(distinct, mapped(self._size, distinct.values()), strict=True))
         return {
-            store: chain_bytes(chain)
-            + sum(self._size(of) // users[of[-1]] for of in sources[store])
+            store: chain_bytes(chain) + sum(sizes[of[-1]] // users[of[-1]] for of in sources[store])
             for store, chain in chains.items()
         }
 
