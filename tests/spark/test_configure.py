@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from tests.support.tiers import long, usually
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -98,7 +98,8 @@ spark = cleancut.configure(made, cuts=True, mode="unaligned").getOrCreate()
 """
 
 
-@pytest.mark.parametrize("master", usually(set(), ["local[1]", "local-cluster[1,1,1024]"]))
+@long
+@pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]"])
 def test_a_session_that_runs_gets_what_it_lacks(tmp_path: Path, master: str) -> None:
     code = f"""
 running = builder().master({master!r}).getOrCreate()
@@ -153,7 +154,8 @@ def submit(script: Path, *arguments: str, **variables: str) -> str:
     return run(command, environment)
 
 
-@pytest.mark.parametrize("how", usually(set(), ["nothing", "jars", "conf", "defaults", "py-files"]))
+@long
+@pytest.mark.parametrize("how", ["nothing", "jars", "conf", "defaults", "py-files"])
 def test_spark_submit_runs_a_script_as_python_does(
     how: str, tmp_path: Path, other_jar: str
 ) -> None:
