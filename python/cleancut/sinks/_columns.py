@@ -45,6 +45,11 @@ class StagedColumn:
     form: Form
 
 
+def column_names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of columns, of which one may be given as it is."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def staged_columns(schema: "StructType", forms: Forms, sink: str) -> tuple[StagedColumn, ...]:
     """The columns of a batch.
 

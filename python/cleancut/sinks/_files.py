@@ -15,6 +15,7 @@ from cleancut._reading.cut_info import moment
 from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
+from cleancut.sinks._columns import column_names
 from cleancut.sinks._directory import PlainRecords, Records, SinkDirectory
 from cleancut.sinks._epoch_sink import EpochSink
 from cleancut.sinks._going_back import hide, show
@@ -93,9 +94,8 @@ class EpochFiles(EpochSink):
             partition_by: columns by whose values the files of an epoch are put apart.
             options: Spark's options of the format, for writing and for reading.
         """
-        columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
         self._path = os.fspath(path)
-        self._output = Output(format, columns, dict(options or {}))
+        self._output = Output(format, column_names(partition_by), dict(options or {}))
         self._publishing: Publishing | None = None
 
     def __repr__(self) -> str:

@@ -73,8 +73,7 @@ class FunctionSink(EpochSink):
 
     def published(self, batch: Batch) -> str | None:
         """What the ledger has of the epoch; see `EpochSink`."""
-        found: LedgerEpoch | None = self._ledger.within(lambda of: self._ledger.find(of, batch))
-        return None if found is None else found.handle
+        return self._ledger.handle_of(batch)
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
         """Only what is published: nothing is staged for a function."""

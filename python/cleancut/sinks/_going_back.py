@@ -38,18 +38,32 @@ def follow(records: Records, side: QuerySide) -> None:
         return
     found = (read_manifest(records, epoch) for epoch in epochs if epoch > bound)
     hide(records, [manifest for manifest in found if manifest is not None])
-    former = [_act(records, epoch) for epoch in noted]
+    former = acts_of(records, noted)
     again = [of for of in hidden if of.epoch <= bound and counts(of.epoch, bound, former)]
     show(records, again)
     if again or bound < max(known):
         # Last, so that what a crash leaves is done again.
-        records.create(act_name(acts[-1].epoch), encoded({"source": bound}))
+        note(records, Act(acts[-1].epoch, bound))
 
 
-def _act(records: Records, epoch: int) -> Act:
-    name = act_name(epoch)
-    body = records.read(name) or b""
-    return Act(epoch, decoded(body, records.at(name), lambda of: typed(of, "source", int)))
+def note(records: Records, act: Act) -> None:
+    """Notes an act that the sink went back by."""
+    records.create(act_name(act.epoch), encoded({"source": act.source}))
+
+
+def acts_of(records: Records, noted: Iterable[int]) -> list[Act]:
+    """The acts that the sink has noted, by their epochs.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+
+    def act(epoch: int) -> Act:
+        name = act_name(epoch)
+        body = records.read(name) or b""
+        return Act(epoch, decoded(body, records.at(name), lambda of: typed(of, "source", int)))
+
+    return [act(epoch) for epoch in noted]
 
 
 def hide(records: Records, manifests: Sequence[Manifest]) -> Sequence[Manifest]:

@@ -12,6 +12,7 @@ from cleancut._display.brief import Brief
 from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._database import Database, Transaction, within
+from cleancut.sinks._manifest import check_same_input
 from cleancut.sinks._query_side import Act, QuerySide, counts, kept_until, query_side
 
 if TYPE_CHECKING:
@@ -194,12 +195,13 @@ class Ledger:
             return run
         refused = _Refusal(self.sink, batch.query_id, bound)
         act = acts[-1].epoch
-        now = [epoch for epoch, undone in self._epochs(of, batch.query_id) if not undone]
+        known = self._epochs(of, batch.query_id)
+        now = [epoch for epoch, undone in known if not undone]
         later = [epoch for epoch in now if epoch.epoch > bound]
         # Those of an act that was gone back behind in its turn.
         lost = [
             epoch
-            for epoch, undone in self._epochs(of, batch.query_id)
+            for epoch, undone in known
             if undone and epoch.epoch <= bound and counts(epoch.epoch, bound, run.acts)
         ]
         if lost:
@@ -237,6 +239,15 @@ class Ledger:
         run = self._run(of, batch.query_id)
         return None if run is None else self._found(of, batch, run)
 
+    def handle_of(self, batch: Batch) -> str | None:
+        """What `find` gives, in a transaction of its own: the handle, if the epoch is published.
+
+        Raises:
+            RequestError: as `find`.
+        """
+        found: LedgerEpoch | None = self.within(lambda of: self.find(of, batch))
+        return None if found is None else found.handle
+
     def lock(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
         """What `find` gives, in a transaction that no other run of the query comes between.
 
@@ -253,16 +264,7 @@ class Ledger:
         for found, undone in self._epochs(of, batch.query_id, batch.epoch):
             if undone:
                 continue
-            if found.planned_ms != batch.planned_ms:
-                raise error_of(
-                    "CLEANCUT_SINK_EPOCH_TAKEN",
-                    epoch=batch.epoch,
-                    path=self.sink,
-                    query=batch.query_id,
-                    run=found.run_id,
-                    plannedMs=batch.planned_ms,
-                    publishedPlannedMs=found.planned_ms,
-                )
+            check_same_input(found, batch, self.sink)
             return found
         if batch.epoch <= run.last:
             raise error_of(

@@ -9,7 +9,7 @@ from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._directory import Records
-from cleancut.sinks._names import Attempt, manifest_name
+from cleancut.sinks._names import OWNER, Attempt, manifest_name
 
 FORMAT_VERSION = 1
 
@@ -162,6 +162,28 @@ class Owner:
             raise owned(location, batch, f"{self.query_id} with the checkpoint {self.checkpoint}")
 
 
+def owner_of(records: Records) -> Owner | None:
+    """The query that a sink belongs to; None before any has written there.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    body = records.read(OWNER)
+    return None if body is None else Owner.decode(body, records.at(OWNER))
+
+
+def claim(records: Records, batch: Batch) -> None:
+    """Makes a sink that of the query which is about to write, if it is nobody's.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_OWNED, it is another one's.
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    mine = Owner(batch.query_id, batch.checkpoint)
+    if not records.create(OWNER, mine.encode()):
+        (owner_of(records) or mine).check(batch, records.location)
+
+
 def read_manifest(directory: Records, epoch: int) -> Manifest | None:
     """The manifest of an epoch; None if it is not published.
 
@@ -173,20 +195,24 @@ def read_manifest(directory: Records, epoch: int) -> Manifest | None:
     return None if body is None else Manifest.decode(body, directory.at(name), epoch)
 
 
-class Published(Protocol):
-    """What tells of which query and input a published epoch is."""
-
-    @property
-    def query_id(self) -> str:
-        """Spark's id of the query."""
+class OfInput(Protocol):
+    """What tells of which input a published epoch is."""
 
     @property
     def run_id(self) -> str:
-        """That of its run."""
+        """Spark's id of the run."""
 
     @property
     def planned_ms(self) -> int:
         """When Spark chose the input, in Unix time."""
+
+
+class Published(OfInput, Protocol):
+    """What tells of which query, too."""
+
+    @property
+    def query_id(self) -> str:
+        """Spark's id of it."""
 
 
 def check_input(published: Published, batch: Batch, location: str) -> None:
@@ -198,12 +224,21 @@ def check_input(published: Published, batch: Batch, location: str) -> None:
     if published.query_id != batch.query_id:
         owner = f"{published.query_id}, which published epoch {batch.epoch}"
         raise owned(location, batch, owner)
+    check_same_input(published, batch, location)
+
+
+def check_same_input(published: OfInput, batch: Batch, location: str) -> None:
+    """Likewise, of an epoch that the same query has published.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_EPOCH_TAKEN.
+    """
     if published.planned_ms != batch.planned_ms:
         raise error_of(
             "CLEANCUT_SINK_EPOCH_TAKEN",
             epoch=batch.epoch,
             path=location,
-            query=published.query_id,
+            query=batch.query_id,
             run=published.run_id,
             plannedMs=batch.planned_ms,
             publishedPlannedMs=published.planned_ms,

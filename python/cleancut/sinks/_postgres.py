@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from cleancut.errors import error_of
-from cleancut.sinks._columns import Forms, postgres_form
+from cleancut.sinks._columns import Forms, column_names, postgres_form
 from cleancut.sinks._database import Transaction, masked
 from cleancut.sinks._statements import TableStatements, TargetColumn
-from cleancut.sinks._table import TableMode, TableOptions, TableSink
+from cleancut.sinks._table import TableOptions, TableSink
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,10 +224,9 @@ class PostgresSink(TableSink):
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
         """
-        named = (keys,) if isinstance(keys, str) else tuple(keys)
-        mode: TableMode = "upsert" if named else "append"
+        named = column_names(keys)
         options = TableOptions(
-            table, mode, named, order_by, delete_when, epoch_column, query_column, keep_undo, create
+            table, named, order_by, delete_when, epoch_column, query_column, keep_undo, create
         )
         super().__init__(PostgresDatabase(dsn), options, retry_for_s)
 

@@ -11,11 +11,10 @@ from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._directory import SinkDirectory
 from cleancut.sinks._going_back import follow
-from cleancut.sinks._manifest import DataFile, Manifest, Owner, read_manifest
+from cleancut.sinks._manifest import DataFile, Manifest, claim, owner_of, read_manifest
 from cleancut.sinks._names import (
     EPOCHS,
     FILES,
-    OWNER,
     TAKEN_BACK,
     Attempt,
     attempts,
@@ -74,12 +73,8 @@ class Publishing:
             RequestError: CLEANCUT_SINK_OWNED.
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        owner = self._owner()
-        if owner is None:
-            return
-        owner.check(side.batch, self._directory.location)
-        self._is_claimed = True
-        follow(self._directory, side)
+        if self._is_ours(side.batch):
+            follow(self._directory, side)
 
     def check(self, batch: Batch) -> Manifest | None:
         """What is published of the epoch; None if nothing is, so that it is to be written.
@@ -88,16 +83,21 @@ class Publishing:
             RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        if not self._is_claimed:
-            owner = self._owner()
-            if owner is not None:
-                owner.check(batch, self._directory.location)
-                self._is_claimed = True
+        self._is_ours(batch)
         found = read_manifest(self._directory, batch.epoch)
         if found is not None:
             found.check(batch, self._directory.location)
         self._seen = found
         return found
+
+    def _is_ours(self, batch: Batch) -> bool:
+        """Whether the place is the query's; else it is nobody's yet."""
+        if not self._is_claimed:
+            owner = owner_of(self._directory)
+            if owner is not None:
+                owner.check(batch, self._directory.location)
+                self._is_claimed = True
+        return self._is_claimed
 
     def is_usable(self, handle: str, published: str | None) -> bool:
         """Whether what an earlier run had staged when it sealed the epoch can be published.
@@ -165,7 +165,8 @@ class Publishing:
         """
         attempt = staged.attempt
         if not self._is_claimed:
-            self._claim(batch)
+            claim(self._directory, batch)
+            self._is_claimed = True
         name = manifest_name(staged.epoch)
         found: Manifest | None = staged
         if not self._directory.create(name, staged.encode()):
@@ -183,16 +184,6 @@ class Publishing:
             self._delete(attempt)
         self._seen = found
         return found
-
-    def _claim(self, batch: Batch) -> None:
-        mine = Owner(batch.query_id, batch.checkpoint)
-        if not self._directory.create(OWNER, mine.encode()):
-            (self._owner() or mine).check(batch, self._directory.location)
-        self._is_claimed = True
-
-    def _owner(self) -> Owner | None:
-        body = self._directory.read(OWNER)
-        return None if body is None else Owner.decode(body, self._directory.at(OWNER))
 
     def sweep(self, epoch: int) -> None:
         """Deletes what attempts have left that were never published, up to this epoch.

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
-from cleancut.sinks._columns import Forms, StagedColumn, sqlalchemy_form
+from cleancut.sinks._columns import Forms, StagedColumn, column_names, sqlalchemy_form
 from cleancut.sinks._database import Transaction, masked
 from cleancut.sinks._statements import TableStatements, TargetColumn
-from cleancut.sinks._table import TableMode, TableOptions, TableSink
+from cleancut.sinks._table import TableOptions, TableSink
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -260,10 +260,9 @@ class SqlSink(TableSink):
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
         """
-        named = (keys,) if isinstance(keys, str) else tuple(keys)
-        mode: TableMode = "upsert" if named else "append"
+        named = column_names(keys)
         options = TableOptions(
-            table, mode, named, order_by, delete_when, epoch_column, query_column, keep_undo, create
+            table, named, order_by, delete_when, epoch_column, query_column, keep_undo, create
         )
         self._url = url
         super().__init__(SqlDatabase(url), options, retry_for_s)

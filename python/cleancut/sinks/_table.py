@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("cleancut.sinks")
 _REPORT = "attempt string, rows bigint"
 
-TableMode = Literal["append", "upsert"]
-
 
 @dataclass(frozen=True)
 class TableOptions:
@@ -35,7 +33,6 @@ class TableOptions:
 
     Attributes:
         table: its name, which may have that of a schema before it.
-        mode: "append" adds all rows; "upsert" puts each in the place of the one with its keys.
         keys: columns, in mode "upsert".
         order_by: of several rows with the same keys in one epoch the one with the greatest value
             counts; "" refuses such rows.
@@ -48,7 +45,6 @@ class TableOptions:
     """
 
     table: str
-    mode: TableMode
     keys: tuple[str, ...]
     order_by: str
     delete_when: str
@@ -57,14 +53,15 @@ class TableOptions:
     keep_undo: int
     create: bool
 
+    @property
+    def mode(self) -> Literal["append", "upsert"]:
+        """Whether all rows are added, or each takes the place of the one with its keys."""
+        return "upsert" if self.keys else "append"
+
     def problem(self) -> str | None:
         """What does not go together."""
         if not self.table:
             return "it needs the name of a table"
-        if self.mode not in ("append", "upsert"):
-            return f"its mode is {self.mode!r}, and neither 'append' nor 'upsert'"
-        if (self.mode == "upsert") != bool(self.keys):
-            return "mode 'upsert' needs keys, and mode 'append' takes none"
         if self.mode == "append" and (self.order_by or self.delete_when or self.keep_undo):
             return "order_by, delete_when and keep_undo are for mode 'upsert'"
         if self.query_column and not self.epoch_column:
@@ -131,8 +128,7 @@ class TableSink(EpochSink):
 
     def published(self, batch: Batch) -> str | None:
         """What the ledger has of the epoch; see `EpochSink`."""
-        found: LedgerEpoch | None = self._ledger.within(lambda of: self._ledger.find(of, batch))
-        return None if found is None else found.handle
+        return self._ledger.handle_of(batch)
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
         """Whether the staging table is there, with all rows."""

@@ -6,6 +6,7 @@ import os
 import secrets
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,13 @@ from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._directory import SinkDirectory
 from cleancut.sinks._epoch_sink import EpochSink
-from cleancut.sinks._manifest import Owner, check_input, decoded, encoded
+from cleancut.sinks._going_back import acts_of, note
+from cleancut.sinks._manifest import check_input, claim, decoded, encoded
 from cleancut.sinks._names import (
     ACTS,
     EPOCHS,
-    OWNER,
     PREPARED,
     Prepared,
-    act_name,
     manifest_epochs,
     manifest_name,
     prepared_in,
@@ -134,11 +134,7 @@ class TwoPhaseSink(EpochSink):
         records = SinkDirectory(session, self._path)
         self._records = records
         records.prepare()
-        mine = Owner(side.batch.query_id, side.batch.checkpoint)
-        if not records.create(OWNER, mine.encode()):
-            body = records.read(OWNER)
-            if body is not None:
-                Owner.decode(body, records.at(OWNER)).check(side.batch, records.location)
+        claim(records, side.batch)
         for left in prepared_in(records.names(PREPARED)):
             decision = self._decision(left.epoch)
             if decision is not None and decision.prepared == left:
@@ -155,35 +151,36 @@ class TwoPhaseSink(EpochSink):
         bound = kept_until(acts)
         if bound is None:
             return
-        former = [self._act(epoch) for epoch in noted]
+        former = acts_of(records, noted)
         live = [epoch for epoch in decided if counts(epoch, last, former)]
         again = [of for of in decided if of not in live and of <= bound]
         again = [of for of in again if counts(of, bound, former)]
         later = [epoch for epoch in live if epoch > bound]
-        try:
-            if again:
-                raise NotImplementedError
-            for epoch in reversed(later):
-                decision = self._decision(epoch)
-                if decision is not None:
-                    self._committer.undo(decision.prepared.handle)
-        except NotImplementedError:
-            raise error_of(
+
+        def refused(what: str, epochs: Sequence[int]) -> Exception:
+            return error_of(
                 "CLEANCUT_SINK_UNDO_REFUSED",
                 sink=self.name,
                 query=side.batch.query_id,
                 epoch=bound,
-                reason="its committer cannot undo" + (" an undo" if again else ""),
-                published=", ".join(f"epoch {epoch}" for epoch in again or later),
-            ) from None
-        if bound < last:
-            records.create(act_name(acts[-1].epoch), encoded({"source": bound}))
+                reason=f"its committer cannot {what}",
+                published=", ".join(f"epoch {epoch}" for epoch in epochs),
+            )
 
-    def _act(self, epoch: int) -> Act:
-        name = act_name(epoch)
-        body = self._of_run().read(name) or b""
-        path = self._of_run().at(name)
-        return Act(epoch, decoded(body, path, lambda of: typed(of, "source", int)))
+        if again:
+            raise refused("undo an undo", again)
+        try:
+            self._undo(later)
+        except NotImplementedError:
+            raise refused("undo", later) from None
+        if bound < last:
+            note(records, Act(acts[-1].epoch, bound))
+
+    def _undo(self, epochs: Sequence[int]) -> None:
+        for epoch in reversed(epochs):
+            decision = self._decision(epoch)
+            if decision is not None:
+                self._committer.undo(decision.prepared.handle)
 
     def published(self, batch: Batch) -> str | None:
         """What is decided of the epoch; see `EpochSink`."""
