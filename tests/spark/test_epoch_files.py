@@ -21,11 +21,10 @@ from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Publishing
 from cleancut.sinks._query_side import RunningSide
 from tests.support.documented import blocks
-from tests.support.events import write_closing, write_events
+from tests.support.events import write_closing
+from tests.support.file_queries import EPOCHS, Query
 from tests.support.queries import OPERATORS, Events, Operator
 from tests.support.s3_servers import S3Server, s3proxy
-from tests.support.seeds import fixed
-from tests.support.sessions import start
 from tests.support.sink_places import (
     KEYS,
     Bucket,
@@ -33,16 +32,10 @@ from tests.support.sink_places import (
     Place,
     attempts,
     credentials,
-    session_at,
 )
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
-
-SEED = fixed(5)
-EPOCHS = 3
-CUTS = "spark.sql.streaming.stateStore.cleancut.cuts"
-COUNTS = Operator(lambda events: events().groupBy("k").count(), "update")
 
 
 @pytest.fixture(scope="module")
@@ -57,56 +50,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "disk":
         return Disk(tmp_path / "sink")
     return Bucket(request.getfixturevalue("server").endpoint, f"lake/{tmp_path.name}/sink")
-
-
-class Query:
-    """A query over files of which each is an epoch, and the place it writes to."""
-
-    def __init__(
-        self, spark: SparkSession, home: Path, place: Place, *, cuts: bool = False
-    ) -> None:
-        self.spark = session_at(spark, place)
-        self.home = home
-        self.place = place
-        self.root = home / "query"
-        self.sink = EpochFiles(place.location)
-        self.settings = dict(place.settings) | ({CUTS: "true"} if cuts else {})
-        write_events(home / "events", seed=SEED, files=range(EPOCHS), rows=50)
-
-    def run(
-        self,
-        sink: Callable[[DataFrame, int], None] | None = None,
-        operator: Operator = COUNTS,
-        settings: dict[str, str] | None = None,
-    ) -> None:
-        events = self.home / "events"
-        query = start(
-            self.spark,
-            operator,
-            events=events,
-            root=self.root,
-            sink=sink or self.sink,
-            settings=self.settings | (settings or {}),
-        )
-        query.awaitTermination()
-
-    def add(self, number: int) -> None:
-        write_events(self.home / "events", seed=SEED, files=range(number, number + 1), rows=50)
-
-    def forget(self, epoch: int, *logs: str) -> None:
-        """Takes back Spark's entries of an epoch, as to set a query back is described."""
-        for log in logs:
-            for name in (f"{epoch}", f".{epoch}.crc"):
-                (self.root / "checkpoint" / log / name).unlink(missing_ok=True)
-
-    def batch(self) -> dict[int, int]:
-        rows = self.spark.read.schema("k int").json(str(self.home / "events"))
-        return {row["k"]: row["count"] for row in rows.groupBy("k").count().collect()}
-
-    def last(self) -> dict[int, int]:
-        """The newest row of each key."""
-        rows = self.sink.read(self.spark, epoch_column="e").orderBy("e").collect()
-        return {row["k"]: row["count"] for row in rows}
 
 
 @pytest.fixture
@@ -323,12 +266,11 @@ def test_a_file_system_that_is_not_known_to_decide_is_refused(on_disk: Query) ->
 
 
 def test_the_documented_sink(on_disk: Query, spark: SparkSession) -> None:
-    writing, reading = blocks("docs/guides/sinks.md", "python")
-    writing, reading = (
+    writing, reading, keeping = (
         code.replace("/lake", f"{on_disk.home}/lake").replace(
             "/checkpoints", f"{on_disk.home}/ckpt"
         )
-        for code in (writing, reading)
+        for code in blocks("docs/guides/sinks.md", "python")
     )
     events = Events(spark.newSession(), on_disk.home / "events")
     counts = events().groupBy(F.to_date("ts").alias("day"), "k").count()
@@ -342,6 +284,8 @@ def test_the_documented_sink(on_disk: Query, spark: SparkSession) -> None:
     exec(reading, names)
     total = names["sink"].read(spark).where("k is not null")
     assert total.count() == sum(info.rows for info in names["sink"].epochs(spark)) > 0
+    exec(keeping, names)
+    assert total.count() == sum(info.rows for info in names["sink"].epochs(spark))
 
 
 def test_of_two_runs_of_an_epoch_the_second_follows_the_first(

@@ -56,7 +56,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/quick-start.md", "text"): [START, START, START, START, START, START],
     ("docs/guides/starting-spark.md", "python"): [STARTS],
     ("docs/guides/starting-spark.md", "sh"): [CONF],
-    ("docs/guides/sinks.md", "python"): [SINK, SINK],
+    ("docs/guides/sinks.md", "python"): [SINK, SINK, SINK],
     ("docs/guides/sinks/databases.md", "python"): [TABLES, TABLES],
     ("docs/guides/sinks/your-own.md", "python"): [OWN, OWN, OWN, OWN, PROOF],
     ("docs/guides/object-stores.md", "python"): [STARTS, STATUS, SEALED],

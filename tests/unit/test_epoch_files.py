@@ -13,28 +13,14 @@ from cleancut import DamagedError, RequestError
 from cleancut._storage import directory as storage
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
-from cleancut.sinks._batch import Batch, batch_of
+from cleancut.sinks._batch import batch_of
 from cleancut.sinks._directory import SinkDirectory
-from cleancut.sinks._files import _manifests
 from cleancut.sinks._manifest import DataFile, Manifest, Owner
 from cleancut.sinks._names import Attempt, attempts, manifest_epochs, manifest_name
 from cleancut.sinks._publishing import Output, Publishing
+from cleancut.sinks._view import look
 from tests.unit.s3_server import BUCKET, s3_server
-
-TOKEN = "0123456789abcdef" * 2
-BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_ms=1_700)
-MANIFEST = Manifest(
-    attempt=Attempt(7, TOKEN),
-    query_id="q-1",
-    run_id="r-1",
-    planned_ms=1_700,
-    published_ms=1_800,
-    rows=3,
-    files=(DataFile("_files/x/k=ä/part-0.parquet", 512), DataFile("_files/x/part-1.parquet", 0)),
-    format="parquet",
-    partition_by=("k",),
-    schema='{"type":"struct","fields":[]}',
-)
+from tests.unit.sink_records import BATCH, MANIFEST, TOKEN, Directory, data, manifest
 
 
 def test_names_of_manifests_are_in_the_order_of_epochs() -> None:
@@ -135,59 +121,9 @@ def test_rows_that_no_query_hands_over_are_refused() -> None:
     assert refusal(lambda: batch_of(rows, 3)).error_id == "CLEANCUT_SEAL_MISPLACED"
 
 
-class Directory:
-    """What `Publishing` asks of a directory, in memory; `asked` is every file that it read."""
-
-    location = "mem:/sink"
-
-    def __init__(self, *names: str, manifests: tuple[Manifest, ...] = ()) -> None:
-        self.present = dict.fromkeys(names, b"")
-        self.present |= {manifest_name(m.epoch): m.encode() for m in manifests}
-        self.asked: list[str] = []
-
-    def at(self, name: str) -> str:
-        return f"{self.location}/{name}"
-
-    def read(self, name: str) -> bytes | None:
-        self.asked.append(name)
-        return self.present.get(name)
-
-    def create(self, name: str, body: bytes) -> bool:
-        if name in self.present:
-            return False
-        self.present[name] = body
-        return True
-
-    def names(self, directory: str) -> list[str]:
-        below = (n.removeprefix(f"{directory}/") for n in self.present if n.startswith(directory))
-        return sorted({name.split("/")[0] for name in below})
-
-    def files(self, directory: str) -> Iterator[tuple[str, int]]:
-        found = [name for name in self.present if name.startswith(f"{directory}/")]
-        if not found:
-            raise FileNotFoundError(directory)
-        # The files of `manifest` have a byte each.
-        return ((name, 1) for name in found)
-
-    def delete(self, directory: str) -> None:
-        self.present = {
-            name: body for name, body in self.present.items() if not name.startswith(directory)
-        }
-
-
 def publishing(directory: Directory) -> Publishing:
     fake: Any = directory
     return Publishing(fake, Output("parquet", (), {}))
-
-
-def manifest(epoch: int, token: str, *, files: int = 1) -> Manifest:
-    attempt = Attempt(epoch, token * 32)
-    found = tuple(DataFile(f"{attempt.directory}/{n}", 1) for n in range(files))
-    return dataclasses.replace(MANIFEST, attempt=attempt, files=found)
-
-
-def data(epoch: int, token: str) -> str:
-    return f"{Attempt(epoch, token * 32).directory}/0"
 
 
 def test_what_was_never_published_goes_up_to_the_epoch_and_no_further() -> None:
@@ -304,10 +240,10 @@ def test_a_manifest_that_vanishes_is_damage_and_no_epoch() -> None:
 def test_epochs_that_are_not_published_are_named() -> None:
     published = tuple(manifest(epoch, "a") for epoch in (3, 1, 2))
     directory: Any = Directory(manifests=published)
-    assert [found.epoch for found in _manifests(directory, None)] == [1, 2, 3]
-    assert [found.epoch for found in _manifests(directory, (3, 1, 3))] == [1, 3]
+    assert [found.epoch for found in look(directory).infos] == [1, 2, 3]
+    assert [found.epoch for found in look(directory, (3, 1, 3)).infos] == [1, 3]
     with pytest.raises(RequestError, match=r"mem:/sink: 0, 9\.") as raised:
-        _manifests(directory, [9, 2, 0])
+        look(directory, [9, 2, 0])
     assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
 
 

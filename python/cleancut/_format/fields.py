@@ -15,6 +15,7 @@ def typed(fields: dict[str, Any], name: str, kind: type, default: Any = _REQUIRE
     if value is _REQUIRED:
         raise ValueError(f"{name} is missing")
     # bool is a subclass of int.
-    if name in fields and (not isinstance(value, kind) or isinstance(value, bool)):
+    is_one = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if name in fields and not is_one:
         raise ValueError(f"{name} is not of type {kind.__name__}")
     return value

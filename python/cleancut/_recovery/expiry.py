@@ -7,7 +7,6 @@ the last cut leads to.
 """
 
 import json
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from cleancut._display import tables
 from cleancut._display.brief import Brief
+from cleancut._format.ages import age_of
 from cleancut._format.layout import (
     CUTS,
     OWNERS,
@@ -49,9 +49,6 @@ Act = Literal["expire", "sweep"]
 # What the sweep of a query that takes over from one that may still live leaves alone (K2, K3).
 _MARGIN_EPOCHS = 20
 _YOUNG_MS = 3_600_000
-
-_AGE = re.compile(r"([0-9]{1,9})\s*([dhms])")
-_UNITS: Mapping[str, str] = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,7 +143,7 @@ def expire(root: Root, keep: int | None, younger_than: timedelta | str | None) -
         DamagedError: what a cut that stays needs cannot be told.
         ValueError: neither is given, or what is given keeps nothing.
     """
-    age = None if younger_than is None else _age_of(younger_than)
+    age = None if younger_than is None else age_of(younger_than)
     if keep is None and age is None:
         raise ValueError("expire takes keep, younger_than, or both")
     if keep is not None and keep < 1:
@@ -447,15 +444,6 @@ def _cuts_of(listed: Mapping[str, Stored]) -> dict[int, int]:
     """The epochs that have a cut, and when each was written, in milliseconds since 1970."""
     found = ((parse_cut_name(name), of.modified_ms) for name, of in listed.items())
     return {epoch: written for epoch, written in found if epoch is not None}
-
-
-def _age_of(given: timedelta | str) -> timedelta:
-    if isinstance(given, timedelta):
-        return given
-    found = _AGE.fullmatch(given.strip())
-    if found is None:
-        raise ValueError(f"an age is a number of d, h, m or s, such as 7d, and not {given!r}")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
 def _refused(act: Act, location: str, reason: str) -> CleancutError:

@@ -32,7 +32,10 @@ class Records(Protocol):
         """All bytes of a file; None if there is none."""
 
     def names(self, directory: str) -> list[str]:
-        """The names in a directory, without it; none if there is no such directory."""
+        """The names in a directory, without it; none if there is no such directory.
+
+        What lies deeper is told by the name of the directory that it is in.
+        """
 
     def create(self, name: str, body: bytes) -> bool:
         """Makes a file that appears at once and whole, unless there is one of that name.
@@ -43,6 +46,9 @@ class Records(Protocol):
 
     def delete(self, name: str) -> None:
         """Removes a file, if it is there."""
+
+    def remove(self, directory: str) -> None:
+        """Removes a directory with all that is in it, if it is there."""
 
 
 class SinkDirectory:
@@ -117,6 +123,8 @@ class SinkDirectory:
         with translating():
             self._directory.delete(name)
 
+    remove = delete
+
 
 class PlainRecords:
     """Implements `Records` without a JVM.
@@ -139,13 +147,18 @@ class PlainRecords:
             return None
 
     def names(self, directory: str) -> list[str]:
-        return [name.removeprefix(f"{directory}/") for name in self._objects.list(directory)]
+        found = (name.removeprefix(f"{directory}/") for name in self._objects.list(directory))
+        return list(dict.fromkeys(name.partition("/")[0] for name in found))
 
     def create(self, name: str, body: bytes) -> bool:
         return self._objects.create(name, body)
 
     def delete(self, name: str) -> None:
         self._objects.delete(name)
+
+    def remove(self, directory: str) -> None:
+        for name in self._objects.list(directory):
+            self._objects.delete(name)
 
 
 def _jvm_side(spark: "SparkSession") -> Any:

@@ -1,36 +1,30 @@
 """Epochs as files: each is written once, and seen as a whole or not at all."""
 
-import json
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import reduce
+from datetime import datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import rank
+from cleancut._format.ages import age_of
 from cleancut._reading.cut_info import moment
-from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._columns import column_names
-from cleancut.sinks._directory import PlainRecords, Records, SinkDirectory
+from cleancut.sinks._compacting import Compactor, Kept, collect, expire
+from cleancut.sinks._directory import PlainRecords, SinkDirectory
 from cleancut.sinks._epoch_sink import EpochSink
-from cleancut.sinks._going_back import hide, show
-from cleancut.sinks._manifest import Manifest, read_manifest
-from cleancut.sinks._names import (
-    ATTEMPT_COLUMN,
-    EPOCHS,
-    FILES,
-    TAKEN_BACK,
-    manifest_epochs,
-    taken_back,
-    taken_back_name,
-)
+from cleancut.sinks._going_back import forget, hide, show
+from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Output, Publishing
 from cleancut.sinks._query_side import QuerySide
+from cleancut.sinks._rows import RowReader
+from cleancut.sinks._view import View, look
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +43,8 @@ class PublishedEpoch(Brief):
         query_id: Spark's id of the query.
         run_id: Spark's id of the run that wrote it.
         published: when it became visible, UTC.
+        compacted: whether it was put together with others; `bytes` is then what it had before, and
+            in `files` others may lie, too.
     """
 
     epoch: int
@@ -59,6 +55,7 @@ class PublishedEpoch(Brief):
     query_id: str = field(metadata=rank(2))
     run_id: str = field(metadata=rank(3))
     published: datetime
+    compacted: bool = field(metadata=rank(2))
 
 
 class EpochFiles(EpochSink):
@@ -157,8 +154,7 @@ class EpochFiles(EpochSink):
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        found = _manifests(SinkDirectory(spark, self._path), None)
-        return InfoList(_published(manifest) for manifest in found)
+        return _published(look(SinkDirectory(spark, self._path)))
 
     def read(
         self,
@@ -182,17 +178,10 @@ class EpochFiles(EpochSink):
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest or a file that it names is missing.
         """
         directory = SinkDirectory(spark, self._path)
-        found = _manifests(directory, epochs)
-        if not found:
+        view = look(directory, epochs)
+        if not view.infos:
             raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=directory.location, epochs="any")
-        alike: dict[tuple[object, ...], list[Manifest]] = {}
-        for manifest in reversed(found):
-            kind = (manifest.format, manifest.schema, manifest.partition_by)
-            alike.setdefault(kind, []).append(manifest)
-        frames = [
-            self._frame(spark, directory, manifests, epoch_column) for manifests in alike.values()
-        ]
-        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+        return RowReader(spark, directory, self._output.options).rows(view, epoch_column)
 
     def paths(
         self,
@@ -204,7 +193,8 @@ class EpochFiles(EpochSink):
         """The files of published epochs, as they are now, for whoever reads without Cleancut.
 
         No Spark and no JVM are needed: the path is reached as `cleancut.Checkpoint` reaches its
-        location. Values of `partition_by` are in the paths alone, as `column=value`.
+        location. Values of `partition_by` are in the paths alone, as `column=value`. Files that
+        `compact` has made have a column `cleancut_epoch`.
 
         Args:
             epochs: which ones; None is all of them.
@@ -215,13 +205,25 @@ class EpochFiles(EpochSink):
             Whole paths, in the order of the epochs; `s3://bucket/…` for what is in a bucket.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published; what
-                `Checkpoint` raises for a location.
+            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published;
+                CLEANCUT_SINK_EPOCHS_MIXED, their files have rows of others; what `Checkpoint`
+                raises for a location.
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
         """
         records = PlainRecords(self._path, endpoint, region)
-        found = _manifests(records, epochs)
-        return [records.at(file.name) for manifest in found for file in manifest.files]
+        view = look(records, epochs)
+        for seen in view.together:
+            others = seen.use.epochs - seen.chosen
+            if others:
+                raise error_of(
+                    "CLEANCUT_SINK_EPOCHS_MIXED",
+                    path=records.location,
+                    epochs=str(seen.chosen),
+                    others=str(others),
+                )
+        found = [(of.epoch, of.files) for of in view.apart]
+        found += [(min(seen.chosen), seen.part.files) for seen in view.together]
+        return [records.at(file.name) for _, files in sorted(found) for file in files]
 
     def take_back(
         self, after: int, *, endpoint: str | None = None, region: str | None = None
@@ -243,9 +245,7 @@ class EpochFiles(EpochSink):
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read; nothing was changed.
         """
-        records = PlainRecords(self._path, endpoint, region)
-        later = [epoch for epoch in manifest_epochs(records.names(EPOCHS)) if epoch > after]
-        return InfoList(map(_published, hide(records, _manifests(records, later))))
+        return _published(hide(PlainRecords(self._path, endpoint, region), after))
 
     def give_back(
         self,
@@ -271,12 +271,7 @@ class EpochFiles(EpochSink):
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         records = PlainRecords(self._path, endpoint, region)
-        hidden = [
-            attempt
-            for attempt in taken_back(records.names(TAKEN_BACK))
-            if until is None or attempt.epoch <= until
-        ]
-        return InfoList(map(_published, show(records, hidden)))
+        return _published(show(records, lambda epoch: until is None or epoch <= until))
 
     def forget(self, *, endpoint: str | None = None, region: str | None = None) -> int:
         """Gives up for good what was taken back; its files go with the next run of the query.
@@ -288,79 +283,112 @@ class EpochFiles(EpochSink):
         Returns:
             How many epochs these were.
         """
-        records = PlainRecords(self._path, endpoint, region)
-        found = taken_back(records.names(TAKEN_BACK))
-        for attempt in found:
-            records.delete(taken_back_name(attempt))
-        return len(found)
+        return forget(PlainRecords(self._path, endpoint, region))
 
-    def _frame(
+    def compact(
         self,
         spark: "SparkSession",
-        directory: Records,
-        manifests: Sequence[Manifest],
-        epoch_column: str | None,
-    ) -> "DataFrame":
-        """The rows of epochs that were written alike."""
-        from pyspark.errors import AnalysisException
-        from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
-        from pyspark.sql.types import StringType, StructType
+        *,
+        keep: int = 10,
+        younger_than: timedelta | str | None = None,
+        file_bytes: int = 128 * 2**20,
+        grace: timedelta | str = "1d",
+    ) -> InfoList[PublishedEpoch]:
+        """Puts small epochs together into larger files, and their manifests into fewer.
 
-        schema = StructType.fromJson(json.loads(manifests[0].schema))
-        read = StructType([*schema.fields]).add(ATTEMPT_COLUMN, StringType())
-        paths = [directory.at(file.name) for manifest in manifests for file in manifest.files]
-        try:
-            rows = (
-                spark.read.format(manifests[0].format)
-                .options(**self._output.options)
-                .option("basePath", directory.at(FILES))
-                # Names of files, in which a bracket is a bracket.
-                .option("__globPaths__", "false")
-                .schema(read)
-                .load(paths)
-                if paths
-                else spark.createDataFrame([], read)
-            )
-        except AnalysisException as failure:
-            if failure.getCondition() != "PATH_NOT_FOUND":
-                raise
-            raise error_of(
-                "CLEANCUT_SINK_DAMAGED", path=directory.location, detail=failure
-            ) from failure
-        columns = [F.col(_quoted(name)) for name in schema.fieldNames()]
-        if epoch_column is not None:
-            epoch = F.split_part(F.col(ATTEMPT_COLUMN), F.lit("-"), F.lit(1)).cast("long")
-            columns.append(epoch.alias(epoch_column))
-        return rows.select(columns)
+        Readers see the same rows, each of its epoch, before and after it. It may run beside the
+        query, from any session. Killed, it has changed nothing. An epoch that is as large as a file
+        may get keeps its files.
+
+        Args:
+            spark: any session that can read and write the path.
+            keep: how many of the last epochs stay as they are; from 1 on.
+            younger_than: epochs that were published in this time stay, too: a timedelta, or a text
+                such as "7d", "36h", "30m" or "90s".
+            file_bytes: how large the files should be.
+            grace: for how long the old files stay, for readers that have begun to read them; a
+                later call of this or of `expire` deletes them.
+
+        Returns:
+            The epochs that were put together, or anew; ascending.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_REFUSED, rows of this format or with these columns cannot
+                say of what epoch they are.
+            RetryableError: CLEANCUT_SINK_CHANGED, epochs were hidden or shown all the while.
+            DamagedError: CLEANCUT_SINK_DAMAGED, what is published cannot be read as it should.
+            ValueError: `keep`, `file_bytes` or an age is none.
+        """
+        kept = _kept(keep, younger_than)
+        if file_bytes < 1:
+            raise ValueError(f"file_bytes is {file_bytes}, and is to be 1 or more")
+        directory = SinkDirectory(spark, self._path)
+        collect(directory, _milliseconds(grace))
+        reader = RowReader(spark, directory, self._output.options)
+        made = Compactor(reader, directory, self._output, file_bytes).run(kept)
+        shown = chain.from_iterable(use.shown for use in made)
+        return _published(look(directory, shown, missing_ok=True))
+
+    def expire(
+        self,
+        *,
+        keep: int | None = None,
+        younger_than: timedelta | str | None = None,
+        grace: timedelta | str = "1d",
+        endpoint: str | None = None,
+        region: str | None = None,
+    ) -> InfoList[PublishedEpoch]:
+        """Gives all epochs up for good but the last ones, and the young ones.
+
+        The last epoch stays, and with both arguments an epoch stays for either. It may run beside
+        the query. What was taken back of the epochs that go can be given back no more.
+
+        Args:
+            keep: how many of the last epochs stay; from 1 on.
+            younger_than: epochs that were published in this time stay, as for `compact`.
+            grace: for how long their files stay, likewise.
+            endpoint: as for `paths`; no Spark and no JVM are needed.
+            region: likewise.
+
+        Returns:
+            What is not seen any more, ascending.
+
+        Raises:
+            RetryableError: CLEANCUT_SINK_CHANGED.
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+            ValueError: neither is given, or what is given keeps nothing or is no age.
+        """
+        if keep is None and younger_than is None:
+            raise ValueError("expire takes keep, younger_than, or both")
+        kept = _kept(1 if keep is None else keep, younger_than)
+        records = PlainRecords(self._path, endpoint, region)
+        collect(records, _milliseconds(grace))
+        return _published(expire(records, kept))
 
 
-def _manifests(directory: Records, epochs: Iterable[int] | None) -> list[Manifest]:
-    """Those of some epochs, or all there are; ascending."""
-    wanted = manifest_epochs(directory.names(EPOCHS)) if epochs is None else sorted(set(epochs))
-    found = [
-        manifest
-        for manifest in mapped(lambda epoch: read_manifest(directory, epoch), wanted)
-        if manifest is not None
-    ]
-    missing = sorted(set(wanted) - {manifest.epoch for manifest in found})
-    if missing and epochs is not None:
-        texts = ", ".join(map(str, missing))
-        raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=directory.location, epochs=texts)
-    return found
+def _kept(keep: int, younger_than: timedelta | str | None) -> Kept:
+    if keep < 1:
+        raise ValueError(f"keep is {keep}, and the last epoch always stays")
+    age_ms = None if younger_than is None else _milliseconds(younger_than)
+    return Kept(keep, None if age_ms is None else time.time_ns() // 1_000_000 - age_ms)
 
 
-def _published(manifest: Manifest) -> PublishedEpoch:
-    return PublishedEpoch(
-        epoch=manifest.epoch,
-        rows=manifest.rows,
-        files=len(manifest.files),
-        bytes=sum(file.bytes for file in manifest.files),
-        format=manifest.format,
-        query_id=manifest.query_id,
-        run_id=manifest.run_id,
-        published=moment(manifest.published_ms),
+def _milliseconds(age: timedelta | str) -> int:
+    return age_of(age) // timedelta(milliseconds=1)
+
+
+def _published(view: View) -> "InfoList[PublishedEpoch]":
+    return InfoList(
+        PublishedEpoch(
+            epoch=of.epoch,
+            rows=of.manifest.rows,
+            files=of.files,
+            bytes=of.bytes,
+            format=of.manifest.format,
+            query_id=of.manifest.query_id,
+            run_id=of.manifest.run_id,
+            published=moment(of.published_ms),
+            compacted=of.in_part,
+        )
+        for of in view.infos
     )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

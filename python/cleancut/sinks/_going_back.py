@@ -1,15 +1,15 @@
 """Published epochs that are hidden when a query goes back, and shown again if it does so anew."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from cleancut._format.fields import typed
+from cleancut.sinks._compacted import change_version, newest_version
 from cleancut.sinks._directory import Records
-from cleancut.sinks._manifest import Manifest, decoded, encoded, read_manifest
+from cleancut.sinks._manifest import Manifest, decoded, encoded
 from cleancut.sinks._names import (
     ACTS,
     EPOCHS,
     TAKEN_BACK,
-    Attempt,
     act_name,
     manifest_epochs,
     manifest_name,
@@ -17,6 +17,7 @@ from cleancut.sinks._names import (
     taken_back_name,
 )
 from cleancut.sinks._query_side import Act, QuerySide, counts, kept_until
+from cleancut.sinks._view import View, look
 
 
 def follow(records: Records, side: QuerySide) -> None:
@@ -28,20 +29,21 @@ def follow(records: Records, side: QuerySide) -> None:
     Raises:
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
-    epochs = manifest_epochs(records.names(EPOCHS))
-    hidden = taken_back(records.names(TAKEN_BACK))
+    version = newest_version(records)
+    apart = [of for of in manifest_epochs(records.names(EPOCHS)) if of > version.until]
+    back = [of for of in taken_back(records.names(TAKEN_BACK)) if of.epoch > version.until]
     noted = manifest_epochs(records.names(ACTS))
-    known = [*epochs, *noted, *(attempt.epoch for attempt in hidden)]
+    hidden = {*version.hidden, *(attempt.epoch for attempt in back)}
+    known = {*apart, *noted, *version.shown, *hidden}
     acts = side.acts(max(known)) if known else ()
     bound = kept_until(acts)
     if bound is None:
         return
-    found = (read_manifest(records, epoch) for epoch in epochs if epoch > bound)
-    hide(records, [manifest for manifest in found if manifest is not None])
     former = acts_of(records, noted)
-    again = [of for of in hidden if of.epoch <= bound and counts(of.epoch, bound, former)]
-    show(records, again)
+    again = {of for of in hidden if of <= bound and counts(of, bound, former)}
     if again or bound < max(known):
+        hide(records, bound)
+        show(records, again.__contains__)
         # Last, so that what a crash leaves is done again.
         note(records, Act(acts[-1].epoch, bound))
 
@@ -66,32 +68,67 @@ def acts_of(records: Records, noted: Iterable[int]) -> list[Act]:
     return [act(epoch) for epoch in noted]
 
 
-def hide(records: Records, manifests: Sequence[Manifest]) -> Sequence[Manifest]:
-    """Has readers not see some epochs, the last ones that there are; they are given in their order.
+def hide(records: Records, after: int) -> View:
+    """Has readers not see what was published after an epoch; gives what they saw of that.
 
     The last goes first, so that readers see all epochs up to some one at any moment.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_CHANGED.
+        DamagedError: CLEANCUT_SINK_DAMAGED, nothing was changed.
     """
-    for manifest in reversed(manifests):
+    view = look(records, after=after)
+    for manifest in reversed(view.manifests):
         records.create(taken_back_name(manifest.attempt), manifest.encode())
         records.delete(manifest_name(manifest.epoch))
-    return manifests
+    # Also if it changes nothing: whoever puts epochs together has read these manifests before.
+    change_version(records, lambda version: version.without(lambda epoch: epoch > after))
+    return view
 
 
-def show(records: Records, attempts: Iterable[Attempt]) -> list[Manifest]:
+def show(records: Records, counts: Callable[[int], bool]) -> View:
     """Has readers see again what was hidden, but for epochs that were published again meanwhile.
+
+    Args:
+        records: of the sink.
+        counts: which epochs.
 
     Returns:
         What they see again.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_CHANGED.
+        DamagedError: CLEANCUT_SINK_DAMAGED.
     """
+    until = newest_version(records).until
     shown = []
-    for attempt in attempts:
+    for attempt in taken_back(records.names(TAKEN_BACK)):
         name = taken_back_name(attempt)
-        body = records.read(name)
+        body = records.read(name) if attempt.epoch > until and counts(attempt.epoch) else None
         if body is None:
             continue
-        manifest = Manifest.decode(body, records.at(name), attempt.epoch)
+        Manifest.decode(body, records.at(name), attempt.epoch)
         was_made = records.create(manifest_name(attempt.epoch), body)
         if was_made or records.read(manifest_name(attempt.epoch)) == body:
             records.delete(name)
-            shown.append(manifest)
-    return shown
+            shown.append(attempt.epoch)
+    # Also those that were put together since the version was read.
+    before = change_version(records, lambda version: version.again(counts))
+    there = {*before.shown, *shown}
+    shown += {of for of in before.hidden if counts(of)} - there
+    return look(records, shown, missing_ok=True)
+
+
+def forget(records: Records) -> int:
+    """Gives up what was taken back; how many epochs these were.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_CHANGED.
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    until = newest_version(records).until
+    found = taken_back(records.names(TAKEN_BACK))
+    for attempt in found:
+        records.delete(taken_back_name(attempt))
+    before = change_version(records, lambda version: version.forgetting())
+    return sum(of.epoch > until for of in found) + sum(1 for _ in before.hidden)

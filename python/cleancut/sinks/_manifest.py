@@ -1,7 +1,7 @@
 """What an epoch's manifest says, and who owns a sink: JSON, and what follows from it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -27,6 +27,14 @@ class DataFile:
 
     name: str
     bytes: int
+
+    @staticmethod
+    def all_in(fields: dict[str, Any]) -> "tuple[DataFile, ...]":
+        """Those that a record names."""
+        return tuple(
+            DataFile(typed(file, "name", str), typed(file, "bytes", int))
+            for file in typed(fields, "files", list)
+        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ class Manifest:
                 "plannedMs": self.planned_ms,
                 "publishedMs": self.published_ms,
                 "rows": self.rows,
-                "files": [{"name": file.name, "bytes": file.bytes} for file in self.files],
+                "files": files_of(self.files),
                 "format": self.format,
                 "partitionBy": list(self.partition_by),
                 "schema": json.loads(self.schema),
@@ -101,13 +109,10 @@ class Manifest:
                 planned_ms=typed(fields, "plannedMs", int),
                 published_ms=typed(fields, "publishedMs", int),
                 rows=typed(fields, "rows", int),
-                files=tuple(
-                    DataFile(typed(file, "name", str), typed(file, "bytes", int))
-                    for file in typed(fields, "files", list)
-                ),
+                files=DataFile.all_in(fields),
                 format=typed(fields, "format", str),
                 partition_by=tuple(typed(fields, "partitionBy", list)),
-                schema=_compact(typed(fields, "schema", dict)),
+                schema=schema_in(fields),
             )
 
         return decoded(body, path, parsed)
@@ -254,6 +259,16 @@ def owned(location: str, batch: Batch, owner: str) -> Exception:
         query=f"{batch.query_id} with the checkpoint {batch.checkpoint}",
         epoch=batch.epoch,
     )
+
+
+def files_of(files: Iterable[DataFile]) -> list[dict[str, Any]]:
+    """Files as a record names them."""
+    return [{"name": file.name, "bytes": file.bytes} for file in files]
+
+
+def schema_in(fields: dict[str, Any]) -> str:
+    """The schema that a record has, Spark's JSON."""
+    return _compact(typed(fields, "schema", dict))
 
 
 def encoded(fields: dict[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._batch import Batch
+from cleancut.sinks._compacted import NO_VERSION, newest_version, read_part
 from cleancut.sinks._directory import SinkDirectory
 from cleancut.sinks._going_back import follow
 from cleancut.sinks._manifest import DataFile, Manifest, claim, owner_of, read_manifest
@@ -62,6 +63,7 @@ class Publishing:
         self._is_claimed = False
         self._is_prepared = False
         self._left: list[Attempt] | None = None
+        self._version = NO_VERSION
         self._kept: set[int] = set()
         # The last one that this run has published, or found.
         self._seen: Manifest | None = None
@@ -75,20 +77,40 @@ class Publishing:
         """
         if self._is_ours(side.batch):
             follow(self._directory, side)
+            self._version = newest_version(self._directory)
 
     def check(self, batch: Batch) -> Manifest | None:
         """What is published of the epoch; None if nothing is, so that it is to be written.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
+            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN, CLEANCUT_SINK_EPOCH_GONE.
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         self._is_ours(batch)
-        found = read_manifest(self._directory, batch.epoch)
+        if batch.epoch <= self._version.until:
+            found: Manifest | None = self._put_together(batch)
+        else:
+            found = read_manifest(self._directory, batch.epoch)
         if found is not None:
             found.check(batch, self._directory.location)
         self._seen = found
         return found
+
+    def _put_together(self, batch: Batch) -> Manifest:
+        """What a part remembers of an epoch whose manifest counts no more."""
+        for use in self._version.parts:
+            if batch.epoch in use.shown:
+                part = read_part(self._directory, use.name)
+                member = part.member(batch.epoch) if part is not None else None
+                if part is not None and member is not None:
+                    return part.manifest(member)
+        raise error_of(
+            "CLEANCUT_SINK_EPOCH_GONE",
+            epoch=batch.epoch,
+            path=self._directory.location,
+            query=batch.query_id,
+            until=self._version.until,
+        )
 
     def _is_ours(self, batch: Batch) -> bool:
         """Whether the place is the query's; else it is nobody's yet."""
@@ -197,7 +219,9 @@ class Publishing:
         if self._left is None:
             # In this order, so that no attempt is seen whose manifest is not.
             kept = set(taken_back(self._directory.names(TAKEN_BACK)))
-            self._left = sorted(set(attempts(self._directory.names(FILES))) - kept)
+            found = set(attempts(self._directory.names(FILES))) - kept
+            # What was put together is let go when no reader needs it.
+            self._left = sorted(of for of in found if of.epoch > self._version.until)
             self._kept = set(manifest_epochs(self._directory.names(EPOCHS)))
         due = [attempt for attempt in self._left if attempt.epoch <= epoch]
         self._left = self._left[len(due) :]

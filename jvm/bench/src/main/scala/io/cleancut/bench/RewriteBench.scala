@@ -55,6 +55,7 @@ object RewriteBench {
   // Keys whose numbers do not follow each other, as those of a query.
   private val Scatter = 2654435761L
   private val RowsOfFile = 100000L
+  private val Many = 5000000L
 
   /** Of the two, the one that names versions by ids. */
   private val FormatKey = "spark.sql.streaming.stateStore.checkpointFormatVersion"
@@ -87,8 +88,8 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
     cut(adopted, withCuts)
     // For the epoch that comes next, wherever.
     write(Math.max(keys / 100, 1), files = 1)
-    // Of the first turn the JVM has not compiled what it runs.
-    for (turn <- -1 until turns; (act, number) <- Acts.zipWithIndex) {
+    // Of the first turn the JVM has not compiled what it runs, which matters little to many keys.
+    for (turn <- (if (keys > Many) 0 else -1) until turns; (act, number) <- Acts.zipWithIndex) {
       // Of its own: what a query has left to do in the background may come later.
       val at = place.resolve(s"copy-${turn + 1}-$number")
       copy(if (act.hasCuts) withCuts else if (act == RescaleCleancut) adopted else source, at)

@@ -1,0 +1,22 @@
+"""Ages as people write them."""
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+
+_AGE = re.compile(r"([0-9]{1,9})\s*([dhms])")
+_UNITS: Mapping[str, str] = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+
+
+def age_of(given: timedelta | str) -> timedelta:
+    """An age that is given as it is, or as a text such as "7d", "36h", "30m" or "90s".
+
+    Raises:
+        ValueError: the text is no age.
+    """
+    if isinstance(given, timedelta):
+        return given
+    found = _AGE.fullmatch(given.strip())
+    if found is None:
+        raise ValueError(f"an age is a number of d, h, m or s, such as 7d, and not {given!r}")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
