@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-s3 bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -171,6 +171,9 @@ test-spark: $(S3PROXY) $(TEST_CLASSES)
 
 demo: $(JAR)  ## some flights through two queries, killed and restarted; ARGS='--all' takes all flights
 	$(PYTHON) -m demo $(ARGS)
+
+demo-postgres: $(JAR)  ## the same with results in tables of PostgreSQL and rows in flight, while a reader looks on
+	$(PYTHON) -m demo --sink postgres --mode unaligned $(ARGS)
 
 demo-s3: $(JAR) $(S3PROXY)  ## the same with checkpoints on S3 and rows in flight, on a server of its own
 	$(PYTHON) -m demo --s3 --mode unaligned $(ARGS)

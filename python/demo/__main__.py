@@ -10,20 +10,24 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cleancut.errors import CleancutError
 from demo.expected import expected_results, read_flights
 from demo.flights import DATA_SET_ROWS, SLICE_ROWS, DataSetMissingError
-from demo.job import ALIGNED, MODES, QUERIES, Job
+from demo.job import ALIGNED, FILES, MODES, QUERIES, SINKS, Job
 from demo.kills import most_kills, plan_kills
 from demo.processes import SurvivorError
 from demo.providers import CLEANCUT, PROVIDERS
 from demo.replay import write_input
 from demo.report import examples, next_steps, summary, time_needed
+from demo.results import results_of
 from demo.s3_server import BUCKET, VARIABLES, ServerMissingError, serving
-from demo.sink import read_results
 from demo.supervisor import DriverError, Run, Supervisor
 from demo.verdict import Verdict, compare
+
+if TYPE_CHECKING:
+    from demo.tables import Reader, Seen
 
 _FAILURES = (CleancutError, DataSetMissingError, DriverError, ServerMissingError, SurvivorError)
 _FAILED = 1
@@ -38,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_INTERRUPTED))
     try:
         root = _root(options)
-        with _store(options, root):
+        with _store(options, root), _tables(options):
             job = _job(options, root)
             code = _run(job)
     except (*_FAILURES, _RequestError) as problem:
@@ -65,27 +69,39 @@ def _run(job: Job) -> int:
     )
     print(time_needed(job), flush=True)
     plan = plan_kills(job.kills, job.epochs * len(QUERIES), job.seed)
-    run = Supervisor(job, plan, lambda line: print(line, flush=True)).run()
+    reader = _reader() if job.has_tables else None
+    with reader or contextlib.nullcontext():
+        run = Supervisor(job, plan, lambda line: print(line, flush=True)).run()
     print("Comparing every result row with the answer of pandas ...", flush=True)
     verdicts = judge(job)
-    print(f"\n{summary(job, run, verdicts)}\n\n{next_steps(job, run)}\n")
-    return _conclude(job, run, verdicts)
+    seen = reader.judge() if reader else None
+    print(f"\n{summary(job, run, verdicts, seen)}\n\n{next_steps(job, run)}\n")
+    return _conclude(job, run, verdicts, seen)
+
+
+def _reader() -> "Reader":
+    from demo.tables import Reader
+
+    return Reader()
 
 
 def judge(job: Job) -> dict[str, Verdict]:
     """Compares the results of both queries with the right answer."""
     expected = expected_results(read_flights(job))
     return {
-        query: compare(query, expected[query], read_results(job.results(query)).to_pandas())
+        query: compare(query, expected[query], results_of(job, query).read().to_pandas())
         for query in QUERIES
     }
 
 
-def _conclude(job: Job, run: Run, verdicts: dict[str, Verdict]) -> int:
+def _conclude(job: Job, run: Run, verdicts: dict[str, Verdict], seen: "Seen | None") -> int:
     differences = sum(verdict.differences for verdict in verdicts.values())
     if differences:
         print(examples(verdicts))
         print(f"FAILED: {differences:,} differences from the right answer.")
+        return _FAILED
+    if seen is not None and seen.torn:
+        print(f"FAILED: all rows are right in the end, but a reader saw {seen.torn} torn epochs.")
         return _FAILED
     if run.executors_killed < job.executor_kills:
         print(
@@ -130,6 +146,20 @@ def _store(options: argparse.Namespace, root: Path) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _tables(options: argparse.Namespace) -> Iterator[None]:
+    """With `--sink postgres` a server for the results."""
+    if options.sink == FILES:
+        yield
+        return
+    from demo.postgres_server import postgres_server
+    from demo.tables import VARIABLE
+
+    with postgres_server() as server:
+        os.environ[VARIABLE] = server.dsn
+        yield
+
+
 def _job(options: argparse.Namespace, root: Path) -> Job:
     job = Job(
         root=root,
@@ -142,6 +172,7 @@ def _job(options: argparse.Namespace, root: Path) -> Job:
         checkpoints=options.checkpoint,
         endpoint=options.endpoint,
         mode=options.mode,
+        sink=options.sink,
         s3_directory=str(root / "s3") if options.s3 else None,
     )
     _check_places(job)
@@ -195,6 +226,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         choices=MODES,
         default=ALIGNED,
         help="of the cuts; in any but aligned, drivers are killed while rows are in flight",
+    )
+    add(
+        "--sink",
+        choices=SINKS,
+        default=FILES,
+        help="what takes the results; with postgres a server on loopback that the demo starts, and "
+        "a reader looks at its tables all the while",
     )
     add("--kills", type=_at_least(0), default=5, metavar="N", help="SIGKILLs of the driver")
     add(

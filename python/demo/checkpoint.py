@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from demo.job import Job
 from demo.location import Location
-from demo.sink import is_begun, is_done
+from demo.results import results_of
+from demo.sink import Results
 
 _ENTRY = re.compile(r"(\d+)")
 _CUT = re.compile(r"(\d{20})\.cut")
@@ -41,24 +42,28 @@ class Position:
         return self.planned > self.committed
 
 
-def position(job: Job, query: str, since_s: float = 0.0) -> Position:
+def position(
+    job: Job, query: str, since_s: float = 0.0, results: Results | None = None
+) -> Position:
     """Reads the position of a query.
 
     Args:
-        job: knows where the checkpoint and the sink are.
+        job: knows where the checkpoint is.
         query: HOURLY or ROTATIONS.
         since_s: when the driver started (Unix time), because an epoch that runs again finds what
             its first run left in the sink.
+        results: of the query, by one who asks often.
     """
     location = job.checkpoint(query)
+    written = results or results_of(job, query)
     # In this order, so that an epoch which is committed meanwhile is not taken for an open one.
     planned = _last(location.names("offsets"), _ENTRY)
     committed = _committed(location)
     if planned <= committed:
         phase = Phase.BETWEEN
-    elif is_done(job.results(query), planned, since_s):
+    elif written.is_done(planned, since_s):
         phase = Phase.COMMITTING
-    elif is_begun(job.results(query), planned, since_s):
+    elif written.is_begun(planned, since_s):
         phase = Phase.RUNNING
     else:
         phase = Phase.PLANNED

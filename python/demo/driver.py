@@ -16,12 +16,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import coordinator
 from cleancut.errors import CleancutError
-from cleancut.sinks import sealing
 from demo.events import EpochLog
 from demo.job import QUERIES, Job
 from demo.providers import open_session
 from demo.queries import build
-from demo.sink import EpochSink
+from demo.results import results_of
 
 _CUT_EVERY_S = (0.1, 0.8)
 
@@ -66,14 +65,14 @@ def _cut_at_random(queries: list[StreamingQuery], draw: random.Random) -> None:
 def _start(spark: SparkSession, job: Job, query: str) -> StreamingQuery:
     # The thread that starts a query hands its pool down to the query's own.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", query)
-    sink = EpochSink(job.results(query))
+    sink = results_of(job, query).sink(is_sealing=job.has_rows_in_flight)
     return (
         build(spark, job, query)
         .writeStream.queryName(query)
         .outputMode("append")
         .option("checkpointLocation", job.checkpoint(query).uri)
         .trigger(availableNow=True)
-        .foreachBatch(sealing(sink) if job.has_rows_in_flight else sink)
+        .foreachBatch(sink)
         .start()
     )
 

@@ -15,6 +15,8 @@ _FILES_PER_TRIGGER = 8
 _FILES_WANTED = 400
 ALIGNED = "aligned"
 MODES = (ALIGNED, "unaligned", "auto")
+FILES = "files"
+SINKS = (FILES, "postgres")
 _ROWS_PER_FILE = (50, 20_000)
 
 
@@ -34,6 +36,7 @@ class Job:
             directory below `root`.
         endpoint: URL of the store of that bucket; None is AWS, or what the environment says.
         mode: of the cuts; in any but "aligned" rows may be in flight when a driver is killed.
+        sink: what takes the results: "files", or "postgres" for tables.
         s3_directory: of the S3 server that the demo has started for them; None where it has not.
     """
 
@@ -47,7 +50,13 @@ class Job:
     checkpoints: str | None = None
     endpoint: str | None = None
     mode: str = ALIGNED
+    sink: str = FILES
     s3_directory: str | None = None
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether the results are in tables."""
+        return self.sink != FILES
 
     @property
     def has_rows_in_flight(self) -> bool:

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from demo.events import Epoch, read_epochs
 from demo.job import QUERIES, Job
@@ -14,6 +15,9 @@ from demo.s3_server import VARIABLES
 from demo.supervisor import Run
 from demo.verdict import Verdict
 
+if TYPE_CHECKING:
+    from demo.tables import Seen
+
 _WIDTH = (30, 16)
 # The start of a driver, an epoch of one query, and flights beyond that, all rounded up.
 _LIFE_S = 12.0
@@ -21,7 +25,7 @@ _EPOCH_S = 0.7
 _ROWS_PER_S = 3000.0
 
 
-def summary(job: Job, run: Run, verdicts: dict[str, Verdict]) -> str:
+def summary(job: Job, run: Run, verdicts: dict[str, Verdict], seen: "Seen | None" = None) -> str:
     """Renders the outcome of a run as a table with a column for each query."""
     figures = {query: list[Epoch]() for query in QUERIES}
     for life in range(1, run.lives + 1):
@@ -52,6 +56,7 @@ def summary(job: Job, run: Run, verdicts: dict[str, Verdict]) -> str:
         *(_in_flight(measured) if job.has_rows_in_flight else []),
         "",
         _kills(job, run),
+        *([_reader(seen)] if seen else []),
         f"provider {job.provider}, mode {job.mode}, master {job.master}, {run.lives} lives in "
         f"{run.elapsed_s:.0f} s",
         *([f"checkpoints in {job.checkpoints}"] if job.checkpoints else []),
@@ -141,6 +146,13 @@ def _kills(job: Job, run: Run) -> str:
     if job.executor_kills:
         lines.append(f"kills of an executor alone: {run.executors_killed} of {job.executor_kills}")
     return "\n".join(lines)
+
+
+def _reader(seen: "Seen") -> str:
+    return (
+        f"a reader looked {seen.polls:,} times and saw {seen.states:,} states of the tables, "
+        f"{seen.torn:,} of them with less than whole epochs"
+    )
 
 
 def _in_flight(measured: list[list[Epoch]]) -> list[str]:

@@ -1,17 +1,64 @@
-"""Result files, one directory per epoch; and how they are read back."""
+"""Where results go, and how they are read back: by default files, one directory per epoch."""
 
 import math
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from cleancut.sinks import sealing
 from demo.location import spark_uri
 
 _EPOCH = re.compile(r"epoch=(\d+)")
+
+
+class Results(Protocol):
+    """What a query has written."""
+
+    def sink(self, *, is_sealing: bool) -> Callable[[DataFrame, int], None]:
+        """The function of `foreachBatch`.
+
+        Args:
+            is_sealing: whether rows may be in flight, so that it has to wait for the seal.
+        """
+
+    def is_done(self, epoch: int, since_s: float) -> bool:
+        """Whether an epoch has been written completely since `since_s` (Unix time)."""
+
+    def is_begun(self, epoch: int, since_s: float) -> bool:
+        """Whether rows of an epoch have been staged since `since_s` (Unix time)."""
+
+    def read(self) -> pa.Table:
+        """All complete epochs in their order, with a column `epoch`."""
+
+
+class ResultFiles:
+    """Implements `Results` by files."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def sink(self, *, is_sealing: bool) -> Callable[[DataFrame, int], None]:
+        """See `Results`."""
+        written = EpochSink(self._root)
+        return sealing(written) if is_sealing else written
+
+    def is_done(self, epoch: int, since_s: float) -> bool:
+        """See `Results`."""
+        return _modified_s(epoch_directory(self._root, epoch)) >= since_s
+
+    def is_begun(self, epoch: int, since_s: float) -> bool:
+        """See `Results`."""
+        return _modified_s(_staged(self._root, epoch)) >= since_s
+
+    def read(self) -> pa.Table:
+        """See `Results`."""
+        return read_results(self._root)
 
 
 class EpochSink:
@@ -40,16 +87,6 @@ class EpochSink:
 def epoch_directory(root: Path, epoch: int) -> Path:
     """Where the complete rows of an epoch lie."""
     return root / f"epoch={epoch}"
-
-
-def is_done(root: Path, epoch: int, since_s: float) -> bool:
-    """Whether an epoch has been written completely since `since_s` (Unix time)."""
-    return _modified_s(epoch_directory(root, epoch)) >= since_s
-
-
-def is_begun(root: Path, epoch: int, since_s: float) -> bool:
-    """Whether rows of an epoch have been staged since `since_s` (Unix time)."""
-    return _modified_s(_staged(root, epoch)) >= since_s
 
 
 def _staged(root: Path, epoch: int) -> Path:

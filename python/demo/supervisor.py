@@ -14,6 +14,7 @@ from demo.in_flight import has_rows_in_flight, rows_in_flight
 from demo.job import QUERIES, Job
 from demo.kills import Kill, plan_executor_kills
 from demo.processes import ProcessTree
+from demo.results import results_of
 from demo.trigger import Trigger, View
 from demo.written import WrittenBytes
 
@@ -100,6 +101,7 @@ class Supervisor:
             say: takes each line for the user.
         """
         self._job = job
+        self._results = {query: results_of(job, query) for query in QUERIES}
         self._plan = plan
         self._say = say
         self._written = WrittenBytes(job)
@@ -192,7 +194,8 @@ class Supervisor:
             self._say(f"{self._clock()}  SIGKILL of executor {done}/{self._job.executor_kills}")
 
     def _positions(self) -> dict[str, Position]:
-        return {query: position(self._job, query, self._life_began_s) for query in QUERIES}
+        since_s = self._life_began_s
+        return {of: position(self._job, of, since_s, at) for of, at in self._results.items()}
 
     def _view(self, life: int, positions: dict[str, Position]) -> View:
         return View(

@@ -16,6 +16,23 @@ TIMEOUT_S = 900
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 
+@pytest.mark.parametrize(("kills", "rows"), [(2, 4000), (20, 16000)])
+def test_a_reader_of_tables_sees_whole_epochs_while_drivers_of_the_demo_die(
+    kills: int, rows: int, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    seed = hunting(4711)
+    options = ["--sink", "postgres", "--mode", "unaligned", "--rows", str(rows)]
+    options += ["--kills", str(kills), "--seed", str(seed), "--dir", str(tmp_path)]
+    ended = run_demo(*options, timeout_s=3 * TIMEOUT_S)
+    print(ended.stdout)
+    assert ended.returncode == 0
+    assert f"{kills} kills survived" in ended.stdout
+    looked = re.search(r"a reader looked ([\d,]+) times and saw ([\d,]+) states", ended.stdout)
+    assert looked is not None
+    show(f"seed {seed}: a reader looked {looked[1]} times and saw {looked[2]} states")
+    assert int(looked[2].replace(",", "")) > kills
+
+
 @pytest.mark.parametrize("place", [[], ["--s3"]], ids=["local disk", "S3"])
 def test_rows_in_flight_are_taken_up_by_the_restarts_of_the_demo(
     place: list[str], tmp_path: Path, show: Callable[[str], None]

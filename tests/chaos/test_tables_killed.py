@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint
+from demo.postgres_server import PostgresServer, postgres_server
 from tests.support.kills import Campaign
-from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.seeds import hunting
 from tests.support.table_victim import ALL, NEWEST, QUERY, files_at, source_at, start
 from tests.support.tiers import long

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,7 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from cleancut import CleancutError, RequestError, RetryableError
 from cleancut.sinks import PostgresSink
 from cleancut.testing._acted_query import ActedQuery
-from tests.support.postgres import PASSWORD, PostgresServer, postgres_server
+from demo.job import QUERIES
+from demo.postgres_server import PASSWORD, PostgresServer, postgres_server
+from demo.tables import VARIABLE, Reader
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
@@ -399,3 +402,34 @@ def test_tasks_that_run_twice_count_once(
     rows = spark.range(0, 100, 1, 2).select(failing_once("id").alias("id"))
     give(PostgresSink(server.dsn, table), rows, 0)
     assert server.rows(f"SELECT count(*), count(DISTINCT id) FROM {table}") == [(100, 100)]
+
+
+def test_the_reader_of_the_demo_notices_less_than_whole_epochs(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, server.dsn)
+    for query in QUERIES:
+        server.rows(f"CREATE TABLE {query} (epoch bigint, n int)")
+    writes = [
+        "INSERT INTO hourly VALUES (0, 1), (0, 2)",
+        "INSERT INTO hourly VALUES (2, 3)",
+        # The third is a part of an epoch, and so is the fourth.
+        "INSERT INTO hourly VALUES (4, 4)",
+        "INSERT INTO hourly VALUES (4, 5)",
+        "INSERT INTO hourly VALUES (4, 6)",
+        # An epoch that comes late, and rows that change.
+        "INSERT INTO rotations VALUES (3, 1)",
+        "INSERT INTO rotations VALUES (1, 1)",
+        "UPDATE rotations SET n = 2 WHERE epoch = 1",
+    ]
+    with Reader() as reader:
+        # Before the first of them it looks at nothing.
+        for write in ["SELECT 1", *writes]:
+            server.rows(write)
+            looked = reader.polls
+            while reader.polls < looked + 2:
+                time.sleep(0.01)
+    seen = reader.judge()
+    for query in QUERIES:
+        server.rows(f"DROP TABLE {query}")
+    assert (seen.torn, seen.states) == (4, 6 + 4)

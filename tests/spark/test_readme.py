@@ -67,5 +67,5 @@ def test_every_task_that_is_named_is_on_the_menu() -> None:
     menu = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
     named = blocks(README, "sh")[0] + blocks(QUICK_START, "sh")[0]
     tasks = set(re.findall(r"^make ([\w-]+)", named, flags=re.MULTILINE))
-    assert {"wheel", "demo", "demo-s3"} <= tasks
+    assert {"wheel", "demo", "demo-postgres", "demo-s3"} <= tasks
     assert all(re.search(rf"^{task}:", menu, flags=re.MULTILINE) for task in tasks)

@@ -23,7 +23,7 @@ from cleancut.sinks import (
     fan_out,
 )
 from cleancut.testing import SinkContract
-from tests.support.postgres import PostgresServer, postgres_server
+from demo.postgres_server import PostgresServer, postgres_server
 from tests.support.tiers import long, usually
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 
 import cleancut
 from cleancut.sinks import SqlLedger
+from demo.postgres_server import postgres_server
 from tests.support.documented import blocks
 from tests.support.events import write_events
-from tests.support.postgres import postgres_server
 from tests.support.queries import Events
 from tests.support.tiers import long
 

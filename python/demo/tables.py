@@ -1,0 +1,173 @@
+"""Results in tables of PostgreSQL, and a reader who looks at them all the while."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from cleancut.sinks import PostgresSink
+from demo.job import HOURLY, QUERIES, ROTATIONS
+
+# Not in the file of the job: it has a password.
+VARIABLE = "CLEANCUT_DEMO_POSTGRES"
+_NO_TABLE = "42P01"
+_POLL_S = 0.05
+# By what column the staging table of one query is told from that of the other.
+_COLUMNS = {HOURLY: "hour_ms", ROTATIONS: "tailnum"}
+
+# The rows of each epoch: how many, and a sum that changes with any of them.
+Epochs = dict[int, tuple[int, int]]
+
+
+class Database:
+    """A connection of its own, for who only reads."""
+
+    def __init__(self) -> None:
+        from adbc_driver_postgresql import dbapi
+
+        self._missing = dbapi.ProgrammingError
+        self._connection: Any = dbapi.connect(os.environ[VARIABLE], autocommit=True)
+
+    def close(self) -> None:
+        """Ends it."""
+        self._connection.close()
+
+    def table(self, sql: str) -> pa.Table | None:
+        """The answer to a statement; None if there is no such table yet."""
+        with closing(self._connection.cursor()) as cursor:
+            try:
+                cursor.execute(sql)
+            except self._missing as failure:
+                if failure.sqlstate != _NO_TABLE:
+                    raise
+                return None
+            return cursor.fetch_arrow_table()
+
+
+@contextmanager
+def connected() -> Iterator[Database]:
+    """A connection for as long as the context lasts."""
+    with closing(Database()) as database:
+        yield database
+
+
+class ResultTable:
+    """Implements `Results` by a table that has the name of its query."""
+
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._database: Database | None = None
+
+    def sink(self, *, is_sealing: bool) -> Callable[[DataFrame, int], None]:
+        """See `Results`."""
+        # It waits for the seal in any case.
+        return PostgresSink(os.environ[VARIABLE], self._query, epoch_column="epoch")
+
+    def is_done(self, epoch: int, since_s: float) -> bool:
+        """See `Results`."""
+        return self._is_there(
+            f"SELECT 1 FROM cleancut_epochs WHERE sink = 'PostgresSink {self._query}'"
+            f" AND epoch = {epoch} AND published_ms >= {since_s * 1000:.0f}"
+        )
+
+    def is_begun(self, epoch: int, since_s: float) -> bool:
+        """See `Results`."""
+        return self._is_there(
+            "SELECT 1 FROM information_schema.columns"
+            f" WHERE table_name LIKE 'cleancut_staged_%_{epoch:016d}_%'"
+            f" AND column_name = '{_COLUMNS[self._query]}'"
+        )
+
+    def read(self) -> pa.Table:
+        """See `Results`."""
+        with connected() as database:
+            found = database.table(f"SELECT * FROM {self._query} ORDER BY epoch")
+        return pa.table({}) if found is None else found
+
+    def _is_there(self, sql: str) -> bool:
+        # Asked all the time, by one who looks for the moment of a kill.
+        if self._database is None:
+            self._database = Database()
+        found = self._database.table(sql)
+        return found is not None and len(found) > 0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a reader saw of the tables while drivers died.
+
+    Attributes:
+        polls: how often it looked.
+        states: how many different contents it saw.
+        torn: how many of these were not those of all epochs up to some one.
+    """
+
+    polls: int
+    states: int
+    torn: int
+
+
+class Reader:
+    """Looks at the tables of all queries in a thread of its own.
+
+    Attributes:
+        polls: how often it has looked.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[str, set[frozenset[tuple[int, tuple[int, int]]]]] = {
+            query: set() for query in QUERIES
+        }
+        self.polls = 0
+        self._failure: Exception | None = None
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+
+    def __enter__(self) -> "Reader":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _poll(self) -> None:
+        try:
+            with connected() as database:
+                while not self._is_over.wait(_POLL_S):
+                    for query in QUERIES:
+                        self._states[query].add(frozenset(_epochs(database, query).items()))
+                    self.polls += 1
+        except Exception as failure:
+            self._failure = failure
+
+    def judge(self) -> Seen:
+        """Compares what it saw with what the tables have in the end."""
+        if self._failure is not None:
+            raise self._failure
+        torn = 0
+        with connected() as database:
+            for query, states in self._states.items():
+                final = _epochs(database, query)
+                for state in map(dict, states):
+                    last = max(state, default=-1)
+                    torn += state != {of: rows for of, rows in final.items() if of <= last}
+        return Seen(self.polls, sum(map(len, self._states.values())), torn)
+
+
+def _epochs(database: Database, query: str) -> Epochs:
+    """What is in a table, by one statement."""
+    found = database.table(
+        "SELECT epoch, count(*) AS rows,"
+        " sum(('x' || left(md5(t::text), 8))::bit(32)::bigint)::bigint AS sums"
+        f" FROM {query} t GROUP BY epoch"
+    )
+    if found is None:
+        return {}
+    epochs, rows, sums = (found[name].to_pylist() for name in ("epoch", "rows", "sums"))
+    return dict(zip(epochs, zip(rows, sums, strict=True), strict=True))
