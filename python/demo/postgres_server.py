@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,15 @@ class PostgresServer:
         port: on loopback.
         process: of the server, which has those of its connections below it.
         data: its directory.
+        user: who may do everything.
+        password: of that user.
     """
 
     port: int
     process: "subprocess.Popen[bytes]"
     data: Path
+    user: str = _USER
+    password: str = field(default=PASSWORD, repr=False)
 
     @property
     def dsn(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cleancut import DamagedError, RequestError
+from cleancut._spark import sealing
 from cleancut._storage import directory as storage
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
@@ -278,7 +279,14 @@ def test_paths_in_a_bucket(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert found == [f"{location}/{file.name}" for file in one.files]
 
 
-def test_a_session_without_the_jar_is_told_so() -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda session: SinkDirectory(session, "/sink"),
+        lambda session: sealing.seal(batch_in(session), 0),
+    ],
+)
+def test_a_session_without_the_jar_is_told_so(ask: Callable[[Any], object]) -> None:
     from py4j.java_gateway import JavaPackage
 
     class Absent(JavaPackage):  # type: ignore[misc]
@@ -290,11 +298,14 @@ def test_a_session_without_the_jar_is_told_so() -> None:
     class Session:
         _jvm = Absent.__new__(Absent)
 
-    session: Any = Session()
     with pytest.raises(RequestError) as raised:
-        SinkDirectory(session, "/sink")
+        ask(Session())
     assert raised.value.error_id == "CLEANCUT_JAR_NOT_LOADED"
     assert "paths()" in str(raised.value)
+
+
+def batch_in(session: Any) -> Any:
+    return type("Batch", (), {"_jdf": object(), "sparkSession": session})()
 
 
 def published(tmp_path: Path, epochs: int) -> EpochFiles:

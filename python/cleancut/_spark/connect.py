@@ -1,4 +1,6 @@
-"""What belongs to Spark Connect, whose client has no JVM of the driver."""
+"""The JVM of a driver, and what has none: the client of Spark Connect."""
+
+from typing import Any
 
 from cleancut.errors import error_of
 
@@ -16,3 +18,23 @@ def require_classic(given: object, what: str) -> None:
     if ".connect." in f"{type(given).__module__}.":
         detail = f"the {what} is one of Spark Connect"
         raise error_of("CLEANCUT_CONNECT_UNSUPPORTED", detail=detail)
+
+
+def jvm_side(jvm: Any, name: str) -> Any:
+    """A class of Cleancut's in the JVM of a session, or an object in Scala.
+
+    Args:
+        jvm: as py4j gives it.
+        name: with its packages.
+
+    Raises:
+        RequestError: CLEANCUT_JAR_NOT_LOADED.
+    """
+    from py4j.java_gateway import JavaPackage
+
+    found = jvm
+    for part in name.split("."):
+        found = getattr(found, part)
+    if isinstance(found, JavaPackage):
+        raise error_of("CLEANCUT_JAR_NOT_LOADED")
+    return found

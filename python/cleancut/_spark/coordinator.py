@@ -31,7 +31,7 @@ from cleancut._recovery.followed import (
     proven_cut,
     replica_statuses,
 )
-from cleancut._spark.connect import require_classic
+from cleancut._spark.connect import jvm_side, require_classic
 from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import CleancutError, error_of, translating
@@ -353,7 +353,7 @@ class Coordinator:
 
     @property
     def _facade(self) -> Any:
-        return self._jvm.io.cleancut.CleancutCoordinator
+        return jvm_side(self._jvm, "io.cleancut.CleancutCoordinator")
 
     def _checkpoint(self) -> Checkpoint:
         return Checkpoint(

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from cleancut._spark.connect import require_classic
+from cleancut._spark.connect import jvm_side, require_classic
 from cleancut.errors import error_of, translating
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ def _seals(df: "DataFrame", epoch: int) -> Any:
     require_classic(df, "DataFrame")
     if getattr(df, "_jdf", None) is None:
         raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
-    jvm: Any = df.sparkSession._jvm
-    return jvm.io.cleancut.CleancutSeal
+    return jvm_side(df.sparkSession._jvm, "io.cleancut.CleancutSeal")
 
 
 def _rows(df: "DataFrame", rows: Any) -> "DataFrame":

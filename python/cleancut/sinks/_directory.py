@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._reading.root import objects_at
-from cleancut._spark.connect import require_classic
+from cleancut._spark.connect import jvm_side, require_classic
 from cleancut._storage.s3 import S3Access
-from cleancut.errors import error_of, translating
+from cleancut.errors import translating
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +63,7 @@ class SinkDirectory:
 
     def __init__(self, spark: "SparkSession", path: str) -> None:
         require_classic(spark, "session")
-        self._rows = _jvm_side(spark)
+        self._rows: Any = jvm_side(spark._jvm, _JVM_SIDE)
         with translating():
             self._directory: Any = self._rows.directory(spark._jsparkSession, path)
             self.location: str = self._directory.location()
@@ -159,17 +159,6 @@ class PlainRecords:
     def remove(self, directory: str) -> None:
         for name in self._objects.list(directory):
             self._objects.delete(name)
-
-
-def _jvm_side(spark: "SparkSession") -> Any:
-    from py4j.java_gateway import JavaPackage
-
-    found: Any = spark._jvm
-    for part in _JVM_SIDE.split("."):
-        found = getattr(found, part)
-    if isinstance(found, JavaPackage):
-        raise error_of("CLEANCUT_JAR_NOT_LOADED")
-    return found
 
 
 def _lines(text: str) -> list[str]:
