@@ -96,11 +96,11 @@ def doom(fate: Fate) -> None:
             fate.meets(batch.epoch, PUBLISHED)
             return found
 
-    compute, close = RunningSide.compute, RunningSide.close
+    hold, close = RunningSide.hold, RunningSide.close
 
-    def doomed_compute(side: RunningSide) -> DataFrame:
+    def doomed_hold(side: RunningSide) -> DataFrame:
         fate.meets(side.batch.epoch, BEFORE)
-        return compute(side)
+        return hold(side)
 
     def doomed_close(side: RunningSide, output: str) -> None:
         fate.meets(side.batch.epoch, STAGED)
@@ -108,7 +108,7 @@ def doom(fate: Fate) -> None:
         fate.meets(side.batch.epoch, SEALED)
 
     _files.Publishing = Doomed  # type: ignore[attr-defined]
-    RunningSide.compute = doomed_compute  # type: ignore[assignment, method-assign]
+    RunningSide.hold = doomed_hold  # type: ignore[assignment, method-assign]
     RunningSide.close = doomed_close  # type: ignore[assignment, method-assign]
 
 

@@ -52,6 +52,10 @@ class Side:
         self.steps.append("compute")
         return Rows(self.steps)
 
+    def hold(self) -> Any:
+        self.steps.append("hold")
+        return Rows(self.steps)
+
     def close(self, output: str) -> None:
         self.steps.append("close")
         self.closed.append(output)
@@ -128,6 +132,22 @@ def test_all_stage_before_one_seal_and_publish_after_it() -> None:
     # It runs again in the same run: the tasks have to, for the state.
     assert give(both, side) == ["compute", "close", "unpersist", "a sweeps", "b sweeps"]
     assert side.closed[0] == side.closed[1]
+
+
+def test_rows_that_a_sink_reads_once_are_not_kept() -> None:
+    steps: list[str] = []
+    side = Side(steps)
+    once = Target("a", steps)
+    once.reads_rows_once = True
+    assert give(once, side) == [
+        "a begins in the session",
+        *("hold", "a stages", "close", "a publishes a staged", "a sweeps"),
+    ]
+    # It is published, and its tasks have to run.
+    assert give(once, side) == ["compute", "close", "unpersist", "a sweeps"]
+    # Another one reads them, too.
+    once.shown = None
+    assert "compute" in give(fan_out(once, Target("b", steps)), side)
 
 
 def test_what_a_run_has_brought_to_one_of_two_the_next_brings_to_the_other() -> None:

@@ -50,6 +50,15 @@ def compute(df: "DataFrame", epoch: int) -> "DataFrame":
         return _rows(df, _seals(df, epoch).compute(df._jdf, epoch))
 
 
+def hold(df: "DataFrame", epoch: int) -> None:
+    """In the place of `compute`, for a sink that reads the batch in one job, whole, and only once.
+
+    The tasks of the epoch run in that job. Arguments and errors are those of `seal`.
+    """
+    with translating():
+        _seals(df, epoch).hold(df._jdf, epoch)
+
+
 def close(df: "DataFrame", epoch: int, output: str) -> None:
     """The other half: makes the epoch durable; what is written of it may be shown then.
 

@@ -293,7 +293,7 @@ class Compactor:
         spread = [F.col("`" + column.replace("`", "``") + "`") for column in partition_by]
         rows = rows.repartition(number, *spread) if spread else rows.coalesce(number)
         output = replace(self._output, format=format_, partition_by=partition_by)
-        written = self._records.write(rows, output, name.directory)
+        _, written = self._records.write(rows, output, name.directory)
         files = tuple(DataFile(*file) for file in sorted(written))
         self._verify(name, kind, files, counts)
         return files

@@ -101,10 +101,13 @@ class SinkDirectory:
 
     def write(
         self, rows: "DataFrame", output: "Output", directory: str
-    ) -> Iterator[tuple[str, int]]:
-        """Writes rows into a directory that is not there; name and size in bytes of each file.
+    ) -> tuple[int, list[tuple[str, int]]]:
+        """Writes rows into a directory that is not there, reading them once.
 
         Tasks that failed or were too late may have left other files there.
+
+        Returns:
+            How many rows, and name and size in bytes of each file.
         """
         jvm: Any = rows.sparkSession._jvm
         options, columns = jvm.java.util.HashMap(), jvm.java.util.ArrayList()
@@ -116,7 +119,8 @@ class SinkDirectory:
             written = self._rows.write(
                 rows._jdf, output.format, options, columns, self.at(directory)
             )
-        return ((f"{directory}/{name}", size) for name, size in _listed(written))
+        count, _, files = str(written).partition("\n")
+        return int(count), [(f"{directory}/{name}", size) for name, size in _listed(files)]
 
     def delete(self, name: str) -> None:
         """Removes a file, or a directory with all that is in it, if it is there."""

@@ -35,8 +35,14 @@ class EpochSink(ABC):
     sealed the epoch with a handle that `can_publish`, `stage` is.
 
     A sink writes for one query at a time. Nothing that a handle or `name` says may be a secret.
+
+    Attributes:
+        reads_rows_once: whether `stage` always reads its rows in one job, whole, and only once.
+            Then that job runs the tasks of the query, and the rows need not be kept. With several
+            sinks in one batch they are kept in any case.
     """
 
+    reads_rows_once = False
     _run_id: str | None = None
 
     @property
@@ -76,7 +82,10 @@ class EpochSink(ABC):
 
     @abstractmethod
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Writes the rows of an epoch, which are computed and kept; gives their handle."""
+        """Writes the rows of an epoch; gives their handle.
+
+        The rows are computed and kept, unless `reads_rows_once`.
+        """
 
     @abstractmethod
     def publish(self, handle: str, batch: Batch) -> None:
@@ -129,7 +138,9 @@ def write_epoch(sinks: Sequence[EpochSink], df: "DataFrame", epoch: int) -> None
         _publish(sinks, sealed, published, batch)
     else:
         # Also an epoch that is published: its tasks have to run, or its state would be missing.
-        rows = side.compute()
+        first = sinks[0]
+        is_once = len(sinks) == 1 and first.reads_rows_once and published[first.name] is None
+        rows = side.hold() if is_once else side.compute()
         try:
             # Before the seal, which only has what a later run can do without the rows.
             handles = {}
@@ -139,7 +150,8 @@ def write_epoch(sinks: Sequence[EpochSink], df: "DataFrame", epoch: int) -> None
             side.close(f"{_OUTPUT}\n{json.dumps(handles)}")
             _publish(sinks, handles, published, batch)
         finally:
-            rows.unpersist()
+            if not is_once:
+                rows.unpersist()
     for sink in sinks:
         sink.sweep(batch)
 

@@ -73,6 +73,8 @@ class EpochFiles(EpochSink):
         EpochFiles("hdfs:///lake/counts").read(spark)
     """
 
+    reads_rows_once = True
+
     def __init__(
         self,
         path: str | os.PathLike[str],

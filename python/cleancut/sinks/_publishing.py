@@ -155,12 +155,9 @@ class Publishing:
         if not self._is_prepared:
             self._directory.prepare()
             self._is_prepared = True
-        rows = df.count()
-        files: tuple[DataFile, ...] = ()
-        # Spark would write a file without rows, in each epoch that only moves the watermark.
-        if rows:
-            written = self._directory.write(df, self._output, attempt.directory)
-            files = tuple(DataFile(*file) for file in sorted(written))
+        rows, written = self._directory.write(df, self._output, attempt.directory)
+        # Of an epoch that only moves the watermark Spark writes a file without rows.
+        files = tuple(DataFile(*file) for file in sorted(written)) if rows else ()
         return Manifest(
             attempt=attempt,
             query_id=batch.query_id,

@@ -38,7 +38,7 @@ class Act:
 class QuerySide(Protocol):
     """One epoch of one run, as the query has it.
 
-    `sealed_output` may come first; then either `finish`, or `compute` and `close`.
+    `sealed_output` may come first; then either `finish`, or `compute` or `hold`, and `close`.
     """
 
     @property
@@ -59,6 +59,9 @@ class QuerySide(Protocol):
 
     def compute(self) -> "DataFrame":
         """Runs the tasks and keeps the rows, which the caller unpersists."""
+
+    def hold(self) -> "DataFrame":
+        """The rows as they are; one job has to read all of them, once, which runs the tasks."""
 
     def close(self, output: str) -> None:
         """Makes the epoch durable; it may be shown then."""
@@ -113,6 +116,10 @@ class RunningSide:
 
     def compute(self) -> "DataFrame":
         return sealing.compute(self._df, self._epoch)
+
+    def hold(self) -> "DataFrame":
+        sealing.hold(self._df, self._epoch)
+        return self._df
 
     def close(self, output: str) -> None:
         sealing.close(self._df, self._epoch, output)

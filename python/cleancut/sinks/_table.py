@@ -80,6 +80,7 @@ class TableSink(EpochSink):
 
     # Of the sink, in the ledger and in errors; derived classes have it, too.
     _kind = "TableSink"
+    reads_rows_once = True
 
     def __init__(self, database: Database, options: TableOptions, retry_for_s: float) -> None:
         """Names the table; nothing is looked at yet.

@@ -126,6 +126,9 @@ class _ActedSide:
         kept.count()
         return kept
 
+    def hold(self) -> "DataFrame":
+        return self._rows
+
     def close(self, output: str) -> None:
         self._check_owner()
         if self._run.query.keeps_seals:

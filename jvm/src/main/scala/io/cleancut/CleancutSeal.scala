@@ -37,7 +37,14 @@ object CleancutSeal {
   def compute[A](batch: Dataset[A], epoch: Long): Dataset[A] = EpochSeal.compute(batch, epoch)
 
   /**
-   * Makes an epoch durable behind [[compute]], and what is written of it may be shown then.
+   * Comes in the place of [[compute]] for a sink that reads the batch in one job, whole, and never
+   * again: the tasks of the epoch run in that job, and nothing is kept.
+   */
+  def hold(batch: Dataset[_], epoch: Long): Unit = EpochSeal.hold(batch, epoch)
+
+  /**
+   * Makes an epoch durable behind [[compute]] or [[hold]], and what is written of it may be shown
+   * then.
    *
    * @param output
    *   by what the sink finds what it has written; kept with the seal of an epoch that is to be the

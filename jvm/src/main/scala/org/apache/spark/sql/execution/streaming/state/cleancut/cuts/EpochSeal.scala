@@ -27,11 +27,15 @@ object EpochSeal {
   /** The first half of [[run]]: the tasks have run and the rows are kept, and nothing is sealed. */
   def compute[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
     val rows = keepable(batch)
-    of(batch, epoch).foreach { case (cuts, runId) => cuts.hold(runId, epoch) }
+    hold(batch, epoch)
     rows.persist()
     // Spark caches whole rows, also where a count reads none of their columns.
     keptBehind(rows)(rows.count())
   }
+
+  /** Says that the epoch is going to be sealed, so that its tasks need not wait for the store. */
+  def hold(batch: Dataset[_], epoch: Long): Unit =
+    of(batch, epoch).foreach { case (cuts, runId) => cuts.hold(runId, epoch) }
 
   /** The rows, which are kept unless the step fails. */
   private def keptBehind[A](rows: Dataset[A])(step: => Any): Dataset[A] = {
