@@ -177,7 +177,8 @@ class Checkpoint(Expirable):
         _at_most_one("cut", epoch=epoch, savepoint=savepoint)
         _require_numbers(epoch=epoch)
         history = History(self._root)
-        return cut_details(history.named_cut(epoch if savepoint is None else savepoint))
+        cut = history.named_cut(epoch if savepoint is None else savepoint)
+        return cut_details(cut, history.referred_sizes(cut))
 
     def stores(self) -> InfoList[StoreInfo]:
         """All state stores that have at least one frame, by operator, partition and name.
@@ -185,7 +186,9 @@ class Checkpoint(Expirable):
         Raises:
             DamagedError: a cut is damaged.
         """
-        return InfoList(map(store_info, History(self._root).stores()))
+        history = History(self._root)
+        found, referred = history.stores(), history.referred_sizes(history.last_cut())
+        return InfoList(store_info(of, referred) for of in found)
 
     def versions(self, operator: int, partition: int, store: str = "default") -> tuple[int, ...]:
         """The versions of one store that have a frame, ascending.

@@ -7,11 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.java_gateway import get_field
 from pyspark.sql import DataFrame, SparkSession
 
 from cleancut._unsafe_rows.encoded import cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
+from cleancut._unsafe_rows.stored_cells import stored_cells
 from tests.vectors.row_encoder import encode_row
 
 pytestmark = pytest.mark.spark
@@ -136,6 +138,56 @@ def test_keys_have_the_bytes_and_the_partitions_that_spark_gives_them(spark: Spa
     assert [partition_of([cell], 997) for cell in cells] == list(expected)
     (whole,) = keys.selectExpr(f"pmod(hash({', '.join(names)}), 997)").collect()
     assert partition_of(cells, 997) == whole[0]
+
+
+NESTED = [
+    "array(id, null, id + 1)",
+    "array(cast(id as string), null, 'four')",
+    "array(named_struct('a', array(id, 2L), 'b', cast(id as decimal(30, 2))), null)",
+    "transform(sequence(0, 70), x -> if(x % 3 = 0, null, cast(x * id as short)))",
+    "array(id > 1, null)",
+    "map('one', array(id), 'two', null)",
+    "make_interval(1, 2, 0, id, 4, 5, 6.7)",
+    "array(make_interval(0, -2, 0, -3, 0, 0, -0.5), null)",
+]
+
+
+def test_nested_columns_have_the_partitions_that_spark_gives_them(spark: SparkSession) -> None:
+    columns = ", ".join(f"if(id = 3, null, {sql}) as c{i}" for i, sql in enumerate(NESTED))
+    frame = spark.range(4).selectExpr("id", f"struct({columns}) as key").select("key.*", "id")
+    plain = frame.drop("id")
+    row = struct_of(json.loads(plain._jdf.schema().json()), "key")
+    found = [stored_cells(row, raw) for raw in unsafe_rows(plain)]
+    names = plain.columns
+    # Spark's function takes no map, and its exchange does.
+    hashed = [name for name, sql in zip(names, NESTED, strict=True) if not sql.startswith("map")]
+    expected = plain.selectExpr(*(f"pmod(hash({name}), 31)" for name in hashed)).collect()
+    for cells, wanted in zip(found, expected, strict=True):
+        told = dict(zip(names, cells, strict=True))
+        assert [partition_of([told[name]], 31) for name in hashed] == list(wanted)
+    for name in names:
+        sent = frame.repartition(31, name).selectExpr("id", "spark_partition_id() as at")
+        places = {of.id: of.at for of in sent.collect()}
+        at = names.index(name)
+        assert [partition_of([cells[at]], 31) for cells in found] == [places[n] for n in range(4)]
+
+
+def test_of_a_text_in_a_key_the_bytes_are_hashed(spark: SparkSession) -> None:
+    """Whatever its collation is, that is one whose texts are equal where their bytes are.
+
+    Spark refuses every other in the key of a state.
+    """
+    names = [of.NAME for of in spark.sql("show collations").collect()]
+    factory = spark._jvm.org.apache.spark.sql.catalyst.util.CollationFactory
+    stable = [of for of in names if get_field(factory.fetchCollation(of), "supportsBinaryEquality")]
+    assert "UTF8_BINARY" in stable
+    for collation in stable:
+        frame = spark.range(9).selectExpr("id", f"concat('Ä b', id) collate {collation} as c")
+        (row, raw) = (struct_of(json.loads(frame._jdf.schema().json()), "r"), unsafe_rows(frame))
+        sent = frame.repartition(31, "c").selectExpr("id", "spark_partition_id() as at")
+        places = {of.id: of.at for of in sent.collect()}
+        own = [partition_of([stored_cells(row, of)[1]], 31) for of in raw]
+        assert own == [places[n] for n in range(9)], collation
 
 
 def test_many_rows_with_nulls_read_like_spark_reads_them(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, class_name, rank
 from cleancut._format.channels import ChannelInfo, operator_cuts
 from cleancut._format.costs import Costs
-from cleancut._format.layout import Kind
+from cleancut._format.layout import Kind, StoreId
 from cleancut._format.log_entries import (
     next_watermark_of,
     offsets_of,
@@ -145,6 +145,8 @@ class StoreCutInfo(Brief):
         id: the id of the version.
         chain: the frames that make it up.
         bytes: the size of these frames.
+        referred_bytes: the size of what its base refers to, in bytes; of what stores divide among
+            them, its share. 0 where it has rows of its own, None where that cannot be read.
     """
 
     operator: int
@@ -153,6 +155,7 @@ class StoreCutInfo(Brief):
     id: str = field(metadata=rank(1))
     chain: ChainInfo
     bytes: int = field(metadata=BARS)
+    referred_bytes: int | None = field(default=0, metadata=BARS | rank(2))
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,6 +179,8 @@ class CutDetails(Brief):
         channels: what the epoch made of each channel that could be captured.
         segments: the objects that the frames lie in, by their names below the root.
         stores: the state stores, by operator, partition and name.
+        referred_bytes: the size of what bases refer to that begin its chains, in bytes, in addition
+            to `info.bytes`; None where that cannot be read.
     """
 
     path: str
@@ -192,6 +197,7 @@ class CutDetails(Brief):
     channels: InfoList[ChannelInfo]
     segments: Sequence[str]
     stores: InfoList[StoreCutInfo]
+    referred_bytes: int | None = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a plain dictionary."""
@@ -216,6 +222,9 @@ class CutDetails(Brief):
         facts += [(f"{phase} took", f"{ms} ms") for phase, ms in self.timings.items()]
         size = f"{info.bytes} bytes, {info.frames} frames, {info.segments} segments"
         facts += [("size", size)]
+        if self.referred_bytes != 0:
+            told = "unknown" if self.referred_bytes is None else f"{self.referred_bytes} bytes"
+            facts += [("referred to", told)]
         if self.costs is not None:
             used = self.costs.all
             written = f"{used.segment_bytes} bytes, {used.frames} frames, {used.segments} segments"
@@ -283,8 +292,14 @@ def savepoint_info(name: str, cut: StoredCut) -> SavepointInfo:
     return SavepointInfo(name, cut.epoch, cut.version, moment(cut.written_ms), cut.store_count)
 
 
-def cut_details(cut: StoredCut) -> CutDetails:
-    """Describes a cut whole."""
+def cut_details(cut: StoredCut, referred: Mapping[StoreId, int] | None) -> CutDetails:
+    """Describes a cut whole.
+
+    Args:
+        cut: the cut.
+        referred: the stores that refer to others, each with the size of that; None where it cannot
+            be read.
+    """
     return CutDetails(
         path=cut.path,
         info=cut_info(cut),
@@ -299,11 +314,12 @@ def cut_details(cut: StoredCut) -> CutDetails:
         costs=cut.costs,
         channels=InfoList(cut.channels),
         segments=cut.chain_segments,
-        stores=InfoList(map(_store_cut_info, cut.chains.values())),
+        stores=InfoList(_store_cut_info(chain, referred) for chain in cut.chains.values()),
+        referred_bytes=None if referred is None else sum(referred.values()),
     )
 
 
-def _store_cut_info(chain: Chain) -> StoreCutInfo:
+def _store_cut_info(chain: Chain, referred: Mapping[StoreId, int] | None) -> StoreCutInfo:
     store, last = chain[0].store, chain[-1].name
     frames = ChainInfo(
         PlacedFrameInfo(
@@ -324,6 +340,7 @@ def _store_cut_info(chain: Chain) -> StoreCutInfo:
         id=last.version_id,
         chain=frames,
         bytes=chain_bytes(chain),
+        referred_bytes=None if referred is None else referred.get(store, 0),
     )
 
 

@@ -1,7 +1,7 @@
 """Reads frames out of segments, and versions out of the chains of a cut."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -175,30 +175,54 @@ class CutReader:
     def sizes(self, cut: StoredCut) -> Mapping[StoreId, int]:
         """The size of the frames of each chain of a cut, in bytes: of what bases refer to, too.
 
+        Raises as `referred_sizes` does.
+        """
+        referred = self.referred_sizes(cut)
+        return {
+            store: chain_bytes(chain) + referred.get(store, 0)
+            for store, chain in cut.chains.items()
+            if not store.is_channel
+        }
+
+    def referred_sizes(self, cut: StoredCut) -> Mapping[StoreId, int]:
+        """The stores of a cut that refer to others, each with the size of that, in bytes.
+
         Stores that divide the rows of one source among them have equal shares of it.
 
         Raises:
             DamagedError: a base is damaged, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        chains = {of: chain for of, chain in cut.chains.items() if not of.is_channel}
-        if not cut.referred:
-            return {store: chain_bytes(chain) for store, chain in chains.items()}
-        sources = dict(zip(chains, mapped(self._sources, chains.values()), strict=True))
-        users = Counter(of[-1] for found in sources.values() for of in found)
-        distinct = {of[-1]: of for found in sources.values() for of in found}
-        sizes = dict(zip(distinct, mapped(self._size, distinct.values()), strict=True))
-        return {
-            store: chain_bytes(chain) + sum(sizes[of[-1]] // users[of[-1]] for of in sources[store])
+        versions = {of.version for of in cut.referred}
+        if not versions:
+            return {}
+        chains = {
+            of: chain for of, chain in cut.chains.items() if chain[0].name.version in versions
+        }
+        sources = self._all_sources(chain[0] for chain in chains.values())
+        reached = {
+            store: found
             for store, chain in chains.items()
+            if (found := _frames_behind(chain[0], sources))
+        }
+        users = Counter(frame for found in reached.values() for frame in found)
+        return {
+            store: sum(frame.length // users[frame] for frame in found)
+            for store, found in reached.items()
         }
 
-    def _size(self, chain: Chain) -> int:
-        return chain_bytes(chain) + sum(map(self._size, self._sources(chain)))
+    def _all_sources(self, bases: Iterable[PlacedFrame]) -> Mapping[PlacedFrame, Sequence[Chain]]:
+        """What bases refer to, and what the bases of that refer to, each read once."""
+        sources: dict[PlacedFrame, Sequence[Chain]] = {}
+        unread = set(bases)
+        while unread:
+            found = dict(zip(unread, mapped(self._sources, unread), strict=True))
+            sources |= found
+            unread = {chain[0] for of in found.values() for chain in of} - sources.keys()
+        return sources
 
-    def _sources(self, chain: Chain) -> tuple[Chain, ...]:
-        """The chains that the base of a chain refers to; none where it has rows of its own."""
-        placed = chain[0]
+    def _sources(self, placed: PlacedFrame) -> Sequence[Chain]:
+        """The chains that a base refers to; none of a frame that has rows of its own."""
         if placed.name.kind != "base":
             return ()
         missing = partial(self._missing, placed, None)
@@ -264,6 +288,18 @@ def _broken(cut: CutRef | None, identity: Identity, expected: int) -> CleancutEr
 def range_of(placed: PlacedFrame) -> Range:
     """Where a frame lies."""
     return Range(placed.segment, placed.offset, placed.length)
+
+
+def _frames_behind(
+    base: PlacedFrame, sources: Mapping[PlacedFrame, Sequence[Chain]]
+) -> set[PlacedFrame]:
+    """The frames of all chains that a base leads to."""
+    found: set[PlacedFrame] = set()
+    for chain in sources[base]:
+        if chain[0] not in found:
+            found |= _frames_behind(chain[0], sources)
+        found.update(chain)
+    return found
 
 
 def chain_bytes(chain: Chain) -> int:

@@ -242,6 +242,20 @@ class History:
         stores = sorted({*self.listings, *chains})
         return [self._history(store, chains.get(store, {})) for store in stores]
 
+    def referred_sizes(self, cut: StoredCut | None) -> Mapping[StoreId, int] | None:
+        """The stores of a cut that refer to others, each with the size of that, in bytes.
+
+        None where it cannot be read: of what is damaged, all else is to be shown.
+        """
+        try:
+            return {} if cut is None else self.reader.referred_sizes(cut)
+        except CleancutError:
+            return None
+
+    def last_cut(self) -> StoredCut | None:
+        """The last cut; None where there is none. Raises DamagedError, it is damaged."""
+        return self._cut_or_none(self.epochs[-1]) if self.epochs else None
+
     def store(self, store: StoreId) -> StoreHistory:
         """One store.
 

@@ -3,7 +3,6 @@
 docs/FORMAT.md, *A base that refers to others*.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from cleancut._unsafe_rows.encoded import Cell
 from cleancut._unsafe_rows.rows import Struct
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
-from cleancut._unsafe_rows.stored_cells import is_hashed, stored_cells
+from cleancut._unsafe_rows.stored_cells import stored_cells
 from cleancut.errors import CleancutError, error_of
 
 Wanted = Callable[[bytes], bool]
@@ -160,10 +159,8 @@ def wanted(identity: Identity, family: Family) -> Wanted:
     if family.encoding != UNSAFE_ROW:
         raise _untold(family, f"the state encoding {family.encoding}")
     key = struct_of(family.key_schema, "key")
-    if "collate" in json.dumps(family.key_schema) or not all(
-        is_hashed(_column(key, place)) for place in columns
-    ):
-        raise _untold(family, str(key.arrow))
+    for place in columns:
+        _require(key, place)
 
     def is_wanted(row: bytes) -> bool:
         try:
@@ -183,17 +180,17 @@ def wanted(identity: Identity, family: Family) -> Wanted:
     return is_wanted
 
 
-def _column(row: Struct, place: tuple[int, ...]) -> Struct:
-    """The column at a place, as a row of it alone."""
+def _require(row: Struct, place: tuple[int, ...]) -> None:
+    """Raises ValueError where there is no such column."""
     at, *rest = place
     if at >= len(row.fields):
         raise ValueError(f"no column {at}")
-    field = row.fields[at]
+    column = row.fields[at].column
     if not rest:
-        return Struct((field,))
-    if not isinstance(field.column, Struct):
+        return
+    if not isinstance(column, Struct):
         raise ValueError(f"column {at} is no row")
-    return _column(field.column, tuple(rest))
+    _require(column, tuple(rest))
 
 
 def _at(cells: Sequence[Cell], place: tuple[int, ...]) -> Cell:

@@ -1,12 +1,12 @@
 """What a checkpoint tells about its state stores, their column families and their frames."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cleancut._display.brief import Brief
 from cleancut._display.tables import BARS, rank
 from cleancut._format.frame import Codec, Frame
-from cleancut._format.layout import Kind
+from cleancut._format.layout import Kind, StoreId
 from cleancut._reading.history import StoreHistory
 from cleancut._reading.state import State
 
@@ -22,6 +22,9 @@ class StoreInfo(Brief):
         versions: the versions that have a frame, ascending.
         latest_version: the last of them.
         bytes: the size of all its frames that a version needs.
+        referred_bytes: the size of what its base refers to in the last cut, in bytes; of what
+            stores divide among them, its share. 0 where it has rows of its own, None where that
+            cannot be read.
     """
 
     operator: int
@@ -30,6 +33,7 @@ class StoreInfo(Brief):
     versions: tuple[int, ...]
     latest_version: int
     bytes: int = field(metadata=BARS)
+    referred_bytes: int | None = field(default=0, metadata=BARS | rank(1))
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,8 +94,14 @@ class FrameInfo(Brief):
     file_bytes: int = field(metadata=BARS)
 
 
-def store_info(history: StoreHistory) -> StoreInfo:
-    """Describes a store by what level 0 has of it and by its chains in the cuts."""
+def store_info(history: StoreHistory, referred: Mapping[StoreId, int] | None) -> StoreInfo:
+    """Describes a store by what level 0 has of it and by its chains in the cuts.
+
+    Args:
+        history: what there is of it.
+        referred: the stores that refer to others, each with the size of that; None where it cannot
+            be read.
+    """
     sizes = () if history.files is None else history.files.listing.sizes.values()
     placed = {frame for chain in history.chains.values() for frame in chain}
     return StoreInfo(
@@ -101,6 +111,7 @@ def store_info(history: StoreHistory) -> StoreInfo:
         versions=history.versions,
         latest_version=history.versions[-1],
         bytes=sum(sizes) + sum(frame.length for frame in placed),
+        referred_bytes=None if referred is None else referred.get(history.store, 0),
     )
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import reduce
 
 from cleancut._unsafe_rows.encoded import Cell
-from cleancut._unsafe_rows.rows import Struct
-from cleancut._unsafe_rows.scalars import Binary, Bool, Decimal, Text
+from cleancut._unsafe_rows.rows import List, Map, Struct
+from cleancut._unsafe_rows.scalars import Binary, Bool, CalendarInterval, Decimal, Text
 
 _SEED = 42
 _MASK = 0xFFFFFFFF
@@ -32,8 +32,15 @@ def _hash(seed: int, cell: Cell) -> int:
     raw = cell.raw
     if raw is None:
         return seed
-    if isinstance(cell.column, Struct):
+    if isinstance(cell.column, Struct | List | Map):
         return reduce(_hash, cell.fields, seed)
+    if isinstance(cell.column, CalendarInterval):
+        months, days, *micros = struct.unpack("<4I", raw)
+        return reduce(
+            lambda hashed, of: _hash_words([of], hashed, 4),
+            (days, months),
+            _hash_words(micros, seed, _LONG),
+        )
     is_large = isinstance(cell.column, Decimal) and cell.column.precision > 18
     if isinstance(cell.column, Text | Binary) or is_large:
         return _hash_bytes(raw, seed)
