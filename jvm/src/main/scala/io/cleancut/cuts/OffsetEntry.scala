@@ -43,6 +43,12 @@ object OffsetEntry {
   /** The number that an act leaves out, in its entry. */
   def unusedBefore(entry: String): Option[Long] = setting(entry, UnusedBeforeAct).map(_.toLong)
 
+  /** The epoch whose result an act has, in its entry. */
+  def source(entry: String): Option[Long] = setting(entry, SourceOfAct).map(_.toLong)
+
+  /** The last epoch before an act that goes back, in its entry. */
+  def lastBefore(entry: String): Option[Long] = setting(entry, LastBeforeAct).map(_.toLong)
+
   /** The provider that Spark has noted for the query's state, if it has noted any. */
   def provider(entry: String): Option[String] = setting(entry, Provider)
 

@@ -117,6 +117,13 @@ final case class Cut(
   def of(store: StoreId): Option[StoreCut] =
     ofTask(store.operator, store.partition).find(_.store == store)
 
+  /** The segments that these chains of it lie in, and those that their bases refer to in turn. */
+  def reachedFrom(chains: Seq[StoreCut]): Set[String] = {
+    val begun = chains.flatMap(_.base).map(_._1.version.number).toSet
+    chains.iterator.flatMap(_.frames).map(_._3.segment).toSet ++
+      referred.filter(of => begun(of.version)).flatMap(_.segments)
+  }
+
   /** The channels that hold rows. They are asked for with every store that is opened. */
   lazy val inFlight: Seq[StoreCut] = stores.filter(of => Channels.isChannel(of.store))
 

@@ -79,7 +79,10 @@ object CutSimulationSuite {
     Defect.ShownAsMade -> 69L,
     Defect.NoClaim -> 71L,
     Defect.AllCounted -> 42L,
-    Defect.ActForgets -> 279L
+    Defect.ActForgets -> 4L,
+    Defect.SweptBeside -> 166L,
+    Defect.ExpiredBeside -> 142L,
+    Defect.SourceUnchecked -> 282L
   )
 
   private def known(defect: Defect): Option[Long] =

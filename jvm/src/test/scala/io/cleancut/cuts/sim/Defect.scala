@@ -86,11 +86,30 @@ object Defect {
   /** A sweep looks over what a cut lists as referred to. */
   case object ReferredUnseen extends Defect("which is not there", "was deleted, which")
 
+  /** An act lists what its sources lie in, and not what these refer to. */
+  case object ReferredOnce extends Defect("which is not there", "was deleted, which")
+
+  /** An act refers to a cut that it has found before it owned the query. */
+  case object SourceUnchecked extends Defect("which is not there", "was deleted, which")
+
+  /** A sweep does not look whether its run has been followed. */
+  case object SweptBeside extends Defect("which is not there", "was deleted, which")
+
+  /** Who gives cuts up by hand does not look for a run that has begun meanwhile. */
+  case object ExpiredBeside extends Defect("which is not there", "was deleted, which")
+
   /** A query begins whether or not an act has been finished. */
   case object ActsUnseen extends Defect("too many rows", "the sink has rows", "runs")
 
   /** Those of acts that copy no rows. */
-  val ofReferences: Set[Defect] = Set(ReferredForgotten, ReferredUnseen)
+  val ofReferences: Set[Defect] = Set(
+    ReferredForgotten,
+    ReferredUnseen,
+    ReferredOnce,
+    SourceUnchecked,
+    SweptBeside,
+    ExpiredBeside
+  )
 
   /** Those of acts on the checkpoint. */
   val ofActs: Set[Defect] = Set[Defect](ActForgets, ActsUnseen) ++ ofReferences

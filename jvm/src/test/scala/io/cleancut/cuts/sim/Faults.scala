@@ -55,6 +55,10 @@ object Fault {
   case object ActBehindAct extends Fault("act behind one that was not done")
   case object ActInFlight extends Fault("act that took rows in flight along")
   case object ActByReference extends Fault("act that copied no rows")
+  case object ActBack extends Fault("act that went back to an earlier cut or a savepoint")
+  case object ActBehindReference extends Fault("act on bases that refer themselves")
+  case object Expiry extends Fault("cuts given up by hand")
+  case object ExpiryStopped extends Fault("cuts given up by hand while a run began")
   case object LeftByAct extends Fault("start of the query behind an act that was not done")
 
   val all: Seq[Fault] = Seq(
@@ -106,6 +110,10 @@ object Fault {
     ActBehindAct,
     ActInFlight,
     ActByReference,
+    ActBack,
+    ActBehindReference,
+    Expiry,
+    ExpiryStopped,
     LeftByAct
   )
 }

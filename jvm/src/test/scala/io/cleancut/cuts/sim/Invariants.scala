@@ -42,6 +42,20 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   private val ends = mutable.Map.empty[Long, Int]
   // The epochs planned by acts.
   private val acts = mutable.Set.empty[Long]
+  // Of an act's epoch that of which it is made, and of one that goes back the last before it.
+  private val sources = mutable.Map.empty[Long, Long]
+  private val backs = mutable.Set.empty[Long]
+  // Whose cuts somebody has given up by hand.
+  private val expired = mutable.Set.empty[Long]
+
+  /** The epochs of cuts that appeared when an act had left them behind. */
+  val late = mutable.Set.empty[Long]
+
+  /** The epochs of last cuts that acts have gone back from, whose entry may never be written. */
+  val left = mutable.Set.empty[Long]
+
+  /** Whether nothing says that an epoch's cut must be there. */
+  def mayLack(epoch: Long): Boolean = unused(epoch) || expired(epoch)
 
   /** Whether an act has planned an epoch that has no cut. */
   def isLeftByAct: Boolean = acts.exists(_ > last)
@@ -142,7 +156,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         savepoints(savepoint) = whole(Cut.parse(savepoint, body))
       case OffsetsName(epoch) =>
         ends(epoch.toLong) = endIn(body)
-        if (OffsetEntry.isOfAct(new String(body, UTF_8))) acts += epoch.toLong
+        planned(epoch.toLong, new String(body, UTF_8))
       case OwnerName(note) =>
         val owner = Owner.parse(body)
         if (note.toLong == owner.generation) owners(owner.generation) = owner.runId
@@ -153,13 +167,30 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         happened(s"epoch ${parsed.epoch} is $what by ${parsed.run.runId}: ${parsed.channels}")
         seals(seal) = parsed
       case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
-        val parsed = whole(Cut.parse(cut, body))
-        // A cut beyond retention may appear again: a write that was held up for that long finds
-        // its name free. The next sweep takes it.
-        if (parsed.epoch >= oldestKept) appeared(parsed)
+        val parsed = Cut.parse(cut, body)
+        // Its epoch was left behind, or its cut given up, before a write came that was held up.
+        if (mayLack(parsed.epoch)) appearedLate(parsed)
+        // A cut beyond retention may appear again likewise. The next sweep takes it.
+        else {
+          val found = whole(parsed)
+          if (found.epoch >= oldestKept) appeared(found)
+        }
       case _ => ()
     }
   }
+
+  private def planned(epoch: Long, entry: String): Unit = if (OffsetEntry.isOfAct(entry)) {
+    acts += epoch
+    OffsetEntry.source(entry).foreach(sources(epoch) = _)
+    if (OffsetEntry.lastBefore(entry).isDefined) backs += epoch
+  }
+
+  /** The epochs whose rows a cut has: an act that goes back leaves those between behind. */
+  private def lineOf(epoch: Long): Set[Long] =
+    Iterator.iterate(epoch)(of => sources.getOrElse(of, of - 1)).takeWhile(_ >= 0).toSet
+
+  /** Somebody is about to give these cuts up by hand. */
+  def expires(epochs: Seq[Long]): Unit = expired ++= epochs
 
   override def deleted(name: String): Unit = name match {
     case OffsetsName(of) =>
@@ -168,12 +199,15 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       if (!acts(epoch)) violated(s"the entry of epoch $epoch was taken away, which no act has made")
       ends -= epoch
       acts -= epoch
+      sources -= epoch
+      backs -= epoch
     case SealOf(seal) =>
       if (seal.epoch > last) violated(s"the seal $seal was deleted, the last is $last")
       seals -= seal
     case CutName(cut) =>
       CutLayout.parseCut(cut).foreach { epoch =>
-        if (epoch >= oldestKept) violated(s"the cut of epoch $epoch was deleted, the last is $last")
+        if (epoch >= oldestKept && !expired(epoch) && !late(epoch))
+          violated(s"the cut of epoch $epoch was deleted, the last is $last")
         cuts -= epoch
       }
     case Named(part) =>
@@ -267,13 +301,28 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       }
     }
 
+  /**
+   * A run that was followed commits what an act has left behind, or what was given up since: it had
+   * looked for a later owner before. Nobody goes on from there, and what it leads to may be gone.
+   */
+  private def appearedLate(cut: Cut): Unit = {
+    if (cut.run.generation > generation) violated(s"${at(cut)} is late, of $generation")
+    happened(s"${at(cut)} appears, behind that of $last")
+    late += cut.epoch
+    ()
+  }
+
   private def appeared(cut: Cut): Unit = {
-    // An act leaves numbers unused: one, and those of acts that were not done.
-    def areUnused =
-      acts(last + 1) && (last + 2 until cut.epoch).forall(of => acts(of) || !ends.contains(of))
+    // An act leaves numbers unused: one, and those of acts that were not done; and one that goes
+    // back what the query has begun.
+    def mayBegin(of: Long) = acts(of) || !ends.contains(of)
+    val isBack = backs(cut.epoch)
+    def areUnused = acts(if (isBack) cut.epoch - 1 else last + 1) &&
+      (last + 1 until cut.epoch).forall(of => mayBegin(of) || (isBack && of == last + 1))
     val isNext = cut.epoch == last + 1 || (acts(cut.epoch) && cut.epoch > last && areUnused)
     if (!isNext) violated(s"the cut of epoch ${cut.epoch} follows that of $last")
     unused ++= last + 1 until cut.epoch
+    if (isBack) left += last
     if (cut.run.generation < generation) {
       violated(s"${at(cut)} is of generation ${cut.run.generation}, behind $generation")
     }
@@ -315,7 +364,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   /** An epoch is shown before it is committed. */
   private def checkSink(cut: Cut, task: SimTask): Unit = {
     val before = plan.levelZeroEpochs - 1
-    val shown = sink.shown(task, cut.epoch).map(SimPlan.numberOf)
+    val shown = sink.shown(task, lineOf(cut.epoch)).map(SimPlan.numberOf)
     val found = shown ++ rowsIn(cut, task.channel).map(SimPlan.numberOf)
     val wanted = plan.rowsOf(task.partition, end(before), end(cut.epoch))
     val (missing, more) = (wanted.diff(found), found.diff(wanted))
@@ -328,7 +377,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
 
   private def checkShown(cut: Cut, task: SimTask): Unit = {
     def marked(rows: Vector[Int]) = rows.filter(row => row != SimPlan.numberOf(row)).sorted
-    val shown = marked(sink.shown(task, cut.epoch))
+    val shown = marked(sink.shown(task, lineOf(cut.epoch)))
     task.stores.foreach { store =>
       val rows = cut.of(store).toVector.flatMap { part =>
         part.frames.flatMap { case (kind, version, place) =>

@@ -14,9 +14,18 @@ object Names {
   /** Spark's entry of the offset log. */
   def offsets(end: Int): String = s"v1\n{}\n$end"
 
-  /** That of an act. */
-  def offsetsOfAct(end: Int, unused: Long): String = {
-    val marks = Seq(OffsetEntry.Act -> "act", OffsetEntry.UnusedBeforeAct -> unused.toString)
+  /**
+   * That of an act.
+   *
+   * @param source
+   *   the epoch that it is made of
+   * @param last
+   *   the last one before it, where that is another
+   */
+  def offsetsOfAct(end: Int, unused: Long, source: Long, last: Option[Long]): String = {
+    val numbers = Seq(OffsetEntry.UnusedBeforeAct -> unused, OffsetEntry.SourceOfAct -> source) ++
+      last.map(OffsetEntry.LastBeforeAct -> _)
+    val marks = (OffsetEntry.Act -> "act") +: numbers.map { case (name, of) => name -> s"$of" }
     val conf = marks.map { case (name, value) => s"\"$name\":\"$value\"" }.mkString(",")
     s"""v1\n{"conf":{$conf}}\n$end"""
   }

@@ -7,14 +7,15 @@ import scala.util.control.NonFatal
 
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.channels.ChannelReport
-import io.cleancut.cuts.{InFlightSource, OffsetEntry, Refusal, TaskStart, TaskStarted}
+import io.cleancut.cuts._
 import io.cleancut.format._
 import io.cleancut.objects.ObjectKey
 
 /**
  * An act on the checkpoint, as an offline epoch does it: it looks where the query stands, owns it,
  * makes all of its state and its rows in flight anew behind a number that stays unused, or has its
- * stores refer to what is there, and writes the entries of both logs.
+ * stores refer to what is there, or was there after an earlier epoch; and writes the entries of
+ * both logs.
  *
  * @param random
  *   for where it stops, if it may
@@ -27,9 +28,12 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
   override val hasBegun = false
   var failure = Option.empty[Throwable]
 
-  // Drawn by nothing but its name, so that all else stays as it is.
+  // Drawn by nothing but its name and the seed, so that all else stays as it is.
+  private val ofName = new Random(world.seed * 31 + runId.hashCode)
   private val isReferring = process.paging.isDefined &&
     (Defect.ofReferences(defect) || runId.hashCode % 2 == 0)
+  private val wantsBack = isReferring && ofName.nextBoolean()
+  private var isBack = wantsBack
   private val offsets = process.files("offsets")
   private val gate = new GateOfNoQuery {
     override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
@@ -63,30 +67,54 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
   }
 
   private def act(): Unit = {
-    val cut = process.archive.last().map(_.whole).getOrElse(throw new Refused("there is no cut"))
-    val entered = if (plan.isOnFiles) epochsIn("commits").maxOption else Some(cut.epoch)
-    if (!entered.contains(cut.epoch)) throw new Refused(s"epoch ${cut.epoch} has no entry")
-    val left = epochsIn("offsets").filter(_ > cut.epoch)
+    val last = process.archive.last().map(_.head.epoch).getOrElse(refuse("there is no cut"))
+    val entered = if (plan.isOnFiles) epochsIn("commits").maxOption else Some(last)
+    if (!entered.contains(last)) refuse(s"epoch $last has no entry")
+    val left = epochsIn("offsets").filter(_ > last)
     val (ofActs, begun) = left.partition(epoch => OffsetEntry.isOfAct(entry("offsets", epoch)))
-    if (begun.nonEmpty) throw new Refused(s"epoch ${begun.max} has been begun")
+    // Who goes back leaves that behind, and has to where another such act was not done.
+    isBack = wantsBack || (begun.nonEmpty && ofActs.nonEmpty)
+    if (begun.nonEmpty && !isBack) refuse(s"epoch ${begun.max} has been begun")
+    val source = if (wantsBack) earlier(last, left) else Source(last, None)
+    val looked = found(source).getOrElse(refuse(s"there is no $source"))
+    val early = if (defect == Defect.SourceUnchecked) Some(looked.whole) else None
     // The query may go on meanwhile.
     baton.yieldNow()
-    own(cut)
+    own(last)
+    // A sweep that has taken it has gone before.
+    val cut = early.getOrElse {
+      val still = found(source).filter(_.head.token == looked.head.token)
+      still.getOrElse(refuse(s"$source is not there any more")).whole
+    }
     if (ofActs.nonEmpty) faults.count(Fault.ActBehindAct)
     // The other act may be about to write its cut, which comes before this one then.
-    val planned = (cut.epoch +: ofActs).max
-    rewrite(cut, planned + 2)
+    rewrite(cut, last, (last +: left).max + 2)
   }
 
-  private def own(cut: Cut): Unit = {
+  /** A cut before the last, a savepoint, or the last where something has been begun after it. */
+  private def earlier(last: Long, left: Seq[Long]): Source = {
+    def isOne(epoch: Long) = epoch < last || left.nonEmpty
+    val cuts = process.archive.epochs().filterNot(invariants.late).map(Source(_, None))
+    val pins = process.archive.pinned().toSeq.sortBy(_._1).map { case (name, cut) =>
+      Source(cut.head.epoch, Some(name))
+    }
+    val all = (cuts ++ pins).filter(of => isOne(of.epoch))
+    if (all.isEmpty) refuse("there is nothing to go back to")
+    all(ofName.nextInt(all.size))
+  }
+
+  private def found(source: Source): Option[StoredCut] =
+    source.pin.fold(process.archive.open(source.epoch))(process.archive.savepoint(_))
+
+  private def own(last: Long): Unit = {
     var committed = -1L
     process.call(runId, "begin")(cuts => committed = cuts.begin(runId).committed)
-    if (committed != cut.epoch) {
-      throw new Refused(s"epoch $committed has been committed meanwhile")
-    }
+    if (committed != last) refuse(s"epoch $committed has been committed meanwhile")
   }
 
-  private def rewrite(cut: Cut, epoch: Long): Unit = {
+  private def refuse(why: String): Nothing = throw new Refused(why)
+
+  private def rewrite(cut: Cut, last: Long, epoch: Long): Unit = {
     invariants.happened(s"$runId makes epoch $epoch of the cut of epoch ${cut.epoch}")
     val taken = Option.unless(defect == Defect.ActForgets)(new Taken(cut))
     if (cut.inFlight.nonEmpty) faults.count(Fault.ActInFlight)
@@ -102,11 +130,12 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
       }
     }
     val end = Invariants.endIn(cut.offsets.getBytes)
-    val planned = Names.offsetsOfAct(end, unused = epoch - 1)
+    val planned =
+      Names.offsetsOfAct(end, unused = epoch - 1, cut.epoch, Option.when(isBack)(last))
     enter(epoch, planned)
     mayStop()
     // Of the first of them a query that lives would have its next epoch.
-    Seq(cut.epoch + 1, epoch - 1).distinct.foreach { number =>
+    (Option.unless(isBack)(last + 1).toSeq :+ (epoch - 1)).distinct.foreach { number =>
       try if (!isOfAct(number)) enter(number, planned)
       catch {
         case refused: Refused =>
@@ -117,13 +146,14 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
     mayStop()
     val ids = if (plan.isFormat2) made.values else Nil
     val path = Names.entry("commits", epoch)
-    if (commits.exists(path)) throw new Refused(s"epoch $epoch is committed")
+    if (commits.exists(path)) refuse(s"epoch $epoch is committed")
     SimQuery.write(commits, path, CommitIds.entry(ids))
     invariants.committed(runId, epoch)
     if (invariants.cut(epoch).exists(_.run.runId != runId)) {
       invariants.violated(s"$runId was told that it has made epoch $epoch, which another has")
     }
     faults.count(Fault.Act)
+    if (isBack) faults.count(Fault.ActBack)
   }
 
   /** Makes all stores of what the cut has. */
@@ -133,9 +163,13 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
       val name = FrameName(store, version, FrameKind.Base)
       SimFrame(name, None, writer, Vector.empty, cut.of(store).get.frames)
     }
-    val begun = cut.stores.flatMap(_.base).map(_._1.version.number).toSet
-    val segments = frames.flatMap(_.source.map(_._3.segment)).toSet ++
-      cut.referred.filter(of => begun(of.version)).flatMap(_.segments)
+    val chains = plan.stores.flatMap(cut.of)
+    val deep =
+      chains.flatMap(_.base).exists(of => cut.referred.exists(_.version == of._1.version.number))
+    if (deep) faults.count(Fault.ActBehindReference)
+    val segments =
+      if (defect == Defect.ReferredOnce) chains.flatMap(_.frames.map(_._3.segment)).toSet
+      else cut.reachedFrom(chains)
     val bases = frames.map(of => SealedFrame(of.name, 0L, of.toBytes))
     process.call(runId, "refer")(_.refer(runId, epoch, bases, segments))
     faults.count(Fault.ActByReference)
@@ -153,11 +187,11 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
   private def enter(epoch: Long, planned: String): Unit = {
     gate.checkOwner()
     val path = Names.entry("offsets", epoch)
-    if (offsets.exists(path)) throw new Refused(s"somebody else has planned epoch $epoch")
+    if (offsets.exists(path)) refuse(s"somebody else has planned epoch $epoch")
     try SimQuery.write(offsets, path, planned)
     catch {
       case _: org.apache.hadoop.fs.FileAlreadyExistsException =>
-        throw new Refused(s"somebody else has planned epoch $epoch")
+        refuse(s"somebody else has planned epoch $epoch")
     }
   }
 
@@ -230,6 +264,11 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
 }
 
 private object SimAct {
+
+  /** What it is made of: the cut of an epoch, or a savepoint of one. */
+  final case class Source(epoch: Long, pin: Option[String]) {
+    override def toString: String = pin.fold(s"cut of epoch $epoch")(name => s"savepoint $name")
+  }
 
   /** It does not do what it was asked for, and has changed nothing. */
   final class Refused(message: String) extends RuntimeException(message)

@@ -37,7 +37,7 @@ final class SimProcess(world: World, val name: String, keep: Int, val paging: Op
       new SimPacker(world, this, root, CutsRuntime.Driver, cuts),
       request => request.run(),
       task => {
-        baton.spawn("sweep", this, Baton.Slow, cuts)(task.run())
+        baton.spawn("sweep", this, Baton.Slow, cuts)(world.sweeping(task))
         ()
       },
       plan.sweepEpochs,

@@ -42,6 +42,15 @@ final class World(val seed: Long, val defect: Defect) {
   /** Whether a query is to end behind the cut that it has just made. */
   var pauses: () => Boolean = () => false
 
+  private val isSweep = ThreadLocal.withInitial(() => false)
+
+  /** Does the work of a sweep, which is that of its thread. */
+  def sweeping(sweep: Runnable): Unit = {
+    isSweep.set(true)
+    try sweep.run()
+    finally isSweep.set(false)
+  }
+
   def names: Seq[String] = bucket.names
 
   def nextAttempt(): Long = {
@@ -91,6 +100,7 @@ final class World(val seed: Long, val defect: Defect) {
     defect match {
       case Defect.Blind          => new BlindToOwners(frozen, () => true)
       case Defect.NoClaim        => new WithoutClaims(frozen)
+      case Defect.SweptBeside    => new BlindToOwners(frozen, () => isSweep.get)
       case Defect.ReferredUnseen => new WithoutReferred(frozen)
       case _                     => frozen
     }

@@ -58,7 +58,7 @@ final private[offline] class StateReference private (
       }
       Made(store, index, newVersion(target.epoch + 1), sources, spreads.get((operator.id, index)))
     }
-    run.refer(target, made.map(_.frame), segmentsOf(cut, made))
+    run.refer(target, made.map(_.frame), cut.reachedFrom(made.flatMap(_.sources)))
     run.settle(target)
     check(archive, run.settled(target), made)
     if (!OfflinePlace.isInBucket(place.location)) makeDirectories(target, made)
@@ -72,14 +72,6 @@ final private[offline] class StateReference private (
     if (!operator.isSpread) Seq(0)
     else if (partitions >= query.partitions) Seq(partition % query.partitions)
     else partition until query.partitions by partitions
-
-  /** Those of the sources, and those that these refer to in turn. */
-  private def segmentsOf(cut: Cut, made: Seq[Made]): Set[String] = {
-    val sources = made.flatMap(_.sources)
-    val begun = sources.flatMap(_.base).map(_._1.version.number).toSet
-    sources.iterator.flatMap(_.frames).map(_._3.segment).toSet ++
-      cut.referred.filter(of => begun(of.version)).flatMap(_.segments)
-  }
 
   /** Reads the bases again where they lie. */
   private def check(archive: CutArchive, placed: Seq[StoreCut], made: Seq[Made]): Unit = {
