@@ -8,6 +8,7 @@ from cleancut._provider import PROVIDER_KEY
 
 _NONE = "-"
 _LAST_BEFORE = "spark.sql.streaming.stateStore.cleancut.offlineLast"
+_UNUSED_BEFORE = "spark.sql.streaming.stateStore.cleancut.offlineUnused"
 
 
 def offsets_of(entry: str) -> Mapping[str, str | None]:
@@ -46,7 +47,20 @@ def rolled_back_from(offsets: str) -> int | None:
 
     The epoch after that has an entry of the offset log alone, and the next one is the rollback.
     """
-    value = _setting(offsets, _LAST_BEFORE)
+    return _marked(offsets, _LAST_BEFORE)
+
+
+def unused_before(offsets: str) -> int | None:
+    """The number that an act has left unused before its own, by the entry of the offset log.
+
+    None if it is the entry of no act, or of one that has left none. The number itself has such an
+    entry, too.
+    """
+    return _marked(offsets, _UNUSED_BEFORE)
+
+
+def _marked(offsets: str, key: str) -> int | None:
+    value = _setting(offsets, key)
     return int(value) if value is not None and value.isdecimal() else None
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from cleancut._format.cut import Cut
-from cleancut._format.log_entries import rolled_back_from
+from cleancut._format.log_entries import rolled_back_from, unused_before
 from cleancut._format.spark_names import DIRECTORIES, METADATA, is_sparks
 from cleancut._format.wrapped import cut_damaged
 from cleancut._reading.root import Root
@@ -123,12 +123,18 @@ class SparkFilesCheck:
         return missing + spark_entries.missing_of_operators(names, self.operators, self._entries)
 
     def _unused(self, offsets: set[int]) -> set[int]:
-        """The epochs before a rollback's own, which are planned and not committed."""
+        """The epochs before those of acts, which are planned and not committed."""
         unused: set[int] = set()
+        cuts = {cut.epoch for cut in self.cuts}
         for epoch in offsets:
-            entry = self._entries.get(f"offsets/{epoch}", b"")
-            last = rolled_back_from(entry.decode("utf-8", "replace"))
+            entry = self._entries.get(f"offsets/{epoch}", b"").decode("utf-8", "replace")
+            last, number = rolled_back_from(entry), unused_before(entry)
             unused |= set() if last is None else set(range(last + 1, epoch))
+            if number is not None:
+                unused.add(number)
+                # Its own number, too, is that of an act that was not done, or planned for one.
+                if epoch < number or (cuts and min(cuts) < epoch and epoch not in cuts):
+                    unused.add(epoch)
         return unused
 
     def _gaps(self, there: set[int], log: str, wanted: set[int]) -> list[tuple[str, str]]:
