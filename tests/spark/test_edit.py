@@ -61,6 +61,32 @@ def test_a_query_goes_on_with_what_was_edited(
     assert it.state() == it.expected(3)
 
 
+def test_an_edit_whose_number_is_taken_names_that_number(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It leaves number 3 unused, which a query plans meanwhile, and is epoch 4 itself."""
+    it = Epochs(spark, tmp_path, PLACES["cuts"])
+    it.add(3)
+    it.run()
+    log = tmp_path / "checkpoint" / "offsets"
+
+    @f.udf("long")
+    def planning(of: int) -> int:
+        (log / "3").write_bytes((log / "2").read_bytes())
+        return of
+
+    def change(state: DataFrame) -> DataFrame:
+        return state.withColumn("value", f.struct(planning("value.count").alias("count")))
+
+    plan = cleancut.edit(it.checkpoint, 0, change)
+    with pytest.raises(RequestError, match="somebody else has written epoch 3 meanwhile"):
+        plan.apply()
+    # That query goes on.
+    assert not (log / "4").exists()
+    it.add()
+    assert it.run() == [3, 4]
+
+
 @pytest.mark.parametrize("entries", [1, 2])
 @pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
 def test_no_query_begins_behind_an_edit_that_was_broken_off(

@@ -44,6 +44,14 @@ def cut_of(location: str) -> cleancut.CutDetails:
     return Checkpoint(location).cut()
 
 
+def uncommit(checkpoint: str, epoch: int) -> None:
+    """Leaves an epoch as it is before its commit."""
+    for name in (f"commits/{epoch}", f"cleancut/cuts/{epoch:020}.cut"):
+        path = Path(checkpoint) / name
+        path.unlink(missing_ok=True)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
 def rows_of(plan: cleancut.Plan) -> int:
     return sum(of.rows or 0 for of in plan.operators)
 
@@ -117,10 +125,7 @@ def test_an_epoch_that_does_not_come_to_its_end_is_left_behind(
     it.add(4)
     it.run()
     # As after a release whose epoch fails each time: it is planned, and not committed.
-    gone = ["commits/3", "cleancut/cuts/00000000000000000003.cut"]
-    for path in (Path(it.checkpoint) / name for name in gone):
-        path.unlink(missing_ok=True)
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    uncommit(it.checkpoint, 3)
     plan = cleancut.rollback(it.checkpoint, 1)
     assert (plan.source, plan.last, plan.epoch) == (1, 2, 5)
     plan.apply()
@@ -130,6 +135,33 @@ def test_an_epoch_that_does_not_come_to_its_end_is_left_behind(
     if place == "cuts":
         report = Checkpoint(it.checkpoint).verify()
         assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("place", usually({"cuts"}, ["rocksdb", "level-0", "cuts"]))
+def test_it_is_left_behind_for_the_last_epoch_also_after_a_rollback_that_was_killed(
+    query: Callable[[str], Epochs], place: str
+) -> None:
+    """Neither the query nor another act could begin there, and older epochs may be gone."""
+    it = query(place)
+    it.add(4)
+    it.run()
+    uncommit(it.checkpoint, 3)
+    cleancut.rollback(it.checkpoint, 1).apply()
+    uncommit(it.checkpoint, 5)
+    with pytest.raises(StreamingQueryException):
+        it.run()
+    with pytest.raises(RequestError, match=r"epoch 3 has been begun .* go back first"):
+        cleancut.rescale(it.checkpoint, 6)
+    plan = cleancut.rollback(it.checkpoint, 2)
+    assert (plan.source, plan.last) == (2, 2)
+    assert "epoch 3" in plan.notes[0]
+    done = plan.apply()
+    assert it.state() == it.expected(3)
+    assert it.run() == [done.epoch + 1]
+    assert it.given[done.epoch + 1].keys() <= it.state().keys()
+    assert it.state() == it.expected(4)
+    with pytest.raises(RequestError, match=f"epoch {done.epoch + 1} is its last one already"):
+        cleancut.rollback(it.checkpoint, done.epoch + 1)
 
 
 def test_what_cannot_be_gone_back_to_is_refused(query: Callable[[str], Epochs]) -> None:

@@ -139,6 +139,7 @@ final private[offline] class FirstState(
     begins.commit,
     operators,
     isHalfDone = false,
+    isBack = false,
     cut = None,
     place.access
   )

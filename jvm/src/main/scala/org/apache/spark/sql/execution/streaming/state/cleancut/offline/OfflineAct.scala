@@ -61,8 +61,8 @@ final case class OfflineAct(
   def plan(session: SparkSession, location: String): OfflinePlan = {
     val from = OfflinePlace.of(session, location)
     behindSink(from).fold {
-      val query = checked(from)
-      planOf(from, query, targetOf(from, query))
+      val (query, target) = checked(from)
+      planOf(from, query, target)
     }(_._1)
   }
 
@@ -99,8 +99,7 @@ final case class OfflineAct(
   }
 
   private def done(from: OfflinePlace): OfflinePlan = {
-    val query = checked(from)
-    val target = targetOf(from, query)
+    val (query, target) = checked(from)
     val edited = edit.map { of =>
       val asked = editable(from, query)(of.of)
       val rows = asked.knowing(there(from, query).of(asked.operator), refusing(from))
@@ -237,7 +236,8 @@ final case class OfflineAct(
   private def editable(from: OfflinePlace, query: StoredQuery)(of: StateRows): EditableRows =
     OfflineEdit.rowsOf(query, of, refusing(from))
 
-  private def checked(from: OfflinePlace): StoredQuery = {
+  /** What it is made of, and where it goes. */
+  private def checked(from: OfflinePlace): (StoredQuery, OfflineTarget) = {
     def refused(reason: String) = refusing(from)(reason)
     partitions.filter(_ < 1).foreach { n =>
       refused(s"$n is no number of partitions; it takes at least one")
@@ -267,7 +267,7 @@ final case class OfflineAct(
       else Option.when(partitions.nonEmpty && bytes > MaxInFlightBytes)(s"of $bytes bytes")
     }
     edit.foreach(of => editable(from, query)(of.of).check(of.rows, refused))
-    query
+    (query, target)
   }
 
   private def checkProvider(

@@ -73,10 +73,12 @@ private[offline] object OfflineEpoch {
     withSettings(query.offsets, settings ++ marks)
   }
 
-  private def add(target: OfflineTarget, act: String)(isAdded: Boolean): Unit = if (!isAdded) {
-    val reason = s"somebody else has written epoch ${target.epoch} meanwhile; is the query running?"
-    throw Errors.offlineRefused(act, target.place.location, reason)
-  }
+  /** @param epoch whose entry was to be added */
+  private def add(target: OfflineTarget, epoch: Long, act: String)(isAdded: Boolean): Unit =
+    if (!isAdded) {
+      val reason = s"somebody else has written epoch $epoch meanwhile; is the query running?"
+      throw Errors.offlineRefused(act, target.place.location, reason)
+    }
 
   /**
    * In a new place, before anything else is there: a query that is started before the act is done
@@ -87,7 +89,7 @@ private[offline] object OfflineEpoch {
       query: StoredQuery,
       act: String,
       settings: Map[String, String]
-  ): Unit = add(target, act) {
+  ): Unit = add(target, target.epoch, act) {
     target.place.newLogs.offsetLog.add(target.epoch, entry(target, query, act, settings))
   }
 
@@ -103,7 +105,7 @@ private[offline] object OfflineEpoch {
       settings: Map[String, String]
   ): Unit = {
     val log = (if (target.isNew) target.place.newLogs else target.place.logs).offsetLog
-    def add(epoch: Long) = this.add(target, act) {
+    def add(epoch: Long) = this.add(target, epoch, act) {
       log.add(epoch, entry(target, query, act, settings)) || log.get(epoch).exists(isOne)
     }
     // Behind an act that was not done; a query that lives would plan the next number.
@@ -130,7 +132,7 @@ private[offline] object OfflineEpoch {
     val OfflineTarget(place, _, epoch, isNew) = target
     val logs = if (isNew) place.newLogs else place.logs
     val offsets = entry(target, query, act, settings)
-    if (!isNew) add(target, act)(logs.offsetLog.add(epoch, offsets))
+    if (!isNew) add(target, epoch, act)(logs.offsetLog.add(epoch, offsets))
     if (target.isBehindUnused) {
       // The query may have planned that one: it lives, and is to go on behind its own epochs.
       try precede(target, query, act, settings)
@@ -149,7 +151,7 @@ private[offline] object OfflineEpoch {
     // A cut says itself which stores there are.
     for (partitions <- changed if !isNew && !run.isByCuts)
       retired(target).retire(spreadIn(query), partitions)
-    add(target, act)(logs.commitLog.add(epoch, withIds(query, written)))
+    add(target, epoch, act)(logs.commitLog.add(epoch, withIds(query, written)))
   }
 
   /**
@@ -169,7 +171,8 @@ private[offline] object OfflineEpoch {
         Some(epoch)
       )
       .write(of)
-    new StateMetadataPartitionReader(query.location, conf, query.epoch).allOperatorStateMetadata
+    val described = DescribedEpoch.of(query.location, query.epoch, conf.value)
+    new StateMetadataPartitionReader(query.location, conf, described).allOperatorStateMetadata
       .foreach {
         case v2: OperatorStateMetadataV2 =>
           write(v2.copy(stateStoreInfo = v2.stateStoreInfo.map { store =>

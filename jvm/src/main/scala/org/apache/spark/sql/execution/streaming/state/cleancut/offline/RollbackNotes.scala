@@ -16,7 +16,18 @@ private[offline] object RollbackNotes {
    *   which goes back with it
    */
   def of(query: StoredQuery, epoch: Long, fileSink: Option[String]): Seq[String] = {
-    val (first, last) = (query.epoch + 1, query.last)
+    val first = query.epoch + 1
+    val last = if (query.epoch == query.last) query.begun else query.last
+    if (first > last) Nil else left(query, epoch, fileSink, first, last)
+  }
+
+  private def left(
+      query: StoredQuery,
+      epoch: Long,
+      fileSink: Option[String],
+      first: Long,
+      last: Long
+  ): Seq[String] = {
     val epochs = if (first == last) s"epoch $first" else s"epochs $first to $last"
     val sink = fileSink.fold(s"The sink keeps what it has of $epochs.") { path =>
       s"What $epochs have written to $path is not seen any more."

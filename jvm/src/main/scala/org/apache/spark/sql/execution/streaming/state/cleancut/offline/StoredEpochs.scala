@@ -31,8 +31,9 @@ final private[offline] case class StoredEpoch(
  *
  * @param last
  *   the last one
- * @param isCopied
- *   whether that is as good as any other
+ * @param isOneOfThem
+ *   whether that is as good as any other: for a copy, and where something has been begun after it
+ *   that is to be left behind
  * @param refused
  *   ends the act for a reason
  */
@@ -40,14 +41,14 @@ final private[offline] class StoredEpochs(
     place: OfflinePlace,
     logs: StreamingQueryCheckpointMetadata,
     last: StoredEpoch,
-    isCopied: Boolean,
+    isOneOfThem: Boolean,
     refused: String => Nothing
 ) {
   private val archive: Option[CutArchive] = place.cuts.map(_._1)
 
   def find(source: OfflineSource): StoredEpoch = source match {
     case OfflineSource.Last =>
-      if (isCopied) archive.fold(last)(_ => epoch(last.number)) else last
+      if (isOneOfThem) archive.fold(last)(_ => epoch(last.number)) else last
     case OfflineSource.Epoch(number)   => epoch(number)
     case OfflineSource.Savepoint(name) => savepoint(name)
     case OfflineSource.Time(wallMs)    => epoch(lastUntil(wallMs))
@@ -61,7 +62,7 @@ final private[offline] class StoredEpochs(
     archive.fold(logs.commitLog.listBatchesOnDisk.toSeq)(_.epochs()).sorted.toIndexedSeq
 
   private def epoch(number: Long): StoredEpoch = {
-    if (number == last.number && !isCopied) refused(s"epoch $number is its last one already")
+    if (number == last.number && !isOneOfThem) refused(s"epoch $number is its last one already")
     val found = archive match {
       case Some(cuts) => cuts.open(number).map(ofCut)
       case None       =>
@@ -79,7 +80,7 @@ final private[offline] class StoredEpochs(
     if (!CutLayout.isSavepoint(name)) refused(s"'$name' cannot be the name of a savepoint")
     val cuts = archive.getOrElse(refused("its epochs are committed without cuts"))
     val found = cuts.savepoint(name).getOrElse(refused(s"it has no savepoint '$name'"))
-    if (found.head.epoch == last.number && !isCopied) {
+    if (found.head.epoch == last.number && !isOneOfThem) {
       refused(s"the savepoint '$name' is of epoch ${last.number}, which is its last one already")
     }
     ofCut(found)
@@ -113,8 +114,13 @@ final private[offline] class StoredEpochs(
 
   private def asTime(wallMs: Long) = Instant.ofEpochMilli(wallMs).toString
 
+  /** Cuts may be older than what Spark keeps of its log. */
+  private def entryOf(epoch: Long): Option[OffsetSeqBase] = logs.offsetLog
+    .get(epoch)
+    .orElse(archive.flatMap(_.head(epoch)).map(cut => offsets.parse(cut.offsets)))
+
   private def beforeRollback: Long = committed.reverseIterator
-    .flatMap(logs.offsetLog.get(_).flatMap(OfflineEpoch.rolledBackFrom))
+    .flatMap(entryOf(_).flatMap(OfflineEpoch.rolledBackFrom))
     .nextOption()
     .getOrElse(refused("its logs have no rollback that could be undone"))
 }

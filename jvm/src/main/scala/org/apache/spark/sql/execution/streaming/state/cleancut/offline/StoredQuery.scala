@@ -120,8 +120,10 @@ private[offline] object StoredOperator {
  * @param isHalfDone
  *   whether an act that was killed has begun the epoch after that; its state is there, and nothing
  *   has been made of it
+ * @param isBack
+ *   whether it is gone back to that epoch, which leaves behind what has come or begun since
  * @param cut
- *   of `epoch`, where there are cuts and it is not the last one
+ *   of `epoch`, where there are cuts and it is not the last one, or is gone back to
  * @param access
  *   how its location is reached
  */
@@ -135,12 +137,10 @@ final private[offline] case class StoredQuery(
     commit: CommitMetadataBase,
     operators: Seq[StoredOperator],
     isHalfDone: Boolean,
+    isBack: Boolean,
     cut: Option[StoredCut],
     access: PlaceAccess
 ) {
-
-  /** Whether an earlier epoch than the last one is gone back to. */
-  def isBack: Boolean = epoch != last
 
   /** The cut of its epoch, but for its chains, where there are cuts. */
   def cutIn(place: OfflinePlace): Option[Cut] =
@@ -232,10 +232,10 @@ private[offline] object StoredQuery {
     val isBack = source != OfflineSource.Last
     val isLeft = isLookedAt || isBack || (isCopied && place.isWithCuts)
     if (begun != last && !isLeft) {
-      refused(
-        s"epoch $begun has been begun and not committed; start the query as it is, let it end " +
-          "the epoch, and stop it"
-      )
+      val what =
+        if (isHalfDone) "an act that goes back was broken off after that; go back first"
+        else "start the query as it is, let it end the epoch, and stop it"
+      refused(s"epoch $begun has been begun and not committed; $what")
     }
     val ended =
       if (latestEntry == last) offsets
@@ -243,13 +243,16 @@ private[offline] object StoredQuery {
         logs.offsetLog.get(last).getOrElse(refused(s"its offset log has no entry of epoch $last"))
     val latest = StoredEpoch(last, ended, commit)
     val of =
-      new StoredEpochs(place, logs, latest, isCopied, refused).find(source)
+      new StoredEpochs(place, logs, latest, isCopied || latestEntry != last, refused).find(source)
     val recorded = of.offsets.metadataOpt
       .getOrElse(refused("its offset log does not hold the query's settings"))
-    val found = operators(location, of.number, recorded, place.hadoopConf)
+    val described = DescribedEpoch.of(location, of.number, place.hadoopConf)
+    val found = operators(location, described, recorded, place.hadoopConf)
     if (found.isEmpty) {
       refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
     }
+    for ((archive, _) <- place.cuts; cut <- of.cut if described != of.number)
+      DescribedEpoch.check(archive, cut, found, described, refused)
     StoredQuery(
       location,
       of.number,
@@ -260,6 +263,7 @@ private[offline] object StoredQuery {
       of.commit,
       found,
       isHalfDone,
+      isBack,
       of.cut,
       place.access
     )

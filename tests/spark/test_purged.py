@@ -1,0 +1,163 @@
+"""Cuts that are older than what Spark keeps of its own logs and descriptions."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+import cleancut
+from cleancut import Checkpoint, RequestError
+from tests.support.sessions import with_cuts
+from tests.support.tiers import long
+
+pytestmark = pytest.mark.spark
+
+
+class Counts(StatefulProcessor):
+    """Counts the rows of each key in each of its variables.
+
+    Attributes:
+        names: of the variables.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._all = [handle.getValueState(name, "n long") for name in self.names]
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[Row]:
+        more = len(list(rows))
+        for of in self._all:
+            of.update(((of.get()[0] if of.exists() else 0) + more,))
+        yield Row(k=key[0])
+
+
+class Counted:
+    """A query with such a processor, one file an epoch, each in a run of its own."""
+
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self.session = with_cuts(spark, 2)
+        self.session.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+        self.input, self.checkpoint = home / "in", home / "checkpoint"
+        self.input.mkdir(parents=True)
+        self.files = 0
+
+    def run(self, *names: str) -> None:
+        lines = [f'{{"k": {n % 5}}}' for n in range(20)]
+        (self.input / f"{self.files}.json").write_text("\n".join(lines), encoding="utf-8")
+        self.files += 1
+        rows = self.session.readStream.schema("k int").json(str(self.input))
+        told = rows.groupBy("k").transformWithState(Counts(*names), "k int", "update", "none")
+        writer = told.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+        writer.option("checkpointLocation", str(self.checkpoint)).start().awaitTermination()
+
+    def purge(self) -> None:
+        """Does what Spark has begun to do beside the epochs, which may not have come to its end."""
+        oldest = min(int(of.name) for of in (self.checkpoint / "commits").glob("[0-9]*"))
+        assert oldest > 1
+        for log in ("offsets", "commits"):
+            for entry in (self.checkpoint / log).glob("[0-9]*"):
+                if int(entry.name) < oldest:
+                    remove(entry)
+        for of in self.descriptions()[:-1]:
+            if int(of.name) < oldest:
+                remove(of)
+
+    def descriptions(self) -> list[Path]:
+        """Of the operator, by their epochs."""
+        found = (self.checkpoint / "state" / "0" / "_metadata" / "v2").glob("[0-9]*")
+        return sorted(found, key=lambda of: int(of.name))
+
+    def counts(self, name: str) -> set[int]:
+        table = Checkpoint(str(self.checkpoint)).state(0, family=name)
+        assert table.num_rows == 5
+        return {row["value"]["n"] for row in table.to_pylist()}
+
+
+def remove(file: Path) -> None:
+    """With what Hadoop keeps beside it."""
+    file.unlink()
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def query(spark: SparkSession, tmp_path: Path) -> Counted:
+    """Seven epochs, of which the second is kept, and what Spark has purged since."""
+    it = Counted(spark, tmp_path)
+    for at in range(7):
+        it.run("a", "b")
+        if at == 1:
+            Checkpoint(str(it.checkpoint)).pin("early")
+    it.purge()
+    assert int(it.descriptions()[0].name) > 1
+    return it
+
+
+def test_a_savepoint_is_gone_back_to_whose_description_spark_has_purged(query: Counted) -> None:
+    location = str(query.checkpoint)
+    assert query.counts("a") == {28}
+    plan = cleancut.rollback(location, "early", session=query.session)
+    assert (plan.source, plan.copies_rows) == (1, False)
+    plan.apply(query.session)
+    assert query.counts("a") == {8}
+    # All that has come since comes again.
+    query.run("a", "b")
+    assert query.counts("a") == query.counts("b") == {32}
+    cleancut.rollback(location, undo=True, session=query.session).apply(query.session)
+    assert query.counts("b") == {28}
+
+
+@long
+def test_a_copy_is_made_of_it_and_run_on(query: Counted, tmp_path: Path) -> None:
+    into = tmp_path / "copy"
+    plan = cleancut.clone(
+        str(query.checkpoint), str(into), "early", session=query.session, partitions=3
+    )
+    plan.apply(query.session)
+    query.checkpoint = into
+    assert query.counts("a") == {8}
+    query.run("a", "b")
+    assert query.counts("b") == {32}
+
+
+@long
+def test_a_later_description_has_more(query: Counted) -> None:
+    """A variable that came later is described, and has no rows in the earlier state."""
+    query.run("a", "b", "c")
+    query.run("a", "b", "c")
+    query.run("a", "b", "c")
+    for of in query.descriptions()[:-1]:
+        remove(of)
+    location = str(query.checkpoint)
+    cleancut.rollback(location, "early", session=query.session).apply(query.session)
+    assert query.counts("a") == {8}
+    query.run("a", "b", "c")
+    assert query.counts("a") == {44}
+    assert query.counts("c") == {36}
+
+
+def test_a_description_that_lacks_what_the_cut_has_is_refused(
+    query: Counted, spark: SparkSession, tmp_path: Path
+) -> None:
+    other = Counted(spark, tmp_path / "other")
+    other.run("a")
+    kept = query.descriptions()
+    for of in kept:
+        remove(of)
+        shutil.copyfile(other.descriptions()[0], of)
+    before = sorted(query.checkpoint.rglob("*"))
+    with pytest.raises(RequestError, match="it has no such family b of operator 0") as raised:
+        cleancut.rollback(str(query.checkpoint), "early", session=query.session)
+    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert f"go back to an epoch from {kept[0].name} on" in str(raised.value)
+    assert sorted(query.checkpoint.rglob("*")) == before
