@@ -136,6 +136,10 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     Notes(names(CutLayout.Proofs), replicas)
   }
 
+  /** What drills have proven. */
+  def proofs(): Seq[Proof] =
+    root.list(ObjectPrefix(CutLayout.Proofs)).flatMap(of => CutLayout.parseProof(of.key.name)).toSeq
+
   /**
    * Says at the root what lies there, before any cut of that format version does. A note of an
    * earlier version is replaced: whoever reads it then knows that it may not do.

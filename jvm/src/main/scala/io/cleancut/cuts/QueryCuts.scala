@@ -2,7 +2,7 @@ package io.cleancut.cuts
 
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels.ChannelCourse
-import io.cleancut.format.Cut
+import io.cleancut.format.{Cut, Proof}
 
 /**
  * The coordinator of one query, on its driver: takes what tasks report, and turns an epoch into a
@@ -58,6 +58,15 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
 
   /** What others have noted who looked at the query. Asks the store. */
   def notes(): Notes = archive.notes()
+
+  private val proofs = new ProofWatch(() => archive.proofs(), runtime.clock, runtime.background)
+
+  /** The last proof that the query can be restored, as it was known a minute ago. */
+  def proven: Option[Proof] = proofs.last
+
+  /** The last epoch that is committed, as far as the run that goes on knows. */
+  def committed: Option[Long] =
+    synchronized(current.map(_.ledger.lastCommitted)).filter(_ >= 0)
 
   /** The run has ended, and nobody waits here any more. */
   override def close(): Unit = {

@@ -18,6 +18,7 @@ object CutLayout {
   private val SegmentName = """segments/(\d{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg""".r
   private val PageName = """pages/(\d{20})/([0-9a-f]{32})\.page""".r
   private val SavepointName = """([A-Za-z0-9_-]{1,64})\.cut""".r
+  private val ProofName = """proofs/(\d{20})-(\d{20})\.json""".r
   private val OwnerName = """(\d{20})\.json""".r
 
   val Cuts: String = "cuts/"
@@ -120,6 +121,13 @@ object CutLayout {
     case _                     => None
   }
 
+  /** A proof by its name below the root. */
+  def parseProof(name: String): Option[Proof] = name match {
+    case ProofName(epoch, provenMs) =>
+      for (of <- epoch.toLongOption; at <- provenMs.toLongOption) yield Proof(of, at)
+    case _ => None
+  }
+
   private def plain(writer: String): String = {
     val kept = writer.filter(c => c < 128 && (c.isLetterOrDigit || c == '_' || c == '-'))
     if (kept.isEmpty) "executor" else kept
@@ -130,3 +138,11 @@ object CutLayout {
     "0" * (EpochDigits - digits.length) + digits
   }
 }
+
+/**
+ * A drill has proven that the state after an epoch can be restored.
+ *
+ * @param provenMs
+ *   when, in milliseconds since 1970
+ */
+final case class Proof(epoch: Long, provenMs: Long)

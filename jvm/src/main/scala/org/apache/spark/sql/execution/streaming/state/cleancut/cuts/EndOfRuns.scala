@@ -33,6 +33,7 @@ private[cuts] object EndOfRuns extends Logging {
     override def onQueryTerminated(event: QueryTerminatedEvent): Unit =
       try {
         val noted = threads.submit[Unit](() => DriverCuts.ended(event.runId.toString))
+        CutMetrics.end(event.runId.toString)
         noted.get(PatienceMs, TimeUnit.MILLISECONDS)
       } catch {
         case NonFatal(e) => logInfo(s"The end of run ${event.runId} is not noted: $e")

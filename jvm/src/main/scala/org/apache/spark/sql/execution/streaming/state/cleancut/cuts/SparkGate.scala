@@ -51,6 +51,7 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
     if (DriverCuts.of(location, runId).isEmpty) {
       EndOfRuns.watch(runId)
       StoreHomes.begins(location, runId)
+      RunningQueries.byRun(runId).foreach(CutMetrics.begin(_, location))
     }
     DriverCuts.begin(location, runId, archive, logs)(SparkGate.host)
   }
