@@ -1,0 +1,107 @@
+"""Cuts in a bucket that are given up by hand, on servers that speak S3, and after acts."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cleancut import Checkpoint, _cli
+from tests.support.kills import run_script
+from tests.support.s3_servers import VERSITYGW, S3Server, s3proxy, versitygw
+
+pytestmark = [pytest.mark.chaos, pytest.mark.long]
+
+# Runs all files that are there; then does what is asked for, which copies no row.
+RUNS = """
+import sys
+import cleancut
+from tests.support.sessions import builder
+
+endpoint, location, source, act = sys.argv[1:]
+made = cleancut.configure(builder("local[2]"), endpoint=endpoint)
+spark = made.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+stream = spark.readStream.schema("k string").option("maxFilesPerTrigger", 1).json(source)
+writer = stream.groupBy("k").count().writeStream.format("noop").outputMode("update")
+writer = writer.option("checkpointLocation", location).trigger(availableNow=True)
+writer.start().awaitTermination()
+if act == "rescale":
+    assert not cleancut.rescale(location, 4).apply().copies_rows
+if act == "back":
+    assert not cleancut.rollback(location, "early").apply().copies_rows
+"""
+
+
+@pytest.fixture(params=[s3proxy, *([versitygw] if VERSITYGW else [])], ids=lambda of: of.__name__)
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S3Server]:
+    make: Callable[[Path], S3Server] = request.param
+    with make(tmp_path / "server") as started:
+        yield started
+
+
+def test_a_query_goes_on_after_its_cuts_were_given_up(
+    server: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source, location = tmp_path / "in", f"s3://{server.BUCKET}/queries/counted"
+    source.mkdir()
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    files = 0
+
+    def run(act: str, more: int) -> None:
+        nonlocal files
+        for number in range(files, files + more):
+            lines = [json.dumps({"k": f"k{(7 * v + number) % 23}"}) for v in range(60)]
+            (source / f"{number}.json").write_text("\n".join(lines), encoding="utf-8")
+        files += more
+        places = [server.endpoint, location, str(source), act]
+        answer = run_script(RUNS, *places, **server.environment)
+        assert answer.returncode == 0, answer.stderr
+
+    def there() -> Checkpoint:
+        return Checkpoint(location, endpoint=server.endpoint)
+
+    def counts() -> dict[str, int]:
+        return {of["key"]["k"]: of["value"]["count"] for of in there().state(0).to_pylist()}
+
+    def expected(of: int) -> dict[str, int]:
+        counted: dict[str, int] = {}
+        for number in range(of):
+            for v in range(60):
+                key = f"k{(7 * v + number) % 23}"
+                counted[key] = counted.get(key, 0) + 1
+        return counted
+
+    def expire() -> dict[str, int]:
+        asked = ["expire", location, "--endpoint", server.endpoint, "--keep", "1", "--json"]
+        assert _cli.main(asked) == 0
+        plan = json.loads(capsys.readouterr().out)
+        before = there().cuts()
+        assert len(before) == len(plan["epochs"]) + 1
+        assert _cli.main([*asked, "--apply"]) == 0
+        done = json.loads(capsys.readouterr().out)
+        assert [of.epoch for of in there().cuts()] == [before[-1].epoch]
+        report = there().verify()
+        assert report.ok, str(report)
+        assert done["segments"] == plan["segments"]
+        return {str(key): value for key, value in done.items() if isinstance(value, int)}
+
+    run("none", 5)
+    there().pin("early", 1)
+    assert expire()["segments"] == 0
+    # The segments of the cuts that went are those of the last one's chains, too.
+    run("rescale", 1)
+    expire()
+    assert counts() == expected(6)
+    assert there().cut().referred_bytes
+    run("back", 1)
+    expire()
+    assert counts() == expected(2)
+    there().unpin("early")
+    expire()
+    assert counts() == expected(2)
+    run("none", 1)
+    assert counts() == expected(8)
