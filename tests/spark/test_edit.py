@@ -18,7 +18,7 @@ from tests.spark.test_compatible import Job
 from tests.support.documented import blocks
 from tests.support.file_epochs import KEYS, PLACES, Epochs
 from tests.support.processors import OUTPUT, Grown
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -61,6 +61,7 @@ def test_a_query_goes_on_with_what_was_edited(
     assert it.state() == it.expected(3)
 
 
+@long
 def test_an_edit_whose_number_is_taken_names_that_number(
     spark: SparkSession, tmp_path: Path
 ) -> None:

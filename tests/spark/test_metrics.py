@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint
 from tests.support.file_epochs import PLACES, Epochs
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -51,6 +52,7 @@ def test_the_last_proof_is_told_beside_the_last_epoch(spark: SparkSession, tmp_p
     assert gauges(spark, name) == {}
 
 
+@long
 def test_nothing_is_told_unless_spark_tells_of_queries(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add()

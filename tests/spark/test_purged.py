@@ -14,7 +14,7 @@ from cleancut import Checkpoint, RequestError
 from tests.support.sessions import with_cuts
 from tests.support.tiers import long
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, long]
 
 
 class Counts(StatefulProcessor):
@@ -117,7 +117,6 @@ def test_a_savepoint_is_gone_back_to_whose_description_spark_has_purged(query: C
     assert query.counts("b") == {28}
 
 
-@long
 def test_a_copy_is_made_of_it_and_run_on(query: Counted, tmp_path: Path) -> None:
     into = tmp_path / "copy"
     plan = cleancut.clone(
@@ -130,7 +129,6 @@ def test_a_copy_is_made_of_it_and_run_on(query: Counted, tmp_path: Path) -> None
     assert query.counts("b") == {32}
 
 
-@long
 def test_a_later_description_has_more(query: Counted) -> None:
     """A variable that came later is described, and has no rows in the earlier state."""
     query.run("a", "b", "c")
