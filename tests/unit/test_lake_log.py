@@ -116,7 +116,24 @@ def test_what_was_gone_back_behind_is_undone_by_the_furthest_act(log: Log) -> No
     assert [epoch for epoch, undone in found if not undone] == [0]
     head = log.head("q-1")
     assert head is not None
-    assert list(handles_of(log, head, 2)) == ["token 2"]
+    assert handles_of(log, head, 2) == ["token 2"]
+
+
+def test_what_a_log_does_not_reach_is_not_taken_for_unpublished(log: Log) -> None:
+    """A file of the table was taken for one that a try had left, and was deleted."""
+    head = log.head("q-1")
+    assert head is not None
+    cut = replace(head, entry=replace(head.entry, previous=-1))
+    assert handles_of(log, cut, 2) is None
+    assert handles_of(log, cut, 3) == []
+    log.begin(replace(head.entry.run, run_id="r-2"))
+    log.entries[-1] = replace(log.entries[-1], previous=-1, latest=head.entry.epoch)
+    found = found_in(log, at(2), "sink")
+    assert found is not None
+    assert found.handle == "token 2"
+    begun = log.head("q-1")
+    assert begun is not None
+    assert handles_of(log, begun, 2) is None
 
 
 def test_a_handle_keeps_what_was_staged() -> None:

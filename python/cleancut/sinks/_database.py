@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LOG = logging.getLogger("cleancut.sinks")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _FIRST_WAIT_S = 0.05
 _LONGEST_WAIT_S = 2.0
 _URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]+@")
@@ -121,7 +122,7 @@ def within(
 
 def scrubbed(failure: object, secrets: Sequence[str]) -> str:
     """What a driver says, in one line and without secrets."""
-    text = " ".join(str(failure).split())
+    text = " ".join(_COLOURS.sub("", str(failure)).split())
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, "***")
     return masked(text)

@@ -90,7 +90,7 @@ class DeltaLake:
         from deltalake.exceptions import CommitFailedError, DeltaError
 
         if isinstance(failure, CommitFailedError):
-            return "again"
+            return "error" if "Unsupported" in str(failure) else "again"
         # Errors of the store come as OSError, or within the words of another one.
         if isinstance(failure, OSError) and not isinstance(failure, PermissionError):
             return "lost"
@@ -140,7 +140,8 @@ class DeltaTable:
         planned = self._table.transaction_version(f"{_INFO}:{query_id}:planned")
         run = Run("of an entry that is deleted", last=last)
         epoch = LedgerEpoch(0, last, planned or 0, run.run_id, "", -1, 0)
-        return Placed(at, Entry(query_id, "", run, _NOWHERE, None if planned is None else epoch))
+        latest = None if planned is None else epoch
+        return Placed(at, Entry(query_id, "", run, _NOWHERE, latest, latest=latest))
 
     def entry(self, at: int, query_id: str) -> Entry | None:
         if at == _NOWHERE:
@@ -168,16 +169,16 @@ class DeltaTable:
             return None
         return [json.loads(line) for line in body.splitlines() if line.strip()]
 
-    def problem(self, schema: "StructType") -> str | None:
-        table = self._schema()
+    def unwritable(self) -> str | None:
         protocol = self._table.protocol()
         features = list(protocol.writer_features or [])
         if protocol.min_writer_version > _FEATURES_SINCE:
             features.append(f"writer version {protocol.min_writer_version}")
         configuration = self._table.metadata().configuration
-        found = unknown_feature(features, configuration, table)
-        if found is not None:
-            return found
+        return unknown_feature(features, configuration, self._schema())
+
+    def problem(self, schema: "StructType") -> str | None:
+        table = self._schema()
         required = [of.name for of in table.fields if not of.nullable]
         found = unlike(_types(schema), _types(table), required)
         if found is not None:
@@ -261,8 +262,8 @@ class DeltaTable:
             Transaction(query, self._table.version() + 1),
             Transaction(f"{query}:epoch", entry.run.last),
         ]
-        if entry.epoch is not None:
-            kept.append(Transaction(f"{query}:planned", entry.epoch.planned_ms))
+        if entry.latest is not None:
+            kept.append(Transaction(f"{query}:planned", entry.latest.planned_ms))
         return CommitProperties(
             custom_metadata={_INFO: entry.fields()}, max_commit_retries=0, app_transactions=kept
         )

@@ -141,14 +141,17 @@ class IcebergTable:
             return None
         return Entry.parse(json.loads(text), f"snapshot {at} of {self._lake.label}")
 
-    def problem(self, schema: "StructType") -> str | None:
+    def unwritable(self) -> str | None:
         metadata = self._metadata
         if metadata.format_version > _NEWEST_FORMAT:
             return f"the table is of version {metadata.format_version} of Iceberg"
         kind = metadata.properties.get("write.format.default", "parquet")
         if kind != "parquet":
             return f"the files of the table are to be {kind}, and Parquet is what is written here"
-        fields = metadata.schema().fields
+        return None
+
+    def problem(self, schema: "StructType") -> str | None:
+        fields = self._metadata.schema().fields
         batch = {of.name: iceberg_type(of.dataType) or "" for of in schema.fields}
         table = {of.name: name_of(of.field_type) for of in fields}
         found = unlike(batch, table, [of.name for of in fields if of.required])

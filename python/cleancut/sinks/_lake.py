@@ -33,6 +33,7 @@ from cleancut.sinks._lake_log import (
     chain,
     found_in,
     handles_of,
+    last_of,
     owned_head,
     past,
     publishing,
@@ -61,6 +62,9 @@ class LakeTable(LakeLog, Protocol):
     Each change is one commit, of which an entry is part, and which fails unless the table is still
     as it was. So whoever has looked at the entries, and then commits, comes between nobody.
     """
+
+    def unwritable(self) -> str | None:
+        """What the table has that is not written right here; None if there is nothing."""
 
     def problem(self, schema: "StructType") -> str | None:
         """Why rows with these columns cannot be written; None if they can."""
@@ -181,12 +185,20 @@ class LakeSink(EpochSink):
         if table is None:
             return False
         batch = side.batch
+        unwritable = table.unwritable()
+        if unwritable is not None:
+            raise self.refusal(unwritable)
         head = table.head(batch.query_id)
         run = taken_over(None if head is None else head.entry.run, batch, owner, self.name)
         if run is None:
             return True
-        at = None if head is None else head.at
-        entry = Entry(batch.query_id, batch.checkpoint, run, previous=at)
+        entry = Entry(
+            batch.query_id,
+            batch.checkpoint,
+            run,
+            previous=None if head is None else head.at,
+            latest=None if head is None else head.entry.latest,
+        )
         acts = side.acts(run.last) if head is not None else ()
         entries = list(islice(chain(table, head), 2 * KEPT_EPOCHS)) if acts else []
         epochs = list(reversed(list(past(entries))))
@@ -197,7 +209,9 @@ class LakeSink(EpochSink):
             return True
         later = [of for of in epochs if not of.undone and of.epoch.epoch > back.bound]
         self._check_known(back, entries, epochs)
-        entry = replace(entry, run=back.run, undone_after=back.bound)
+        entry = replace(
+            entry, run=back.run, undone_after=back.bound, latest=last_of(epochs, back.bound)
+        )
         try:
             table.undo(entry, later)
         except UndoRefusedError as problem:
@@ -308,7 +322,10 @@ class LakeSink(EpochSink):
             if head is None or head.entry.run.run_id != batch.run_id:
                 return
             files = table.files()
-            known = handles_of(table, head, batch.epoch) if self._files_stay else ()
+            known = handles_of(table, head, batch.epoch) if self._files_stay else []
+            if known is None:
+                # What is there may be files of the table.
+                return
             kept = {f"{epoch_directory(batch)}/{of}" for of in known}
             for directory in files.directories(epoch_directory(batch)):
                 if directory not in kept:
@@ -356,14 +373,17 @@ class LakeSink(EpochSink):
             head = of.head(query_id)
             if head is None or head.entry.run.last <= after:
                 return 0
-            entries = islice(chain(of, head), 2 * KEPT_EPOCHS)
-            gone = [
-                found for found in past(entries) if not found.undone and found.epoch.epoch > after
-            ]
-            run = replace(head.entry.run, last=after)
-            entry = Entry(query_id, head.entry.checkpoint, run, head.at, undone_after=after)
+            known = list(past(islice(chain(of, head), 2 * KEPT_EPOCHS)))
+            entry = replace(
+                head.entry,
+                run=replace(head.entry.run, last=after),
+                previous=head.at,
+                epoch=None,
+                undone_after=after,
+                latest=last_of(known, after),
+            )
             of.commit(entry, ())
-            return len(gone)
+            return len([found for found in known if not found.undone and found.epoch.epoch > after])
 
         return int(self._within(work))
 

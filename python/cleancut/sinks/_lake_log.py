@@ -30,6 +30,8 @@ class Entry:
             first one.
         epoch: what this commit has published; None if nothing.
         undone_after: the epoch after which this commit has taken all back; None if it has not.
+        latest: the last epoch that counts. It stays known when the commit that has published it is
+            deleted.
     """
 
     query_id: str
@@ -38,10 +40,11 @@ class Entry:
     previous: int | None = None
     epoch: LedgerEpoch | None = None
     undone_after: int | None = None
+    latest: LedgerEpoch | None = None
 
     def fields(self) -> dict[str, Any]:
         """As values of JSON."""
-        of, run = self.epoch, self.run
+        run = self.run
         found = {
             "formatVersion": FORMAT_VERSION,
             "queryId": self.query_id,
@@ -56,16 +59,10 @@ class Entry:
             "previous": self.previous,
             "undoneAfter": self.undone_after,
         }
-        if of is not None:
-            found["epoch"] = {
-                "incarnation": of.incarnation,
-                "epoch": of.epoch,
-                "plannedMs": of.planned_ms,
-                "runId": of.run_id,
-                "handle": of.handle,
-                "rows": of.rows,
-                "publishedMs": of.published_ms,
-            }
+        if self.epoch is not None:
+            found["epoch"] = _told(self.epoch)
+        elif self.latest is not None:
+            found["latest"] = _told(self.latest)
         return found
 
     @staticmethod
@@ -82,8 +79,34 @@ class Entry:
         return decoded(json.dumps(fields).encode(), place, _parsed)
 
 
+def _told(of: LedgerEpoch) -> dict[str, Any]:
+    return {
+        "incarnation": of.incarnation,
+        "epoch": of.epoch,
+        "plannedMs": of.planned_ms,
+        "runId": of.run_id,
+        "handle": of.handle,
+        "rows": of.rows,
+        "publishedMs": of.published_ms,
+    }
+
+
+def _epoch(of: dict[str, Any] | None) -> LedgerEpoch | None:
+    if of is None:
+        return None
+    return LedgerEpoch(
+        incarnation=typed(of, "incarnation", int),
+        epoch=typed(of, "epoch", int),
+        planned_ms=typed(of, "plannedMs", int),
+        run_id=typed(of, "runId", str),
+        handle=typed(of, "handle", str),
+        rows=typed(of, "rows", int),
+        published_ms=typed(of, "publishedMs", int),
+    )
+
+
 def _parsed(of: dict[str, Any]) -> Entry:
-    epoch = of.get("epoch")
+    epoch = _epoch(of.get("epoch"))
     return Entry(
         query_id=typed(of, "queryId", str),
         checkpoint=typed(of, "checkpoint", str),
@@ -98,17 +121,8 @@ def _parsed(of: dict[str, Any]) -> Entry:
         ),
         previous=of["previous"],
         undone_after=of["undoneAfter"],
-        epoch=None
-        if epoch is None
-        else LedgerEpoch(
-            incarnation=typed(epoch, "incarnation", int),
-            epoch=typed(epoch, "epoch", int),
-            planned_ms=typed(epoch, "plannedMs", int),
-            run_id=typed(epoch, "runId", str),
-            handle=typed(epoch, "handle", str),
-            rows=typed(epoch, "rows", int),
-            published_ms=typed(epoch, "publishedMs", int),
-        ),
+        epoch=epoch,
+        latest=epoch or _epoch(of.get("latest")),
     )
 
 
@@ -181,6 +195,10 @@ def found_in(log: LakeLog, batch: Batch, sink: str) -> LedgerEpoch | None:
     head = log.head(batch.query_id)
     if head is None or batch.epoch > head.entry.run.last:
         return None
+    latest = head.entry.latest
+    if latest is not None and latest.epoch == batch.epoch:
+        check_same_input(latest, batch, sink)
+        return latest
     for of in past(chain(log, head)):
         if of.epoch.epoch == batch.epoch and not of.undone:
             check_same_input(of.epoch, batch, sink)
@@ -190,13 +208,24 @@ def found_in(log: LakeLog, batch: Batch, sink: str) -> LedgerEpoch | None:
     raise not_published(sink, head.entry.run, batch)
 
 
-def handles_of(log: LakeLog, head: Placed, epoch: int) -> Iterator[str]:
-    """What was ever published of an epoch, also if it was taken back: old versions may name it."""
-    for of in past(chain(log, head)):
-        if of.epoch.epoch < epoch:
-            return
-        if of.epoch.epoch == epoch:
-            yield of.epoch.handle
+def handles_of(log: LakeLog, head: Placed, epoch: int) -> list[str] | None:
+    """What was ever published of an epoch, also if it was taken back: old versions may name it.
+
+    Returns:
+        None if the log does not go back far enough to tell.
+    """
+    handles: list[str] = []
+    for found in chain(log, head):
+        of = found.entry.epoch
+        if of is not None and of.epoch < epoch:
+            return handles
+        if of is not None and of.epoch == epoch:
+            if not of.handle:
+                return None
+            handles.append(of.handle)
+        if found.entry.previous is None:
+            return handles
+    return None
 
 
 def owned_head(log: LakeLog, batch: Batch, sink: str) -> Placed:
@@ -214,18 +243,26 @@ def owned_head(log: LakeLog, batch: Batch, sink: str) -> Placed:
 def publishing(head: Placed, batch: Batch, handle: str, rows: int) -> Entry:
     """What the commit is to say that publishes an epoch."""
     run = head.entry.run
+    epoch = LedgerEpoch(
+        incarnation=run.incarnation,
+        epoch=batch.epoch,
+        planned_ms=batch.planned_ms,
+        run_id=batch.run_id,
+        handle=handle,
+        rows=rows,
+        published_ms=time.time_ns() // 1_000_000,
+    )
     return replace(
         head.entry,
         run=replace(run, last=batch.epoch),
         previous=head.at,
         undone_after=None,
-        epoch=LedgerEpoch(
-            incarnation=run.incarnation,
-            epoch=batch.epoch,
-            planned_ms=batch.planned_ms,
-            run_id=batch.run_id,
-            handle=handle,
-            rows=rows,
-            published_ms=time.time_ns() // 1_000_000,
-        ),
+        epoch=epoch,
+        latest=epoch,
     )
+
+
+def last_of(epochs: Iterable[PastEpoch], until: int) -> LedgerEpoch | None:
+    """The last one that counts, of those up to some epoch."""
+    counting = [of.epoch for of in epochs if not of.undone and of.epoch.epoch <= until]
+    return max(counting, key=lambda of: of.epoch, default=None)
