@@ -6,11 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from pyspark.sql import DataFrame
 
 from cleancut.sinks import DeltaSink, IcebergSink
 from cleancut.testing import SinkContract
-from tests.support.contracts import DIES, briefly
+from tests.support.contracts import DIES, TESTS, briefly
 from tests.support.lakes import OfDelta, OfIceberg
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.tiers import long
@@ -63,6 +64,46 @@ class IcebergContract(SinkContract):
 
     def read(self, home: Path) -> Iterable[Row]:
         return told(OfIceberg(home).rows())
+
+
+class Naive(DeltaContract):
+    """What everybody writes first: the batch is added, from the driver."""
+
+    crashes = 2
+    pauses = 1
+
+    def make_sink(self, home: Path) -> Any:
+        def write(rows: DataFrame, epoch: int) -> None:
+            table = rows.toArrow()
+            write_deltalake(home / "delta", table, mode="append", **self.told(epoch))
+
+        return write
+
+    def told(self, epoch: int) -> dict[str, Any]:
+        return {}
+
+
+class WithTransaction(Naive):
+    """And what they write next: the library takes the number of a transaction, and keeps it."""
+
+    def told(self, epoch: int) -> dict[str, Any]:
+        number = Transaction("rows", epoch)
+        return {"commit_properties": CommitProperties(app_transactions=[number])}
+
+
+# They have no memory by which they could take one query's epochs for another's.
+HELD_BY_NAIVE = {"test_two_queries_do_not_take_each_others_epochs"}
+
+
+@long
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("naive", [Naive, WithTransaction])
+def test_an_append_by_the_library_fails_the_contract(
+    naive: type[Naive], test: str, tmp_path: Path
+) -> None:
+    problem = "beside another query" if test in HELD_BY_NAIVE else "lost|too many|a second time"
+    with pytest.raises(AssertionError, match=problem):
+        getattr(naive(), test)(tmp_path)
 
 
 @long
