@@ -4,15 +4,15 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from cleancut.errors import error_of
 from cleancut.sinks._database import masked
 from cleancut.sinks._delta_files import DeltaWriter, files_at, partition_text, secrets_in
-from cleancut.sinks._delta_merge import Merge, TableFile
+from cleancut.sinks._delta_merge import DELETES, Merge, TableFile
 from cleancut.sinks._delta_types import (
     arrow_schema,
     bad_partitions,
@@ -211,9 +211,12 @@ class DeltaTable:
         return () if self._lake.how.keys else self._partitions()
 
     def writer(self, directory: str, schema: "StructType", sink: str) -> DeltaWriter:
+        if not self._lake.how.keys:
+            return self._writer_of(directory, schema, self._partitions(), sink)
         # What takes the place of rows is staged as it is, and put apart later.
-        partitions = () if self._lake.how.keys else self._partitions()
-        return self._writer_of(directory, schema, partitions, sink)
+        found = self._writer_of(directory, schema, (), sink)
+        # A row that deletes may have keys alone.
+        return replace(found, required=()) if DELETES in schema.names else found
 
     def _writer_of(
         self, directory: str, schema: "StructType", partitions: tuple[str, ...], sink: str
@@ -270,26 +273,15 @@ class DeltaTable:
 
     def _merge(self, entry: Entry, files: Sequence[StagedFile]) -> None:
         """Has the executors rewrite what the rows that are staged replace, and commits that."""
-        # Nobody sweeps there: what a conflict leaves is removed with what no version names.
+        # Nobody sweeps there. After a conflict the files stay, too: a commit whose answer was lost
+        # is told as one, and then they are those of the table.
         directory = f"{directory_of(entry.query_id)}/{secrets.token_hex(16)}"
         table = self._schema()
         sink = f"DeltaSink {self._lake.label}"
         writer = self._writer_of(directory, table, self._partitions(), sink)
         of = Merge(self._lake.session, table, self._active(), self._lake.how.keys, writer)
         done = of.run(files)
-        try:
-            self._write(entry, [*_removals(done.removed), *_additions(done.added)])
-        except Exception:
-            with suppress(Exception):
-                if self._is_head(entry) is False:
-                    self._files().delete(directory)
-            raise
-
-    def _is_head(self, entry: Entry) -> bool:
-        """Whether a commit has taken effect, whose answer may have been lost."""
-        self._table.update_incremental()
-        head = self.head(entry.query_id)
-        return head is not None and head.entry == entry
+        self._write(entry, [*_removals(done.removed), *_additions(done.added)])
 
     def _active(self) -> list[TableFile]:
         """The files of this version."""
@@ -298,15 +290,8 @@ class DeltaTable:
         found = []
         for of in pa.table(self._table.get_add_actions(flatten=True)).to_pylist():
             values = {name: partition_text(of[f"partition.{name}"]) for name in self._partitions()}
-            lowest, greatest = (
-                {
-                    name.removeprefix(kind): bound
-                    for name, bound in of.items()
-                    if name.startswith(kind)
-                }
-                for kind in ("min.", "max.")
-            )
-            found.append(TableFile(of["path"], of["size_bytes"], values, lowest, greatest))
+            bounds = (_below(of, "min."), _below(of, "max."))
+            found.append(TableFile(of["path"], of["size_bytes"], values, *bounds))
         return found
 
     def undo(self, entry: Entry, epochs: Sequence[PastEpoch]) -> None:
