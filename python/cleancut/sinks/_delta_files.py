@@ -26,7 +26,7 @@ def files_at(uri: str, options: Mapping[str, str]) -> ArrowFiles:
 
 def secrets_in(options: Mapping[str, str]) -> list[str]:
     """The values of options that may be secret."""
-    words = ("secret", "key", "token", "password", "credential", "sas", "account_name")
+    words = ("secret", "key", "token", "password", "credential", "sas")
     return [value for name, value in options.items() if any(of in name.lower() for of in words)]
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from cleancut.errors import error_of
+from cleancut.errors import of as of_call
 from cleancut.sinks._database import masked
 from cleancut.sinks._delta_files import DeltaWriter, files_at, partition_text, secrets_in
-from cleancut.sinks._delta_merge import DELETES, Merge, TableFile
+from cleancut.sinks._delta_merge import DELETES, Merge, Rewriting, TableFile
 from cleancut.sinks._delta_types import (
     arrow_schema,
     bad_partitions,
@@ -280,8 +281,26 @@ class DeltaTable:
         sink = f"DeltaSink {self._lake.label}"
         writer = self._writer_of(directory, table, self._partitions(), sink)
         of = Merge(self._lake.session, table, self._active(), self._lake.how.keys, writer)
-        done = of.run(files)
+        done = self._rewritten(of, files)
         self._write(entry, [*_removals(done.removed), *_additions(done.added)])
+
+    def _rewritten(self, merge: Merge, files: Sequence[StagedFile]) -> Rewriting:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            return merge.run(files)
+        except (PySparkException, Py4JJavaError) as failure:
+            found = of_call(failure)
+            if found is not None:
+                raise found from failure
+            # Executors that are gone, and the like: what is staged is there for another try.
+            raise error_of(
+                "CLEANCUT_SINK_UNREACHABLE",
+                sink=merge.writer.sink,
+                seconds=0,
+                detail=f"its files could not be rewritten: {masked(str(failure))}",
+            ) from failure
 
     def _active(self) -> list[TableFile]:
         """The files of this version."""
