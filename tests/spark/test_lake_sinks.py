@@ -56,13 +56,12 @@ TYPES: dict[str, tuple[str, Any]] = {
         {"a": 1, "b": ["x"], "c": dt.datetime(2024, 1, 1, tzinfo=UTC)},
     ),
     "map": ("map('k', date'2024-01-01')", [("k", dt.date(2024, 1, 1))]),
-    'odd "%:`name': ("'x'", "x"),
+    'odd "%:`na.me': ("'x'", "x"),
 }
 REFUSED = {
     "nothing": "null",
     "calendar": "make_interval(1, 2, 3)",
     "lasting": "interval '1' day",
-    "clock": "time'12:00:00'",
     "shape": "parse_json('1')",
     "inner": "array(make_interval(1))",
 }

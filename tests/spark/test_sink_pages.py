@@ -99,6 +99,7 @@ def test_the_documented_databases(spark: SparkSession, tmp_path: Path) -> None:
     assert dict(page.database(SUMS)) == wanted
 
 
+@long
 def test_the_documented_lakes(spark: SparkSession, tmp_path: Path) -> None:
     page = Page("docs/guides/sinks/lakes.md", spark, tmp_path)
     assert page.number == 2

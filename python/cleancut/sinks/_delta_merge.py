@@ -3,7 +3,6 @@
 No row passes through the driver, which has the names of files alone.
 """
 
-import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._database import scrubbed
 from cleancut.sinks._delta_files import DeltaWriter, files_at, secrets_in
 from cleancut.sinks._delta_types import arrow_schema
-from cleancut.sinks._lake_files import REPORT, StagedFile, quoted, stage_files
+from cleancut.sinks._lake_files import StagedFile, quoted, staging
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -188,9 +187,7 @@ class Merge:
         if self.writer.partitions:
             rows = rows.sortWithinPartitions(*map(quoted, self.writer.partitions))
         writer = self.writer.for_columns(arrow_schema(rows.schema))
-        work = functools.partial(stage_files, writer, self.writer.sink)
-        found = rows.mapInArrow(work, REPORT).collect()
-        return tuple(StagedFile(*of) for of in found)
+        return tuple(staging(rows, writer, self.writer.sink))
 
     def _columns_of(self, staged: StagedFile) -> list[str]:
         import pyarrow.parquet as pq

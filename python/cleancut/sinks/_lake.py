@@ -1,6 +1,5 @@
 """A table of a lake that takes epochs: executors write files, the table's own log names them."""
 
-import functools
 import json
 import logging
 import secrets
@@ -16,14 +15,13 @@ from cleancut.sinks._batch import Batch
 from cleancut.sinks._database import Reached, within
 from cleancut.sinks._epoch_sink import EpochSink
 from cleancut.sinks._lake_files import (
-    REPORT,
     PartitionWriter,
     Staged,
     StagedFile,
     TableFiles,
     epoch_directory,
     quoted,
-    stage_files,
+    staging,
 )
 from cleancut.sinks._lake_log import (
     Entry,
@@ -274,10 +272,7 @@ class LakeSink(EpochSink):
         prepared = prepared.coalesce(self._tasks(rows))
         if sorted_by:
             prepared = prepared.sortWithinPartitions(*map(quoted, sorted_by))
-        work = functools.partial(stage_files, write, self.name)
-        found = prepared.mapInArrow(work, REPORT).collect()
-        files = (StagedFile(of["path"], of["bytes"], of["rows"], of["detail"]) for of in found)
-        return Staged(token, tuple(files)).encode()
+        return Staged(token, tuple(staging(prepared, write, self.name))).encode()
 
     def _tasks(self, rows: "DataFrame") -> int:
         """How many tasks write at most, so that they do not write many small files."""

@@ -1,5 +1,6 @@
 """The files of an epoch in a lake's table: what executors write, and where it lies until then."""
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -12,9 +13,10 @@ from cleancut.sinks._database import scrubbed
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 # What a task reports of each file.
-REPORT = "path string, bytes bigint, rows bigint, detail string"
+_REPORT = "path string, bytes bigint, rows bigint, detail string"
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,17 @@ def epoch_directory(batch: Batch) -> str:
     return f"{directory_of(batch.query_id)}/{batch.epoch:020d}"
 
 
-def stage_files(
-    writer: PartitionWriter, sink: str, batches: "Iterator[pa.RecordBatch]"
+def staging(rows: "DataFrame", writer: PartitionWriter, sink: str) -> list[StagedFile]:
+    """Has the executors write rows; gives the files of the tasks that Spark counts."""
+    # Columns go by their places: Spark takes a point in a name there for one of a path.
+    places = [f"column_{at}" for at in range(len(rows.columns))]
+    work = functools.partial(_stage_files, writer, sink, tuple(rows.columns))
+    found = rows.toDF(*places).mapInArrow(work, _REPORT).collect()
+    return [StagedFile(of["path"], of["bytes"], of["rows"], of["detail"]) for of in found]
+
+
+def _stage_files(
+    writer: PartitionWriter, sink: str, names: Sequence[str], batches: "Iterator[pa.RecordBatch]"
 ) -> "Iterator[pa.RecordBatch]":
     """Writes a partition, in a task; gives what it has written.
 
@@ -116,7 +127,8 @@ def stage_files(
     import pyarrow as pa
 
     try:
-        for of in writer.write(chunked(batches, writer.chunk_bytes)):
+        chunks = _chunked(batches, writer.chunk_bytes)
+        for of in writer.write(chunk.rename_columns(list(names)) for chunk in chunks):
             yield pa.RecordBatch.from_pydict(
                 {
                     "path": pa.array([of.path]),
@@ -133,7 +145,7 @@ def stage_files(
         raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=0, detail=detail) from None
 
 
-def chunked(batches: "Iterator[pa.RecordBatch]", size: int) -> "Iterator[pa.Table]":
+def _chunked(batches: "Iterator[pa.RecordBatch]", size: int) -> "Iterator[pa.Table]":
     """Puts batches together until they are of some size; Spark's are of 10,000 rows."""
     import pyarrow as pa
 
