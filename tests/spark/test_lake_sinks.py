@@ -433,12 +433,12 @@ def test_a_large_epoch_does_not_pass_through_the_driver(
         timeout=400,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert ended.returncode == 0, ended.stderr[:5000]
     grown = json.loads(ended.stdout.splitlines()[-1])["grownBytes"]
     lake = lake_at(name, tmp_path)
     written = sum(of.stat().st_size for of in tmp_path.rglob("*.parquet"))
     show(f"{kind}: {written >> 20} MB written, {grown >> 20} MB more in the driver's process")
-    assert written > 200 << 20
+    assert written > 100 << 20
     assert grown < 40 << 20
     files = list(lake.files())
     assert len(files) < 12, "the files are small"

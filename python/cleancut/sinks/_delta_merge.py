@@ -161,7 +161,8 @@ class Merge:
 
         names = self._columns_of(staged[0])
         rows = self._rows([(of.path, "{}") for of in staged], self._with(names))
-        keys = rows.select(*map(quoted, self.keys))
+        # Else Spark may broadcast the keys of an epoch, which it does through the driver.
+        keys = rows.select(*map(quoted, self.keys)).hint("merge")
         candidates = self._candidates(staged)
         touched: set[str] = set()
         if candidates:
