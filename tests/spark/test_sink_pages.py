@@ -7,7 +7,10 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
@@ -43,6 +46,10 @@ class Page:
     @property
     def counts(self) -> DataFrame:
         return self._events().groupBy(F.to_date("ts").alias("day"), "k").count()
+
+    @property
+    def rows(self) -> DataFrame:
+        return self._events()
 
     @property
     def number(self) -> int:
@@ -90,6 +97,26 @@ def test_the_documented_databases(spark: SparkSession, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "checkpoints")
     page.run(1)
     assert dict(page.database(SUMS)) == wanted
+
+
+@long
+def test_the_documented_lakes(spark: SparkSession, tmp_path: Path) -> None:
+    page = Page("docs/guides/sinks/lakes.md", spark, tmp_path)
+    assert page.number == 2
+    page.run(0)
+    sums = pa.table(DeltaTable(tmp_path / "lake/counts").to_pyarrow_table()).group_by("k")
+    found = sums.aggregate([("count", "sum")]).to_pylist()
+    wanted = counted(page, spark, tmp_path)
+    assert {row["k"]: row["count_sum"] for row in found} == wanted
+    catalog = load_catalog(
+        "lake",
+        type="sql",
+        uri=f"sqlite:///{tmp_path}/lake/catalog.db",
+        warehouse=str(tmp_path / "lake"),
+    )
+    catalog.create_namespace("shop")
+    page.run(1, rows=page.rows)
+    assert catalog.load_table("shop.counts").scan().count() == sum(wanted.values())
 
 
 def test_the_documented_functions_and_targets(spark: SparkSession, tmp_path: Path) -> None:

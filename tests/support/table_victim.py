@@ -1,7 +1,8 @@
-"""A query with rows in flight that writes to files and to two tables at once: what a test kills.
+"""A query with rows in flight that writes to files and to tables at once: what a test kills.
 
-`python -m tests.support.table_victim <master> <seed> <input> <root> <dsn>` runs it to the end of
-its input, cut at random, from wherever it was left.
+`python -m tests.support.table_victim <master> <seed> <input> <root> <target>` runs it to the end of
+its input, cut at random, from wherever it was left. The target is a server of PostgreSQL, by its
+connection string, or `lakes`.
 """
 
 import random
@@ -12,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut.sinks import EpochFiles, FanOut, PostgresSink, fan_out
+from cleancut.sinks import EpochFiles, EpochSink, FanOut, PostgresSink, fan_out
 from cleancut.testing import SkewedInput
 from tests.support.in_flight_queries import PARTITIONS, QUERIES, cut_at_random
 from tests.support.kills import die_with_the_test
@@ -21,6 +22,7 @@ from tests.support.sessions import builder, take_out_defaults
 ROWS = 120
 QUERY = QUERIES["unique"]
 ALL, NEWEST = "every_row", "newest"
+LAKES = "lakes"
 _KEYS = "spark.sql.streaming.stateStore.cleancut."
 
 
@@ -34,15 +36,26 @@ def files_at(root: Path) -> EpochFiles:
     return EpochFiles(root / "files")
 
 
-def sinks_at(root: Path, dsn: str) -> FanOut:
-    """Files, a table of all rows, and one of the newest row of each partition."""
+def sinks_at(root: Path, target: str) -> FanOut:
+    """Files, tables of all rows, and one of the newest row of each partition."""
+    return fan_out(files_at(root), *(_lakes(root) if target == LAKES else _tables(target)))
+
+
+def _tables(dsn: str) -> list[EpochSink]:
     every = PostgresSink(dsn, ALL, epoch_column="epoch")
-    newest = PostgresSink(dsn, NEWEST, keys="partition", order_by="number")
-    return fan_out(files_at(root), every, newest)
+    return [every, PostgresSink(dsn, NEWEST, keys="partition", order_by="number")]
+
+
+def _lakes(root: Path) -> list[EpochSink]:
+    # Not by those who have no such package.
+    from tests.support.lakes import OfDelta, OfIceberg
+
+    newest = OfDelta(root / NEWEST).sink(keys="partition", order_by="number")
+    return [OfDelta(root / ALL).sink(partition_by="partition"), newest, OfIceberg(root).sink()]
 
 
 def start(
-    spark: SparkSession, source: SkewedInput, root: Path, dsn: str, mode: str = "unaligned"
+    spark: SparkSession, source: SkewedInput, root: Path, target: str, mode: str = "unaligned"
 ) -> StreamingQuery:
     """Starts the query, which goes on wherever it was left and ends with its input."""
     session = spark.newSession()
@@ -53,7 +66,7 @@ def start(
         QUERY.build(source.stream(session))
         .writeStream.outputMode(QUERY.mode)
         .option("checkpointLocation", str(root / "checkpoint"))
-        .foreachBatch(sinks_at(root, dsn))
+        .foreachBatch(sinks_at(root, target))
         .trigger(availableNow=True)
         .start()
     )
@@ -61,10 +74,10 @@ def start(
 
 if __name__ == "__main__":
     die_with_the_test()
-    master, seed, source, root, dsn = sys.argv[1:6]
+    master, seed, source, root, target = sys.argv[1:6]
     spark = builder(master).getOrCreate()
     take_out_defaults(spark)
-    query = start(spark, source_at(Path(source), int(seed)), Path(root), dsn)
+    query = start(spark, source_at(Path(source), int(seed)), Path(root), target)
     draw = random.Random(int(seed))
     threading.Thread(target=cut_at_random, args=([query], draw), daemon=True).start()
     query.awaitTermination()

@@ -26,6 +26,7 @@ IMAGE = "tests/spark/test_documented.py::test_the_documented_image_has_all_that_
 KIT = "tests/spark/test_testing_kit.py::test_the_documented_tests_of_a_query_pass"
 SINK = "tests/spark/test_epoch_files.py::test_the_documented_sink"
 TABLES = "tests/spark/test_sink_pages.py::test_the_documented_databases"
+LAKES = "tests/spark/test_sink_pages.py::test_the_documented_lakes"
 OWN = "tests/spark/test_sink_pages.py::test_the_documented_functions_and_targets"
 PROOF = "tests/spark/test_sink_pages.py::test_the_documented_proof"
 SEALED = "tests/spark/test_coordinator.py::test_the_documented_sink"
@@ -58,6 +59,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/starting-spark.md", "sh"): [CONF],
     ("docs/guides/sinks.md", "python"): [SINK, SINK, SINK],
     ("docs/guides/sinks/databases.md", "python"): [TABLES, TABLES],
+    ("docs/guides/sinks/lakes.md", "python"): [LAKES, LAKES],
     ("docs/guides/sinks/your-own.md", "python"): [OWN, OWN, OWN, OWN, PROOF],
     ("docs/guides/object-stores.md", "python"): [STARTS, STATUS, SEALED],
     ("docs/guides/testing.md", "python"): [KIT, KIT, KIT],

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LOG = logging.getLogger("cleancut.sinks")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _FIRST_WAIT_S = 0.05
 _LONGEST_WAIT_S = 2.0
 _URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]+@")
 _WORD_PASSWORD = re.compile(r"(?i)\b(\w*passw(?:or)?d|pwd)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)")
 
 Result = TypeVar("Result")
+Opened = TypeVar("Opened", covariant=True)
 
 
 class Transaction(Protocol):
@@ -43,8 +45,25 @@ class Transaction(Protocol):
         """
 
 
-class Database(Protocol):
-    """A database, as both the driver and its executors reach it: it can be pickled."""
+class Reached(Protocol[Opened]):
+    """A target that is asked again where it does not answer, or where two have changed it."""
+
+    def transaction(self) -> AbstractContextManager[Opened]:
+        """Opens it as it is now; what is changed there is changed as a whole or not at all."""
+
+    def verdict(self, failure: Exception) -> str:
+        """What a failure is: "lost" (the connection), "again" (a conflict), or "error"."""
+
+    def secrets(self) -> Sequence[str]:
+        """What may stand in no text."""
+
+
+class Database(Reached[Transaction], Protocol):
+    """A database, as both the driver and its executors reach it: it can be pickled.
+
+    Each transaction has a connection of its own, and is committed at the end of the block; what the
+    block raises rolls it back.
+    """
 
     @property
     def label(self) -> str:
@@ -53,18 +72,6 @@ class Database(Protocol):
     @property
     def lock(self) -> str:
         """What a SELECT ends in, so that its rows are this transaction's."""
-
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """A connection of its own, whose transaction is committed at the end of the block.
-
-        What the block raises rolls it back.
-        """
-
-    def verdict(self, failure: Exception) -> str:
-        """What a failure is: "lost" (the connection), "again" (a conflict), or "error"."""
-
-    def secrets(self) -> Sequence[str]:
-        """What may stand in no text."""
 
     def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
         """Adds rows to a table, in one transaction; how many these were.
@@ -76,7 +83,7 @@ class Database(Protocol):
 
 
 def within(
-    database: Database, seconds: float, work: Callable[[Transaction], Result], sink: str
+    target: Reached[Opened], seconds: float, work: Callable[[Opened], Result], sink: str
 ) -> Result:
     """Does something in a transaction, and again where a connection is lost or two conflict.
 
@@ -84,25 +91,25 @@ def within(
     to look for itself.
 
     Args:
-        database: where.
+        target: where.
         seconds: after which no new try is begun.
         work: what to do; may be called several times.
         sink: whose name stands in errors.
 
     Raises:
         RetryableError: CLEANCUT_SINK_UNREACHABLE.
-        RequestError: CLEANCUT_SINK_REFUSED, the database says that it cannot be done.
+        RequestError: CLEANCUT_SINK_REFUSED, the target says that it cannot be done.
     """
     deadline = time.monotonic() + seconds
     wait = _FIRST_WAIT_S
     while True:
         try:
-            with database.transaction() as open_one:
+            with target.transaction() as open_one:
                 return work(open_one)
         except CleancutError:
             raise
         except Exception as failure:
-            verdict, detail = database.verdict(failure), scrubbed(failure, database.secrets())
+            verdict, detail = target.verdict(failure), scrubbed(failure, target.secrets())
         if verdict == "error":
             raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail)
         if time.monotonic() + wait > deadline:
@@ -115,7 +122,7 @@ def within(
 
 def scrubbed(failure: object, secrets: Sequence[str]) -> str:
     """What a driver says, in one line and without secrets."""
-    text = " ".join(str(failure).split())
+    text = " ".join(_COLOURS.sub("", str(failure)).split())
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, "***")
     return masked(text)

@@ -8,22 +8,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cleancut._display.brief import Brief
-from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._database import Database, Transaction, within
 from cleancut.sinks._manifest import check_same_input
-from cleancut.sinks._query_side import Act, QuerySide, counts, kept_until, query_side
+from cleancut.sinks._query_side import Act, QuerySide, query_side
+from cleancut.sinks._runs import (
+    KEPT_EPOCHS,
+    LedgerEpoch,
+    Run,
+    UndoRefusedError,
+    fenced,
+    not_published,
+    taken_over,
+    way_back,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _RUNS = "cleancut_runs"
 _EPOCHS = "cleancut_epochs"
-# Epochs that are remembered one by one; of older ones only that they have been.
-_KEPT_EPOCHS = 1000
-_KEPT_RUNS = 50
-_NO_EPOCH = -1
 
 _TABLES = (
     f"""CREATE TABLE IF NOT EXISTS {_RUNS} (
@@ -37,42 +41,6 @@ _TABLES = (
         handle TEXT NOT NULL, row_count BIGINT NOT NULL, published_ms BIGINT NOT NULL,
         undone_by BIGINT NOT NULL, PRIMARY KEY (sink, query_id, incarnation, epoch))""",
 )
-
-
-@dataclass(frozen=True, repr=False)
-class LedgerEpoch(Brief):
-    """An epoch that a target has taken.
-
-    Attributes:
-        incarnation: the act on the checkpoint after which it was published; 0 before any.
-        epoch: Spark's batch id.
-        planned_ms: when Spark chose its input, in Unix time.
-        run_id: Spark's id of the run that published it.
-        handle: what was published.
-        rows: how many; -1 if nobody has counted them.
-        published_ms: when, in Unix time.
-    """
-
-    incarnation: int
-    epoch: int
-    planned_ms: int
-    run_id: str
-    handle: str
-    rows: int
-    published_ms: int
-
-
-@dataclass(frozen=True)
-class _Run:
-    """The row of a query: the run that may write, and how far it has got."""
-
-    run_id: str
-    former: tuple[str, ...]
-    generation: int
-    owner: int
-    incarnation: int
-    last: int
-    acts: tuple[Act, ...]
 
 
 @dataclass(frozen=True)
@@ -169,65 +137,38 @@ class Ledger:
     def _begin(self, of: Transaction, side: QuerySide, owner: int, undo: Undo | None) -> None:
         batch = side.batch
         found = self._run(of, batch.query_id)
+        run = taken_over(found, batch, owner, self.sink)
+        if run is None:
+            return
         if found is None:
-            fresh = _Run(batch.run_id, (), 1, owner, 0, _NO_EPOCH, ())
-            self._insert(of, batch, fresh)
+            self._insert(of, batch, run)
             return
-        if found.run_id == batch.run_id:
-            return
-        if batch.run_id in found.former or owner < found.owner:
-            raise self._fenced(batch, found)
-        former = (*found.former, found.run_id)[-_KEPT_RUNS:]
-        run = replace(
-            found,
-            run_id=batch.run_id,
-            former=former,
-            generation=found.generation + 1,
-            owner=owner,
-        )
         self._update(of, batch, self._gone_back(of, batch, run, side.acts(run.last), undo))
 
     def _gone_back(
-        self, of: Transaction, batch: Batch, run: _Run, acts: Sequence[Act], undo: Undo | None
-    ) -> _Run:
-        bound = kept_until(acts)
-        if bound is None:
+        self, of: Transaction, batch: Batch, run: Run, acts: Sequence[Act], undo: Undo | None
+    ) -> Run:
+        known = self._epochs(of, batch.query_id) if acts else []
+        back = way_back(run, acts, known, batch, self.sink)
+        if back is None:
             return run
-        refused = _Refusal(self.sink, batch.query_id, bound)
-        act = acts[-1].epoch
-        known = self._epochs(of, batch.query_id)
-        now = [epoch for epoch, undone in known if not undone]
-        later = [epoch for epoch in now if epoch.epoch > bound]
-        # Those of an act that was gone back behind in its turn.
-        lost = [
-            epoch
-            for epoch, undone in known
-            if undone and epoch.epoch <= bound and counts(epoch.epoch, bound, run.acts)
-        ]
-        if lost:
-            raise refused.because("what was taken back of these epochs is not kept", lost)
-        if bound >= run.last:
-            return run
-        if later:
-            # Of an epoch that is not remembered any more nobody knows what it has written.
-            oldest = min(epoch.epoch for epoch in now)
-            if bound < oldest - 1 and len(now) >= _KEPT_EPOCHS:
-                raise refused.because(f"only epochs from {oldest} on are remembered", later)
+        if back.later:
             if undo is None:
-                raise refused.because("it does not know which rows these epochs wrote", later)
+                reason = "it does not know which rows these epochs wrote"
+                raise back.refused.because(reason, back.later)
             try:
-                undo(of, later)
+                undo(of, back.later)
             except UndoRefusedError as problem:
-                raise refused.because(str(problem), later) from None
+                raise back.refused.because(str(problem), back.later) from None
             of.run(
                 f"UPDATE {_EPOCHS} SET undone_by = :act WHERE sink = :sink AND query_id = :query"
                 " AND epoch > :bound AND undone_by = 0",
-                act=act,
+                act=back.run.incarnation,
                 sink=self.sink,
                 query=batch.query_id,
-                bound=bound,
+                bound=back.bound,
             )
-        return replace(run, incarnation=act, acts=(*run.acts, Act(act, bound)))
+        return back.run
 
     def find(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
         """The epoch, if it is published.
@@ -257,22 +198,17 @@ class Ledger:
         """
         run = self._run(of, batch.query_id)
         if run is None or run.run_id != batch.run_id:
-            raise self._fenced(batch, run)
+            raise fenced(batch, run, self.sink)
         return self._found(of, batch, run)
 
-    def _found(self, of: Transaction, batch: Batch, run: _Run) -> LedgerEpoch | None:
+    def _found(self, of: Transaction, batch: Batch, run: Run) -> LedgerEpoch | None:
         for found, undone in self._epochs(of, batch.query_id, batch.epoch):
             if undone:
                 continue
             check_same_input(found, batch, self.sink)
             return found
         if batch.epoch <= run.last:
-            raise error_of(
-                "CLEANCUT_SINK_REFUSED",
-                sink=self.sink,
-                reason=f"epoch {run.last} of the query {batch.query_id} is published, and epoch "
-                f"{batch.epoch}, which comes before it, was not published or is forgotten",
-            )
+            raise not_published(self.sink, run, batch)
         return None
 
     def publish(self, of: Transaction, batch: Batch, handle: str, rows: int) -> None:
@@ -297,7 +233,7 @@ class Ledger:
             f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query AND epoch <= :old",
             sink=self.sink,
             query=batch.query_id,
-            old=batch.epoch - _KEPT_EPOCHS,
+            old=batch.epoch - KEPT_EPOCHS,
         )
 
     def published(self, of: Transaction, query_id: str) -> list[LedgerEpoch]:
@@ -336,7 +272,7 @@ class Ledger:
 
         return int(self.within(work))
 
-    def _run(self, of: Transaction, query_id: str) -> _Run | None:
+    def _run(self, of: Transaction, query_id: str) -> Run | None:
         found = of.run(
             "SELECT run_id, former_runs, generation, owner_generation, incarnation, last_epoch,"
             f" acts FROM {_RUNS} WHERE sink = :sink AND query_id = :query {self.database.lock}",
@@ -346,7 +282,7 @@ class Ledger:
         if not found:
             return None
         run_id, former, generation, owner, incarnation, last, acts = found[0]
-        return _Run(
+        return Run(
             run_id=run_id,
             former=tuple(json.loads(former)),
             generation=generation,
@@ -356,14 +292,14 @@ class Ledger:
             acts=tuple(Act(*act) for act in json.loads(acts)),
         )
 
-    def _insert(self, of: Transaction, batch: Batch, run: _Run) -> None:
+    def _insert(self, of: Transaction, batch: Batch, run: Run) -> None:
         of.run(
             f"INSERT INTO {_RUNS} VALUES (:sink, :query, :checkpoint, :run, :former, :generation,"
             " :owner, :incarnation, :last, :acts)",
             **self._values(batch, run),
         )
 
-    def _update(self, of: Transaction, batch: Batch, run: _Run) -> None:
+    def _update(self, of: Transaction, batch: Batch, run: Run) -> None:
         of.run(
             f"UPDATE {_RUNS} SET checkpoint = :checkpoint, run_id = :run, former_runs = :former,"
             " generation = :generation, owner_generation = :owner, incarnation = :incarnation,"
@@ -371,7 +307,7 @@ class Ledger:
             **self._values(batch, run),
         )
 
-    def _values(self, batch: Batch, run: _Run) -> dict[str, int | str]:
+    def _values(self, batch: Batch, run: Run) -> dict[str, int | str]:
         return {
             "sink": self.sink,
             "query": batch.query_id,
@@ -400,38 +336,6 @@ class Ledger:
         )
         return [(LedgerEpoch(*row[:7]), row[7] != 0) for row in found]
 
-    def _fenced(self, batch: Batch, found: _Run | None) -> Exception:
-        owner = "nobody" if found is None else f"run {found.run_id}, by the ledger of {self.sink}"
-        return error_of(
-            "CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch
-        )
-
-
-class UndoRefusedError(Exception):
-    """Why a target cannot take epochs back; the transaction is rolled back."""
-
 
 def _said(of: Transaction, sql: str) -> None:
     of.run(sql)
-
-
-@dataclass(frozen=True)
-class _Refusal:
-    sink: str
-    query_id: str
-    bound: int
-
-    def because(self, reason: str, epochs: Sequence[LedgerEpoch]) -> Exception:
-        shown = [f"epoch {of.epoch} ({_rows(of.rows)})" for of in epochs]
-        return error_of(
-            "CLEANCUT_SINK_UNDO_REFUSED",
-            sink=self.sink,
-            query=self.query_id,
-            epoch=self.bound,
-            reason=reason,
-            published=", ".join(shown),
-        )
-
-
-def _rows(count: int) -> str:
-    return "rows not counted" if count < 0 else f"{count} rows"

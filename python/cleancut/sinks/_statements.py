@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cleancut.sinks._columns import StagedColumn
-from cleancut.sinks._ledger import UndoRefusedError
+from cleancut.sinks._runs import UndoRefusedError
 
 if TYPE_CHECKING:
     from cleancut.sinks._database import Transaction

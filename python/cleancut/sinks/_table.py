@@ -15,8 +15,9 @@ from cleancut.sinks._batch import Batch
 from cleancut.sinks._columns import Form, Forms, StagedColumn, prepared, staged_columns
 from cleancut.sinks._database import Database, Transaction
 from cleancut.sinks._epoch_sink import EpochSink
-from cleancut.sinks._ledger import Ledger, LedgerEpoch, UndoRefusedError
+from cleancut.sinks._ledger import Ledger
 from cleancut.sinks._query_side import QuerySide
+from cleancut.sinks._runs import LedgerEpoch, UndoRefusedError
 from cleancut.sinks._staging import StagingNames, stage_partition
 from cleancut.sinks._statements import TRY, TableStatements
 

@@ -1,0 +1,148 @@
+"""Which columns a table of Iceberg takes: types by their names there, schemas that are made."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyspark.sql.types import DataType, StructType
+
+# By the names of Spark's classes.
+_PLAIN = {
+    "BooleanType": "boolean",
+    "ByteType": "int",
+    "ShortType": "int",
+    "IntegerType": "int",
+    "LongType": "long",
+    "FloatType": "float",
+    "DoubleType": "double",
+    "StringType": "string",
+    "CharType": "string",
+    "VarcharType": "string",
+    "BinaryType": "binary",
+    "DateType": "date",
+    "TimestampType": "timestamptz",
+    "TimestampNTZType": "timestamp",
+}
+_FIRST_PARTITION_FIELD = 1000
+
+
+def iceberg_type(kind: "DataType") -> str | None:
+    """The name of a type; None if Iceberg has none that is written here.
+
+    These are intervals, times, variants, void, geometries, collations and UDTs.
+    """
+    name = type(kind).__name__
+    of: Any = kind
+    if name == "StringType" and of.simpleString() != "string":
+        return None
+    if name in _PLAIN:
+        return _PLAIN[name]
+    if name == "DecimalType":
+        return f"decimal({of.precision}, {of.scale})"
+    if name == "ArrayType":
+        return _nested("list<{}>", [iceberg_type(of.elementType)])
+    if name == "MapType":
+        return _nested("map<{}, {}>", [iceberg_type(of.keyType), iceberg_type(of.valueType)])
+    if name == "StructType":
+        inner = [iceberg_type(field.dataType) for field in of.fields]
+        return _nested(f"struct<{', '.join(f'{field.name}: {{}}' for field in of.fields)}>", inner)
+    return None
+
+
+def _nested(pattern: str, inner: Sequence[str | None]) -> str | None:
+    return None if None in inner else pattern.format(*inner)
+
+
+def name_of(kind: Any) -> str:
+    """The name of a type of a table, as `iceberg_type` has it: no ids, and not what is required."""
+    from pyiceberg.types import ListType, MapType, StructType
+
+    if isinstance(kind, ListType):
+        return f"list<{name_of(kind.element_type)}>"
+    if isinstance(kind, MapType):
+        return f"map<{name_of(kind.key_type)}, {name_of(kind.value_type)}>"
+    if isinstance(kind, StructType):
+        fields = (f"{field.name}: {name_of(field.field_type)}" for field in kind.fields)
+        return f"struct<{', '.join(fields)}>"
+    return str(kind)
+
+
+def has_required_within(kind: Any) -> bool:
+    """Whether a nested place of a type takes no nulls."""
+    from pyiceberg.types import ListType, MapType, StructType
+
+    if isinstance(kind, ListType):
+        return kind.element_required or has_required_within(kind.element_type)
+    if isinstance(kind, MapType):
+        return kind.value_required or has_required_within(kind.value_type)
+    if isinstance(kind, StructType):
+        return any(of.required or has_required_within(of.field_type) for of in kind.fields)
+    return False
+
+
+def iceberg_schema(schema: "StructType") -> "Schema":
+    """The columns of a table that is made, or of rows that are written: all may be null."""
+    from pyiceberg.schema import Schema
+
+    ids = itertools.count(1)
+    return Schema(*_fields(schema, ids))
+
+
+def _fields(schema: Any, ids: Iterator[int]) -> list[Any]:
+    from pyiceberg.types import NestedField
+
+    # Those of one level come before those within them.
+    numbered = [(next(ids), of) for of in schema.fields]
+    return [
+        NestedField(at, of.name, _made(of.dataType, ids), required=False) for at, of in numbered
+    ]
+
+
+def _made(kind: Any, ids: Iterator[int]) -> Any:
+    from pyiceberg import types
+
+    name = type(kind).__name__
+    if name == "StructType":
+        return types.StructType(*_fields(kind, ids))
+    if name == "ArrayType":
+        return types.ListType(next(ids), _made(kind.elementType, ids), element_required=False)
+    if name == "MapType":
+        key, value = next(ids), next(ids)
+        return types.MapType(
+            key, _made(kind.keyType, ids), value, _made(kind.valueType, ids), value_required=False
+        )
+    if name == "DecimalType":
+        return types.DecimalType(kind.precision, kind.scale)
+    made = {
+        "boolean": types.BooleanType,
+        "int": types.IntegerType,
+        "long": types.LongType,
+        "float": types.FloatType,
+        "double": types.DoubleType,
+        "string": types.StringType,
+        "binary": types.BinaryType,
+        "date": types.DateType,
+        "timestamptz": types.TimestamptzType,
+        "timestamp": types.TimestampType,
+    }
+    return made[_PLAIN[name]]()
+
+
+def partitioned(schema: "Schema", columns: Sequence[str]) -> "PartitionSpec":
+    """By the values of some columns."""
+    from pyiceberg.partitioning import PartitionField, PartitionSpec
+    from pyiceberg.transforms import IdentityTransform
+
+    fields = (
+        PartitionField(
+            source_id=schema.find_field(name).field_id,
+            field_id=_FIRST_PARTITION_FIELD + at,
+            transform=IdentityTransform(),
+            name=name,
+        )
+        for at, name in enumerate(columns)
+    )
+    return PartitionSpec(*fields)

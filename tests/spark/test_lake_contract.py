@@ -1,0 +1,152 @@
+"""The contract of a sink, held by those for the tables of lakes."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from pyspark.sql import DataFrame
+
+from cleancut.sinks import DeltaSink, IcebergSink
+from cleancut.testing import SinkContract
+from tests.support.contracts import DIES, TESTS, briefly
+from tests.support.lakes import OfDelta, OfIceberg
+from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.tiers import long
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+Row = tuple[Any, ...]
+
+
+def told(rows: list[dict[str, Any]]) -> list[Row]:
+    return [(row["id"], row["word"], row["n"]) for row in rows]
+
+
+class DeltaContract(SinkContract):
+    """Rows that are added; a rollback removes their files."""
+
+    def make_sink(self, home: Path) -> DeltaSink:
+        return OfDelta(home).sink()
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return told(OfDelta(home).rows())
+
+
+@long
+class TestDeltaSink(DeltaContract):
+    pass
+
+
+@long
+class TestDeltaSinkWithKeys(DeltaContract):
+    """Rows that are merged; a rollback restores the version before them."""
+
+    keys = ("id",)
+
+    def make_sink(self, home: Path) -> DeltaSink:
+        return OfDelta(home).sink(keys="id")
+
+
+@long
+class TestDeltaSinkByPartitions(DeltaContract):
+    def make_sink(self, home: Path) -> DeltaSink:
+        return OfDelta(home).sink(partition_by=["n", "word"])
+
+
+class IcebergContract(SinkContract):
+    """Rows that are added; a rollback removes their files."""
+
+    def make_sink(self, home: Path) -> IcebergSink:
+        return OfIceberg(home).sink()
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return told(OfIceberg(home).rows())
+
+
+class Naive(DeltaContract):
+    """What everybody writes first: the batch is added, from the driver."""
+
+    crashes = 2
+    pauses = 1
+
+    def make_sink(self, home: Path) -> Any:
+        def write(rows: DataFrame, epoch: int) -> None:
+            table = rows.toArrow()
+            write_deltalake(home / "delta", table, mode="append", **self.told(epoch))
+
+        return write
+
+    def told(self, epoch: int) -> dict[str, Any]:
+        return {}
+
+
+class WithTransaction(Naive):
+    """And what they write next: the library takes the number of a transaction, and keeps it."""
+
+    def told(self, epoch: int) -> dict[str, Any]:
+        number = Transaction("rows", epoch)
+        return {"commit_properties": CommitProperties(app_transactions=[number])}
+
+
+# They have no memory by which they could take one query's epochs for another's.
+HELD_BY_NAIVE = {"test_two_queries_do_not_take_each_others_epochs"}
+
+
+@long
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("naive", [Naive, WithTransaction])
+def test_an_append_by_the_library_fails_the_contract(
+    naive: type[Naive], test: str, tmp_path: Path
+) -> None:
+    problem = "beside another query" if test in HELD_BY_NAIVE else "lost|too many|a second time"
+    with pytest.raises(AssertionError, match=problem):
+        getattr(naive(), test)(tmp_path)
+
+
+@long
+class TestIcebergSink(IcebergContract):
+    pass
+
+
+@briefly(DIES)
+class TestIcebergSinkBriefly(IcebergContract):
+    crashes = 2
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with s3proxy(tmp_path_factory.mktemp("s3proxy")) as server:
+        yield server.endpoint
+
+
+@long
+class TestDeltaSinkInABucket(SinkContract):
+    """Commits are conditional writes there."""
+
+    endpoint: str
+
+    @pytest.fixture(autouse=True)
+    def given_bucket(self, bucket: str) -> None:
+        self.endpoint = bucket
+
+    def options(self) -> dict[str, str]:
+        return {
+            "AWS_ACCESS_KEY_ID": "access",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+    def make_sink(self, home: Path) -> DeltaSink:
+        return DeltaSink(f"s3://{S3Server.BUCKET}/{home.name}", storage_options=self.options())
+
+    def read(self, home: Path) -> Iterable[Row]:
+        place = f"s3://{S3Server.BUCKET}/{home.name}"
+        if not DeltaTable.is_deltatable(place, self.options()):
+            return []
+        table = DeltaTable(place, storage_options=self.options())
+        return told(pa.table(table.to_pyarrow_table()).to_pylist())

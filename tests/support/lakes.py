@@ -1,0 +1,135 @@
+"""Tables of lakes on a local disk, as a reader without Spark sees them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog import Catalog, load_catalog
+
+from cleancut.sinks import DeltaSink, IcebergSink
+
+LAKES = ("delta", "iceberg")
+Row = dict[str, Any]
+
+
+class Lake(Protocol):
+    """One table, which is made by the first sink that writes to it."""
+
+    def sink(self, **options: Any) -> DeltaSink | IcebergSink:
+        """A sink for it."""
+
+    def exists(self) -> bool: ...
+
+    def rows(self) -> list[Row]:
+        """All rows, in any order."""
+
+    def count(self) -> int:
+        """How many rows there are."""
+
+    def append(self, rows: pa.Table) -> None:
+        """What somebody else writes; makes the table, if it is not there."""
+
+    def rewrite(self) -> None:
+        """What a service does that makes few files of many, or replaces rows of all of them."""
+
+    def files(self) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Any, Any]]]]:
+        """Of each file of the table: values of its partitions, and bounds of its columns."""
+
+
+class OfDelta:
+    """Implements `Lake`."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = home / "delta"
+
+    def sink(self, **options: Any) -> DeltaSink:
+        return DeltaSink(self.path, **options)
+
+    def exists(self) -> bool:
+        return DeltaTable.is_deltatable(str(self.path))
+
+    def rows(self) -> list[Row]:
+        if not self.exists():
+            return []
+        found: list[Row] = pa.table(DeltaTable(self.path).to_pyarrow_table()).to_pylist()
+        return found
+
+    def count(self) -> int:
+        return DeltaTable(self.path).count()
+
+    def append(self, rows: pa.Table) -> None:
+        write_deltalake(self.path, rows, mode="append")
+
+    def rewrite(self) -> None:
+        DeltaTable(self.path).optimize.compact()
+
+    def files(self) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Any, Any]]]]:
+        for of in pa.table(DeltaTable(self.path).get_add_actions(flatten=True)).to_pylist():
+            names = [name.removeprefix("min.") for name in of if name.startswith("min.")]
+            values = {
+                name.removeprefix("partition."): value
+                for name, value in of.items()
+                if name.startswith("partition.")
+            }
+            yield values, {name: (of[f"min.{name}"], of[f"max.{name}"]) for name in names}
+
+
+class OfIceberg:
+    """Implements `Lake`, with a catalog in SQLite."""
+
+    NAME = "shop.rows"
+
+    def __init__(self, home: Path) -> None:
+        self.properties = {
+            "type": "sql",
+            "uri": f"sqlite:///{home}/catalog.db",
+            "warehouse": f"file://{home}/warehouse",
+        }
+        self.catalog().create_namespace_if_not_exists("shop")
+
+    def catalog(self) -> Catalog:
+        return load_catalog("lake", **self.properties)
+
+    def sink(self, **options: Any) -> IcebergSink:
+        return IcebergSink(self.NAME, catalog="lake", properties=self.properties, **options)
+
+    def exists(self) -> bool:
+        return self.catalog().table_exists(self.NAME)
+
+    def rows(self) -> list[Row]:
+        if not self.exists():
+            return []
+        found: list[Row] = self.catalog().load_table(self.NAME).scan().to_arrow().to_pylist()
+        return found
+
+    def count(self) -> int:
+        return self.catalog().load_table(self.NAME).scan().count()
+
+    def append(self, rows: pa.Table) -> None:
+        self.catalog().create_table_if_not_exists(self.NAME, schema=rows.schema).append(rows)
+
+    def rewrite(self) -> None:
+        table = self.catalog().load_table(self.NAME)
+        table.overwrite(table.scan().to_arrow())
+
+    def files(self) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Any, Any]]]]:
+        table = self.catalog().load_table(self.NAME)
+        for of in table.inspect.files().to_pylist():
+            metrics = of["readable_metrics"]
+            bounds = {
+                name: (found["lower_bound"], found["upper_bound"])
+                for name, found in metrics.items()
+            }
+            yield dict(of.get("partition") or {}), bounds
+
+
+def lake_at(kind: str, home: Path) -> Lake:
+    """A table of one kind."""
+    return OfDelta(home) if kind == "delta" else OfIceberg(home)
+
+
+def columns(rows: Sequence[Row], *names: str) -> list[tuple[Any, ...]]:
+    """Some columns, sorted."""
+    return sorted(tuple(row[name] for name in names) for row in rows)

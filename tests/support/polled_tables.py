@@ -1,0 +1,86 @@
+"""Tables that a reader polls while a query writes to them and dies, and what it may see there."""
+
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.support.table_victim import files_at
+
+ROW = ("number", "file", "partition", "value")
+_POLL_S = 0.05
+
+Rows = frozenset[tuple[Any, ...]]
+Answer = tuple[str, int, Rows]
+
+
+class Reader:
+    """Polls tables in a thread of its own.
+
+    Attributes:
+        answers: what it has seen: table, last epoch, and rows.
+        polls: how many times it has asked.
+    """
+
+    def __init__(self, ask: Callable[[], Iterable[tuple[str, int, list[tuple[Any, ...]]]]]) -> None:
+        """Takes how all tables are read: each at one moment, with its last epoch."""
+        self.answers: set[Answer] = set()
+        self.polls = 0
+        self._ask = ask
+        self._is_over = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+
+    def __enter__(self) -> "Reader":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def look(self) -> None:
+        """Takes the tables as they are now."""
+        for table, epoch, rows in self._ask():
+            assert len(set(rows)) == len(rows), "a row is there twice"
+            self.answers.add((table, epoch, frozenset(rows)))
+        self.polls += 1
+
+    def _poll(self) -> None:
+        try:
+            while not self._is_over.wait(_POLL_S):
+                self.look()
+        except Exception as failure:
+            # A thread's own exception would be in nobody's way.
+            self._failure = failure
+
+    def last_epoch(self) -> int:
+        """The last that it has seen."""
+        return max((epoch for _, epoch, _ in self.answers), default=-1)
+
+    def epochs(self) -> int:
+        """After how many epochs it has seen a table."""
+        return len({epoch for _, epoch, _ in self.answers})
+
+
+def prefixes(spark: SparkSession, root: Path) -> tuple[dict[int, Rows], dict[int, Rows]]:
+    """After each epoch, by the files: all rows, and the newest row of each partition."""
+    sink = files_at(root)
+    of_epochs: dict[int, list[tuple[Any, ...]]] = {of.epoch: [] for of in sink.epochs(spark)}
+    for row in sink.read(spark, epoch_column="epoch").collect():
+        of_epochs[row["epoch"]].append(tuple(row[name] for name in ROW))
+    every: set[tuple[Any, ...]] = set()
+    newest: dict[int, tuple[Any, ...]] = {}
+    all_rows: dict[int, Rows] = {-1: frozenset()}
+    newest_rows: dict[int, Rows] = {-1: frozenset()}
+    for epoch, rows in of_epochs.items():
+        every |= set(rows)
+        # Of those of one epoch the greatest number counts, and of two epochs the later one.
+        newest |= {row[2]: row for row in sorted(rows)}
+        all_rows[epoch] = frozenset(every)
+        newest_rows[epoch] = frozenset(newest.values())
+    return all_rows, newest_rows
