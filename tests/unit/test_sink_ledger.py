@@ -18,7 +18,7 @@ from cleancut.sinks import (
     exactly_once,
 )
 from cleancut.sinks._database import masked, scrubbed, within
-from cleancut.sinks._ledger import UndoRefusedError
+from cleancut.sinks._ledger_rules import UndoRefusedError
 from cleancut.sinks._query_side import Act
 from cleancut.sinks._sql import SqlDatabase
 
@@ -202,7 +202,7 @@ def test_who_cannot_undo_says_which_epochs_and_changes_nothing(ledger: SqlLedger
 def test_only_some_epochs_are_remembered(
     ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cleancut.sinks._ledger._KEPT_EPOCHS", 3)
+    monkeypatch.setattr("cleancut.sinks._ledger_rules.LedgerRules.kept_epochs", 3)
     begin(ledger, run(0))
     publish(ledger, *map(run, range(6)))
     assert epochs(ledger) == [3, 4, 5]

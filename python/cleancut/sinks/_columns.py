@@ -171,12 +171,13 @@ def _has_json(kind: "DataType") -> bool:
     return postgres_form(kind) is not None
 
 
-def sqlalchemy_form(plain: Callable[[str], str], has_json: bool) -> Forms:
+def sqlalchemy_form(plain: Callable[[str], str], has_json: bool, takes_decimals: bool) -> Forms:
     """The forms for a database that SQLAlchemy knows.
 
     Args:
         plain: the name of a type there, by that of one of SQLAlchemy's.
         has_json: whether texts of JSON go into columns of that type.
+        takes_decimals: whether its driver does; else they are staged as texts.
     """
     names = {
         "BooleanType": "Boolean",
@@ -200,9 +201,8 @@ def sqlalchemy_form(plain: Callable[[str], str], has_json: bool) -> Forms:
         if name in names:
             return Form(plain(names[name]), plain(names[name]))
         if name == "DecimalType":
-            # No driver of SQLite takes a decimal, and each database reads one.
             exact = f"NUMERIC({kind.precision}, {kind.scale})"  # type: ignore[attr-defined]
-            return Form(plain("Text"), exact, as_text)
+            return Form(exact, exact) if takes_decimals else Form(plain("Text"), exact, as_text)
         if name in ("StructType", "MapType", "ArrayType") and _has_json(kind):
             return Form(plain("Text"), plain("JSON" if has_json else "Text"), as_json)
         if name == "VariantType":

@@ -54,6 +54,14 @@ class Database(Protocol):
     def lock(self) -> str:
         """What a SELECT ends in, so that its rows are this transaction's."""
 
+    @property
+    def text(self) -> str:
+        """Its type of texts of any length."""
+
+    @property
+    def made_with(self) -> str:
+        """What stands after the columns of a table that is made."""
+
     def transaction(self) -> AbstractContextManager[Transaction]:
         """A connection of its own, whose transaction is committed at the end of the block.
 
@@ -93,21 +101,48 @@ def within(
         RetryableError: CLEANCUT_SINK_UNREACHABLE.
         RequestError: CLEANCUT_SINK_REFUSED, the database says that it cannot be done.
     """
+
+    def once() -> Result:
+        with database.transaction() as open_one:
+            return work(open_one)
+
+    return retried(once, database.verdict, database.secrets(), seconds, sink)
+
+
+def retried(
+    once: Callable[[], Result],
+    verdict: Callable[[Exception], str],
+    secrets: Sequence[str],
+    seconds: float,
+    sink: str,
+) -> Result:
+    """Does something, and again where a server is not there, or wants it to be done again.
+
+    Args:
+        once: what to do; may be called several times.
+        verdict: what a failure is, as `Database.verdict`.
+        secrets: what may stand in no text.
+        seconds: after which no new try is begun.
+        sink: whose name stands in errors.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_UNREACHABLE.
+        RequestError: CLEANCUT_SINK_REFUSED, the server says that it cannot be done.
+    """
     deadline = time.monotonic() + seconds
     wait = _FIRST_WAIT_S
     while True:
         try:
-            with database.transaction() as open_one:
-                return work(open_one)
+            return once()
         except CleancutError:
             raise
         except Exception as failure:
-            verdict, detail = database.verdict(failure), scrubbed(failure, database.secrets())
-        if verdict == "error":
+            found, detail = verdict(failure), scrubbed(failure, secrets)
+        if found == "error":
             raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail)
         if time.monotonic() + wait > deadline:
             raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=seconds, detail=detail)
-        _LOG.warning("%s: a transaction is begun again: %s", sink, detail)
+        _LOG.warning("%s: it is tried again: %s", sink, detail)
         # Of two that conflict both come back.
         time.sleep(wait * random.uniform(0.5, 1.0))
         wait = min(2 * wait, _LONGEST_WAIT_S)

@@ -8,7 +8,8 @@ from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._database import Transaction
 from cleancut.sinks._epoch_sink import EpochSink
-from cleancut.sinks._ledger import Ledger, LedgerEpoch
+from cleancut.sinks._ledger import Ledger
+from cleancut.sinks._ledger_rules import LedgerEpoch
 from cleancut.sinks._postgres import PostgresDatabase
 from cleancut.sinks._query_side import QuerySide
 from cleancut.sinks._sql import SqlDatabase

@@ -2,77 +2,37 @@
 
 import functools
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cleancut._display.brief import Brief
-from cleancut.errors import error_of
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._database import Database, Transaction, within
-from cleancut.sinks._manifest import check_same_input
-from cleancut.sinks._query_side import Act, QuerySide, counts, kept_until, query_side
+from cleancut.sinks._ledger_rules import LedgerEpoch, LedgerRules, LedgerRun, Undo
+from cleancut.sinks._query_side import Act, QuerySide, query_side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _RUNS = "cleancut_runs"
 _EPOCHS = "cleancut_epochs"
-# Epochs that are remembered one by one; of older ones only that they have been.
-_KEPT_EPOCHS = 1000
-_KEPT_RUNS = 50
-_NO_EPOCH = -1
 
-_TABLES = (
-    f"""CREATE TABLE IF NOT EXISTS {_RUNS} (
-        sink VARCHAR(190) NOT NULL, query_id VARCHAR(64) NOT NULL, checkpoint TEXT NOT NULL,
-        run_id VARCHAR(64) NOT NULL, former_runs TEXT NOT NULL, generation BIGINT NOT NULL,
+
+def _tables(text: str, made_with: str) -> tuple[str, str]:
+    """The statements that make them."""
+    return (
+        f"""CREATE TABLE IF NOT EXISTS {_RUNS} (
+        sink VARCHAR(190) NOT NULL, query_id VARCHAR(64) NOT NULL, checkpoint {text} NOT NULL,
+        run_id VARCHAR(64) NOT NULL, former_runs {text} NOT NULL, generation BIGINT NOT NULL,
         owner_generation BIGINT NOT NULL, incarnation BIGINT NOT NULL, last_epoch BIGINT NOT NULL,
-        acts TEXT NOT NULL, PRIMARY KEY (sink, query_id))""",
-    f"""CREATE TABLE IF NOT EXISTS {_EPOCHS} (
+        acts {text} NOT NULL, PRIMARY KEY (sink, query_id)){made_with}""",
+        f"""CREATE TABLE IF NOT EXISTS {_EPOCHS} (
         sink VARCHAR(190) NOT NULL, query_id VARCHAR(64) NOT NULL, incarnation BIGINT NOT NULL,
         epoch BIGINT NOT NULL, planned_ms BIGINT NOT NULL, run_id VARCHAR(64) NOT NULL,
-        handle TEXT NOT NULL, row_count BIGINT NOT NULL, published_ms BIGINT NOT NULL,
-        undone_by BIGINT NOT NULL, PRIMARY KEY (sink, query_id, incarnation, epoch))""",
-)
-
-
-@dataclass(frozen=True, repr=False)
-class LedgerEpoch(Brief):
-    """An epoch that a target has taken.
-
-    Attributes:
-        incarnation: the act on the checkpoint after which it was published; 0 before any.
-        epoch: Spark's batch id.
-        planned_ms: when Spark chose its input, in Unix time.
-        run_id: Spark's id of the run that published it.
-        handle: what was published.
-        rows: how many; -1 if nobody has counted them.
-        published_ms: when, in Unix time.
-    """
-
-    incarnation: int
-    epoch: int
-    planned_ms: int
-    run_id: str
-    handle: str
-    rows: int
-    published_ms: int
-
-
-@dataclass(frozen=True)
-class _Run:
-    """The row of a query: the run that may write, and how far it has got."""
-
-    run_id: str
-    former: tuple[str, ...]
-    generation: int
-    owner: int
-    incarnation: int
-    last: int
-    acts: tuple[Act, ...]
+        handle {text} NOT NULL, row_count BIGINT NOT NULL, published_ms BIGINT NOT NULL,
+        undone_by BIGINT NOT NULL, PRIMARY KEY (sink, query_id, incarnation, epoch)){made_with}""",
+    )
 
 
 @dataclass(frozen=True)
@@ -88,11 +48,7 @@ class LedgerBlock:
     transaction: Transaction
 
 
-# Undoes epochs, the last ones of a query, in the transaction that is open.
-Undo = Callable[[Transaction, Sequence[LedgerEpoch]], None]
-
-
-class Ledger:
+class Ledger(LedgerRules[Transaction]):
     """Which epochs of which queries one target in a database has taken.
 
     The key of an epoch is the query, its *incarnation* (which act on the checkpoint it went on
@@ -110,8 +66,8 @@ class Ledger:
             sink: what tells the target from others in the same database.
             retry_for_s: for how many seconds a lost connection is made again.
         """
+        super().__init__(sink)
         self.database = database
-        self.sink = sink
         self._retry_for_s = retry_for_s
 
     def __repr__(self) -> str:
@@ -150,7 +106,7 @@ class Ledger:
         """As `within` of the database, in the name of this target."""
         return within(self.database, self._retry_for_s, work, self.sink)
 
-    def begin(self, side: QuerySide, undo: Undo | None) -> None:
+    def begin(self, side: QuerySide, undo: Undo[Transaction] | None) -> None:
         """Takes the ledger over for a run, and goes back with the query.
 
         Args:
@@ -161,83 +117,10 @@ class Ledger:
             FencedError: CLEANCUT_FENCED, a newer run has.
             RequestError: CLEANCUT_SINK_UNDO_REFUSED.
         """
-        for table in _TABLES:
-            self.within(functools.partial(_said, sql=table))
+        for table in _tables(self.database.text, self.database.made_with):
+            self.within(functools.partial(_said, table))
         owner = side.generation()
-        self.within(lambda of: self._begin(of, side, 0 if owner is None else owner, undo))
-
-    def _begin(self, of: Transaction, side: QuerySide, owner: int, undo: Undo | None) -> None:
-        batch = side.batch
-        found = self._run(of, batch.query_id)
-        if found is None:
-            fresh = _Run(batch.run_id, (), 1, owner, 0, _NO_EPOCH, ())
-            self._insert(of, batch, fresh)
-            return
-        if found.run_id == batch.run_id:
-            return
-        if batch.run_id in found.former or owner < found.owner:
-            raise self._fenced(batch, found)
-        former = (*found.former, found.run_id)[-_KEPT_RUNS:]
-        run = replace(
-            found,
-            run_id=batch.run_id,
-            former=former,
-            generation=found.generation + 1,
-            owner=owner,
-        )
-        self._update(of, batch, self._gone_back(of, batch, run, side.acts(run.last), undo))
-
-    def _gone_back(
-        self, of: Transaction, batch: Batch, run: _Run, acts: Sequence[Act], undo: Undo | None
-    ) -> _Run:
-        bound = kept_until(acts)
-        if bound is None:
-            return run
-        refused = _Refusal(self.sink, batch.query_id, bound)
-        act = acts[-1].epoch
-        known = self._epochs(of, batch.query_id)
-        now = [epoch for epoch, undone in known if not undone]
-        later = [epoch for epoch in now if epoch.epoch > bound]
-        # Those of an act that was gone back behind in its turn.
-        lost = [
-            epoch
-            for epoch, undone in known
-            if undone and epoch.epoch <= bound and counts(epoch.epoch, bound, run.acts)
-        ]
-        if lost:
-            raise refused.because("what was taken back of these epochs is not kept", lost)
-        if bound >= run.last:
-            return run
-        if later:
-            # Of an epoch that is not remembered any more nobody knows what it has written.
-            oldest = min(epoch.epoch for epoch in now)
-            if bound < oldest - 1 and len(now) >= _KEPT_EPOCHS:
-                raise refused.because(f"only epochs from {oldest} on are remembered", later)
-            if undo is None:
-                raise refused.because("it does not know which rows these epochs wrote", later)
-            try:
-                undo(of, later)
-            except UndoRefusedError as problem:
-                raise refused.because(str(problem), later) from None
-            of.run(
-                f"UPDATE {_EPOCHS} SET undone_by = :act WHERE sink = :sink AND query_id = :query"
-                " AND epoch > :bound AND undone_by = 0",
-                act=act,
-                sink=self.sink,
-                query=batch.query_id,
-                bound=bound,
-            )
-        return replace(run, incarnation=act, acts=(*run.acts, Act(act, bound)))
-
-    def find(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
-        """The epoch, if it is published.
-
-        Raises:
-            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
-                epochs are published, and it is not.
-        """
-        run = self._run(of, batch.query_id)
-        return None if run is None else self._found(of, batch, run)
+        self.within(lambda of: self.begin_in(of, side, owner or 0, undo))
 
     def handle_of(self, batch: Batch) -> str | None:
         """What `find` gives, in a transaction of its own: the handle, if the epoch is published.
@@ -247,62 +130,6 @@ class Ledger:
         """
         found: LedgerEpoch | None = self.within(lambda of: self.find(of, batch))
         return None if found is None else found.handle
-
-    def lock(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
-        """What `find` gives, in a transaction that no other run of the query comes between.
-
-        Raises:
-            FencedError: CLEANCUT_FENCED, another run has begun.
-            RequestError: as `find`.
-        """
-        run = self._run(of, batch.query_id)
-        if run is None or run.run_id != batch.run_id:
-            raise self._fenced(batch, run)
-        return self._found(of, batch, run)
-
-    def _found(self, of: Transaction, batch: Batch, run: _Run) -> LedgerEpoch | None:
-        for found, undone in self._epochs(of, batch.query_id, batch.epoch):
-            if undone:
-                continue
-            check_same_input(found, batch, self.sink)
-            return found
-        if batch.epoch <= run.last:
-            raise error_of(
-                "CLEANCUT_SINK_REFUSED",
-                sink=self.sink,
-                reason=f"epoch {run.last} of the query {batch.query_id} is published, and epoch "
-                f"{batch.epoch}, which comes before it, was not published or is forgotten",
-            )
-        return None
-
-    def publish(self, of: Transaction, batch: Batch, handle: str, rows: int) -> None:
-        """Notes an epoch as published, in the transaction that `lock` has begun."""
-        run = self._run(of, batch.query_id)
-        assert run is not None, "it was locked"
-        of.run(
-            f"INSERT INTO {_EPOCHS} VALUES (:sink, :query, :incarnation, :epoch, :planned, :run,"
-            " :handle, :rows, :now, 0)",
-            sink=self.sink,
-            query=batch.query_id,
-            incarnation=run.incarnation,
-            epoch=batch.epoch,
-            planned=batch.planned_ms,
-            run=batch.run_id,
-            handle=handle,
-            rows=rows,
-            now=time.time_ns() // 1_000_000,
-        )
-        self._update(of, batch, replace(run, last=batch.epoch))
-        of.run(
-            f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query AND epoch <= :old",
-            sink=self.sink,
-            query=batch.query_id,
-            old=batch.epoch - _KEPT_EPOCHS,
-        )
-
-    def published(self, of: Transaction, query_id: str) -> list[LedgerEpoch]:
-        """The epochs of a query that count and are remembered, ascending."""
-        return [epoch for epoch, undone in self._epochs(of, query_id) if not undone]
 
     def queries_since(self, of: Transaction, published_ms: int) -> list[str]:
         """Which queries have written to the target at that time or later."""
@@ -315,28 +142,9 @@ class Ledger:
 
     def forget(self, query_id: str, after: int) -> int:
         """Takes epochs for undone whose rows somebody has taken back by hand; how many."""
+        return int(self.within(lambda of: self.forget_in(of, query_id, after)))
 
-        def work(of: Transaction) -> int:
-            found = [epoch for epoch in self.published(of, query_id) if epoch.epoch > after]
-            of.run(
-                f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
-                " AND epoch > :after",
-                sink=self.sink,
-                query=query_id,
-                after=after,
-            )
-            of.run(
-                f"UPDATE {_RUNS} SET last_epoch = :after WHERE sink = :sink"
-                " AND query_id = :query AND last_epoch > :after",
-                sink=self.sink,
-                query=query_id,
-                after=after,
-            )
-            return len(found)
-
-        return int(self.within(work))
-
-    def _run(self, of: Transaction, query_id: str) -> _Run | None:
+    def _run(self, of: Transaction, query_id: str) -> LedgerRun | None:
         found = of.run(
             "SELECT run_id, former_runs, generation, owner_generation, incarnation, last_epoch,"
             f" acts FROM {_RUNS} WHERE sink = :sink AND query_id = :query {self.database.lock}",
@@ -346,7 +154,7 @@ class Ledger:
         if not found:
             return None
         run_id, former, generation, owner, incarnation, last, acts = found[0]
-        return _Run(
+        return LedgerRun(
             run_id=run_id,
             former=tuple(json.loads(former)),
             generation=generation,
@@ -356,14 +164,14 @@ class Ledger:
             acts=tuple(Act(*act) for act in json.loads(acts)),
         )
 
-    def _insert(self, of: Transaction, batch: Batch, run: _Run) -> None:
+    def _insert(self, of: Transaction, batch: Batch, run: LedgerRun) -> None:
         of.run(
             f"INSERT INTO {_RUNS} VALUES (:sink, :query, :checkpoint, :run, :former, :generation,"
             " :owner, :incarnation, :last, :acts)",
             **self._values(batch, run),
         )
 
-    def _update(self, of: Transaction, batch: Batch, run: _Run) -> None:
+    def _update(self, of: Transaction, batch: Batch, run: LedgerRun) -> None:
         of.run(
             f"UPDATE {_RUNS} SET checkpoint = :checkpoint, run_id = :run, former_runs = :former,"
             " generation = :generation, owner_generation = :owner, incarnation = :incarnation,"
@@ -371,7 +179,7 @@ class Ledger:
             **self._values(batch, run),
         )
 
-    def _values(self, batch: Batch, run: _Run) -> dict[str, int | str]:
+    def _values(self, batch: Batch, run: LedgerRun) -> dict[str, int | str]:
         return {
             "sink": self.sink,
             "query": batch.query_id,
@@ -400,38 +208,50 @@ class Ledger:
         )
         return [(LedgerEpoch(*row[:7]), row[7] != 0) for row in found]
 
-    def _fenced(self, batch: Batch, found: _Run | None) -> Exception:
-        owner = "nobody" if found is None else f"run {found.run_id}, by the ledger of {self.sink}"
-        return error_of(
-            "CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch
-        )
-
-
-class UndoRefusedError(Exception):
-    """Why a target cannot take epochs back; the transaction is rolled back."""
-
-
-def _said(of: Transaction, sql: str) -> None:
-    of.run(sql)
-
-
-@dataclass(frozen=True)
-class _Refusal:
-    sink: str
-    query_id: str
-    bound: int
-
-    def because(self, reason: str, epochs: Sequence[LedgerEpoch]) -> Exception:
-        shown = [f"epoch {of.epoch} ({_rows(of.rows)})" for of in epochs]
-        return error_of(
-            "CLEANCUT_SINK_UNDO_REFUSED",
+    def _add(self, of: Transaction, batch: Batch, epoch: LedgerEpoch) -> None:
+        of.run(
+            f"INSERT INTO {_EPOCHS} VALUES (:sink, :query, :incarnation, :epoch, :planned, :run,"
+            " :handle, :rows, :now, 0)",
             sink=self.sink,
-            query=self.query_id,
-            epoch=self.bound,
-            reason=reason,
-            published=", ".join(shown),
+            query=batch.query_id,
+            incarnation=epoch.incarnation,
+            epoch=epoch.epoch,
+            planned=epoch.planned_ms,
+            run=epoch.run_id,
+            handle=epoch.handle,
+            rows=epoch.rows,
+            now=epoch.published_ms,
+        )
+
+    def _mark_undone(self, of: Transaction, query_id: str, bound: int, act: int) -> None:
+        of.run(
+            f"UPDATE {_EPOCHS} SET undone_by = :act WHERE sink = :sink AND query_id = :query"
+            " AND epoch > :bound AND undone_by = 0",
+            act=act,
+            sink=self.sink,
+            query=query_id,
+            bound=bound,
+        )
+
+    def _drop(self, of: Transaction, query_id: str, *, until: int = -1, after: int = 2**62) -> None:
+        of.run(
+            f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
+            " AND (epoch <= :until OR epoch > :after)",
+            sink=self.sink,
+            query=query_id,
+            until=until,
+            after=after,
+        )
+
+    def _set_back(self, of: Transaction, query_id: str, last: int) -> None:
+        of.run(
+            f"UPDATE {_RUNS} SET last_epoch = :last WHERE sink = :sink"
+            " AND query_id = :query AND last_epoch > :last",
+            sink=self.sink,
+            query=query_id,
+            last=last,
         )
 
 
-def _rows(count: int) -> str:
-    return "rows not counted" if count < 0 else f"{count} rows"
+def _said(table: str, of: Transaction) -> None:
+    of.run(table)

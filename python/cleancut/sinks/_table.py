@@ -15,7 +15,8 @@ from cleancut.sinks._batch import Batch
 from cleancut.sinks._columns import Form, Forms, StagedColumn, prepared, staged_columns
 from cleancut.sinks._database import Database, Transaction
 from cleancut.sinks._epoch_sink import EpochSink
-from cleancut.sinks._ledger import Ledger, LedgerEpoch, UndoRefusedError
+from cleancut.sinks._ledger import Ledger
+from cleancut.sinks._ledger_rules import LedgerEpoch, UndoRefusedError
 from cleancut.sinks._query_side import QuerySide
 from cleancut.sinks._staging import StagingNames, stage_partition
 from cleancut.sinks._statements import TRY, TableStatements
@@ -183,7 +184,7 @@ class TableSink(EpochSink):
                     epoch=batch.epoch,
                     detail=f"{staged.table} has {sum(found.values())} of {staged.rows} rows",
                 )
-            source = statements.source(staged.table, sorted(staged.tries))
+            source = statements.source(staged.table, sorted(staged.tries), staged.columns)
             self._check_keys(of, statements, source)
             if self._options.keep_undo:
                 statements.keep_undo(of, source, batch.query_id, batch.epoch)
