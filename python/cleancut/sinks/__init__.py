@@ -6,9 +6,11 @@ from cleancut.sinks._epoch_sink import EpochSink, FanOut, fan_out
 from cleancut.sinks._files import EpochFiles, PublishedEpoch
 from cleancut.sinks._foreach import sealing
 from cleancut.sinks._functions import PostgresLedger, SqlLedger, exactly_once
+from cleancut.sinks._kafka import KafkaSink
 from cleancut.sinks._ledger import Ledger
 from cleancut.sinks._ledger_rules import LedgerEpoch
 from cleancut.sinks._postgres import PostgresSink
+from cleancut.sinks._redis import RedisSink
 from cleancut.sinks._sql import SqlSink
 from cleancut.sinks._two_phase import Committer, TwoPhaseSink
 
@@ -18,11 +20,13 @@ __all__ = [
     "EpochFiles",
     "EpochSink",
     "FanOut",
+    "KafkaSink",
     "Ledger",
     "LedgerEpoch",
     "PostgresLedger",
     "PostgresSink",
     "PublishedEpoch",
+    "RedisSink",
     "SqlLedger",
     "SqlSink",
     "Transaction",
