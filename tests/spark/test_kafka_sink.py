@@ -175,6 +175,25 @@ def test_an_epoch_longer_than_a_transaction_is_refused_with_what_to_set(
     assert len(values(broker, topic)) == 5
 
 
+def test_rows_that_cannot_be_fetched_are_no_fault_of_kafka(
+    spark: SparkSession, broker: KafkaBroker, topic: str
+) -> None:
+    """In the middle of the transaction."""
+
+    class Failing(KafkaSink):
+        def _produce(self, producer: Any, **record: Any) -> None:
+            if record.get("value") == b"7":
+                raise OSError("an executor is gone")
+            super()._produce(producer, **record)
+
+    query, rows = ActedQuery(), spark.range(10).selectExpr("string(id) AS value")
+    with pytest.raises(OSError, match="an executor is gone"):
+        query.start().give(Failing(broker.servers, topic=topic), rows, 0)
+    assert values(broker, topic) == []
+    query.start().give(KafkaSink(broker.servers, topic=topic), rows, 0)
+    assert len(values(broker, topic)) == 10
+
+
 def test_a_timeout_that_the_broker_does_not_allow_is_refused(
     spark: SparkSession, broker: KafkaBroker, topic: str
 ) -> None:

@@ -148,7 +148,7 @@ def test_what_kafka_says_is_a_conflict_a_loss_or_an_error() -> None:
     assert of(KafkaError._TIMED_OUT, "SASL authentication error: no") == "error"
     assert of(KafkaError.TOPIC_AUTHORIZATION_FAILED) == "error"
     assert of(KafkaError.MSG_SIZE_TOO_LARGE) == "error"
-    assert verdict(ValueError("anything")) == "error"
+    assert verdict(ValueError("anything")) == "foreign"
 
 
 def test_secrets_are_known_whatever_they_are_called() -> None:

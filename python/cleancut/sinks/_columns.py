@@ -28,6 +28,12 @@ class Form:
     read: str | None = None
 
 
+# Without these Spark's JSON ends moments at milliseconds.
+JSON_OPTIONS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
 # Gives the form of a type, or None if it has none.
 Forms = Callable[["DataType"], Form | None]
 
@@ -83,10 +89,10 @@ def prepared(columns: Sequence[StagedColumn]) -> "list[Column]":
 
 
 def as_json(column: "Column") -> "Column":
-    """Structs, maps and variants as JSON; bytes within them in base 64."""
+    """Structs, maps and variants as JSON; bytes within them in base 64, moments whole."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return F.to_json(column)
+    return F.to_json(column, JSON_OPTIONS)
 
 
 def as_text(column: "Column") -> "Column":

@@ -120,7 +120,7 @@ def retried(
 
     Args:
         once: what to do; may be called several times.
-        verdict: what a failure is, as `Database.verdict`.
+        verdict: what a failure is, as `Database.verdict`; "foreign" if it is none of the server.
         secrets: what may stand in no text.
         seconds: after which no new try is begun.
         sink: whose name stands in errors.
@@ -138,6 +138,8 @@ def retried(
             raise
         except Exception as failure:
             found, detail = verdict(failure), scrubbed(failure, secrets)
+            if found == "foreign":
+                raise
         if found == "error":
             raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail)
         if time.monotonic() + wait > deadline:

@@ -123,7 +123,7 @@ class KafkaSink(EpochSink):
             self._rules.begin_in(self._glance(), side, owner, cannot)
             noted = self._ready(side.batch)
             self._rules.begin_in(noted, side, owner, cannot)
-            self._in_transaction(side.batch, noted, ())
+            self._in_transaction(side.batch, noted, None)
 
         self._within(once)
         self._noted_run = side.batch.run_id
@@ -184,15 +184,15 @@ class KafkaSink(EpochSink):
 
         Args:
             batch: the epoch.
-            noted: what is to be noted; changed by the epoch, unless it is the begin of a run.
-            rows: of the epoch; an empty tuple where a run begins.
+            noted: what is to be noted; changed by the epoch.
+            rows: of the epoch; None where something else is noted, as the begin of a run.
         """
         kafka, producer = confluent_kafka(), self._producer
         began = time.monotonic()
         try:
             producer.begin_transaction()
-            if rows != ():
-                count = self._send(producer, rows or (), batch)
+            if rows is not None:
+                count = self._send(producer, rows, batch)
                 self._rules.publish(noted, batch, "", count)
             self._produce(producer, topic=self._cluster.control, partition=0, **self._note(noted))
             self._commit(producer)
@@ -332,7 +332,7 @@ class KafkaSink(EpochSink):
         def once() -> int:
             noted = self._ready(nobody)
             found = self._rules.forget_in(noted, query_id, after)
-            self._in_transaction(nobody, noted, ())
+            self._in_transaction(nobody, noted, None)
             return found
 
         return int(self._within(once))

@@ -201,10 +201,10 @@ class KafkaCluster:
 
 
 def verdict(failure: Exception) -> str:
-    """What a failure is, as `Database.verdict`."""
+    """What a failure is, for `retried`: one of Spark, which gives the rows, is none of Kafka."""
     kafka = confluent_kafka()
     if not isinstance(failure, kafka.KafkaException):
-        return "error"
+        return "foreign"
     error = failure.args[0]
     if "authentication" in error.str().lower():
         return "error"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
-from cleancut.sinks._columns import by_name
+from cleancut.sinks._columns import JSON_OPTIONS, as_json, by_name
 from cleancut.sinks._database import scrubbed
 from cleancut.sinks._redis_server import RedisServer
 
@@ -26,11 +26,6 @@ _PLAIN = {
 }  # fmt: skip
 _NESTED = {"StructType", "MapType", "ArrayType", "VariantType"}
 _AS_THEY_ARE = {"BinaryType", "TimestampType"}
-# The whole moment; without this Spark's JSON ends at milliseconds.
-_JSON = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 _ROWS_AT_ONCE = 500
 
 
@@ -152,19 +147,17 @@ def refused_types(schema: "StructType") -> list[str]:
 
 def as_field(column: "Column", kind: "DataType") -> "Column":
     """A column as it goes into a field: bytes, a moment, or a text."""
-    from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
-
     name = by_name(kind)
     if name in _AS_THEY_ARE:
         return column
-    return F.to_json(column, _JSON) if name in _NESTED else column.cast("string")
+    return as_json(column) if name in _NESTED else column.cast("string")
 
 
 def as_document(columns: "Sequence[Column]") -> "Column":
     """All columns as one JSON object, with those that are null."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return F.to_json(F.struct(*columns), _JSON | {"ignoreNullFields": "false"})
+    return F.to_json(F.struct(*columns), JSON_OPTIONS | {"ignoreNullFields": "false"})
 
 
 def stage_rows(
