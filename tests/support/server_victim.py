@@ -7,7 +7,9 @@ runs it to the end of its input, cut at random, from wherever it was left.
 import sys
 from pathlib import Path
 
-from cleancut.sinks import EpochSink, FanOut, KafkaSink, RedisSink, SqlSink, fan_out
+from pyspark.sql import DataFrame
+
+from cleancut.sinks import Batch, EpochSink, FanOut, KafkaSink, RedisSink, SqlSink, fan_out
 from tests.support.table_victim import NEWEST, files_at, run
 
 TOPIC = "every-row"
@@ -16,7 +18,7 @@ TOPIC = "every-row"
 class Records(KafkaSink):
     """Each row as JSON, with its epoch."""
 
-    def stage(self, rows, batch):  # type: ignore[no-untyped-def]
+    def stage(self, rows: DataFrame, batch: Batch) -> str:
         return super().stage(rows.selectExpr("to_json(struct(*)) AS value"), batch)
 
 
