@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from cleancut import CleancutError, FencedError, RetryableError
 from cleancut.sinks import KafkaSink
@@ -20,6 +20,7 @@ from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
 from tests.spark.test_sink_pages import Page, counted
 from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_kafka
+from tests.support.server_victim import Records
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), long, needs_kafka]
@@ -66,13 +67,8 @@ class TestKafka(SinkContract):
     def given_broker(self, broker: KafkaBroker) -> None:
         self.broker = broker
 
-    def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
-        sink = KafkaSink(self.broker.servers, topic=home.name)
-
-        def write(rows: DataFrame, epoch: int) -> None:
-            sink(rows.selectExpr("string(id) AS key", "to_json(struct(*)) AS value"), epoch)
-
-        return write
+    def make_sink(self, home: Path) -> KafkaSink:
+        return Records(self.broker.servers, topic=home.name)
 
     def read(self, home: Path) -> Iterable[Row]:
         found = [json.loads(of.value()) for of in self.broker.records(home.name)]
