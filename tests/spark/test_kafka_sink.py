@@ -178,7 +178,7 @@ def test_rows_that_cannot_be_fetched_are_no_fault_of_kafka(
 
     class Failing(KafkaSink):
         def _produce(self, producer: Any, **record: Any) -> None:
-            if record.get("value") == b"7":
+            if record.get("value") == "7":
                 raise OSError("an executor is gone")
             super()._produce(producer, **record)
 

@@ -98,7 +98,7 @@ class MariaDbServer:
         """What a reader of its own sees; none where there is no such table."""
         import pymysql
 
-        with contextlib.closing(self._connected("writer", PASSWORD, _DATABASE)) as connection:
+        with contextlib.closing(self.connected()) as connection:
             cursor = connection.cursor()
             try:
                 cursor.execute(sql)
@@ -109,6 +109,10 @@ class MariaDbServer:
             found = list(cursor.fetchall())
             connection.commit()
             return found
+
+    def connected(self) -> Any:
+        """A connection of a reader's own."""
+        return self._connected("writer", PASSWORD, _DATABASE)
 
     @property
     def _data(self) -> Path:
