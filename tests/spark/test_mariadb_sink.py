@@ -357,7 +357,7 @@ def test_connections_that_are_lost_are_made_again(
     def throw_out() -> None:
         # Connections live for a few statements, so that the one that looks is kept.
         with closing(server.connected()) as connection, connection.cursor() as cursor:
-            while not is_over.wait(0.03):
+            while not is_over.wait(0.1):
                 cursor.execute(
                     "SELECT id FROM information_schema.processlist WHERE user = 'writer'"
                     " AND id <> CONNECTION_ID()"
