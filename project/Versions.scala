@@ -25,6 +25,10 @@ object Versions {
   val S3Proxy = "4.1.0"
   val S3ProxyJackson = "2.22"
 
+  val Kafka = "4.3.1"
+  val KafkaSlf4j = "1.7.36"
+  val MariaDb = "11.4.5"
+
   val ScalaTest = "3.2.19"
   val ScalaTestScalaCheck = s"$ScalaTest.0"
   val ScalaCheck = "1.18.1"

@@ -23,7 +23,7 @@ from tests.support.kills import Campaign
 from tests.support.lakes import OfDelta, OfIceberg
 from tests.support.polled_tables import ROW, Reader, prefixes
 from tests.support.seeds import hunting
-from tests.support.table_victim import ALL, LAKES, NEWEST, QUERY, source_at, start
+from tests.support.table_victim import ALL, LAKES, NEWEST, QUERY, sinks_at, source_at, start
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
@@ -78,7 +78,7 @@ def test_a_reader_sees_whole_epochs_wherever_drivers_die(
         campaign = Campaign(victim, work=tmp_path, seed=SEED, driver_kills=kills, executor_kills=0)
         campaign.run(progress=reader.last_epoch)
         # No row stays in flight behind it.
-        start(spark, source, root, LAKES, mode="aligned").awaitTermination()
+        start(spark, source, root, sinks_at(root, LAKES), mode="aligned").awaitTermination()
         reader.look()
     modes = [cut.mode for cut in Checkpoint(str(root / "checkpoint")).cuts()]
     every, newest = prefixes(spark, root)

@@ -19,7 +19,7 @@ from demo.postgres_server import PostgresServer, postgres_server
 from tests.support.kills import Campaign
 from tests.support.polled_tables import ROW, Reader, prefixes
 from tests.support.seeds import hunting
-from tests.support.table_victim import ALL, NEWEST, QUERY, source_at, start
+from tests.support.table_victim import ALL, NEWEST, QUERY, sinks_at, source_at, start
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
@@ -72,7 +72,8 @@ def test_a_reader_sees_whole_epochs_wherever_drivers_die(
         campaign = Campaign(victim, work=tmp_path, seed=SEED, driver_kills=kills, executor_kills=0)
         campaign.run(progress=reader.last_epoch)
         # No row stays in flight behind it.
-        start(spark, source, root, server.dsn, mode="aligned").awaitTermination()
+        sink = sinks_at(root, server.dsn)
+        start(spark, source, root, sink, mode="aligned").awaitTermination()
         reader.look()
     modes = [cut.mode for cut in Checkpoint(str(root / "checkpoint")).cuts()]
     every, newest = prefixes(spark, root)

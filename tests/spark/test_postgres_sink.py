@@ -59,7 +59,11 @@ TYPES = {
         "jsonb",
         '{"a": 1, "b": ["x"]}',
     ),
-    "map": ("map('k', date'2024-01-01')", "jsonb", '{"k": "2024-01-01"}'),
+    "map": (
+        "map('k', timestamp_ntz'2024-01-01 00:00:00.000001')",
+        "jsonb",
+        '{"k": "2024-01-01T00:00:00.000001"}',
+    ),
     "variant": ("parse_json('{\"z\": [1, null]}')", "jsonb", '{"z": [1, null]}'),
     'odd "%:name': ("'colon :x %s'", "text", "colon :x %s"),
 }

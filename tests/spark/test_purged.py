@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import cleancut
 from cleancut import Checkpoint, RequestError
@@ -38,7 +38,8 @@ class Counts(StatefulProcessor):
     ) -> Iterator[Row]:
         more = len(list(rows))
         for of in self._all:
-            of.update(((of.get()[0] if of.exists() else 0) + more,))
+            found = of.get() if of.exists() else None
+            of.update(((found[0] if found else 0) + more,))
         yield Row(k=key[0])
 
 

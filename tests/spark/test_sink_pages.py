@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,14 @@ class Page:
     def number(self) -> int:
         return len(self._blocks)
 
-    def run(self, at: int, **names: Any) -> dict[str, Any]:
+    def run(
+        self, at: int, *, replaced: Mapping[str, str] | None = None, **names: Any
+    ) -> dict[str, Any]:
         """Runs a block, and the query that it starts to the end of the input; its names."""
         code = self._blocks[at]
+        for text, by in (replaced or {}).items():
+            assert text in code
+            code = code.replace(text, by)
         for place in ("/data", "/lake", "/checkpoints"):
             code = code.replace(f'"{place}', f'"{self._home}{place}')
             code = code.replace(f"///{place}", f"///{self._home}{place}")

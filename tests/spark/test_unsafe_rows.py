@@ -178,7 +178,8 @@ def test_of_a_text_in_a_key_the_bytes_are_hashed(spark: SparkSession) -> None:
     Spark refuses every other in the key of a state.
     """
     names = [of.NAME for of in spark.sql("show collations").collect()]
-    factory = spark._jvm.org.apache.spark.sql.catalyst.util.CollationFactory
+    jvm: Any = spark._jvm
+    factory = jvm.org.apache.spark.sql.catalyst.util.CollationFactory
     stable = [of for of in names if get_field(factory.fetchCollation(of), "supportsBinaryEquality")]
     assert "UTF8_BINARY" in stable
     for collation in stable:

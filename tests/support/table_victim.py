@@ -55,7 +55,7 @@ def _lakes(root: Path) -> list[EpochSink]:
 
 
 def start(
-    spark: SparkSession, source: SkewedInput, root: Path, target: str, mode: str = "unaligned"
+    spark: SparkSession, source: SkewedInput, root: Path, sink: FanOut, mode: str = "unaligned"
 ) -> StreamingQuery:
     """Starts the query, which goes on wherever it was left and ends with its input."""
     session = spark.newSession()
@@ -66,19 +66,24 @@ def start(
         QUERY.build(source.stream(session))
         .writeStream.outputMode(QUERY.mode)
         .option("checkpointLocation", str(root / "checkpoint"))
-        .foreachBatch(sinks_at(root, target))
+        .foreachBatch(sink)
         .trigger(availableNow=True)
         .start()
     )
 
 
-if __name__ == "__main__":
+def run(master: str, seed: int, source: Path, root: Path, sink: FanOut) -> None:
+    """Runs the query to the end of its input, in a process that a test kills."""
     die_with_the_test()
-    master, seed, source, root, target = sys.argv[1:6]
     spark = builder(master).getOrCreate()
     take_out_defaults(spark)
-    query = start(spark, source_at(Path(source), int(seed)), Path(root), target)
-    draw = random.Random(int(seed))
+    query = start(spark, source_at(source, seed), root, sink)
+    draw = random.Random(seed)
     threading.Thread(target=cut_at_random, args=([query], draw), daemon=True).start()
     query.awaitTermination()
     spark.stop()
+
+
+if __name__ == "__main__":
+    master, seed, source, root, target = sys.argv[1:6]
+    run(master, int(seed), Path(source), Path(root), sinks_at(Path(root), target))

@@ -202,8 +202,7 @@ def test_who_cannot_undo_says_which_epochs_and_changes_nothing(ledger: SqlLedger
 def test_only_some_epochs_are_remembered(
     ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("_ledger", "_runs"):
-        monkeypatch.setattr(f"cleancut.sinks.{module}.KEPT_EPOCHS", 3)
+    monkeypatch.setattr("cleancut.sinks._ledger_rules.LedgerRules.kept_epochs", 3)
     begin(ledger, run(0))
     publish(ledger, *map(run, range(6)))
     assert epochs(ledger) == [3, 4, 5]

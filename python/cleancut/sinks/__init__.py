@@ -8,8 +8,10 @@ from cleancut.sinks._files import EpochFiles, PublishedEpoch
 from cleancut.sinks._foreach import sealing
 from cleancut.sinks._functions import PostgresLedger, SqlLedger, exactly_once
 from cleancut.sinks._iceberg import IcebergSink
+from cleancut.sinks._kafka import KafkaSink
 from cleancut.sinks._ledger import Ledger
 from cleancut.sinks._postgres import PostgresSink
+from cleancut.sinks._redis import RedisSink
 from cleancut.sinks._runs import LedgerEpoch
 from cleancut.sinks._sql import SqlSink
 from cleancut.sinks._two_phase import Committer, TwoPhaseSink
@@ -22,11 +24,13 @@ __all__ = [
     "EpochSink",
     "FanOut",
     "IcebergSink",
+    "KafkaSink",
     "Ledger",
     "LedgerEpoch",
     "PostgresLedger",
     "PostgresSink",
     "PublishedEpoch",
+    "RedisSink",
     "SqlLedger",
     "SqlSink",
     "Transaction",

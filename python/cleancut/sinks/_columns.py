@@ -28,6 +28,12 @@ class Form:
     read: str | None = None
 
 
+# Without these Spark's JSON ends moments at milliseconds.
+JSON_OPTIONS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
 # Gives the form of a type, or None if it has none.
 Forms = Callable[["DataType"], Form | None]
 
@@ -83,10 +89,10 @@ def prepared(columns: Sequence[StagedColumn]) -> "list[Column]":
 
 
 def as_json(column: "Column") -> "Column":
-    """Structs, maps and variants as JSON; bytes within them in base 64."""
+    """Structs, maps and variants as JSON; bytes within them in base 64, moments whole."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return F.to_json(column)
+    return F.to_json(column, JSON_OPTIONS)
 
 
 def as_text(column: "Column") -> "Column":
@@ -171,12 +177,13 @@ def _has_json(kind: "DataType") -> bool:
     return postgres_form(kind) is not None
 
 
-def sqlalchemy_form(plain: Callable[[str], str], has_json: bool) -> Forms:
+def sqlalchemy_form(plain: Callable[[str], str], has_json: bool, takes_decimals: bool) -> Forms:
     """The forms for a database that SQLAlchemy knows.
 
     Args:
         plain: the name of a type there, by that of one of SQLAlchemy's.
         has_json: whether texts of JSON go into columns of that type.
+        takes_decimals: whether its driver does; else they are staged as texts.
     """
     names = {
         "BooleanType": "Boolean",
@@ -200,9 +207,8 @@ def sqlalchemy_form(plain: Callable[[str], str], has_json: bool) -> Forms:
         if name in names:
             return Form(plain(names[name]), plain(names[name]))
         if name == "DecimalType":
-            # No driver of SQLite takes a decimal, and each database reads one.
             exact = f"NUMERIC({kind.precision}, {kind.scale})"  # type: ignore[attr-defined]
-            return Form(plain("Text"), exact, as_text)
+            return Form(exact, exact) if takes_decimals else Form(plain("Text"), exact, as_text)
         if name in ("StructType", "MapType", "ArrayType") and _has_json(kind):
             return Form(plain("Text"), plain("JSON" if has_json else "Text"), as_json)
         if name == "VariantType":

@@ -73,6 +73,14 @@ class Database(Reached[Transaction], Protocol):
     def lock(self) -> str:
         """What a SELECT ends in, so that its rows are this transaction's."""
 
+    @property
+    def text(self) -> str:
+        """Its type of texts of any length."""
+
+    @property
+    def made_with(self) -> str:
+        """What stands after the columns of a table that is made."""
+
     def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
         """Adds rows to a table, in one transaction; how many these were.
 
@@ -100,21 +108,50 @@ def within(
         RetryableError: CLEANCUT_SINK_UNREACHABLE.
         RequestError: CLEANCUT_SINK_REFUSED, the target says that it cannot be done.
     """
+
+    def once() -> Result:
+        with target.transaction() as open_one:
+            return work(open_one)
+
+    return retried(once, target.verdict, target.secrets(), seconds, sink)
+
+
+def retried(
+    once: Callable[[], Result],
+    verdict: Callable[[Exception], str],
+    secrets: Sequence[str],
+    seconds: float,
+    sink: str,
+) -> Result:
+    """Does something, and again where a server is not there, or wants it to be done again.
+
+    Args:
+        once: what to do; may be called several times.
+        verdict: what a failure is, as `Reached.verdict`; "foreign" if it is none of the server.
+        secrets: what may stand in no text.
+        seconds: after which no new try is begun.
+        sink: whose name stands in errors.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_UNREACHABLE.
+        RequestError: CLEANCUT_SINK_REFUSED, the server says that it cannot be done.
+    """
     deadline = time.monotonic() + seconds
     wait = _FIRST_WAIT_S
     while True:
         try:
-            with target.transaction() as open_one:
-                return work(open_one)
+            return once()
         except CleancutError:
             raise
         except Exception as failure:
-            verdict, detail = target.verdict(failure), scrubbed(failure, target.secrets())
-        if verdict == "error":
+            found, detail = verdict(failure), scrubbed(failure, secrets)
+            if found == "foreign":
+                raise
+        if found == "error":
             raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail)
         if time.monotonic() + wait > deadline:
             raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=seconds, detail=detail)
-        _LOG.warning("%s: a transaction is begun again: %s", sink, detail)
+        _LOG.warning("%s: it is tried again: %s", sink, detail)
         # Of two that conflict both come back.
         time.sleep(wait * random.uniform(0.5, 1.0))
         wait = min(2 * wait, _LONGEST_WAIT_S)

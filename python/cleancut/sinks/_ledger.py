@@ -2,26 +2,16 @@
 
 import functools
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cleancut.sinks._batch import Batch
 from cleancut.sinks._database import Database, Transaction, within
-from cleancut.sinks._manifest import check_same_input
+from cleancut.sinks._ledger_rules import LedgerRules, Undo
 from cleancut.sinks._query_side import Act, QuerySide, query_side
-from cleancut.sinks._runs import (
-    KEPT_EPOCHS,
-    LedgerEpoch,
-    Run,
-    UndoRefusedError,
-    fenced,
-    not_published,
-    taken_over,
-    way_back,
-)
+from cleancut.sinks._runs import LedgerEpoch, Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,18 +19,21 @@ if TYPE_CHECKING:
 _RUNS = "cleancut_runs"
 _EPOCHS = "cleancut_epochs"
 
-_TABLES = (
-    f"""CREATE TABLE IF NOT EXISTS {_RUNS} (
-        sink VARCHAR(190) NOT NULL, query_id VARCHAR(64) NOT NULL, checkpoint TEXT NOT NULL,
-        run_id VARCHAR(64) NOT NULL, former_runs TEXT NOT NULL, generation BIGINT NOT NULL,
+
+def _tables(text: str, made_with: str) -> tuple[str, str]:
+    """The statements that make them."""
+    return (
+        f"""CREATE TABLE IF NOT EXISTS {_RUNS} (
+        sink VARCHAR(190) NOT NULL, query_id VARCHAR(64) NOT NULL, checkpoint {text} NOT NULL,
+        run_id VARCHAR(64) NOT NULL, former_runs {text} NOT NULL, generation BIGINT NOT NULL,
         owner_generation BIGINT NOT NULL, incarnation BIGINT NOT NULL, last_epoch BIGINT NOT NULL,
-        acts TEXT NOT NULL, PRIMARY KEY (sink, query_id))""",
-    f"""CREATE TABLE IF NOT EXISTS {_EPOCHS} (
+        acts {text} NOT NULL, PRIMARY KEY (sink, query_id)){made_with}""",
+        f"""CREATE TABLE IF NOT EXISTS {_EPOCHS} (
         sink VARCHAR(190) NOT NULL, query_id VARCHAR(64) NOT NULL, incarnation BIGINT NOT NULL,
         epoch BIGINT NOT NULL, planned_ms BIGINT NOT NULL, run_id VARCHAR(64) NOT NULL,
-        handle TEXT NOT NULL, row_count BIGINT NOT NULL, published_ms BIGINT NOT NULL,
-        undone_by BIGINT NOT NULL, PRIMARY KEY (sink, query_id, incarnation, epoch))""",
-)
+        handle {text} NOT NULL, row_count BIGINT NOT NULL, published_ms BIGINT NOT NULL,
+        undone_by BIGINT NOT NULL, PRIMARY KEY (sink, query_id, incarnation, epoch)){made_with}""",
+    )
 
 
 @dataclass(frozen=True)
@@ -56,11 +49,7 @@ class LedgerBlock:
     transaction: Transaction
 
 
-# Undoes epochs, the last ones of a query, in the transaction that is open.
-Undo = Callable[[Transaction, Sequence[LedgerEpoch]], None]
-
-
-class Ledger:
+class Ledger(LedgerRules[Transaction]):
     """Which epochs of which queries one target in a database has taken.
 
     The key of an epoch is the query, its *incarnation* (which act on the checkpoint it went on
@@ -78,8 +67,8 @@ class Ledger:
             sink: what tells the target from others in the same database.
             retry_for_s: for how many seconds a lost connection is made again.
         """
+        super().__init__(sink)
         self.database = database
-        self.sink = sink
         self._retry_for_s = retry_for_s
 
     def __repr__(self) -> str:
@@ -118,7 +107,7 @@ class Ledger:
         """As `within` of the database, in the name of this target."""
         return within(self.database, self._retry_for_s, work, self.sink)
 
-    def begin(self, side: QuerySide, undo: Undo | None) -> None:
+    def begin(self, side: QuerySide, undo: Undo[Transaction] | None) -> None:
         """Takes the ledger over for a run, and goes back with the query.
 
         Args:
@@ -129,56 +118,10 @@ class Ledger:
             FencedError: CLEANCUT_FENCED, a newer run has.
             RequestError: CLEANCUT_SINK_UNDO_REFUSED.
         """
-        for table in _TABLES:
-            self.within(functools.partial(_said, sql=table))
+        for table in _tables(self.database.text, self.database.made_with):
+            self.within(functools.partial(_said, table))
         owner = side.generation()
-        self.within(lambda of: self._begin(of, side, 0 if owner is None else owner, undo))
-
-    def _begin(self, of: Transaction, side: QuerySide, owner: int, undo: Undo | None) -> None:
-        batch = side.batch
-        found = self._run(of, batch.query_id)
-        run = taken_over(found, batch, owner, self.sink)
-        if run is None:
-            return
-        if found is None:
-            self._insert(of, batch, run)
-            return
-        self._update(of, batch, self._gone_back(of, batch, run, side.acts(run.last), undo))
-
-    def _gone_back(
-        self, of: Transaction, batch: Batch, run: Run, acts: Sequence[Act], undo: Undo | None
-    ) -> Run:
-        known = self._epochs(of, batch.query_id) if acts else []
-        back = way_back(run, acts, known, batch, self.sink)
-        if back is None:
-            return run
-        if back.later:
-            if undo is None:
-                reason = "it does not know which rows these epochs wrote"
-                raise back.refused.because(reason, back.later)
-            try:
-                undo(of, back.later)
-            except UndoRefusedError as problem:
-                raise back.refused.because(str(problem), back.later) from None
-            of.run(
-                f"UPDATE {_EPOCHS} SET undone_by = :act WHERE sink = :sink AND query_id = :query"
-                " AND epoch > :bound AND undone_by = 0",
-                act=back.run.incarnation,
-                sink=self.sink,
-                query=batch.query_id,
-                bound=back.bound,
-            )
-        return back.run
-
-    def find(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
-        """The epoch, if it is published.
-
-        Raises:
-            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
-                epochs are published, and it is not.
-        """
-        run = self._run(of, batch.query_id)
-        return None if run is None else self._found(of, batch, run)
+        self.within(lambda of: self.begin_in(of, side, owner or 0, undo))
 
     def handle_of(self, batch: Batch) -> str | None:
         """What `find` gives, in a transaction of its own: the handle, if the epoch is published.
@@ -188,57 +131,6 @@ class Ledger:
         """
         found: LedgerEpoch | None = self.within(lambda of: self.find(of, batch))
         return None if found is None else found.handle
-
-    def lock(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
-        """What `find` gives, in a transaction that no other run of the query comes between.
-
-        Raises:
-            FencedError: CLEANCUT_FENCED, another run has begun.
-            RequestError: as `find`.
-        """
-        run = self._run(of, batch.query_id)
-        if run is None or run.run_id != batch.run_id:
-            raise fenced(batch, run, self.sink)
-        return self._found(of, batch, run)
-
-    def _found(self, of: Transaction, batch: Batch, run: Run) -> LedgerEpoch | None:
-        for found, undone in self._epochs(of, batch.query_id, batch.epoch):
-            if undone:
-                continue
-            check_same_input(found, batch, self.sink)
-            return found
-        if batch.epoch <= run.last:
-            raise not_published(self.sink, run, batch)
-        return None
-
-    def publish(self, of: Transaction, batch: Batch, handle: str, rows: int) -> None:
-        """Notes an epoch as published, in the transaction that `lock` has begun."""
-        run = self._run(of, batch.query_id)
-        assert run is not None, "it was locked"
-        of.run(
-            f"INSERT INTO {_EPOCHS} VALUES (:sink, :query, :incarnation, :epoch, :planned, :run,"
-            " :handle, :rows, :now, 0)",
-            sink=self.sink,
-            query=batch.query_id,
-            incarnation=run.incarnation,
-            epoch=batch.epoch,
-            planned=batch.planned_ms,
-            run=batch.run_id,
-            handle=handle,
-            rows=rows,
-            now=time.time_ns() // 1_000_000,
-        )
-        self._update(of, batch, replace(run, last=batch.epoch))
-        of.run(
-            f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query AND epoch <= :old",
-            sink=self.sink,
-            query=batch.query_id,
-            old=batch.epoch - KEPT_EPOCHS,
-        )
-
-    def published(self, of: Transaction, query_id: str) -> list[LedgerEpoch]:
-        """The epochs of a query that count and are remembered, ascending."""
-        return [epoch for epoch, undone in self._epochs(of, query_id) if not undone]
 
     def queries_since(self, of: Transaction, published_ms: int) -> list[str]:
         """Which queries have written to the target at that time or later."""
@@ -251,26 +143,7 @@ class Ledger:
 
     def forget(self, query_id: str, after: int) -> int:
         """Takes epochs for undone whose rows somebody has taken back by hand; how many."""
-
-        def work(of: Transaction) -> int:
-            found = [epoch for epoch in self.published(of, query_id) if epoch.epoch > after]
-            of.run(
-                f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
-                " AND epoch > :after",
-                sink=self.sink,
-                query=query_id,
-                after=after,
-            )
-            of.run(
-                f"UPDATE {_RUNS} SET last_epoch = :after WHERE sink = :sink"
-                " AND query_id = :query AND last_epoch > :after",
-                sink=self.sink,
-                query=query_id,
-                after=after,
-            )
-            return len(found)
-
-        return int(self.within(work))
+        return int(self.within(lambda of: self.forget_in(of, query_id, after)))
 
     def _run(self, of: Transaction, query_id: str) -> Run | None:
         found = of.run(
@@ -336,6 +209,50 @@ class Ledger:
         )
         return [(LedgerEpoch(*row[:7]), row[7] != 0) for row in found]
 
+    def _add(self, of: Transaction, batch: Batch, epoch: LedgerEpoch) -> None:
+        of.run(
+            f"INSERT INTO {_EPOCHS} VALUES (:sink, :query, :incarnation, :epoch, :planned, :run,"
+            " :handle, :rows, :now, 0)",
+            sink=self.sink,
+            query=batch.query_id,
+            incarnation=epoch.incarnation,
+            epoch=epoch.epoch,
+            planned=epoch.planned_ms,
+            run=epoch.run_id,
+            handle=epoch.handle,
+            rows=epoch.rows,
+            now=epoch.published_ms,
+        )
 
-def _said(of: Transaction, sql: str) -> None:
-    of.run(sql)
+    def _mark_undone(self, of: Transaction, query_id: str, bound: int, act: int) -> None:
+        of.run(
+            f"UPDATE {_EPOCHS} SET undone_by = :act WHERE sink = :sink AND query_id = :query"
+            " AND epoch > :bound AND undone_by = 0",
+            act=act,
+            sink=self.sink,
+            query=query_id,
+            bound=bound,
+        )
+
+    def _drop(self, of: Transaction, query_id: str, *, until: int = -1, after: int = 2**62) -> None:
+        of.run(
+            f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
+            " AND (epoch <= :until OR epoch > :after)",
+            sink=self.sink,
+            query=query_id,
+            until=until,
+            after=after,
+        )
+
+    def _set_back(self, of: Transaction, query_id: str, last: int) -> None:
+        of.run(
+            f"UPDATE {_RUNS} SET last_epoch = :last WHERE sink = :sink"
+            " AND query_id = :query AND last_epoch > :last",
+            sink=self.sink,
+            query=query_id,
+            last=last,
+        )
+
+
+def _said(table: str, of: Transaction) -> None:
+    of.run(table)

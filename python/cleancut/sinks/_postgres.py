@@ -44,6 +44,8 @@ class PostgresDatabase:
 
     dsn: str = field(repr=False)
     lock: str = "FOR UPDATE"
+    text: str = "TEXT"
+    made_with: str = ""
 
     @property
     def label(self) -> str:

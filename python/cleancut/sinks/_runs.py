@@ -124,6 +124,8 @@ def way_back(
     known: Sequence[tuple[LedgerEpoch, bool]],
     batch: Batch,
     sink: str,
+    *,
+    kept: int = KEPT_EPOCHS,
 ) -> WayBack | None:
     """What acts on a checkpoint mean for what is published; None if all of it still counts.
 
@@ -133,6 +135,7 @@ def way_back(
         known: the remembered epochs of the query, ascending; of each, whether it was undone.
         batch: that is to be written next.
         sink: for errors.
+        kept: how many epochs the target remembers.
 
     Raises:
         RequestError: CLEANCUT_SINK_UNDO_REFUSED, it takes epochs that were undone, or that nobody
@@ -157,7 +160,7 @@ def way_back(
     if later:
         # Of an epoch that is not remembered any more nobody knows what it has written.
         oldest = min(epoch.epoch for epoch in now)
-        if bound < oldest - 1 and len(now) >= KEPT_EPOCHS:
+        if bound < oldest - 1 and len(now) >= kept:
             raise refused.because(f"only epochs from {oldest} on are remembered", later)
     act = acts[-1].epoch
     back = replace(run, incarnation=act, acts=(*run.acts, Act(act, bound)))

