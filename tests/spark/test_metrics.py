@@ -18,8 +18,18 @@ PATIENCE_S = 30
 
 def gauges(spark: SparkSession, name: str) -> dict[str, int]:
     """All that the source of this name tells; nothing if there is none."""
-    system: Any = spark.sparkContext._jsc.sc().env().metricsSystem()
-    sources: Any = system.getSourcesByName(name)
+    jvm: Any = spark._jvm
+    # By its name alone: some of its other methods have types that are not there.
+    named = jvm.java.lang.Class.forName
+    kind = jvm.java.lang.invoke.MethodType.methodType(
+        named("org.apache.spark.metrics.MetricsSystem")
+    )
+    method = jvm.java.lang.invoke.MethodHandles.publicLookup().findVirtual(
+        named("org.apache.spark.SparkEnv"), "metricsSystem", kind
+    )
+    arguments = jvm.java.util.ArrayList()
+    arguments.add(spark.sparkContext._jsc.sc().env())
+    sources: Any = method.invokeWithArguments(arguments).getSourcesByName(name)
     if sources.isEmpty():
         return {}
     found = sources.head().metricRegistry().getGauges()

@@ -180,6 +180,7 @@ def test_ls_lists_the_stores(
         "versions",
         "latest_version",
         "bytes",
+        "referred_bytes",
     ]
     assert len(out.splitlines()) == 4
     _, out, _ = run(capsys, "ls", location, "--json")

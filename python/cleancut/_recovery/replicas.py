@@ -9,6 +9,7 @@ that nothing it leads to was.
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -40,11 +41,13 @@ from cleancut._format.spark_names import (
     OF_SOURCES,
     OF_STATE,
 )
+from cleancut._reading.cut_reader import CutReader
 from cleancut._reading.root import Root
 from cleancut._recovery.followed import note_pass
+from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Objects, Place
 from cleancut._storage.parallel import mapped, windows
-from cleancut.errors import CleancutError, error_of
+from cleancut.errors import CleancutError, DamagedError, error_of
 
 # What is held in memory, unless one object alone is larger.
 _WINDOW_BYTES = 64 << 20
@@ -148,6 +151,7 @@ class _Pass:
         self._copy(owners, owners, there)
         self._copy_epochs(cuts, logs, epochs[-1], there)
         self._retire(there, parts)
+        self._hold_partitions()
         return self._info()
 
     def _listed(self, *kinds: str) -> dict[str, int]:
@@ -262,6 +266,20 @@ class _Pass:
         sizes = {**logs, **cuts}
         for _, name in sorted(turns):
             self._copy([name], sizes, there)
+
+    def _hold_partitions(self) -> None:
+        """Has a directory for each partition, which is how Spark's readers of state know them."""
+        copied = _epochs(self._place.list(f"{ROOT}/{CUTS}"))
+        if not isinstance(self._place, Directory) or not copied:
+            return
+        root = Directory(self._place.filesystem, f"{self._place.root}/{ROOT}")
+        partitions: dict[int, set[str]] = {}
+        # What is damaged is told to who reads it.
+        with suppress(DamagedError):
+            for store in CutReader(root).cut(copied[-1]).chains:
+                partitions.setdefault(store.operator, set()).add(str(store.partition))
+        for operator, names in partitions.items():
+            self._place.hold(f"state/{operator}", names)
 
     def _retire(self, there: Mapping[str, int], parts: Mapping[str, int]) -> None:
         """Takes away what the checkpoint has no more: cuts first."""

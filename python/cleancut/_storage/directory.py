@@ -1,7 +1,7 @@
 """Objects as files of a directory, on any file system that pyarrow knows."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
@@ -95,6 +95,16 @@ class Directory:
         if isinstance(self.filesystem, pyarrow.fs.LocalFileSystem) and name.count("/") > 1:
             with suppress(OSError):
                 os.rmdir(path.rpartition("/")[0])  # noqa: PTH106
+
+    def hold(self, below: str, names: Collection[str]) -> None:
+        """Has a directory hold these directories, and of others none that is empty."""
+        for name in names:
+            self.filesystem.create_dir(self.path(f"{below}/{name}"))
+        selector = pyarrow.fs.FileSelector(self.path(below), allow_not_found=True)
+        for info in self.filesystem.get_file_info(selector):
+            is_other = info.type == pyarrow.fs.FileType.Directory and info.base_name not in names
+            if is_other and not self.list(f"{below}/{info.base_name}"):
+                self.filesystem.delete_dir(info.path)
 
     def _delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
