@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -19,6 +19,7 @@ TEST_CLASSES := .cache/test-classes.jsa
 CLASSES := .cache/user-classes.jsa $(TEST_CLASSES)
 TLC := .cache/tla2tools.jar
 SERVERS := .cache/kafka.classpath
+JDBC := .cache/postgres-jdbc.classpath
 VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
 GO_VERSION := 1.27.3
@@ -188,6 +189,9 @@ bench-demo: $(JAR)  ## the demo's two queries on each provider; ARGS='--rows 900
 bench-python: $(JAR)  ## a slow Python function in each mode; ARGS='--slow-ms 1 5 50 --epochs 4'
 	$(PYTHON) -m tests.bench.slow_python $(ARGS)
 
+bench-sinks: $(JAR) $(JDBC)  ## sinks beside Spark's own ways to write; ARGS='--rows 100000 --turns 1' is short
+	$(PYTHON) -m tests.bench.sinks $(ARGS)
+
 bench-s3a: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 bench-s3a: setup $(VERSITYGW)  ## cuts on S3 beside RocksDB through S3A (690 MB); ARGS='partitions=50 epochs=2'
 	$(SBT) "s3a/run $(ARGS)"
@@ -223,6 +227,10 @@ servers: $(SERVERS)  ## Kafka and MariaDB for the long tests of sinks (240 MB)
 
 $(SERVERS): build.sbt project/TestServers.scala project/Versions.scala | setup
 	$(SBT) servers/mariaDb servers/kafkaClassPath
+	@touch $@
+
+$(JDBC): build.sbt project/TestServers.scala project/Versions.scala | setup
+	$(SBT) servers/jdbcClassPath
 	@touch $@
 
 # npm and Node come as a Python package, so that no machine needs them beforehand.

@@ -7,6 +7,7 @@ ThisBuild / pySparkHome := PySpark.home((LocalRootProject / baseDirectory).value
 
 lazy val s3ProxyClassPath = taskKey[File]("the class path of the S3 server of tests and demo")
 
+lazy val jdbcClassPath = taskKey[File]("the class path of PostgreSQL's driver for JDBC")
 lazy val kafkaClassPath = taskKey[File]("the class path of a broker of Kafka, for Python's tests")
 
 lazy val mariaDb = taskKey[File]("a server of MariaDB, for Python's tests")
@@ -178,6 +179,11 @@ lazy val servers = (project in file("jvm/servers"))
     kafkaClassPath := {
       val file = (LocalRootProject / baseDirectory).value / ".cache" / "kafka.classpath"
       IO.write(file, ChildJvm.classPath(update.value, TestServers.Kafka))
+      file
+    },
+    jdbcClassPath := {
+      val file = (LocalRootProject / baseDirectory).value / ".cache" / "postgres-jdbc.classpath"
+      IO.write(file, ChildJvm.classPath(update.value, TestServers.Jdbc))
       file
     },
     mariaDb := TestServers.unpacked(

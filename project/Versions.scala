@@ -28,6 +28,7 @@ object Versions {
   val Kafka = "4.3.1"
   val KafkaSlf4j = "1.7.36"
   val MariaDb = "11.4.5"
+  val PostgresJdbc = "42.7.8"
 
   val ScalaTest = "3.2.19"
   val ScalaTestScalaCheck = s"$ScalaTest.0"

@@ -121,6 +121,8 @@ private[files] object FileCheckpoint {
             overwriteIfPossible: Boolean
         ): CheckpointFileManager.CancellableFSDataOutputStream =
           disk.create(file, overwriteIfPossible, hasSums = true)
+
+        override def mkdirs(directory: Path): Unit = disk.mkdirs(directory)
       }
     }
 

@@ -33,7 +33,10 @@ import io.cleancut.{Clock, StateVersion}
  * a process for each file and its checksums, which takes tens of milliseconds of every store and of
  * both logs in every epoch. Here it takes a tenth of one.
  */
-final class LocalDisk(permissions: java.util.Set[PosixFilePermission]) {
+final class LocalDisk private (
+    permissions: java.util.Set[PosixFilePermission],
+    ofDirectories: java.util.Set[PosixFilePermission]
+) {
 
   /**
    * @param overwrites
@@ -56,6 +59,24 @@ final class LocalDisk(permissions: java.util.Set[PosixFilePermission]) {
     new LocalDisk.Pending(path, target, pending, sums.getOrElse(out), overwrites)(
       sums.map(of => () => write(LocalDisk.sumsOf(pending), of.checksums()))
     )
+  }
+
+  /** Makes a directory, and those that it lies in, unless it is there. */
+  def mkdirs(path: Path): Unit = make(Paths.get(path.toUri.getPath))
+
+  private def make(directory: LocalPath): Unit = if (!Files.isDirectory(directory)) {
+    Option(directory.getParent).foreach(make)
+    try {
+      Files.createDirectory(directory)
+      // As they are to be, whatever the process masks.
+      Files.setPosixFilePermissions(directory, ofDirectories)
+      ()
+    } catch {
+      // Another one was quicker.
+      case _: NioExists if Files.isDirectory(directory) => ()
+      case _: NioExists                                 =>
+        throw new FileAlreadyExistsException(s"$directory is no directory")
+    }
   }
 
   private def open(file: LocalPath): OutputStream = {
@@ -95,8 +116,10 @@ object LocalDisk {
       FileSystems.getDefault.supportedFileAttributeViews.contains("posix") &&
       AbstractFileSystem.get(uri, hadoopConf).getClass == classOf[LocalFs]
     Option.when(isPlain) {
+      val mask = FsPermission.getUMask(hadoopConf)
       new LocalDisk(
-        posix(FsPermission.getFileDefault.applyUMask(FsPermission.getUMask(hadoopConf)))
+        posix(FsPermission.getFileDefault.applyUMask(mask)),
+        posix(FsPermission.getDirDefault.applyUMask(mask))
       )
     }
   }

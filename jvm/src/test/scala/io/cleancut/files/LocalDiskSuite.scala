@@ -54,6 +54,45 @@ class LocalDiskSuite extends AnyFunSuite {
       finally read.close()
     }
 
+  for (mask <- Seq("022", "077", "000"))
+    test(
+      s"a directory is made with those that it lies in, as Spark's file manager does, mask $mask"
+    ) {
+      val (directory, conf) = (temporary(), hadoopsOwn("fs.permissions.umask-mode" -> mask))
+      val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
+      val local = LocalDisk.of(hadoopPath(directory), manager, conf).get
+      val made = Seq[Path => Unit](local.mkdirs, manager.mkdirs).zipWithIndex.map {
+        case (mkdirs, number) =>
+          val root = directory.resolve(s"$number")
+          // Again, and beside what is there.
+          Seq("state/0/1", "state/0/1", "state/0/2").foreach { name =>
+            mkdirs(new Path(hadoopPath(root), name))
+          }
+          Seq("state", "state/0", "state/0/1", "state/0/2").map { name =>
+            PosixFilePermissions.toString(Files.getPosixFilePermissions(root.resolve(name)))
+          }
+      }
+      assert(made.distinct.size == 1)
+      assert(made.head.distinct.size == 1)
+    }
+
+  test("a directory that many make at once is made, and a file in its place stays") {
+    val (directory, conf) = (temporary(), hadoopsOwn())
+    val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)
+    val local = LocalDisk.of(hadoopPath(directory), manager, conf).get
+    val names = for (_ <- 1 to 50; name <- 1 to 20) yield s"a/$name/b"
+    val pool = Executors.newFixedThreadPool(8)
+    try
+      names
+        .map(name => pool.submit[Unit](() => local.mkdirs(new Path(hadoopPath(directory), name))))
+        .foreach(_.get())
+    finally pool.shutdown()
+    assert(names.forall(name => Files.isDirectory(directory.resolve(name))))
+    Files.write(directory.resolve("file"), Array[Byte](1))
+    intercept[FileAlreadyExistsException](local.mkdirs(new Path(hadoopPath(directory), "file")))
+    assert(Files.readAllBytes(directory.resolve("file")).toSeq == Seq[Byte](1))
+  }
+
   test("a cancelled file leaves nothing, a closed one stays, and none is replaced") {
     val (directory, conf) = (temporary(), hadoopsOwn())
     val manager = new FileContextBasedCheckpointFileManager(hadoopPath(directory), conf)

@@ -2,7 +2,7 @@ package io.cleancut.bench
 
 /**
  * All benchmarks, or those that are named: `stores`, `restarts`, `scans`, `growth`, `memory`,
- * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `grown`.
+ * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `acts`, `grown`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileContextBased` (Spark's own for local disks; also `FileSystemBased`), `turns=5`
@@ -12,7 +12,8 @@ package io.cleancut.bench
  * of their own time), `inflight=100` (auctions open at a time), `people=1000` (active at a time),
  * `fill=5` (epochs before). Of `scale`: `partitions=25,1000,10000` (of four stores each),
  * `delay=0,50` (milliseconds of a request), `chain=6,41` (deltas between bases), `format=1` (of
- * Spark's checkpoint). Those of `capture` are in [[CompareCapture.Options]].
+ * Spark's checkpoint). Of `acts`: `partitions=24,2400,10000` (of four stores each). Those of
+ * `capture` are in [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds = Seq(
@@ -27,6 +28,7 @@ object Bench {
     "scale",
     "capture",
     "rewrite",
+    "acts",
     "grown"
   )
 
@@ -68,6 +70,8 @@ object Bench {
         )
       case "capture" => CompareCapture.run(CompareCapture.Options.parse(options))
       case "rewrite" => CompareRewrites.run(keys("100000,1000000"), turns.getOrElse(3))
+      case "acts"    =>
+        CompareActs.run(list("partitions", "24,2400,10000").map(_.toInt), turns.getOrElse(3))
       case "grown"   => CompareQueries.grown(turns.getOrElse(3))
       case "queries" => CompareQueries.run(options.get("query").toSeq, turns.getOrElse(5))
     }
