@@ -75,13 +75,18 @@ def staged_columns(schema: "StructType", forms: Forms, sink: str) -> tuple[Stage
     return tuple(StagedColumn(name, form) for name, _, form in found if form is not None)
 
 
+def quoted(name: str) -> str:
+    """A column as Spark finds it by its name alone."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def prepared(columns: Sequence[StagedColumn]) -> "list[Column]":
     """What Spark selects to stage them."""
     from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
 
     chosen = []
     for column in columns:
-        found = F.col("`" + column.name.replace("`", "``") + "`")
+        found = F.col(quoted(column.name))
         if column.form.prepared is not None:
             found = column.form.prepared(found)
         chosen.append(found.alias(column.name))

@@ -376,6 +376,15 @@ def read_part(records: Records, name: PartName) -> Part | None:
     return None if body is None else decoded(body, records.at(name.record), parsed)
 
 
+def part_gone(records: Records, name: PartName) -> Exception:
+    """The error for a part that a version names, and that is not there."""
+    return error_of(
+        "CLEANCUT_SINK_DAMAGED",
+        path=records.at(name.record),
+        detail="it is not there, and its epochs count",
+    )
+
+
 def read_version(records: Records, number: int) -> Version | None:
     """A version; None if it is there no more.
 

@@ -8,6 +8,7 @@ from itertools import chain
 
 from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
+from cleancut.sinks._columns import quoted
 from cleancut.sinks._compacted import (
     Epochs,
     Member,
@@ -17,6 +18,7 @@ from cleancut.sinks._compacted import (
     change_version,
     follow_with,
     newest_version,
+    part_gone,
     read_part,
     read_version,
 )
@@ -43,7 +45,7 @@ from cleancut.sinks._names import (
 )
 from cleancut.sinks._publishing import Output
 from cleancut.sinks._rows import RowReader
-from cleancut.sinks._view import SeenPart, View, look
+from cleancut.sinks._view import SeenEpoch, SeenPart, look
 
 # What nobody has named for so long was left by a crash.
 _LEFT_MS = 86_400_000
@@ -230,11 +232,7 @@ class Compactor:
     def _part_of(self, use: PartUse) -> Part:
         found = read_part(self._records, use.name)
         if found is None:
-            raise error_of(
-                "CLEANCUT_SINK_DAMAGED",
-                path=self._records.at(use.name.record),
-                detail="it is not there, and its epochs count",
-            )
+            raise part_gone(self._records, use.name)
         return found
 
     def _part(self, kind: _Kind, group: _Group) -> PartUse:
@@ -290,7 +288,7 @@ class Compactor:
             )
         number = max(1, -(-group.size(in_place=False) // self._bytes))
         # By the values of the partitions, or each task would have a file for each of them.
-        spread = [F.col("`" + column.replace("`", "``") + "`") for column in partition_by]
+        spread = [F.col(quoted(column)) for column in partition_by]
         rows = rows.repartition(number, *spread) if spread else rows.coalesce(number)
         output = replace(self._output, format=format_, partition_by=partition_by)
         _, written = self._records.write(rows, output, name.directory)
@@ -338,19 +336,18 @@ class Compactor:
             self._records.remove(use.name.directory)
 
 
-def expire(records: Records, kept: Kept) -> View:
+def expire(records: Records, kept: Kept) -> list[SeenEpoch]:
     """Gives epochs up for good, also those that were taken back; gives what was seen of them.
 
     Raises:
         RetryableError: CLEANCUT_SINK_CHANGED.
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
-    published = {of.epoch: of.published_ms for of in look(records).infos}
-    last = kept.before(published)
-    gone = look(records, [epoch for epoch in published if epoch <= last], missing_ok=True)
+    seen = look(records).infos
+    last = kept.before({of.epoch: of.published_ms for of in seen})
     if last >= 0:
         change_version(records, lambda version: version.after(last))
-    return gone
+    return [of for of in seen if of.epoch <= last]
 
 
 def collect(records: Records, grace_ms: int) -> None:

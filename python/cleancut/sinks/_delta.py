@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cleancut.sinks._batch import Batch
-from cleancut.sinks._columns import column_names
+from cleancut.sinks._columns import column_names, quoted
 from cleancut.sinks._delta_merge import DELETES
 from cleancut.sinks._delta_table import DeltaLake, DeltaOptions
 from cleancut.sinks._delta_types import delta_type
 from cleancut.sinks._lake import LakeOptions, LakeSink, refused_types
-from cleancut.sinks._lake_files import Staged, epoch_directory, quoted
+from cleancut.sinks._lake_files import Staged, epoch_directory
 from cleancut.sinks._query_side import QuerySide
 
 if TYPE_CHECKING:

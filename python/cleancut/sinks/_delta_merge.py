@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from cleancut.errors import CleancutError, error_of
+from cleancut.sinks._columns import quoted
 from cleancut.sinks._database import scrubbed
 from cleancut.sinks._delta_files import DeltaWriter, files_at, secrets_in
 from cleancut.sinks._delta_types import arrow_schema
-from cleancut.sinks._lake_files import StagedFile, quoted, staging
+from cleancut.sinks._lake_files import StagedFile, staging
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from cleancut._packages import extra_package
 from cleancut.errors import error_of
 from cleancut.errors import of as of_call
 from cleancut.sinks._database import masked
@@ -396,10 +397,4 @@ def delta_library() -> Any:
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
     """
-    try:
-        import deltalake
-    except ModuleNotFoundError as problem:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING", feature="DeltaSink", package="deltalake", extra="delta"
-        ) from problem
-    return deltalake
+    return extra_package("deltalake", feature="DeltaSink", package="deltalake", extra="delta")

@@ -24,7 +24,7 @@ from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._publishing import Output, Publishing
 from cleancut.sinks._query_side import QuerySide
 from cleancut.sinks._rows import RowReader
-from cleancut.sinks._view import View, look
+from cleancut.sinks._view import SeenEpoch, look
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -156,7 +156,7 @@ class EpochFiles(EpochSink):
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        return _published(look(SinkDirectory(spark, self._path)))
+        return _published(look(SinkDirectory(spark, self._path)).infos)
 
     def read(
         self,
@@ -247,7 +247,7 @@ class EpochFiles(EpochSink):
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read; nothing was changed.
         """
-        return _published(hide(PlainRecords(self._path, endpoint, region), after))
+        return _published(hide(PlainRecords(self._path, endpoint, region), after).infos)
 
     def give_back(
         self,
@@ -273,7 +273,7 @@ class EpochFiles(EpochSink):
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         records = PlainRecords(self._path, endpoint, region)
-        return _published(show(records, lambda epoch: until is None or epoch <= until))
+        return _published(show(records, lambda epoch: until is None or epoch <= until).infos)
 
     def forget(self, *, endpoint: str | None = None, region: str | None = None) -> int:
         """Gives up for good what was taken back; its files go with the next run of the query.
@@ -329,7 +329,7 @@ class EpochFiles(EpochSink):
         reader = RowReader(spark, directory, self._output.options)
         made = Compactor(reader, directory, self._output, file_bytes).run(kept)
         shown = chain.from_iterable(use.shown for use in made)
-        return _published(look(directory, shown, missing_ok=True))
+        return _published(look(directory, shown, missing_ok=True).infos)
 
     def expire(
         self,
@@ -379,7 +379,7 @@ def _milliseconds(age: timedelta | str) -> int:
     return age_of(age) // timedelta(milliseconds=1)
 
 
-def _published(view: View) -> "InfoList[PublishedEpoch]":
+def _published(seen: Iterable[SeenEpoch]) -> "InfoList[PublishedEpoch]":
     return InfoList(
         PublishedEpoch(
             epoch=of.epoch,
@@ -392,5 +392,5 @@ def _published(view: View) -> "InfoList[PublishedEpoch]":
             published=moment(of.published_ms),
             compacted=of.in_part,
         )
-        for of in view.infos
+        for of in seen
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from cleancut._format.fields import typed
-from cleancut.sinks._compacted import change_version, newest_version
+from cleancut.sinks._compacted import Version, change_version, newest_version
 from cleancut.sinks._directory import Records
 from cleancut.sinks._manifest import Manifest, decoded, encoded
 from cleancut.sinks._names import (
@@ -20,11 +20,14 @@ from cleancut.sinks._query_side import Act, QuerySide, counts, kept_until
 from cleancut.sinks._view import View, look
 
 
-def follow(records: Records, side: QuerySide) -> None:
+def follow(records: Records, side: QuerySide) -> Version:
     """Has readers see what counts for the query after the acts on it, and nothing else.
 
     The sink notes by what act it went back: to tell, when another act goes back to before that
     one, that what was hidden then counts again.
+
+    Returns:
+        The version that counts from then on.
 
     Raises:
         DamagedError: CLEANCUT_SINK_DAMAGED.
@@ -38,14 +41,17 @@ def follow(records: Records, side: QuerySide) -> None:
     acts = side.acts(max(known)) if known else ()
     bound = kept_until(acts)
     if bound is None:
-        return
+        return version
     former = acts_of(records, noted)
     again = {of for of in hidden if of <= bound and counts(of, bound, former)}
-    if again or bound < max(known):
-        hide(records, bound)
+    if not again and bound >= max(known):
+        return version
+    hide(records, bound)
+    if again:
         show(records, again.__contains__)
-        # Last, so that what a crash leaves is done again.
-        note(records, Act(acts[-1].epoch, bound))
+    # Last, so that what a crash leaves is done again.
+    note(records, Act(acts[-1].epoch, bound))
+    return newest_version(records)
 
 
 def note(records: Records, act: Act) -> None:

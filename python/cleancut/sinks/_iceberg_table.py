@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cleancut._packages import extra_package
 from cleancut.errors import error_of
 from cleancut.sinks._delta_files import secrets_in
 from cleancut.sinks._iceberg_files import (
@@ -270,13 +271,6 @@ def iceberg_library() -> Any:
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
     """
-    try:
-        import pyiceberg.catalog
-    except ModuleNotFoundError as problem:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING",
-            feature="IcebergSink",
-            package="pyiceberg",
-            extra="iceberg",
-        ) from problem
-    return pyiceberg.catalog
+    return extra_package(
+        "pyiceberg.catalog", feature="IcebergSink", package="pyiceberg", extra="iceberg"
+    )

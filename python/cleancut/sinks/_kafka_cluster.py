@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from cleancut.errors import error_of
+from cleancut._packages import extra_package
 from cleancut.sinks._database import retried, scrubbed
 
 _LOG = logging.getLogger("cleancut.sinks.kafka")
@@ -240,14 +240,7 @@ def confluent_kafka() -> Any:
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
     """
-    try:
-        import confluent_kafka
-        import confluent_kafka.admin
-    except ModuleNotFoundError as problem:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING",
-            feature="Kafka",
-            package="confluent-kafka",
-            extra="kafka",
-        ) from problem
-    return confluent_kafka
+    told = {"feature": "Kafka", "package": "confluent-kafka", "extra": "kafka"}
+    # It is not there by itself.
+    extra_package("confluent_kafka.admin", **told)
+    return extra_package("confluent_kafka", **told)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cleancut._display.info_list import InfoList
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._batch import Batch
+from cleancut.sinks._columns import quoted
 from cleancut.sinks._database import Reached, within
 from cleancut.sinks._epoch_sink import EpochSink
 from cleancut.sinks._lake_files import (
@@ -20,7 +21,6 @@ from cleancut.sinks._lake_files import (
     StagedFile,
     TableFiles,
     epoch_directory,
-    quoted,
     staging,
 )
 from cleancut.sinks._lake_log import (

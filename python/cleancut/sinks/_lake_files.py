@@ -92,11 +92,6 @@ class PartitionWriter(Protocol):
         """What may stand in no text."""
 
 
-def quoted(name: str) -> str:
-    """A column as Spark finds it by its name alone."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def directory_of(query_id: str) -> str:
     """Where a query stages, below the directory for data of a table."""
     return f"cleancut-{hashlib.sha256(query_id.encode()).hexdigest()[:12]}"

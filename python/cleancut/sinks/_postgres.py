@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from cleancut.errors import error_of
+from cleancut._packages import extra_package
 from cleancut.sinks._columns import Forms, column_names, postgres_form
 from cleancut.sinks._database import Transaction, masked
 from cleancut.sinks._statements import TableStatements, TargetColumn
@@ -250,13 +250,10 @@ class PostgresSink(TableSink):
 
 
 def _connected(dsn: str) -> Any:
-    try:
-        from adbc_driver_postgresql import dbapi
-    except ModuleNotFoundError as problem:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING",
-            feature="PostgreSQL",
-            package="adbc-driver-postgresql",
-            extra="postgres",
-        ) from problem
+    dbapi = extra_package(
+        "adbc_driver_postgresql.dbapi",
+        feature="PostgreSQL",
+        package="adbc-driver-postgresql",
+        extra="postgres",
+    )
     return dbapi.connect(dsn)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._batch import Batch
-from cleancut.sinks._compacted import NO_VERSION, newest_version, read_part
+from cleancut.sinks._compacted import NO_VERSION, read_part
 from cleancut.sinks._directory import SinkDirectory
 from cleancut.sinks._going_back import follow
 from cleancut.sinks._manifest import DataFile, Manifest, claim, owner_of, read_manifest
@@ -76,8 +76,7 @@ class Publishing:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         if self._is_ours(side.batch):
-            follow(self._directory, side)
-            self._version = newest_version(self._directory)
+            self._version = follow(self._directory, side)
 
     def check(self, batch: Batch) -> Manifest | None:
         """What is published of the epoch; None if nothing is, so that it is to be written.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from cleancut._display.info_list import InfoList
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._batch import Batch
+from cleancut.sinks._columns import quoted
 from cleancut.sinks._epoch_sink import EpochSink
 from cleancut.sinks._ledger_document import DocumentRules, LedgerDocument
 from cleancut.sinks._query_side import QuerySide
@@ -333,7 +334,7 @@ class RedisSink(EpochSink):
         from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
 
         def of(name: str) -> Any:
-            return F.col("`" + name.replace("`", "``") + "`")
+            return F.col(quoted(name))
 
         options, in_key = self._options, self._template.columns if self._template else []
         if options.order_by:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from cleancut.errors import error_of
+from cleancut._packages import extra_package
 from cleancut.sinks._database import masked, retried
 
 _LOG = logging.getLogger("cleancut.sinks")
@@ -151,10 +151,4 @@ def _redis() -> Any:
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
     """
-    try:
-        import redis
-    except ModuleNotFoundError as problem:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING", feature="Redis", package="redis", extra="redis"
-        ) from problem
-    return redis
+    return extra_package("redis", feature="Redis", package="redis", extra="redis")

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from cleancut.errors import error_of
+from cleancut.sinks._columns import quoted
 from cleancut.sinks._directory import Records
 from cleancut.sinks._manifest import Manifest
 from cleancut.sinks._names import ATTEMPT_COLUMN, EPOCH_COLUMN, FILES, PART_COLUMN, PARTS
@@ -117,8 +118,4 @@ class RowReader:
             raise error_of(
                 "CLEANCUT_SINK_DAMAGED", path=self.records.location, detail=failure
             ) from failure
-        return rows, [F.col(_quoted(name)) for name in fields.fieldNames()]
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+        return rows, [F.col(quoted(name)) for name in fields.fieldNames()]

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cleancut._packages import extra_package
 from cleancut.errors import error_of
 from cleancut.sinks._columns import Forms, StagedColumn, column_names, sqlalchemy_form
 from cleancut.sinks._database import Transaction, masked
@@ -342,13 +343,6 @@ def _json_name(named: Callable[[str], str]) -> bool:
 
 
 def _sqlalchemy() -> Any:
-    try:
-        import sqlalchemy
-    except ModuleNotFoundError as problem:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING",
-            feature="a sink for databases",
-            package="sqlalchemy",
-            extra="sqlalchemy",
-        ) from problem
-    return sqlalchemy
+    return extra_package(
+        "sqlalchemy", feature="a sink for databases", package="sqlalchemy", extra="sqlalchemy"
+    )

@@ -12,6 +12,7 @@ from cleancut.sinks._compacted import (
     PartUse,
     Version,
     newest_version,
+    part_gone,
     read_part,
 )
 from cleancut.sinks._directory import Records
@@ -170,11 +171,7 @@ def _looked(records: Records, wanted: set[int] | None, after: int) -> View | Non
             return None
         for (use, _), part in zip(uses, parts, strict=True):
             if part is None:
-                raise error_of(
-                    "CLEANCUT_SINK_DAMAGED",
-                    path=records.at(use.name.record),
-                    detail="it is not there, and its epochs count",
-                )
+                raise part_gone(records, use.name)
     return View(
         version=version,
         # One that is gone was taken back a moment ago.
