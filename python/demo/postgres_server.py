@@ -20,7 +20,7 @@ from demo.s3_server import ServerMissingError
 _START_S = 60
 _USER = "writer"
 PASSWORD = "t0p:s€cret"
-_ENCODED = "t0p%3As%E2%82%ACcret"
+ENCODED = "t0p%3As%E2%82%ACcret"
 # The server refuses to be run by root.
 _NOBODY = "nobody"
 
@@ -46,7 +46,7 @@ class PostgresServer:
     @property
     def dsn(self) -> str:
         """How it is reached, with the password."""
-        return f"postgresql://{_USER}:{_ENCODED}@127.0.0.1:{self.port}/postgres"
+        return f"postgresql://{_USER}:{ENCODED}@127.0.0.1:{self.port}/postgres"
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """What a reader of its own sees; none where there is no such table."""

@@ -1,7 +1,6 @@
 """Results in tables of PostgreSQL, and a reader who looks at them all the while."""
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ from pyspark.sql import DataFrame
 
 from cleancut.sinks import PostgresSink
 from demo.job import HOURLY, QUERIES, ROTATIONS
+from demo.polling import Poller
 
 # Not in the file of the job: it has a password.
 VARIABLE = "CLEANCUT_DEMO_POSTGRES"
 _NO_TABLE = "42P01"
-_POLL_S = 0.05
 # By what column the staging table of one query is told from that of the other.
 _COLUMNS = {HOURLY: "hour_ms", ROTATIONS: "tailnum"}
 
@@ -112,44 +111,31 @@ class Seen:
     torn: int
 
 
-class Reader:
-    """Looks at the tables of all queries in a thread of its own.
-
-    Attributes:
-        polls: how often it has looked.
-    """
+class Reader(Poller):
+    """Looks at the tables of all queries in a thread of its own."""
 
     def __init__(self) -> None:
+        super().__init__(self._take)
         self._states: dict[str, set[frozenset[tuple[int, tuple[int, int]]]]] = {
             query: set() for query in QUERIES
         }
-        self.polls = 0
-        self._failure: Exception | None = None
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._poll, daemon=True)
+        self._database: Database | None = None
 
-    def __enter__(self) -> "Reader":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _poll(self) -> None:
+    def __exit__(self, *raised: object) -> None:
         try:
-            with connected() as database:
-                while not self._is_over.wait(_POLL_S):
-                    for query in QUERIES:
-                        self._states[query].add(frozenset(_epochs(database, query).items()))
-                    self.polls += 1
-        except Exception as failure:
-            self._failure = failure
+            super().__exit__(*raised)
+        finally:
+            if self._database is not None:
+                self._database.close()
+
+    def _take(self) -> None:
+        if self._database is None:
+            self._database = Database()
+        for query in QUERIES:
+            self._states[query].add(frozenset(_epochs(self._database, query).items()))
 
     def judge(self) -> Seen:
         """Compares what it saw with what the tables have in the end."""
-        if self._failure is not None:
-            raise self._failure
         torn = 0
         with connected() as database:
             for query, states in self._states.items():

@@ -13,7 +13,8 @@ from cleancut import CleancutError, RequestError
 from cleancut.sinks import LedgerEpoch, SqlLedger, SqlSink, Transaction, exactly_once
 from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
-from tests.support.mariadb import PASSWORD, MariaDbServer, mariadb_server, needs_mariadb
+from demo.postgres_server import PASSWORD
+from tests.support.mariadb import MariaDbServer, mariadb_server, needs_mariadb
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), long, needs_mariadb]

@@ -19,8 +19,9 @@ from cleancut.sinks._query_side import Act
 from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
 from demo.ports import free_port
+from demo.postgres_server import PASSWORD
 from tests.spark.test_sink_pages import Page, counted
-from tests.support.redis_server import PASSWORD, RedisProcess, redis_server
+from tests.support.redis_server import RedisProcess, redis_server
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

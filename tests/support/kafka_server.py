@@ -2,10 +2,7 @@
 
 import contextlib
 import importlib
-import shutil
-import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any
 import pytest
 
 from demo.ports import free_port
+from tests.support.server_process import ServerProcess, home_of
 
 # What `make servers` writes.
 CLASS_PATH = Path(__file__).resolve().parents[2] / ".cache" / "kafka.classpath"
@@ -49,7 +47,7 @@ broker.heartbeat.interval.ms=500
 """
 
 
-class KafkaBroker:
+class KafkaBroker(ServerProcess):
     """A broker, which can be killed and started again.
 
     Attributes:
@@ -59,12 +57,11 @@ class KafkaBroker:
     def __init__(self, home: Path) -> None:
         self._port, control = free_port(), free_port()
         self.servers = f"127.0.0.1:{self._port}"
-        self._home = home
+        super().__init__(home)
         self._properties = home / "server.properties"
         self._properties.write_text(
             _PROPERTIES.format(port=self._port, control=control, data=home / "data")
         )
-        self._process: subprocess.Popen[bytes] | None = None
 
     def _command(self, *arguments: str) -> list[str]:
         return [*_JAVA, "-cp", CLASS_PATH.read_text(), *arguments]
@@ -79,36 +76,15 @@ class KafkaBroker:
 
     def start(self) -> None:
         """Starts it, and waits until it answers."""
-        with (self._home / "log").open("ab") as out:
-            self._process = subprocess.Popen(
-                self._command("kafka.Kafka", str(self._properties)), stdout=out, stderr=out
-            )
         from confluent_kafka import KafkaException
 
-        deadline = time.monotonic() + _START_S
-        while True:
-            try:
-                self.admin().list_topics(timeout=2)
-                return
-            except KafkaException:
-                log = (self._home / "log").read_text(errors="replace")
-                assert self._process.poll() is None, log
-                assert time.monotonic() < deadline, log
-
-    def kill(self) -> None:
-        """Ends it as a crash does."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait(_START_S)
-
-    def stop(self) -> None:
-        """Ends it, if it runs."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.kill()
+        self.launch(
+            self._command("kafka.Kafka", str(self._properties)),
+            lambda: self.admin().list_topics(timeout=2),
+            KafkaException,
+            within_s=_START_S,
+            every_s=0,
+        )
 
     def admin(self) -> Any:
         """A client that asks for topics."""
@@ -178,12 +154,11 @@ class KafkaBroker:
 @contextlib.contextmanager
 def kafka_broker() -> Iterator[KafkaBroker]:
     """Starts a broker, and ends it by its process."""
-    home = Path(tempfile.mkdtemp(prefix="cleancut-kafka-"))
-    broker = KafkaBroker(home)
-    try:
-        broker.make()
-        broker.start()
-        yield broker
-    finally:
-        broker.stop()
-        shutil.rmtree(home, ignore_errors=True)
+    with home_of("kafka") as home:
+        broker = KafkaBroker(home)
+        try:
+            broker.make()
+            broker.start()
+            yield broker
+        finally:
+            broker.stop()

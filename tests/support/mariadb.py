@@ -2,11 +2,7 @@
 
 import contextlib
 import os
-import shutil
-import signal
 import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +10,13 @@ from typing import Any
 import pytest
 
 from demo.ports import free_port
+from demo.postgres_server import ENCODED, PASSWORD
+from tests.support.server_process import ServerProcess, home_of
 
 # What `make servers` unpacks.
 HOME = Path(__file__).resolve().parents[2] / ".cache" / "mariadb"
 needs_mariadb = pytest.mark.skipif(not HOME.exists(), reason="`make servers` has not been run")
 
-PASSWORD = "t0p:s€cret"
-_ENCODED = "t0p%3As%E2%82%ACcret"
 _START_S = 60
 _DATABASE = "shop"
 _SETTINGS = (
@@ -35,7 +31,7 @@ _SETTINGS = (
 )
 
 
-class MariaDbServer:
+class MariaDbServer(ServerProcess):
     """A server, which can be killed and started again.
 
     Attributes:
@@ -45,54 +41,30 @@ class MariaDbServer:
 
     def __init__(self, home: Path) -> None:
         self.port = free_port()
-        self.url = f"mysql+pymysql://writer:{_ENCODED}@127.0.0.1:{self.port}/{_DATABASE}"
-        self._home = home
-        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"mysql+pymysql://writer:{ENCODED}@127.0.0.1:{self.port}/{_DATABASE}"
+        super().__init__(home)
 
     def make(self) -> None:
         """Makes its directory, with a user."""
         install = [str(HOME / "scripts/mariadb-install-db"), "--no-defaults", f"--basedir={HOME}"]
         install += [f"--datadir={self._data}", "--auth-root-authentication-method=normal"]
         install += ["--skip-test-db", *self._user]
-        made = subprocess.run(install, cwd=self._home, capture_output=True, timeout=_START_S)
+        made = subprocess.run(install, cwd=self.home, capture_output=True, timeout=_START_S)
         assert made.returncode == 0, made.stderr.decode(errors="replace")
 
     def start(self) -> None:
         """Starts it, and waits until it answers."""
         command = [str(HOME / "bin/mariadbd"), "--no-defaults", f"--basedir={HOME}"]
         command += [f"--datadir={self._data}", f"--port={self.port}", "--bind-address=127.0.0.1"]
-        command += [f"--socket={self._home / 'socket'}", f"--pid-file={self._home / 'pid'}"]
-        with self._log.open("ab") as out:
-            self._process = subprocess.Popen(
-                [*command, *_SETTINGS, *self._user], cwd=self._home, stdout=out, stderr=out
-            )
-        deadline = time.monotonic() + _START_S
-        while True:
-            try:
-                self._admin("DO 1")
-                return
-            except Exception:
-                assert self._process.poll() is None, self._log.read_text(errors="replace")
-                assert time.monotonic() < deadline, self._log.read_text(errors="replace")
-                time.sleep(0.1)
+        command += [f"--socket={self.home / 'socket'}", f"--pid-file={self.home / 'pid'}"]
+        command += [*_SETTINGS, *self._user]
+        self.launch(command, lambda: self._admin("DO 1"), Exception, within_s=_START_S, every_s=0.1)
 
     def grant(self) -> None:
         """Makes the database and the user of the URL."""
         self._admin(f"CREATE DATABASE {_DATABASE}")
         self._admin("CREATE USER writer@'127.0.0.1' IDENTIFIED BY %s", PASSWORD)
         self._admin("GRANT ALL ON *.* TO writer@'127.0.0.1'")
-
-    def kill(self) -> None:
-        """Ends it as a crash does."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait(_START_S)
-
-    def stop(self) -> None:
-        """Ends it, if it runs."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-            self._process.wait(_START_S)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """What a reader of its own sees; none where there is no such table."""
@@ -116,11 +88,7 @@ class MariaDbServer:
 
     @property
     def _data(self) -> Path:
-        return self._home / "data"
-
-    @property
-    def _log(self) -> Path:
-        return self._home / "log"
+        return self.home / "data"
 
     @property
     def _user(self) -> list[str]:
@@ -148,13 +116,12 @@ class MariaDbServer:
 @contextlib.contextmanager
 def mariadb_server() -> Iterator[MariaDbServer]:
     """Starts a server, and ends it by its process."""
-    home = Path(tempfile.mkdtemp(prefix="cleancut-mariadb-"))
-    server = MariaDbServer(home)
-    try:
-        server.make()
-        server.start()
-        server.grant()
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(home, ignore_errors=True)
+    with home_of("mariadb") as home:
+        server = MariaDbServer(home)
+        try:
+            server.make()
+            server.start()
+            server.grant()
+            yield server
+        finally:
+            server.stop()

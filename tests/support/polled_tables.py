@@ -1,62 +1,37 @@
 """Tables that a reader polls while a query writes to them and dies, and what it may see there."""
 
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from demo.polling import Poller
 from tests.support.table_victim import files_at
 
 ROW = ("number", "file", "partition", "value")
-_POLL_S = 0.05
 
 Rows = frozenset[tuple[Any, ...]]
 Answer = tuple[str, int, Rows]
 
 
-class Reader:
+class Reader(Poller):
     """Polls tables in a thread of its own.
 
     Attributes:
         answers: what it has seen: table, last epoch, and rows.
-        polls: how many times it has asked.
     """
 
     def __init__(self, ask: Callable[[], Iterable[tuple[str, int, list[tuple[Any, ...]]]]]) -> None:
         """Takes how all tables are read: each at one moment, with its last epoch."""
+        super().__init__(self._take)
         self.answers: set[Answer] = set()
-        self.polls = 0
         self._ask = ask
-        self._is_over = threading.Event()
-        self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._poll, daemon=True)
 
-    def __enter__(self) -> "Reader":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-
-    def look(self) -> None:
-        """Takes the tables as they are now."""
+    def _take(self) -> None:
         for table, epoch, rows in self._ask():
             assert len(set(rows)) == len(rows), "a row is there twice"
             self.answers.add((table, epoch, frozenset(rows)))
-        self.polls += 1
-
-    def _poll(self) -> None:
-        try:
-            while not self._is_over.wait(_POLL_S):
-                self.look()
-        except Exception as failure:
-            # A thread's own exception would be in nobody's way.
-            self._failure = failure
 
     def last_epoch(self) -> int:
         """The last that it has seen."""

@@ -3,19 +3,14 @@
 import contextlib
 import importlib.util
 import os
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from demo.ports import free_port
+from demo.postgres_server import ENCODED, PASSWORD
+from tests.support.server_process import ServerProcess, home_of
 
-PASSWORD = "t0p:s€cret"
-_ENCODED = "t0p%3As%E2%82%ACcret"
 _START_S = 30
 # What it writes it keeps, whatever happens to its process.
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
@@ -33,7 +28,7 @@ def binary() -> str:
     return str(server)
 
 
-class RedisProcess:
+class RedisProcess(ServerProcess):
     """A server, which can be killed and started again.
 
     Attributes:
@@ -43,42 +38,24 @@ class RedisProcess:
 
     def __init__(self, home: Path, settings: Sequence[str]) -> None:
         self.port = free_port()
-        self.url = f"redis://:{_ENCODED}@127.0.0.1:{self.port}/0"
-        self._home = home
+        self.url = f"redis://:{ENCODED}@127.0.0.1:{self.port}/0"
+        super().__init__(home)
         self._settings = settings
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Starts it, and waits until it answers."""
         import redis
 
         command = [binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
-        command += ["--dir", str(self._home), "--requirepass", PASSWORD, *self._settings]
-        with (self._home / "log").open("ab") as out:
-            self._process = subprocess.Popen(command, stdout=out, stderr=out)
-        deadline = time.monotonic() + _START_S
+        command += ["--dir", str(self.home), "--requirepass", PASSWORD, *self._settings]
         with contextlib.closing(self.client()) as client:
-            while True:
-                try:
-                    client.ping()
-                    return
-                except redis.exceptions.ConnectionError:
-                    log = (self._home / "log").read_text(errors="replace")
-                    assert self._process.poll() is None, log
-                    assert time.monotonic() < deadline, log
-                    time.sleep(0.05)
-
-    def kill(self) -> None:
-        """Ends it as a crash does."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait(_START_S)
-
-    def stop(self) -> None:
-        """Ends it, if it runs."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-            self._process.wait(_START_S)
+            self.launch(
+                command,
+                client.ping,
+                redis.exceptions.ConnectionError,
+                within_s=_START_S,
+                every_s=0.05,
+            )
 
     def client(self) -> Any:
         """One of a reader's own."""
@@ -96,11 +73,10 @@ class RedisProcess:
 @contextlib.contextmanager
 def redis_server(*settings: str) -> Iterator[RedisProcess]:
     """Starts a server, and ends it by its process; as durable as it can be, by default."""
-    home = Path(tempfile.mkdtemp(prefix="cleancut-redis-"))
-    server = RedisProcess(home, settings or DURABLE)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(home, ignore_errors=True)
+    with home_of("redis") as home:
+        server = RedisProcess(home, settings or DURABLE)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()

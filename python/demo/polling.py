@@ -1,0 +1,46 @@
+"""A thread that looks at something all the while."""
+
+import threading
+from collections.abc import Callable
+from typing import Self
+
+_POLL_S = 0.05
+
+
+class Poller:
+    """Does something again and again for as long as its context lasts.
+
+    Attributes:
+        polls: how often it has been done.
+    """
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        self.polls = 0
+        self._look = look
+        self._is_over = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends it; raises what it has raised."""
+        self._is_over.set()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def look(self) -> None:
+        """Does it once more."""
+        self._look()
+        self.polls += 1
+
+    def _poll(self) -> None:
+        try:
+            while not self._is_over.wait(_POLL_S):
+                self.look()
+        except Exception as failure:
+            # A thread's own exception would be in nobody's way.
+            self._failure = failure

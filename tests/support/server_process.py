@@ -1,0 +1,84 @@
+"""A server in a process of its own, with a directory of its own."""
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+_STOP_S = 60
+
+
+class ServerProcess:
+    """A server, which can be killed and started again.
+
+    Attributes:
+        home: its directory.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        """What it has said."""
+        return (self.home / "log").read_text(errors="replace")
+
+    def launch(
+        self,
+        command: Sequence[str],
+        ask: Callable[[], object],
+        failures: type[Exception],
+        *,
+        within_s: float,
+        every_s: float,
+    ) -> None:
+        """Starts it, and waits until it answers.
+
+        Args:
+            command: that starts it.
+            ask: asks it something.
+            failures: what that raises as long as it does not answer.
+            within_s: for how many seconds at most.
+            every_s: after how many it is asked again.
+        """
+        with (self.home / "log").open("ab") as out:
+            self._process = subprocess.Popen(command, cwd=self.home, stdout=out, stderr=out)
+        deadline = time.monotonic() + within_s
+        while True:
+            try:
+                ask()
+                return
+            except failures:
+                assert self._process.poll() is None, self.log
+                assert time.monotonic() < deadline, self.log
+                time.sleep(every_s)
+
+    def kill(self) -> None:
+        """Ends it as a crash does."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(_STOP_S)
+
+    def stop(self) -> None:
+        """Ends it, if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+
+@contextlib.contextmanager
+def home_of(kind: str) -> Iterator[Path]:
+    """A directory for a server, which goes with it."""
+    home = Path(tempfile.mkdtemp(prefix=f"cleancut-{kind}-"))
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
