@@ -1,12 +1,13 @@
 """Tables that a reader polls while a query writes to them and dies, and what it may see there."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from demo.polling import Poller
+from tests.support.kills import Campaign
 from tests.support.table_victim import files_at
 
 ROW = ("number", "file", "partition", "value")
@@ -59,3 +60,20 @@ def prefixes(spark: SparkSession, root: Path) -> tuple[dict[int, Rows], dict[int
         all_rows[epoch] = frozenset(every)
         newest_rows[epoch] = frozenset(newest.values())
     return all_rows, newest_rows
+
+
+def summary(campaign: Campaign, reader: Reader, modes: Sequence[str]) -> str:
+    """What has happened, in a line."""
+    return (
+        f"{campaign.drivers_killed} drivers killed in {campaign.lives} lives;"
+        f" {reader.polls} polls saw {len(reader.answers)} answers;"
+        f" {modes.count('unaligned')} of {len(modes)} cuts with rows in flight"
+    )
+
+
+def check_answers(reader: Reader, wanted: Mapping[str, Mapping[int, Rows]]) -> None:
+    """Each answer is that of all epochs up to the one that it has; and there were some."""
+    for target, epoch, rows in reader.answers:
+        right = wanted[target][epoch]
+        assert rows == right, (target, epoch, len(rows - right), len(right - rows))
+    assert reader.epochs() > 2
