@@ -16,10 +16,10 @@ import cleancut
 from cleancut import DamagedError, FencedError, RequestError
 from cleancut.errors import error_of
 from cleancut.sinks import EpochFiles
-from cleancut.sinks._batch import Batch
-from cleancut.sinks._manifest import Manifest
-from cleancut.sinks._publishing import Publishing
-from cleancut.sinks._query_side import RunningSide
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.query_side import RunningSide
+from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._files.publishing import Publishing
 from tests.support.documented import blocks
 from tests.support.events import write_closing
 from tests.support.file_queries import EPOCHS, Query

@@ -24,7 +24,7 @@ from cleancut._format.channels import ChannelInfo
 from cleancut._format.cut import Cut, read_cut
 from cleancut._storage.directory import Directory
 from cleancut.sinks import sealing
-from cleancut.sinks._query_side import RunningSide
+from cleancut.sinks._core.query_side import RunningSide
 from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
 from tests.support.kills import environment

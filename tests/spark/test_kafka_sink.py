@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from cleancut import CleancutError, FencedError, RetryableError
 from cleancut.sinks import KafkaSink
-from cleancut.sinks._query_side import Act
+from cleancut.sinks._core.query_side import Act
 from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
 from tests.spark.test_sink_pages import Page, counted

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cleancut import CleancutError, RequestError
 from cleancut.sinks import DeltaSink, EpochSink
-from cleancut.sinks._query_side import Act
+from cleancut.sinks._core.query_side import Act
 from cleancut.testing._acted_query import ActedQuery
 from tests.support.kills import environment
 from tests.support.lakes import LAKES, Lake, OfDelta, OfIceberg, columns, lake_at

@@ -312,7 +312,7 @@ def test_a_table_of_somebodys_is_written_and_goes_back(
     assert server.rows(seen) == [(0, "a", noon, 0), (1, "c", noon, 2), (2, "d", noon, 4)]
     with pytest.raises(Exception, match=r"CLEANCUT_SINK_REFUSED.*too long"):
         epoch(2, "(3, 'long')")
-    from cleancut.sinks._query_side import Act
+    from cleancut.sinks._core.query_side import Act
 
     query.acts.append(Act(epoch=3, source=0))
     epoch(4, "(5, 'e')")

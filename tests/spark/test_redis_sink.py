@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cleancut import CleancutError, DamagedError, RequestError, RetryableError
 from cleancut.sinks import RedisSink
-from cleancut.sinks._query_side import Act
+from cleancut.sinks._core.query_side import Act
 from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
 from demo.ports import free_port

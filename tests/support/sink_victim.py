@@ -18,10 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut.sinks import EpochFiles, _files
-from cleancut.sinks._batch import Batch
-from cleancut.sinks._manifest import Manifest
-from cleancut.sinks._publishing import Publishing
-from cleancut.sinks._query_side import RunningSide
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.query_side import RunningSide
+from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._files.publishing import Publishing
 from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator
 from tests.support.sessions import builder, start

@@ -26,10 +26,10 @@ from cleancut._format.cut import Cut, read_cut
 from cleancut._format.layout import CUTS
 from cleancut._reading.root import Root, open_root
 from cleancut.sinks import EpochFiles
-from cleancut.sinks._batch import Batch
-from cleancut.sinks._manifest import Manifest
-from cleancut.sinks._publishing import Publishing
-from cleancut.sinks._query_side import RunningSide
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.query_side import RunningSide
+from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._files.publishing import Publishing
 from cleancut.testing import SkewedInput
 from tests.support.kills import die_with_the_test
 from tests.support.sessions import builder, with_cuts

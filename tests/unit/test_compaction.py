@@ -14,8 +14,9 @@ import pytest
 
 from cleancut import DamagedError, RequestError
 from cleancut.errors import CleancutError
-from cleancut.sinks import EpochFiles, _compacted, _compacting
-from cleancut.sinks._compacted import (
+from cleancut.sinks import EpochFiles
+from cleancut.sinks._files import compacted, compacting
+from cleancut.sinks._files.compacted import (
     NO_VERSION,
     Epochs,
     Member,
@@ -26,10 +27,10 @@ from cleancut.sinks._compacted import (
     read_part,
     read_version,
 )
-from cleancut.sinks._compacting import Compactor, Kept, collect, expire
-from cleancut.sinks._going_back import forget, hide, show
-from cleancut.sinks._manifest import DataFile, Manifest
-from cleancut.sinks._names import (
+from cleancut.sinks._files.compacting import Compactor, Kept, collect, expire
+from cleancut.sinks._files.going_back import forget, hide, show
+from cleancut.sinks._files.manifest import DataFile, Manifest
+from cleancut.sinks._files.names import (
     Attempt,
     PartName,
     attempts,
@@ -38,8 +39,8 @@ from cleancut.sinks._names import (
     version_name,
     versions,
 )
-from cleancut.sinks._publishing import Output, Publishing
-from cleancut.sinks._view import look
+from cleancut.sinks._files.publishing import Output, Publishing
+from cleancut.sinks._files.view import look
 from tests.support.seeds import fixed
 from tests.unit.sink_records import BATCH, MANIFEST, Directory, manifest
 
@@ -304,7 +305,7 @@ def test_a_death_anywhere_changes_nothing_that_another_call_does_not_mend(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What is left by a death is deleted at once.
-    monkeypatch.setattr(_compacting, "_LEFT_MS", -1)
+    monkeypatch.setattr(compacting, "_LEFT_MS", -1)
     for run in range(2):
         grown = History(f"{SEED}/death/{kind}/{run}").grown()
         step, died = 0, True
@@ -499,7 +500,7 @@ def test_a_sink_that_others_change_all_the_time(monkeypatch: pytest.MonkeyPatch)
     place: Any = Place()
     for epoch in range(4):
         place.publish(epoch, "a")
-    for module in (_compacted, _compacting):
+    for module in (compacted, compacting):
         monkeypatch.setattr(module, "follow_with", lambda *of: False)
     errors: list[CleancutError] = []
     for act in (lambda: compact(place), lambda: hide(place, 2)):

@@ -14,12 +14,12 @@ from cleancut._spark import sealing
 from cleancut._storage import directory as storage
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
-from cleancut.sinks._batch import batch_of
-from cleancut.sinks._directory import SinkDirectory
-from cleancut.sinks._manifest import DataFile, Manifest, Owner
-from cleancut.sinks._names import Attempt, attempts, manifest_epochs, manifest_name
-from cleancut.sinks._publishing import Output, Publishing
-from cleancut.sinks._view import look
+from cleancut.sinks._core.batch import batch_of
+from cleancut.sinks._files.directory import SinkDirectory
+from cleancut.sinks._files.manifest import DataFile, Manifest, Owner
+from cleancut.sinks._files.names import Attempt, attempts, manifest_epochs, manifest_name
+from cleancut.sinks._files.publishing import Output, Publishing
+from cleancut.sinks._files.view import look
 from tests.unit.s3_server import BUCKET, s3_server
 from tests.unit.sink_records import BATCH, MANIFEST, TOKEN, Directory, data, manifest
 

@@ -12,10 +12,11 @@ import pytest
 
 from cleancut import FencedError, RequestError
 from cleancut.sinks import Batch
-from cleancut.sinks._delta_files import partition_text, secrets_in
-from cleancut.sinks._delta_stats import statistics
-from cleancut.sinks._lake_files import Staged, StagedFile
-from cleancut.sinks._lake_log import (
+from cleancut.sinks._core.runs import Run
+from cleancut.sinks._lakes.delta_files import partition_text, secrets_in
+from cleancut.sinks._lakes.delta_stats import statistics
+from cleancut.sinks._lakes.files import Staged, StagedFile
+from cleancut.sinks._lakes.log import (
     Entry,
     Placed,
     chain,
@@ -25,7 +26,6 @@ from cleancut.sinks._lake_log import (
     past,
     publishing,
 )
-from cleancut.sinks._runs import Run
 
 BATCH = Batch(0, query_id="q-1", run_id="r-1", checkpoint="file:/ckpt", planned_ms=100)
 

@@ -8,8 +8,8 @@ import pytest
 
 from cleancut import RequestError
 from cleancut.sinks import Batch, EpochSink, PostgresSink, SqlSink, fan_out
-from cleancut.sinks._query_side import Act, acted, counts, kept_until
-from cleancut.sinks._staging import StagingNames
+from cleancut.sinks._core.query_side import Act, acted, counts, kept_until
+from cleancut.sinks._tables.staging import StagingNames
 
 BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_ms=1_700)
 

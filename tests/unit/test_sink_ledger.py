@@ -17,10 +17,10 @@ from cleancut.sinks import (
     Transaction,
     exactly_once,
 )
-from cleancut.sinks._database import masked, scrubbed, within
-from cleancut.sinks._query_side import Act
-from cleancut.sinks._runs import UndoRefusedError
-from cleancut.sinks._sql import SqlDatabase
+from cleancut.sinks._core.database import masked, scrubbed, within
+from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.runs import UndoRefusedError
+from cleancut.sinks._tables.sql import SqlDatabase
 
 BATCH = Batch(0, query_id="q-1", run_id="r-1", checkpoint="file:/ckpt", planned_ms=1_000)
 
@@ -202,7 +202,7 @@ def test_who_cannot_undo_says_which_epochs_and_changes_nothing(ledger: SqlLedger
 def test_only_some_epochs_are_remembered(
     ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cleancut.sinks._ledger_rules.LedgerRules.kept_epochs", 3)
+    monkeypatch.setattr("cleancut.sinks._ledgers.rules.LedgerRules.kept_epochs", 3)
     begin(ledger, run(0))
     publish(ledger, *map(run, range(6)))
     assert epochs(ledger) == [3, 4, 5]

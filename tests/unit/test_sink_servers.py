@@ -9,12 +9,12 @@ import pytest
 
 from cleancut import CleancutError, DamagedError, FencedError, RequestError
 from cleancut.sinks import Batch, EpochSink, KafkaSink, RedisSink
-from cleancut.sinks._kafka_cluster import KafkaCluster, verdict
-from cleancut.sinks._ledger_document import DocumentRules, LedgerDocument
-from cleancut.sinks._mysql import mysql_verdict
-from cleancut.sinks._query_side import Act
-from cleancut.sinks._redis_rows import KeyTemplate, RowPlan
-from cleancut.sinks._redis_server import RedisServer
+from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._kafka.cluster import KafkaCluster, verdict
+from cleancut.sinks._ledgers.document import DocumentRules, LedgerDocument
+from cleancut.sinks._redis.rows import KeyTemplate, RowPlan
+from cleancut.sinks._redis.server import RedisServer
+from cleancut.sinks._tables.mysql import mysql_verdict
 from tests.unit.test_sink_ledger import BATCH, Side
 
 SECRET = "t0p:s€cret"

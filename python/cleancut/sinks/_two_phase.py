@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut._format.fields import typed
 from cleancut.errors import error_of
-from cleancut.sinks._batch import Batch
-from cleancut.sinks._directory import SinkDirectory
-from cleancut.sinks._epoch_sink import EpochSink
-from cleancut.sinks._going_back import acts_of, note
-from cleancut.sinks._manifest import check_input, claim, decoded, encoded
-from cleancut.sinks._names import (
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.epoch_sink import EpochSink
+from cleancut.sinks._core.query_side import Act, QuerySide, counts, kept_until
+from cleancut.sinks._files.directory import SinkDirectory
+from cleancut.sinks._files.going_back import acts_of, note
+from cleancut.sinks._files.manifest import check_input, claim, decoded, encoded
+from cleancut.sinks._files.names import (
     ACTS,
     EPOCHS,
     PREPARED,
@@ -26,7 +27,6 @@ from cleancut.sinks._names import (
     manifest_name,
     prepared_in,
 )
-from cleancut.sinks._query_side import Act, QuerySide, counts, kept_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

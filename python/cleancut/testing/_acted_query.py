@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
-from cleancut.sinks._batch import Batch
-from cleancut.sinks._query_side import Act, acted
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.query_side import Act, acted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

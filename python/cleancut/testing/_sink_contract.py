@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cleancut.errors import CleancutError, FencedError, RequestError
-from cleancut.sinks._query_side import Act
+from cleancut.sinks._core.query_side import Act
 from cleancut.testing._acted_query import ActedQuery, ActedRun
 from cleancut.testing._traced import Lines, Pause, SimulatedCrash, crash
 

@@ -1,0 +1,1 @@
+"""What every sink is made of: the epoch, its query, its own columns and connections."""

@@ -1,0 +1,222 @@
+"""What every sink is: a target that takes an epoch once, in steps that can be repeated."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cleancut.errors import error_of
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.query_side import QuerySide, query_side
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# The first line of what a seal says of an epoch; then comes the handle of each sink, as JSON.
+_OUTPUT = "cleancut.sinks"
+
+
+class EpochSink(ABC):
+    """A target that takes each epoch of a query once; a function for `foreachBatch`.
+
+    For each epoch these are called, in this order:
+
+    1. `begin`, before the first epoch of a run, with `session` set: fences older runs, and undoes
+       what the query has gone back behind.
+    2. `published`: what is published of the epoch.
+    3. `stage`: writes the rows where nobody sees them; gives a *handle*, by which this or a later
+       run publishes them. Then the epoch is sealed, and the seal keeps the handle where it is an
+       object.
+    4. `publish`: makes the epoch visible, as a whole and once, whatever is called however often,
+       also by several runs at once.
+    5. `sweep`: takes away what tries have left that will never be published.
+
+    Where `published` finds the epoch, `stage` and `publish` are left out. Where an earlier run has
+    sealed the epoch with a handle that `can_publish`, `stage` is.
+
+    A sink writes for one query at a time. Nothing that a handle or `name` says may be a secret.
+
+    Attributes:
+        reads_rows_once: whether `stage` always reads its rows in one job, whole, and only once.
+            Then that job runs the tasks of the query, and the rows need not be kept. With several
+            sinks in one batch they are kept in any case.
+    """
+
+    reads_rows_once = False
+    _run_id: str | None = None
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Tells the sink from others that take the same batch; the same in each run."""
+
+    def begin(self, side: QuerySide, session: Any) -> None:  # noqa: B027  # few have to
+        """Takes the target over for a run, before its first epoch.
+
+        Args:
+            side: the epoch, the generation of the run, and how the query has gone back.
+            session: of Spark, in which the batch was made.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, a newer run has begun.
+            RequestError: the target is another query's, or cannot go back with the query.
+        """
+
+    @abstractmethod
+    def published(self, batch: Batch) -> str | None:
+        """The handle by which the epoch is published; None if it is not.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, it is published with other input.
+        """
+
+    def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
+        """Whether what an earlier run has staged is there still, or is what is published.
+
+        Args:
+            handle: that of an earlier run, from the seal.
+            batch: the epoch.
+            published: what `published` gave.
+        """
+        return False
+
+    @abstractmethod
+    def stage(self, rows: "DataFrame", batch: Batch) -> str:
+        """Writes the rows of an epoch; gives their handle.
+
+        The rows are computed and kept, unless `reads_rows_once`.
+        """
+
+    @abstractmethod
+    def publish(self, handle: str, batch: Batch) -> None:
+        """Makes visible what is staged, unless the epoch is published by then.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, a newer run has begun to write; nothing was changed.
+            RequestError: CLEANCUT_SINK_EPOCH_TAKEN.
+        """
+
+    def sweep(self, batch: Batch) -> None:  # noqa: B027  # some targets keep nothing
+        """Takes away what was left of this epoch and of those before it; never fails a query."""
+
+    def __call__(self, df: "DataFrame", epoch: int) -> None:
+        """Writes an epoch once.
+
+        What an earlier run has sealed with its rows is finished as it is: these rows are published,
+        and the state is that of the seal.
+
+        Args:
+            df: as Spark hands it to a function of `foreachBatch`.
+            epoch: likewise.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, another run owns the query; nothing was published.
+            RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
+            RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs; what
+                the target refuses.
+            DamagedError: what is sealed or published of the epoch cannot be read.
+        """
+        write_epoch((self,), df, epoch)
+
+
+def write_epoch(sinks: Sequence[EpochSink], df: "DataFrame", epoch: int) -> None:
+    """Has each of several sinks take an epoch once, whose tasks run once."""
+    side = query_side(df, epoch)
+    # First: with it the run begins for the coordinator, which then knows its generation.
+    sealed = _handles(side.sealed_output())
+    batch = side.batch
+    for sink in sinks:
+        if sink._run_id != batch.run_id:
+            sink.begin(side, df.sparkSession)
+            sink._run_id = batch.run_id
+    published = {sink.name: sink.published(batch) for sink in sinks}
+    usable = bool(sealed) and all(
+        sink.name in sealed and sink.can_publish(sealed[sink.name], batch, published[sink.name])
+        for sink in sinks
+    )
+    if usable and side.finish():
+        _publish(sinks, sealed, published, batch)
+    else:
+        # Also an epoch that is published: its tasks have to run, or its state would be missing.
+        first = sinks[0]
+        is_once = len(sinks) == 1 and first.reads_rows_once and published[first.name] is None
+        rows = side.hold() if is_once else side.compute()
+        try:
+            # Before the seal, which only has what a later run can do without the rows.
+            handles = {}
+            for sink in sinks:
+                found = published[sink.name]
+                handles[sink.name] = sink.stage(rows, batch) if found is None else found
+            side.close(f"{_OUTPUT}\n{json.dumps(handles)}")
+            _publish(sinks, handles, published, batch)
+        finally:
+            if not is_once:
+                rows.unpersist()
+    for sink in sinks:
+        sink.sweep(batch)
+
+
+def _publish(
+    sinks: Sequence[EpochSink],
+    handles: Mapping[str, str],
+    published: Mapping[str, str | None],
+    batch: Batch,
+) -> None:
+    for sink in sinks:
+        if published[sink.name] is None:
+            sink.publish(handles[sink.name], batch)
+
+
+def _handles(output: str | None) -> dict[str, str]:
+    """By the name of each sink, what an earlier run had staged when it sealed the epoch."""
+    kind, _, body = (output or "").partition("\n")
+    if kind != _OUTPUT:
+        return {}
+    found = json.loads(body)
+    return {str(name): str(handle) for name, handle in found.items()}
+
+
+class FanOut:
+    """Several sinks that take the same epochs; a function for `foreachBatch`."""
+
+    def __init__(self, sinks: Sequence[EpochSink]) -> None:
+        self._sinks = tuple(sinks)
+
+    def __repr__(self) -> str:
+        return f"fan_out({', '.join(map(repr, self._sinks))})"
+
+    def __call__(self, df: "DataFrame", epoch: int) -> None:
+        """Writes an epoch to each of them, once.
+
+        A driver that dies in between leaves it in some of them; the next one brings it to the rest.
+
+        Args:
+            df: as Spark hands it to a function of `foreachBatch`.
+            epoch: likewise.
+
+        Raises:
+            CleancutError: as `EpochSink`.
+        """
+        write_epoch(self._sinks, df, epoch)
+
+
+def fan_out(*sinks: EpochSink) -> FanOut:
+    """Makes one function for `foreachBatch` of several sinks, each of which takes an epoch once.
+
+    The query's tasks run once for all of them, and the epoch is sealed once, after all have staged
+    it. Readers of two targets may see one epoch in the first and not yet in the second.
+
+    Args:
+        sinks: with names of their own.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_REFUSED, two of them are the same, or there is none.
+    """
+    names = [sink.name for sink in sinks]
+    if not names or len(set(names)) < len(names):
+        raise error_of(
+            "CLEANCUT_SINK_REFUSED",
+            sink=f"fan_out of {', '.join(names) or 'nothing'}",
+            reason="it needs at least one sink, and each once",
+        )
+    return FanOut(sinks)

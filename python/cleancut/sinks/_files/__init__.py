@@ -1,0 +1,1 @@
+"""Epochs as files that manifests publish: `EpochFiles`, its compaction and its expiry."""

@@ -1,0 +1,140 @@
+"""Published epochs that are hidden when a query goes back, and shown again if it does so anew."""
+
+from collections.abc import Callable, Iterable
+
+from cleancut._format.fields import typed
+from cleancut.sinks._core.query_side import Act, QuerySide, counts, kept_until
+from cleancut.sinks._files.compacted import Version, change_version, newest_version
+from cleancut.sinks._files.directory import Records
+from cleancut.sinks._files.manifest import Manifest, decoded, encoded
+from cleancut.sinks._files.names import (
+    ACTS,
+    EPOCHS,
+    TAKEN_BACK,
+    act_name,
+    manifest_epochs,
+    manifest_name,
+    taken_back,
+    taken_back_name,
+)
+from cleancut.sinks._files.view import View, look
+
+
+def follow(records: Records, side: QuerySide) -> Version:
+    """Has readers see what counts for the query after the acts on it, and nothing else.
+
+    The sink notes by what act it went back: to tell, when another act goes back to before that
+    one, that what was hidden then counts again.
+
+    Returns:
+        The version that counts from then on.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    version = newest_version(records)
+    apart = [of for of in manifest_epochs(records.names(EPOCHS)) if of > version.until]
+    back = [of for of in taken_back(records.names(TAKEN_BACK)) if of.epoch > version.until]
+    noted = manifest_epochs(records.names(ACTS))
+    hidden = {*version.hidden, *(attempt.epoch for attempt in back)}
+    known = {*apart, *noted, *version.shown, *hidden}
+    acts = side.acts(max(known)) if known else ()
+    bound = kept_until(acts)
+    if bound is None:
+        return version
+    former = acts_of(records, noted)
+    again = {of for of in hidden if of <= bound and counts(of, bound, former)}
+    if not again and bound >= max(known):
+        return version
+    hide(records, bound)
+    if again:
+        show(records, again.__contains__)
+    # Last, so that what a crash leaves is done again.
+    note(records, Act(acts[-1].epoch, bound))
+    return newest_version(records)
+
+
+def note(records: Records, act: Act) -> None:
+    """Notes an act that the sink went back by."""
+    records.create(act_name(act.epoch), encoded({"source": act.source}))
+
+
+def acts_of(records: Records, noted: Iterable[int]) -> list[Act]:
+    """The acts that the sink has noted, by their epochs.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+
+    def act(epoch: int) -> Act:
+        name = act_name(epoch)
+        body = records.read(name) or b""
+        return Act(epoch, decoded(body, records.at(name), lambda of: typed(of, "source", int)))
+
+    return [act(epoch) for epoch in noted]
+
+
+def hide(records: Records, after: int) -> View:
+    """Has readers not see what was published after an epoch; gives what they saw of that.
+
+    The last goes first, so that readers see all epochs up to some one at any moment.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_CHANGED.
+        DamagedError: CLEANCUT_SINK_DAMAGED, nothing was changed.
+    """
+    view = look(records, after=after)
+    for manifest in reversed(view.manifests):
+        records.create(taken_back_name(manifest.attempt), manifest.encode())
+        records.delete(manifest_name(manifest.epoch))
+    # Also if it changes nothing: whoever puts epochs together has read these manifests before.
+    change_version(records, lambda version: version.without(lambda epoch: epoch > after))
+    return view
+
+
+def show(records: Records, counts: Callable[[int], bool]) -> View:
+    """Has readers see again what was hidden, but for epochs that were published again meanwhile.
+
+    Args:
+        records: of the sink.
+        counts: which epochs.
+
+    Returns:
+        What they see again.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_CHANGED.
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    until = newest_version(records).until
+    shown = []
+    for attempt in taken_back(records.names(TAKEN_BACK)):
+        name = taken_back_name(attempt)
+        body = records.read(name) if attempt.epoch > until and counts(attempt.epoch) else None
+        if body is None:
+            continue
+        Manifest.decode(body, records.at(name), attempt.epoch)
+        was_made = records.create(manifest_name(attempt.epoch), body)
+        if was_made or records.read(manifest_name(attempt.epoch)) == body:
+            records.delete(name)
+            shown.append(attempt.epoch)
+    # Also those that were put together since the version was read.
+    before = change_version(records, lambda version: version.again(counts))
+    there = {*before.shown, *shown}
+    shown += {of for of in before.hidden if counts(of)} - there
+    return look(records, shown, missing_ok=True)
+
+
+def forget(records: Records) -> int:
+    """Gives up what was taken back; how many epochs these were.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_CHANGED.
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    until = newest_version(records).until
+    found = taken_back(records.names(TAKEN_BACK))
+    for attempt in found:
+        records.delete(taken_back_name(attempt))
+    before = change_version(records, lambda version: version.forgetting())
+    return sum(of.epoch > until for of in found) + sum(1 for _ in before.hidden)

@@ -1,0 +1,292 @@
+"""What an epoch's manifest says, and who owns a sink: JSON, and what follows from it."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from cleancut._format.fields import typed
+from cleancut.errors import error_of
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._files.directory import Records
+from cleancut.sinks._files.names import OWNER, Attempt, manifest_name
+
+FORMAT_VERSION = 1
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of an epoch.
+
+    Attributes:
+        name: below the sink's path.
+        bytes: its size.
+    """
+
+    name: str
+    bytes: int
+
+    @staticmethod
+    def all_in(fields: dict[str, Any]) -> "tuple[DataFile, ...]":
+        """Those that a record names."""
+        return tuple(
+            DataFile(typed(file, "name", str), typed(file, "bytes", int))
+            for file in typed(fields, "files", list)
+        )
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """An epoch that is published: once its manifest is there, and not before.
+
+    Attributes:
+        attempt: the one that wrote it.
+        query_id: Spark's id of the query, which its checkpoint keeps.
+        run_id: Spark's id of the run of that query.
+        planned_ms: when Spark chose the input of the epoch, in Unix time. Its offset log keeps
+            that, so a second run of the same input has the same.
+        published_ms: when the manifest was made, in Unix time.
+        rows: of all files together.
+        files: that hold the rows; none if there are no rows.
+        format: Spark's name of their format.
+        partition_by: the columns that are in the directories' names.
+        schema: of the rows, Spark's JSON.
+    """
+
+    attempt: Attempt
+    query_id: str
+    run_id: str
+    planned_ms: int
+    published_ms: int
+    rows: int
+    files: tuple[DataFile, ...]
+    format: str
+    partition_by: tuple[str, ...]
+    schema: str
+
+    @property
+    def epoch(self) -> int:
+        """Spark's batch id."""
+        return self.attempt.epoch
+
+    def encode(self) -> bytes:
+        """The manifest as it is written."""
+        return encoded(
+            {
+                "epoch": self.epoch,
+                "attempt": self.attempt.token,
+                "queryId": self.query_id,
+                "runId": self.run_id,
+                "plannedMs": self.planned_ms,
+                "publishedMs": self.published_ms,
+                "rows": self.rows,
+                "files": files_of(self.files),
+                "format": self.format,
+                "partitionBy": list(self.partition_by),
+                "schema": json.loads(self.schema),
+            }
+        )
+
+    @staticmethod
+    def decode(body: bytes, path: str, epoch: int | None = None) -> "Manifest":
+        """Reads what `encode` made, from the place of this epoch, or from one that has no name.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED, naming the path.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
+        """
+
+        def parsed(fields: dict[str, Any]) -> Manifest:
+            found = typed(fields, "epoch", int)
+            if epoch is not None and found != epoch:
+                raise ValueError(f"it is that of epoch {found}")
+            return Manifest(
+                attempt=Attempt(found, typed(fields, "attempt", str)),
+                query_id=typed(fields, "queryId", str),
+                run_id=typed(fields, "runId", str),
+                planned_ms=typed(fields, "plannedMs", int),
+                published_ms=typed(fields, "publishedMs", int),
+                rows=typed(fields, "rows", int),
+                files=DataFile.all_in(fields),
+                format=typed(fields, "format", str),
+                partition_by=tuple(typed(fields, "partitionBy", list)),
+                schema=schema_in(fields),
+            )
+
+        return decoded(body, path, parsed)
+
+    def check(self, batch: Batch, location: str) -> None:
+        """Whether this is the epoch that a query is about to write.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, another query has published it;
+                CLEANCUT_SINK_EPOCH_TAKEN, the same query has, with other input.
+        """
+        check_input(self, batch, location)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The one query that a sink belongs to.
+
+    Attributes:
+        query_id: Spark's id.
+        checkpoint: where the query's checkpoint lay when it first wrote here.
+    """
+
+    query_id: str
+    checkpoint: str
+
+    def encode(self) -> bytes:
+        """The record as it is written."""
+        return encoded({"queryId": self.query_id, "checkpoint": self.checkpoint})
+
+    @staticmethod
+    def decode(body: bytes, path: str) -> "Owner":
+        """Reads what `encode` made.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED, naming the path.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
+        """
+
+        def parsed(fields: dict[str, Any]) -> Owner:
+            return Owner(typed(fields, "queryId", str), typed(fields, "checkpoint", str))
+
+        return decoded(body, path, parsed)
+
+    def check(self, batch: Batch, location: str) -> None:
+        """Whether the query that is about to write is this one.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, naming both.
+        """
+        if self.query_id != batch.query_id:
+            raise owned(location, batch, f"{self.query_id} with the checkpoint {self.checkpoint}")
+
+
+def owner_of(records: Records) -> Owner | None:
+    """The query that a sink belongs to; None before any has written there.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    body = records.read(OWNER)
+    return None if body is None else Owner.decode(body, records.at(OWNER))
+
+
+def claim(records: Records, batch: Batch) -> None:
+    """Makes a sink that of the query which is about to write, if it is nobody's.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_OWNED, it is another one's.
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    mine = Owner(batch.query_id, batch.checkpoint)
+    if not records.create(OWNER, mine.encode()):
+        (owner_of(records) or mine).check(batch, records.location)
+
+
+def read_manifest(directory: Records, epoch: int) -> Manifest | None:
+    """The manifest of an epoch; None if it is not published.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    name = manifest_name(epoch)
+    body = directory.read(name)
+    return None if body is None else Manifest.decode(body, directory.at(name), epoch)
+
+
+class OfInput(Protocol):
+    """What tells of which input a published epoch is."""
+
+    @property
+    def run_id(self) -> str:
+        """Spark's id of the run."""
+
+    @property
+    def planned_ms(self) -> int:
+        """When Spark chose the input, in Unix time."""
+
+
+class Published(OfInput, Protocol):
+    """What tells of which query, too."""
+
+    @property
+    def query_id(self) -> str:
+        """Spark's id of it."""
+
+
+def check_input(published: Published, batch: Batch, location: str) -> None:
+    """Whether what is published of an epoch is what a query is about to write.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
+    """
+    if published.query_id != batch.query_id:
+        owner = f"{published.query_id}, which published epoch {batch.epoch}"
+        raise owned(location, batch, owner)
+    check_same_input(published, batch, location)
+
+
+def check_same_input(published: OfInput, batch: Batch, location: str) -> None:
+    """Likewise, of an epoch that the same query has published.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_EPOCH_TAKEN.
+    """
+    if published.planned_ms != batch.planned_ms:
+        raise error_of(
+            "CLEANCUT_SINK_EPOCH_TAKEN",
+            epoch=batch.epoch,
+            path=location,
+            query=batch.query_id,
+            run=published.run_id,
+            plannedMs=batch.planned_ms,
+            publishedPlannedMs=published.planned_ms,
+        )
+
+
+def owned(location: str, batch: Batch, owner: str) -> Exception:
+    """The error for a sink that another query writes to."""
+    return error_of(
+        "CLEANCUT_SINK_OWNED",
+        path=location,
+        owner=owner,
+        query=f"{batch.query_id} with the checkpoint {batch.checkpoint}",
+        epoch=batch.epoch,
+    )
+
+
+def files_of(files: Iterable[DataFile]) -> list[dict[str, Any]]:
+    """Files as a record names them."""
+    return [{"name": file.name, "bytes": file.bytes} for file in files]
+
+
+def schema_in(fields: dict[str, Any]) -> str:
+    """The schema that a record has, Spark's JSON."""
+    return _compact(typed(fields, "schema", dict))
+
+
+def encoded(fields: dict[str, Any]) -> bytes:
+    return (_compact({"formatVersion": FORMAT_VERSION, **fields}) + "\n").encode()
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
+    try:
+        fields = json.loads(body)
+        if not isinstance(fields, dict):
+            raise ValueError("it is not a JSON object")
+        version = typed(fields, "formatVersion", int)
+        if version == FORMAT_VERSION:
+            return parse(fields)
+    except (ValueError, AttributeError) as problem:
+        raise error_of("CLEANCUT_SINK_DAMAGED", path=path, detail=problem) from problem
+    raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=version, supported=FORMAT_VERSION)

@@ -1,0 +1,248 @@
+"""How an epoch is written and made visible, once, and what crashes have left is taken away."""
+
+import logging
+import secrets
+import time
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from cleancut.errors import CleancutError, error_of
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.query_side import QuerySide
+from cleancut.sinks._files.compacted import NO_VERSION, read_part
+from cleancut.sinks._files.directory import SinkDirectory
+from cleancut.sinks._files.going_back import follow
+from cleancut.sinks._files.manifest import DataFile, Manifest, claim, owner_of, read_manifest
+from cleancut.sinks._files.names import (
+    EPOCHS,
+    FILES,
+    TAKEN_BACK,
+    Attempt,
+    attempts,
+    manifest_epochs,
+    manifest_name,
+    taken_back,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import DataFrame
+
+_LOG = logging.getLogger("cleancut.sinks")
+
+
+@dataclass(frozen=True)
+class Output:
+    """How rows are written.
+
+    Attributes:
+        format: Spark's name of the format.
+        partition_by: the columns that go into the directories' names.
+        options: Spark's, for this format.
+    """
+
+    format: str
+    partition_by: tuple[str, ...]
+    options: "Mapping[str, str]"
+
+
+class Publishing:
+    """The epochs of one run of a query.
+
+    `follow` comes once. For each epoch `check` comes first, then `stage`, the seal, `publish` and
+    `sweep`. Nothing of an epoch can be seen before `publish`, and all of it from then on. `stage`
+    and `publish` are left out where `check` has found the epoch, and `stage` where what an earlier
+    run has sealed `is_usable`.
+    """
+
+    def __init__(self, directory: SinkDirectory, output: Output) -> None:
+        self._directory = directory
+        self._output = output
+        self._is_claimed = False
+        self._is_prepared = False
+        self._left: list[Attempt] | None = None
+        self._version = NO_VERSION
+        self._kept: set[int] = set()
+        # The last one that this run has published, or found.
+        self._seen: Manifest | None = None
+
+    def follow(self, side: QuerySide) -> None:
+        """Hides and shows what the query has gone back behind, and to.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED.
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        if self._is_ours(side.batch):
+            self._version = follow(self._directory, side)
+
+    def check(self, batch: Batch) -> Manifest | None:
+        """What is published of the epoch; None if nothing is, so that it is to be written.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN, CLEANCUT_SINK_EPOCH_GONE.
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        self._is_ours(batch)
+        if batch.epoch <= self._version.until:
+            found: Manifest | None = self._put_together(batch)
+        else:
+            found = read_manifest(self._directory, batch.epoch)
+        if found is not None:
+            found.check(batch, self._directory.location)
+        self._seen = found
+        return found
+
+    def _put_together(self, batch: Batch) -> Manifest:
+        """What a part remembers of an epoch whose manifest counts no more."""
+        for use in self._version.parts:
+            if batch.epoch in use.shown:
+                part = read_part(self._directory, use.name)
+                member = part.member(batch.epoch) if part is not None else None
+                if part is not None and member is not None:
+                    return part.manifest(member)
+        raise error_of(
+            "CLEANCUT_SINK_EPOCH_GONE",
+            epoch=batch.epoch,
+            path=self._directory.location,
+            query=batch.query_id,
+            until=self._version.until,
+        )
+
+    def _is_ours(self, batch: Batch) -> bool:
+        """Whether the place is the query's; else it is nobody's yet."""
+        if not self._is_claimed:
+            owner = owner_of(self._directory)
+            if owner is not None:
+                owner.check(batch, self._directory.location)
+                self._is_claimed = True
+        return self._is_claimed
+
+    def is_usable(self, handle: str, published: str | None) -> bool:
+        """Whether what an earlier run had staged when it sealed the epoch can be published.
+
+        Args:
+            handle: the manifest that the seal has.
+            published: that of the epoch, if there is one.
+        """
+        staged = Manifest.decode(handle.encode(), f"the seal for {self._directory.location}")
+        if published is not None:
+            found = Manifest.decode(published.encode(), self._directory.location)
+            return staged.attempt == found.attempt
+        if self._is_whole(staged):
+            return True
+        place = self._directory.at(staged.attempt.directory)
+        _LOG.warning(
+            "%s is not as it was sealed, so that epoch %s is run again", place, staged.epoch
+        )
+        return False
+
+    def _is_whole(self, staged: Manifest) -> bool:
+        attempt = staged.attempt
+        if not staged.files:
+            return True
+        if attempt not in attempts(self._directory.names(FILES)):
+            return False
+        found = {DataFile(*file) for file in self._directory.files(attempt.directory)}
+        return found >= set(staged.files)
+
+    def stage(self, df: "DataFrame", batch: Batch) -> Manifest:
+        """Writes the rows where nobody looks for them; gives what is to be published."""
+        attempt = Attempt(batch.epoch, secrets.token_hex(16))
+        if not self._is_prepared:
+            self._directory.prepare()
+            self._is_prepared = True
+        rows, written = self._directory.write(df, self._output, attempt.directory)
+        # Of an epoch that only moves the watermark Spark writes a file without rows.
+        files = tuple(DataFile(*file) for file in sorted(written)) if rows else ()
+        return Manifest(
+            attempt=attempt,
+            query_id=batch.query_id,
+            run_id=batch.run_id,
+            planned_ms=batch.planned_ms,
+            published_ms=time.time_ns() // 1_000_000,
+            rows=rows,
+            files=files,
+            format=self._output.format,
+            partition_by=self._output.partition_by,
+            schema=df.schema.json(),
+        )
+
+    def publish(self, staged: Manifest, batch: Batch) -> Manifest:
+        """Makes an epoch visible that is sealed, unless another run came first.
+
+        An error does not tell whether it is visible, so what is staged stays where it is.
+
+        Returns:
+            What is published: the very manifest, or that of the run that came first.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
+        """
+        attempt = staged.attempt
+        if not self._is_claimed:
+            claim(self._directory, batch)
+            self._is_claimed = True
+        name = manifest_name(staged.epoch)
+        found: Manifest | None = staged
+        if not self._directory.create(name, staged.encode()):
+            found = read_manifest(self._directory, staged.epoch)
+        if found is None:
+            # It was there a moment ago, and nothing of this package ever removes one.
+            raise error_of(
+                "CLEANCUT_SINK_DAMAGED",
+                path=self._directory.at(name),
+                detail="it was removed while the epoch was published",
+            )
+        if found.attempt != attempt:
+            found.check(batch, self._directory.location)
+        if found.attempt != attempt or not staged.files:
+            self._delete(attempt)
+        self._seen = found
+        return found
+
+    def sweep(self, epoch: int) -> None:
+        """Deletes what attempts have left that were never published, up to this epoch.
+
+        They never will be: each epoch up to this one has its manifest, or had to have it before
+        this one was begun. Attempts of later epochs may be those of a run that goes on, and are
+        looked at when their epoch is published. What appears after the first epoch of a run is left
+        to the next run: this one leaves nothing but when it dies. What was taken back may be given
+        back, and stays.
+        """
+        if self._left is None:
+            # In this order, so that no attempt is seen whose manifest is not.
+            kept = set(taken_back(self._directory.names(TAKEN_BACK)))
+            found = set(attempts(self._directory.names(FILES))) - kept
+            # What was put together is let go when no reader needs it.
+            self._left = sorted(of for of in found if of.epoch > self._version.until)
+            self._kept = set(manifest_epochs(self._directory.names(EPOCHS)))
+        due = [attempt for attempt in self._left if attempt.epoch <= epoch]
+        self._left = self._left[len(due) :]
+        for of, group in groupby(due, lambda attempt: attempt.epoch):
+            for attempt in self._unpublished(of, list(group)):
+                self._delete(attempt)
+
+    def _unpublished(self, epoch: int, found: list[Attempt]) -> "Iterable[Attempt]":
+        manifest: Manifest | None = None
+        if self._seen is not None and self._seen.epoch == epoch:
+            manifest = self._seen
+        elif epoch in self._kept:
+            # One directory beside one manifest is the manifest's, and needs no request.
+            if len(found) == 1:
+                return ()
+            manifest = read_manifest(self._directory, epoch)
+        kept = manifest.attempt if manifest is not None and manifest.files else None
+        return (attempt for attempt in found if attempt != kept)
+
+    def _delete(self, attempt: Attempt) -> None:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            self._directory.delete(attempt.directory)
+        except (CleancutError, Py4JJavaError) as failure:
+            # The epoch is published; that there is something beside it changes no result.
+            place = self._directory.at(attempt.directory)
+            _LOG.warning("%s is of no use and could not be deleted: %s", place, failure)

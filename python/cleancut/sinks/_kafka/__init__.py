@@ -1,0 +1,1 @@
+"""Epochs as transactions of a Kafka topic."""

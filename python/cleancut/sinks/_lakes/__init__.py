@@ -1,0 +1,1 @@
+"""Epochs as commits of lake tables, whose files the executors write."""

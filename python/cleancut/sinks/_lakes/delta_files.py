@@ -1,0 +1,180 @@
+"""What executors do for a table of Delta: Parquet files, by the values of its partitions."""
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from cleancut.sinks._lakes.delta_stats import statistics
+from cleancut.sinks._lakes.files import ArrowFiles, StagedFile, check_nulls
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# How much of the rows is one row group, as Arrow has it.
+_GROUP_BYTES = 64 << 20
+
+
+def files_at(uri: str, options: Mapping[str, str]) -> ArrowFiles:
+    """The directory of a table, by the client that deltalake has for its store."""
+    from deltalake.fs import DeltaStorageHandler
+    from pyarrow.fs import PyFileSystem
+
+    return ArrowFiles(PyFileSystem(DeltaStorageHandler(uri, dict(options))), "")
+
+
+def secrets_in(options: Mapping[str, str]) -> list[str]:
+    """The values of options that may be secret."""
+    words = ("secret", "key", "token", "password", "credential", "sas")
+    return [value for name, value in options.items() if any(of in name.lower() for of in words)]
+
+
+@dataclass(frozen=True)
+class DeltaWriter:
+    """Implements `PartitionWriter`.
+
+    Attributes:
+        uri: of the table.
+        options: of its store.
+        directory: below the table, for these files.
+        schema: of the columns that are written, also those of partitions.
+        partitions: columns by whose values files are put apart, and which are in none.
+        required: columns that take no nulls.
+        indexed: of how many columns statistics are told.
+        file_bytes: after how many bytes a file is closed.
+        sink: for errors.
+    """
+
+    uri: str
+    directory: str
+    schema: "pa.Schema"
+    partitions: tuple[str, ...]
+    required: tuple[str, ...]
+    indexed: int
+    file_bytes: int
+    sink: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    chunk_bytes: int = _GROUP_BYTES
+
+    def secrets(self) -> Sequence[str]:
+        return secrets_in(self.options)
+
+    def for_columns(self, schema: "pa.Schema") -> "DeltaWriter":
+        """One that writes other columns."""
+        return replace(self, schema=schema)
+
+    def write(self, chunks: "Iterator[pa.Table]") -> Iterator[StagedFile]:
+        files = files_at(self.uri, self.options)
+        open_one: _File | None = None
+        for chunk in chunks:
+            rows = chunk.select(self.schema.names).cast(self.schema)
+            check_nulls(rows, self.required, self.sink)
+            for values, part in self._parted(rows):
+                # Rows come sorted by these values, so none comes again.
+                if open_one is not None and open_one.values != values:
+                    yield open_one.closed()
+                    open_one = None
+                if open_one is None:
+                    open_one = _File(self, files, values, part.schema)
+                if open_one.write(part) >= self.file_bytes:
+                    yield open_one.closed()
+                    open_one = None
+        if open_one is not None:
+            yield open_one.closed()
+
+    def _parted(self, rows: "pa.Table") -> "Iterator[tuple[dict[str, str | None], pa.Table]]":
+        """The rows of each partition, without its columns."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not self.partitions:
+            yield {}, rows
+            return
+        names = list(self.partitions)
+        found = rows.group_by(names, use_threads=False).aggregate([]).to_pylist()
+        for values in found:
+            mask = None
+            for name in names:
+                value = rows[name]
+                same = (
+                    pc.is_null(value)
+                    if values[name] is None
+                    else pc.fill_null(pc.equal(value, pa.scalar(values[name], value.type)), False)
+                )
+                mask = same if mask is None else pc.and_(mask, same)
+            told = {name: partition_text(values[name]) for name in names}
+            yield told, rows.filter(mask).drop_columns(names)
+
+
+class _File:
+    """A file that is being written."""
+
+    def __init__(
+        self,
+        writer: DeltaWriter,
+        files: ArrowFiles,
+        values: dict[str, str | None],
+        schema: "pa.Schema",
+    ) -> None:
+        import pyarrow.parquet as pq
+
+        self.values = values
+        self._schema = schema
+        self._indexed = writer.indexed
+        self._path = f"{writer.directory}/part-{secrets.token_hex(8)}.snappy.parquet"
+        self._stream: Any = files.filesystem.open_output_stream(files.at(self._path))
+        self._parquet = pq.ParquetWriter(
+            self._stream,
+            schema,
+            compression="snappy",
+            coerce_timestamps="us",
+            store_schema=False,
+        )
+        self._footers: list[Any] = []
+        self._unordered = _floats_within(schema)
+
+    def write(self, rows: "pa.Table") -> int:
+        """Adds a row group; how many bytes there are by then."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for name in rows.schema.names:
+            column = rows[name]
+            if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+                self._unordered.add(name)
+        self._parquet.write_table(rows, row_group_size=max(rows.num_rows, 1))
+        return int(self._stream.tell())
+
+    def closed(self) -> StagedFile:
+        """Ends the file."""
+        self._parquet.close()
+        size = self._stream.tell()
+        self._stream.close()
+        footer = self._parquet.writer.metadata
+        told = statistics(footer, self._schema, self._indexed, self._unordered)
+        detail = json.dumps({"partitionValues": self.values, "stats": told})
+        return StagedFile(self._path, size, footer.num_rows, detail)
+
+
+def _floats_within(schema: "pa.Schema") -> set[str]:
+    """Columns of structs with floating numbers: whether one is NaN is not looked at."""
+    import pyarrow as pa
+
+    def has(kind: "pa.DataType") -> bool:
+        if pa.types.is_struct(kind):
+            return any(has(of.type) for of in kind)
+        return bool(pa.types.is_floating(kind))
+
+    return {of.name for of in schema if pa.types.is_struct(of.type) and has(of.type)}
+
+
+def partition_text(value: Any) -> str | None:
+    """A value of a partition, as Delta's log has it; an empty text is null there."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if hasattr(value, "utcoffset"):
+        return str(value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds"))
+    return str(value)

@@ -1,0 +1,268 @@
+"""What the log of a lake's table says of the queries that write to it.
+
+Each commit of a query carries an `Entry`: all that is to be known of the query, and what this
+commit did. An entry names the one before it, so that a chain leads back through the epochs of one
+query, past what others have committed. Nothing here knows of a format of tables.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from cleancut._format.fields import typed
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.runs import LedgerEpoch, Run, fenced, not_published
+from cleancut.sinks._files.manifest import FORMAT_VERSION, check_same_input, decoded
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one commit says of a query.
+
+    Attributes:
+        query_id: Spark's id of it.
+        checkpoint: its checkpoint location.
+        run: what is to be known of it after this commit.
+        previous: where the entry before is: a version of the table, or a snapshot; None of the
+            first one.
+        epoch: what this commit has published; None if nothing.
+        undone_after: the epoch after which this commit has taken all back; None if it has not.
+        latest: the last epoch that counts. It stays known when the commit that has published it is
+            deleted.
+    """
+
+    query_id: str
+    checkpoint: str
+    run: Run
+    previous: int | None = None
+    epoch: LedgerEpoch | None = None
+    undone_after: int | None = None
+    latest: LedgerEpoch | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """As values of JSON."""
+        run = self.run
+        found = {
+            "formatVersion": FORMAT_VERSION,
+            "queryId": self.query_id,
+            "checkpoint": self.checkpoint,
+            "runId": run.run_id,
+            "formerRuns": list(run.former),
+            "generation": run.generation,
+            "ownerGeneration": run.owner,
+            "incarnation": run.incarnation,
+            "lastEpoch": run.last,
+            "acts": [[act.epoch, act.source] for act in run.acts],
+            "previous": self.previous,
+            "undoneAfter": self.undone_after,
+        }
+        if self.epoch is not None:
+            found["epoch"] = _told(self.epoch)
+        elif self.latest is not None:
+            found["latest"] = _told(self.latest)
+        return found
+
+    @staticmethod
+    def parse(fields: Mapping[str, Any], place: str) -> "Entry":
+        """Reads what `fields` gave.
+
+        Args:
+            fields: as they stand in the log.
+            place: where, for errors.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        return decoded(json.dumps(fields).encode(), place, _parsed)
+
+
+def _told(of: LedgerEpoch) -> dict[str, Any]:
+    return {
+        "incarnation": of.incarnation,
+        "epoch": of.epoch,
+        "plannedMs": of.planned_ms,
+        "runId": of.run_id,
+        "handle": of.handle,
+        "rows": of.rows,
+        "publishedMs": of.published_ms,
+    }
+
+
+def _epoch(of: dict[str, Any] | None) -> LedgerEpoch | None:
+    if of is None:
+        return None
+    return LedgerEpoch(
+        incarnation=typed(of, "incarnation", int),
+        epoch=typed(of, "epoch", int),
+        planned_ms=typed(of, "plannedMs", int),
+        run_id=typed(of, "runId", str),
+        handle=typed(of, "handle", str),
+        rows=typed(of, "rows", int),
+        published_ms=typed(of, "publishedMs", int),
+    )
+
+
+def _parsed(of: dict[str, Any]) -> Entry:
+    epoch = _epoch(of.get("epoch"))
+    return Entry(
+        query_id=typed(of, "queryId", str),
+        checkpoint=typed(of, "checkpoint", str),
+        run=Run(
+            run_id=typed(of, "runId", str),
+            former=tuple(map(str, of["formerRuns"])),
+            owner=typed(of, "ownerGeneration", int),
+            incarnation=typed(of, "incarnation", int),
+            last=typed(of, "lastEpoch", int),
+            acts=tuple(Act(int(act), int(source)) for act, source in of["acts"]),
+            generation=typed(of, "generation", int),
+        ),
+        previous=of["previous"],
+        undone_after=of["undoneAfter"],
+        epoch=epoch,
+        latest=epoch or _epoch(of.get("latest")),
+    )
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An entry, and where in the log it is."""
+
+    at: int
+    entry: Entry
+
+
+class LakeLog(Protocol):
+    """The log of a table, as it is at one moment."""
+
+    def head(self, query_id: str) -> Placed | None:
+        """The last entry of a query; None if it has never written here."""
+
+    def entry(self, at: int, query_id: str) -> Entry | None:
+        """An entry that another one names; None if the log does not go back so far any more."""
+
+
+@dataclass(frozen=True)
+class PastEpoch:
+    """An epoch of a chain.
+
+    Attributes:
+        at: where its entry is.
+        epoch: what was published.
+        undone: whether it was taken back since.
+    """
+
+    at: int
+    epoch: LedgerEpoch
+    undone: bool
+
+
+def chain(log: LakeLog, head: Placed | None) -> Iterator[Placed]:
+    """The entries of a query, the last one first, as far back as the log goes."""
+    found = head
+    while found is not None:
+        yield found
+        before, query_id = found.entry.previous, found.entry.query_id
+        entry = None if before is None else log.entry(before, query_id)
+        found = None if entry is None or before is None else Placed(before, entry)
+
+
+def past(entries: Iterable[Placed]) -> Iterator[PastEpoch]:
+    """The epochs of a chain, the last one first.
+
+    Their numbers descend: none is used twice, not even after a rollback.
+    """
+    bound: int | None = None
+    for found in entries:
+        entry = found.entry
+        if entry.epoch is not None:
+            undone = bound is not None and entry.epoch.epoch > bound
+            yield PastEpoch(found.at, entry.epoch, undone)
+        if entry.undone_after is not None:
+            # A later act may have gone back further.
+            bound = entry.undone_after if bound is None else min(bound, entry.undone_after)
+
+
+def found_in(log: LakeLog, batch: Batch, sink: str) -> LedgerEpoch | None:
+    """The epoch, if it is published.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
+            epochs are published, and it is not.
+    """
+    head = log.head(batch.query_id)
+    if head is None or batch.epoch > head.entry.run.last:
+        return None
+    latest = head.entry.latest
+    if latest is not None and latest.epoch == batch.epoch:
+        check_same_input(latest, batch, sink)
+        return latest
+    for of in past(chain(log, head)):
+        if of.epoch.epoch == batch.epoch and not of.undone:
+            check_same_input(of.epoch, batch, sink)
+            return of.epoch
+        if of.epoch.epoch < batch.epoch:
+            break
+    raise not_published(sink, head.entry.run, batch)
+
+
+def handles_of(log: LakeLog, head: Placed, epoch: int) -> list[str] | None:
+    """What was ever published of an epoch, also if it was taken back: old versions may name it.
+
+    Returns:
+        None if the log does not go back far enough to tell.
+    """
+    handles: list[str] = []
+    for found in chain(log, head):
+        of = found.entry.epoch
+        if of is not None and of.epoch < epoch:
+            return handles
+        if of is not None and of.epoch == epoch:
+            if not of.handle:
+                return None
+            handles.append(of.handle)
+        if found.entry.previous is None:
+            return handles
+    return None
+
+
+def owned_head(log: LakeLog, batch: Batch, sink: str) -> Placed:
+    """The last entry of the query, which is to be of this run.
+
+    Raises:
+        FencedError: CLEANCUT_FENCED, another run has begun.
+    """
+    head = log.head(batch.query_id)
+    if head is None or head.entry.run.run_id != batch.run_id:
+        raise fenced(batch, None if head is None else head.entry.run, sink)
+    return head
+
+
+def publishing(head: Placed, batch: Batch, handle: str, rows: int) -> Entry:
+    """What the commit is to say that publishes an epoch."""
+    run = head.entry.run
+    epoch = LedgerEpoch(
+        incarnation=run.incarnation,
+        epoch=batch.epoch,
+        planned_ms=batch.planned_ms,
+        run_id=batch.run_id,
+        handle=handle,
+        rows=rows,
+        published_ms=time.time_ns() // 1_000_000,
+    )
+    return replace(
+        head.entry,
+        run=replace(run, last=batch.epoch),
+        previous=head.at,
+        undone_after=None,
+        epoch=epoch,
+        latest=epoch,
+    )
+
+
+def last_of(epochs: Iterable[PastEpoch], until: int) -> LedgerEpoch | None:
+    """The last one that counts, of those up to some epoch."""
+    counting = [of.epoch for of in epochs if not of.undone and of.epoch.epoch <= until]
+    return max(counting, key=lambda of: of.epoch, default=None)

@@ -1,0 +1,137 @@
+"""People's own functions for `foreachBatch`, in the transaction of a ledger."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from cleancut.errors import error_of
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.database import Transaction
+from cleancut.sinks._core.epoch_sink import EpochSink
+from cleancut.sinks._core.query_side import QuerySide
+from cleancut.sinks._core.runs import LedgerEpoch
+from cleancut.sinks._ledgers.ledger import Ledger
+from cleancut.sinks._tables.postgres import PostgresDatabase
+from cleancut.sinks._tables.sql import SqlDatabase
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Writes the rows of an epoch in a transaction that is open.
+Writing = Callable[["DataFrame", int, Transaction], None]
+Undoing = Callable[[Transaction, Sequence[LedgerEpoch]], None]
+
+
+class PostgresLedger(Ledger):
+    """A ledger in PostgreSQL, in the tables `cleancut_runs` and `cleancut_epochs`."""
+
+    def __init__(self, dsn: str, name: str, *, retry_for_s: float = 60.0) -> None:
+        """Names the place; nothing is connected to yet.
+
+        Args:
+            dsn: as for `PostgresSink`.
+            name: of what is written, which tells it from others in the same database.
+            retry_for_s: for how many seconds a lost connection is made again.
+        """
+        super().__init__(PostgresDatabase(dsn), name, retry_for_s)
+
+
+class SqlLedger(Ledger):
+    """A ledger in a database that SQLAlchemy knows, in the same tables."""
+
+    def __init__(self, url: str, name: str, *, retry_for_s: float = 60.0) -> None:
+        """Names the place; nothing is connected to yet.
+
+        Args:
+            url: as for `SqlSink`.
+            name: of what is written, which tells it from others in the same database.
+            retry_for_s: for how many seconds a lost connection is made again.
+        """
+        super().__init__(SqlDatabase(url), name, retry_for_s)
+
+
+class FunctionSink(EpochSink):
+    """A function that writes in the transaction of a ledger; made by `exactly_once`."""
+
+    def __init__(self, function: Writing, ledger: Ledger, undo: Undoing | None) -> None:
+        self._function = function
+        self._ledger = ledger
+        self._undo = undo
+        self._rows: DataFrame | None = None
+        functools.update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return f"exactly_once({self._ledger!r})"
+
+    @property
+    def name(self) -> str:
+        """That of the ledger."""
+        return self._ledger.sink
+
+    def begin(self, side: QuerySide, session: "SparkSession") -> None:
+        """Takes the ledger over; see `EpochSink`."""
+        self._ledger.begin(side, self._undo)
+
+    def published(self, batch: Batch) -> str | None:
+        """What the ledger has of the epoch; see `EpochSink`."""
+        return self._ledger.handle_of(batch)
+
+    def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
+        """Only what is published: nothing is staged for a function."""
+        return published is not None
+
+    def stage(self, rows: "DataFrame", batch: Batch) -> str:
+        """Keeps the rows until they are published."""
+        self._rows = rows
+        return ""
+
+    def publish(self, handle: str, batch: Batch) -> None:
+        """Calls the function, in the transaction that notes the epoch; see `EpochSink`."""
+        rows, self._rows = self._rows, None
+        if rows is None:
+            raise error_of(
+                "CLEANCUT_SINK_STAGED_LOST",
+                sink=self.name,
+                epoch=batch.epoch,
+                detail="a function has its rows only where they were computed",
+            )
+
+        def write(of: Transaction) -> None:
+            if self._ledger.lock(of, batch) is None:
+                self._function(rows, batch.epoch, of)
+                self._ledger.publish(of, batch, handle, -1)
+
+        self._ledger.within(write)
+
+
+def exactly_once(
+    *, ledger: Ledger, undo: Undoing | None = None
+) -> Callable[[Writing], FunctionSink]:
+    """Makes a sink of a function that writes to the database of a ledger.
+
+        @exactly_once(ledger=PostgresLedger("postgresql://writer@db/shop", "totals"))
+        def write(rows, epoch, transaction):
+            for row in rows.groupBy("shop").count().toLocalIterator():
+                transaction.run("INSERT INTO totals VALUES (:s, :n)", s=row.shop, n=row["count"])
+
+        counts.writeStream.foreachBatch(write).start()
+
+    The function is called after the seal, with the rows of the epoch, its number, and a transaction
+    that is open. What it writes there is committed together with the note that the epoch is
+    written, or not at all. Where a connection is lost, or two transactions conflict, it is called
+    again in a new one; so what it does elsewhere must bear being repeated.
+
+    Args:
+        ledger: in the database that the function writes to.
+        undo: takes back what epochs have written, in a transaction that is open, when the query was
+            rolled back: called with them, ascending. None has such a query refused.
+
+    Returns:
+        What makes a function for `foreachBatch`, also for `fan_out`, of a function of a batch, an
+        epoch and a transaction.
+    """
+
+    def made(function: Writing) -> FunctionSink:
+        return FunctionSink(function, ledger, undo)
+
+    return made

@@ -1,0 +1,258 @@
+"""What a database remembers of the epochs that it has taken, in two tables of its own."""
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.database import Database, Transaction, within
+from cleancut.sinks._core.query_side import Act, QuerySide, query_side
+from cleancut.sinks._core.runs import LedgerEpoch, Run
+from cleancut.sinks._ledgers.rules import LedgerRules, Undo
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_RUNS = "cleancut_runs"
+_EPOCHS = "cleancut_epochs"
+
+
+def _tables(text: str, made_with: str) -> tuple[str, str]:
+    """The statements that make them."""
+    return (
+        f"""CREATE TABLE IF NOT EXISTS {_RUNS} (
+        sink VARCHAR(190) NOT NULL, query_id VARCHAR(64) NOT NULL, checkpoint {text} NOT NULL,
+        run_id VARCHAR(64) NOT NULL, former_runs {text} NOT NULL, generation BIGINT NOT NULL,
+        owner_generation BIGINT NOT NULL, incarnation BIGINT NOT NULL, last_epoch BIGINT NOT NULL,
+        acts {text} NOT NULL, PRIMARY KEY (sink, query_id)){made_with}""",
+        f"""CREATE TABLE IF NOT EXISTS {_EPOCHS} (
+        sink VARCHAR(190) NOT NULL, query_id VARCHAR(64) NOT NULL, incarnation BIGINT NOT NULL,
+        epoch BIGINT NOT NULL, planned_ms BIGINT NOT NULL, run_id VARCHAR(64) NOT NULL,
+        handle {text} NOT NULL, row_count BIGINT NOT NULL, published_ms BIGINT NOT NULL,
+        undone_by BIGINT NOT NULL, PRIMARY KEY (sink, query_id, incarnation, epoch)){made_with}""",
+    )
+
+
+@dataclass(frozen=True)
+class LedgerBlock:
+    """An epoch in a transaction that is open.
+
+    Attributes:
+        fresh: whether it is to be written; else it was.
+        transaction: what to write it in.
+    """
+
+    fresh: bool
+    transaction: Transaction
+
+
+class Ledger(LedgerRules[Transaction]):
+    """Which epochs of which queries one target in a database has taken.
+
+    The key of an epoch is the query, its *incarnation* (which act on the checkpoint it went on
+    from) and the number. A run of a query takes the ledger over when it begins, and an older run
+    writes nothing from then on.
+
+    All of it is to be in the transaction that writes the rows.
+    """
+
+    def __init__(self, database: Database, sink: str, retry_for_s: float) -> None:
+        """Names the place; nothing is looked at yet.
+
+        Args:
+            database: where.
+            sink: what tells the target from others in the same database.
+            retry_for_s: for how many seconds a lost connection is made again.
+        """
+        super().__init__(sink)
+        self.database = database
+        self._retry_for_s = retry_for_s
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.database.label!r}, {self.sink!r})"
+
+    @contextmanager
+    def epoch(self, df: "DataFrame", epoch: int) -> Iterator[LedgerBlock]:
+        """One epoch in one transaction, for code that does more than a decorated function may.
+
+        The epoch is noted, and the transaction committed, at the end of the block; what the block
+        raises rolls it back. Seal the batch first, and write what `seal` returns:
+
+            rows = cleancut.seal(df, epoch)
+            with ledger.epoch(df, epoch) as block:
+                if block.fresh:
+                    block.transaction.run("INSERT INTO totals VALUES (:n)", n=rows.count())
+
+        Args:
+            df: as Spark hands it to a function of `foreachBatch`.
+            epoch: likewise.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, a newer run of the query has begun.
+            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, it is published with other input;
+                CLEANCUT_SINK_UNDO_REFUSED, the query was rolled back behind what is published.
+        """
+        side = query_side(df, epoch)
+        self.begin(side, None)
+        with self.database.transaction() as of:
+            fresh = self.lock(of, side.batch) is None
+            yield LedgerBlock(fresh, of)
+            if fresh:
+                self.publish(of, side.batch, "", -1)
+
+    def within(self, work: Callable[[Transaction], Any]) -> Any:
+        """As `within` of the database, in the name of this target."""
+        return within(self.database, self._retry_for_s, work, self.sink)
+
+    def begin(self, side: QuerySide, undo: Undo[Transaction] | None) -> None:
+        """Takes the ledger over for a run, and goes back with the query.
+
+        Args:
+            side: of the first epoch of the run.
+            undo: takes rows of epochs back; None if the target cannot.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, a newer run has.
+            RequestError: CLEANCUT_SINK_UNDO_REFUSED.
+        """
+        for table in _tables(self.database.text, self.database.made_with):
+            self.within(functools.partial(_said, table))
+        owner = side.generation()
+        self.within(lambda of: self.begin_in(of, side, owner or 0, undo))
+
+    def handle_of(self, batch: Batch) -> str | None:
+        """What `find` gives, in a transaction of its own: the handle, if the epoch is published.
+
+        Raises:
+            RequestError: as `find`.
+        """
+        found: LedgerEpoch | None = self.within(lambda of: self.find(of, batch))
+        return None if found is None else found.handle
+
+    def queries_since(self, of: Transaction, published_ms: int) -> list[str]:
+        """Which queries have written to the target at that time or later."""
+        found = of.run(
+            f"SELECT DISTINCT query_id FROM {_EPOCHS} WHERE sink = :sink AND published_ms >= :at",
+            sink=self.sink,
+            at=published_ms,
+        )
+        return sorted(query for (query,) in found)
+
+    def forget(self, query_id: str, after: int) -> int:
+        """Takes epochs for undone whose rows somebody has taken back by hand; how many."""
+        return int(self.within(lambda of: self.forget_in(of, query_id, after)))
+
+    def _run(self, of: Transaction, query_id: str) -> Run | None:
+        found = of.run(
+            "SELECT run_id, former_runs, generation, owner_generation, incarnation, last_epoch,"
+            f" acts FROM {_RUNS} WHERE sink = :sink AND query_id = :query {self.database.lock}",
+            sink=self.sink,
+            query=query_id,
+        )
+        if not found:
+            return None
+        run_id, former, generation, owner, incarnation, last, acts = found[0]
+        return Run(
+            run_id=run_id,
+            former=tuple(json.loads(former)),
+            generation=generation,
+            owner=owner,
+            incarnation=incarnation,
+            last=last,
+            acts=tuple(Act(*act) for act in json.loads(acts)),
+        )
+
+    def _insert(self, of: Transaction, batch: Batch, run: Run) -> None:
+        of.run(
+            f"INSERT INTO {_RUNS} VALUES (:sink, :query, :checkpoint, :run, :former, :generation,"
+            " :owner, :incarnation, :last, :acts)",
+            **self._values(batch, run),
+        )
+
+    def _update(self, of: Transaction, batch: Batch, run: Run) -> None:
+        of.run(
+            f"UPDATE {_RUNS} SET checkpoint = :checkpoint, run_id = :run, former_runs = :former,"
+            " generation = :generation, owner_generation = :owner, incarnation = :incarnation,"
+            " last_epoch = :last, acts = :acts WHERE sink = :sink AND query_id = :query",
+            **self._values(batch, run),
+        )
+
+    def _values(self, batch: Batch, run: Run) -> dict[str, int | str]:
+        return {
+            "sink": self.sink,
+            "query": batch.query_id,
+            "checkpoint": batch.checkpoint,
+            "run": run.run_id,
+            "former": json.dumps(run.former),
+            "generation": run.generation,
+            "owner": run.owner,
+            "incarnation": run.incarnation,
+            "last": run.last,
+            "acts": json.dumps([(act.epoch, act.source) for act in run.acts]),
+        }
+
+    def _epochs(
+        self, of: Transaction, query_id: str, epoch: int | None = None
+    ) -> list[tuple[LedgerEpoch, bool]]:
+        """All, or those of one number, ascending; and of each whether it was undone."""
+        found = of.run(
+            "SELECT incarnation, epoch, planned_ms, run_id, handle, row_count, published_ms,"
+            f" undone_by FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
+            " AND epoch BETWEEN :first AND :last ORDER BY epoch, incarnation",
+            sink=self.sink,
+            query=query_id,
+            first=0 if epoch is None else epoch,
+            last=2**62 if epoch is None else epoch,
+        )
+        return [(LedgerEpoch(*row[:7]), row[7] != 0) for row in found]
+
+    def _add(self, of: Transaction, batch: Batch, epoch: LedgerEpoch) -> None:
+        of.run(
+            f"INSERT INTO {_EPOCHS} VALUES (:sink, :query, :incarnation, :epoch, :planned, :run,"
+            " :handle, :rows, :now, 0)",
+            sink=self.sink,
+            query=batch.query_id,
+            incarnation=epoch.incarnation,
+            epoch=epoch.epoch,
+            planned=epoch.planned_ms,
+            run=epoch.run_id,
+            handle=epoch.handle,
+            rows=epoch.rows,
+            now=epoch.published_ms,
+        )
+
+    def _mark_undone(self, of: Transaction, query_id: str, bound: int, act: int) -> None:
+        of.run(
+            f"UPDATE {_EPOCHS} SET undone_by = :act WHERE sink = :sink AND query_id = :query"
+            " AND epoch > :bound AND undone_by = 0",
+            act=act,
+            sink=self.sink,
+            query=query_id,
+            bound=bound,
+        )
+
+    def _drop(self, of: Transaction, query_id: str, *, until: int = -1, after: int = 2**62) -> None:
+        of.run(
+            f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
+            " AND (epoch <= :until OR epoch > :after)",
+            sink=self.sink,
+            query=query_id,
+            until=until,
+            after=after,
+        )
+
+    def _set_back(self, of: Transaction, query_id: str, last: int) -> None:
+        of.run(
+            f"UPDATE {_RUNS} SET last_epoch = :last WHERE sink = :sink"
+            " AND query_id = :query AND last_epoch > :last",
+            sink=self.sink,
+            query=query_id,
+            last=last,
+        )
+
+
+def _said(table: str, of: Transaction) -> None:
+    of.run(table)

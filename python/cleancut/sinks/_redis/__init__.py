@@ -1,0 +1,1 @@
+"""Epochs as keys of Redis, published by one script."""

@@ -1,0 +1,538 @@
+"""Redis: executors write an epoch into lists beside each other, one script publishes it."""
+
+import functools
+import json
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from cleancut._display.info_list import InfoList
+from cleancut.errors import CleancutError, error_of
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.columns import quoted
+from cleancut.sinks._core.epoch_sink import EpochSink
+from cleancut.sinks._core.query_side import QuerySide
+from cleancut.sinks._core.runs import LedgerEpoch, UndoRefusedError
+from cleancut.sinks._ledgers.document import DocumentRules, LedgerDocument
+from cleancut.sinks._redis.rows import (
+    KeyTemplate,
+    RowPlan,
+    as_document,
+    as_field,
+    refused_types,
+    stage_rows,
+)
+from cleancut.sinks._redis.scripts import PUBLISH, TAKE_OVER
+from cleancut.sinks._redis.server import RedisServer, server_problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOG = logging.getLogger("cleancut.sinks")
+_REPORT = "attempt string, rows bigint, elements bigint"
+_RANK = "cleancut_rank"
+_NAMES_AT_ONCE = 1000
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What is written, and how; see `RedisSink`."""
+
+    key: str
+    stream: str
+    value: str
+    order_by: str
+    delete_when: str
+    ttl_s: float
+    keep_undo: int
+    max_rows: int
+    allow_volatile: bool
+
+    def problem(self) -> str | None:
+        """What does not go together."""
+        if bool(self.key) == bool(self.stream):
+            return "it needs either the template of a key or the name of a stream"
+        if self.stream and (self.order_by or self.delete_when or self.ttl_s):
+            return "order_by, delete_when and ttl_s are for keys, and a stream is added to"
+        if self.value not in ("hash", "json"):
+            return "a value is 'hash' or 'json'"
+        if self.ttl_s < 0 or self.keep_undo < 0 or self.max_rows < 1:
+            return "ttl_s and keep_undo are not negative, and max_rows is at least 1"
+        return None
+
+    @property
+    def kind(self) -> str:
+        """What a row becomes, for the scripts."""
+        if self.stream:
+            return "stream"
+        return "hash" if self.value == "hash" else "string"
+
+
+class _Names:
+    """The names of what a sink keeps for one query beside what it writes."""
+
+    def __init__(self, target: str, query_id: str) -> None:
+        self._base = f"cleancut:{target}:{query_id}"
+        self.ledger = f"{self._base}:ledger"
+        self.undos = f"{self._base}:undos"
+        self.tries = f"{self._base}:tries"
+        # Of all queries that write to the target.
+        self.queries = f"cleancut:{target}:queries"
+
+    def attempt(self, token: str) -> str:
+        """The set of the lists of one try; before their names stands its own."""
+        return f"{self._base}:try:{token}"
+
+    def undo(self, epoch: int) -> str:
+        """The list of what an epoch has changed."""
+        return f"{self._base}:undo:{epoch}"
+
+    def was(self, epoch: int) -> str:
+        """What stands before the names of the values that an epoch has replaced."""
+        return f"{self._base}:was:{epoch}:"
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """The handle of an epoch: its try, and by each list its rows and elements."""
+
+    token: str
+    lists: dict[str, tuple[int, int]]
+
+    @property
+    def rows(self) -> int:
+        return sum(rows for rows, _ in self.lists.values())
+
+    def encode(self) -> str:
+        return json.dumps([self.token, self.lists])
+
+    @staticmethod
+    def decode(handle: str) -> "_Staged":
+        token, lists = json.loads(handle)
+        return _Staged(token, {name: (rows, size) for name, (rows, size) in lists.items()})
+
+
+class RedisSink(EpochSink):
+    """Writes each epoch of a query into Redis, once: keys that are replaced, or a stream.
+
+    The executors write an epoch into lists of its own, beside each other. The driver publishes it
+    by one script, which changes the keys and notes the epoch in one step; so whoever reads in one
+    command, script or transaction sees whole epochs.
+
+        counts.writeStream.outputMode("update").foreachBatch(
+            RedisSink("redis://cache:6379/0", key="counts:{day}:{k}")
+        ).start()
+
+    The server does nothing else while the script runs, about a second for 100,000 small rows. So
+    an epoch of more than `max_rows` is refused. Executors need the extra `cleancut[redis]` and the
+    way to the server, as the driver does.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str = "",
+        stream: str = "",
+        value: Literal["hash", "json"] = "hash",
+        order_by: str = "",
+        delete_when: str = "",
+        ttl_s: float = 0.0,
+        keep_undo: int = 0,
+        max_rows: int = 100_000,
+        allow_volatile: bool = False,
+        retry_for_s: float = 60.0,
+    ) -> None:
+        """Names the target; nothing is connected to yet.
+
+        Args:
+            url: redis-py's, as `redis://user@host:6379/0` or `rediss://…`; its password is in no
+                log, error and plan.
+            key: the template of a row's key, with names of columns: `counts:{day}:{k}`. What the
+                key had is replaced as a whole.
+            stream: the name of a stream that rows are added to, in the place of keys.
+            value: whether a key has a hash with a field for each column that is not null, or a
+                string with a JSON object of all columns.
+            order_by: of several rows of an epoch with the same key that counts which is greatest
+                here; without it such rows are refused.
+            delete_when: a column of booleans, which is not written: rows in which it is true
+                delete their key.
+            ttl_s: after how many seconds a key that was written is gone; 0 is never.
+            keep_undo: for how many epochs what they have replaced or added is remembered, so that
+                it can be put back when the query is rolled back.
+            max_rows: of an epoch; more are refused before any is written.
+            allow_volatile: whether a server is taken that forgets, when it crashes, what it has
+                acknowledged (`appendonly no`, `appendfsync no`).
+            retry_for_s: for how many seconds a lost connection is made again.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
+        """
+        self._options = _Options(
+            key, stream, value, order_by, delete_when, ttl_s, keep_undo, max_rows, allow_volatile
+        )
+        self._server = RedisServer(url)
+        self._retry_for_s = retry_for_s
+        self._rules = DocumentRules(f"RedisSink {key or stream}")
+        self._names: _Names | None = None
+        # The last epoch that the server has acknowledged in this run.
+        self._last = -1
+        self._swept: str | None = None
+        problem = self._options.problem()
+        if problem is not None:
+            raise self._refusal(problem)
+        try:
+            self._template = KeyTemplate.parse(key) if key else None
+        except ValueError as unparsed:
+            raise self._refusal(str(unparsed)) from None
+
+    def __repr__(self) -> str:
+        options = self._options
+        told = f"stream={options.stream!r}" if options.stream else f"key={options.key!r}"
+        return f"RedisSink({self._server.label!r}, {told})"
+
+    @property
+    def name(self) -> str:
+        """The key or stream, and the server, without a password."""
+        return f"{self._rules.sink} of {self._server.label}"
+
+    def begin(self, side: QuerySide, session: "SparkSession") -> None:
+        """Takes the target over for a run, and goes back with the query; see `EpochSink`.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED.
+            RequestError: CLEANCUT_SINK_REFUSED, the server cannot do it, or would forget what it
+                has acknowledged; CLEANCUT_SINK_UNDO_REFUSED.
+            RetryableError: CLEANCUT_SINK_UNREACHABLE.
+        """
+        problem = self._within(lambda of: server_problem(of, self._options.allow_volatile))
+        if problem is not None:
+            raise self._refusal(problem)
+        names = self._names = _Names(self._options.key or self._options.stream, side.batch.query_id)
+        self._last, self._swept = -1, None
+        owner = side.generation() or 0
+
+        def take_over(client: Any, document: LedgerDocument) -> Callable[[bytes], Any]:
+            undone: list[int] = []
+
+            def undo(_: LedgerDocument, epochs: Sequence[LedgerEpoch]) -> None:
+                undone.extend(reversed([of.epoch for of in epochs if of.rows]))
+                self._check_undo(client, side.batch.query_id, epochs, undone)
+
+            self._rules.begin_in(document, side, owner, undo)
+            told = [part for epoch in undone for part in (epoch, names.was(epoch))]
+            lists = [names.undo(epoch) for epoch in undone]
+            return lambda before: client.eval(
+                TAKE_OVER,
+                2 + len(lists),
+                *(names.ledger, names.undos, *lists),
+                *(before, document.encode(), self._options.kind, *told),
+            )
+
+        self._changing(take_over)
+
+    def _check_undo(
+        self,
+        client: Any,
+        query_id: str,
+        epochs: Sequence[LedgerEpoch],
+        undone: Sequence[int],
+    ) -> None:
+        if not undone:
+            return
+        if not self._options.keep_undo:
+            raise UndoRefusedError("what these epochs replaced or added is not kept (keep_undo)")
+        names = self._of_run()
+        lost = [epoch for epoch in undone if not client.exists(names.undo(epoch))]
+        if lost:
+            raise UndoRefusedError(f"what epochs {lost[-1]} to {lost[0]} replaced is gone")
+        since = min(epoch.published_ms for epoch in epochs)
+        written = client.hgetall(names.queries).items()
+        others = sorted(query.decode() for query, at in written if int(at) >= since)
+        others = [other for other in others if other != query_id]
+        if others and self._options.key:
+            raise UndoRefusedError(f"the queries {', '.join(others)} have written to it since")
+
+    def published(self, batch: Batch) -> str | None:
+        """The try that is published of the epoch; see `EpochSink`."""
+
+        def find(client: Any) -> str | None:
+            _, document = self._read(client)
+            found = self._rules.find(document, batch)
+            return None if found is None else found.handle
+
+        return self._within(find)
+
+    def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
+        """Whether all lists are there, with all that was in them."""
+        if published is not None:
+            # The epoch may have been sealed by a run that found it published.
+            return handle == published or _Staged.decode(handle).token == published
+        staged, names = _Staged.decode(handle), self._of_run()
+
+        def is_whole(client: Any) -> bool:
+            place = names.attempt(staged.token)
+            return all(
+                client.llen(f"{place}:{name}") == size for name, (_, size) in staged.lists.items()
+            )
+
+        return self._within(is_whole)
+
+    def stage(self, rows: "DataFrame", batch: Batch) -> str:
+        """Has the executors write the rows into lists; gives their names.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_REFUSED, a column has no form, a key no value, or the epoch
+                has more than `max_rows` rows.
+        """
+        plan = self._plan(rows)
+        count, most = rows.count(), self._options.max_rows
+        if count > most:
+            raise self._refusal(
+                f"epoch {batch.epoch} has {count} rows, and at most {most} (max_rows) are"
+                " published in one step, during which the server does nothing else; give the"
+                " source smaller epochs (maxOffsetsPerTrigger, maxFilesPerTrigger), or raise it"
+            )
+        token = f"{batch.epoch:016d}-{secrets.token_hex(8)}"
+        names = self._of_run()
+        self._within(lambda client: client.sadd(names.tries, token))
+        write = functools.partial(
+            stage_rows, self._server, names.attempt(token), plan, self._rules.sink
+        )
+        found = self._selected(rows, plan).mapInArrow(write, _REPORT).collect()
+        lists = {row["attempt"]: (row["rows"], row["elements"]) for row in found}
+        return _Staged(token, lists).encode()
+
+    def _plan(self, rows: "DataFrame") -> RowPlan:
+        options, given = self._options, rows.columns
+        lost = refused_types(rows.schema)
+        if lost:
+            raise self._refusal(f"these columns have types that it has no form for: {lost}")
+        in_key = self._template.columns if self._template else []
+        wanted = [*in_key, options.order_by, options.delete_when]
+        absent = [name for name in wanted if name and name not in given]
+        if absent or len(set(given)) < len(given):
+            raise self._refusal(
+                f"the batch has no columns {', '.join(absent)}"
+                if absent
+                else "the batch has several columns of one name"
+            )
+        fields = tuple(name for name in given if name != options.delete_when)
+        if options.kind == "string":
+            fields = ("value",)
+        return RowPlan(
+            self._template, options.stream, options.kind, fields, bool(options.delete_when)
+        )
+
+    def _selected(self, rows: "DataFrame", plan: RowPlan) -> "DataFrame":
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
+
+        def of(name: str) -> Any:
+            return F.col(quoted(name))
+
+        options, in_key = self._options, self._template.columns if self._template else []
+        if options.order_by:
+            ranked = Window.partitionBy(*map(of, in_key)).orderBy(of(options.order_by).desc())
+            rows = rows.withColumn(_RANK, F.row_number().over(ranked)).where(of(_RANK) == 1)
+            rows = rows.drop(_RANK)
+        kinds = {field.name: field.dataType for field in rows.schema.fields}
+        written = [name for name in kinds if name != options.delete_when]
+        chosen = [of(name).cast("string").alias(f"key{at}") for at, name in enumerate(in_key)]
+        if plan.kind == "string":
+            chosen.append(as_document([of(name) for name in written]).alias("value"))
+        else:
+            fields = (as_field(of(name), kinds[name]) for name in written)
+            chosen += [field.alias(f"field{at}") for at, field in enumerate(fields)]
+        if options.delete_when:
+            chosen.append(F.coalesce(of(options.delete_when), F.lit(False)).alias("deletes"))
+        return rows.select(chosen)
+
+    def publish(self, handle: str, batch: Batch) -> None:
+        """Changes the keys or adds to the stream, and notes the epoch; see `EpochSink`.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED.
+            RequestError: CLEANCUT_SINK_REFUSED, keys come more than once in the epoch.
+            RetryableError: CLEANCUT_SINK_STAGED_LOST, CLEANCUT_SINK_UNREACHABLE.
+            DamagedError: CLEANCUT_SINK_DAMAGED, the server has forgotten what it had acknowledged.
+        """
+        staged, names, options = _Staged.decode(handle), self._of_run(), self._options
+        place = names.attempt(staged.token)
+        # Of an epoch without rows nothing can be seen, nor taken back.
+        was = names.was(batch.epoch) if options.keep_undo else ""
+        lists = [f"{place}:{name}" for name in staged.lists]
+
+        def put(client: Any, document: LedgerDocument) -> Callable[[bytes], Any] | None:
+            if self._rules.lock(document, batch) is not None:
+                return None
+            self._rules.publish(document, batch, staged.token, staged.rows)
+            now, lives = time.time_ns() // 1_000_000, int(options.ttl_s * 1000)
+            keys = (names.ledger, names.queries, names.undo(batch.epoch), names.undos, *lists)
+            sizes = [size for _, size in staged.lists.values()]
+            return lambda before: client.eval(
+                PUBLISH,
+                len(keys),
+                *keys,
+                *(before, document.encode(), batch.query_id, now, options.kind, options.stream),
+                *(lives, was, batch.epoch, *sizes),
+            )
+
+        told = self._changing(put)
+        if told is not None and told[0] != b"done":
+            raise self._unpublished(batch, told[0].decode(), told[1])
+        self._last = batch.epoch
+        self._drop(batch, lambda token: token == staged.token)
+
+    def _unpublished(self, batch: Batch, what: str, detail: Any) -> Exception:
+        if what == "lost":
+            return error_of(
+                "CLEANCUT_SINK_STAGED_LOST",
+                sink=self.name,
+                epoch=batch.epoch,
+                detail=f"the list {detail.decode()} is not as it was",
+            )
+        if what == "type":
+            return self._refusal(f"{self._options.stream} is no stream but a {detail.decode()}")
+        return self._refusal(
+            f"{detail} keys come more than once in the epoch; say which counts (order_by)"
+        )
+
+    def sweep(self, batch: Batch) -> None:
+        """Takes away what tries up to this epoch have left, once in a run, and old undos."""
+        if self._swept != batch.run_id:
+            self._swept = batch.run_id
+            self._drop(batch, lambda token: int(token.partition("-")[0]) <= batch.epoch)
+        if self._options.keep_undo:
+            self._quietly(functools.partial(self._drop_undos, batch.epoch))
+
+    def _drop(self, batch: Batch, is_due: Callable[[str], bool]) -> None:
+        names = self._of_run()
+
+        def work(client: Any) -> None:
+            for token in map(bytes.decode, client.smembers(names.tries)):
+                if not is_due(token):
+                    continue
+                place = names.attempt(token)
+                lists = [f"{place}:{name.decode()}" for name in client.smembers(place)]
+                client.unlink(place, *lists)
+                client.srem(names.tries, token)
+
+        self._quietly(work)
+
+    def _drop_undos(self, epoch: int, client: Any) -> None:
+        names = self._of_run()
+        for old in map(int, client.smembers(names.undos)):
+            if old > epoch - self._options.keep_undo:
+                continue
+            changed = client.lrange(names.undo(old), 0, -1)[::2]
+            for at in range(0, len(changed), _NAMES_AT_ONCE):
+                some = changed[at : at + _NAMES_AT_ONCE]
+                client.unlink(*(names.was(old).encode() + key for key in some))
+            client.unlink(names.undo(old))
+            client.srem(names.undos, old)
+
+    def _quietly(self, work: Callable[[Any], None]) -> None:
+        try:
+            self._within(work)
+        except CleancutError as failure:
+            # The epoch is published; that there is something beside it changes no result.
+            _LOG.warning("%s: what is of no use could not be taken away: %s", self.name, failure)
+
+    def epochs(self, query_id: str) -> InfoList[LedgerEpoch]:
+        """The epochs of a query that the target has taken, as far as they are remembered.
+
+        Args:
+            query_id: Spark's id of it.
+
+        Raises:
+            RetryableError: CLEANCUT_SINK_UNREACHABLE.
+        """
+        names = self._names_of(query_id)
+        document = self._within(lambda client: self._read(client, names)[1])
+        return InfoList(self._rules.published(document, query_id))
+
+    def forget(self, query_id: str, after: int) -> int:
+        """Takes the epochs after one for not published, whose rows you have taken back.
+
+        For a query that went back behind what the sink could undo. The query must not run.
+
+        Args:
+            query_id: Spark's id of it.
+            after: the epoch that stays the last one; -1 forgets all.
+
+        Returns:
+            How many epochs these were.
+        """
+        names, found = self._names_of(query_id), 0
+
+        def work(client: Any, document: LedgerDocument) -> Callable[[bytes], Any]:
+            nonlocal found
+            found = self._rules.forget_in(document, query_id, after)
+            return lambda before: client.eval(
+                TAKE_OVER,
+                2,
+                *(names.ledger, names.undos),
+                *(before, document.encode(), self._options.kind),
+            )
+
+        self._changing(work, names)
+        return found
+
+    def _changing(
+        self,
+        decide: Callable[[Any, LedgerDocument], Callable[[bytes], Any] | None],
+        names: _Names | None = None,
+    ) -> Any:
+        """Reads the ledger, decides by it, and has a script do it if the ledger is the same then.
+
+        Args:
+            decide: gives what calls the script, told the ledger as it was; None if there is
+                nothing to do.
+            names: of the query; those of the run, if they are not given.
+
+        Returns:
+            What the script says; None if there was nothing to do.
+        """
+
+        def once(client: Any) -> Any:
+            # Each turn somebody else has come first; the one of a run that was followed is told so.
+            while True:
+                before, document = self._read(client, names)
+                call = decide(client, document)
+                told = None if call is None else call(before)
+                if told is None or told[0] != b"changed":
+                    return told
+
+        return self._within(once)
+
+    def _read(self, client: Any, names: _Names | None = None) -> tuple[bytes, LedgerDocument]:
+        of = names or self._of_run()
+        body = client.get(of.ledger)
+        document = LedgerDocument.decode(body, f"{of.ledger} of {self._server.label}")
+        if names is None and self._last > (-1 if document.run is None else document.run.last):
+            raise error_of(
+                "CLEANCUT_SINK_DAMAGED",
+                path=self.name,
+                detail=f"the server has forgotten epoch {self._last}, which it had acknowledged in"
+                " this run: it was started again without its log, or another one took its place",
+            )
+        return body or b"", document
+
+    def _within(self, work: Callable[[Any], Result]) -> Result:
+        return self._server.within(work, self._retry_for_s, self._rules.sink)
+
+    def _of_run(self) -> _Names:
+        assert self._names is not None, "a sink begins before it is asked"
+        return self._names
+
+    def _names_of(self, query_id: str) -> _Names:
+        return _Names(self._options.key or self._options.stream, query_id)
+
+    def _refusal(self, reason: str) -> Exception:
+        return error_of("CLEANCUT_SINK_REFUSED", sink=self._rules.sink, reason=reason)

@@ -1,0 +1,1 @@
+"""Epochs as rows of tables in a database, published by one transaction."""

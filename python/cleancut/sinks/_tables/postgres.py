@@ -1,0 +1,259 @@
+"""PostgreSQL: executors copy an epoch in beside each other, one transaction publishes it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from cleancut._packages import extra_package
+from cleancut.sinks._core.columns import Forms, column_names, postgres_form
+from cleancut.sinks._core.database import Transaction, masked
+from cleancut.sinks._tables.statements import TableStatements, TargetColumn
+from cleancut.sinks._tables.table import TableOptions, TableSink
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# A value; what is quoted has none, whatever letters it has.
+_VALUE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?<![:\w]):([a-z_]+)\b""")
+# Conflicts that are over when the transaction is begun again: of two that serialise or wait for
+# each other; and of two that make the same table, or begin the ledger, at once.
+_AGAIN = {"40001", "40P01", "55P03"}
+_AGAIN_IN = {"42P07": "cleancut_", "23505": "cleancut_|pg_type|pg_class", "XX000": "concurrently"}
+_LOST = ("08", "57P")
+# What no second try mends, said by the driver before there is a state of the server.
+_NEVER = re.compile(
+    "authentication failed|no password supplied|no pg_hba.conf entry|invalid URI|"
+    'invalid connection option|invalid port|missing "="|(role|database) .* does not exist'
+)
+_LOCK_TIMEOUT_MS = 5000
+_PASSWORD_IN_URL = re.compile(r"://[^:/@\s]*:([^@\s]+)@")
+_PASSWORD_IN_WORDS = re.compile(r"(?i)\bpassword\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
+
+
+@dataclass(frozen=True)
+class PostgresDatabase:
+    """Implements `Database`.
+
+    Attributes:
+        dsn: libpq's connection string; what it leaves out comes from libpq's variables.
+    """
+
+    dsn: str = field(repr=False)
+    lock: str = "FOR UPDATE"
+    text: str = "TEXT"
+    made_with: str = ""
+
+    @property
+    def label(self) -> str:
+        return masked(self.dsn)
+
+    def secrets(self) -> Sequence[str]:
+        found = _PASSWORD_IN_URL.findall(self.dsn) + _PASSWORD_IN_WORDS.findall(self.dsn)
+        plain = [secret.strip("'") for secret in found]
+        # As it stands there, and as it is.
+        return [*plain, *map(unquote, plain)]
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with closing(_connected(self.dsn)) as connection, closing(connection.cursor()) as cursor:
+            of = _PostgresTransaction(connection, cursor)
+            # Whoever waits longer for a row waits for a run that hangs; it is tried again.
+            of.run(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}")
+            try:
+                yield of
+            except BaseException:
+                # Where the connection is gone, the server does it.
+                with suppress(Exception):
+                    connection.rollback()
+                raise
+            connection.commit()
+
+    def verdict(self, failure: Exception) -> str:
+        state = getattr(failure, "sqlstate", None)
+        if type(failure).__module__.partition(".")[0] != "adbc_driver_manager":
+            return "error"
+        if state is None:
+            # The driver has no state of the server where it does not reach it.
+            is_lost = type(failure).__name__ == "OperationalError"
+            return "lost" if is_lost and not _NEVER.search(str(failure)) else "error"
+        if state.startswith(_LOST):
+            return "lost"
+        at_once = state in _AGAIN_IN and re.search(_AGAIN_IN[state], str(failure))
+        return "again" if state in _AGAIN or at_once else "error"
+
+    def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
+        import pyarrow as pa
+
+        first = next(batches)
+        schema, _, name = table.rpartition(".")
+
+        def all_of_them() -> "Iterator[pa.RecordBatch]":
+            yield first
+            yield from batches
+
+        reader = pa.RecordBatchReader.from_batches(first.schema, all_of_them())
+        with closing(_connected(self.dsn)) as connection, closing(connection.cursor()) as cursor:
+            rows: int = cursor.adbc_ingest(
+                name, reader, mode="append", db_schema_name=schema or None
+            )
+            connection.commit()
+        return rows
+
+
+class _PostgresTransaction:
+    """Implements `Transaction`."""
+
+    def __init__(self, connection: Any, cursor: Any) -> None:
+        self.connection = connection
+        self._cursor = cursor
+
+    def run(self, sql: str, **values: int | str) -> list[tuple[Any, ...]]:
+        bound: list[int | str] = []
+
+        def placed(found: re.Match[str]) -> str:
+            if found[1] is None:
+                return found[0]
+            value = values[found[1]]
+            bound.append(value)
+            # The server cannot always tell the type of a parameter by itself.
+            return f"CAST(${len(bound)} AS {'bigint' if isinstance(value, int) else 'text'})"
+
+        self._cursor.execute(_VALUE.sub(placed, sql), tuple(bound) or None)
+        if not self._cursor.description:
+            return []
+        return list(self._cursor.fetchall())
+
+
+class PostgresStatements(TableStatements):
+    """Implements `TableStatements`."""
+
+    texts_are_cast = True
+    # Nothing of it has to outlive a crash of the server: the epoch is staged anew then.
+    staging = "UNLOGGED TABLE"
+
+    def quoted(self, name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    def takes_text(self, kind: str) -> bool:
+        return kind in ("text", "varchar", "bpchar", "name", "citext")
+
+    def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
+        found = of.run(
+            "SELECT i.indexrelid::bigint, a.attname::text FROM pg_index i JOIN pg_attribute a"
+            " ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)"
+            f" WHERE i.indrelid = to_regclass({self.literal(self.target)}) AND i.indisunique"
+            " AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indimmediate"
+        )
+        indexes = {index for index, _ in found}
+        return [frozenset(name for of_, name in found if of_ == index) for index in indexes]
+
+    def staging_tables(self, of: Transaction, prefix: str) -> list[str]:
+        # Letters of names are the only ones there, but an underscore stands for any in LIKE.
+        like = prefix.replace("_", "\\_") + "%"
+        schema = "current_schema()"
+        if "." in self.options.table:
+            schema = self.literal(self.options.table.rpartition(".")[0])
+        found = of.run(
+            f"SELECT tablename::text FROM pg_tables WHERE schemaname = {schema}"
+            f" AND tablename LIKE '{like}'"
+        )
+        return [name for (name,) in found]
+
+    def upsert(self, names: Sequence[str], values: Sequence[str], source: str) -> list[str]:
+        keys = [self.quoted(key) for key in self.options.keys]
+        changed = [f"{name} = EXCLUDED.{name}" for name in names if name not in keys]
+        act = f"UPDATE SET {', '.join(changed)}" if changed else "NOTHING"
+        return [f"{self._insert(names, values, source)} ON CONFLICT ({', '.join(keys)}) DO {act}"]
+
+
+class PostgresSink(TableSink):
+    """Writes each epoch of a query into a table of PostgreSQL, once.
+
+    The executors copy an epoch into an unlogged table of its own, beside each other; the driver
+    publishes it in one transaction, together with a row that says so, in the same schema (tables
+    `cleancut_runs` and `cleancut_epochs`). So readers see whole epochs, at every isolation level.
+
+        counts.writeStream.outputMode("update").foreachBatch(
+            PostgresSink("postgresql://writer@db/shop", "counts", keys=["day", "shop"])
+        ).start()
+
+    Executors need the extra `cleancut[postgres]` and the way to the server, as the driver does.
+    """
+
+    _kind = "PostgresSink"
+
+    def __init__(
+        self,
+        dsn: str,
+        table: str,
+        *,
+        keys: str | Sequence[str] = (),
+        order_by: str = "",
+        delete_when: str = "",
+        epoch_column: str = "",
+        query_column: str = "",
+        keep_undo: int = 0,
+        create: bool = True,
+        retry_for_s: float = 60.0,
+    ) -> None:
+        """Names the table; nothing is connected to yet.
+
+        Args:
+            dsn: libpq's connection string, as `postgresql://user@host:5432/database`. A password
+                may stand in it, and is in no log, error and plan; or leave it to libpq's own
+                variables and files (`PGPASSWORD`, `PGPASSFILE`) on driver and executors.
+            table: its name, with its schema before a point where that is not the first of the
+                search path.
+            keys: columns by which a row takes the place of another one; without keys all rows are
+                added. The table needs a primary key or a unique index of exactly these.
+            order_by: of several rows of an epoch with the same keys that counts which is greatest
+                here; without it such rows are refused.
+            delete_when: a column of booleans, which the table does not have: rows in which it is
+                true delete that with their keys.
+            epoch_column: a column of the table, bigint, that is to have the epoch of each row. With
+                it, and without keys, rows can be taken back when the query is rolled back.
+            query_column: a column of the table, text, that is to have Spark's id of the query:
+                needed to take rows back where several queries write to the table.
+            keep_undo: with keys, for how many epochs what they have replaced is kept, so that it
+                can be put back when the query is rolled back.
+            create: whether the table is made if it is not there.
+            retry_for_s: for how many seconds a lost connection is made again.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
+        """
+        named = column_names(keys)
+        options = TableOptions(
+            table, named, order_by, delete_when, epoch_column, query_column, keep_undo, create
+        )
+        super().__init__(PostgresDatabase(dsn), options, retry_for_s)
+
+    def _forms(self) -> Forms:
+        return postgres_form
+
+    def _statements(self, of: Transaction) -> PostgresStatements:
+        named = PostgresStatements(self._options, {})
+        found = of.run(
+            "SELECT a.attname::text, t.typname::text FROM pg_attribute a"
+            " JOIN pg_type t ON t.oid = a.atttypid WHERE a.attnum > 0 AND NOT a.attisdropped"
+            f" AND a.attrelid = to_regclass({named.literal(named.target)})"
+            " AND a.attgenerated = '' ORDER BY a.attnum"
+        )
+        columns: Mapping[str, TargetColumn] = {
+            name: TargetColumn(name, kind) for name, kind in found
+        }
+        return PostgresStatements(self._options, columns)
+
+
+def _connected(dsn: str) -> Any:
+    dbapi = extra_package(
+        "adbc_driver_postgresql.dbapi",
+        feature="PostgreSQL",
+        package="adbc-driver-postgresql",
+        extra="postgres",
+    )
+    return dbapi.connect(dsn)

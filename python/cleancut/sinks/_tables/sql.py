@@ -1,0 +1,348 @@
+"""Every database that SQLAlchemy knows: executors insert, one transaction publishes."""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cleancut._packages import extra_package
+from cleancut.errors import error_of
+from cleancut.sinks._core.columns import Forms, StagedColumn, column_names, sqlalchemy_form
+from cleancut.sinks._core.database import Transaction, masked
+from cleancut.sinks._tables.mysql import (
+    MYSQL,
+    MYSQL_SESSION,
+    MYSQL_TABLE,
+    MYSQL_TYPES,
+    MySqlStatements,
+    check_rows,
+    largest_statement,
+    mysql_verdict,
+)
+from cleancut.sinks._tables.statements import TableStatements, TargetColumn
+from cleancut.sinks._tables.table import TableOptions, TableSink
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BUSY_S = 30
+
+
+@dataclass(frozen=True)
+class SqlDatabase:
+    """Implements `Database`.
+
+    Attributes:
+        url: SQLAlchemy's.
+    """
+
+    url: str = field(repr=False)
+
+    @property
+    def kind(self) -> str:
+        """SQLAlchemy's name of the dialect."""
+        return self.url.partition(":")[0].partition("+")[0]
+
+    @property
+    def lock(self) -> str:
+        # A writer of SQLite has the whole database from its begin on.
+        return "" if self.kind == "sqlite" else "FOR UPDATE"
+
+    @property
+    def text(self) -> str:
+        return "LONGTEXT" if self.kind in MYSQL else "TEXT"
+
+    @property
+    def made_with(self) -> str:
+        return MYSQL_TABLE if self.kind in MYSQL else ""
+
+    @property
+    def label(self) -> str:
+        return masked(self.url)
+
+    def secrets(self) -> Sequence[str]:
+        from urllib.parse import unquote
+
+        told, is_there, _ = self.url.partition("://")[2].rpartition("@")
+        password = told.partition(":")[2] if is_there else ""
+        return [password, unquote(password)]
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        sqlalchemy = _sqlalchemy()
+        engine = self._engine(sqlalchemy)
+        try:
+            with engine.connect() as connection:
+                of = _SqlTransaction(connection, sqlalchemy)
+                if self.kind in MYSQL:
+                    connection.exec_driver_sql(MYSQL_SESSION)
+                begin = "BEGIN IMMEDIATE" if self.kind == "sqlite" else "START TRANSACTION"
+                connection.exec_driver_sql(begin)
+                try:
+                    yield of
+                except BaseException:
+                    # Where the connection is gone, the server does it.
+                    with suppress(Exception):
+                        connection.exec_driver_sql("ROLLBACK")
+                    raise
+                connection.exec_driver_sql("COMMIT")
+        finally:
+            engine.dispose()
+
+    def _engine(self, sqlalchemy: Any) -> Any:
+        # Nothing is kept between two transactions, which may be hours apart. The transaction is
+        # begun by a statement, because the driver of SQLite would begin it too late.
+        arguments: dict[str, Any] = {"timeout": _BUSY_S} if self.kind == "sqlite" else {}
+        url = sqlalchemy.make_url(self.url)
+        if url.drivername.endswith("+pymysql") and url.password:
+            # As a text it would have to be one of latin-1.
+            arguments["password"] = str(url.password).encode()
+        try:
+            return sqlalchemy.create_engine(
+                url,
+                poolclass=sqlalchemy.pool.NullPool,
+                isolation_level="AUTOCOMMIT",
+                connect_args=arguments,
+                hide_parameters=True,
+            )
+        except ModuleNotFoundError as problem:
+            raise error_of(
+                "CLEANCUT_SINK_REFUSED",
+                sink=self.label,
+                reason=f"the driver that the URL names is not installed: {problem}",
+            ) from None
+
+    def verdict(self, failure: Exception) -> str:
+        sqlalchemy = _sqlalchemy()
+        if not isinstance(failure, sqlalchemy.exc.DBAPIError):
+            return "error"
+        told = str(failure.orig)
+        code = failure.orig.args[0] if getattr(failure.orig, "args", None) else None
+        if self.kind == "sqlite":
+            return "again" if "locked" in told or "busy" in told else "error"
+        if failure.connection_invalidated:
+            return "lost"
+        return mysql_verdict(code, str(failure.statement)) or "error"
+
+    def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
+        rows = 0
+        sqlalchemy = _sqlalchemy()
+        with self.transaction() as of:
+            quote = functools.partial(_quoted, of.connection.dialect)
+            place = ".".join(map(quote, table.split(".")))
+            largest = largest_statement(of) if self.kind in MYSQL else None
+            for batch in batches:
+                check_rows(batch, largest)
+                names = batch.schema.names
+                values = [f":v{at}" for at in range(len(names))]
+                statement = sqlalchemy.text(
+                    f"INSERT INTO {place} ({', '.join(map(quote, names))})"
+                    f" VALUES ({', '.join(values)})"
+                )
+                columns = [_plain(column) for column in batch.columns]
+                given = [
+                    {f"v{at}": value for at, value in enumerate(row)}
+                    for row in zip(*columns, strict=True)
+                ]
+                of.connection.execute(statement, given)
+                rows += batch.num_rows
+        return rows
+
+
+def _quoted(dialect: Any, name: str) -> str:
+    """A name as it stands in a text of SQLAlchemy's."""
+    found = str(dialect.identifier_preparer.quote_identifier(name))
+    if dialect.paramstyle in ("format", "pyformat"):
+        # It is doubled for the driver when the text is compiled.
+        found = found.replace("%%", "%")
+    return found.replace(":", "\\:")
+
+
+def _plain(column: "pa.Array") -> list[Any]:
+    """The values as drivers take them: times without a zone, in UTC."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us"))
+    return list(column.to_pylist())
+
+
+class _SqlTransaction:
+    """Implements `Transaction`."""
+
+    def __init__(self, connection: Any, sqlalchemy: Any) -> None:
+        self.connection = connection
+        self._text = sqlalchemy.text
+
+    def run(self, sql: str, **values: int | str) -> list[tuple[Any, ...]]:
+        found = self.connection.execute(self._text(sql), values)
+        return [tuple(row) for row in found] if found.returns_rows else []
+
+
+class SqlStatements(TableStatements):
+    """Implements `TableStatements`, with what SQLAlchemy knows of a dialect."""
+
+    def __init__(
+        self, options: TableOptions, columns: Mapping[str, TargetColumn], of: Transaction
+    ) -> None:
+        super().__init__(options, columns)
+        self._dialect: Any = of.connection.dialect
+        self._kind: str = self._dialect.name
+
+    def quoted(self, name: str) -> str:
+        return _quoted(self._dialect, name)
+
+    def is_true(self, column: str) -> str:
+        return f"COALESCE({column}, 0) = 1" if self._kind == "sqlite" else super().is_true(column)
+
+    def ordering(self, column: StagedColumn) -> str:
+        found = super().ordering(column)
+        # Decimals are staged as texts, of which "9" comes after "10".
+        is_text = column.form.staged != column.form.target and "NUMERIC" in column.form.target
+        return f"CAST({found} AS {column.form.target})" if is_text else found
+
+    def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
+        inspector, table, schema = self._inspected(of)
+        found = [inspector.get_pk_constraint(table, schema)["constrained_columns"]]
+        found += [one["column_names"] for one in inspector.get_unique_constraints(table, schema)]
+        found += [
+            one["column_names"] for one in inspector.get_indexes(table, schema) if one["unique"]
+        ]
+        return [frozenset(columns) for columns in found if all(columns)]
+
+    def staging_tables(self, of: Transaction, prefix: str) -> list[str]:
+        inspector, _, schema = self._inspected(of)
+        return [name for name in inspector.get_table_names(schema) if name.startswith(prefix)]
+
+    def _inspected(self, of: Transaction) -> tuple[Any, str, str | None]:
+        schema, _, table = self.options.table.rpartition(".")
+        return _sqlalchemy().inspect(of.connection), table, schema or None
+
+    def upsert(self, names: Sequence[str], values: Sequence[str], source: str) -> list[str]:
+        keys = [self.quoted(key) for key in self.options.keys]
+        others = [name for name in names if name not in keys]
+        insert = self._insert(names, values, source)
+        if self._kind in ("sqlite", "postgresql"):
+            changed = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
+            act = f"UPDATE SET {changed}" if others else "NOTHING"
+            # Without the WHERE the parser of SQLite takes ON for that of a join.
+            return [f"{insert} WHERE 1 = 1 ON CONFLICT ({', '.join(keys)}) DO {act}"]
+        same = self._same("s", self.target)
+        of_names = dict(zip(names, values, strict=True))
+        changed = ", ".join(
+            f"{name} = (SELECT {of_names[name]} FROM {source} WHERE {same})" for name in others
+        )
+        update = f"UPDATE {self.target} SET {changed} WHERE {self._exists(source)}"
+        fresh = f"NOT EXISTS (SELECT 1 FROM {self.target} t WHERE {self._same('t', 's')})"
+        return [*([update] if others else []), f"{insert} WHERE {fresh}"]
+
+
+class _OnMySql(MySqlStatements, SqlStatements):
+    """The statements of MariaDB and MySQL, with names as SQLAlchemy quotes them."""
+
+    def __init__(
+        self, options: TableOptions, columns: Mapping[str, TargetColumn], of: Transaction
+    ) -> None:
+        super().__init__(options, columns, of)
+        self.is_mariadb = self._dialect.is_mariadb
+
+
+class SqlSink(TableSink):
+    """Writes each epoch of a query into a table of a database that SQLAlchemy knows, once.
+
+    As `PostgresSink` does, by ordinary inserts; for PostgreSQL take that one, which copies. Tested
+    with SQLite and MariaDB.
+
+        counts.writeStream.outputMode("update").foreachBatch(
+            SqlSink("mysql+pymysql://writer@db/shop", "counts", keys=["day", "shop"])
+        ).start()
+
+    Executors need the extra `cleancut[sqlalchemy]`, the driver that the URL names, and the way to
+    the database. Times with a zone are written in UTC, without one.
+    """
+
+    _kind = "SqlSink"
+
+    def __init__(
+        self,
+        url: str,
+        table: str,
+        *,
+        keys: str | Sequence[str] = (),
+        order_by: str = "",
+        delete_when: str = "",
+        epoch_column: str = "",
+        query_column: str = "",
+        keep_undo: int = 0,
+        create: bool = True,
+        retry_for_s: float = 60.0,
+    ) -> None:
+        """Names the table; nothing is connected to yet.
+
+        Args:
+            url: SQLAlchemy's, as `sqlite:////data/shop.db`; its password is in no log, error and
+                plan.
+            table: as for `PostgresSink`, and so are all others.
+            keys: likewise.
+            order_by: likewise.
+            delete_when: likewise.
+            epoch_column: likewise.
+            query_column: likewise.
+            keep_undo: likewise.
+            create: likewise.
+            retry_for_s: likewise.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
+        """
+        named = column_names(keys)
+        options = TableOptions(
+            table, named, order_by, delete_when, epoch_column, query_column, keep_undo, create
+        )
+        self._url = url
+        super().__init__(SqlDatabase(url), options, retry_for_s)
+
+    def _forms(self) -> Forms:
+        sqlalchemy = _sqlalchemy()
+        dialect = sqlalchemy.make_url(self._url).get_dialect()()
+
+        is_mysql = dialect.name in MYSQL
+
+        def named(kind: str) -> str:
+            if is_mysql and kind in MYSQL_TYPES:
+                return MYSQL_TYPES[kind]
+            return str(getattr(sqlalchemy, kind)().compile(dialect=dialect))
+
+        # No driver of SQLite takes a decimal.
+        return sqlalchemy_form(named, _json_name(named), takes_decimals=is_mysql)
+
+    def _statements(self, of: Transaction) -> SqlStatements:
+        if of.connection.dialect.name in MYSQL:
+            # SQLAlchemy does not read all names back as they are.
+            columns = _OnMySql(self._options, {}, of).target_columns(of)
+            return _OnMySql(self._options, columns, of)
+        sqlalchemy = _sqlalchemy()
+        schema, _, table = self._options.table.rpartition(".")
+        inspector = sqlalchemy.inspect(of.connection)
+        columns = {}
+        if inspector.has_table(table, schema or None):
+            for column in inspector.get_columns(table, schema or None):
+                if not column.get("computed"):
+                    kind = str(column["type"])
+                    columns[column["name"]] = TargetColumn(column["name"], kind)
+        return SqlStatements(self._options, columns, of)
+
+
+def _json_name(named: Callable[[str], str]) -> bool:
+    try:
+        named("JSON")
+    except Exception:  # a dialect says in its own way that it has none
+        return False
+    return True
+
+
+def _sqlalchemy() -> Any:
+    return extra_package(
+        "sqlalchemy", feature="a sink for databases", package="sqlalchemy", extra="sqlalchemy"
+    )

@@ -1,0 +1,77 @@
+"""Staging tables: their names, and what a task writes into them."""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cleancut.errors import error_of
+from cleancut.sinks._core.database import Database, scrubbed
+from cleancut.sinks._tables.statements import TRY
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DIGITS = 16
+
+
+class StagingNames:
+    """Builds and parses the names of the staging tables of one query for one target.
+
+    They lie beside the target. No name is longer than 63 letters, which is PostgreSQL's limit.
+
+    Attributes:
+        prefix: of all of them.
+    """
+
+    def __init__(self, told_by: str) -> None:
+        told = hashlib.sha256(told_by.encode()).hexdigest()[:12]
+        self.prefix = f"cleancut_staged_{told}_"
+        self._pattern = re.compile(rf"{self.prefix}([0-9]{{{_DIGITS}}})_[0-9a-f]+")
+
+    def fresh(self, epoch: int, token: str) -> str:
+        """The name of the table of one try of an epoch."""
+        return f"{self.prefix}{epoch:0{_DIGITS}d}_{token}"
+
+    def epoch(self, name: str) -> int:
+        """Of which epoch a table is; of none, the greatest number."""
+        found = self._pattern.fullmatch(name)
+        return int(found[1]) if found else 2**63
+
+
+def stage_partition(
+    database: Database, table: str, sink: str, batches: "Iterator[pa.RecordBatch]"
+) -> "Iterator[pa.RecordBatch]":
+    """Writes a partition in one transaction; what it gives is its own name, and how many rows.
+
+    Of a task that runs twice both may be there. Spark counts one of them, and its name tells which.
+    """
+    import pyarrow as pa
+
+    attempt = secrets.token_hex(8)
+    filled = (batch for batch in batches if batch.num_rows)
+    first = next(filled, None)
+    if first is None:
+        return
+
+    def stamped() -> "Iterator[pa.RecordBatch]":
+        batch = first
+        while batch is not None:
+            names = pa.array([attempt] * batch.num_rows, pa.string())
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, names], names=[*batch.schema.names, TRY]
+            )
+            batch = next(filled, None)
+
+    try:
+        rows = database.ingest(table, stamped())
+    except Exception as failure:
+        verdict, detail = database.verdict(failure), scrubbed(failure, database.secrets())
+        if verdict == "error":
+            # The cause may name the connection, with its password.
+            raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail) from None
+        raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=0, detail=detail) from None
+    yield pa.RecordBatch.from_pydict(
+        {"attempt": pa.array([attempt]), "rows": pa.array([rows], pa.int64())}
+    )
