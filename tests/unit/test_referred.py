@@ -1,6 +1,7 @@
 """State whose bases refer to others, as acts leave it: read, checked, kept and given up."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from cleancut._reading.cut_reader import CutReader
 from cleancut._reading.referred import wanted
 from cleancut._reading.root import open_root
 from cleancut._recovery import expiry
+from cleancut._recovery.expiry import _MARGIN_EPOCHS
 from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.encoded import cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
@@ -95,6 +97,11 @@ class Acts(CutFiles):
             self.base(at, own([*self.rows.values()], at, self.partitions), number=3 + at)
         self.referred = []
         self.put([])
+
+
+def own_and_end(acts: Acts, generation: int) -> None:
+    acts.write(f"owners/{generation:020d}.json", b"{}")
+    acts.write(f"owners/{generation:020d}.ended", b"{}")
 
 
 @pytest.fixture
@@ -288,6 +295,38 @@ def test_an_expiry_leaves_all_to_an_act_that_has_begun_meanwhile(
         plan.apply()
     assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
     assert sorted(acts.root.glob("segments/*/*")) == segments
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_an_act_that_was_fenced_may_yet_commit_what_refers_to_a_cut_that_has_gone(
+    acts: Acts, passes: int
+) -> None:
+    """It looks for a later owner, stands still, and then writes its cut."""
+    seen, of_then = dict(acts.chains), acts.epoch - 1
+    acts.put([])
+    acts.bases()
+    for _ in range(_MARGIN_EPOCHS + 2):
+        acts.put([])
+    for part in acts.root.glob("*/*/*"):
+        os.utime(part, (1, 1))
+    note = {"generation": 1, "runId": "act", "host": "h-1", "startedMs": 1_700_000_000_000}
+    acts.write(f"owners/{1:020d}.json", json.dumps(note).encode())
+    wanted = rows(Checkpoint(acts.location).state(0))
+    for _ in range(passes):
+        done = Checkpoint(acts.location).expire(keep=1).apply(fence="it was killed")
+    assert of_then not in [of.epoch for of in Checkpoint(acts.location).cuts()]
+    assert done.segments == 0
+    acts.chains = seen
+    acts.rescale(4)
+    assert Checkpoint(acts.location).verify().ok
+    assert rows(Checkpoint(acts.location).state(0)) == wanted
+    # A run that has ended since has written an epoch: the act's cut is there, or never will be.
+    own_and_end(acts, 4)
+    acts.put([])
+    acts.bases()
+    acts.put([])
+    assert Checkpoint(acts.location).expire(keep=1).apply().segments > 0
+    assert Checkpoint(acts.location).verify().unnamed == 0
 
 
 def test_a_state_whose_keys_cannot_be_told_apart_is_refused_and_not_taken_for_damaged(

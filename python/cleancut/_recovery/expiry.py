@@ -8,7 +8,8 @@ the last cut leads to.
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
@@ -42,7 +43,7 @@ from cleancut._recovery.replicas import fence
 from cleancut._storage.objects import Stored
 from cleancut._storage.parallel import mapped
 from cleancut._storage.side_files import side_file_of
-from cleancut.errors import CleancutError, error_of
+from cleancut.errors import CleancutError, DamagedError, error_of
 
 Act = Literal["expire", "sweep"]
 
@@ -111,7 +112,9 @@ class Expiry(Brief):
         Args:
             fence: where the last run has not said that it has ended, the reason to take the query
                 from it: if it lives, it stops with CLEANCUT_FENCED and this text. What it may still
-                name stays then: all of the 20 epochs before the oldest cut that is kept.
+                name stays then: all of the 20 epochs before the oldest cut that is kept, and what
+                the cuts that go lead to, for it may be an act that goes back to one of them. The
+                next pass takes that, once a later run has ended.
 
         Returns:
             What was done.
@@ -171,21 +174,24 @@ class _Owner(NamedTuple):
     Attributes:
         generation: 0 before the first.
         alive: what is known of it, unless it has said that it has ended.
+        is_fence: whether nothing runs under it, and what it took the query from may live.
     """
 
     generation: int
     alive: str | None
+    is_fence: bool = False
 
 
 class _Look:
     """What a checkpoint holds, and which of it nothing needs. The order of requests matters."""
 
-    def __init__(self, root: Root, oldest: int) -> None:
+    def __init__(self, root: Root, oldest: int, fenced: _Owner | None = None) -> None:
         self._objects = root.objects
         # Before the owner: what a run writes that begins from now on is not in these.
         parts = [self._objects.details(kind) for kind in (SEGMENTS, PAGES, STORES)]
         self._parts = {name: of for found in parts for name, of in found.items()}
         self.owner = _owner_of(root)
+        self._beside = fenced or self.owner
         # After it: what the last run has committed before its end is in these.
         self.cuts = self._objects.details(CUTS)
         self._saved = self._objects.details(SAVEPOINTS)
@@ -196,6 +202,8 @@ class _Look:
         self.staying = epochs[len(self.going) :]
         self.kept = list(mapped(self._reader.cut, self.staying))
         self._named = self._names_of(self.kept)
+        if self._beside.alive is not None:
+            self._named |= self._names_of(self._seen_beside())
 
     def is_followed(self) -> bool:
         """Whether a run has taken the query since."""
@@ -206,6 +214,13 @@ class _Look:
         found = (parse_savepoint_name(name) for name in self._objects.list(SAVEPOINTS))
         names = sorted(name for name in found if name is not None)
         return dict(zip(names, mapped(self._reader.savepoint, names), strict=True))
+
+    def _seen_beside(self) -> Iterator[StoredCut]:
+        """The cuts that go: an act that has seen one may yet commit bases that refer to it."""
+        for epoch in self.going:
+            # Nor can an act read one that is damaged.
+            with suppress(DamagedError):
+                yield self._reader.cut(epoch)
 
     def _names_of(self, cuts: Iterable[StoredCut]) -> set[str]:
         return {name for cut in cuts for name in cut.named()}
@@ -238,8 +253,11 @@ class _Look:
         # Frames of an epoch without a cut may be those that it is committed with.
         if part is None or part.epoch > self.last:
             return False
-        if self.owner.alive is None:
+        if self._beside.alive is None:
             return True
+        # Cuts that an act has seen may have gone when the query was taken from it.
+        if self._beside.is_fence:
+            return False
         is_young = of.modified_ms >= time.time() * 1000 - _YOUNG_MS
         return part.epoch < self.staying[0] - _MARGIN_EPOCHS and not is_young
 
@@ -303,7 +321,7 @@ def _apply(plan: Expiry, why: str | None) -> Expiry:
         if why is None:
             raise _refused(plan.act, root.location, f"{owner.alive} {_NOT_ENDED}")
         fence(root, why)
-    look = _Look(root, plan._oldest)
+    look = _Look(root, plan._oldest, fenced=owner if owner.alive is not None else None)
     if why is None and look.owner.alive is not None:
         raise _refused(plan.act, root.location, f"{look.owner.alive} has begun meanwhile")
     cuts, seals = look.cut_names, look.seal_names
@@ -381,9 +399,9 @@ def _owner_of(root: Root) -> _Owner:
         since = datetime.fromtimestamp(note["startedMs"] / 1000, UTC)
         told = f"run {note['runId']} on {note['host']}, generation {last}, since "
         told += f"{tables.cell(since)} UTC"
+        return _Owner(last, told, is_fence=note.get("fence") is True)
     except (ValueError, KeyError, TypeError):
-        told = f"the run of generation {last}"
-    return _Owner(last, told)
+        return _Owner(last, f"the run of generation {last}")
 
 
 def _kept(

@@ -118,6 +118,7 @@ def fence(root: Root, why: str) -> int:
             "host": why,
             "startedMs": round(time.time() * 1000),
             "token": uuid4().hex,
+            "fence": True,
         }
         if root.objects.create(owner_name(generation), json.dumps(note).encode()):
             return generation
