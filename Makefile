@@ -161,7 +161,7 @@ compiled:
 
 test-without-jar:
 	$(STAGE) check-python $(MAKE) check-python
-	$(STAGE) $@ $(PYTEST) tests/unit $(REPORT) $(ARGS)
+	$(STAGE) $@ $(PYTEST) tests/unit --numprocesses=2 $(REPORT) $(ARGS)
 
 test-scala:
 	$(STAGE) $@ $(SBT) $(SBT_UNIT)

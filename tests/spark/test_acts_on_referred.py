@@ -57,8 +57,9 @@ def thousand(state: DataFrame) -> DataFrame:
     return state.where("key.k <> 3").withColumn("value", count)
 
 
+@long
 @pytest.mark.parametrize("settings", FORMATS)
-@pytest.mark.parametrize("to", [6, pytest.param(1, marks=long)])
+@pytest.mark.parametrize("to", [6, 1])
 def test_state_is_edited(
     spark: SparkSession, tmp_path: Path, settings: dict[str, str], to: int
 ) -> None:

@@ -109,6 +109,7 @@ def test_each_operator_and_variable_gets_its_own(spark: SparkSession, tmp_path: 
         cleancut.bootstrap(job.checkpoint, query(), of_both, "update")
 
 
+@long
 @pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
 def test_what_was_broken_off_does_not_start_and_can_be_begun_again(
     spark: SparkSession, tmp_path: Path, place: str

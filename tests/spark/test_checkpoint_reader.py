@@ -19,6 +19,7 @@ from cleancut._unsafe_rows.encoded import cells_of
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import from_java
 from tests.support.processors import OUTPUT, RowLedger
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -163,6 +164,7 @@ def test_each_key_is_found_in_the_partition_where_it_is(feed: Feed, operator: st
     assert found_by_key(Checkpoint(feed.checkpoint)) == 1
 
 
+@long
 def test_keys_of_state_variables_are_found_in_the_partition_of_their_group(feed: Feed) -> None:
     for epoch in range(2):
         feed.add([f'{{"k": "{i % 7}", "v": {i * epoch}}}' for i in range(30)])

@@ -147,6 +147,7 @@ def profiles(tmp_path: Path) -> Path:
     return tmp_path / "credentials"
 
 
+@long
 def test_a_clone_goes_into_another_store_with_other_credentials(
     spark: SparkSession,
     servers: tuple[S3Server, S3Server],

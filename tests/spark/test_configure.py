@@ -173,6 +173,7 @@ def test_spark_submit_runs_a_script_as_python_does(
     assert submit(script, *arguments, SPARK_CONF_DIR=str(tmp_path / "conf")) == DONE
 
 
+@long
 def test_spark_submit_takes_the_lines_of_conf(tmp_path: Path) -> None:
     conf = [sys.executable, "-m", "cleancut", "conf", "--acquire-timeout", "30s"]
     answer = subprocess.run(conf, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)

@@ -107,7 +107,7 @@ def test_requests_follow_epochs_and_not_partitions(
     session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     found = {}
-    for partitions in (2, 32):
+    for partitions in (2, 12):
         directory = tmp_path / str(partitions)
         directory.mkdir()
         session.conf.set("spark.sql.shuffle.partitions", str(partitions))
@@ -154,7 +154,7 @@ def test_an_epoch_that_is_sealed_takes_one_object(
 ) -> None:
     found = {}
     session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
-    for partitions in (2, 32):
+    for partitions in (2, 12):
         directory = tmp_path / str(partitions)
         directory.mkdir()
         session.conf.set("spark.sql.shuffle.partitions", str(partitions))

@@ -231,6 +231,7 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
     assert checkpoint.history()[3].operators[0].rows_replayed == overtaken.rows_in_flight
 
 
+@long
 def test_an_epoch_that_takes_too_long_is_cut_as_a_whole(
     session: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

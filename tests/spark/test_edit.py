@@ -223,6 +223,7 @@ def test_the_documented_edit_runs(
     assert state[5] == 0
 
 
+@long
 def test_lists_of_a_state_variable_are_edited_as_arrays(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from cleancut import Checkpoint, RequestError
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, session_of, write_file
 from tests.support.processors import BRIEF_TTL_MS, LASTING_TTL_MS, OUTPUT, Remembering
-from tests.support.tiers import long, usually
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -144,7 +144,8 @@ def change_counts(state: DataFrame) -> DataFrame:
 CHANGES = {"total": change_total, "recent": change_recent, "counts": change_counts}
 
 
-@pytest.mark.parametrize("place", usually({"cuts"}, ("rocksdb", "rocksdb-1", "cuts", "level-0")))
+@long
+@pytest.mark.parametrize("place", ["rocksdb", "rocksdb-1", "cuts", "level-0"])
 def test_values_lists_and_maps_that_expire_are_edited(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from cleancut import Checkpoint
 from tests.support.padded import padded
 from tests.support.sessions import with_cuts
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -17,6 +18,7 @@ KEYS = 12_000
 PIECE_BYTES = 8 << 20
 
 
+@long
 def test_a_restart_reads_a_large_frame_in_pieces(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -88,6 +88,7 @@ def test_class_name_and_jar_are_all_that_a_query_needs(tmp_path: Path) -> None:
     assert cleancut.Checkpoint(tmp_path / "checkpoint").state(0, version=2).num_rows == 3
 
 
+@long
 @pytest.mark.parametrize(
     "how",
     [

@@ -297,6 +297,7 @@ def test_the_password_is_told_to_nobody(
         assert not [text for text in told if secret in text]
 
 
+@long
 def test_connections_that_are_lost_are_made_again(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:

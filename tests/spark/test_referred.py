@@ -78,6 +78,7 @@ def test_referred_state_is_read_and_run_on_as_if_nothing_had_been_done(
     assert epochs(moved)
 
 
+@long
 def test_variables_of_every_kind_are_divided_by_their_group(
     spark: SparkSession, tmp_path: Path
 ) -> None:

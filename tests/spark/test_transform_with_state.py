@@ -15,7 +15,7 @@ from tests.support.queries import AVRO, CHECKPOINT_IDS, Events, Operator
 from tests.support.results import Difference
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, start
-from tests.support.tiers import long, usually
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -56,10 +56,10 @@ QUERIES = {
         pandas=True, event_time=False, initial=False, settings=CHECKPOINT_IDS
     ),
 }
-USUALLY = {"pandas-event-time-initial-state"}
 
 
-@pytest.mark.parametrize("name", usually(USUALLY, QUERIES))
+@long
+@pytest.mark.parametrize("name", QUERIES)
 def test_transform_with_state_gives_the_rows_of_the_built_in_provider(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -92,7 +92,7 @@ object DifferentialQueriesSuite {
   private val Patience = 5.minutes
 
   /** One in so many operators is met by `make test`. */
-  private val UsualShare = 14
+  private val UsualShare = 28
 
   // The operators take turns.
   private val seeds: Seq[Long] = {

@@ -136,7 +136,7 @@ object FaultMatrixSuite {
   private val OfKinds = 1
   private val OfLasting = 1
   private val OfSteps = 1
-  private val OfAllSteps = 6
+  private val OfAllSteps = 4
   private val OfAborts = 1
 
   private def often(isLasting: Boolean): String = if (isLasting) "at all" else "at once"

@@ -12,8 +12,9 @@ package io.cleancut.bench
  * of their own time), `inflight=100` (auctions open at a time), `people=1000` (active at a time),
  * `fill=5` (epochs before). Of `scale`: `partitions=25,1000,10000` (of four stores each),
  * `delay=0,50` (milliseconds of a request), `chain=6,41` (deltas between bases), `format=1` (of
- * Spark's checkpoint). Of `acts`: `partitions=24,2400,10000` (of four stores each). Those of
- * `capture` are in [[CompareCapture.Options]].
+ * Spark's checkpoint). Of `acts`: `partitions=24,2400,10000` (of four stores each). Of `grown`:
+ * `partitions=40`, `fills=100` (epochs before). Those of `capture` are in
+ * [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds = Seq(
@@ -72,7 +73,13 @@ object Bench {
       case "rewrite" => CompareRewrites.run(keys("100000,1000000"), turns.getOrElse(3))
       case "acts"    =>
         CompareActs.run(list("partitions", "24,2400,10000").map(_.toInt), turns.getOrElse(3))
-      case "grown"   => CompareQueries.grown(turns.getOrElse(3))
+      case "grown" =>
+        CompareQueries.grown(
+          keys("100000,1000000,10000000"),
+          list("partitions", "40").map(_.toInt),
+          list("fills", "100").map(_.toInt),
+          turns.getOrElse(3)
+        )
       case "queries" => CompareQueries.run(options.get("query").toSeq, turns.getOrElse(5))
     }
   }

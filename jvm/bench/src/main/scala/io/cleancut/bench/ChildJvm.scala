@@ -2,7 +2,7 @@ package io.cleancut.bench
 
 import java.io.File
 import java.lang.management.ManagementFactory
-import java.nio.file.Path
+import java.nio.file.{Files, Path}
 
 import scala.jdk.CollectionConverters._
 
@@ -28,10 +28,18 @@ object ChildJvm {
     val classPath = (classes.toSeq :+ jvm.getClassPath).mkString(File.pathSeparator)
     val command = Seq(java) ++ jvm.getInputArguments.asScala ++
       Seq("-Xmx6g") ++ options ++ Seq("-cp", classPath, main) ++ arguments
-    val child =
-      new ProcessBuilder(command.asJava).redirectError(ProcessBuilder.Redirect.DISCARD).start()
-    val lines = new String(child.getInputStream.readAllBytes()).linesIterator.toSeq
-    require(child.waitFor() == 0, s"failed: $main ${arguments.mkString(" ")}")
-    lines.map(_.split("\t"))
+    val said = Files.createTempFile("cleancut-bench", ".log")
+    try {
+      val child =
+        new ProcessBuilder(command.asJava).redirectError(said.toFile).start()
+      val lines = new String(child.getInputStream.readAllBytes()).linesIterator.toSeq
+      val failed = child.waitFor() != 0
+      if (failed) Files.readString(said).linesIterator.toSeq.takeRight(Said).foreach(println)
+      require(!failed, s"failed: $main ${arguments.mkString(" ")}")
+      lines.map(_.split("\t"))
+    } finally Files.delete(said)
   }
+
+  /** Lines of a JVM's errors that are shown where it fails. */
+  private val Said = 40
 }

@@ -15,21 +15,17 @@ object CompareQueries {
     turns
   )
 
-  /** An aggregation with ten times the keys, the partitions, and the epochs before. */
-  def grown(turns: Int): Unit = {
+  /** An aggregation with more keys, partitions, or epochs before than it usually has. */
+  def grown(keys: Seq[Int], partitions: Seq[Int], fills: Seq[Int], turns: Int): Unit = {
     val header = Seq("keys", "partitions", "epochs before") ++
       Seq("Cleancut", "HDFS-backed", "best RocksDB", "over the better")
     println(s"\n### As the work grows\n")
     println(Figures.table(header, Nil))
     val usual = BenchQuery.aggregation(BenchQuery.Million)
-    val larger = Seq(
-      BenchQuery.aggregation(BenchQuery.Million / 10) -> QueryBench.Partitions,
-      usual -> QueryBench.Partitions,
-      BenchQuery.aggregation(BenchQuery.Million * 10) -> QueryBench.Partitions,
-      usual -> QueryBench.Partitions * 10,
-      BenchQuery.aggregation(BenchQuery.Million, fill = usual.fill * 10) -> QueryBench.Partitions
-    )
-    for ((query, partitions) <- larger) {
+    val grown = keys.map(BenchQuery.aggregation(_) -> QueryBench.Partitions) ++
+      partitions.map(usual -> _) ++
+      fills.map(BenchQuery.aggregation(BenchQuery.Million, _) -> QueryBench.Partitions)
+    for ((query, partitions) <- grown) {
       val of = Seq(query.keys, partitions, query.fill).map(_.toString)
       println(Figures.row(of ++ figures(query, turns, partitions)))
     }
