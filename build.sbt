@@ -94,6 +94,9 @@ lazy val older = (project in file("jvm/older"))
     Compile / unmanagedSourceDirectories += (core / Compile / scalaSource).value,
     Compile / unmanagedResourceDirectories += (core / Compile / resourceDirectory).value,
     libraryDependencies += "org.apache.spark" %% "spark-sql" % Versions.OlderSpark % Provided,
+    // The server alone; what it needs beside Spark is in it.
+    libraryDependencies +=
+      ("org.apache.spark" %% "spark-connect" % Versions.OlderSpark % Provided).intransitive(),
     libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
     Test / unmanagedSources ++= OlderTests.sources((core / Test / scalaSource).value),
     Test / unmanagedResourceDirectories += (core / Test / resourceDirectory).value,

@@ -21,7 +21,7 @@ from cleancut._spark.jars import jar_path
 from cleancut._spark.named_query import named_query
 from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
 from cleancut._spark.session import configure
-from cleancut._spark.settings import OPTIONS, Settings
+from cleancut._spark.settings import CONNECT_CLASS, CONNECT_KEY, OPTIONS, Settings
 from cleancut._unsafe_rows.encoded import Texts
 from cleancut._version import __version__
 from cleancut.errors import CleancutError, DamagedError, InternalError, RetryableError, error_of
@@ -393,7 +393,7 @@ def _conf(parsed: argparse.Namespace) -> int:
     problems = settings.problems()
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
-    confs, jar = settings.confs(), jar_path()
+    confs, jar = settings.confs() | {CONNECT_KEY: CONNECT_CLASS}, jar_path()
     if parsed.format == "submit":
         lines = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in confs.items()]
         print(" \\\n".join([f"--jars {shlex.quote(jar)}", *lines]))

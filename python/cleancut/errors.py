@@ -116,7 +116,7 @@ _BY_KIND: Mapping[str, type[CleancutError]] = {
 }
 
 # How a message of Cleancut begins where other processes and callbacks have put it into a text.
-_IN_TEXT = re.compile(r"(?:^|: )\[(CLEANCUT_[A-Z_]+)\] (.*)", re.MULTILINE)
+_IN_TEXT = re.compile(r"(?:^|: |\) )\[(CLEANCUT_[A-Z_]+)\] (.*)", re.MULTILINE)
 
 
 def error_of(error_id: str, **params: object) -> CleancutError:
@@ -182,6 +182,11 @@ def translating() -> Iterator[None]:
         if found is None:
             raise
         raise found from failure
+
+
+def from_connect(failure: BaseException) -> CleancutError | None:
+    """The error of Cleancut that a server of Spark Connect has answered with."""
+    return next(_told(str(failure)), None)
 
 
 def _found(exc: BaseException) -> Iterator[CleancutError]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cleancut._format.costs import RequestCount
-from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._provider import PROVIDER_CLASS
 from cleancut._recovery.followed import ProvenCut
 from cleancut._spark.coordinator import Coordinator, EpochProgress
 from cleancut._spark.coordinator import coordinator as coordinator_of
@@ -18,7 +18,7 @@ from cleancut.errors import RequestError, error_of
 from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
 
 LOCATION = "s3://bucket/q"
-SESSION = SimpleNamespace(conf=lambda: {PROVIDER_KEY: PROVIDER_CLASS})
+SESSION = object()
 IN_FLIGHT = {"operator": 0, "channel": "cleancut-channel-0", "rows": 20, "of": 50}
 
 
@@ -95,10 +95,8 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def coordinator(facade: Facade) -> Coordinator:
-    jvm = SimpleNamespace(
-        io=SimpleNamespace(cleancut=SimpleNamespace(CleancutCoordinator=facade)),
-    )
-    return Coordinator(jvm, LOCATION, {}, SESSION)
+    driver: Any = SimpleNamespace(session=SESSION, side={"coordinator": facade}.get)
+    return Coordinator(driver, LOCATION, {}, PROVIDER_CLASS)
 
 
 def test_a_session_that_was_stopped_coordinates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ EXPIRY = "tests/spark/test_edit_expiring.py::test_values_lists_and_maps_that_exp
 CHANGED = "tests/spark/test_compatible.py::test_the_documented_question_is_answered"
 BEGUN = "tests/spark/test_bootstrap.py::test_the_documented_bootstrap_runs"
 MIGRATED = "tests/spark/test_migrate.py::test_the_documented_migration_runs"
+CONNECTED = "tests/spark/test_connect.py::test_the_documented_server_and_client_run"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # Which test runs each block of a page, in their order; SAME compares it with one that is run.
@@ -59,6 +60,8 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/quick-start.md", "text"): [START, START, START, START, START, START],
     ("docs/guides/starting-spark.md", "python"): [STARTS],
     ("docs/guides/starting-spark.md", "sh"): [CONF],
+    ("docs/guides/spark-connect.md", "python"): [CONNECTED],
+    ("docs/guides/spark-connect.md", "sh"): [CONNECTED],
     ("docs/guides/sinks.md", "python"): [SINK, SINK, SINK],
     ("docs/guides/sinks/databases.md", "python"): [TABLES, TABLES],
     ("docs/guides/sinks/lakes.md", "python"): [LAKES, LAKES],

@@ -9,7 +9,6 @@ import pytest
 import cleancut
 from cleancut import RequestError
 from cleancut._spark import sealing
-from cleancut._spark.coordinator import coordinator
 from cleancut.sinks import EpochFiles
 from cleancut.testing import EpochRows
 
@@ -164,12 +163,8 @@ def test_a_batch_of_spark_connect_cannot_be_sealed() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda given: cleancut.seal(given, 0),
-        lambda given: cleancut.sinks.sealing(print)(given, 0),
-        lambda given: EpochFiles("x")(given, 0),
         lambda given: EpochFiles("x").epochs(given),
         lambda given: EpochRows()(given, 0),
-        coordinator,
     ],
 )
 def test_what_is_of_spark_connect_is_refused_as_that(use: Callable[[Any], object]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from cleancut._display.brief import Brief
-from cleancut._spark.offline import facade_of
+from cleancut._spark.offline import driver_for
 from cleancut.errors import translating
 
 if TYPE_CHECKING:
@@ -92,11 +92,10 @@ def compatible(
             a streaming one, or nothing that has state has been committed there;
             CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    session, facade = facade_of(query.sparkSession, "compatible")
+    driver = driver_for(query.sparkSession, "compatible")
     with translating():
-        told = json.loads(
-            facade.compatible(session._jsparkSession, location, query._jdf, output_mode)
-        )
+        compare = driver.side("offline").compatible
+        told = json.loads(compare(driver.session, location, driver.given(query), output_mode))
     return Compatibility(
         location=told["location"],
         epoch=told["epoch"],

@@ -5,6 +5,11 @@ from typing import Any
 from cleancut.errors import error_of
 
 
+def is_connect(given: object) -> bool:
+    """Whether a DataFrame, a session, or a query is one of Spark Connect."""
+    return ".connect." in f"{type(given).__module__}."
+
+
 def require_classic(given: object, what: str) -> None:
     """Refuses an object of Spark Connect.
 
@@ -15,7 +20,7 @@ def require_classic(given: object, what: str) -> None:
     Raises:
         RequestError: CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    if ".connect." in f"{type(given).__module__}.":
+    if is_connect(given):
         detail = f"the {what} is one of Spark Connect"
         raise error_of("CLEANCUT_CONNECT_UNSUPPORTED", detail=detail)
 

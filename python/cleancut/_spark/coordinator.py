@@ -31,7 +31,8 @@ from cleancut._recovery.followed import (
     proven_cut,
     replica_statuses,
 )
-from cleancut._spark.connect import jvm_side, require_classic
+from cleancut._spark.connect import is_connect
+from cleancut._spark.driver import ClassicDriver, Driver, driver_of
 from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import CleancutError, error_of, translating
@@ -179,19 +180,26 @@ class CoordinatorStatus(Brief):
 
 
 # The keys that say how a bucket is asked for what lies there.
-_WAYS = ("endpoint", "region", "accessPoint", "requesterPays", "encryption")
+_WAYS = {
+    name: f"{PREFIX}{name}"
+    for name in ("endpoint", "region", "accessPoint", "requesterPays", "encryption", "profile")
+}
 
 
 class Coordinator:
     """What commits the epochs of one query by cuts."""
 
     def __init__(
-        self, jvm: Any, location: str, access: Mapping[str, str | None], session: Any
+        self,
+        driver: Driver,
+        location: str,
+        access: Mapping[str, str | None],
+        provider: str | None,
     ) -> None:
-        self._jvm = jvm
+        self._driver = driver
         self._location = location
         self._access = dict(access)
-        self._session = session
+        self._provider = provider
 
     def __repr__(self) -> str:
         return f"Coordinator({self._location!r})"
@@ -226,7 +234,7 @@ class Coordinator:
             in_flight=tuple(InFlight(**channel) for channel in found["inFlight"]),
             aligned={int(operator): why for operator, why in found["aligned"].items()},
             overloaded={int(operator): why for operator, why in found["overloaded"].items()},
-            provider=str(self._session.conf().get(PROVIDER_KEY)),
+            provider=self._provider,
             proven=proven_cut(f"{PROOFS}/{name}" for name in notes["proofs"]),
             replicas=tuple(replica_statuses(notes["replicas"], found.get("committed"), written_ms)),
         )
@@ -353,7 +361,7 @@ class Coordinator:
 
     @property
     def _facade(self) -> Any:
-        return jvm_side(self._jvm, "io.cleancut.CleancutCoordinator")
+        return self._driver.side("coordinator")
 
     def _checkpoint(self) -> Checkpoint:
         return Checkpoint(
@@ -368,7 +376,8 @@ class Coordinator:
 
     def _call(self, method: str, *arguments: Any) -> Any:
         with translating():
-            return getattr(self._facade, method)(self._location, self._session, *arguments)
+            call = getattr(self._facade, method)
+            return call(self._location, self._driver.session, *arguments)
 
 
 def coordinator(query: "StreamingQuery") -> Coordinator:
@@ -379,22 +388,42 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
             elsewhere with cuts.
 
     Raises:
-        RequestError: CLEANCUT_COORDINATOR_MISSING for a query without cuts;
-            CLEANCUT_CONNECT_UNSUPPORTED.
+        RequestError: CLEANCUT_COORDINATOR_MISSING for a query without cuts, or one on a server of
+            Spark Connect that has ended; CLEANCUT_CONNECT_UNSUPPORTED, that server lacks Cleancut's
+            plugin.
     """
+    if is_connect(query):
+        return _of_server(query)
     from pyspark import SparkContext
 
-    require_classic(query, "query")
     context = SparkContext._active_spark_context
     if context is None or context._jvm is None:
         raise error_of("CLEANCUT_COORDINATOR_MISSING", location="of a session that was stopped")
     execution = query._jsq.streamingQuery()
-    session = execution.sparkSessionForStream()
-    conf = session.conf()
-    location = str(execution.resolvedCheckpointRoot())
-    ways = _WAYS if location.startswith(SCHEMES) else ()
-    access = {name: _set_value(conf, f"{PREFIX}{name}") for name in ways}
-    found = Coordinator(context._jvm, location, access, session)
+    own = execution.sparkSessionForStream()
+    conf = {key: _option(own.conf().getOption(key)) for key in (PROVIDER_KEY, *_WAYS.values())}
+    driver = ClassicDriver(context._jvm, own)
+    return _checked(driver, str(execution.resolvedCheckpointRoot()), conf)
+
+
+def _of_server(query: Any) -> Coordinator:
+    driver = driver_of(query._session, run_id=str(query.runId))
+    with translating():
+        told = driver.side("coordinator").query(
+            driver.session, ",".join((PROVIDER_KEY, *_WAYS.values()))
+        )
+    found = json.loads(told)
+    return _checked(driver, found["location"], found["conf"])
+
+
+def _checked(driver: Driver, location: str, conf: Mapping[str, str | None]) -> Coordinator:
+    ways = _WAYS if location.startswith(SCHEMES) else {}
+    found = Coordinator(
+        driver,
+        location,
+        {name: _chosen(conf.get(key)) for name, key in ways.items()},
+        conf.get(PROVIDER_KEY),
+    )
     found._told()
     return found
 
@@ -417,7 +446,10 @@ def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _set_value(conf: Any, key: str) -> str | None:
-    option = conf.getOption(key)
-    value = str(option.get()) if option.isDefined() else "auto"
+def _option(of: Any) -> str | None:
+    """A value that Scala may have."""
+    return str(of.get()) if of.isDefined() else None
+
+
+def _chosen(value: str | None) -> str | None:
     return None if value == "auto" else value

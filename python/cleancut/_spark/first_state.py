@@ -1,10 +1,10 @@
 """State that a query begins with: one that has not run, or that goes on in another form."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal
 
-from cleancut._spark.offline import Plan, asked, facade_of, spoken, state_of
-from cleancut.errors import translating
+from cleancut._spark.driver import StateFamily
+from cleancut._spark.offline import Plan, asked, driver_for, spoken, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,10 +54,9 @@ def bootstrap(
             CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
         InternalError: as for `Plan.apply`.
     """
-    session, facade = facade_of(query.sparkSession, "bootstrap")
-    rows = _rows(session, facade, [(_family(of), rows) for of, rows in state.items()])
-    arguments = (file_sink or "", query._jdf, output_mode, rows, spoken(cuts))
-    return asked(session, "bootstrap", location, arguments, apply=False)
+    rows = [(_family(of), rows) for of, rows in state.items()]
+    arguments = (file_sink or "", query, output_mode, rows, spoken(cuts))
+    return asked(query.sparkSession, "bootstrap", location, arguments, apply=False)
 
 
 def migrate(
@@ -103,35 +102,25 @@ def migrate(
         RequestError: as for `bootstrap`; also if rows have changed and are not given, rows are in
             flight, the sources are more or fewer, or the query runs in this application.
     """
-    session, facade = facade_of(query.sparkSession, "migrate")
-    given: list[tuple[tuple[int, str, str], DataFrame]] = []
+    session = query.sparkSession
+    given: list[tuple[StateFamily, DataFrame]] = []
     for of, rows in (state or {}).items():
         family = _family(of)
         if callable(rows):
-            given.append((family, rows(state_of(session, facade, location, family))))
+            there = state_of(driver_for(session, "migrate"), location, family)
+            given.append((family, rows(there)))
         else:
             given.append((family, rows))
-    all_rows = _rows(session, facade, given)
-    named = (into, query._jdf, output_mode, all_rows, spoken(cuts), not same_query)
+    named = (into, query, output_mode, given, spoken(cuts), not same_query)
     return asked(session, "migrate", location, (file_sink or "", *named), apply=False)
 
 
-def _rows(
-    session: Any, facade: Any, state: "Sequence[tuple[tuple[int, str, str], DataFrame]]"
-) -> Any:
-    rows = session._jvm.java.util.ArrayList()
-    for family, of in state:
-        with translating():
-            rows.add(facade.rows(*family, of._jdf))
-    return rows
-
-
-def _family(of: Family) -> tuple[int, str, str]:
+def _family(of: Family) -> StateFamily:
     match of:
         case int(operator):
-            return operator, "default", "default"
+            return StateFamily(operator, "default", "default")
         case (int(operator), str(family)):
-            return operator, "default", family
+            return StateFamily(operator, "default", family)
         case (int(operator), str(store), str(family)):
-            return operator, store, family
+            return StateFamily(operator, store, family)
     raise TypeError(f"an operator, perhaps with store and family, is wanted, and not {of!r}")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cleancut._display import tables
 from cleancut._display.brief import Brief
-from cleancut._spark.connect import require_classic
-from cleancut._spark.running import running_session
+from cleancut._spark.driver import Driver, StateFamily, driver_of
+from cleancut._spark.running import client_session, running_session
 from cleancut._spark.settings import PREFIX
-from cleancut.errors import error_of, translating
+from cleancut.errors import CleancutError, error_of, translating
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -379,12 +379,11 @@ def edit(
     """
     if side is not None and (store, family) != (_DEFAULT, _DEFAULT):
         raise TypeError("edit takes either a side of a join, or a store and a family")
-    found, facade = facade_of(session, "edit")
-    which = (operator, store, side or family)
-    changed: Any = change(state_of(found, facade, location, which))
+    which = StateFamily(operator, store, side or family)
+    changed = change(state_of(driver_for(session, "edit"), location, which))
     sink = file_sink or ""
-    plan = asked(session, "edit", location, (sink, *which, changed._jdf, _ANY), apply=False)
-    return replace(plan, _arguments=(sink, *which, changed._jdf, plan.last))
+    plan = asked(session, "edit", location, (sink, *which, changed, _ANY), apply=False)
+    return replace(plan, _arguments=(sink, *which, changed, plan.last))
 
 
 def _which(of: int | str | datetime | None) -> tuple[str, int, str]:
@@ -403,12 +402,10 @@ def spoken(cuts: bool | None) -> str:
     return "" if cuts is None else str(cuts).lower()
 
 
-def state_of(session: Any, facade: Any, location: str, family: tuple[int, str, str]) -> "DataFrame":
-    """Rows of an operator's state, in a store and a family."""
-    from pyspark.sql import DataFrame
-
+def state_of(driver: Driver, location: str, family: StateFamily) -> "DataFrame":
+    """Rows of an operator's state."""
     with translating():
-        return DataFrame(facade.state(session._jsparkSession, location, *family), session)
+        return driver.frame(driver.side("offline").state(driver.session, location, *family))
 
 
 def asked(
@@ -419,22 +416,47 @@ def asked(
     *,
     apply: bool,
 ) -> Plan:
-    found, facade = facade_of(session, act)
+    """The plan of an act, or what it has done.
+
+    Args:
+        session: whose driver does it; None takes the one that runs.
+        act: its method on the JVM side.
+        location: of the checkpoint.
+        arguments: those after it; DataFrames, and lists of rows by their families, as they are.
+        apply: whether it is to be done.
+
+    Raises:
+        RequestError: CLEANCUT_SESSION_MISSING, or as the act.
+    """
+    driver = driver_for(session, act)
     with translating():
-        told = json.loads(getattr(facade, act)(found._jsparkSession, location, *arguments, apply))
+        given = [_given(driver, argument) for argument in arguments]
+        do = getattr(driver.side("offline"), act)
+        told = json.loads(do(driver.session, location, *given, apply))
     return _plan(told, arguments, session)
 
 
-def facade_of(session: "SparkSession | None", act: str) -> tuple[Any, Any]:
-    """A session, and what does acts in its JVM."""
-    found: Any = running_session() if session is None else session
+def _given(driver: Driver, argument: Any) -> Any:
+    if isinstance(argument, list):
+        return driver.rows(argument)
+    return driver.given(argument) if hasattr(argument, "sparkSession") else argument
+
+
+def driver_for(session: "SparkSession | None", act: str) -> Driver:
+    """The driver that does an act, that of the session which runs where none is given.
+
+    Raises:
+        RequestError: CLEANCUT_SESSION_MISSING.
+    """
+    found: Any = session or running_session() or client_session()
     if found is None:
         raise error_of("CLEANCUT_SESSION_MISSING", act=act)
-    require_classic(found, "session")
-    facade = found._jvm.io.cleancut.CleancutOffline
-    if not callable(getattr(facade, act, None)):
-        raise error_of("CLEANCUT_SESSION_MISSING", act=act)
-    return found, facade
+    driver = driver_of(found)
+    try:
+        callable(getattr(driver.side("offline"), act))
+    except CleancutError as error:
+        raise error_of("CLEANCUT_SESSION_MISSING", act=act) from error
+    return driver
 
 
 def _plan(

@@ -1,6 +1,7 @@
 """What already runs in this process: a Spark session, or the JVM that a session left behind."""
 
 import os
+import sys
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,12 @@ def running_session() -> "SparkSession | None":
     if context is None:
         return None
     return SparkSession._instantiatedSession or SparkSession(context)
+
+
+def client_session() -> Any | None:
+    """That of a client of Spark Connect; who has made none has not loaded what makes one."""
+    client = sys.modules.get("pyspark.sql.connect.session")
+    return None if client is None else client.SparkSession.getActiveSession()
 
 
 def provide(jvm: Any, session: "SparkSession | None", jar: str) -> None:

@@ -1,8 +1,10 @@
 """Sealing an epoch before its output is made visible, for functions of `foreachBatch`."""
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from cleancut._spark.connect import jvm_side, require_classic
+from cleancut._spark.connect import is_connect
+from cleancut._spark.driver import Driver, driver_of
 from cleancut.errors import error_of, translating
 
 if TYPE_CHECKING:
@@ -36,8 +38,10 @@ def seal(df: "DataFrame", epoch: int) -> "DataFrame":
         RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs;
             CLEANCUT_CONNECT_UNSUPPORTED.
     """
+    driver = _driver(df, epoch)
     with translating():
-        return _rows(df, _seals(df, epoch).seal(df._jdf, epoch))
+        rows = driver.side("seal").seal(driver.given(df), epoch)
+    return _rows(driver, df, rows)
 
 
 def compute(df: "DataFrame", epoch: int) -> "DataFrame":
@@ -46,8 +50,10 @@ def compute(df: "DataFrame", epoch: int) -> "DataFrame":
     For sinks that write the rows where nobody sees them, and show them after `close`. Arguments,
     result and errors are those of `seal`.
     """
+    driver = _driver(df, epoch)
     with translating():
-        return _rows(df, _seals(df, epoch).compute(df._jdf, epoch))
+        rows = driver.side("seal").compute(driver.given(df), epoch)
+    return _rows(driver, df, rows)
 
 
 def hold(df: "DataFrame", epoch: int) -> None:
@@ -55,8 +61,9 @@ def hold(df: "DataFrame", epoch: int) -> None:
 
     The tasks of the epoch run in that job. Arguments and errors are those of `seal`.
     """
+    driver = _driver(df, epoch)
     with translating():
-        _seals(df, epoch).hold(df._jdf, epoch)
+        driver.side("seal").hold(driver.given(df), epoch)
 
 
 def close(df: "DataFrame", epoch: int, output: str) -> None:
@@ -71,15 +78,16 @@ def close(df: "DataFrame", epoch: int, output: str) -> None:
     Raises:
         FencedError, RetryableError, RequestError: as `seal`.
     """
+    driver = _driver(df, epoch)
     with translating():
-        _seals(df, epoch).close(df._jdf, epoch, output)
+        driver.side("seal").close(driver.given(df), epoch, output)
 
 
 def sealed_output(df: "DataFrame", epoch: int) -> str | None:
     """What an earlier run gave to `close`; None if the epoch has no seal that says so."""
+    driver = _driver(df, epoch)
     with translating():
-        found = _seals(df, epoch).sealedOutput(df._jdf, epoch)
-        return str(found.get()) if found.isDefined() else None
+        return _text(driver.side("seal").sealedOutput(driver.given(df), epoch))
 
 
 def finish(df: "DataFrame", epoch: int) -> bool:
@@ -100,16 +108,49 @@ def finish(df: "DataFrame", epoch: int) -> bool:
         DamagedError: what is sealed cannot be read.
         RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
     """
+    driver = _driver(df, epoch)
     with translating():
-        return bool(_seals(df, epoch).finish(df._jdf, epoch))
+        return bool(driver.side("seal").finish(driver.given(df), epoch))
 
 
-def _seals(df: "DataFrame", epoch: int) -> Any:
-    require_classic(df, "DataFrame")
-    if getattr(df, "_jdf", None) is None:
+def batch(df: "DataFrame", epoch: int) -> dict[str, Any]:
+    """Which epoch of which run a batch is: `queryId`, `runId`, `checkpoint`, `plannedMs`.
+
+    Raises:
+        RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
+    """
+    driver = _driver(df, epoch)
+    with translating():
+        found: dict[str, Any] = json.loads(driver.side("seal").batch(driver.given(df), epoch))
+    return found
+
+
+def acts(df: "DataFrame", after: int, epoch: int) -> list[dict[str, int]]:
+    """The acts on the checkpoint between an epoch and that of a batch: `epoch` and `source`.
+
+    Raises:
+        RequestError: CLEANCUT_SEAL_MISPLACED, as `batch`.
+    """
+    driver = _driver(df, epoch)
+    with translating():
+        told = driver.side("seal").acts(driver.given(df), after, epoch)
+    found: list[dict[str, int]] = json.loads(told)
+    return found
+
+
+def _driver(df: "DataFrame", epoch: int) -> Driver:
+    if not is_connect(df) and getattr(df, "_jdf", None) is None:
         raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
-    return jvm_side(df.sparkSession._jvm, "io.cleancut.CleancutSeal")
+    return driver_of(df.sparkSession)
 
 
-def _rows(df: "DataFrame", rows: Any) -> "DataFrame":
-    return df if rows.equals(df._jdf) else type(df)(rows, df.sparkSession)
+def _rows(driver: Driver, df: "DataFrame", rows: Any) -> "DataFrame":
+    is_same = not is_connect(df) and rows.equals(driver.given(df))
+    return df if is_same else driver.frame(rows)
+
+
+def _text(told: Any) -> str | None:
+    """A text that may be missing, which py4j gives as Scala's option."""
+    if told is None or isinstance(told, str):
+        return told
+    return str(told.get()) if told.isDefined() else None

@@ -13,6 +13,9 @@ from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 EXTENSION_CLASS = "io.cleancut.CleancutExtensions"
 EXTENSIONS_KEY = "spark.sql.extensions"
 FILE_MANAGER_CLASS = "io.cleancut.CleancutCheckpointFileManager"
+# For the server of Spark Connect, which takes no notice of it elsewhere.
+CONNECT_KEY = "spark.connect.extensions.relation.classes"
+CONNECT_CLASS = "io.cleancut.CleancutConnect"
 FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
 REAL_TIME_KEY = f"{PREFIX}realTimeMode"

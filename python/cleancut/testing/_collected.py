@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from cleancut._spark.connect import require_classic
 from cleancut._spark.sealing import seal
 
 if TYPE_CHECKING:
@@ -23,7 +24,13 @@ class EpochRows:
         self.changed: list[int] = []
 
     def __call__(self, df: "DataFrame", epoch: int) -> None:
-        """Takes the rows of one epoch."""
+        """Takes the rows of one epoch.
+
+        Raises:
+            RequestError: CLEANCUT_CONNECT_UNSUPPORTED, the rows would be kept in a process of the
+                server; or as `cleancut.seal`.
+        """
+        require_classic(df, "DataFrame")
         kept = seal(df, epoch)
         try:
             rows = kept.collect()

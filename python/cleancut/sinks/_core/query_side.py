@@ -5,21 +5,15 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cleancut._spark import sealing
-from cleancut._spark.settings import PREFIX
-from cleancut.errors import from_java
-from cleancut.sinks._core.batch import Batch, batch_of, running_query
+from cleancut._spark.driver import driver_of
+from cleancut.errors import CleancutError, translating
+from cleancut.sinks._core.batch import Batch, batch_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-# How an entry of the offset log says that it is that of an act; see docs/design/0013.
-_ACT = f"{PREFIX}offlineAct"
-_SOURCE = f"{PREFIX}offlineSource"
-# Numbers between two epochs of a query, which acts have taken or left unused.
-_MAX_GAP = 1000
 
 
 @dataclass(frozen=True)
@@ -82,31 +76,20 @@ class RunningSide:
         return batch_of(self._df, self._epoch)
 
     def generation(self) -> int | None:
-        from py4j.protocol import Py4JJavaError
-
-        jvm: Any = self._df.sparkSession._jvm
-        session: Any = self._df.sparkSession._jsparkSession
+        driver = driver_of(self._df.sparkSession)
         try:
-            told = jvm.io.cleancut.CleancutCoordinator.status(self.batch.checkpoint, session)
-        except Py4JJavaError as failure:
-            error = from_java(failure)
-            if error is None or error.error_id != "CLEANCUT_COORDINATOR_MISSING":
+            with translating():
+                status = driver.side("coordinator").status
+                found = json.loads(status(self.batch.checkpoint, driver.session))
+        except CleancutError as error:
+            if error.error_id != "CLEANCUT_COORDINATOR_MISSING":
                 raise
             return None
-        found = json.loads(told)
         # Before the first task of a run it may be that of another one.
         return found["generation"] if found.get("runId") == self.batch.run_id else None
 
     def acts(self, after: int) -> Sequence[Act]:
-        log = running_query(self._df).offsetLog()
-        found = []
-        # Spark keeps entries of 100 epochs; mostly there is no number in between.
-        for number in range(max(after + 1, self._epoch - _MAX_GAP, 0), self._epoch):
-            entry = log.offsetSeqMetadataForBatchId(number)
-            conf = entry.get().conf() if entry.isDefined() else None
-            if conf is not None and conf.contains(_ACT) and conf.contains(_SOURCE):
-                found.append(Act(epoch=number, source=int(conf.apply(_SOURCE))))
-        return found
+        return [Act(**act) for act in sealing.acts(self._df, after, self._epoch)]
 
     def sealed_output(self) -> str | None:
         return sealing.sealed_output(self._df, self._epoch)

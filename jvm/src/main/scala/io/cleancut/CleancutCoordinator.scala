@@ -4,9 +4,10 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.{DriverCuts, RunningQueries}
 
 import io.cleancut.cuts.CommittedEpoch
+import io.cleancut.error.Errors
 import io.cleancut.format.{ChannelJson, CostsJson}
 
 /**
@@ -16,6 +17,27 @@ import io.cleancut.format.{ChannelJson, CostsJson}
  */
 object CleancutCoordinator {
   private val mapper = new ObjectMapper
+
+  /**
+   * What one has to know of a query that runs to ask for it, as a JSON object: `location`, and
+   * `conf` with those of the keys that its session sets.
+   *
+   * @param session
+   *   that of the query
+   * @param keys
+   *   with commas between them
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_COORDINATOR_MISSING, none runs in this session
+   */
+  def query(session: SparkSession, keys: String): String = {
+    val location = RunningQueries
+      .locationOf(session)
+      .getOrElse(throw Errors.coordinatorMissing("of a query that does not run"))
+    val node = mapper.createObjectNode().put("location", location)
+    val conf = node.putObject("conf")
+    for (key <- keys.split(","); value <- session.conf.getOption(key)) conf.put(key, value)
+    mapper.writeValueAsString(node)
+  }
 
   /**
    * Where a query stands, as a JSON object. Of one that has ended it tells what the store does.

@@ -1,10 +1,42 @@
 package io.cleancut
 
+import com.fasterxml.jackson.databind.ObjectMapper
+
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.EpochSeal
 
 /** For functions of `foreachBatch` that let their output be seen only behind the seal. */
 object CleancutSeal {
+  private val mapper = new ObjectMapper
+
+  /**
+   * Which epoch of which run a batch is, as a JSON object: `queryId`, `runId`, `checkpoint` (the
+   * location as Spark resolved it), and `plannedMs` (when Spark chose its input).
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_SEAL_MISPLACED
+   */
+  def batch(batch: Dataset[_], epoch: Long): String = {
+    val (query, entry) = EpochSeal.planned(batch, epoch)
+    val node = mapper.createObjectNode().put("queryId", query.id.toString)
+    node.put("runId", query.runId.toString).put("checkpoint", query.resolvedCheckpointRoot)
+    mapper.writeValueAsString(node.put("plannedMs", entry.batchTimestampMs))
+  }
+
+  /**
+   * The acts on the checkpoint after an epoch and before that of a batch, ascending, as a JSON
+   * array of objects with `epoch` and `source`.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_SEAL_MISPLACED
+   */
+  def acts(batch: Dataset[_], after: Long, epoch: Long): String = {
+    val found = mapper.createArrayNode()
+    EpochSeal.acts(batch, after, epoch).foreach { case (act, source) =>
+      found.addObject().put("epoch", act).put("source", source)
+    }
+    mapper.writeValueAsString(found)
+  }
 
   /**
    * Runs the tasks of an epoch and makes its state durable, before anything of its output is made

@@ -3,13 +3,17 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.classic.{Dataset => ClassicDataset, SparkSession}
+import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadataBase
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
-import io.cleancut.cuts.QueryCuts
+import io.cleancut.cuts.{OffsetEntry, QueryCuts}
 import io.cleancut.error.Errors
 
 /** The epochs of the queries that run on this driver. */
 object EpochSeal {
+
+  /** Numbers between two epochs of a query, which acts have taken or left unused. */
+  private val MaxGap = 1000L
 
   /**
    * Runs the tasks of an epoch, keeps the rows of its batch, and seals it.
@@ -69,9 +73,34 @@ object EpochSeal {
       true
     }
 
+  /** The query of a batch, and what it has planned of the epoch. */
+  def planned(batch: Dataset[_], epoch: Long): (StreamExecution, OffsetSeqMetadataBase) = {
+    val query = running(batch, epoch)
+    val entry = query.offsetLog.offsetSeqMetadataForBatchId(epoch)
+    query -> entry.getOrElse(throw Errors.sealMisplaced(epoch))
+  }
+
+  /**
+   * The acts on the checkpoint that have taken numbers between two epochs, also such as were not
+   * done, and the epochs whose result each has.
+   */
+  def acts(batch: Dataset[_], after: Long, epoch: Long): Seq[(Long, Long)] = {
+    val log = running(batch, epoch).offsetLog
+    for {
+      // Spark keeps entries of 100 epochs; mostly there is no number in between.
+      number <- Math.max(Math.max(after + 1, epoch - MaxGap), 0L) until epoch
+      entry <- log.offsetSeqMetadataForBatchId(number)
+      if entry.conf.contains(OffsetEntry.Act)
+      source <- entry.conf.get(OffsetEntry.SourceOfAct)
+    } yield number -> source.toLong
+  }
+
+  private def running(batch: Dataset[_], epoch: Long): StreamExecution =
+    queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
+
   /** None where each commit of a store is durable when it returns. */
   private def of(batch: Dataset[_], epoch: Long): Option[(QueryCuts, String)] = {
-    val query = queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
+    val query = running(batch, epoch)
     val runId = query.runId.toString
     DriverCuts.of(query.resolvedCheckpointRoot, runId).map(_ -> runId)
   }
