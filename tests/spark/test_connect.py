@@ -233,8 +233,7 @@ def test_the_documented_server_and_client_run(tmp_path: Path) -> None:
         subprocess.run(["bash", "-c", line], env=environment() | places, check=True, timeout=60)
         try:
             started.wait()
-            for place in ("orders", "counts", "checkpoint"):
-                script = script.replace(f'"{place}', f'"{tmp_path}/{place}')
+            script = re.sub(r'"(orders|counts|checkpoint)(?=["/])', rf'"{tmp_path}/\1', script)
             (tmp_path / "orders").mkdir()
             shops = ["a", "b", "a"]
             rows = "\n".join(json.dumps({"shop": shop}) for shop in shops)
