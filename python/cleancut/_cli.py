@@ -393,7 +393,7 @@ def _conf(parsed: argparse.Namespace) -> int:
     problems = settings.problems()
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
-    confs, jar = settings.confs() | {CONNECT_KEY: CONNECT_CLASS}, jar_path()
+    confs, jar = {CONNECT_KEY: CONNECT_CLASS} | settings.confs(), jar_path()
     if parsed.format == "submit":
         lines = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in confs.items()]
         print(" \\\n".join([f"--jars {shlex.quote(jar)}", *lines]))

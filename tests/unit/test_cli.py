@@ -11,7 +11,7 @@ import pytest
 
 import cleancut
 from cleancut import _cli
-from cleancut._spark.settings import PREFIX
+from cleancut._spark.settings import CONNECT_KEY, PREFIX
 from cleancut.errors import error_of
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 
@@ -42,6 +42,8 @@ def test_conf_prints_arguments_that_a_shell_takes(
         "--jars",
         jar,
         "--conf",
+        f"{CONNECT_KEY}=io.cleancut.CleancutConnect",
+        "--conf",
         f"{PROVIDER}=io.cleancut.CleancutStateStoreProvider",
         "--conf",
         "spark.sql.extensions=io.cleancut.CleancutExtensions",
@@ -56,6 +58,7 @@ def test_conf_prints_properties_and_json(capsys: pytest.CaptureFixture[str], jar
     _, properties, _ = run(capsys, "conf", "--format", "properties")
     confs = {
         "spark.jars": jar,
+        CONNECT_KEY: "io.cleancut.CleancutConnect",
         PROVIDER: "io.cleancut.CleancutStateStoreProvider",
         "spark.sql.extensions": "io.cleancut.CleancutExtensions",
         MANAGER: "io.cleancut.CleancutCheckpointFileManager",
@@ -71,6 +74,7 @@ def test_conf_for_real_time_mode_names_no_provider(
     _, out, _ = run(capsys, "conf", "--real-time-mode", "--format", "json")
     assert json.loads(out) == {
         "spark.jars": jar,
+        CONNECT_KEY: "io.cleancut.CleancutConnect",
         "spark.sql.extensions": "io.cleancut.CleancutExtensions",
         MANAGER: "io.cleancut.CleancutCheckpointFileManager",
         "spark.sql.streaming.stateStore.cleancut.realTimeMode": "true",

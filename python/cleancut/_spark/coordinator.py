@@ -402,7 +402,7 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
     execution = query._jsq.streamingQuery()
     own = execution.sparkSessionForStream()
     conf = {key: _option(own.conf().getOption(key)) for key in (PROVIDER_KEY, *_WAYS.values())}
-    driver = ClassicDriver(context._jvm, own)
+    driver = ClassicDriver(context._jvm, None, own)
     return _checked(driver, str(execution.resolvedCheckpointRoot()), conf)
 
 

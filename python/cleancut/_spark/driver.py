@@ -65,14 +65,18 @@ class ClassicDriver:
 
     Args:
         jvm: as py4j gives it.
-        session: in the JVM, which methods take.
-        frames: the session of the DataFrames that they give.
+        session: the session.
+        own: in the JVM, that of a query, in the place of it.
     """
 
-    def __init__(self, jvm: Any, session: Any, frames: Any = None) -> None:
+    def __init__(self, jvm: Any, session: Any, own: Any = None) -> None:
         self._jvm = jvm
-        self.session: Any = session
-        self._frames = frames
+        self._session = session
+        self._own = own
+
+    @property
+    def session(self) -> Any:
+        return self._session._jsparkSession if self._own is None else self._own
 
     def side(self, of: Side) -> Any:
         return jvm_side(self._jvm, _CLASSES[of])
@@ -89,7 +93,7 @@ class ClassicDriver:
     def frame(self, told: Any) -> "DataFrame":
         from pyspark.sql.classic.dataframe import DataFrame
 
-        return DataFrame(told, self._frames)
+        return DataFrame(told, self._session)
 
 
 class _OfSession:
@@ -189,4 +193,4 @@ def driver_of(session: Any, run_id: str | None = None) -> Driver:
     """
     if is_connect(session):
         return ConnectDriver(session, run_id)
-    return ClassicDriver(session._jvm, session._jsparkSession, session)
+    return ClassicDriver(session._jvm, session)

@@ -453,10 +453,11 @@ def driver_for(session: "SparkSession | None", act: str) -> Driver:
         raise error_of("CLEANCUT_SESSION_MISSING", act=act)
     driver = driver_of(found)
     try:
-        callable(getattr(driver.side("offline"), act))
+        if callable(getattr(driver.side("offline"), act, None)):
+            return driver
     except CleancutError as error:
         raise error_of("CLEANCUT_SESSION_MISSING", act=act) from error
-    return driver
+    raise error_of("CLEANCUT_SESSION_MISSING", act=act)
 
 
 def _plan(

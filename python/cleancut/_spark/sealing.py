@@ -145,8 +145,9 @@ def _driver(df: "DataFrame", epoch: int) -> Driver:
 
 
 def _rows(driver: Driver, df: "DataFrame", rows: Any) -> "DataFrame":
-    is_same = not is_connect(df) and rows.equals(driver.given(df))
-    return df if is_same else driver.frame(rows)
+    if is_connect(df):
+        return driver.frame(rows)
+    return df if rows.equals(df._jdf) else type(df)(rows, df.sparkSession)
 
 
 def _text(told: Any) -> str | None:

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.connect.cleancut
 
 import java.lang.reflect.{InvocationTargetException, Method, Modifier}
-import java.util.{Base64, UUID}
+import java.util.Base64
 
 import scala.jdk.CollectionConverters._
 
@@ -14,7 +14,7 @@ import org.apache.spark.sql.connect.planner.SparkConnectPlanner
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.RunningQueries
 import org.apache.spark.sql.{Dataset => AnyDataset, Row}
 
-import io.cleancut.{CleancutCoordinator, CleancutOffline, CleancutSeal}
+import io.cleancut.{CleancutCoordinator, CleancutOffline, CleancutSeal, Clock, StateVersion}
 
 /**
  * One call of a method of the objects that are there for callers outside of the JVM, as py4j makes
@@ -88,7 +88,7 @@ final class RemoteCall(planner: SparkConnectPlanner) {
 
   private def tell(value: scala.Any, answer: ObjectNode): Unit = value match {
     case rows: AnyDataset[_] =>
-      val id = UUID.randomUUID.toString
+      val id = StateVersion.newId(Clock.System)
       planner.sessionHolder.cacheDataFrameById(id, rows.toDF())
       answer.putObject("value").put("relation", id)
       ()
