@@ -19,6 +19,7 @@ from cleancut.sinks._core.query_side import Act
 from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
 from tests.spark.test_sink_pages import Page, counted
+from tests.support.contracts import DIES, FOLLOWED, SEALED, briefly, in_a_block
 from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_kafka
 from tests.support.server_victim import Records
 from tests.support.tiers import long
@@ -60,7 +61,7 @@ def values(broker: KafkaBroker, topic: str, isolation: str = "read_committed") -
     return sorted(of.value().decode() for of in broker.records(topic, isolation))
 
 
-class TestKafka(SinkContract):
+class KafkaContract(SinkContract):
     broker: KafkaBroker
 
     @pytest.fixture(autouse=True)
@@ -73,6 +74,16 @@ class TestKafka(SinkContract):
     def read(self, home: Path) -> Iterable[Row]:
         found = [json.loads(of.value()) for of in self.broker.records(home.name)]
         return [(of["id"], of["word"], of["n"]) for of in found]
+
+
+class TestKafka(KafkaContract):
+    pass
+
+
+@in_a_block
+@briefly(DIES, FOLLOWED, SEALED)
+class TestKafkaInABlock(KafkaContract):
+    pass
 
 
 def test_records_have_what_the_columns_say(

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from cleancut.sinks import DeltaSink, IcebergSink
 from cleancut.testing import SinkContract
-from tests.support.contracts import DIES, TESTS, briefly
+from tests.support.contracts import DIES, FOLLOWED, SEALED, TESTS, briefly, in_a_block
 from tests.support.lakes import OfDelta, OfIceberg
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.tiers import long
@@ -54,6 +54,13 @@ class TestDeltaSinkWithKeys(DeltaContract):
 class TestDeltaSinkByPartitions(DeltaContract):
     def make_sink(self, home: Path) -> DeltaSink:
         return OfDelta(home).sink(partition_by=["n", "word"])
+
+
+@long
+@in_a_block
+@briefly(DIES, FOLLOWED, SEALED)
+class TestDeltaSinkInABlock(DeltaContract):
+    pass
 
 
 class IcebergContract(SinkContract):
@@ -108,6 +115,13 @@ def test_an_append_by_the_library_fails_the_contract(
 
 @long
 class TestIcebergSink(IcebergContract):
+    pass
+
+
+@long
+@in_a_block
+@briefly(DIES, FOLLOWED, SEALED)
+class TestIcebergSinkInABlock(IcebergContract):
     pass
 
 

@@ -21,6 +21,7 @@ from cleancut.testing._acted_query import ActedQuery
 from demo.ports import free_port
 from demo.postgres_server import PASSWORD
 from tests.spark.test_sink_pages import Page, counted
+from tests.support.contracts import DIES, FOLLOWED, SEALED, briefly, in_a_block
 from tests.support.redis_server import RedisProcess, redis_server
 from tests.support.tiers import long
 
@@ -109,16 +110,17 @@ class TestHashes(KeysContract):
     pass
 
 
-DIES = "test_a_run_that_dies_anywhere_leaves_no_epoch_torn_lost_or_doubled"
-
-
+@briefly(DIES)
 class TestHashesBriefly(KeysContract):
     crashes = 3
     pauses = 1
 
 
-for _name in [name for name in dir(SinkContract) if name.startswith("test_") and name != DIES]:
-    setattr(TestHashesBriefly, _name, None)
+@long
+@in_a_block
+@briefly(DIES, FOLLOWED, SEALED)
+class TestHashesInABlock(KeysContract):
+    pass
 
 
 @long

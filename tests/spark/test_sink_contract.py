@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from cleancut.sinks import (
     Committer,
     EpochFiles,
+    FanOut,
     LedgerEpoch,
     PostgresSink,
     SqlLedger,
@@ -24,7 +25,15 @@ from cleancut.sinks import (
 )
 from cleancut.testing import SinkContract
 from demo.postgres_server import PostgresServer, postgres_server
-from tests.support.contracts import DIES, FOLLOWED, SEALED, TESTS, WENT_BACK, briefly
+from tests.support.contracts import (
+    DIES,
+    FOLLOWED,
+    SEALED,
+    TESTS,
+    WENT_BACK,
+    briefly,
+    in_a_block,
+)
 from tests.support.tiers import long, usually
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -61,6 +70,18 @@ class TestEpochFilesBriefly(FilesContract):
     crashes = 3
 
 
+@long
+@in_a_block
+class TestEpochFilesInABlock(FilesContract):
+    pass
+
+
+@briefly(DIES)
+@in_a_block
+class TestEpochFilesInABlockBriefly(FilesContract):
+    crashes = 2
+
+
 class PutTogetherContract(FilesContract):
     """After each epoch all but the last are put together."""
 
@@ -95,8 +116,7 @@ class TestSqlSink(SinkContract):
         return in_sqlite(home / "db")
 
 
-@long
-class TestSqlSinkWithKeys(SinkContract):
+class SqlKeysContract(SinkContract):
     """Rows that take the place of others, which are kept."""
 
     keys = ("id",)
@@ -106,6 +126,17 @@ class TestSqlSinkWithKeys(SinkContract):
 
     def read(self, home: Path) -> Iterable[Row]:
         return in_sqlite(home / "db")
+
+
+@long
+class TestSqlSinkWithKeys(SqlKeysContract):
+    pass
+
+
+@long
+@in_a_block
+class TestSqlSinkInABlock(SqlKeysContract):
+    pass
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +174,13 @@ class TestPostgresSink(ReplacingContract):
 class TestPostgresSinkBriefly(ReplacingContract):
     crashes = 3
     pauses = 1
+
+
+@long
+@in_a_block
+@briefly(DIES, FOLLOWED, SEALED)
+class TestPostgresSinkInABlock(ReplacingContract):
+    pass
 
 
 @long
@@ -186,6 +224,27 @@ class TestFunction(SinkContract):
         return in_sqlite(home / "db")
 
 
+@long
+class TestLedgerInABlock(SinkContract):
+    """What more than a function does, in the transaction of a ledger; it cannot undo."""
+
+    def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
+        ledger = SqlLedger(f"sqlite:///{home}/db", "rows")
+
+        def write(rows: DataFrame, epoch: int) -> None:
+            with ledger.epoch(rows, epoch) as e:
+                if e.fresh:
+                    of = e.transaction
+                    of.run("CREATE TABLE IF NOT EXISTS rows (id INT, word TEXT, n INT)")
+                    for row in e.rows.collect():
+                        of.run("INSERT INTO rows VALUES (:id, :word, :n)", **row.asDict())
+
+        return write
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return in_sqlite(home / "db")
+
+
 class Directories(Committer):
     """A target of two phases: a file is prepared under another name than it is seen by."""
 
@@ -221,8 +280,7 @@ class Directories(Committer):
         ]
 
 
-@long
-class TestTwoPhases(SinkContract):
+class TwoPhasesContract(SinkContract):
     def make_sink(self, home: Path) -> TwoPhaseSink:
         return TwoPhaseSink(Directories(home / "rows"), decisions=home / "decisions")
 
@@ -232,15 +290,36 @@ class TestTwoPhases(SinkContract):
 
 
 @long
-class TestFanOut(SinkContract):
+class TestTwoPhases(TwoPhasesContract):
+    pass
+
+
+@long
+@in_a_block
+class TestTwoPhasesInABlock(TwoPhasesContract):
+    pass
+
+
+class FanOutContract(SinkContract):
     """Two targets, of which a reader looks at one that comes after the other."""
 
-    def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
+    def make_sink(self, home: Path) -> FanOut:
         database = SqlSink(f"sqlite:///{home}/db", "rows", keys="id", keep_undo=9)
         return fan_out(EpochFiles(home / "files"), database)
 
     def read(self, home: Path) -> Iterable[Row]:
         return in_sqlite(home / "db")
+
+
+@long
+class TestFanOut(FanOutContract):
+    pass
+
+
+@long
+@in_a_block
+class TestFanOutInABlock(FanOutContract):
+    pass
 
 
 class Naive(SinkContract):

@@ -19,7 +19,7 @@ import cleancut
 from cleancut.sinks import SqlLedger
 from demo.postgres_server import postgres_server
 from tests.support.documented import blocks
-from tests.support.events import write_events
+from tests.support.events import SCHEMA, write_events
 from tests.support.queries import Events
 from tests.support.tiers import long
 
@@ -92,6 +92,12 @@ def counted(page: Page, spark: SparkSession, home: Path) -> dict[int, int]:
     return {row["k"]: row["count"] for row in rows.collect()}
 
 
+def grouped(spark: SparkSession, home: Path) -> dict[tuple[Any, int], int]:
+    rows = spark.read.schema(SCHEMA).json(str(home / "events"))
+    counts = rows.groupBy(F.to_date(F.timestamp_seconds("t")).alias("day"), "k").count()
+    return {(row["day"], row["k"]): row["count"] for row in counts.collect()}
+
+
 def test_the_documented_databases(spark: SparkSession, tmp_path: Path) -> None:
     with postgres_server() as server:
         page = Page("docs/guides/sinks/databases.md", spark, tmp_path, server.dsn)
@@ -127,21 +133,28 @@ def test_the_documented_lakes(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_the_documented_functions_and_targets(spark: SparkSession, tmp_path: Path) -> None:
     page = Page("docs/guides/sinks/your-own.md", spark, tmp_path)
-    assert page.number == 5
+    assert page.number == 6
     with contextlib.closing(sqlite3.connect(tmp_path / "data/shop.db")) as database:
         database.execute("CREATE TABLE totals (k INT, n INT)")
         database.execute("CREATE TABLE sizes (n INT)")
         database.commit()
-    page.run(0)
+    sink = page.run(0)["sink"]
+    found = sink.read(spark, epoch_column="epoch").orderBy("epoch").collect()
+    # The newest row of each group, if it was ever written.
+    large = {(row["day"], row["k"]): row["count"] for row in found}
+    wanted = grouped(spark, tmp_path)
+    assert large == {group: count for group, count in wanted.items() if count > 1}
+    assert 0 < len(large) < len(wanted)
+    page.run(1)
     keys = len(counted(page, spark, tmp_path))
     assert len(page.database("SELECT k FROM totals")) > keys
     ledger = SqlLedger(f"sqlite:///{tmp_path}/data/shop.db", "sizes")
-    write = page.run(1, ledger=ledger)["write"]
+    write = page.run(2, ledger=ledger)["write"]
     page.end(page.counts.writeStream.foreachBatch(write).outputMode("update").start())
     assert len(page.database("SELECT n FROM sizes")) == EPOCHS
-    page.run(2)
+    page.run(3)
     assert dict(page.database(SUMS)) == counted(page, spark, tmp_path)
-    sink = page.run(3)["sink"]
+    sink = page.run(4)["sink"]
     page.end(page.counts.writeStream.foreachBatch(sink).outputMode("update").start())
     assert len(list((tmp_path / "lake/shown").iterdir())) == EPOCHS
     assert list((tmp_path / "lake/branches").iterdir()) == []
@@ -150,7 +163,7 @@ def test_the_documented_functions_and_targets(spark: SparkSession, tmp_path: Pat
 @long
 def test_the_documented_proof(spark: SparkSession, tmp_path: Path) -> None:
     page = Page("docs/guides/sinks/your-own.md", spark, tmp_path)
-    proof = page.run(4, contextlib=contextlib, sqlite3=sqlite3)["TestMySink"]()
+    proof = page.run(5, contextlib=contextlib, sqlite3=sqlite3)["TestMySink"]()
     for name in dir(proof):
         if name.startswith("test_"):
             home = tmp_path / name

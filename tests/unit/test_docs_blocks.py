@@ -67,7 +67,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/sinks/lakes.md", "python"): [LAKES, LAKES],
     ("docs/guides/sinks/redis.md", "python"): [REDIS],
     ("docs/guides/sinks/kafka.md", "python"): [KAFKA],
-    ("docs/guides/sinks/your-own.md", "python"): [OWN, OWN, OWN, OWN, PROOF],
+    ("docs/guides/sinks/your-own.md", "python"): [OWN, OWN, OWN, OWN, OWN, PROOF],
     ("docs/guides/object-stores.md", "python"): [STARTS, STATUS, SEALED],
     ("docs/guides/testing.md", "python"): [KIT, KIT, KIT],
     ("docs/guides/moving.md", "python"): [MOVING],

@@ -1,115 +1,14 @@
 """How several sinks take an epoch, and what acts on a checkpoint mean for what is published."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from cleancut import RequestError
-from cleancut.sinks import Batch, EpochSink, PostgresSink, SqlSink, fan_out
-from cleancut.sinks._core.query_side import Act, acted, counts, kept_until
+from cleancut.sinks import PostgresSink, SqlSink, fan_out
+from cleancut.sinks._core.query_side import Act, counts, kept_until
 from cleancut.sinks._tables.staging import StagingNames
-
-BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_ms=1_700)
-
-
-class Rows:
-    """A DataFrame that is kept."""
-
-    sparkSession = "the session"  # noqa: N815  # Spark's name
-
-    def __init__(self, steps: list[str]) -> None:
-        self._steps = steps
-
-    def unpersist(self) -> None:
-        self._steps.append("unpersist")
-
-
-@dataclass
-class Side:
-    """A query that notes what it is asked; `output` is what an earlier run has sealed."""
-
-    steps: list[str]
-    output: str | None = None
-    batch: Batch = BATCH
-    closed: list[str] = field(default_factory=list)
-
-    def generation(self) -> int | None:
-        return None
-
-    def acts(self, after: int) -> Sequence[Act]:
-        return ()
-
-    def sealed_output(self) -> str | None:
-        return self.output
-
-    def finish(self) -> bool:
-        self.steps.append("finish")
-        return self.output is not None
-
-    def compute(self) -> Any:
-        self.steps.append("compute")
-        return Rows(self.steps)
-
-    def hold(self) -> Any:
-        self.steps.append("hold")
-        return Rows(self.steps)
-
-    def close(self, output: str) -> None:
-        self.steps.append("close")
-        self.closed.append(output)
-
-    def seal(self) -> Any:
-        raise NotImplementedError
-
-
-class Target(EpochSink):
-    """A sink in memory, which notes its steps."""
-
-    def __init__(self, name: str, steps: list[str], *, fails: bool = False) -> None:
-        self._name = name
-        self._steps = steps
-        self.fails = fails
-        self.shown: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    def begin(self, side: Any, session: Any) -> None:
-        self._steps.append(f"{self._name} begins in {session}")
-
-    def published(self, batch: Batch) -> str | None:
-        return self.shown
-
-    def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
-        return handle == f"{self._name} staged" and published in (None, handle)
-
-    def stage(self, rows: Any, batch: Batch) -> str:
-        self._steps.append(f"{self._name} stages")
-        return f"{self._name} staged"
-
-    def publish(self, handle: str, batch: Batch) -> None:
-        if self.fails:
-            raise OSError("the target is gone")
-        self._steps.append(f"{self._name} publishes {handle}")
-        self.shown = handle
-
-    def sweep(self, batch: Batch) -> None:
-        self._steps.append(f"{self._name} sweeps")
-
-
-def give(sink: Any, side: Side) -> list[str]:
-    """The steps of one epoch."""
-    side.steps.clear()
-    rows: Any = Rows(side.steps)
-    token = acted.set(side)
-    try:
-        sink(rows, 7)
-    finally:
-        acted.reset(token)
-    return list(side.steps)
+from tests.unit.sink_steps import Side, Target, give
 
 
 def test_all_stage_before_one_seal_and_publish_after_it() -> None:

@@ -4,6 +4,7 @@ from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.database import Transaction
 from cleancut.sinks._core.epoch_sink import EpochSink, FanOut, fan_out
 from cleancut.sinks._core.foreach import sealing
+from cleancut.sinks._core.open_epoch import OpenEpoch
 from cleancut.sinks._core.runs import LedgerEpoch
 from cleancut.sinks._files.epoch_files import EpochFiles, PublishedEpoch
 from cleancut.sinks._kafka.sink import KafkaSink
@@ -27,6 +28,7 @@ __all__ = [
     "KafkaSink",
     "Ledger",
     "LedgerEpoch",
+    "OpenEpoch",
     "PostgresLedger",
     "PostgresSink",
     "PublishedEpoch",

@@ -1,19 +1,17 @@
 """What every sink is: a target that takes an epoch once, in steps that can be repeated."""
 
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._core.query_side import QuerySide, query_side
+from cleancut.sinks._core.open_epoch import OpenEpoch, open_epoch
+from cleancut.sinks._core.query_side import QuerySide
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-# The first line of what a seal says of an epoch; then comes the handle of each sink, as JSON.
-_OUTPUT = "cleancut.sinks"
 
 
 class EpochSink(ABC):
@@ -99,6 +97,35 @@ class EpochSink(ABC):
     def sweep(self, batch: Batch) -> None:  # noqa: B027  # some targets keep nothing
         """Takes away what was left of this epoch and of those before it; never fails a query."""
 
+    def epoch(self, df: "DataFrame", epoch: int) -> AbstractContextManager[OpenEpoch]:
+        """One epoch as a block, for a function of `foreachBatch` that does more than to write it.
+
+        Entering the block tells whether the epoch is `fresh`, the block stages rows by `write`, and
+        leaving it seals and publishes them, once. A block that has written nothing publishes an
+        epoch without rows. What it raises leaves the epoch unpublished and goes on to Spark, which
+        ends the query; the next run writes the epoch.
+
+            def write(df, epoch):
+                with sink.epoch(df, epoch) as e:
+                    if e.fresh:
+                        e.write(e.rows.where("amount > 0"))
+
+        What the block does elsewhere has to bear being repeated.
+
+        Args:
+            df: as Spark hands it to a function of `foreachBatch`.
+            epoch: likewise.
+
+        Raises:
+            CleancutError: as the call of the sink; when the block is entered, or left.
+        """
+        return open_epoch((self,), df, epoch)
+
+    def _begin_once(self, side: QuerySide, session: Any) -> None:
+        if self._run_id != side.batch.run_id:
+            self.begin(side, session)
+            self._run_id = side.batch.run_id
+
     def __call__(self, df: "DataFrame", epoch: int) -> None:
         """Writes an epoch once.
 
@@ -116,64 +143,8 @@ class EpochSink(ABC):
                 the target refuses.
             DamagedError: what is sealed or published of the epoch cannot be read.
         """
-        write_epoch((self,), df, epoch)
-
-
-def write_epoch(sinks: Sequence[EpochSink], df: "DataFrame", epoch: int) -> None:
-    """Has each of several sinks take an epoch once, whose tasks run once."""
-    side = query_side(df, epoch)
-    # First: with it the run begins for the coordinator, which then knows its generation.
-    sealed = _handles(side.sealed_output())
-    batch = side.batch
-    for sink in sinks:
-        if sink._run_id != batch.run_id:
-            sink.begin(side, df.sparkSession)
-            sink._run_id = batch.run_id
-    published = {sink.name: sink.published(batch) for sink in sinks}
-    usable = bool(sealed) and all(
-        sink.name in sealed and sink.can_publish(sealed[sink.name], batch, published[sink.name])
-        for sink in sinks
-    )
-    if usable and side.finish():
-        _publish(sinks, sealed, published, batch)
-    else:
-        # Also an epoch that is published: its tasks have to run, or its state would be missing.
-        first = sinks[0]
-        is_once = len(sinks) == 1 and first.reads_rows_once and published[first.name] is None
-        rows = side.hold() if is_once else side.compute()
-        try:
-            # Before the seal, which only has what a later run can do without the rows.
-            handles = {}
-            for sink in sinks:
-                found = published[sink.name]
-                handles[sink.name] = sink.stage(rows, batch) if found is None else found
-            side.close(f"{_OUTPUT}\n{json.dumps(handles)}")
-            _publish(sinks, handles, published, batch)
-        finally:
-            if not is_once:
-                rows.unpersist()
-    for sink in sinks:
-        sink.sweep(batch)
-
-
-def _publish(
-    sinks: Sequence[EpochSink],
-    handles: Mapping[str, str],
-    published: Mapping[str, str | None],
-    batch: Batch,
-) -> None:
-    for sink in sinks:
-        if published[sink.name] is None:
-            sink.publish(handles[sink.name], batch)
-
-
-def _handles(output: str | None) -> dict[str, str]:
-    """By the name of each sink, what an earlier run had staged when it sealed the epoch."""
-    kind, _, body = (output or "").partition("\n")
-    if kind != _OUTPUT:
-        return {}
-    found = json.loads(body)
-    return {str(name): str(handle) for name, handle in found.items()}
+        with self.epoch(df, epoch) as opened:
+            opened.write()
 
 
 class FanOut:
@@ -184,6 +155,10 @@ class FanOut:
 
     def __repr__(self) -> str:
         return f"fan_out({', '.join(map(repr, self._sinks))})"
+
+    def epoch(self, df: "DataFrame", epoch: int) -> AbstractContextManager[OpenEpoch]:
+        """One epoch as a block, which writes the same rows to each of them; as that of a sink."""
+        return open_epoch(self._sinks, df, epoch)
 
     def __call__(self, df: "DataFrame", epoch: int) -> None:
         """Writes an epoch to each of them, once.
@@ -197,7 +172,8 @@ class FanOut:
         Raises:
             CleancutError: as `EpochSink`.
         """
-        write_epoch(self._sinks, df, epoch)
+        with self.epoch(df, epoch) as opened:
+            opened.write()
 
 
 def fan_out(*sinks: EpochSink) -> FanOut:

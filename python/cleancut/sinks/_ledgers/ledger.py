@@ -38,14 +38,16 @@ def _tables(text: str, made_with: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class LedgerBlock:
-    """An epoch in a transaction that is open.
+    """An epoch in a transaction that is open: what `epoch` of a ledger gives.
 
     Attributes:
         fresh: whether it is to be written; else it was.
-        transaction: what to write it in.
+        rows: of the epoch, which are kept to the end of the block; none of one that is not fresh.
+        transaction: what to write them in.
     """
 
     fresh: bool
+    rows: "DataFrame"
     transaction: Transaction
 
 
@@ -78,13 +80,14 @@ class Ledger(LedgerRules[Transaction]):
     def epoch(self, df: "DataFrame", epoch: int) -> Iterator[LedgerBlock]:
         """One epoch in one transaction, for code that does more than a decorated function may.
 
-        The epoch is noted, and the transaction committed, at the end of the block; what the block
-        raises rolls it back. Seal the batch first, and write what `seal` returns:
+        As the block that `epoch` of a sink gives, with a transaction in the place of `write`.
+        Entering it seals the epoch; at its end the epoch is noted, and the transaction committed;
+        what the block raises rolls it back.
 
-            rows = cleancut.seal(df, epoch)
-            with ledger.epoch(df, epoch) as block:
-                if block.fresh:
-                    block.transaction.run("INSERT INTO totals VALUES (:n)", n=rows.count())
+            def write(df, epoch):
+                with ledger.epoch(df, epoch) as e:
+                    if e.fresh:
+                        e.transaction.run("INSERT INTO totals VALUES (:n)", n=e.rows.count())
 
         Args:
             df: as Spark hands it to a function of `foreachBatch`.
@@ -96,12 +99,22 @@ class Ledger(LedgerRules[Transaction]):
                 CLEANCUT_SINK_UNDO_REFUSED, the query was rolled back behind what is published.
         """
         side = query_side(df, epoch)
+        # First: with it the run begins for the coordinator, which then knows its generation.
+        side.sealed_output()
         self.begin(side, None)
-        with self.database.transaction() as of:
-            fresh = self.lock(of, side.batch) is None
-            yield LedgerBlock(fresh, of)
-            if fresh:
-                self.publish(of, side.batch, "", -1)
+        if self.handle_of(side.batch) is not None and side.finish():
+            with self.database.transaction() as of:
+                yield LedgerBlock(False, df.limit(0), of)
+            return
+        rows = side.seal()
+        try:
+            with self.database.transaction() as of:
+                fresh = self.lock(of, side.batch) is None
+                yield LedgerBlock(fresh, rows if fresh else df.limit(0), of)
+                if fresh:
+                    self.publish(of, side.batch, "", -1)
+        finally:
+            rows.unpersist()
 
     def within(self, work: Callable[[Transaction], Any]) -> Any:
         """As `within` of the database, in the name of this target."""

@@ -1,0 +1,197 @@
+"""An epoch as a block: what is done before it, in it and after it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleancut import RequestError
+from cleancut.sinks import SqlLedger, fan_out
+from tests.unit.sink_steps import Rows, Side, Target, block, give
+
+BEGINS = "a begins in the session"
+PUBLISHES = ("close", "a publishes a staged", "unpersist", "a sweeps")
+
+
+@pytest.fixture
+def steps() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def side(steps: list[str]) -> Side:
+    return Side(steps)
+
+
+@pytest.fixture
+def target(steps: list[str]) -> Target:
+    return Target("a", steps)
+
+
+def made(steps: list[str]) -> Any:
+    """Rows that are made of those of the epoch."""
+    return Rows(steps, "some rows")
+
+
+def test_the_block_stages_and_leaving_it_seals_and_publishes(target: Target, side: Side) -> None:
+    with block(target, side) as e:
+        assert (e.epoch, e.fresh) == (7, True)
+        assert repr(e) == "OpenEpoch(epoch=7, fresh=True)"
+        assert side.steps == [BEGINS]
+        assert e.rows is e.rows
+        assert side.steps == [BEGINS, "compute"]
+        e.write(made(side.steps))
+        assert side.steps == [BEGINS, "compute", "a stages"]
+    assert side.steps == [BEGINS, "compute", "a stages", *PUBLISHES]
+    assert target.staged == ["some rows"]
+
+
+def test_the_tasks_run_once_though_only_what_is_made_of_the_batch_is_written(
+    target: Target, side: Side
+) -> None:
+    """And by a sink which reads its rows once: it may read a part of them, or others."""
+    target.reads_rows_once = True
+    with block(target, side) as e:
+        e.write(made(side.steps))
+    assert side.steps == [BEGINS, "compute", "a stages", *PUBLISHES]
+
+
+def test_all_rows_are_read_once_where_nobody_has_looked_at_them(target: Target, side: Side) -> None:
+    target.reads_rows_once = True
+    with block(target, side) as e:
+        # The batch itself is all of its rows.
+        e.write(e._df)
+    assert side.steps == [
+        *(BEGINS, "hold", "a stages", "close", "a publishes a staged", "a sweeps"),
+    ]
+    target.shown = None
+    with block(target, side) as e:
+        assert e.rows
+        e.write()
+    assert side.steps == ["compute", "a stages", *PUBLISHES]
+
+
+def test_a_block_that_writes_nothing_publishes_an_epoch_without_rows(
+    target: Target, side: Side
+) -> None:
+    with block(target, side) as e:
+        assert e.fresh
+    assert side.steps == [BEGINS, "compute", "a stages", *PUBLISHES]
+    assert target.staged == ["0 rows"]
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_what_a_block_raises_leaves_the_epoch_to_the_next_run(
+    target: Target, side: Side, writes: bool
+) -> None:
+    def fail(e: Any) -> None:
+        assert e.rows
+        if writes:
+            e.write()
+        raise OSError("in the block")
+
+    with pytest.raises(OSError, match="in the block"), block(target, side) as e:
+        fail(e)
+    assert side.steps == [BEGINS, "compute", *["a stages"][:writes], "unpersist"]
+    assert target.shown is None
+    assert give(target, side) == ["compute", "a stages", *PUBLISHES]
+
+
+def test_an_epoch_that_is_published_is_not_fresh_and_takes_nothing(
+    target: Target, side: Side
+) -> None:
+    give(target, side)
+    with block(target, side) as e:
+        # All is done by now; the tasks had to run, for the state.
+        assert side.steps == ["compute", "close", "unpersist", "a sweeps"]
+        assert not e.fresh
+        rows: Any = e.rows
+        assert rows.name == "0 rows"
+        e.write(rows)
+        e.write()
+    assert side.steps == ["compute", "close", "unpersist", "a sweeps"]
+
+
+def test_an_epoch_that_was_sealed_is_finished_before_the_block(target: Target, side: Side) -> None:
+    side.output = 'cleancut.sinks\n{"a": "a staged"}'
+    with block(target, side) as e:
+        assert not e.fresh
+        assert side.steps == [BEGINS, "finish", "a publishes a staged", "a sweeps"]
+    assert target.shown == "a staged"
+
+
+def test_an_epoch_that_one_of_two_has_is_written_to_the_other(
+    target: Target, side: Side, steps: list[str]
+) -> None:
+    other = Target("b", steps)
+    give(target, side)
+    with block(fan_out(target, other), side) as e:
+        assert e.fresh
+        e.write(made(steps))
+    assert (target.staged, other.staged) == (["all rows"], ["some rows"])
+    assert other.shown == "b staged"
+
+
+def test_an_epoch_is_written_once_and_within_its_block(target: Target, side: Side) -> None:
+    with block(target, side) as e:
+        e.write()
+        with pytest.raises(RequestError, match="a second time") as raised:
+            e.write()
+        assert raised.value.error_id == "CLEANCUT_SINK_REFUSED"
+    assert target.shown == "a staged"
+    with pytest.raises(RequestError, match="after its block was left"):
+        e.write()
+
+
+def test_rows_that_could_not_be_staged_end_the_block_that_goes_on(
+    target: Target, side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the epoch would be published without them."""
+
+    def failing(*_: object) -> str:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(target, "stage", failing)
+
+    def pass_over(e: Any) -> None:
+        for _ in range(2):
+            with pytest.raises((OSError, RequestError)):
+                e.write()
+
+    with pytest.raises(OSError, match="the disk is full"), block(target, side) as e:
+        pass_over(e)
+    assert target.shown is None
+    assert "close" not in side.steps
+
+
+def test_the_block_of_a_ledger_seals_and_notes_the_epoch_in_its_transaction(
+    side: Side, tmp_path: Path
+) -> None:
+    ledger = SqlLedger(f"sqlite:///{tmp_path}/db", "sizes")
+
+    def sizes() -> object:
+        return ledger.within(lambda of: of.run("SELECT n FROM sizes"))
+
+    ledger.within(lambda of: of.run("CREATE TABLE sizes (n INT)"))
+
+    def fail(e: Any) -> None:
+        e.transaction.run("INSERT INTO sizes VALUES (1)")
+        raise OSError("in the block")
+
+    with pytest.raises(OSError, match="in the block"), block(ledger, side) as e:
+        fail(e)
+    assert side.steps == ["seal", "unpersist"]
+    assert sizes() == []
+    with block(ledger, side) as e:
+        assert e.fresh
+        rows: Any = e.rows
+        assert rows.name == "all rows"
+        e.transaction.run("INSERT INTO sizes VALUES (2)")
+    assert sizes() == [(2,)]
+    for sealed, steps in ((None, ["finish", "seal", "unpersist"]), ("", ["finish"])):
+        side.output = sealed
+        with block(ledger, side) as e:
+            assert not e.fresh
+            rows = e.rows
+            assert rows.name == "0 rows"
+        assert side.steps == steps
