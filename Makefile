@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -20,6 +20,8 @@ CLASSES := .cache/user-classes.jsa $(TEST_CLASSES)
 TLC := .cache/tla2tools.jar
 SERVERS := .cache/kafka.classpath
 JDBC := .cache/postgres-jdbc.classpath
+SPARK_KAFKA := .cache/spark-kafka.classpath
+SPARK_DELTA := .cache/spark-delta.classpath
 VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
 GO_VERSION := 1.27.3
@@ -189,7 +191,7 @@ bench-demo: $(JAR)  ## the demo's two queries on each provider; ARGS='--rows 900
 bench-python: $(JAR)  ## a slow Python function in each mode; ARGS='--slow-ms 1 5 50 --epochs 4'
 	$(PYTHON) -m tests.bench.slow_python $(ARGS)
 
-bench-sinks: $(JAR) $(JDBC)  ## sinks beside Spark's own ways to write; ARGS='--rows 100000 --turns 1' is short
+bench-sinks: $(JAR) $(JDBC) $(SPARK_KAFKA) $(SERVERS)  ## sinks beside Spark's own ways to write; ARGS='--rows 100000 --turns 1' is short
 	$(PYTHON) -m tests.bench.sinks $(ARGS)
 
 bench-s3a: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
@@ -200,6 +202,7 @@ spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregati
 	$(SBT) 'suites/run $(ARGS)'
 
 OLDER := .venv-4.2
+WITH_DELTA = CLEANCUT_DELTA_JARS="$$(tr : , < $(SPARK_DELTA))"
 OLDER_INSTALLED := $(OLDER)/.cleancut-installed
 
 $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
@@ -208,10 +211,14 @@ $(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
 	  '.[demo,test,s3]' 'pyspark==4.2.*'
 	@touch $@
 
+bench-delta: $(JAR) $(OLDER_INSTALLED) $(SPARK_DELTA)  ## DeltaSink beside Delta's connector, on Spark 4.2; ARGS as for 'bench-sinks'
+	$(WITH_DELTA) $(OLDER)/bin/python -m tests.bench.sinks $(ARGS)
+
 spark42: export CLEANCUT_ALL_DRAWS ?= yes
-spark42: $(JAR) $(OLDER_INSTALLED) $(S3PROXY) $(FORKLESS)  ## the tests that use Spark, both languages, on Spark 4.2
+spark42: $(JAR) $(OLDER_INSTALLED) $(S3PROXY) $(FORKLESS) $(SPARK_DELTA)  ## the tests that use Spark, both languages, on Spark 4.2
 	$(SBT) older/test
 	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
+	$(WITH_DELTA) $(OLDER)/bin/python -m pytest tests/spark/test_sparks_own_sinks.py -k delta
 
 versitygw: $(VERSITYGW)  ## an S3 server for tests, compiled once
 
@@ -229,8 +236,11 @@ $(SERVERS): build.sbt project/TestServers.scala project/Versions.scala | setup
 	$(SBT) servers/mariaDb servers/kafkaClassPath
 	@touch $@
 
-$(JDBC): build.sbt project/TestServers.scala project/Versions.scala | setup
-	$(SBT) servers/jdbcClassPath
+$(JDBC): TASK := jdbcClassPath
+$(SPARK_KAFKA): TASK := sparkKafkaClassPath
+$(SPARK_DELTA): TASK := sparkDeltaClassPath
+$(JDBC) $(SPARK_KAFKA) $(SPARK_DELTA): build.sbt project/TestServers.scala project/Versions.scala | setup
+	$(SBT) servers/$(TASK)
 	@touch $@
 
 # npm and Node come as a Python package, so that no machine needs them beforehand.

@@ -8,6 +8,8 @@ ThisBuild / pySparkHome := PySpark.home((LocalRootProject / baseDirectory).value
 lazy val s3ProxyClassPath = taskKey[File]("the class path of the S3 server of tests and demo")
 
 lazy val jdbcClassPath = taskKey[File]("the class path of PostgreSQL's driver for JDBC")
+lazy val sparkKafkaClassPath = taskKey[File]("the class path of Spark's own sink for Kafka")
+lazy val sparkDeltaClassPath = taskKey[File]("the class path of Delta's connector for Spark 4.2")
 lazy val kafkaClassPath = taskKey[File]("the class path of a broker of Kafka, for Python's tests")
 
 lazy val mariaDb = taskKey[File]("a server of MariaDB, for Python's tests")
@@ -170,6 +172,13 @@ lazy val suites = (project in file("jvm/suites"))
     Compile / mainClass := Some("io.cleancut.suites.RunSuites")
   )
 
+// A file in `.cache` with the class path of a configuration.
+def classPathOf(of: Configuration, name: String) = Def.task {
+  val file = (LocalRootProject / baseDirectory).value / ".cache" / s"$name.classpath"
+  IO.write(file, ChildJvm.classPath(update.value, of))
+  file
+}
+
 // What Python's long tests of sinks write to, in `.cache`. Outside of the root aggregate, so that
 // no other task downloads it.
 lazy val servers = (project in file("jvm/servers"))
@@ -179,16 +188,10 @@ lazy val servers = (project in file("jvm/servers"))
     autoScalaLibrary := false,
     ivyConfigurations ++= TestServers.configurations,
     libraryDependencies ++= TestServers.modules,
-    kafkaClassPath := {
-      val file = (LocalRootProject / baseDirectory).value / ".cache" / "kafka.classpath"
-      IO.write(file, ChildJvm.classPath(update.value, TestServers.Kafka))
-      file
-    },
-    jdbcClassPath := {
-      val file = (LocalRootProject / baseDirectory).value / ".cache" / "postgres-jdbc.classpath"
-      IO.write(file, ChildJvm.classPath(update.value, TestServers.Jdbc))
-      file
-    },
+    kafkaClassPath := classPathOf(TestServers.Kafka, "kafka").value,
+    jdbcClassPath := classPathOf(TestServers.Jdbc, "postgres-jdbc").value,
+    sparkKafkaClassPath := classPathOf(TestServers.SparkKafka, "spark-kafka").value,
+    sparkDeltaClassPath := classPathOf(TestServers.SparkDelta, "spark-delta").value,
     mariaDb := TestServers.unpacked(
       update.value,
       (LocalRootProject / baseDirectory).value / ".cache" / "mariadb"

