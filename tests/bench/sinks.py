@@ -12,19 +12,25 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 import cleancut
-from cleancut.sinks import EpochFiles, PostgresSink
+from cleancut.sinks import DeltaSink, EpochFiles, KafkaSink, PostgresSink
 from demo.postgres_server import PostgresServer, postgres_server
+from tests.support.kafka_server import KafkaBroker, kafka_broker
+from tests.support.sessions import DELTA_JARS, DELTA_SETTINGS
 
 # The first epoch of each run warms the JVM, and a connection.
 _WARM_UP_EPOCHS = 1
-_JDBC = Path(__file__).parents[2] / ".cache" / "postgres-jdbc.classpath"
+_CACHE = Path(__file__).parents[2] / ".cache"
+# What `make bench-sinks` has fetched.
+_JARS = ("postgres-jdbc.classpath", "spark-kafka.classpath")
+_KAFKA_PARTITIONS = 2
 _COLUMNS = (
     "id",
     "id % 1000 as shop",
@@ -102,6 +108,58 @@ def tables(server: PostgresServer) -> list[Way]:
     ]
 
 
+def topics(spark: SparkSession, broker: KafkaBroker) -> list[Way]:
+    """Topics of Kafka, of JSON."""
+    options = {"kafka.bootstrap.servers": broker.servers}
+
+    def records(rows: DataFrame) -> DataFrame:
+        return rows.selectExpr("string(id) AS key", "to_json(struct(*)) AS value")
+
+    def plain(name: str) -> Write:
+        broker.make_topic(name, _KAFKA_PARTITIONS)
+
+        def written(df: DataFrame, epoch: int) -> None:
+            records(df).write.format("kafka").options(topic=name, **options).save()
+
+        return written
+
+    def ours(name: str) -> Write:
+        broker.make_topic(name, _KAFKA_PARTITIONS)
+        sink = KafkaSink(broker.servers, topic=name)
+
+        def written(df: DataFrame, epoch: int) -> None:
+            with sink.epoch(df, epoch) as e:
+                e.write(records(e.rows))
+
+        return written
+
+    def count(name: str) -> int:
+        committed = {"kafka.isolation.level": "read_committed", "subscribe": name}
+        return spark.read.format("kafka").options(**options, **committed).load().count()
+
+    return [Way("kafka", "df.write", plain, count), Way("kafka", "KafkaSink", ours, count)]
+
+
+def lakes(spark: SparkSession, home: Path) -> list[Way]:
+    """Tables of Delta Lake on a local disk, on the line of Spark that has a connector."""
+
+    def connector(name: str) -> Write:
+        def written(df: DataFrame, epoch: int) -> None:
+            # By which the connector leaves out an epoch that it has seen.
+            told = {"txnAppId": name, "txnVersion": str(epoch)}
+            df.write.format("delta").mode("append").options(**told).save(str(home / name))
+
+        return written
+
+    def count(name: str) -> int:
+        return spark.read.format("delta").load(str(home / name)).count()
+
+    return [
+        Way("delta", "df.write, txnVersion", connector, count),
+        Way("delta", "DeltaSink", lambda name: DeltaSink(home / name), count),
+    ]
+
+
 def timed(spark: SparkSession, way: Way, target: str, source: Path, home: Path) -> list[float]:
     """The seconds of each epoch."""
     write, seconds = way.write(target), list[float]()
@@ -125,33 +183,55 @@ def timed(spark: SparkSession, way: Way, target: str, source: Path, home: Path) 
     return seconds
 
 
-def run(options: argparse.Namespace, home: Path, server: PostgresServer) -> list[str]:
-    """Measures all ways; gives the lines of a table."""
+@contextmanager
+def ways(spark: SparkSession, home: Path) -> Iterator[list[Way]]:
+    """All that this session can do."""
+    if DELTA_JARS:
+        yield lakes(spark, home)
+        return
+    with postgres_server() as server, kafka_broker() as broker:
+        yield [*files(spark, home), *tables(server), *topics(spark, broker)]
+
+
+def session(master: str) -> SparkSession:
+    """Spark with the drivers of what is compared."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    jars = ":".join((_CACHE / name).read_text().strip() for name in _JARS)
+    told = DELTA_SETTINGS if DELTA_JARS else {"spark.jars": jars.replace(":", ",")}
     builder = (
-        SparkSession.builder.master(options.master)
-        .config("spark.jars", _JDBC.read_text().strip().replace(":", ","))
+        SparkSession.Builder()
+        .master(master)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
     )
+    for key, value in told.items():
+        builder = builder.config(key, value)
     spark = cleancut.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def run(options: argparse.Namespace, home: Path) -> list[str]:
+    """Measures all ways; gives the lines of a table."""
+    spark = session(options.master)
     source, epochs = home / "source", options.epochs + _WARM_UP_EPOCHS
     for epoch in range(epochs):
         first = epoch * options.rows
         span = spark.range(first, first + options.rows, 1, 1)
         span.write.mode("append").parquet(str(source))
-    ways = [*files(spark, home), *tables(server)]
     found: dict[tuple[str, str], list[float]] = {}
-    for turn in range(options.turns):
-        for number, way in enumerate(ways):
-            target = f"target_{turn}_{number}"
-            seconds = timed(spark, way, target, source, home)
-            rows = way.count(target)
-            if rows != options.rows * epochs:
-                raise SystemExit(f"{way.name} has {rows} rows of {options.rows * epochs}")
-            found.setdefault((way.target, way.name), []).extend(seconds[_WARM_UP_EPOCHS:])
-            print(f"{way.name}\t{turn}\t{statistics.median(seconds):.3f} s", flush=True)
+    with ways(spark, home) as all_of_them:
+        chosen = [way for way in all_of_them if not options.target or way.target in options.target]
+        for turn in range(options.turns):
+            for number, way in enumerate(chosen):
+                target = f"target_{turn}_{number}"
+                seconds = timed(spark, way, target, source, home)
+                rows = way.count(target)
+                if rows != options.rows * epochs:
+                    raise SystemExit(f"{way.name} has {rows} rows of {options.rows * epochs}")
+                found.setdefault((way.target, way.name), []).extend(seconds[_WARM_UP_EPOCHS:])
+                print(f"{way.name}\t{turn}\t{statistics.median(seconds):.3f} s", flush=True)
     spark.stop()
     return rendered(found, options.rows)
 
@@ -174,9 +254,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=3, help="of each run, after the first")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--target", action="append", help="one of them; may be repeated")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="cleancut-bench-") as home, postgres_server() as server:
-        lines = run(options, Path(home), server)
+    with tempfile.TemporaryDirectory(prefix="cleancut-bench-") as home:
+        lines = run(options, Path(home))
     print("\n".join(["", *lines]))
     return 0
 
