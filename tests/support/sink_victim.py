@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut.sinks import EpochFiles, _files
+from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.query_side import RunningSide
+from cleancut.sinks._files import epoch_files
 from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.publishing import Publishing
 from tests.support.kills import die_with_the_test
@@ -107,7 +108,7 @@ def doom(fate: Fate) -> None:
         close(side, output)
         fate.meets(side.batch.epoch, SEALED)
 
-    _files.Publishing = Doomed  # type: ignore[attr-defined]
+    epoch_files.Publishing = Doomed  # type: ignore[attr-defined]
     RunningSide.hold = doomed_hold  # type: ignore[assignment, method-assign]
     RunningSide.close = doomed_close  # type: ignore[assignment, method-assign]
 
