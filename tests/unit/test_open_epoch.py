@@ -143,20 +143,22 @@ def test_an_epoch_is_written_once_and_within_its_block(target: Target, side: Sid
         e.write()
 
 
-def test_rows_that_could_not_be_staged_end_the_block_that_goes_on(
-    target: Target, side: Side, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["stage", "compute"])
+def test_rows_that_could_not_be_had_or_staged_end_the_block_that_goes_on(
+    step: str, target: Target, side: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the epoch would be published without them."""
 
     def failing(*_: object) -> str:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(target, "stage", failing)
+    monkeypatch.setattr(target if step == "stage" else side, step, failing)
 
     def pass_over(e: Any) -> None:
-        for _ in range(2):
-            with pytest.raises((OSError, RequestError)):
-                e.write()
+        with pytest.raises(OSError, match="the disk is full"):
+            e.write(e.rows)
+        with pytest.raises((OSError, RequestError)):
+            e.write()
 
     with pytest.raises(OSError, match="the disk is full"), block(target, side) as e:
         pass_over(e)

@@ -60,12 +60,13 @@ class OpenEpoch:
 
         The tasks of the query run when this is asked for first, and the rows are kept to the end of
         the block. So read them as often as you like, and make what you write of them, rather than
-        of the batch as Spark handed it over.
+        of the batch as Spark handed it over. What this raises ends the block, as with `write`.
         """
         if not self.fresh:
             return self._df.limit(0)
         if self._kept is None:
-            self._kept = self._side.compute()
+            with self._noting_failures():
+                self._kept = self._side.compute()
         return self._kept
 
     def write(self, rows: "DataFrame | None" = None) -> None:
@@ -93,8 +94,14 @@ class OpenEpoch:
                 reason=f"epoch {self.epoch} is written {when}; unite the rows of an epoch, and"
                 " write them once, within its block",
             )
-        try:
+        with self._noting_failures():
             self._stage(rows)
+
+    @contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        """Has the block end by what fails, or its epoch would be published without these rows."""
+        try:
+            yield
         except BaseException as failure:
             self._failure = failure
             raise
