@@ -17,6 +17,7 @@ from cleancut import Checkpoint, RequestError, _cli
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands
+from tests.support.lines import STATE_FOR_SPARK
 from tests.support.sessions import ROCKSDB
 from tests.support.tiers import long, usually
 
@@ -155,6 +156,7 @@ def partitions(query: Counts) -> int:
     return int(json.loads(entry.split("\n")[1])["conf"]["spark.sql.shuffle.partitions"])
 
 
+@STATE_FOR_SPARK.needed
 def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> None:
     query.begin(ROCKSDB)
     cleancut.adopt(query.checkpoint).apply()
@@ -212,7 +214,10 @@ def test_an_epoch_that_is_not_committed_comes_first(query: Counts) -> None:
     query.run()
 
 
-@pytest.mark.parametrize("act", ["adopt", "grow", "shrink"])
+@pytest.mark.parametrize(
+    "act",
+    ["adopt", *(pytest.param(act, marks=STATE_FOR_SPARK.needed) for act in ("grow", "shrink"))],
+)
 def test_an_act_that_was_killed_between_the_logs_begins_again(query: Counts, act: str) -> None:
     def plan() -> cleancut.Plan:
         if act == "adopt":
@@ -261,6 +266,7 @@ def test_who_writes_the_epoch_meanwhile_has_it(query: Counts) -> None:
         plan.apply()
 
 
+@STATE_FOR_SPARK.needed
 def test_the_documented_acts_run(
     query: Counts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
