@@ -175,6 +175,18 @@ def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> N
     assert set(state.column("partition").to_pylist()) == {0, 1}
 
 
+@pytest.mark.skipif(STATE_FOR_SPARK.is_here, reason="this Spark can")
+def test_what_this_spark_cannot_write_is_refused_before_anything_is_written(query: Counts) -> None:
+    query.begin(PROVIDER_CLASS)
+    query.run()
+    before = query.bytes()
+    with pytest.raises(RequestError, match=r"do this on Spark 4\.2 or later") as raised:
+        cleancut.release(query.checkpoint).apply()
+    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert query.bytes() == before
+    query.run()
+
+
 def test_what_cannot_be_done_is_refused(query: Counts) -> None:
     query.begin(PROVIDER_CLASS)
     before = query.bytes()
