@@ -10,7 +10,8 @@ object Versions {
   /** The older lines, from the Maven registry, which also has the tests of this one. */
   val Spark42 = "4.2.0"
 
-  val Spark41 = "4.1.0"
+  /** The oldest whose server for Spark Connect is there, too. */
+  val Spark41 = "4.1.2"
 
   /** 4.0.0 has other iterators than all later releases of its line. */
   val Spark40 = "4.0.1"

@@ -19,9 +19,7 @@ import org.apache.spark.internal.io.FileNameSpec
  * @param directory
  *   a whole path, of this job alone
  */
-final class AttemptCommits(jobId: String, directory: String)
-    extends NamedBySpec
-    with Serializable {
+final class AttemptCommits(jobId: String, directory: String) extends NamedBySpec with Serializable {
   import AttemptCommits._
 
   // Of the one task that this copy of the object serves.

@@ -32,7 +32,7 @@ private[cleancut] object EpochLogs {
   def ofSources(offsets: Offsets): Seq[Option[Offset]] = offsets match {
     case seq: OffsetSeq => seq.offsets
     case map: OffsetMap => map.offsetsMap.toSeq.sortBy(_._1.toInt).map(_._2)
-    case other          => throw new IllegalArgumentException(s"offsets of version ${other.version}")
+    case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
   }
 
   def withConf(offsets: Offsets)(change: Map[String, String] => Map[String, String]): Offsets =

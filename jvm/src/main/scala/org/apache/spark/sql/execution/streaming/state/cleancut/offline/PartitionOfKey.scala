@@ -71,10 +71,10 @@ private[offline] object PartitionOfKey {
         if (family.isTimed || of.endsWith("keyWithIndexToValue")) Some(FirstColumns(columns - 1))
         else Option.when(of.endsWith("keyToNumValues"))(FirstColumns(columns))
       // The last column is where the session begins.
-      case StoredOperator.SessionWindow                 => Some(FirstColumns(columns - 1))
-      case name if StoredOperator.ByGroup(name)         => Some(FirstColumns(columns))
+      case StoredOperator.SessionWindow                    => Some(FirstColumns(columns - 1))
+      case name if StoredOperator.ByGroup(name)            => Some(FirstColumns(columns))
       case name if StoredOperator.TransformWithState(name) => placeInState(operator, family)
-      case _                                            => None
+      case _                                               => None
     }
   }
 
@@ -87,9 +87,10 @@ private[offline] object PartitionOfKey {
       case name if FamilyName.Timers.exists(name.startsWith(_)) =>
         Some(RowAt(Seq(if (name.endsWith(FamilyName.TimersByTime)) 1 else 0)))
       // A moment, and the key of what expires then.
-      case name if name.startsWith(FamilyName.Expiry) => Some(RowAt(if (isMap) Seq(1, 0) else Seq(1)))
-      case _ if isMap                                 => Some(RowAt(Seq(0)))
-      case _                                          => Some(FirstColumns(family.schema.keySchema.length))
+      case name if name.startsWith(FamilyName.Expiry) =>
+        Some(RowAt(if (isMap) Seq(1, 0) else Seq(1)))
+      case _ if isMap => Some(RowAt(Seq(0)))
+      case _          => Some(FirstColumns(family.schema.keySchema.length))
     }
   }
 

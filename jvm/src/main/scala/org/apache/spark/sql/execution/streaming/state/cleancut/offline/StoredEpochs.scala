@@ -123,14 +123,12 @@ final private[offline] class StoredEpochs(
 }
 
 /** Reads entries of the offset log that lie elsewhere. */
-final private class StoredOffsets(of: OfflinePlace)
-    extends OffsetsAtRest(of.session, of.location) {
+final private class StoredOffsets(of: OfflinePlace) extends OffsetsAtRest(of.session, of.location) {
   def parse(text: String): EpochLogs.Offsets = deserialize(StoredEpochs.stream(text))
 }
 
 /** The same of the commit log, and tells when its own were written. */
-final private class StoredCommits(of: OfflinePlace)
-    extends CommitsAtRest(of.session, of.location) {
+final private class StoredCommits(of: OfflinePlace) extends CommitsAtRest(of.session, of.location) {
   def parse(text: String): EpochLogs.Commit = deserialize(StoredEpochs.stream(text))
 
   def writtenMs(epoch: Long): Long = {

@@ -46,7 +46,7 @@ private[cleancut] object PythonOperator {
   def recalling(operator: SparkPlan): SparkPlan = {
     val kind = operator match {
       case transform: TransformWithStateInPySparkExec => PythonFunctions.kindOf(transform)
-      case _ => WorkerCommand.Groups
+      case _                                          => WorkerCommand.Groups
     }
     operator.transformExpressions { case udf: PythonUDF =>
       val of = udf.func
