@@ -1,13 +1,14 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark42 stores nightly model versitygw wheel docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw wheel docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 JARS := python/cleancut/jars
 JAR := $(JARS)/cleancut-spark-4.3_2.13-$(VERSION).jar
+OLDEST_JARS := $(patsubst %,$(JARS)/cleancut-spark-%_2.13-$(VERSION).jar,4.0 4.1)
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.cleancut-installed
@@ -32,14 +33,15 @@ STAGE := project/stage
 BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.properties)
 JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 
-# What 'test' asks of Spark 4.2; 'spark42' asks more.
-SBT_OLDER := 'older/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite \
+# What 'test' asks of an older line of Spark; 'spark40' to 'spark42' ask more.
+SBT_OLDER := 'spark42/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite \
   *.SparkLineSuite'
+OLDER_LINES := 40 41 42
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
-  Test/compile bench/compile
+  core/Test/compile spark42/Test/compile bench/compile
 SBT_UNIT := core/test $(SBT_OLDER)
-SBT_JARS := core/assembly older/assembly core/s3ProxyClassPath
+SBT_JARS := core/assembly spark42/assembly core/s3ProxyClassPath
 
 help:  ## list the tasks
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -57,11 +59,17 @@ $(INSTALLED): pyproject.toml hatch_build.py | java $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[demo,dev,s3]'
 	@touch $@
 
-jar: $(JAR)  ## build the jars, one for each line of Spark, into the Python package
+jar: $(JAR) $(OLDEST_JARS)  ## build the jars, one for each line of Spark, into the Python package
 
+# And that of Spark 4.2, which 'test' runs on too.
 $(JAR): $(JVM_SOURCES) | setup
 	$(SBT) $(SBT_JARS)
 	@touch $@ $(S3PROXY)
+
+# Of those, 'test' needs none.
+$(OLDEST_JARS) &: $(JVM_SOURCES) | setup
+	$(SBT) spark40/assembly spark41/assembly
+	@touch $(OLDEST_JARS)
 
 # An S3 server for tests and the demo, which comes with what the build fetches anyway.
 $(S3PROXY): build.sbt project/ChildJvm.scala project/Versions.scala | setup
@@ -124,7 +132,7 @@ chaos: export CLEANCUT_ALL_DRAWS ?= yes
 chaos: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 chaos: export CLEANCUT_ROLLING_RESTARTS ?= 20
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
-chaos: $(JAR) $(S3PROXY) $(VERSITYGW) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
+chaos: jar $(S3PROXY) $(VERSITYGW) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
 	$(SBT) core/test
 
@@ -201,24 +209,29 @@ bench-s3a: setup $(VERSITYGW)  ## cuts on S3 beside RocksDB through S3A (690 MB)
 spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregationSuite'
 	$(SBT) 'suites/run $(ARGS)'
 
-OLDER := .venv-4.2
-WITH_DELTA = CLEANCUT_DELTA_JARS="$$(tr : , < $(SPARK_DELTA))"
-OLDER_INSTALLED := $(OLDER)/.cleancut-installed
-
-$(OLDER_INSTALLED): pyproject.toml hatch_build.py | java
-	project/create-venv $(OLDER)
-	$(OLDER)/bin/python -m pip install --quiet --disable-pip-version-check --editable \
-	  '.[demo,test,s3]' 'pyspark==4.2.*'
+# An environment with a PySpark of its own for each older line.
+.venv-4.%/.cleancut-installed: pyproject.toml hatch_build.py | java
+	project/create-venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable \
+	  '.[demo,test,s3]' 'pyspark==4.$*.*'
 	@touch $@
 
-bench-delta: $(JAR) $(OLDER_INSTALLED) $(SPARK_DELTA)  ## DeltaSink beside Delta's connector, on Spark 4.2; ARGS as for 'bench-sinks'
-	$(WITH_DELTA) $(OLDER)/bin/python -m tests.bench.sinks $(ARGS)
+spark40:  ## the tests that use Spark, both languages, on Spark 4.0
+spark41:  ## the same on Spark 4.1
+spark42:  ## the same on Spark 4.2
 
-spark42: export CLEANCUT_ALL_DRAWS ?= yes
-spark42: $(JAR) $(OLDER_INSTALLED) $(S3PROXY) $(FORKLESS) $(SPARK_DELTA)  ## the tests that use Spark, both languages, on Spark 4.2
-	$(SBT) older/test
-	$(OLDER)/bin/python -m pytest tests/spark tests/chaos $(ARGS)
-	$(WITH_DELTA) $(OLDER)/bin/python -m pytest tests/spark/test_sparks_own_sinks.py -k delta
+# Delta's connector is there for Spark 4.2.
+WITH_DELTA = CLEANCUT_DELTA_JARS="$$(tr : , < $(SPARK_DELTA))"
+
+bench-delta: $(JAR) .venv-4.2/.cleancut-installed $(SPARK_DELTA)  ## DeltaSink beside Delta's connector, on Spark 4.2; ARGS as for 'bench-sinks'
+	$(WITH_DELTA) .venv-4.2/bin/python -m tests.bench.sinks $(ARGS)
+
+spark42: $(SPARK_DELTA)
+$(OLDER_LINES:%=spark%): export CLEANCUT_ALL_DRAWS ?= yes
+$(OLDER_LINES:%=spark%): spark4%: jar .venv-4.%/.cleancut-installed $(S3PROXY) $(FORKLESS)
+	$(SBT) $@/test
+	.venv-4.$*/bin/python -m pytest tests/spark tests/chaos $(ARGS)
+	$(if $(filter 2,$*),$(WITH_DELTA) .venv-4.2/bin/python -m pytest tests/spark/test_sparks_own_sinks.py -k delta)
 
 versitygw: $(VERSITYGW)  ## an S3 server for tests, compiled once
 
@@ -259,12 +272,13 @@ stores: $(R2_SIMULATOR)/.installed $(JAR) $(S3PROXY) $(VERSITYGW)  ## versitygw,
 
 # Ceph comes with the system's packages, not with Python's.
 nightly: export CLEANCUT_CEPH := $(CURDIR)/$(PYTHON)
-nightly: model $(JAR) $(S3PROXY)  ## the model; Ceph's S3 server, which the system must have: the client, and the demo with kills
+nightly: model jar $(S3PROXY)  ## the model; Ceph's S3 server, which the system must have: the client, and the demo with kills; the oldest lines of Spark
 	@project/check-ceph
 	$(SBT) "core/testOnly io.cleancut.objects.RadosGatewaySuite"
 	$(PYTEST) tests/chaos/test_demo_on_s3.py -k rados_gateway $(ARGS)
+	$(MAKE) spark40 spark41 ARGS="-m 'not long'"
 
-wheel: $(JAR)  ## build dist/*.whl with the jars inside
+wheel: jar  ## build dist/*.whl with the jars inside
 	rm -rf dist
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls -l dist
@@ -287,5 +301,5 @@ docs-site: $(DOCS)/.installed  ## the pages as a site in target/site; a dead lin
 	@echo target/site/README.html
 
 clean:  ## remove what the build made; .venv and the sbt launcher stay
-	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/older/target dist
+	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/older/4.*/target dist
 	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache

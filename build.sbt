@@ -38,13 +38,13 @@ lazy val common = Seq(
   Compile / unmanagedJars ++= PySpark.jars(pySparkHome.value)
 )
 
-// What is written for one line of Spark lies in a folder of its own beside the rest.
+// What is written for one line of Spark, or for some, lies in folders beside the rest.
 def sourcesFor(line: String) = Seq(
   moduleName := s"cleancut-spark-$line",
-  Compile / unmanagedSourceDirectories +=
-    (LocalProject("core") / baseDirectory).value / "src" / "main" / s"scala-$line",
-  Test / unmanagedSourceDirectories +=
-    (LocalProject("core") / baseDirectory).value / "src" / "test" / s"scala-$line"
+  Compile / unmanagedSourceDirectories ++=
+    SparkLines.folders((LocalProject("core") / baseDirectory).value / "src" / "main", line),
+  Test / unmanagedSourceDirectories ++=
+    SparkLines.folders((LocalProject("core") / baseDirectory).value / "src" / "test", line)
 )
 
 // Two JVMs of tests at once, since some tests wait more than they work.
@@ -55,7 +55,7 @@ Global / concurrentRestrictions := Seq(
 )
 
 lazy val root = (project in file("."))
-  .aggregate(core, older, bench)
+  .aggregate(core, spark42, spark41, spark40, bench)
   .settings(publish / skip := true)
 
 lazy val core = (project in file("jvm"))
@@ -88,29 +88,34 @@ lazy val core = (project in file("jvm"))
   .settings(childJvmSettings)
   .settings(assemblySettings)
 
-// The same for Spark 4.2, and of the tests those that meet Spark.
-lazy val older = (project in file("jvm/older"))
-  .settings(sourcesFor("4.2"))
-  .settings(
-    scalacOptions ++= strictScalac,
-    Compile / unmanagedSourceDirectories += (core / Compile / scalaSource).value,
-    Compile / unmanagedResourceDirectories += (core / Compile / resourceDirectory).value,
-    libraryDependencies += "org.apache.spark" %% "spark-sql" % Versions.OlderSpark % Provided,
-    // The server alone; what it needs beside Spark is in it.
-    libraryDependencies +=
-      ("org.apache.spark" %% "spark-connect" % Versions.OlderSpark % Provided).intransitive(),
-    libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
-    Test / unmanagedSources ++= OlderTests.sources((core / Test / scalaSource).value),
-    Test / unmanagedResourceDirectories += (core / Test / resourceDirectory).value,
-    scalafmtOnCompile := false,
-    // The others are checked where they are compiled first.
-    Compile / scalafmt / unmanagedSources :=
-      ((core / baseDirectory).value / "src" / "main" / "scala-4.2" ** "*.scala").get,
-    Test / scalafmt / unmanagedSources :=
-      ((core / baseDirectory).value / "src" / "test" / "scala-4.2" ** "*.scala").get
-  )
-  .settings(testSettings)
-  .settings(assemblySettings)
+// The same for the older lines of Spark, and of the tests those that meet Spark.
+lazy val spark42 = older("4.2", Versions.Spark42)
+lazy val spark41 = older("4.1", Versions.Spark41)
+lazy val spark40 = older("4.0", Versions.Spark40)
+
+def older(line: String, spark: String): Project =
+  Project(s"spark${line.replace(".", "")}", file(s"jvm/older/$line"))
+    .settings(sourcesFor(line))
+    .settings(
+      scalacOptions ++= strictScalac,
+      Compile / unmanagedSourceDirectories += (core / Compile / scalaSource).value,
+      Compile / unmanagedResourceDirectories += (core / Compile / resourceDirectory).value,
+      libraryDependencies += "org.apache.spark" %% "spark-sql" % spark % Provided,
+      // The server alone; what it needs beside Spark is in it.
+      libraryDependencies +=
+        ("org.apache.spark" %% "spark-connect" % spark % Provided).intransitive(),
+      libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
+      Test / unmanagedSources ++= OlderTests.sources((core / Test / scalaSource).value, line),
+      Test / unmanagedResourceDirectories += (core / Test / resourceDirectory).value,
+      scalafmtOnCompile := false,
+      // The others are checked where they are compiled first.
+      Compile / scalafmt / unmanagedSources :=
+        SparkLines.ownSources((core / baseDirectory).value / "src" / "main", line),
+      Test / scalafmt / unmanagedSources :=
+        SparkLines.ownSources((core / baseDirectory).value / "src" / "test", line)
+    )
+    .settings(testSettings)
+    .settings(assemblySettings)
 
 lazy val bench = (project in file("jvm/bench"))
   .dependsOn(core)
@@ -156,7 +161,7 @@ lazy val suites = (project in file("jvm/suites"))
     publish / skip := true,
     scalacOptions ++= strictScalac,
     libraryDependencies ++= SparkSuites.modules,
-    Compile / unmanagedJars += (older / Compile / packageBin).value,
+    Compile / unmanagedJars += (spark42 / Compile / packageBin).value,
     // Unpacked, because some tests open their resources as files.
     Compile / unmanagedJars += SparkSuites.unpacked(update.value, target.value),
     run / fork := true,

@@ -5,7 +5,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_SPARK_LINES = ("4.2", "4.3")
+_SPARK_LINES = ("4.0", "4.1", "4.2", "4.3")
 
 
 class JarHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is untyped here

@@ -25,7 +25,7 @@ object SparkSuites {
   private def isChecked: Boolean = !sys.env.contains("CLEANCUT_UNCHECKED")
 
   private def spark(module: String): ModuleID =
-    "org.apache.spark" %% module % Versions.OlderSpark
+    "org.apache.spark" %% module % Versions.Spark42
 
   /** The directory with the files of the test jar of spark-sql. */
   def unpacked(report: UpdateReport, target: File): Attributed[File] = {
@@ -36,7 +36,7 @@ object SparkSuites {
         artifactFilter(classifier = "tests")
       )
       .head
-    val directory = target / s"spark-sql-${Versions.OlderSpark}-tests"
+    val directory = target / s"spark-sql-${Versions.Spark42}-tests"
     if (!directory.exists) IO.unzip(jar, directory)
     Attributed.blank(directory)
   }

@@ -7,8 +7,14 @@ object Versions {
   /** The line of Spark whose jars come from the pinned PySpark. */
   val Spark = "4.3.0"
 
-  /** The older line, from the Maven registry, which also has its tests; `suites` runs them. */
-  val OlderSpark = "4.2.0"
+  /** The older lines, from the Maven registry, which also has the tests of this one. */
+  val Spark42 = "4.2.0"
+
+  /** The oldest whose server for Spark Connect is there, too. */
+  val Spark41 = "4.1.2"
+
+  /** 4.0.0 has other iterators than all later releases of its line. */
+  val Spark40 = "4.0.1"
 
   /** Spark's own Scala, to the last digit, because its compiler lies on the class path too. */
   val Scala = "2.13.18"

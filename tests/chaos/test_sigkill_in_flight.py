@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -22,13 +21,14 @@ from cleancut.testing import SkewedInput
 from demo.in_flight import has_rows_in_flight, rows_in_flight
 from tests.support.in_flight_queries import ROWS, Ended, draw_queries, start
 from tests.support.kills import Campaign
+from tests.support.lines import PYTHON_IN_FLIGHT
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 SEED = hunting(4711)
-IS_CAPTURED_IN_PYTHON = not pyspark.__version__.startswith("4.2.")
+IS_CAPTURED_IN_PYTHON = PYTHON_IN_FLIGHT.is_here
 CLUSTER = "local-cluster[2,1,1024]"
 # Files of the input, kills of drivers, of executors. A kill of a driver costs the start of another.
 SIZES = [(6, 1, 1), (6, 1, 1), (10, 2, 1), (16, 3, 3)]

@@ -14,9 +14,9 @@ from pyspark.sql import functions as f
 
 import cleancut
 from cleancut import Checkpoint, RequestError
-from cleancut._spark.installed import spark_line
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, session_of, write_file
+from tests.support.lines import JOINS_OF_FORMAT_3, JOINS_OF_FORMAT_4, Ability
 from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
@@ -196,6 +196,7 @@ class Join:
         return {row.k for row in read.load(self.checkpoint).select("value.k").collect()}
 
 
+FORMATS = {2: Ability("4.0"), 3: JOINS_OF_FORMAT_3, 4: JOINS_OF_FORMAT_4}
 CASES = {
     f"{version}-{how}-{kind}-{place}-{edited}": (version, how, kind, place, edited)
     for version, how, kind, place, edited in itertools.product(
@@ -205,8 +206,8 @@ CASES = {
         ("rocksdb", "cuts"),
         ("left", "right"),
     )
-    # Spark 4 begins no join of the first format, and 4.2 none of the fourth.
-    if version != 4 or spark_line() != "4.2"
+    # Spark 4 begins no join of the first format.
+    if FORMATS[version].is_here
 }
 USUAL = {"2-left_outer-bounds-cuts-left", "4-left_outer-windows-rocksdb-left"}
 
@@ -276,7 +277,7 @@ def _key(row: dict[str, Any]) -> str:
 
 
 def test_what_a_side_cannot_have_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    version = 2 if spark_line() == "4.2" else 4
+    version = 4 if JOINS_OF_FORMAT_4.is_here else 2
     it = Join(spark, tmp_path, "cuts", "inner", "windows", version)
     for _ in range(EDITED_AFTER):
         it.add()
@@ -322,7 +323,7 @@ def test_what_a_side_cannot_have_is_refused(spark: SparkSession, tmp_path: Path)
     check_agreement(it.checkpoint, version)
 
 
-@pytest.mark.skipif(spark_line() == "4.2", reason="Spark 4.2 has no joins of state format 4")
+@JOINS_OF_FORMAT_4.needed
 @pytest.mark.parametrize("kind", usually({"minutes"}, ("minutes", "unbounded")))
 def test_the_time_of_a_row_is_found_out(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """What has the type of a time in the key need not be it, and there may be none.
@@ -349,8 +350,8 @@ def test_a_join_begins_with_rows_that_are_given(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     """The rows of both sides, out of a join that has run elsewhere."""
-    if version == 4 and spark_line() == "4.2":
-        pytest.skip("Spark 4.2 has no joins of state format 4")
+    if not FORMATS[version].is_here:
+        pytest.skip(f"this Spark has no joins of state format {version}")
     old, it = (
         Join(spark, tmp_path / name, "cuts", "left_outer", "windows", version)
         for name in ("old", "new")

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyarrow.fs import LocalFileSystem
 from pyspark.errors import StreamingQueryException
@@ -28,6 +27,7 @@ from cleancut.sinks._core.query_side import RunningSide
 from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
 from tests.support.kills import environment
+from tests.support.lines import PYTHON_IN_FLIGHT
 from tests.support.queries import CHECKPOINT_IDS
 from tests.support.s3_servers import s3proxy
 from tests.support.sealed import sealed_frames
@@ -280,7 +280,7 @@ OTHERS: dict[str, tuple[Callable[..., DataFrame], Callable[..., None]]] = {
 def test_epochs_of_other_operators_are_finished_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    if name in FORMS and pyspark.__version__.startswith("4.2."):
+    if name in FORMS and not PYTHON_IN_FLIGHT.is_here:
         pytest.skip("operators in Python are captured from Spark 4.3 on")
     build, check = OTHERS[name]
     given = query_at(tmp_path)

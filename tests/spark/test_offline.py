@@ -17,6 +17,7 @@ from cleancut import Checkpoint, RequestError, _cli
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands
+from tests.support.lines import STATE_FOR_SPARK
 from tests.support.sessions import ROCKSDB
 from tests.support.tiers import long, usually
 
@@ -155,6 +156,7 @@ def partitions(query: Counts) -> int:
     return int(json.loads(entry.split("\n")[1])["conf"]["spark.sql.shuffle.partitions"])
 
 
+@STATE_FOR_SPARK.needed
 def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> None:
     query.begin(ROCKSDB)
     cleancut.adopt(query.checkpoint).apply()
@@ -171,6 +173,18 @@ def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> N
     query.run()
     state = Checkpoint(query.checkpoint).state(0)
     assert set(state.column("partition").to_pylist()) == {0, 1}
+
+
+@pytest.mark.skipif(STATE_FOR_SPARK.is_here, reason="this Spark can")
+def test_what_this_spark_cannot_write_is_refused_before_anything_is_written(query: Counts) -> None:
+    query.begin(PROVIDER_CLASS)
+    query.run()
+    before = query.bytes()
+    with pytest.raises(RequestError, match=r"do this on Spark 4\.2 or later") as raised:
+        cleancut.release(query.checkpoint).apply()
+    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert query.bytes() == before
+    query.run()
 
 
 def test_what_cannot_be_done_is_refused(query: Counts) -> None:
@@ -212,7 +226,10 @@ def test_an_epoch_that_is_not_committed_comes_first(query: Counts) -> None:
     query.run()
 
 
-@pytest.mark.parametrize("act", ["adopt", "grow", "shrink"])
+@pytest.mark.parametrize(
+    "act",
+    ["adopt", *(pytest.param(act, marks=STATE_FOR_SPARK.needed) for act in ("grow", "shrink"))],
+)
 def test_an_act_that_was_killed_between_the_logs_begins_again(query: Counts, act: str) -> None:
     def plan() -> cleancut.Plan:
         if act == "adopt":
@@ -261,6 +278,7 @@ def test_who_writes_the_epoch_meanwhile_has_it(query: Counts) -> None:
         plan.apply()
 
 
+@STATE_FOR_SPARK.needed
 def test_the_documented_acts_run(
     query: Counts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._spark.installed import SPARK, spark_line
+from cleancut._spark.installed import spark_line
 from cleancut._spark.settings import (
     EXTENSION_CLASS,
     EXTENSIONS_KEY,
@@ -20,6 +20,7 @@ from cleancut._spark.settings import (
     PREFIX,
 )
 from tests.support.documented import ROOT
+from tests.support.lines import OTHERS
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
@@ -96,7 +97,7 @@ def test_class_name_and_jar_are_all_that_a_query_needs(tmp_path: Path) -> None:
         pytest.param({EXTENSIONS_KEY: EXTENSION_CLASS}, id="extension"),
     ],
 )
-@pytest.mark.parametrize("other", [line for line in SPARK if line != spark_line()])
+@pytest.mark.parametrize("other", OTHERS)
 def test_the_jar_for_another_spark_is_refused(
     other: str, how: dict[str, str], tmp_path: Path
 ) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
@@ -16,13 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
 from tests.support.cutting import cut_by_hand
+from tests.support.lines import PYTHON_IN_FLIGHT
 from tests.support.slow_keys import FORMS, SCHEMA, SLOW_KEY, Pace, failing_once
 from tests.support.tiers import usually
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(pyspark.__version__.startswith("4.2."), reason="captured from Spark 4.3 on"),
-]
+pytestmark = [pytest.mark.spark, PYTHON_IN_FLIGHT.needed]
 
 KEYS = "spark.sql.streaming.stateStore.cleancut."
 SLOW_ROWS, FAST_ROWS, FAST_KEYS = 100, 3, 40

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from cleancut._spark.installed import spark_line
 from tests.support.events import SCHEMA
+from tests.support.lines import JOINS_OF_FORMAT_3, JOINS_OF_FORMAT_4
 
 WATERMARK = "10 seconds"
 AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
@@ -185,5 +185,11 @@ OPERATORS: dict[str, Operator] = {
     ),
 }
 
-# Spark 4.2 refuses state format 4 of joins on any provider.
-RUNNABLE = [name for name in OPERATORS if spark_line() != "4.2" or "-v4" not in name]
+_FORMATS = {"-v3": JOINS_OF_FORMAT_3, "-v4": JOINS_OF_FORMAT_4}
+
+# Earlier lines of Spark refuse these formats of joins on any provider.
+RUNNABLE = [
+    name
+    for name in OPERATORS
+    if all(ability.is_here for part, ability in _FORMATS.items() if part in name)
+]

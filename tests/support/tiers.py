@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.lines import STATE_FOR_SPARK
+
 long = pytest.mark.long
 
 
@@ -20,11 +22,18 @@ def usually(
 ) -> list[object]:
     """Parameters of a test, of which those that are not among the chosen are `long`.
 
+    Those on Spark's own provider are left out where it does not make what acts ask of it.
+
     Args:
         chosen: names of those that `make test` takes.
         of: names of all.
         values: what a test gets for a name; by default the name.
     """
-    return [
-        pytest.param(*values(name), id=name, marks=() if name in chosen else long) for name in of
-    ]
+    return [pytest.param(*values(name), id=name, marks=_marks(name, chosen)) for name in of]
+
+
+def _marks(name: str, chosen: Collection[str]) -> list[pytest.MarkDecorator]:
+    marks = [] if name in chosen else [long]
+    if "rocksdb" not in name or name.startswith("rocksdb to "):
+        return marks
+    return [*marks, STATE_FOR_SPARK.needed]

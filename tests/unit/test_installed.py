@@ -20,18 +20,21 @@ def problems(running_java: str | None = None) -> str:
     with pytest.raises(RequestError) as raised:
         check_platform(running_java)
     assert raised.value.error_id == "CLEANCUT_VERSION_UNSUPPORTED"
-    runs_with = "It runs with Spark 4.2.x or 4.3.x, Scala 2.13 and Java 17 or later."
+    runs_with = (
+        "It runs with Spark 4.0.x, 4.1.x, 4.2.x or 4.3.x, and not with 4.0.0, Scala 2.13 and Java "
+        "17 or later."
+    )
     assert str(raised.value).endswith(runs_with)
     return raised.value.params["problems"]
 
 
-@pytest.mark.parametrize("version", ["4.2.0", "4.3.0", "4.3.1", "4.3.0.dev1"])
+@pytest.mark.parametrize("version", ["4.0.1", "4.1.0", "4.2.0", "4.3.0", "4.3.1", "4.3.0.dev1"])
 def test_a_pyspark_of_this_line_is_accepted(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", version)
     check_pyspark()
 
 
-@pytest.mark.parametrize("version", ["4.1.1", "4.20.0", "4.30.0", "3.5.6", "5.0.0"])
+@pytest.mark.parametrize("version", ["4.0.0", "4.20.0", "4.30.0", "3.5.6", "5.0.0"])
 def test_a_pyspark_of_another_line_is_refused(
     version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,8 +62,19 @@ def test_the_installation_of_this_environment_is_accepted(
 
 
 def test_another_spark_behind_spark_home_is_refused(installation: Installation) -> None:
-    installation.spark(version="4.1.2")
-    assert "holds Spark 4.1.2: unset SPARK_HOME" in problems()
+    installation.spark(version="3.5.8")
+    assert "holds Spark 3.5.8: unset SPARK_HOME" in problems()
+
+
+@pytest.mark.parametrize("version", ["4.0.0", "4.0.0-vendor-1"])
+def test_the_first_release_of_4_0_is_refused(installation: Installation, version: str) -> None:
+    installation.spark(version=version)
+    assert f"holds Spark {version}: unset SPARK_HOME" in problems()
+
+
+def test_a_vendors_build_of_a_later_one_is_accepted(installation: Installation) -> None:
+    installation.spark(version="4.0.1-vendor-1")
+    check_platform(None)
 
 
 @pytest.mark.parametrize(("scala", "library"), [("2.12", "2.12.20"), ("2.13", "3.3.1")])
@@ -121,7 +135,7 @@ def test_a_running_jvm_is_asked_instead(installation: Installation) -> None:
 
 
 def test_everything_that_does_not_fit_is_told_at_once(installation: Installation) -> None:
-    installation.spark(version="4.1.0", scala="2.12", library="2.12.18")
+    installation.spark(version="3.5.8", scala="2.12", library="2.12.18")
     installation.java('openjdk version "11"')
     found = problems()
-    assert all(text in found for text in ("Spark 4.1.0", "Scala 2.12", "Java 11"))
+    assert all(text in found for text in ("Spark 3.5.8", "Scala 2.12", "Java 11"))

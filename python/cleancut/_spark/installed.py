@@ -9,7 +9,9 @@ from pathlib import Path
 
 from cleancut.errors import CleancutError, error_of
 
-SPARK = ("4.2", "4.3")
+SPARK = ("4.0", "4.1", "4.2", "4.3")
+# Its state stores have other iterators than those of all later releases of its line.
+_UNFIT = "4.0.0"
 SCALA = "2.13"
 MIN_JAVA = 17
 
@@ -17,6 +19,9 @@ _SPARK_CORE = re.compile(r"spark-core_([0-9.]+)-(.+)\.jar")
 _JAVA_VERSION = re.compile(r'version "([^"]+)"')
 _JAVA_TIMEOUT_S = 60
 _REMEDY = f"install pyspark=={SPARK[-1]}.*"
+_RUNS_WITH = (
+    f"{', '.join(f'{line}.x' for line in SPARK[:-1])} or {SPARK[-1]}.x, and not with {_UNFIT}"
+)
 
 
 def check_pyspark() -> None:
@@ -85,7 +90,7 @@ def _unsupported(problems: list[str]) -> CleancutError:
     return error_of(
         "CLEANCUT_VERSION_UNSUPPORTED",
         problems=" ".join(problems),
-        spark=" or ".join(f"{line}.x" for line in SPARK),
+        spark=_RUNS_WITH,
         scala=SCALA,
         java=f"{MIN_JAVA} or later",
     )
@@ -93,7 +98,7 @@ def _unsupported(problems: list[str]) -> CleancutError:
 
 def _spark_problems() -> Iterator[str]:
     jars = spark_home() / "jars"
-    remedy = f"unset SPARK_HOME, or let it point to a Spark {' or '.join(SPARK)}"
+    remedy = f"unset SPARK_HOME, or let it point to a Spark {_RUNS_WITH}"
     scala, spark = _core_jar(jars)
     if not spark:
         yield f"{jars} holds no jar of Spark: {remedy}."
@@ -113,7 +118,8 @@ def _core_jar(jars: Path) -> tuple[str, str]:
 
 
 def _is_supported(spark: str) -> bool:
-    return any(_is_line(spark, line) for line in SPARK)
+    is_unfit = spark == _UNFIT or spark.startswith(f"{_UNFIT}-")
+    return not is_unfit and any(_is_line(spark, line) for line in SPARK)
 
 
 def _is_line(version: str, line: str) -> bool:

@@ -17,10 +17,10 @@ object CleancutSeal {
    *   CLEANCUT_SEAL_MISPLACED
    */
   def batch(batch: Dataset[_], epoch: Long): String = {
-    val (query, entry) = EpochSeal.planned(batch, epoch)
+    val (query, plannedMs) = EpochSeal.planned(batch, epoch)
     val node = mapper.createObjectNode().put("queryId", query.id.toString)
     node.put("runId", query.runId.toString).put("checkpoint", query.resolvedCheckpointRoot)
-    mapper.writeValueAsString(node.put("plannedMs", entry.batchTimestampMs))
+    mapper.writeValueAsString(node.put("plannedMs", plannedMs))
   }
 
   /**

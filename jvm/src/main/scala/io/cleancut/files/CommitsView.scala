@@ -56,7 +56,10 @@ final private[cleancut] class CommitsView(
     files: CheckpointFileManager,
     archive: CutArchive,
     gate: Gate
-) extends CheckpointFileManager {
+) extends DelegatedClose {
+
+  override protected def delegate: CheckpointFileManager = files
+
   // What Spark has just written, or asked for, it asks for again.
   @volatile private var latest = Option.empty[(Long, String)]
   @volatile private var plain = Option.empty[Set[Long]]
@@ -115,8 +118,6 @@ final private[cleancut] class CommitsView(
   override def isLocal: Boolean = files.isLocal
 
   override def createCheckpointDirectory(): Path = files.createCheckpointDirectory()
-
-  override def close(): Unit = files.close()
 
   private def epochs(known: Option[Long]): Seq[Long] =
     archive.epochs().filter(epoch => known.forall(epoch <= _))

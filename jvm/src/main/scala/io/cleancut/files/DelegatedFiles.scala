@@ -5,7 +5,9 @@ import org.apache.hadoop.fs.{FileStatus, FSDataInputStream, Path, PathFilter}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 /** Does what another file manager does, but for what a subclass does by itself. */
-private[cleancut] class DelegatedFiles(files: CheckpointFileManager) extends CheckpointFileManager {
+private[cleancut] class DelegatedFiles(files: CheckpointFileManager) extends DelegatedClose {
+
+  override protected def delegate: CheckpointFileManager = files
 
   override def createAtomic(
       path: Path,
@@ -26,6 +28,4 @@ private[cleancut] class DelegatedFiles(files: CheckpointFileManager) extends Che
   override def isLocal: Boolean = files.isLocal
 
   override def createCheckpointDirectory(): Path = files.createCheckpointDirectory()
-
-  override def close(): Unit = files.close()
 }

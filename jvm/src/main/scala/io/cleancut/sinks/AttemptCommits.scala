@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.hadoop.mapreduce.{JobContext, TaskAttemptContext}
 
 import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage
-import org.apache.spark.internal.io.{FileCommitProtocol, FileNameSpec}
+import org.apache.spark.internal.io.FileNameSpec
 
 /**
  * Has Spark's writers write files under the names that they keep, in a directory that nobody reads
@@ -19,9 +19,7 @@ import org.apache.spark.internal.io.{FileCommitProtocol, FileNameSpec}
  * @param directory
  *   a whole path, of this job alone
  */
-final class AttemptCommits(jobId: String, directory: String)
-    extends FileCommitProtocol
-    with Serializable {
+final class AttemptCommits(jobId: String, directory: String) extends NamedBySpec with Serializable {
   import AttemptCommits._
 
   // Of the one task that this copy of the object serves.

@@ -64,7 +64,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.storeClosed("default", "put"),
     Errors.storeTooLarge("default", 1L << 40),
     Errors.unsupportedFeature("column families", "this release has one family a store"),
-    Errors.versionUnsupported("Spark is 5.0.0.", "4.2.x or 4.3.x")
+    Errors.versionUnsupported("Spark is 5.0.0.", "4.0.x, 4.1.x, 4.2.x or 4.3.x")
   )
 
   private def factories: Set[String] =

@@ -36,7 +36,7 @@ final class RemoteCall(planner: SparkConnectPlanner) {
       asked.path("of").asText,
       throw new IllegalArgumentException(s"no '${asked.path("of").asText}' among ${Facades.keys}")
     )
-    val arguments = asked.path("arguments").values.asScala.toSeq
+    val arguments = asked.path("arguments").elements.asScala.toSeq
     val method = methodOf(facade, asked.path("method").asText, arguments.size)
     val session = sessionOf(asked)
     val left = arguments.iterator
@@ -59,7 +59,7 @@ final class RemoteCall(planner: SparkConnectPlanner) {
     case IntClass     => Int.box(sent.intValue)
     case LongClass    => Long.box(sent.longValue)
     case BooleanClass => Boolean.box(sent.booleanValue)
-    case ListClass    => sent.values.asScala.map(rows).toSeq.asJava
+    case ListClass    => sent.elements.asScala.map(rows).toSeq.asJava
     case _            => dataset(sent)
   }
 

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.execution.streaming.state._
 
 /** How a version is read with all its column families on this line of Spark. */
@@ -15,7 +14,7 @@ private[offline] object StoredReads {
     family.schema.valueSchema,
     family.schema.keyStateEncoderSpec.get,
     family.holdsLists,
-    StateStoreColumnFamilySchemaUtils.isInternalColFamily(family.name)
+    family.isInternal
   )
 
   def close(from: ReadStateStore): Unit = from.release()

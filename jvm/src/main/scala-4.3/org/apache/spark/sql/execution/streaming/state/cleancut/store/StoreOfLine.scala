@@ -5,18 +5,8 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
 /** What Spark 4.3 asks of a store beyond what 4.2 does. */
-private[cleancut] trait StoreOfLine extends SupportsReusableIterator { this: StateStore =>
-
-  /** All rows of a family, in its order if it has one. */
-  protected def restartableScan(colFamilyName: String): RestartableScan
-
-  protected def declare(
-      colFamilyName: String,
-      valueSchema: StructType,
-      encoder: KeyStateEncoderSpec,
-      isMultiValued: Boolean,
-      isInternal: Boolean
-  ): Unit
+private[cleancut] trait StoreOfLine extends SupportsReusableIterator with OwnOperations {
+  this: StateStore =>
 
   override def reusableIterator(colFamilyName: String): ReusableIterator[UnsafeRowPair] = {
     val scan = restartableScan(colFamilyName)

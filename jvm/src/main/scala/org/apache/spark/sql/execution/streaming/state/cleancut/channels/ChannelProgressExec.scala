@@ -29,7 +29,7 @@ case class ChannelProgressExec(
     stateInfo: Option[StatefulOperatorStateInfo],
     child: SparkPlan
 ) extends UnaryExecNode
-    with StateStoreWriter {
+    with WithoutStores {
   import ChannelProgressExec._
 
   override def output: Seq[Attribute] = child.output
@@ -37,8 +37,6 @@ case class ChannelProgressExec(
   override def outputPartitioning: Partitioning = child.outputPartitioning
 
   override def shortName: String = ShortName
-
-  override val stateStoreNames: Seq[String] = Nil
 
   override def getStateStoreCheckpointInfo(): Array[StatefulOpStateStoreCheckpointInfo] =
     Array.empty

@@ -2,8 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.channels
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.{DriverCuts, RunningQueries}
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
-  CleancutTransformWithStateExec,
-  CleancutTransformWithStateInPySparkExec,
+  OwnTransformWithState,
   TransformWithStateRule
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.store.StoreFiles
@@ -30,8 +29,7 @@ import org.apache.spark.sql.execution.python.streaming.{
 import org.apache.spark.sql.execution.streaming.{
   AvailableNowTrigger,
   OneTimeTrigger,
-  ProcessingTimeTrigger,
-  RealTimeTrigger
+  ProcessingTimeTrigger
 }
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.operators.stateful.flatmapgroupswithstate._
@@ -151,10 +149,10 @@ final private class ChannelPlan(
       groups.copy(eventTimeWatermarkForEviction = groups.eventTimeWatermarkForLateEvents)
     case groups: TransformWithStateExec if isFed(groups) =>
       val before = groups.eventTimeWatermarkForLateEvents
-      CleancutTransformWithStateExec(groups.copy(eventTimeWatermarkForEviction = before))
+      OwnTransformWithState.of(groups.copy(eventTimeWatermarkForEviction = before))
     case groups: TransformWithStateInPySparkExec if isFed(groups) =>
       val before = groups.eventTimeWatermarkForLateEvents
-      CleancutTransformWithStateInPySparkExec(groups.copy(eventTimeWatermarkForEviction = before))
+      OwnTransformWithState.of(groups.copy(eventTimeWatermarkForEviction = before))
   }
 
   private def insert(plan: SparkPlan, channel: ChannelExec): SparkPlan = plan.transformUp {
@@ -211,7 +209,7 @@ final private class ChannelPlan(
   private lazy val wholePlan: Option[String] =
     if (settings.mode == CaptureMode.Aligned) Some("mode is aligned")
     // Its rows are given to the sink as they come, and not when an epoch ends.
-    else if (trigger.exists(_.isInstanceOf[RealTimeTrigger])) Some("it runs in real-time mode")
+    else if (trigger.exists(RealTime.is)) Some("it runs in real-time mode")
     else if (!conf.getConf(SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED))
       Some(s"${SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED.key} is false")
     else if (!conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE))

@@ -1,7 +1,8 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.channels
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.SparkCalls
+
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
 
 /** Rows in their order, copied. */
 abstract private[cleancut] class RowBuffer {
@@ -34,8 +35,7 @@ private[cleancut] object RowBuffer {
   private val MemoryBytes = 8L << 20
 
   final private class SpillingRows extends RowBuffer {
-    private val rows =
-      new ExternalAppendOnlyUnsafeRowArray(MemoryRows, MemoryBytes, Int.MaxValue, Long.MaxValue)
+    private val rows = SparkCalls.rowArray(MemoryRows, MemoryBytes)
 
     override def iterator: Iterator[UnsafeRow] = rows.generateIterator()
     override protected def append(row: UnsafeRow): Unit = rows.add(row)

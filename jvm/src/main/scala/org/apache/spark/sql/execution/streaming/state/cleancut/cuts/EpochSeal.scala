@@ -3,7 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.classic.{Dataset => ClassicDataset, SparkSession}
-import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadataBase
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import io.cleancut.cuts.{OffsetEntry, QueryCuts}
@@ -73,11 +72,11 @@ object EpochSeal {
       true
     }
 
-  /** The query of a batch, and what it has planned of the epoch. */
-  def planned(batch: Dataset[_], epoch: Long): (StreamExecution, OffsetSeqMetadataBase) = {
+  /** The query of a batch, and when Spark chose the input of the epoch. */
+  def planned(batch: Dataset[_], epoch: Long): (StreamExecution, Long) = {
     val query = running(batch, epoch)
     val entry = query.offsetLog.offsetSeqMetadataForBatchId(epoch)
-    query -> entry.getOrElse(throw Errors.sealMisplaced(epoch))
+    query -> entry.getOrElse(throw Errors.sealMisplaced(epoch)).batchTimestampMs
   }
 
   /**

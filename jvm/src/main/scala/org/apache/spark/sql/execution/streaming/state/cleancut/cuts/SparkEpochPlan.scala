@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.SparkCalls
+
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.streaming.Sink
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
@@ -20,7 +22,7 @@ final private[cleancut] class SparkEpochPlan(execution: IncrementalExecution) ex
       operator <- execution.executedPlan.collect { case writer: StateStoreWriter => writer }
       info <- operator.stateInfo.toSeq
       partition <- 0 until operator.children.map(_.outputPartitioning.numPartitions).max
-      name <- operator.stateStoreNames
+      name <- SparkCalls.storeNames(operator)
     } yield StoreId(info.operatorId, partition, name)
     found.toSet
   }

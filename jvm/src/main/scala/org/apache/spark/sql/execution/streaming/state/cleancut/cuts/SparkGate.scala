@@ -1,11 +1,13 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.channels.RealTime
+
 import java.net.InetAddress
 
 import scala.util.Try
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.execution.streaming.{OneTimeTrigger, RealTimeTrigger}
+import org.apache.spark.sql.execution.streaming.OneTimeTrigger
 import org.apache.spark.sql.execution.streaming.runtime.QueryExecutionThread
 
 import io.cleancut.cuts.{Begun, CutArchive, EpochStarts, QueryCuts, SparkLogs}
@@ -68,9 +70,8 @@ object SparkGate {
    */
   private def runsOnce(runId: String): Boolean =
     RunningQueries.byRun(runId).map(_.trigger).exists {
-      case OneTimeTrigger     => true
-      case _: RealTimeTrigger => true
-      case _                  => false
+      case OneTimeTrigger => true
+      case other          => RealTime.is(other)
     }
 
   /** Spark runs the jobs of a query under the id of its run. */

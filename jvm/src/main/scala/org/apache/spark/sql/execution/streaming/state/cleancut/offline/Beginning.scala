@@ -1,6 +1,8 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
-import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.SparkCalls
+
+import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeq, OffsetSeqMetadata}
 import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.Clock
@@ -21,14 +23,14 @@ private[offline] trait Beginning {
   def source: Long
 
   /** The settings that Spark keeps for the query. */
-  def recorded: OffsetSeqMetadataBase
+  def recorded: EpochLogs.Recorded
 
   /** Those under which it is planned, and its stores are written. */
   def conf: SQLConf
 
-  def offsets(sources: Int): OffsetSeqBase
+  def offsets(sources: Int): EpochLogs.Offsets
 
-  def commit: CommitMetadataBase
+  def commit: EpochLogs.Commit
 
   /** Has the stores that are carried over stay meanwhile, if there are any. */
   def keeping[A](body: Option[StoresAt] => A): A
@@ -62,19 +64,19 @@ final private[offline] class Anew(place: OfflinePlace) extends Beginning {
     val own = place.session
     // As a run does, which keeps this number of partitions whatever is set later.
     val partitions = own.sessionState.conf.numShufflePartitions
-    val key = SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key
-    own.sessionState.conf.setConfString(key, partitions.toString)
+    own.sessionState.conf.setConfString(SparkCalls.PartitionsKey, partitions.toString)
     OffsetSeqMetadata(batchWatermarkMs = 0L, batchTimestampMs = Clock.System.wallMs(), own.conf)
   }
 
   override def conf: SQLConf = place.session.sessionState.conf.clone()
 
-  override def offsets(sources: Int): OffsetSeqBase =
+  override def offsets(sources: Int): EpochLogs.Offsets =
     OffsetSeq(Seq.fill(sources)(None), Some(recorded))
 
-  override def commit: CommitMetadataBase =
-    if (conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION) < Anew.WithIds) CommitMetadata()
-    else CommitMetadataV2(0L, Some(Map.empty[Long, Array[Array[String]]]))
+  override def commit: EpochLogs.Commit =
+    EpochLogs.firstCommit(
+      withIds = conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION) >= Anew.WithIds
+    )
 
   override def carried(
       operators: Seq[StoredOperator],
@@ -110,10 +112,10 @@ final private[offline] class Migrated(
   // After all that sinks may have seen of the query.
   override val epoch: Long = stored.begun + 2
   override val source: Long = stored.epoch
-  override val recorded: OffsetSeqMetadataBase = stored.recorded
+  override val recorded: EpochLogs.Recorded = stored.recorded
   override def conf: SQLConf = stored.confOf(place.session)
-  override def offsets(sources: Int): OffsetSeqBase = stored.offsets
-  override def commit: CommitMetadataBase = stored.commit
+  override def offsets(sources: Int): EpochLogs.Offsets = stored.offsets
+  override def commit: EpochLogs.Commit = stored.commit
 
   override def keeping[A](body: Option[StoresAt] => A): A = old.pinned(stored.epoch) { savepoint =>
     body(Some(old.stores(stored.confOf(old.session), savepoint)))
@@ -160,7 +162,7 @@ final private[offline] class Migrated(
   }
 
   override def check(query: PlannedStart, refused: String => Nothing): Unit = {
-    val sources = StartCheck.countOf(stored.offsets)
+    val sources = EpochLogs.ofSources(stored.offsets).size
     if (sources != query.sources) {
       refused(s"it has offsets of $sources sources, and the query has ${query.sources}")
     }

@@ -6,7 +6,6 @@ import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.util.{DateTimeUtils, GenericArrayData}
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.functions.{col, exists, lit, size}
 import org.apache.spark.sql.types.{ArrayType, StructType, TimestampType}
 
@@ -29,7 +28,7 @@ sealed private[offline] trait Expiring extends EditableRows {
     case other           => throw new IllegalStateException(s"values with an expiry in $other")
   }
 
-  protected def index: FamilyAt = own(StateStoreColumnFamilySchemaUtils.getTtlColFamilyName)
+  protected def index: FamilyAt = own(FamilyName.Expiry + _)
 
   protected def own(name: String => String): FamilyAt = namedAfter(family, name).getOrElse {
     throw new IllegalStateException(s"$family of operator ${operator.id} has no index")
@@ -118,8 +117,8 @@ final private[offline] case class ExpiringLists(operator: StoredOperator, family
   import EditableRows._
   import Expiring._
 
-  private def minimum = own(StateStoreColumnFamilySchemaUtils.getMinExpiryIndexCFName)
-  private def counts = own(StateStoreColumnFamilySchemaUtils.getCountIndexCFName)
+  private def minimum = own(FamilyName.FirstExpiry + _)
+  private def counts = own(FamilyName.Count + _)
 
   override def families: Seq[FamilyAt] = Seq(family, index, minimum, counts)
 

@@ -4,7 +4,6 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.execution.streaming.state._
 
@@ -63,7 +62,7 @@ private[offline] object NewCheckpoint {
    * Copies the logs of sources. The entries of a file source that come after the epoch are left out
    * where they can be, so that it finds these files again by itself, a few at a time.
    */
-  def copySources(place: OfflinePlace, from: OfflinePlace, offsets: OffsetSeqBase): Unit =
+  def copySources(place: OfflinePlace, from: OfflinePlace, offsets: EpochLogs.Offsets): Unit =
     for (source <- namesIn(from, Sources)) {
       val log = s"$Sources/$source"
       val names = namesIn(from, log)
@@ -77,11 +76,10 @@ private[offline] object NewCheckpoint {
   private def isAfter(name: String, last: Long): Boolean =
     name.stripSuffix(Compacted).toLongOption.exists(_ > last)
 
-  private def lastEntry(offsets: OffsetSeqBase, source: Int): Option[Long] = (offsets match {
-    case seq: OffsetSeq => seq.offsets.lift(source).flatten
-    case map: OffsetMap => map.offsetsMap.get(source.toString).flatten
-    case _              => None
-  }).map(_.json).collect { case LogOffset(number) => number.toLong }
+  private def lastEntry(offsets: EpochLogs.Offsets, source: Int): Option[Long] =
+    EpochLogs.ofSources(offsets).lift(source).flatten.map(_.json).collect {
+      case LogOffset(number) => number.toLong
+    }
 
   /** Copies the schemas of state that operators are described with. */
   def copySchemas(place: OfflinePlace, from: OfflinePlace, query: StoredQuery): Unit =

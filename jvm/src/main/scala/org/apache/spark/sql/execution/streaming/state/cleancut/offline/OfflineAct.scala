@@ -255,6 +255,8 @@ final case class OfflineAct(
       )
     }
     partitions.filter(_ == query.partitions).foreach(n => refused(s"it has $n partitions already"))
+    for (_ <- partitions; of <- query.operators.find(!PartitionOfKey.isKnown(_)))
+      refused(s"where the keys of operator ${of.id} (${of.name}) belong is not known")
     for (sink <- fileSink; why <- new SparkFileSink(from.session, sink).problem(query.epoch))
       refused(why)
     val target = targetOf(from, query)
@@ -365,7 +367,7 @@ object OfflineAct {
 
   private def there(from: OfflinePlace, query: StoredQuery): RowsThere = {
     val stores = from.stores(query.confOf(from.session))
-    val conf = SerializableConfiguration.broadcast(from.session.sparkContext, from.hadoopConf)
+    val conf = from.session.sparkContext.broadcast(new SerializableConfiguration(from.hadoopConf))
     val version = query.epoch + 1
     val read = new OfflineStores(version, version, stores, stores, newId(), conf, query.access)
     new RowsThere(from.session, read, StateRewrite.tasksOf(query))

@@ -1,8 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 
 /**
  * Which rows of a query's state are meant.
@@ -43,7 +41,7 @@ object OfflineEdit {
       )
     }
     def why(reason: String) = refused(s"the rows of $asked cannot be edited: $reason")
-    if (operator.name == StatefulOperatorsUtils.SYMMETRIC_HASH_JOIN_EXEC_OP_NAME) {
+    if (operator.name == StoredOperator.Join) {
       JoinSide.of(operator, asked).getOrElse {
         why(
           "the stores of a join have to agree with each other; say the side, 'left' or 'right', " +
@@ -71,7 +69,7 @@ object OfflineEdit {
         s"that store has no column family '${asked.family}'; there are ${families.mkString(", ")}"
       )
     }
-    if (StateStoreColumnFamilySchemaUtils.isInternalColFamily(asked.family)) {
+    if (operator.familyAt(family).isInternal) {
       why("it is an index that Spark keeps")
     }
     val expires = operator.variables.get(asked.family).exists(_.ttlEnabled)

@@ -3,7 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
-import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.state.{
   OperatorStateMetadata,
   OperatorStateMetadataV1,
@@ -27,18 +26,18 @@ import io.cleancut.error.{CleancutException, Errors}
  */
 private[offline] object OfflineEpoch {
 
-  def isOne(offsets: OffsetSeqBase): Boolean = markIn(offsets, OffsetEntry.Act).isDefined
+  def isOne(offsets: EpochLogs.Offsets): Boolean = markIn(offsets, OffsetEntry.Act).isDefined
 
   /** The epoch whose result this one has, if it is that of an act. */
-  def sourceOf(offsets: OffsetSeqBase): Option[Long] =
+  def sourceOf(offsets: EpochLogs.Offsets): Option[Long] =
     markIn(offsets, OffsetEntry.SourceOfAct).map(_.toLong)
 
   /** The last epoch before a rollback, if it is the epoch of one. */
-  def rolledBackFrom(offsets: OffsetSeqBase): Option[Long] =
+  def rolledBackFrom(offsets: EpochLogs.Offsets): Option[Long] =
     markIn(offsets, OffsetEntry.LastBeforeAct).map(_.toLong)
 
-  private def markIn(offsets: OffsetSeqBase, mark: String): Option[String] =
-    offsets.metadataOpt.flatMap(_.conf.get(mark))
+  private def markIn(offsets: EpochLogs.Offsets, mark: String): Option[String] =
+    EpochLogs.recorded(offsets).flatMap(_.conf.get(mark))
 
   /**
    * Takes away what a killed act has left in the logs, where there are no cuts. With them it may be
@@ -62,7 +61,7 @@ private[offline] object OfflineEpoch {
       query: StoredQuery,
       act: String,
       settings: Map[String, String]
-  ): OffsetSeqBase = {
+  ): EpochLogs.Offsets = {
     def mark(of: Option[Long], name: String) = of.map(name -> _.toString)
     val last = Option.when(query.isBack && !target.isNew)(target.last)
     val unused = Option.when(target.isBehindUnused && !target.isNew)(target.epoch - 1)
@@ -70,7 +69,8 @@ private[offline] object OfflineEpoch {
       mark(Some(query.epoch), OffsetEntry.SourceOfAct) ++
       mark(last, OffsetEntry.LastBeforeAct) ++
       mark(unused, OffsetEntry.UnusedBeforeAct)
-    withSettings(query.offsets, settings ++ marks)
+    // The epoch that is gone back to may be that of an act.
+    EpochLogs.withConf(query.offsets)(_ -- OffsetEntry.ActMarks ++ settings ++ marks)
   }
 
   /** @param epoch whose entry was to be added */
@@ -187,27 +187,13 @@ private[offline] object OfflineEpoch {
       }
   }
 
-  private def withSettings(offsets: OffsetSeqBase, settings: Map[String, String]): OffsetSeqBase =
-    offsets match {
-      case v1: OffsetSeq =>
-        v1.copy(metadataOpt = v1.metadataOpt.map { case of: OffsetSeqMetadata =>
-          of.copy(conf = unmarked(of.conf) ++ settings)
-        })
-      case v2: OffsetMap =>
-        v2.copy(metadata = v2.metadata.copy(conf = unmarked(v2.metadata.conf) ++ settings))
-      case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
-    }
-
-  /** The epoch that is gone back to may be that of an act. */
-  private def unmarked(conf: Map[String, String]) = conf -- OffsetEntry.ActMarks
-
-  private def withIds(query: StoredQuery, written: Seq[Written]): CommitMetadataBase =
+  private def withIds(query: StoredQuery, written: Seq[Written]): EpochLogs.Commit =
     query.commit.stateUniqueIds.fold(query.commit) { _ =>
       val ids = written.groupBy(_.operator).map { case (operator, all) =>
         operator -> all.groupBy(_.partition).toArray.sortBy(_._1).map {
           _._2.sortBy(_.store).map(_.id.get).toArray
         }
       }
-      query.commit.withStateUniqueIds(Some(ids))
+      EpochLogs.withIds(query.commit, ids)
     }
 }

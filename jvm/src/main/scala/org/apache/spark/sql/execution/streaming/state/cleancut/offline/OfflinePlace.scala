@@ -1,13 +1,13 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.BuiltFor
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
-import org.apache.spark.sql.execution.streaming.utils.StreamingUtils
 import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.CleancutCheckpointFileManager
@@ -46,12 +46,10 @@ final private[offline] class OfflinePlace private (
 
   def stateRoot: String = StoredQuery.stateRoot(location)
 
-  def logs: StreamingQueryCheckpointMetadata =
-    new StreamingQueryCheckpointMetadata(session, location, true)
+  def logs: EpochLogs = new EpochLogs(session, location, isNew = false)
 
   /** The same of a checkpoint that is to be made. */
-  def newLogs: StreamingQueryCheckpointMetadata =
-    new StreamingQueryCheckpointMetadata(session, location, false)
+  def newLogs: EpochLogs = new EpochLogs(session, location, isNew = true)
 
   def files: CheckpointFileManager = CheckpointFileManager.create(new Path(location), hadoopConf)
 
@@ -119,11 +117,7 @@ private[offline] object OfflinePlace {
     val path = new Path(location)
     // Spark asks Hadoop for the file system, which is there only where queries may run.
     if (SharedStores.isInBucket(path)) path.toString
-    else
-      new Path(
-        StreamingUtils
-          .resolvedCheckpointLocation(session.sessionState.newHadoopConf(), location)
-      ).toString
+    else path.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(path).toString
   }
 }
 
@@ -171,6 +165,12 @@ final private[offline] case class OfflineTarget(
         refused(s"state of $provider cannot be committed by cuts, as in a bucket")
       }
       NewCheckpoint.check(place, from, refused)
+    }
+    if (provider != OfflineAct.Cleancut && !StoreOperations.CanWriteForSpark) {
+      refused(
+        s"its state is to be that of $provider, which cannot make a version of its own choosing " +
+          s"on Spark ${BuiltFor.Spark}; do this on Spark 4.2 or later, or have it in Cleancut's"
+      )
     }
   }
 }

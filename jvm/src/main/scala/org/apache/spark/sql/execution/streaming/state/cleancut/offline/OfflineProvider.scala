@@ -11,7 +11,6 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.{UnsafeRow, XXH64}
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.CompletionIterator
@@ -115,7 +114,7 @@ final private[offline] class OfflineProvider(
       from: ReadStateStore,
       family: StoredFamily
   ): StateStoreIterator[UnsafeRowPair] =
-    if (family.holdsLists) from.iteratorWithMultiValues(family.name)
+    if (family.holdsLists) StoreOperations.eachValue(from, family.name)
     else from.iterator(family.name)
 
   private def register(from: ReadStateStore, family: StoredFamily): Unit =
@@ -123,7 +122,7 @@ final private[offline] class OfflineProvider(
 
   /** Makes the version after one, of nothing but what `fill` puts. */
   def write(version: Long)(fill: StateStore => Unit): StateStoreCheckpointInfo = {
-    val to = provider.getStore(version, None, forceSnapshotOnCommit = false, loadEmpty = true)
+    val to = StoreOperations.openEmpty(provider, version)
     try {
       store.families.filterNot(_.isDefault).foreach { family =>
         to.createColFamilyIfAbsent(
@@ -132,7 +131,7 @@ final private[offline] class OfflineProvider(
           family.schema.valueSchema,
           family.schema.keyStateEncoderSpec.get,
           family.holdsLists,
-          StateStoreColumnFamilySchemaUtils.isInternalColFamily(family.name)
+          family.isInternal
         )
       }
       fill(to)
@@ -148,7 +147,7 @@ final private[offline] class OfflineProvider(
 final private[offline] case class Entry(key: UnsafeRow, values: collection.Seq[UnsafeRow]) {
 
   def putTo(store: StateStore, family: StoredFamily): Unit =
-    if (family.holdsLists) store.putList(key, values.toArray, family.name)
+    if (family.holdsLists) StoreOperations.putList(store, key, values.toArray, family.name)
     else store.put(key, values.head, family.name)
 }
 

@@ -3,28 +3,18 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 import org.apache.spark.sql.catalyst.expressions.{
   BoundReference,
   Expression,
+  GetStructField,
   UnsafeProjection,
   UnsafeRow
 }
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.execution.streaming.operators.stateful._
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
-  MapStatePartitionKeyExtractor,
-  MapTTLStatePartitionKeyExtractor,
-  StateStoreColumnFamilySchemaUtils,
-  StateVariableType,
-  TTLStatePartitionKeyExtractor,
-  TimerStatePartitionKeyExtractor,
-  TransformWithStateVariableInfo
-}
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers._
-import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.types.StructType
 
 /**
  * To which partition a key of the state belongs, as Spark's exchange before the operator has it:
- * the hash of the columns that the operator groups or joins by, which the key begins with, ends
- * with, or is.
+ * the hash of the columns that the operator groups or joins by, which the key begins with, or has
+ * in a row within it.
  */
 private[offline] trait PartitionOfKey {
   def apply(key: UnsafeRow): Int
@@ -35,10 +25,7 @@ private[offline] object PartitionOfKey {
   /** Where all state lies in the first partition: of an aggregation without keys, or a limit. */
   private val First: PartitionOfKey = _ => 0
 
-  /**
-   * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OFFLINE_REFUSED, the operator is not known
-   */
+  /** The operator is one whose keys are [[isKnown known]]. */
   def of(
       operator: StoredOperator,
       store: StoredStore,
@@ -47,10 +34,13 @@ private[offline] object PartitionOfKey {
   ): PartitionOfKey =
     if (!operator.isSpread) First
     else {
-      val extractor = extractorOf(operator, store, family)
-      val schema = extractor.partitionKeySchema
-      val hashed = hashing(columns(schema), partitions)
-      key => hashed(extractor.partitionKey(key))
+      val place = placeOf(operator, store, family).getOrElse {
+        throw new IllegalStateException(s"keys of ${operator.name} in ${store.name}, $family")
+      }
+      val columns = place.columnsIn(family.schema.keySchema)
+      val project =
+        UnsafeProjection.create(HashPartitioning(columns, partitions).partitionIdExpression)
+      key => project(key).getInt(0)
     }
 
   /**
@@ -61,74 +51,72 @@ private[offline] object PartitionOfKey {
       operator: StoredOperator,
       store: StoredStore,
       family: StoredFamily
-  ): Option[Seq[Seq[Int]]] = {
-    val extractor = extractorOf(operator, store, family)
-    def first(columns: Int) = Some((0 until columns).map(Seq(_)))
-    extractor match {
-      case _: BesideTime | _: NoopStatePartitionKeyExtractor |
-          _: DropLastNFieldsStatePartitionKeyExtractor =>
-        first(extractor.partitionKeySchema.length)
-      case _: MapTTLStatePartitionKeyExtractor => Some(Seq(Seq(1, 0)))
-      case _: MapStatePartitionKeyExtractor    => Some(Seq(Seq(0)))
-      case _: TTLStatePartitionKeyExtractor    => Some(Seq(Seq(1)))
-      case _: TimerStatePartitionKeyExtractor  =>
-        Some(Seq(Seq(if (TimerStateUtils.isTimerSecondaryIndexCF(family.name)) 1 else 0)))
-      case _ => None
-    }
-  }
+  ): Option[Seq[Seq[Int]]] = placeOf(operator, store, family).map(_.paths)
 
-  private def hashing(columns: Seq[Expression], partitions: Int): UnsafeRow => Int = {
-    val project =
-      UnsafeProjection.create(HashPartitioning(columns, partitions).partitionIdExpression)
-    key => project(key).getInt(0)
-  }
+  /** Whether it is known to which partitions its keys belong. */
+  def isKnown(operator: StoredOperator): Boolean = !operator.isSpread || (for {
+    store <- operator.stores
+    family <- store.families
+  } yield placeOf(operator, store, family)).forall(_.isDefined)
 
-  private def columns(schema: StructType): Seq[Expression] = schema.zipWithIndex.map {
-    case (field, index) => BoundReference(index, field.dataType, field.nullable)
-  }
-
-  private def extractorOf(
+  private def placeOf(
       operator: StoredOperator,
       store: StoredStore,
       family: StoredFamily
-  ): StatePartitionKeyExtractor =
-    if (isTimed(family)) new BesideTime(family.schema.keySchema)
-    else
-      StatePartitionKeyExtractorFactory.create(
-        operator.name,
-        family.schema.keySchema,
-        store.name,
-        family.name,
-        operator.joinFormat,
-        variableOf(operator, family)
-      )
-
-  /** Families of timers, and indexes beside those of variables, are described by their names. */
-  private def variableOf(
-      operator: StoredOperator,
-      family: StoredFamily
-  ): Option[TransformWithStateVariableInfo] =
-    operator.variables
-      .get(family.name)
-      .orElse(
-        operator.variables.get(StateStoreColumnFamilySchemaUtils.getBaseStateName(family.name))
-      )
-      .orElse(
-        Option.when(TimerStateUtils.isTimerCFName(family.name))(
-          TransformWithStateVariableInfo(family.name, StateVariableType.TimerState, false)
-        )
-      )
-
-  /** Keys of joins of format 4, which Spark's own extractor takes as they are. */
-  private def isTimed(family: StoredFamily): Boolean = family.schema.keyStateEncoderSpec.exists {
-    case _: TimestampAsPostfixKeyStateEncoderSpec | _: TimestampAsPrefixKeyStateEncoderSpec => true
-    case _                                                                                  => false
+  ): Option[Place] = {
+    val columns = family.schema.keySchema.length
+    operator.name match {
+      case StoredOperator.Join =>
+        val of = if (family.isDefault) store.name else family.name
+        if (family.isTimed || of.endsWith("keyWithIndexToValue")) Some(FirstColumns(columns - 1))
+        else Option.when(of.endsWith("keyToNumValues"))(FirstColumns(columns))
+      // The last column is where the session begins.
+      case StoredOperator.SessionWindow                    => Some(FirstColumns(columns - 1))
+      case name if StoredOperator.ByGroup(name)            => Some(FirstColumns(columns))
+      case name if StoredOperator.TransformWithState(name) => placeInState(operator, family)
+      case _                                               => None
+    }
   }
 
-  /** What is joined by: the key without the time of the rows, its last column. */
-  final private class BesideTime(key: StructType) extends StatePartitionKeyExtractor {
-    override val partitionKeySchema: StructType = StructType(key.init)
-    private val project = UnsafeProjection.create(columns(key).init)
-    override def partitionKey(row: UnsafeRow): UnsafeRow = project(row)
+  /** Families of timers, and indexes beside those of variables, are known by their names. */
+  private def placeInState(operator: StoredOperator, family: StoredFamily): Option[Place] = {
+    val isMap = operator.variables
+      .get(family.variable)
+      .exists(_.stateVariableType == StateVariableType.MapState)
+    family.name match {
+      case name if FamilyName.Timers.exists(name.startsWith(_)) =>
+        Some(RowAt(Seq(if (name.endsWith(FamilyName.TimersByTime)) 1 else 0)))
+      // A moment, and the key of what expires then.
+      case name if name.startsWith(FamilyName.Expiry) =>
+        Some(RowAt(if (isMap) Seq(1, 0) else Seq(1)))
+      case _ if isMap => Some(RowAt(Seq(0)))
+      case _          => Some(FirstColumns(family.schema.keySchema.length))
+    }
   }
+
+  /** Where a key has the columns that rows are divided by. */
+  sealed private trait Place {
+    def paths: Seq[Seq[Int]]
+    def columnsIn(key: StructType): Seq[Expression]
+  }
+
+  final private case class FirstColumns(count: Int) extends Place {
+    override def paths: Seq[Seq[Int]] = (0 until count).map(Seq(_))
+
+    override def columnsIn(key: StructType): Seq[Expression] =
+      (0 until count).map(columnAt(key, _))
+  }
+
+  /** All columns of a row within it. */
+  final private case class RowAt(path: Seq[Int]) extends Place {
+    override def paths: Seq[Seq[Int]] = Seq(path)
+
+    override def columnsIn(key: StructType): Seq[Expression] = {
+      val row = path.tail.foldLeft(columnAt(key, path.head))(GetStructField(_, _))
+      row.dataType.asInstanceOf[StructType].indices.map(GetStructField(row, _))
+    }
+  }
+
+  private def columnAt(key: StructType, at: Int): Expression =
+    BoundReference(at, key(at).dataType, key(at).nullable)
 }

@@ -7,7 +7,6 @@ import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 import org.apache.spark.sql.catalyst.plans.logical.{EventTimeWatermark, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.streaming.{InternalOutputModes, StreamingRelationV2}
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
-import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadataBase
 import org.apache.spark.sql.execution.streaming.runtime.{
   IncrementalExecution,
   StreamingRelation,
@@ -42,7 +41,7 @@ final private[offline] class PlannedStart(query: DataFrame, mode: String) {
    */
   def operators(
       session: SparkSession,
-      recorded: OffsetSeqMetadataBase,
+      recorded: EpochLogs.Recorded,
       conf: SQLConf
   ): Seq[StoredOperator] = PlannedStart.inScratch(session, Seq("0")) { place =>
     run(place, epoch = 0L, recorded, conf)
@@ -62,7 +61,7 @@ final private[offline] class PlannedStart(query: DataFrame, mode: String) {
   def run(
       place: OfflinePlace,
       epoch: Long,
-      recorded: OffsetSeqMetadataBase,
+      recorded: EpochLogs.Recorded,
       conf: SQLConf
   ): Unit = {
     val session = place.session

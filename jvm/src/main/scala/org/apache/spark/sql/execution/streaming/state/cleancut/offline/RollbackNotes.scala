@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
-import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetMap, OffsetSeq, OffsetSeqBase}
-
 /** What a rollback leaves to its user, by what is known of the query. */
 private[offline] object RollbackNotes {
 
@@ -41,12 +39,6 @@ private[offline] object RollbackNotes {
   }
 
   /** By the offsets, which are the number of an entry in the log of the source. */
-  private def hasFiles(offsets: OffsetSeqBase): Boolean = {
-    val all = offsets match {
-      case seq: OffsetSeq => seq.offsets.flatten
-      case map: OffsetMap => map.offsetsMap.values.toSeq.flatten
-      case _              => Nil
-    }
-    all.exists(_.json.contains("\"logOffset\""))
-  }
+  private def hasFiles(offsets: EpochLogs.Offsets): Boolean =
+    EpochLogs.ofSources(offsets).flatten.exists(_.json.contains("\"logOffset\""))
 }

@@ -4,7 +4,6 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetMap, OffsetSeq, OffsetSeqBase}
 import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.error.Errors
@@ -105,7 +104,7 @@ final private[offline] class StartCheck(session: SparkSession, query: PlannedSta
     catch { case NonFatal(e) => Left(Option(e.getMessage).getOrElse(e.toString)) }
 
   private def sources: Seq[StartFinding] = {
-    val (before, now) = (countOf(stored.offsets), query.sources)
+    val (before, now) = (EpochLogs.ofSources(stored.offsets).size, query.sources)
     if (before == now) Nil
     else
       Seq(
@@ -166,13 +165,6 @@ object StartCheck {
    */
   def run(session: SparkSession, location: String, query: DataFrame, mode: String): StartVerdict =
     new StartCheck(session, new PlannedStart(query, mode), location).run()
-
-  /** How many sources offsets are of. */
-  private[offline] def countOf(offsets: OffsetSeqBase): Int = offsets match {
-    case seq: OffsetSeq => seq.offsets.size
-    case map: OffsetMap => map.offsetsMap.size
-    case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
-  }
 }
 
 /** Where the operators of a query are other than those that a checkpoint describes. */

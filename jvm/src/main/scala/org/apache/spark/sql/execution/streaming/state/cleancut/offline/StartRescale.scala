@@ -5,8 +5,6 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
-import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.conf.Settings
 import io.cleancut.error.CleancutException
@@ -46,8 +44,8 @@ object StartRescale extends Logging {
     for {
       (last, _) <- logs.commitLog.getLatest()
       offsets <- logs.offsetLog.get(last)
-      recorded <- offsets.metadataOpt
-    } yield OffsetSeqMetadata.readValue(recorded, SQLConf.SHUFFLE_PARTITIONS).toInt
+      recorded <- EpochLogs.recorded(offsets)
+    } yield StoredQuery.partitionsIn(recorded)
   }
 
   private val Refused = "CLEANCUT_OFFLINE_REFUSED"

@@ -163,8 +163,9 @@ final private[offline] class StateRewrite(
   private def tasks: Seq[Task] = tasksOf(query)
 
   private def running[A](act: OfflineStores => A): A = {
-    val conf = SerializableConfiguration
-      .broadcast(session.sparkContext, session.sessionState.newHadoopConf())
+    val conf = session.sparkContext.broadcast(
+      new SerializableConfiguration(session.sessionState.newHadoopConf())
+    )
     try act(new OfflineStores(query.epoch + 1, target.epoch, from, to, run.id, conf, query.access))
     finally conf.destroy()
   }

@@ -6,9 +6,6 @@ import java.time.Instant
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.execution.streaming.checkpointing._
-import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
-
 import io.cleancut.cuts.{CutArchive, StoredCut}
 import io.cleancut.format.CutLayout
 
@@ -20,8 +17,8 @@ import io.cleancut.format.CutLayout
  */
 final private[offline] case class StoredEpoch(
     number: Long,
-    offsets: OffsetSeqBase,
-    commit: CommitMetadataBase,
+    offsets: EpochLogs.Offsets,
+    commit: EpochLogs.Commit,
     cut: Option[StoredCut] = None
 )
 
@@ -39,7 +36,7 @@ final private[offline] case class StoredEpoch(
  */
 final private[offline] class StoredEpochs(
     place: OfflinePlace,
-    logs: StreamingQueryCheckpointMetadata,
+    logs: EpochLogs,
     last: StoredEpoch,
     isOneOfThem: Boolean,
     refused: String => Nothing
@@ -115,7 +112,7 @@ final private[offline] class StoredEpochs(
   private def asTime(wallMs: Long) = Instant.ofEpochMilli(wallMs).toString
 
   /** Cuts may be older than what Spark keeps of its log. */
-  private def entryOf(epoch: Long): Option[OffsetSeqBase] = logs.offsetLog
+  private def entryOf(epoch: Long): Option[EpochLogs.Offsets] = logs.offsetLog
     .get(epoch)
     .orElse(archive.flatMap(_.head(epoch)).map(cut => offsets.parse(cut.offsets)))
 
@@ -126,15 +123,13 @@ final private[offline] class StoredEpochs(
 }
 
 /** Reads entries of the offset log that lie elsewhere. */
-final private class StoredOffsets(of: OfflinePlace)
-    extends OffsetSeqLog(of.session, StoredEpochs.log(of, StoredEpochs.Offsets), true) {
-  def parse(text: String): OffsetSeqBase = deserialize(StoredEpochs.stream(text))
+final private class StoredOffsets(of: OfflinePlace) extends OffsetsAtRest(of.session, of.location) {
+  def parse(text: String): EpochLogs.Offsets = deserialize(StoredEpochs.stream(text))
 }
 
 /** The same of the commit log, and tells when its own were written. */
-final private class StoredCommits(of: OfflinePlace)
-    extends CommitLog(of.session, StoredEpochs.log(of, StoredEpochs.Commits), true) {
-  def parse(text: String): CommitMetadataBase = deserialize(StoredEpochs.stream(text))
+final private class StoredCommits(of: OfflinePlace) extends CommitsAtRest(of.session, of.location) {
+  def parse(text: String): EpochLogs.Commit = deserialize(StoredEpochs.stream(text))
 
   def writtenMs(epoch: Long): Long = {
     val path = batchIdToPath(epoch)
@@ -146,9 +141,5 @@ final private class StoredCommits(of: OfflinePlace)
 }
 
 private object StoredEpochs {
-  val Offsets = "offsets"
-  val Commits = "commits"
-
-  def log(of: OfflinePlace, name: String): String = new Path(of.location, name).toString
   def stream(text: String): InputStream = new ByteArrayInputStream(text.getBytes(UTF_8))
 }

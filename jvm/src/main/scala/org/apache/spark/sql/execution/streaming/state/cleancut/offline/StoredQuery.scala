@@ -1,14 +1,17 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.SparkCalls
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.TimedKeys
+
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.checkpointing._
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
   StateVariableType,
   TransformWithStateOperatorProperties,
@@ -36,6 +39,16 @@ final private[cleancut] case class StoredFamily(
   def name: String = schema.colFamilyName
   def isDefault: Boolean = name == StateStore.DEFAULT_COL_FAMILY_NAME
 
+  /** Whether Spark keeps it beside what a function keeps: timers, and indexes of times. */
+  def isInternal: Boolean = name.startsWith("$")
+
+  /** The variable of a function that it is of, or an index of. */
+  def variable: String =
+    FamilyName.Indexes.find(name.startsWith(_)).fold(name)(name.stripPrefix(_))
+
+  /** Whether keys have a time beside their columns. */
+  def isTimed: Boolean = schema.keyStateEncoderSpec.exists(TimedKeys.is)
+
   /**
    * Its keys and its values, each beside those of another one, where Spark takes neither for it.
    */
@@ -45,6 +58,20 @@ final private[cleancut] case class StoredFamily(
   ).filterNot { case (_, before, now) =>
     DataType.equalsIgnoreNameAndCompatibleNullability(now, before)
   }
+}
+
+/** How Spark names the column families that it keeps beside those of variables that expire. */
+private[offline] object FamilyName {
+  val Expiry = "$ttl_"
+  val FirstExpiry = "$min_"
+  val Count = "$count_"
+  val Indexes: Seq[String] = Seq(Expiry, FirstExpiry, Count)
+
+  /** Those of processing time and of event time. */
+  val Timers: Seq[String] = Seq("$procTimers", "$eventTimers")
+
+  /** With which the name of that one of the two ends which is ordered by time. */
+  val TimersByTime = "_timestampToKey"
 }
 
 /**
@@ -81,7 +108,7 @@ final private[cleancut] case class StoredOperator(
 
   def familyAt(at: FamilyAt): StoredFamily = stores(at.store).families(at.family)
 
-  def hasSchemaIds: Boolean = StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(name)
+  def hasSchemaIds: Boolean = StoredOperator.TransformWithState(name)
 
   /**
    * Whether its state is spread over partitions by a hash. That of a limit, and of an aggregation
@@ -99,8 +126,25 @@ final private[cleancut] case class StoredOperator(
 
 private[offline] object StoredOperator {
 
-  /** What Spark calls a limit in the description of a query's operators. */
+  // What Spark calls operators in the description of a query.
   private val Limit = "globalLimit"
+  val Join = "symmetricHashJoin"
+  val SessionWindow = "sessionWindowStateStoreSaveExec"
+
+  val TransformWithState: Set[String] = Set(
+    "transformWithStateExec",
+    "transformWithStateInPandasExec",
+    "transformWithStateInPySparkExec"
+  )
+
+  /** Those that keep state under the very columns that they group by. */
+  val ByGroup: Set[String] = Set(
+    "stateStoreSave",
+    "dedupe",
+    "dedupeWithinWatermark",
+    "flatMapGroupsWithState",
+    "applyInPandasWithState"
+  )
 }
 
 /**
@@ -133,8 +177,8 @@ final private[offline] case class StoredQuery(
     last: Long,
     begun: Long,
     planned: Long,
-    offsets: OffsetSeqBase,
-    commit: CommitMetadataBase,
+    offsets: EpochLogs.Offsets,
+    commit: EpochLogs.Commit,
     operators: Seq[StoredOperator],
     isHalfDone: Boolean,
     isBack: Boolean,
@@ -167,17 +211,17 @@ final private[offline] case class StoredQuery(
   }
 
   /** The settings that Spark keeps for the query. */
-  def recorded: OffsetSeqMetadataBase = offsets.metadataOpt.get
+  def recorded: EpochLogs.Recorded = EpochLogs.recorded(offsets).get
 
   def stateRoot: String = StoredQuery.stateRoot(location)
 
   /** In how many partitions state is that is spread by its keys. */
-  def partitions: Int = OffsetSeqMetadata.readValue(recorded, SQLConf.SHUFFLE_PARTITIONS).toInt
+  def partitions: Int = StoredQuery.partitionsIn(recorded)
 
   /** The class whose state this is. */
   def providerClass: String =
-    OffsetSeqMetadata
-      .readValueOpt(recorded, SQLConf.STATE_STORE_PROVIDER_CLASS)
+    SparkCalls
+      .recordedValue(recorded, SQLConf.STATE_STORE_PROVIDER_CLASS)
       .getOrElse(SQLConf.STATE_STORE_PROVIDER_CLASS.defaultValueString)
 
   /** The id under which a version of a store is kept, in checkpoints that have such. */
@@ -244,7 +288,8 @@ private[offline] object StoredQuery {
     val latest = StoredEpoch(last, ended, commit)
     val of =
       new StoredEpochs(place, logs, latest, isCopied || latestEntry != last, refused).find(source)
-    val recorded = of.offsets.metadataOpt
+    val recorded = EpochLogs
+      .recorded(of.offsets)
       .getOrElse(refused("its offset log does not hold the query's settings"))
     val described = DescribedEpoch.of(location, of.number, place.hadoopConf)
     val found = operators(location, described, recorded, place.hadoopConf)
@@ -269,16 +314,21 @@ private[offline] object StoredQuery {
     )
   }
 
+  def partitionsIn(recorded: EpochLogs.Recorded): Int =
+    valueIn(recorded, SQLConf.SHUFFLE_PARTITIONS).toInt
+
+  private def valueIn(recorded: EpochLogs.Recorded, entry: ConfigEntry[_]): String =
+    SparkCalls.recordedValue(recorded, entry).getOrElse(entry.defaultValueString)
+
   /** Those that are described at an epoch, under the settings of the query. */
   def operators(
       location: String,
       epoch: Long,
-      recorded: OffsetSeqMetadataBase,
+      recorded: EpochLogs.Recorded,
       hadoopConf: Configuration
   ): Seq[StoredOperator] = {
-    val partitions = OffsetSeqMetadata.readValue(recorded, SQLConf.SHUFFLE_PARTITIONS).toInt
-    val joinFormat =
-      OffsetSeqMetadata.readValue(recorded, SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION).toInt
+    val partitions = partitionsIn(recorded)
+    val joinFormat = valueIn(recorded, SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION).toInt
     val reader =
       new StateMetadataPartitionReader(location, new SerializableConfiguration(hadoopConf), epoch)
     reader.allOperatorStateMetadata.toSeq.map { metadata =>
@@ -288,7 +338,7 @@ private[offline] object StoredQuery {
         .filter(_.stateVariableType == StateVariableType.ListState)
         .map(_.stateName)
         .toSet
-      val stores = metadata.stateStoresMetadata.map { store =>
+      val stores = storesOf(metadata).map { store =>
         val files = store match {
           case v2: StateStoreMetadataV2 => v2.stateSchemaFilePaths
           case _                        => Nil
@@ -297,10 +347,10 @@ private[offline] object StoredQuery {
         val families = schemas.map(of => StoredFamily(of, holdsLists(info.operatorName, of, lists)))
         // `transformWithState` describes a default family that its stores do not have.
         val isOwn =
-          !StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(info.operatorName)
+          !StoredOperator.TransformWithState(info.operatorName)
         StoredStore(store.storeName, families.filter(isOwn || !_.isDefault), files)
       }
-      val isJoin = info.operatorName == StatefulOperatorsUtils.SYMMETRIC_HASH_JOIN_EXEC_OP_NAME
+      val isJoin = info.operatorName == StoredOperator.Join
       StoredOperator(
         info.operatorId,
         info.operatorName,
@@ -312,13 +362,18 @@ private[offline] object StoredQuery {
     }
   }
 
+  private def storesOf(metadata: OperatorStateMetadata): Seq[StateStoreMetadata] = metadata match {
+    case v1: OperatorStateMetadataV1 => v1.stateStoreInfo.toSeq
+    case v2: OperatorStateMetadataV2 => v2.stateStoreInfo.toSeq
+    case other => throw new IllegalArgumentException(s"operators of version ${other.version}")
+  }
+
   /** Those of `transformWithState`. */
   private def variablesOf(
       metadata: OperatorStateMetadata
   ): Map[String, TransformWithStateVariableInfo] = metadata match {
     case v2: OperatorStateMetadataV2
-        if StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES
-          .contains(v2.operatorInfo.operatorName) =>
+        if StoredOperator.TransformWithState(v2.operatorInfo.operatorName) =>
       TransformWithStateOperatorProperties
         .fromJson(v2.operatorPropertiesJson)
         .stateVariables
@@ -333,12 +388,7 @@ private[offline] object StoredQuery {
       schema: StateStoreColFamilySchema,
       lists: Set[String]
   ): Boolean = lists(schema.colFamilyName) ||
-    (operator == StatefulOperatorsUtils.SYMMETRIC_HASH_JOIN_EXEC_OP_NAME &&
-      schema.keyStateEncoderSpec.exists {
-        case _: TimestampAsPostfixKeyStateEncoderSpec | _: TimestampAsPrefixKeyStateEncoderSpec =>
-          true
-        case _ => false
-      })
+    (operator == StoredOperator.Join && schema.keyStateEncoderSpec.exists(TimedKeys.is))
 
   private def schemasOf(
       stateRoot: String,

@@ -23,10 +23,10 @@ object TransformWithStateRule extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
     case exec: TransformWithStateExec
         if isPlain(exec, classOf[TransformWithStateExec], exec.isStreaming) =>
-      CleancutTransformWithStateExec(exec)
+      OwnTransformWithState.of(exec)
     case exec: TransformWithStateInPySparkExec
         if isPlain(exec, classOf[TransformWithStateInPySparkExec], exec.isStreaming) =>
-      CleancutTransformWithStateInPySparkExec(exec)
+      OwnTransformWithState.of(exec)
   }
 
   /** Whether a session asks for Cleancut's provider, by the very name that Spark compares. */

@@ -1,9 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
-import org.apache.hadoop.fs.Path
-
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
 
 import io.cleancut.StateVersion
@@ -14,8 +11,6 @@ import io.cleancut.format.{FamilySchema, FrameKind}
  * The changes of one column family, version by version, as the deltas hold them. A key that an
  * epoch changed several times comes with the last of these changes, or with all if the query ran
  * with `changeFeed` at `all`.
- *
- * The superclass reads Spark's own changelogs; what reads is overridden.
  *
  * @param deltas
  *   the versions, oldest first; their deltas are on one chain
@@ -29,17 +24,7 @@ final private[cleancut] class ChangeReader(
     familyName: String,
     startVersion: Long,
     endVersion: Long
-) extends StateStoreChangeDataReader(
-      context.request.id,
-      CheckpointFileManager.create(new Path(context.files.location), context.request.hadoopConf),
-      new Path(context.files.location),
-      startVersion,
-      endVersion,
-      // Spark's codec is for Spark's files.
-      null,
-      context.request.conf,
-      Some(familyName)
-    ) {
+) extends ChangesOfLine(context, familyName, startVersion, endVersion) {
   import ChangeReader._
 
   private val memory = Memory.access
@@ -47,8 +32,6 @@ final private[cleancut] class ChangeReader(
   private var changes = Iterator.empty[Change]
   // The families of a frame that brings none are those of the frames before it.
   private var family = before
-
-  override protected val changelogSuffix: String = FrameKind.Delta.extension
 
   override def getNext(): Change = {
     while (!changes.hasNext && rest.nonEmpty) {

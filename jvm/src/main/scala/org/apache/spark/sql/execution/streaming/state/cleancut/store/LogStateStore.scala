@@ -194,7 +194,7 @@ final private[cleancut] class LogStateStore(
           }
       }
       state = Committed
-      StateStore.reportCommitToCoordinator(target.number, id, context.request.hadoopConf)
+      ReportsOfLine.commit(context, target)
       context.metrics.commitNs.addAndGet(context.clock.monotonicNs() - began)
       Compactor.consider(context, versions)
       target.number

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.session.SparkLine
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.{SparkCalls, SparkLine}
 
 import java.util.concurrent.atomic.AtomicBoolean
 
@@ -30,7 +30,10 @@ import io.cleancut.protocol.BasePlan
  * by `commit` or `abort`, or `release`; `do…Maintenance` at any time, in other threads; `close`
  * once, possibly while a handle is still open, which then keeps its memory until it is done.
  */
-class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLine {
+class LogStateStoreProvider
+    extends RocksDBStateStoreProvider
+    with ProviderOfLine
+    with InstanceMetrics {
   SparkLine.check()
 
   @volatile private var context: StoreContext = _
@@ -169,7 +172,7 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
     versions.position.foreach { position =>
       val keepFrom = position.latest - conf.minVersionsToRetain
       if (keepFrom > 0 && keepFrom - cleanedTo >= Math.max(conf.minVersionsToDelete, 1L)) {
-        val limit = conf.maxVersionsToDeletePerMaintenance
+        val limit = SparkCalls.maxVersionsToDelete(conf)
         val maxNumbers = if (limit < 0) Int.MaxValue else limit
         if (context.files.deleteBefore(keepFrom, maxNumbers)) cleanedTo = keepFrom
       }
@@ -184,8 +187,6 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
   override def close(): Unit = if (versions != null) versions.close()
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = StoreMetrics.all
-
-  override def supportedInstanceMetrics: Seq[StateStoreInstanceMetric] = StoreMetrics.ofInstances
 
   override def logName: String = classOf[LogStateStoreProvider].getName
 
@@ -220,7 +221,7 @@ class LogStateStoreProvider extends RocksDBStateStoreProvider with ProviderOfLin
           new Path(context.files.location),
           e
         )
-      case NonFatal(e) => throw StateStoreErrors.cannotLoadStore(e)
+      case NonFatal(e) => throw SparkCalls.cannotLoad(e)
     }
   }
 

@@ -95,10 +95,7 @@ private[cleancut] object SparkKeyOrder {
         Some(new PrefixOrder(spec.keySchema, spec.numColsPrefixKey, memory, codec))
       case spec: RangeKeyScanStateEncoderSpec =>
         Some(new RangeOrder(spec.keySchema, spec.orderingOrdinals, memory, codec))
-      case spec: TimestampAsPrefixKeyStateEncoderSpec =>
-        Some(new TimestampFirstOrder(spec.keySchema, memory, codec))
-      case spec: TimestampAsPostfixKeyStateEncoderSpec =>
-        Some(new TimestampLastOrder(spec.keySchema, memory, codec))
+      case spec => TimedKeys.orderOf(spec, memory, codec)
     }
   }
 

@@ -4,7 +4,6 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.GroupedFiles
 
 import java.nio.ByteOrder
 import java.nio.file.{Path => LocalPath, Paths}
-import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -113,19 +112,9 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
     new FrameWriter(kind, identity, settings.compressionLevel, out)
   }
 
-  lazy val providerId: StateStoreProviderId = StateStoreProviderId(
-    request.id,
-    UUID.fromString(StateStoreProvider.getRunId(request.hadoopConf))
-  )
-
-  /** Tells the driver that a base is there, so that it does not take the store for a laggard. */
   def reportBase(version: Long): Unit = {
     metrics.baseIsThere(version)
-    if (request.conf.reportSnapshotUploadLag) {
-      StateStoreProvider.coordinatorRef.foreach(
-        _.snapshotUploaded(providerId, version, clock.wallMs())
-      )
-    }
+    ReportsOfLine.base(this, version)
   }
 
   /** What a store tells Spark of itself, with what was counted since the last time. */
@@ -134,11 +123,12 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
       keys: Long,
       counted: Map[StateStoreCustomMetric, Long]
   ): StateStoreMetrics =
-    StateStoreMetrics(
+    ReportsOfLine.metrics(
+      this,
       keys,
       log.residentBytes,
       counted ++ StoreMetrics.sizes(log),
-      metrics.ofInstance(store)
+      metrics.newestBase
     )
 
   /**
@@ -152,13 +142,10 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
         val row = family.table.anyRow()
         if (row != 0L) {
           val handle = this.handle(families.default, family.table, Record.NoBound)
-          StateStoreProvider.validateStateRowFormat(
+          ReportsOfLine.checkFormat(
+            this,
             handle.keyAt(new UnsafeRow(handle.keyFields), row),
-            request.keySchema,
-            handle.pointAt(new UnsafeRow(handle.valueFields), row),
-            request.valueSchema,
-            request.id,
-            request.conf
+            handle.pointAt(new UnsafeRow(handle.valueFields), row)
           )
         }
       }

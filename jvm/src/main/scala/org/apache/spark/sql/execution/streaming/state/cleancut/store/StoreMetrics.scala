@@ -6,12 +6,9 @@ import org.apache.spark.sql.execution.streaming.state.{
   StateStoreCustomMetric,
   StateStoreCustomSizeMetric,
   StateStoreCustomSumMetric,
-  StateStoreCustomTimingMetric,
-  StateStoreInstanceMetric,
-  StateStoreSnapshotLastUploadInstanceMetric
+  StateStoreCustomTimingMetric
 }
 
-import io.cleancut.StoreId
 import io.cleancut.engine.StateLog
 import io.cleancut.format.{LoadPhase, LoadWatch}
 
@@ -43,7 +40,7 @@ final private[cleancut] class StoreMetrics {
   val waitNs = new AtomicLong
   private val compactions = new AtomicLong
   private val compactionNs = new AtomicLong
-  private val lastBase = new AtomicLong(LastBase.initValue)
+  private val lastBase = new AtomicLong(ReportsOfLine.NoBase)
 
   /** A base of this version is durable: it was written here, or a version was loaded from it. */
   def baseIsThere(version: Long): Unit = {
@@ -51,9 +48,8 @@ final private[cleancut] class StoreMetrics {
     ()
   }
 
-  /** What Spark shows for each store by itself, of those that lag most. */
-  def ofInstance(store: StoreId): Map[StateStoreInstanceMetric, Long] =
-    Map(LastBase.withNewId(store.partition, store.name) -> lastBase.get())
+  /** The version of the last base, which Spark shows of those stores that lag most. */
+  def newestBase: Long = lastBase.get()
 
   /** A version was loaded into this log. */
   def loaded(watch: LoadWatch.Running, log: StateLog): Unit = {
@@ -177,11 +173,6 @@ private[cleancut] object StoreMetrics {
   private val Compactions = StateStoreCustomSumMetric("cleancutCompactions", "logs compacted")
   private val CompactionTime =
     StateStoreCustomTimingMetric("cleancutCompactionMs", "background time spent compacting logs")
-
-  private val LastBase = StateStoreSnapshotLastUploadInstanceMetric()
-
-  /** Spark's own, under its own name: a base is what it calls a snapshot. */
-  val ofInstances: Seq[StateStoreInstanceMetric] = Seq(LastBase)
 
   val all: Seq[StateStoreCustomMetric] = Seq(
     LiveBytes,

@@ -48,6 +48,14 @@ final private[cleancut] class StoreStay(
 
 private[cleancut] object StoreStay {
 
+  /** Of a task that has failed. */
+  private def failureOf(task: TaskContext): Option[Throwable] = {
+    var found = Option.empty[Throwable]
+    // A listener that comes too late is called at once.
+    task.addTaskFailureListener((_: TaskContext, failure: Throwable) => found = Some(failure))
+    found
+  }
+
   /**
    * Enters the store, waiting for another user to leave, and opens a handle there. `atTaskEnd`
    * closes the handle if the task ends and has not done it.
@@ -58,7 +66,7 @@ private[cleancut] object StoreStay {
     val user = StoreUser.current()
     val task = Option(TaskContext.get())
     // Another thread of such a task, as one that writes to Python, would work on for nobody.
-    task.flatMap(_.getTaskFailure).foreach(failure => throw failure)
+    task.filter(_.isFailed()).flatMap(failureOf).foreach(failure => throw failure)
     context.metrics.waitNs.addAndGet(context.access.enter(user, version))
     val stay = new StoreStay(context, versions, user, task.isDefined)
     try {

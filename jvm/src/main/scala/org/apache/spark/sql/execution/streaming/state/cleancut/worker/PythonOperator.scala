@@ -4,7 +4,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.BuiltFor
 
 import org.apache.spark.api.python.SimplePythonFunction
 import org.apache.spark.sql.catalyst.expressions.{Expression, PythonUDF}
-import org.apache.spark.sql.catalyst.plans.logical.{EventTimeTimeout, TransformWithStateInPySpark}
+import org.apache.spark.sql.catalyst.plans.logical.EventTimeTimeout
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.python.streaming.{
   FlatMapGroupsInPandasWithStateExec,
@@ -23,7 +23,7 @@ private[cleancut] object PythonOperator {
 
   /** Why rows cannot be recalled from its worker. */
   def refusal(operator: StateStoreWriter): Option[String] =
-    if (BuiltFor.Spark == "4.2") Some("operators in Python are captured from Spark 4.3 on")
+    if (!BuiltFor.CapturesPython) Some("operators in Python are captured from Spark 4.3 on")
     else if (operator.session.sparkContext.conf.getBoolean(Pipelined, defaultValue = false))
       Some(s"$Pipelined is true")
     else
@@ -45,10 +45,8 @@ private[cleancut] object PythonOperator {
   /** The operator, with a function from which rows can be recalled. */
   def recalling(operator: SparkPlan): SparkPlan = {
     val kind = operator match {
-      case transform: TransformWithStateInPySparkExec =>
-        import TransformWithStateInPySpark.UserFacingDataType.PANDAS
-        if (transform.userFacingDataType == PANDAS) WorkerCommand.Frames else WorkerCommand.Rows
-      case _ => WorkerCommand.Groups
+      case transform: TransformWithStateInPySparkExec => PythonFunctions.kindOf(transform)
+      case _                                          => WorkerCommand.Groups
     }
     operator.transformExpressions { case udf: PythonUDF =>
       val of = udf.func

@@ -19,21 +19,27 @@ class SparkLineSuite extends AnyFunSuite {
   }
 
   test("every release of the line is accepted") {
-    Seq("0", "7", "0-SNAPSHOT").foreach(last => SparkLine.check(s"${BuiltFor.Spark}.$last"))
+    Seq("1", "7", "1-SNAPSHOT").foreach(last => SparkLine.check(s"${BuiltFor.Spark}.$last"))
   }
 
   test("a line with a jar of its own is refused with the name of that jar") {
-    val other = if (BuiltFor.Spark == "4.2") "4.3" else "4.2"
-    val text = refusal(s"$other.0")
-    assert(text.contains(s"This jar is cleancut-spark-${BuiltFor.Spark}, and Spark is $other.0."))
-    assert(text.contains(s"Take cleancut-spark-$other."))
+    Seq("4.0", "4.1", "4.2", "4.3").filter(_ != BuiltFor.Spark).foreach { other =>
+      val text = refusal(s"$other.1")
+      assert(text.contains(s"This jar is cleancut-spark-${BuiltFor.Spark}, and Spark is $other.1."))
+      assert(text.contains(s"Take cleancut-spark-$other."))
+    }
   }
 
   test("an unknown line is refused with the lines that work") {
-    Seq("4.1.1", s"${BuiltFor.Spark}0.0", "5.0.0").foreach { version =>
+    Seq("3.5.8", "4.0.0", "4.0.0-vendor-1", s"${BuiltFor.Spark}0.0", "5.0.0").foreach { version =>
       val text = refusal(version)
       assert(text.contains(s"Spark is $version.") && !text.contains("Take"))
-      assert(text.contains("It runs with Spark 4.2.x or 4.3.x, Scala 2.13 and Java 17 or later."))
+      assert(
+        text.contains(
+          "It runs with Spark 4.0.x, 4.1.x, 4.2.x or 4.3.x, and not with 4.0.0, Scala 2.13 and " +
+            "Java 17 or later."
+        )
+      )
     }
   }
 }

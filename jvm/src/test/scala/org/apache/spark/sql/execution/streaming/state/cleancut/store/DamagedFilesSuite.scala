@@ -26,7 +26,7 @@ class DamagedFilesSuite extends AnyFunSuite {
     for (partition <- Seq(0, 1)) {
       val provider = setup.copy(partition = partition).open()
       for (v <- 0L until Latest) {
-        val store = provider.getStore(v, None, forceSnapshotOnCommit = v + 1 == BaseVersion)
+        val store = LineStores.open(provider, v, withBase = v + 1 == BaseVersion)
         changes(v + 1).foreach { case (id, count) => store.put(key(id), value(count + partition)) }
         store.commit()
       }

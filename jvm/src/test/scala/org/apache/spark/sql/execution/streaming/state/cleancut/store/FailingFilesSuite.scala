@@ -92,7 +92,7 @@ class FailingFilesSuite extends AnyFunSuite {
       val setup = failing("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "2")
       val provider = setup.open()
       commit(provider, 0, 1L -> 10L)
-      val store = provider.getStore(1, None, forceSnapshotOnCommit = true)
+      val store = LineStores.open(provider, 1, withBase = true)
       store.put(key(1), value(11))
       FailingFiles.during(moment, ".base")(intercept[SparkException](store.commit()))
       store.abort()

@@ -119,7 +119,7 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
         case 9  => same(stores)(_.valuesIterator(key, name).map(text).toSeq)
         case 10 => scan(stores, family)
         case _  =>
-          if (family.isRanged && random.nextInt(4) == 0) {
+          if (family.isRanged && LineStores.HaveRanges && random.nextInt(4) == 0) {
             val other = family.key(random)
             // RocksDB takes a range that ends before it begins for an error of its own.
             if (family.isBefore(key, other)) {
@@ -138,11 +138,11 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
       val name = family.name
       family.prefix(random).foreach { prefix =>
         same(stores)(s => rows(s.prefixScan(prefix, name)).toSet)
-        if (family.hasLists) {
+        if (family.hasLists && LineStores.HaveRanges) {
           same(stores)(s => rows(s.prefixScanWithMultiValues(prefix, name)).sorted)
         }
       }
-      if (family.isRanged || family.isTimed) {
+      if ((family.isRanged || family.isTimed) && LineStores.HaveRanges) {
         val keys = Seq.fill(2)(family.key(random)).sortWith(family.isBefore)
         val (from, to) = (Some(keys.head), Some(keys.last))
         val ends = Seq(None -> None, from -> None, None -> to, from -> to)
@@ -169,7 +169,9 @@ class FamiliesDifferentialSuite extends AnyFunSuite {
 
     private def verify(stores: Seq[ReadStateStore], family: Family): Any = {
       same(stores)(s => all(family, s.iterator(family.name)))
-      if (family.hasLists) same(stores)(s => all(family, s.iteratorWithMultiValues(family.name)))
+      if (family.hasLists && LineStores.HaveRanges) {
+        same(stores)(s => all(family, s.iteratorWithMultiValues(family.name)))
+      }
     }
 
     /** Both give the same, or both refuse. What the refusals say is each one's own. */
@@ -236,16 +238,9 @@ object FamiliesDifferentialSuite {
     def isRanged: Boolean = spec.isInstanceOf[RangeKeyScanStateEncoderSpec]
 
     /** Where the time comes last, it orders the keys that differ in nothing else. */
-    def hasTotalOrder: Boolean = spec match {
-      case _: RangeKeyScanStateEncoderSpec | _: TimestampAsPrefixKeyStateEncoderSpec => true
-      case _                                                                         => false
-    }
+    def hasTotalOrder: Boolean = isRanged || name == LineStores.TimeFirst
 
-    def isTimed: Boolean = spec match {
-      case _: TimestampAsPrefixKeyStateEncoderSpec | _: TimestampAsPostfixKeyStateEncoderSpec =>
-        true
-      case _ => false
-    }
+    def isTimed: Boolean = TimedKeys.is(spec)
 
     def key(random: Random): UnsafeRow = project(
       InternalRow.fromSeq(spec.keySchema.fields.toSeq.map(f => field(f, random)))
@@ -271,9 +266,7 @@ object FamiliesDifferentialSuite {
     def prefix(random: Random): Option[UnsafeRow] = spec match {
       case p: PrefixKeyScanStateEncoderSpec => Some(take(key(random), 0 until p.numColsPrefixKey))
       case r: RangeKeyScanStateEncoderSpec  => Some(take(key(random), r.orderingOrdinals))
-      case _: TimestampAsPostfixKeyStateEncoderSpec =>
-        Some(take(key(random), 0 until spec.keySchema.length - 1))
-      case _ => None
+      case _ => LineStores.beforeTime(spec).map(count => take(key(random), 0 until count))
     }
 
     private def take(row: UnsafeRow, ordinals: Seq[Int]): UnsafeRow = {
@@ -286,8 +279,8 @@ object FamiliesDifferentialSuite {
     def columns(row: UnsafeRow): String = spec match {
       case r: RangeKeyScanStateEncoderSpec =>
         r.orderingOrdinals.map(i => row.get(i, spec.keySchema(i).dataType)).mkString(",")
-      case _: TimestampAsPrefixKeyStateEncoderSpec => row.getLong(row.numFields - 1).toString
-      case _                                       => text(row)
+      case _ if name == LineStores.TimeFirst => row.getLong(row.numFields - 1).toString
+      case _                                 => text(row)
     }
 
     /** The order of two keys in RocksDB. */
@@ -297,12 +290,11 @@ object FamiliesDifferentialSuite {
     }
 
     /** Where the time comes last only scans within one key are defined by both. */
-    def scansBetween(start: Option[UnsafeRow], end: Option[UnsafeRow]): Boolean = spec match {
-      case _: TimestampAsPostfixKeyStateEncoderSpec =>
-        val keys = (start ++ end).map(row => text(take(row, 0 until row.numFields - 1))).toSet
+    def scansBetween(start: Option[UnsafeRow], end: Option[UnsafeRow]): Boolean =
+      LineStores.beforeTime(spec).forall { count =>
+        val keys = (start ++ end).map(row => text(take(row, 0 until count))).toSet
         start.isDefined && end.isDefined && keys.size == 1
-      case _ => true
-    }
+      }
   }
 
   private def struct(fields: (String, DataType, Boolean)*) =
@@ -332,8 +324,8 @@ object FamiliesDifferentialSuite {
     Family("range", Ranged, RangeKeyScanStateEncoderSpec(Ranged, Seq(0))),
     // RocksDB mixes the columns up where all of them are ordered, and not in their own order.
     Family("range of two", RangedOfTwo, RangeKeyScanStateEncoderSpec(RangedOfTwo, Seq(1, 0))),
-    Family("range of three", Mixed, RangeKeyScanStateEncoderSpec(Mixed, Seq(3, 1, 2))),
-    Family("time first", Plain, TimestampAsPrefixKeyStateEncoderSpec(Timed), hasLists = true),
-    Family("time last", Plain, TimestampAsPostfixKeyStateEncoderSpec(Timed), hasLists = true)
-  )
+    Family("range of three", Mixed, RangeKeyScanStateEncoderSpec(Mixed, Seq(3, 1, 2)))
+  ) ++ LineStores.timed(Timed).map { case (name, spec) =>
+    Family(name, Plain, spec, hasLists = true)
+  }
 }

@@ -44,7 +44,7 @@ class LazyRestoreSuite extends AnyFunSuite with Eventually {
   test("a base that is due is written by a store that had not read its own") {
     val setup = written()
     val provider = setup.open()
-    val store = provider.getStore(3, None, forceSnapshotOnCommit = true, loadEmpty = false)
+    val store = LineStores.open(provider, 3, withBase = true)
     store.put(key(-1), value(5))
     store.commit()
     provider.close()
@@ -129,7 +129,7 @@ class LazyRestoreSuite extends AnyFunSuite with Eventually {
     val all = (0L until Rows.toLong).map(id => id -> id * 10)
     commit(provider, 0, all: _*)
     provider.doMaintenance()
-    val store = provider.getStore(1, None, forceSnapshotOnCommit = true, loadEmpty = false)
+    val store = LineStores.open(provider, 1, withBase = true)
     store.put(key(1), value(11))
     store.commit()
     commit(provider, 2, 2L -> 22L)

@@ -94,7 +94,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     val task = new Tasks.Attempt(16)
     task {
       val read = provider.getReadStore(1)
-      val write = provider.upgradeReadStoreToWriteStore(read, 1, None, false)
+      val write = LineStores.upgrade(provider, read, 1)
       write.put(key(1), value(11))
       assert(read.get(key(1)).getLong(0) == 10L)
       write.commit()

@@ -48,11 +48,11 @@ final private[cleancut] class ProviderMachine(random: Random, setup: Setup, with
   private def epoch(start: Version): Unit = {
     val force = random.nextInt(10) == 0
     val store =
-      if (random.nextInt(3) > 0) provider.getStore(start.number, start.id, force)
+      if (random.nextInt(3) > 0) LineStores.open(provider, start.number, start.id, force)
       else {
         val read = provider.getReadStore(start.number, start.id)
         verify(start, read)
-        provider.upgradeReadStoreToWriteStore(read, start.number, start.id, force)
+        LineStores.upgrade(provider, read, start.number, start.id, force)
       }
     var rows = start.rows
     for (_ <- 0 until random.nextInt(80)) rows = change(store, rows)

@@ -20,7 +20,7 @@ class StoredSchemasSuite extends AnyFunSuite {
     val setup = Providers.setup()
     val provider = setup.open()
     for (version <- 0L until 4L) commit(provider, version, version -> version)
-    provider.getStore(4, None, forceSnapshotOnCommit = true).commit()
+    LineStores.open(provider, 4, withBase = true).commit()
     provider.close()
     val again = setup.open()
     commit(again, 5, 1L -> 1L)

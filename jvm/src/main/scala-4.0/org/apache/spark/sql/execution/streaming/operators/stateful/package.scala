@@ -1,0 +1,24 @@
+package org.apache.spark.sql.execution.streaming.operators
+
+import org.apache.spark.sql.execution.streaming
+
+/** Where Spark 4.1 has what is directly in `streaming` on this line. */
+package object stateful {
+  type BaseStreamingDeduplicateExec = streaming.BaseStreamingDeduplicateExec
+  type EventTimeWatermarkExec = streaming.EventTimeWatermarkExec
+  type SessionWindowStateStoreRestoreExec = streaming.SessionWindowStateStoreRestoreExec
+  type SessionWindowStateStoreSaveExec = streaming.SessionWindowStateStoreSaveExec
+  type StateStoreReader = streaming.StateStoreReader
+  type StateStoreRestoreExec = streaming.StateStoreRestoreExec
+  val StateStoreRestoreExec: streaming.StateStoreRestoreExec.type = streaming.StateStoreRestoreExec
+  type StateStoreSaveExec = streaming.StateStoreSaveExec
+  val StateStoreSaveExec: streaming.StateStoreSaveExec.type = streaming.StateStoreSaveExec
+  type StateStoreWriter = streaming.StateStoreWriter
+  type StatefulOpStateStoreCheckpointInfo = streaming.StatefulOpStateStoreCheckpointInfo
+  type StatefulOperator = streaming.StatefulOperator
+  type StatefulOperatorStateInfo = streaming.StatefulOperatorStateInfo
+  type StreamingDeduplicateExec = streaming.StreamingDeduplicateExec
+  type StreamingDeduplicateWithinWatermarkExec = streaming.StreamingDeduplicateWithinWatermarkExec
+  type WatermarkSupport = streaming.WatermarkSupport
+  val WatermarkSupport: streaming.WatermarkSupport.type = streaming.WatermarkSupport
+}

@@ -1,0 +1,15 @@
+package org.apache.spark.sql.execution.streaming.operators.stateful
+
+import org.apache.spark.sql.execution.streaming
+
+/** Where Spark 4.1 has what is directly in `streaming` on this line. */
+package object transformwithstate {
+  val StateVariableType: streaming.StateVariableType.type = streaming.StateVariableType
+  type TransformWithStateExec = streaming.TransformWithStateExec
+  type TransformWithStateOperatorProperties = streaming.TransformWithStateOperatorProperties
+  val TransformWithStateOperatorProperties: streaming.TransformWithStateOperatorProperties.type =
+    streaming.TransformWithStateOperatorProperties
+  type TransformWithStateVariableInfo = streaming.TransformWithStateVariableInfo
+  val TransformWithStateVariableUtils: streaming.TransformWithStateVariableUtils.type =
+    streaming.TransformWithStateVariableUtils
+}

@@ -1,0 +1,63 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.offline
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.read.streaming.Offset
+import org.apache.spark.sql.execution.streaming.checkpointing._
+
+/**
+ * Spark's logs of a query's epochs. This line of Spark has several forms of their entries.
+ *
+ * @param isNew
+ *   whether they are begun where they are not there
+ */
+final private[cleancut] class EpochLogs(session: SparkSession, location: String, isNew: Boolean) {
+  val offsetLog = new OffsetSeqLog(session, EpochLogs.offsetsAt(location), !isNew)
+  val commitLog = new CommitLog(session, EpochLogs.commitsAt(location), !isNew)
+}
+
+private[cleancut] object EpochLogs {
+  type Offsets = OffsetSeqBase
+  type Recorded = OffsetSeqMetadataBase
+  type Commit = CommitMetadataBase
+
+  def offsetsAt(location: String): String = new Path(location, "offsets").toString
+  def commitsAt(location: String): String = new Path(location, "commits").toString
+
+  /** The settings that Spark keeps for the query. */
+  def recorded(offsets: Offsets): Option[Recorded] = offsets.metadataOpt
+
+  /** Of each source, in the order in which Spark knows them. */
+  def ofSources(offsets: Offsets): Seq[Option[Offset]] = offsets match {
+    case seq: OffsetSeq => seq.offsets
+    case map: OffsetMap => map.offsetsMap.toSeq.sortBy(_._1.toInt).map(_._2)
+    case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
+  }
+
+  def withConf(offsets: Offsets)(change: Map[String, String] => Map[String, String]): Offsets =
+    offsets match {
+      case seq: OffsetSeq =>
+        seq.copy(metadataOpt = seq.metadataOpt.map { case of: OffsetSeqMetadata =>
+          of.copy(conf = change(of.conf))
+        })
+      case map: OffsetMap =>
+        map.copy(metadata = map.metadata.copy(conf = change(map.metadata.conf)))
+      case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
+    }
+
+  /** Of the epoch with which a query begins. */
+  def firstCommit(withIds: Boolean): Commit =
+    if (withIds) CommitMetadataV2(0L, Some(Map.empty[Long, Array[Array[String]]]))
+    else CommitMetadata()
+
+  def withIds(commit: Commit, ids: Map[Long, Array[Array[String]]]): Commit =
+    commit.withStateUniqueIds(Some(ids))
+}
+
+/** Logs that are only read. */
+abstract private[offline] class OffsetsAtRest(session: SparkSession, location: String)
+    extends OffsetSeqLog(session, EpochLogs.offsetsAt(location), true)
+
+abstract private[offline] class CommitsAtRest(session: SparkSession, location: String)
+    extends CommitLog(session, EpochLogs.commitsAt(location), true)

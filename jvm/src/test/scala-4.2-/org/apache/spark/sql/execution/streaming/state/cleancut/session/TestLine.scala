@@ -1,0 +1,21 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.session
+
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.RestartableScan
+
+import scala.annotation.unused
+
+import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
+
+/** What tests ask of Spark 4.2 and earlier lines otherwise than of 4.3. */
+object TestLine {
+  val TaskCpus: Int = 1
+
+  /** State formats of joins. The fourth is "under development" in 4.2, on any provider. */
+  val JoinFormats: Seq[Int] = if (BuiltFor.Spark == "4.0") Seq(2) else Seq(2, 3)
+
+  def maintain(provider: StateStoreProvider): Unit = provider.doMaintenance()
+
+  /** Stores of this line have none. */
+  def reusableIterator(@unused store: StateStore, @unused family: String): Option[RestartableScan] =
+    None
+}
