@@ -27,8 +27,8 @@ object TestServers {
       .intransitive(),
     ("org.postgresql" % "postgresql" % Versions.PostgresJdbc % Jdbc).intransitive()
   ) ++ Seq(
-    "org.apache.spark" % "spark-sql-kafka-0-10_2.13" % Versions.OlderSpark,
-    "org.apache.spark" % "spark-token-provider-kafka-0-10_2.13" % Versions.OlderSpark,
+    "org.apache.spark" % "spark-sql-kafka-0-10_2.13" % Versions.Spark42,
+    "org.apache.spark" % "spark-token-provider-kafka-0-10_2.13" % Versions.Spark42,
     "org.apache.kafka" % "kafka-clients" % Versions.SparkKafkaClients,
     "org.apache.commons" % "commons-pool2" % Versions.CommonsPool
   ).map(module => (module % SparkKafka).intransitive()) ++ Seq(
