@@ -372,9 +372,7 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     assert flying == [(of.partition, of.rows_in_flight) for of in then.channels]
     # They go along where they can, and are not left behind where they cannot.
     clone = str(tmp_path / "clone")
-    acts: list[Callable[[], object]] = [
-        lambda: cleancut.clone(location, clone, cuts=False),
-    ]
+    acts: list[Callable[[], object]] = [lambda: cleancut.clone(location, clone, cuts=False)]
     if STATE_FOR_SPARK.is_here:
         acts.append(lambda: cleancut.clone(location, clone, provider="rocksdb"))
     for act in acts:

@@ -96,7 +96,7 @@ def test_what_an_index_says_of_the_package_is_what_it_asks_for() -> None:
 def test_the_jar_for_the_installed_spark_is_found_where_the_build_puts_it(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, monkeypatch).spark(version=f"{line}.0")
+    install(tmp_path, monkeypatch).spark(version=f"{line}.1")
     monkeypatch.setattr(jars, "_JARS", tmp_path)
     with pytest.raises(RequestError) as raised:
         cleancut.jar_path()
