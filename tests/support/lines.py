@@ -43,6 +43,8 @@ ROWS_OF_PROCESSORS = Ability("4.1")
 PYTHON_IN_FLIGHT = Ability("4.3")
 STATE_FOR_SPARK = Ability("4.2")
 REAL_TIME = Ability("4.3")
+# Of Spark's own reader of its RocksDB provider: that of 4.0 fails on them.
+STATE_WITH_IDS = Ability("4.1")
 
 # By the first column of the table.
 ABILITIES = {

@@ -32,7 +32,8 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
     val classes = entries.filter(_.endsWith(".class"))
     val foreign = classes.filterNot { name =>
       name.startsWith("io/cleancut/") ||
-      name.startsWith("org/apache/spark/sql/execution/streaming/state/cleancut/")
+      name.startsWith("org/apache/spark/sql/execution/streaming/state/cleancut/") ||
+      name.startsWith("org/apache/spark/sql/connect/cleancut/")
     }
     assert(classes.size > 1000 && foreign == Nil)
     assert(classes.exists(_.startsWith("io/cleancut/shaded/software/amazon/awssdk/services/s3/")))
