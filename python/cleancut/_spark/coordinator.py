@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from cleancut._recovery.followed import (
     replica_statuses,
 )
 from cleancut._spark.connect import is_connect
-from cleancut._spark.driver import ClassicDriver, Driver, driver_of
+from cleancut._spark.driver import ClassicDriver, Driver, driver_of, text_of
 from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import CleancutError, error_of, translating
@@ -401,9 +401,12 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
         raise error_of("CLEANCUT_COORDINATOR_MISSING", location="of a session that was stopped")
     execution = query._jsq.streamingQuery()
     own = execution.sparkSessionForStream()
-    conf = {key: _option(own.conf().getOption(key)) for key in (PROVIDER_KEY, *_WAYS.values())}
-    driver = ClassicDriver(context._jvm, None, own)
-    return _checked(driver, str(execution.resolvedCheckpointRoot()), conf)
+    conf = own.conf()
+    return _checked(
+        ClassicDriver(context._jvm, None, own),
+        str(execution.resolvedCheckpointRoot()),
+        lambda key: text_of(conf.getOption(key)),
+    )
 
 
 def _of_server(query: Any) -> Coordinator:
@@ -413,16 +416,16 @@ def _of_server(query: Any) -> Coordinator:
             driver.session, ",".join((PROVIDER_KEY, *_WAYS.values()))
         )
     found = json.loads(told)
-    return _checked(driver, found["location"], found["conf"])
+    return _checked(driver, found["location"], found["conf"].get)
 
 
-def _checked(driver: Driver, location: str, conf: Mapping[str, str | None]) -> Coordinator:
+def _checked(driver: Driver, location: str, value_of: Callable[[str], str | None]) -> Coordinator:
     ways = _WAYS if location.startswith(SCHEMES) else {}
     found = Coordinator(
         driver,
         location,
-        {name: _chosen(conf.get(key)) for name, key in ways.items()},
-        conf.get(PROVIDER_KEY),
+        {name: _chosen(value_of(key)) for name, key in ways.items()},
+        value_of(PROVIDER_KEY),
     )
     found._told()
     return found
@@ -444,11 +447,6 @@ def _last_of(found: dict[str, Any]) -> EpochInfo:
 def _text(number: int | None) -> str | None:
     """As text, so that no table takes it for a column of numbers."""
     return None if number is None else str(number)
-
-
-def _option(of: Any) -> str | None:
-    """A value that Scala may have."""
-    return str(of.get()) if of.isDefined() else None
 
 
 def _chosen(value: str | None) -> str | None:

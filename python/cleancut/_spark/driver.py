@@ -194,3 +194,10 @@ def driver_of(session: Any, run_id: str | None = None) -> Driver:
     if is_connect(session):
         return ConnectDriver(session, run_id)
     return ClassicDriver(session._jvm, session)
+
+
+def text_of(told: Any) -> str | None:
+    """A text that may be missing: py4j gives Scala's option, a server the text or nothing."""
+    if told is None or isinstance(told, str):
+        return told
+    return str(told.get()) if told.isDefined() else None

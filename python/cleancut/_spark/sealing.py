@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cleancut._spark.connect import is_connect
-from cleancut._spark.driver import Driver, driver_of
+from cleancut._spark.driver import driver_of, text_of
 from cleancut.errors import error_of, translating
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ def seal(df: "DataFrame", epoch: int) -> "DataFrame":
         RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs;
             CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    driver = _driver(df, epoch)
-    with translating():
-        rows = driver.side("seal").seal(driver.given(df), epoch)
-    return _rows(driver, df, rows)
+    return _rows(df, _asked(df, epoch, "seal", epoch))
 
 
 def compute(df: "DataFrame", epoch: int) -> "DataFrame":
@@ -50,10 +47,7 @@ def compute(df: "DataFrame", epoch: int) -> "DataFrame":
     For sinks that write the rows where nobody sees them, and show them after `close`. Arguments,
     result and errors are those of `seal`.
     """
-    driver = _driver(df, epoch)
-    with translating():
-        rows = driver.side("seal").compute(driver.given(df), epoch)
-    return _rows(driver, df, rows)
+    return _rows(df, _asked(df, epoch, "compute", epoch))
 
 
 def hold(df: "DataFrame", epoch: int) -> None:
@@ -61,9 +55,7 @@ def hold(df: "DataFrame", epoch: int) -> None:
 
     The tasks of the epoch run in that job. Arguments and errors are those of `seal`.
     """
-    driver = _driver(df, epoch)
-    with translating():
-        driver.side("seal").hold(driver.given(df), epoch)
+    _asked(df, epoch, "hold", epoch)
 
 
 def close(df: "DataFrame", epoch: int, output: str) -> None:
@@ -78,16 +70,12 @@ def close(df: "DataFrame", epoch: int, output: str) -> None:
     Raises:
         FencedError, RetryableError, RequestError: as `seal`.
     """
-    driver = _driver(df, epoch)
-    with translating():
-        driver.side("seal").close(driver.given(df), epoch, output)
+    _asked(df, epoch, "close", epoch, output)
 
 
 def sealed_output(df: "DataFrame", epoch: int) -> str | None:
     """What an earlier run gave to `close`; None if the epoch has no seal that says so."""
-    driver = _driver(df, epoch)
-    with translating():
-        return _text(driver.side("seal").sealedOutput(driver.given(df), epoch))
+    return text_of(_asked(df, epoch, "sealedOutput", epoch))
 
 
 def finish(df: "DataFrame", epoch: int) -> bool:
@@ -108,9 +96,7 @@ def finish(df: "DataFrame", epoch: int) -> bool:
         DamagedError: what is sealed cannot be read.
         RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
     """
-    driver = _driver(df, epoch)
-    with translating():
-        return bool(driver.side("seal").finish(driver.given(df), epoch))
+    return bool(_asked(df, epoch, "finish", epoch))
 
 
 def batch(df: "DataFrame", epoch: int) -> dict[str, Any]:
@@ -119,9 +105,7 @@ def batch(df: "DataFrame", epoch: int) -> dict[str, Any]:
     Raises:
         RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
     """
-    driver = _driver(df, epoch)
-    with translating():
-        found: dict[str, Any] = json.loads(driver.side("seal").batch(driver.given(df), epoch))
+    found: dict[str, Any] = json.loads(_asked(df, epoch, "batch", epoch))
     return found
 
 
@@ -131,27 +115,20 @@ def acts(df: "DataFrame", after: int, epoch: int) -> list[dict[str, int]]:
     Raises:
         RequestError: CLEANCUT_SEAL_MISPLACED, as `batch`.
     """
-    driver = _driver(df, epoch)
-    with translating():
-        told = driver.side("seal").acts(driver.given(df), after, epoch)
-    found: list[dict[str, int]] = json.loads(told)
+    found: list[dict[str, int]] = json.loads(_asked(df, epoch, "acts", after, epoch))
     return found
 
 
-def _driver(df: "DataFrame", epoch: int) -> Driver:
+def _asked(df: "DataFrame", epoch: int, method: str, *arguments: Any) -> Any:
+    """What a method of the JVM side says of a batch."""
     if not is_connect(df) and getattr(df, "_jdf", None) is None:
         raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
-    return driver_of(df.sparkSession)
+    driver = driver_of(df.sparkSession)
+    with translating():
+        return getattr(driver.side("seal"), method)(driver.given(df), *arguments)
 
 
-def _rows(driver: Driver, df: "DataFrame", rows: Any) -> "DataFrame":
+def _rows(df: "DataFrame", rows: Any) -> "DataFrame":
     if is_connect(df):
-        return driver.frame(rows)
+        return driver_of(df.sparkSession).frame(rows)
     return df if rows.equals(df._jdf) else type(df)(rows, df.sparkSession)
-
-
-def _text(told: Any) -> str | None:
-    """A text that may be missing, which py4j gives as Scala's option."""
-    if told is None or isinstance(told, str):
-        return told
-    return str(told.get()) if told.isDefined() else None
