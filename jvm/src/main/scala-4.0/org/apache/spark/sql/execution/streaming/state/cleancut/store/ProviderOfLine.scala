@@ -3,31 +3,10 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.store
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
- * Spark 4.0 knows maintenance as a whole only, and opens a store in fewer ways: with one number,
- * and never a second time in a task.
+ * Spark 4.0 never opens a store a second time in a task, beside what [[EarlierProvider]] says, and
+ * knows versions by their numbers where it replays them.
  */
-private[cleancut] trait ProviderOfLine extends RocksDBStateStoreProvider {
-  protected def writeDueBase(): Unit
-
-  protected def deleteOldFrames(): Unit
-
-  def getStore(
-      version: Long,
-      stateStoreCkptId: Option[String],
-      forceSnapshotOnCommit: Boolean,
-      loadEmpty: Boolean
-  ): StateStore
-
-  override def getStore(version: Long, uniqueId: Option[String]): StateStore =
-    getStore(version, uniqueId, forceSnapshotOnCommit = false, loadEmpty = false)
-
-  def upgradeReadStoreToWriteStore(
-      readStore: ReadStateStore,
-      version: Long,
-      uniqueId: Option[String],
-      forceSnapshotOnCommit: Boolean
-  ): StateStore
-
+private[cleancut] trait ProviderOfLine extends EarlierProvider {
   def replayStateFromSnapshot(
       snapshotVersion: Long,
       endVersion: Long,
