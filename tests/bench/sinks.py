@@ -20,7 +20,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import cleancut
-from cleancut.sinks import DeltaSink, EpochFiles, KafkaSink, PostgresSink
+from cleancut.sinks import Batch, DeltaSink, EpochFiles, KafkaPartsSink, KafkaSink, PostgresSink
 from demo.postgres_server import PostgresServer, postgres_server
 from tests.support.kafka_server import KafkaBroker, kafka_broker
 from tests.support.sessions import DELTA_JARS, DELTA_SETTINGS
@@ -108,7 +108,7 @@ def tables(server: PostgresServer) -> list[Way]:
     ]
 
 
-def topics(spark: SparkSession, broker: KafkaBroker) -> list[Way]:
+def topics(spark: SparkSession, broker: KafkaBroker, home: Path) -> list[Way]:
     """Topics of Kafka, of JSON."""
     options = {"kafka.bootstrap.servers": broker.servers}
 
@@ -123,21 +123,28 @@ def topics(spark: SparkSession, broker: KafkaBroker) -> list[Way]:
 
         return written
 
+    class Records(KafkaSink):
+        def stage(self, rows: DataFrame, batch: Batch) -> str:
+            return super().stage(records(rows), batch)
+
+    class Parts(KafkaPartsSink):
+        def stage(self, rows: DataFrame, batch: Batch) -> str:
+            return super().stage(records(rows), batch)
+
     def ours(name: str) -> Write:
         broker.make_topic(name, _KAFKA_PARTITIONS)
-        sink = KafkaSink(broker.servers, topic=name)
+        return Records(broker.servers, topic=name)
 
-        def written(df: DataFrame, epoch: int) -> None:
-            with sink.epoch(df, epoch) as e:
-                e.write(records(e.rows))
-
-        return written
+    def by_part(name: str) -> Write:
+        broker.make_topic(name, _KAFKA_PARTITIONS)
+        return Parts(broker.servers, home / f"parts-{name}", topic=name)
 
     def count(name: str) -> int:
         committed = {"kafka.isolation.level": "read_committed", "subscribe": name}
         return spark.read.format("kafka").options(**options, **committed).load().count()
 
-    return [Way("kafka", "df.write", plain, count), Way("kafka", "KafkaSink", ours, count)]
+    ways = {"df.write": plain, "KafkaSink": ours, "KafkaPartsSink": by_part}
+    return [Way("kafka", name, write, count) for name, write in ways.items()]
 
 
 def lakes(spark: SparkSession, home: Path) -> list[Way]:
@@ -190,7 +197,7 @@ def ways(spark: SparkSession, home: Path) -> Iterator[list[Way]]:
         yield lakes(spark, home)
         return
     with postgres_server() as server, kafka_broker() as broker:
-        yield [*files(spark, home), *tables(server), *topics(spark, broker)]
+        yield [*files(spark, home), *tables(server), *topics(spark, broker, home)]
 
 
 def session(master: str) -> SparkSession:

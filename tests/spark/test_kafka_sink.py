@@ -21,6 +21,7 @@ from cleancut.testing._acted_query import ActedQuery
 from tests.spark.test_sink_pages import Page, counted
 from tests.support.contracts import DIES, FOLLOWED, SEALED, briefly, in_a_block
 from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_kafka
+from tests.support.moving_tasks import until
 from tests.support.server_victim import Records
 from tests.support.tiers import long
 
@@ -271,6 +272,9 @@ def test_a_broker_that_is_killed_in_between_is_written_on(
                     threading.Timer(0.5, other.start).start()
                 super()._commit(producer)
                 if when == "after":
+                    # A broker that is the only one, and knows of no other yet when it starts, takes
+                    # partitions for deleted whose part of a commit it had still to write.
+                    until(lambda: values(other, "t") == values(other, "t", "read_uncommitted"))
                     other.kill()
                     threading.Timer(0.5, other.start).start()
                     raise self._lost()
@@ -322,7 +326,7 @@ def test_a_broker_that_is_away_is_given_up_and_secrets_are_told_to_nobody(
 
 def test_the_documented_sink(spark: SparkSession, broker: KafkaBroker, tmp_path: Path) -> None:
     page = Page("docs/guides/sinks/kafka.md", spark, tmp_path)
-    assert page.number == 1
+    assert page.number == 2
     page.run(0, replaced={"broker:9092": broker.servers})
     last = {}
     for record in broker.records("counts"):

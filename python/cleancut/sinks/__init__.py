@@ -7,6 +7,7 @@ from cleancut.sinks._core.foreach import sealing
 from cleancut.sinks._core.open_epoch import OpenEpoch
 from cleancut.sinks._core.runs import LedgerEpoch
 from cleancut.sinks._files.epoch_files import EpochFiles, PublishedEpoch
+from cleancut.sinks._kafka.parts_sink import KafkaPartsSink
 from cleancut.sinks._kafka.sink import KafkaSink
 from cleancut.sinks._lakes.delta import DeltaSink
 from cleancut.sinks._lakes.iceberg import IcebergSink
@@ -25,6 +26,7 @@ __all__ = [
     "EpochSink",
     "FanOut",
     "IcebergSink",
+    "KafkaPartsSink",
     "KafkaSink",
     "Ledger",
     "LedgerEpoch",

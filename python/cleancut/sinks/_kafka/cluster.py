@@ -14,6 +14,10 @@ _LOG = logging.getLogger("cleancut.sinks.kafka")
 _ANSWER_S = 20.0
 _POLL_S = 0.5
 _SECRET_WORDS = ("password", "secret", "pem", "oauthbearer.config", "token")
+_OPEN = (
+    "a transaction is open there, of another query, or one that a broker has forgotten"
+    " (kafka-transactions.sh find-hanging tells, and can abort it)"
+)
 # Librdkafka's own default.
 _TRANSACTION_MS = 60_000
 
@@ -112,7 +116,9 @@ class KafkaCluster:
             )
         return None
 
-    def last_note(self, key: bytes, seconds: float, *, is_settled: bool) -> bytes | None:
+    def last_note(
+        self, key: bytes, seconds: float, *, is_settled: bool, since: int = 0
+    ) -> bytes | None:
         """The last record of the topic of notes with a key, of what is committed by now.
 
         Args:
@@ -121,6 +127,7 @@ class KafkaCluster:
             is_settled: whether nothing may come after it: a transaction that is open at the end of
                 the topic is waited for, which is over in a moment, or when its timeout is. Else
                 what stands before it is enough.
+            since: the offset before which none of this key is asked for.
         """
         kafka, errors = confluent_kafka(), list[str]()
         admin = kafka.admin
@@ -145,7 +152,8 @@ class KafkaCluster:
             logger=_LOG,
         )
         try:
-            reader.assign([kafka.TopicPartition(self.control, 0, kafka.OFFSET_BEGINNING)])
+            begin = since or kafka.OFFSET_BEGINNING
+            reader.assign([kafka.TopicPartition(self.control, 0, begin)])
             until = end if is_settled else 0
             return self._read_to(reader, until, key, time.monotonic() + seconds, errors)
         finally:
@@ -169,7 +177,7 @@ class KafkaCluster:
             elif error.code() != kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
                 # Nor is a topic that was made a moment ago known to all brokers.
                 raise kafka.KafkaException(error)
-        detail = errors[0] if errors else "a transaction of another query is open there"
+        detail = errors[0] if errors else _OPEN
         raise kafka.KafkaException(
             kafka.KafkaError(kafka.KafkaError._TIMED_OUT, f"{self.control} was not read: {detail}")
         )

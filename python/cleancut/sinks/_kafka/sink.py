@@ -3,9 +3,8 @@
 import hashlib
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cleancut._display.info_list import InfoList
 from cleancut.errors import error_of
@@ -14,20 +13,28 @@ from cleancut.sinks._core.columns import by_name
 from cleancut.sinks._core.epoch_sink import EpochSink
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._core.runs import LedgerEpoch, UndoRefusedError, fenced
-from cleancut.sinks._kafka.cluster import KafkaCluster, confluent_kafka, is_fenced
+from cleancut.sinks._kafka.cluster import KafkaCluster
+from cleancut.sinks._kafka.producing import (
+    NoTopicError,
+    commit,
+    give_up,
+    produce,
+    send,
+    too_long,
+)
+from cleancut.sinks._kafka.records import Record, packed, records_of
 from cleancut.sinks._ledgers.document import DocumentRules, LedgerDocument
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+Result = TypeVar("Result")
+
 _LOG = logging.getLogger("cleancut.sinks")
-_COLUMNS = ("key", "value", "topic", "headers", "partition")
+# What is noted of an epoch of which some parts may be sent, and others not.
+DECIDED = "decided"
 _BYTES = ("StringType", "CharType", "VarcharType", "BinaryType")
-_COMMIT_S = 20.0
-_ABORT_S = 5.0
-# For room in the producer's queue.
-_ROOM_S = 0.1
 # Librdkafka's own settings which decide what the sink promises.
 _OWN = ("transactional.id", "enable.idempotence", "bootstrap.servers", "acks", "error_cb")
 
@@ -49,6 +56,8 @@ class KafkaSink(EpochSink):
     if there are such, `key`, `topic`, `headers` and `partition`. The driver needs the extra
     `cleancut[kafka]` and the way to the brokers; executors need neither.
     """
+
+    reads_rows_once = True
 
     def __init__(
         self,
@@ -87,6 +96,8 @@ class KafkaSink(EpochSink):
         # Of this run, until it fails; and what was last noted, which nobody changes meanwhile.
         self._producer: Any = None
         self._noted = LedgerDocument()
+        # Where, in the topic of notes; 0 if that is not known.
+        self._noted_at = 0
         own = sorted(set(self._cluster.options) & set(_OWN))
         if own:
             raise self._refusal(f"it sets these options itself: {', '.join(own)}")
@@ -129,25 +140,45 @@ class KafkaSink(EpochSink):
         self._noted_run = side.batch.run_id
 
     def published(self, batch: Batch) -> str | None:
-        """What is noted of the epoch; see `EpochSink`."""
-        found = self._within(lambda: self._rules.find(self._ready(batch), batch))
+        """What is noted of the epoch; see `EpochSink`.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_REFUSED, a `KafkaPartsSink` has sent some of its parts.
+        """
+        found = self._noted_of(batch)
+        if found is not None and found.handle == DECIDED:
+            raise self._refusal(
+                f"epoch {batch.epoch} was begun by a KafkaPartsSink, which alone knows what is"
+                " missing of it; have that one finish it first"
+            )
         return None if found is None else found.handle
+
+    def _noted_of(self, batch: Batch) -> LedgerEpoch | None:
+        return self._within(lambda: self._rules.find(self._ready(batch), batch))
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
         """Only what is published: a transaction does not outlive its producer."""
         return published is not None
 
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Keeps the rows until they are published.
+        """Has the rows computed, and kept on the executors until they are published.
 
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, they lack a column, or one has another type.
         """
-        problem = _column_problem(rows.schema, bool(self._topic))
+        problem = column_problem(rows.schema, bool(self._topic))
         if problem is not None:
             raise self._refusal(problem)
-        self._rows = rows
+        self._let_go()
+        self._rows = packed(rows).persist()
+        # It reads all of them, whatever it counts.
+        self._rows.count()
         return ""
+
+    def _let_go(self) -> None:
+        rows, self._rows = self._rows, None
+        if rows is not None:
+            rows.unpersist()
 
     def publish(self, handle: str, batch: Batch) -> None:
         """Writes the rows and the note in one transaction; see `EpochSink`.
@@ -158,7 +189,7 @@ class KafkaSink(EpochSink):
                 transaction may.
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
         """
-        rows, self._rows = self._rows, None
+        rows = self._rows
         if rows is None:
             raise error_of(
                 "CLEANCUT_SINK_STAGED_LOST",
@@ -171,86 +202,60 @@ class KafkaSink(EpochSink):
             noted = self._ready(batch)
             # Also after the answer to a commit was lost: the note tells whether it took effect.
             if self._rules.lock(noted, batch) is None:
-                # By partitions, of which one is fetched while another one is sent.
-                chosen = _selected(rows).toLocalIterator(prefetchPartitions=True)
-                self._in_transaction(batch, noted, chosen)
+                self._in_transaction(batch, noted, records_of(rows))
 
-        self._within(once)
+        try:
+            self._within(once)
+        finally:
+            self._let_go()
 
     def _in_transaction(
-        self, batch: Batch, noted: LedgerDocument, rows: Iterable[Any] | None
+        self, batch: Batch, noted: LedgerDocument, rows: Iterable[Record] | None
     ) -> None:
         """Writes rows, and what is noted then, or nothing.
 
         Args:
             batch: the epoch.
-            noted: what is to be noted; changed by the epoch.
+            noted: what is to be noted; changed by the epoch, where there are rows.
             rows: of the epoch; None where something else is noted, as the begin of a run.
         """
-        kafka, producer = confluent_kafka(), self._producer
-        began = time.monotonic()
+        producer, began = self._producer, time.monotonic()
+
+        def told(_: object, message: Any) -> None:
+            self._noted_at = message.offset()
+
         try:
             producer.begin_transaction()
             if rows is not None:
                 count = self._send(producer, rows, batch)
                 self._rules.publish(noted, batch, "", count)
-            self._produce(producer, topic=self._cluster.control, partition=0, **self._note(noted))
+            to = {"topic": self._cluster.control, "partition": 0, "on_delivery": told}
+            self._produce(producer, **to, key=self._key(self._query), value=noted.encode())
             self._commit(producer)
+            producer.poll(0)
         except BaseException as failure:
             self._give_up()
-            took_ms = (time.monotonic() - began) * 1000
-            is_over = took_ms >= self._cluster.transaction_ms
-            if isinstance(failure, kafka.KafkaException) and is_over and _may_be_ended(failure):
-                raise self._refusal(
-                    f"epoch {batch.epoch} took longer than a transaction may be open"
-                    f" ({self._cluster.transaction_ms} ms), and the broker has ended it; set"
-                    " transaction.timeout.ms in options, up to the broker's"
-                    " transaction.max.timeout.ms, or give the source smaller epochs"
-                    " (maxOffsetsPerTrigger, maxFilesPerTrigger)"
-                ) from None
+            problem = too_long(failure, time.monotonic() - began, self._cluster)
+            if problem is not None:
+                raise self._refusal(f"epoch {batch.epoch} {problem}") from None
             raise
         self._noted = noted
 
-    def _note(self, noted: LedgerDocument) -> dict[str, bytes]:
-        return {"key": self._key(self._query), "value": noted.encode()}
+    def _send(self, producer: Any, rows: Iterable[Record], batch: Batch) -> int:
+        try:
+            return send(rows, self._topic, self._header(batch), producer, self._produce)
+        except NoTopicError:
+            raise self._refusal(f"epoch {batch.epoch} has a row without a topic") from None
 
-    def _send(self, producer: Any, rows: Iterable[Any], batch: Batch) -> int:
-        count = 0
-        own = [(self._epoch_header, str(batch.epoch).encode())] if self._epoch_header else []
-        for row in rows:
-            key, value, topic, headers, partition = row
-            topic = self._topic or topic
-            if topic is None:
-                raise self._refusal(f"epoch {batch.epoch} has a row without a topic")
-            placed = {} if partition is None else {"partition": partition}
-            told = [(of["key"], of["value"]) for of in headers or ()] + own
-            self._produce(
-                producer, topic=topic, key=_raw(key), value=_raw(value), headers=told, **placed
-            )
-            count += 1
-        return count
+    def _header(self, batch: Batch) -> tuple[str, bytes] | None:
+        name = self._epoch_header
+        return (name, str(batch.epoch).encode()) if name else None
 
     def _produce(self, producer: Any, **record: Any) -> None:
-        """Hands a record over, and waits for room in the queue, which is bounded."""
-        while True:
-            try:
-                producer.produce(**record)
-                producer.poll(0)
-                return
-            except BufferError:
-                # A server that is away does not make room; its records fail when they time out.
-                producer.poll(_ROOM_S)
+        produce(producer, **record)
 
     def _commit(self, producer: Any) -> None:
-        deadline = time.monotonic() + self._retry_for_s
-        while True:
-            try:
-                producer.commit_transaction(min(self._retry_for_s, _COMMIT_S))
-                return
-            except confluent_kafka().KafkaException as failure:
-                # It goes on where it was.
-                if not failure.args[0].retriable() or time.monotonic() > deadline:
-                    raise
+        commit(producer, self._retry_for_s)
 
     def _ready(self, batch: Batch) -> LedgerDocument:
         """What is noted of the query, to be changed; nobody but this run changes it there.
@@ -276,11 +281,8 @@ class KafkaSink(EpochSink):
             raise fenced(batch, run, self._rules.sink)
 
     def _give_up(self) -> None:
-        """Leaves the producer, of which nobody knows how far it has come."""
         producer, self._producer = self._producer, None
-        with suppress(Exception):
-            producer.purge()
-            producer.abort_transaction(_ABORT_S)
+        give_up(producer)
 
     def _read(self, query_id: str = "") -> LedgerDocument:
         return self._last_note(query_id or self._query, is_settled=True)
@@ -335,26 +337,16 @@ class KafkaSink(EpochSink):
             self._in_transaction(nobody, noted, None)
             return found
 
-        return int(self._within(once))
+        return self._within(once)
 
-    def _within(self, once: Any) -> Any:
+    def _within(self, once: Callable[[], Result]) -> Result:
         return self._cluster.within(once, self._retry_for_s, self._rules.sink)
 
     def _refusal(self, reason: str) -> Exception:
         return error_of("CLEANCUT_SINK_REFUSED", sink=self._rules.sink, reason=reason)
 
 
-def _may_be_ended(failure: Exception) -> bool:
-    codes = confluent_kafka().KafkaError
-    ended = {codes.INVALID_TXN_STATE, codes._TIMED_OUT, codes._STATE}
-    return is_fenced(failure) or failure.args[0].code() in ended
-
-
-def _raw(value: object) -> object:
-    return bytes(value) if isinstance(value, bytearray) else value
-
-
-def _column_problem(schema: "StructType", has_topic: bool) -> str | None:
+def column_problem(schema: "StructType", has_topic: bool) -> str | None:
     """Why rows are no records; the columns are those of Spark's own sink."""
     kinds = {field.name: field.dataType for field in schema.fields}
     if "value" not in kinds:
@@ -372,17 +364,3 @@ def _column_problem(schema: "StructType", has_topic: bool) -> str | None:
     if told not in (None, "array<struct<key:string,value:binary>>"):
         return f"the column headers is of type {told}"
     return None
-
-
-def _selected(rows: "DataFrame") -> "DataFrame":
-    from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
-
-    void = {"partition": "int", "headers": "array<struct<key:string,value:binary>>"}
-    return rows.select(
-        *(
-            F.col(name)
-            if name in rows.columns
-            else F.lit(None).cast(void.get(name, "string")).alias(name)
-            for name in _COLUMNS
-        )
-    )

@@ -1,8 +1,10 @@
 package io.cleancut.bench
 
 import java.lang.management.ManagementFactory
-import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
-import java.util.concurrent.{CompletableFuture, Executors}
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, LongAdder}
+import java.util.concurrent.{CompletableFuture, ConcurrentLinkedQueue, Executors}
+
+import scala.jdk.CollectionConverters._
 
 import com.sun.management.OperatingSystemMXBean
 
@@ -76,7 +78,19 @@ final class ScaledQuery(
     val paging = runtime.paging.filter(_ => version > 1)
     new QueryCuts(archive, Logs, "host", runtime.copy(paging = paging))
   }
-  private val threads = Executors.newFixedThreadPool(Runtime.getRuntime.availableProcessors)
+  private val threadsOfTasks = new ConcurrentLinkedQueue[Thread]
+  private val threads =
+    Executors.newFixedThreadPool(
+      Runtime.getRuntime.availableProcessors,
+      body => {
+        val thread = new Thread(body)
+        threadsOfTasks.add(thread)
+        thread
+      }
+    )
+
+  /** What the threads of tasks have spent in the driver's own code, which they call. */
+  private val calledNs = new LongAdder
   private val attempts = new AtomicLong
   private val versions = Array.fill(partitions * storesOfPartition)(Option.empty[StateVersion])
 
@@ -84,12 +98,15 @@ final class ScaledQuery(
   def epoch(epoch: Long): Seq[(String, Long)] = {
     val before = store.counts
     val startCpu = cpuNs()
+    val startOfTasks = cpuOfTasksNs()
     val start = System.nanoTime()
     runTasks(epoch)
     val ran = System.nanoTime()
+    val ranCpu = cpuNs()
     cuts.commit(RunName, epoch, entry(epoch))
     val committed = System.nanoTime()
     val committedCpu = cpuNs()
+    val ofTasks = cpuOfTasksNs() - startOfTasks
     val found = store.counts - before
     writeBases(epoch)
     val acks = partitions.toLong * storesOfPartition
@@ -98,6 +115,8 @@ final class ScaledQuery(
       "frames a second" -> (acks * 1000000000L / (ran - start)),
       "gate, ns" -> (committed - ran),
       "CPU, ns" -> (committedCpu - startCpu),
+      "CPU of the driver, ns" -> (committedCpu - startCpu - ofTasks),
+      "CPU of the gate, ns" -> (committedCpu - ranCpu),
       "segments and pages" -> found(RequestKind.Put).requests,
       "other requests" -> (found.requests - found(RequestKind.Put).requests),
       "cut, bytes" -> cutBytes(epoch)
@@ -147,6 +166,17 @@ final class ScaledQuery(
   private def cpuNs(): Long =
     ManagementFactory.getPlatformMXBean(classOf[OperatingSystemMXBean]).getProcessCpuTime
 
+  /** What tasks spend on what executors do: to make frames, names, and messages. */
+  private def cpuOfTasksNs(): Long =
+    threadsOfTasks.asScala.map(thread => Threads.getThreadCpuTime(thread.getId)).sum -
+      calledNs.sum
+
+  private def inDriver[A](body: => A): A = {
+    val start = Threads.getCurrentThreadCpuTime
+    try body
+    finally calledNs.add(Threads.getCurrentThreadCpuTime - start)
+  }
+
   private def timed[A](body: => A): (A, Long) = {
     val start = System.nanoTime()
     val result = body
@@ -171,10 +201,11 @@ final class ScaledQuery(
       val stores = (0 until storesOfPartition).map(id(partition, _)).groupBy(_.operator)
       stores.foreach { case (operator, of) =>
         val task = TaskStart(attempt, operator, partition, epoch, of.take(1))
-        val started = cuts.start(RunName, task).fold(why => sys.error(why.toString), identity)
+        val started = inDriver(cuts.start(RunName, task))
+          .fold(why => sys.error(why.toString), identity)
         // Before the first cut nothing is known beside it.
         val others = of.filterNot(started.stores.contains)
-        if (others.nonEmpty) cuts.start(RunName, task.copy(stores = others))
+        if (others.nonEmpty) inDriver(cuts.start(RunName, task.copy(stores = others)))
       }
       stores.values
         .foldLeft(Done)((done, of) =>
@@ -215,8 +246,7 @@ final class ScaledQuery(
 
   private def deliver(attempt: Long, names: Seq[FrameName]): CompletableFuture[Unit] = {
     val frames = names.map(SealedFrame(_, attempt, Frame))
-    cuts
-      .deliver(RunName, Delivery(attempt, frames, Nil))
+    inDriver(cuts.deliver(RunName, Delivery(attempt, frames, Nil)))
       .fold(why => sys.error(why.toString), identity)
       .thenApply { acks =>
         if (acks.exists(!_.contains(Ack.Accepted))) sys.error(s"$acks of $names")
@@ -240,6 +270,7 @@ final class ScaledQuery(
 object ScaledQuery {
   private val RunName = "run"
   private val StoresOfJoin = 4
+  private val Threads = ManagementFactory.getThreadMXBean
   private val Names = Seq("default", "left", "right", "other")
   private val Frame = new Array[Byte](300)
   private val Done = CompletableFuture.completedFuture(())
