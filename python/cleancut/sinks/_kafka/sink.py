@@ -22,7 +22,7 @@ from cleancut.sinks._kafka.producing import (
     send,
     too_long,
 )
-from cleancut.sinks._kafka.records import Record, packed, records_of
+from cleancut.sinks._kafka.records import PackedRows, Record
 from cleancut.sinks._ledgers.document import DocumentRules, LedgerDocument
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class KafkaSink(EpochSink):
         self._retry_for_s = retry_for_s
         self._cluster = KafkaCluster(servers, dict(options or {}), control_topic)
         self._rules = DocumentRules(f"KafkaSink {topic or 'of the column topic'}")
-        self._rows: DataFrame | None = None
+        self._rows: PackedRows | None = None
         # Of the run that has begun.
         self._query = self._noted_run = ""
         # Of this run, until it fails; and what was last noted, which nobody changes meanwhile.
@@ -170,15 +170,13 @@ class KafkaSink(EpochSink):
         if problem is not None:
             raise self._refusal(problem)
         self._let_go()
-        self._rows = packed(rows).persist()
-        # It reads all of them, whatever it counts.
-        self._rows.count()
+        self._rows = PackedRows(rows)
         return ""
 
     def _let_go(self) -> None:
         rows, self._rows = self._rows, None
         if rows is not None:
-            rows.unpersist()
+            rows.let_go()
 
     def publish(self, handle: str, batch: Batch) -> None:
         """Writes the rows and the note in one transaction; see `EpochSink`.
@@ -202,7 +200,7 @@ class KafkaSink(EpochSink):
             noted = self._ready(batch)
             # Also after the answer to a commit was lost: the note tells whether it took effect.
             if self._rules.lock(noted, batch) is None:
-                self._in_transaction(batch, noted, records_of(rows))
+                self._in_transaction(batch, noted, rows)
 
         try:
             self._within(once)
