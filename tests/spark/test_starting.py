@@ -1,17 +1,30 @@
-"""Each way to start Spark that can be had on one machine, typed as its page says."""
+"""Each way to start Spark that can be had on one machine, typed as its page says.
+
+The program is that of docs/guides/starting-spark.md.
+"""
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import nbformat
 import pyarrow.parquet as pq
 import pytest
+from jupyter_client import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import DeadKernelError
 
+import cleancut
+from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.settings import EXTENSION_CLASS, EXTENSIONS_KEY
 from tests.support.documented import ROOT, blocks
 from tests.support.standalone import standalone
 from tests.support.stranger import (
     FILES,
+    INDEX,
     SPARK_HOME,
+    WHEEL,
     Orders,
     Stranger,
     await_,
@@ -82,6 +95,10 @@ def typed(page: str, number: int, master: str, orders: Orders) -> str:
     return filled(command, {name: at for name, at in places.items() if f"<{name}>" in command})
 
 
+def page_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
 def files_of_epochs(orders: Orders) -> Iterator[tuple[str, int]]:
     for file in (orders.place / "totals").glob("epoch=*/*.parquet"):
         for row in pq.ParquetFile(file).read().to_pylist():
@@ -145,7 +162,7 @@ def test_spark_refuses_python_in_cluster_mode_there(
     command = typed(SUBMIT, 0, master, orders).replace("--master", "--deploy-mode cluster --master")
     status, printed = stranger.runs(command)
     assert status != 0
-    (said,) = re.findall(r"`(Cluster deploy mode .*?)`", (ROOT / STANDALONE).read_text())
+    (said,) = re.findall(r"`(Cluster deploy mode .*?)`", page_of(STANDALONE))
     assert said in printed
 
 
@@ -153,3 +170,95 @@ def test_the_shell(master: str, stranger: Stranger, orders: Orders) -> None:
     command = typed(SHELL, 0, master, orders)
     lines = filled(blocks(SHELL, "python")[0], {"place": orders.place})
     killed_and_typed_again(stranger, command, orders, kills=1, keys=f"{lines}exit()\n")
+
+
+def test_a_notebook(
+    master: str, both: tuple[Path, Path], stranger: Stranger, orders: Orders
+) -> None:
+    lines = filled(blocks(SHELL, "python")[0], {"place": orders.place})
+    (builder,) = re.findall(r"`(SparkSession\.builder\.master\(.*?\))`", page_of(SHELL))
+    cell = lines.replace("SparkSession.builder", filled(builder, {"master": master}))
+
+    def run() -> None:
+        manager = AsyncKernelManager(kernel_name="python3")
+        assert manager.kernel_spec is not None
+        manager.kernel_spec.argv[0] = str(both[0])
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+        where = {"metadata": {"path": str(stranger.home)}}
+        client = NotebookClient(notebook, km=manager, timeout=300, resources=where)
+        client.execute(cleanup_kc=True, env=stranger.variables)
+
+    orders.write(range(FILES))
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(run)
+        await_(lambda: orders.epochs() > 1 or first.done(), stranger.home / "counts.py")
+        (kernel,) = pids("ipykernel_launcher", str(both[0]))
+        kill(kernel)
+        assert isinstance(first.exception(), DeadKernelError)
+        assert orders.epochs() < FILES
+        pool.submit(run).result()
+    orders.check()
+
+
+ASKING = """
+import sys
+import cleancut
+from pyspark.sql import SparkSession
+
+place, asked = sys.argv[1:]
+
+
+def through(batches):
+    import cleancut
+
+    yield from batches
+
+
+if asked == "package":
+    spark = cleancut.configure(SparkSession.builder).getOrCreate()
+else:
+    spark = SparkSession.builder.getOrCreate()
+orders = spark.readStream.schema("shop string, amount long").json(f"{place}/orders")
+if asked == "package":
+    orders = orders.mapInArrow(through, orders.schema)
+totals = orders.groupBy("shop").sum("amount").writeStream.outputMode("update").format("noop")
+query = totals.option("checkpointLocation", f"{place}/{asked}").start()
+try:
+    query.processAllAvailable()
+except Exception as failure:
+    print("FROM THE CALL", cleancut.errors.of(failure))
+print("FROM THE QUERY", cleancut.errors.of(query))
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "arguments", "error_id"),
+    [
+        ("package", "", "CLEANCUT_PACKAGE_MISSING"),
+        ("package", f"--py-files {WHEEL}", "CLEANCUT_PACKAGE_MISSING"),
+        ("nothing", f"--conf {PROVIDER_KEY}={PROVIDER_CLASS}", "CLEANCUT_JAR_NOT_LOADED"),
+        (
+            "jar",
+            f"--driver-class-path {cleancut.jar_path()} --conf {PROVIDER_KEY}={PROVIDER_CLASS}",
+            "CLEANCUT_JAR_NOT_ON_EXECUTORS",
+        ),
+        (
+            "rules",
+            f"--driver-class-path {cleancut.jar_path()} --conf {PROVIDER_KEY}={PROVIDER_CLASS} "
+            f"--conf {EXTENSIONS_KEY}={EXTENSION_CLASS}",
+            "CLEANCUT_JAR_NOT_ON_EXECUTORS",
+        ),
+    ],
+)
+def test_what_a_start_lacks_is_told(
+    asked: str, arguments: str, error_id: str, master: str, stranger: Stranger, orders: Orders
+) -> None:
+    orders.write(range(1))
+    wheel(stranger.home)
+    (stranger.home / "asking.py").write_text(ASKING)
+    command = f"spark-submit --master {master} {arguments} asking.py {orders.place} {asked}"
+    status, printed = stranger.runs(command)
+    assert status == 0, printed[-4000:]
+    for said in ("FROM THE CALL", "FROM THE QUERY"):
+        assert f"{said} [{error_id}]" in printed, printed[-4000:]
+    assert f"`{error_id}`" in page_of(INDEX)
