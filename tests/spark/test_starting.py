@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pyarrow.parquet as pq
 import pytest
-from jupyter_client import AsyncKernelManager
+from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 

@@ -61,7 +61,7 @@ def main(home: Path) -> None:
     os.chdir(home)
     from pyspark.java_gateway import launch_gateway
 
-    jvm = launch_gateway().jvm
+    jvm = launch_gateway().jvm  # type: ignore[no-untyped-call]  # PySpark has no types for it
     conf = jvm.org.apache.hadoop.yarn.conf.YarnConfiguration()
     for key, value in _SETTINGS.items():
         conf.set(key, value)
