@@ -244,10 +244,10 @@ $(VERSITYGW): | setup
 	  $(VENV)/bin/go install github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION)
 	rm -rf .cache/go
 
-servers: $(SERVERS)  ## Kafka and MariaDB for the long tests of sinks (240 MB)
+servers: $(SERVERS)  ## Kafka, MariaDB and YARN for long tests (310 MB)
 
 $(SERVERS): build.sbt project/TestServers.scala project/Versions.scala | setup
-	$(SBT) servers/mariaDb servers/kafkaClassPath
+	$(SBT) servers/mariaDb servers/kafkaClassPath servers/yarnClassPath
 	@touch $@
 
 $(JDBC): TASK := jdbcClassPath

@@ -12,6 +12,8 @@ lazy val sparkKafkaClassPath = taskKey[File]("the class path of Spark's own sink
 lazy val sparkDeltaClassPath = taskKey[File]("the class path of Delta's connector for Spark 4.2")
 lazy val kafkaClassPath = taskKey[File]("the class path of a broker of Kafka, for Python's tests")
 
+lazy val yarnClassPath = taskKey[File]("the class path of a cluster of YARN, for Python's tests")
+
 lazy val mariaDb = taskKey[File]("a server of MariaDB, for Python's tests")
 
 lazy val forklessFiles =
@@ -194,6 +196,7 @@ lazy val servers = (project in file("jvm/servers"))
     ivyConfigurations ++= TestServers.configurations,
     libraryDependencies ++= TestServers.modules,
     kafkaClassPath := classPathOf(TestServers.Kafka, "kafka").value,
+    yarnClassPath := classPathOf(TestServers.Yarn, "yarn").value,
     jdbcClassPath := classPathOf(TestServers.Jdbc, "postgres-jdbc").value,
     sparkKafkaClassPath := classPathOf(TestServers.SparkKafka, "spark-kafka").value,
     sparkDeltaClassPath := classPathOf(TestServers.SparkDelta, "spark-delta").value,

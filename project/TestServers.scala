@@ -18,7 +18,11 @@ object TestServers {
   /** Delta's connector, which exists for Spark 4.2. */
   val SparkDelta: Configuration = Configuration.of("SparkDelta", "spark-delta").hide
 
-  val configurations: Seq[Configuration] = Seq(Kafka, MariaDb, Jdbc, SparkKafka, SparkDelta)
+  /** A cluster of YARN in one JVM, beside Spark's own jars, which have the rest of Hadoop. */
+  val Yarn: Configuration = Configuration.of("Yarn", "yarn").hide
+
+  val configurations: Seq[Configuration] =
+    Seq(Kafka, MariaDb, Jdbc, SparkKafka, SparkDelta, Yarn)
 
   val modules: Seq[ModuleID] = Seq(
     "org.apache.kafka" % "kafka_2.13" % Versions.Kafka % Kafka,
@@ -34,7 +38,15 @@ object TestServers {
   ).map(module => (module % SparkKafka).intransitive()) ++ Seq(
     "io.delta" % "delta-spark_4.2_2.13" % Versions.SparkDelta,
     "io.delta" % "delta-storage" % Versions.SparkDelta
-  ).map(module => (module % SparkDelta).intransitive())
+  ).map(module => (module % SparkDelta).intransitive()) ++ Seq(
+    "org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop,
+    // By which the cluster looks whether it has its directory.
+    "org.junit.jupiter" % "junit-jupiter-api" % Versions.JUnit,
+    // Its authority of certificates, which nobody asks.
+    "org.bouncycastle" % "bcpkix-jdk18on" % Versions.BouncyCastle,
+    "org.bouncycastle" % "bcprov-jdk18on" % Versions.BouncyCastle,
+    "org.bouncycastle" % "bcutil-jdk18on" % Versions.BouncyCastle
+  ).map(module => (module % Yarn).intransitive())
 
   /** The directory with `bin`, `scripts` and `share`. */
   def unpacked(report: UpdateReport, into: File): File = {

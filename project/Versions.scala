@@ -41,6 +41,10 @@ object Versions {
   val CommonsPool = "2.13.1"
   val SparkDelta = "4.4.0"
 
+  /** Of which the small cluster of YARN uses an assertion. */
+  val JUnit = "5.13.4"
+  val BouncyCastle = "1.82"
+
   val ScalaTest = "3.2.19"
   val ScalaTestScalaCheck = s"$ScalaTest.0"
   val ScalaCheck = "1.18.1"

@@ -301,7 +301,12 @@ def _add_conf(commands: Any) -> None:
         description="Prints the configuration for spark-submit. The options are those of "
         "cleancut.configure; docs/reference/configuration.md says what each is for.",
     )
-    conf.add_argument("--format", choices=("submit", "properties", "json"), default="submit")
+    conf.add_argument(
+        "--format",
+        choices=("submit", "line", "properties", "json"),
+        default="submit",
+        help="submit is to be pasted, line is the same for $(...); properties, json: keys alone",
+    )
     for option in OPTIONS:
         # A switch alone turns on what it names.
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.is_switch else {}
@@ -394,9 +399,10 @@ def _conf(parsed: argparse.Namespace) -> int:
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
     confs, jar = {CONNECT_KEY: CONNECT_CLASS} | settings.confs(), jar_path()
-    if parsed.format == "submit":
+    if parsed.format in ("submit", "line"):
         lines = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in confs.items()]
-        print(" \\\n".join([f"--jars {shlex.quote(jar)}", *lines]))
+        between = " \\\n" if parsed.format == "submit" else " "
+        print(between.join([f"--jars {shlex.quote(jar)}", *lines]))
     elif parsed.format == "properties":
         print("\n".join(f"{key} {value}" for key, value in [("spark.jars", jar), *confs.items()]))
     else:

@@ -119,6 +119,21 @@ _BY_KIND: Mapping[str, type[CleancutError]] = {
 _IN_TEXT = re.compile(r"(?:^|: |\) )\[(CLEANCUT_[A-Z_]+)\] (.*)", re.MULTILINE)
 
 
+# How a task on an executor fails that lacks what the driver has. Spark's words for a class that is
+# not there are another type's where the plan has functions of that class.
+_LACKS_JAR = re.compile(
+    r"Lost task [^\n]*: (java\.lang\.(?:ClassNotFoundException: io\.cleancut\.\S+|"
+    r"ClassCastException: cannot assign instance of java\.lang\.invoke\.SerializedLambda to field "
+    r"org\.apache\.spark\.sql\.execution\.streaming\.\S+))"
+)
+# This package runs here, so that it is another process that has not found it.
+_LACKS_PACKAGE = re.compile(r"(ModuleNotFoundError: No module named 'cleancut\b[^\n]*)")
+_LACKS = {
+    "CLEANCUT_JAR_NOT_ON_EXECUTORS": _LACKS_JAR,
+    "CLEANCUT_PACKAGE_MISSING": _LACKS_PACKAGE,
+}
+
+
 def error_of(error_id: str, **params: object) -> CleancutError:
     """The exception for an id, with its message; made here only, raised by the caller."""
     error_class = error_classes()[error_id]
@@ -200,6 +215,24 @@ def _found(exc: BaseException) -> Iterator[CleancutError]:
             yield from _carried(raised)
     for text in texts:
         yield from _told(text)
+    for text in texts:
+        yield from _lacking(text)
+    if any(_is_class_of_ours_missing(throwable) for throwable in _java_throwables(exc)):
+        yield error_of("CLEANCUT_JAR_NOT_LOADED")
+
+
+def _lacking(text: str) -> Iterator[CleancutError]:
+    """What an executor lacks, by what Spark says of the task that failed of it."""
+    for error_id, pattern in _LACKS.items():
+        found = pattern.search(text)
+        if found is not None:
+            yield error_of(error_id, detail=found[1])
+
+
+def _is_class_of_ours_missing(throwable: Any) -> bool:
+    name = str(throwable.getClass().getName())
+    missing = name == "java.lang.ClassNotFoundException"
+    return missing and str(throwable.getMessage()).startswith("io.cleancut.")
 
 
 def _carried(exc: BaseException) -> Iterator[CleancutError]:

@@ -1,5 +1,6 @@
 """Blocks of the documentation that no test of what they speak of runs."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,9 +10,11 @@ from pathlib import Path
 
 import pyspark
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 
 import cleancut
+from cleancut._spark.installed import SPARK
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.kills import environment
@@ -22,6 +25,7 @@ pytestmark = pytest.mark.spark
 STARTING = "docs/guides/starting-spark.md"
 OBJECT_STORES = "docs/guides/object-stores.md"
 KUBERNETES = "docs/operations/kubernetes.md"
+MANIFEST = "docs/guides/starting/kubernetes.md"
 JOB = """
 from pyspark.sql import SparkSession
 
@@ -112,3 +116,16 @@ def test_the_documented_image_is_one_that_a_builder_would_take(tmp_path: Path) -
     conf = ["-m", "cleancut", "conf", "--mode", "unaligned", "--format", "properties"]
     printed = run_as_typed([sys.executable, *conf], tmp_path)
     assert {line.split()[0] for line in printed.splitlines()} - {"spark.jars"} <= keys
+
+
+def test_the_documented_manifest_has_what_conf_prints(tmp_path: Path) -> None:
+    (manifest,) = blocks(MANIFEST, "yaml")
+    spec = yaml.safe_load(manifest)["spec"]
+    conf = ["-m", "cleancut", "conf", "--format", "json"]
+    printed = json.loads(run_as_typed([sys.executable, *conf], tmp_path))
+    del printed["spark.jars"]
+    # In a map of Kubernetes all values are texts.
+    assert all(isinstance(value, str) for value in spec["sparkConf"].values())
+    assert printed.items() <= spec["sparkConf"].items()
+    line = spec["runtimeVersions"]["sparkVersion"].rpartition(".")[0]
+    assert line in SPARK

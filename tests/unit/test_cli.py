@@ -54,6 +54,16 @@ def test_conf_prints_arguments_that_a_shell_takes(
     ]
 
 
+def test_conf_prints_one_line_for_a_substitution(
+    capsys: pytest.CaptureFixture[str], jar: str
+) -> None:
+    """A backslash that a shell substitutes is an argument of its own."""
+    _, to_paste, _ = run(capsys, "conf", "--cuts")
+    _, line, _ = run(capsys, "conf", "--cuts", "--format", "line")
+    assert line.count("\n") == 1
+    assert shlex.split(line) == shlex.split(to_paste.replace("\\\n", " "))
+
+
 def test_conf_prints_properties_and_json(capsys: pytest.CaptureFixture[str], jar: str) -> None:
     _, properties, _ = run(capsys, "conf", "--format", "properties")
     confs = {

@@ -48,6 +48,16 @@ EXPIRY = "tests/spark/test_edit_expiring.py::test_values_lists_and_maps_that_exp
 CHANGED = "tests/spark/test_compatible.py::test_the_documented_question_is_answered"
 BEGUN = "tests/spark/test_bootstrap.py::test_the_documented_bootstrap_runs"
 MIGRATED = "tests/spark/test_migrate.py::test_the_documented_migration_runs"
+STARTED = "tests/spark/test_starting.py"
+CLIENT = f"{STARTED}::test_client_mode_with_the_package_on_the_driver"
+SENT = f"{STARTED}::test_client_mode_with_the_package_sent_along"
+PLAIN = f"{STARTED}::test_client_mode_of_a_program_that_does_not_name_the_package"
+CLUSTER = f"{STARTED}::test_cluster_mode_with_a_driver_that_is_supervised"
+TYPED_IN = f"{STARTED}::test_the_shell"
+ON_YARN = "tests/spark/test_starting_yarn.py"
+YARN_CLIENT = f"{ON_YARN}::test_client_mode"
+YARN_CLUSTER = f"{ON_YARN}::test_cluster_mode_with_a_driver_that_yarn_starts_again"
+MANIFEST = "tests/spark/test_documented.py::test_the_documented_manifest_has_what_conf_prints"
 CONNECTED = "tests/spark/test_connect.py::test_the_documented_server_and_client_run"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
@@ -59,8 +69,15 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/quick-start.md", "python"): [START, START],
     ("docs/quick-start.md", "sh"): [TASKS, START, START, START, START, START],
     ("docs/quick-start.md", "text"): [START, START, START, START, START, START],
-    ("docs/guides/starting-spark.md", "python"): [STARTS],
+    ("docs/guides/starting-spark.md", "python"): [STARTS, CLIENT],
     ("docs/guides/starting-spark.md", "sh"): [CONF],
+    ("docs/guides/starting/spark-submit.md", "sh"): [CLIENT, SENT, PLAIN],
+    ("docs/guides/starting/standalone.md", "sh"): [CLUSTER],
+    ("docs/guides/starting/standalone.md", "java"): [CLUSTER],
+    ("docs/guides/starting/shell-and-notebooks.md", "sh"): [TYPED_IN],
+    ("docs/guides/starting/shell-and-notebooks.md", "python"): [TYPED_IN],
+    ("docs/guides/starting/yarn.md", "sh"): [YARN_CLIENT, YARN_CLUSTER],
+    ("docs/guides/starting/kubernetes.md", "yaml"): [MANIFEST],
     ("docs/guides/spark-connect.md", "python"): [CONNECTED],
     ("docs/guides/spark-connect.md", "sh"): [CONNECTED],
     ("docs/guides/sinks.md", "python"): [SINK, SINK, SINK],
@@ -89,8 +106,14 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/operations/kubernetes.md", "dockerfile"): [IMAGE],
     ("docs/operations/kubernetes.md", "properties"): [IMAGE],
 }
-# Drawings of bytes and of directories, and a task that takes hours.
+# Drawings of bytes and of directories, a task that takes hours, and services that are not here.
 NOT_RUN = {
+    # PySpark has no scripts for a master.
+    ("docs/guides/starting/standalone.md", "sh"): 1,
+    ("docs/guides/starting/kubernetes.md", "sh"): 1,
+    ("docs/guides/starting/emr.md", "sh"): 3,
+    ("docs/guides/starting/dataproc.md", "sh"): 1,
+    ("docs/guides/starting/databricks.md", "sh"): 1,
     ("docs/FORMAT.md", ""): 2,
     ("docs/design/0001-state-engine.md", ""): 1,
     ("docs/campaigns.md", "sh"): 1,

@@ -232,6 +232,58 @@ def test_a_text_that_only_looks_like_ours_is_none_of_ours(text: str) -> None:
     assert errors.of(Py4JError(wrapped(Throwable(text=text)))) is None
 
 
+LOST = "Job aborted: Lost task 3.3 in stage 1.0 (TID 16) (10.0.0.2 executor 1): "
+
+
+@pytest.mark.parametrize(
+    ("error_id", "text"),
+    [
+        (
+            "CLEANCUT_JAR_NOT_ON_EXECUTORS",
+            f"{LOST}java.lang.ClassNotFoundException: io.cleancut.CleancutStateStoreProvider\n\tat",
+        ),
+        (
+            "CLEANCUT_JAR_NOT_ON_EXECUTORS",
+            f"{LOST}java.lang.ClassCastException: cannot assign instance of "
+            "java.lang.invoke.SerializedLambda to field org.apache.spark.sql.execution.streaming."
+            "state.ReadStateStoreRDD.storeReadFunction of type scala.Function2",
+        ),
+        (
+            "CLEANCUT_PACKAGE_MISSING",
+            f"{LOST}org.apache.spark.api.python.PythonException: Traceback (most recent call last):"
+            "\n  import cleancut\nModuleNotFoundError: No module named 'cleancut.sinks'\n",
+        ),
+    ],
+)
+def test_what_an_executor_lacks_is_told_by_how_its_task_fails(error_id: str, text: str) -> None:
+    error = errors.of(Py4JError(wrapped(Throwable(text=text))))
+    assert type(error) is errors.RequestError
+    assert error.error_id == error_id
+    assert error.params["detail"] in text
+    assert error.params["detail"].startswith(("java.lang.Class", "ModuleNotFoundError"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{LOST}java.lang.ClassNotFoundException: com.example.Mine",
+        f"{LOST}java.lang.ClassCastException: cannot assign instance of java.lang.invoke."
+        "SerializedLambda to field org.apache.spark.rdd.MapPartitionsRDD.f of type scala.Function3",
+        "ModuleNotFoundError: No module named 'cleancutter'",
+    ],
+)
+def test_what_an_executor_lacks_of_others_is_none_of_ours(text: str) -> None:
+    assert errors.of(Py4JError(wrapped(Throwable(text=text)))) is None
+
+
+@pytest.mark.parametrize("of_ours", [True, False])
+def test_a_driver_without_the_jar_is_told_so(of_ours: bool) -> None:
+    missing = Throwable(text="io.cleancut.CleancutStateStoreProvider" if of_ours else "com.x.Y")
+    missing.java_class = JavaClass("java.lang.ClassNotFoundException")
+    error = errors.of(Py4JError(wrapped(missing)))
+    assert (error.error_id if error else None) == ("CLEANCUT_JAR_NOT_LOADED" if of_ours else None)
+
+
 def test_the_kinds_are_those_of_the_file() -> None:
     assert [kind.value for kind in errors.ErrorKind] == list(KINDS)
     assert {c.kind for c in error_classes().values()} <= set(KINDS)

@@ -2,11 +2,13 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
 import pytest
 
 from cleancut import RequestError
+from cleancut._spark import installed
 from cleancut._spark.installed import check_platform, check_pyspark
 from tests.unit.installations import Installation, install
 
@@ -117,6 +119,31 @@ def test_a_java_home_without_java_is_refused(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     assert "No Java was found" in problems()
+
+
+def test_the_spark_of_a_running_jvm_is_taken_where_pyspark_finds_none(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver in a container of YARN was refused: PySpark is there in an archive."""
+
+    def nowhere() -> str:
+        raise SystemExit(-1)
+
+    monkeypatch.setattr("pyspark.find_spark_home._find_spark_home", nowhere)
+    monkeypatch.setattr(installed, "running_jvm", lambda: None)
+    with pytest.raises(RequestError, match="PySpark does not find a Spark: set SPARK_HOME"):
+        installed.spark_line()
+    location = SimpleNamespace(getPath=lambda: f"{installation.spark_home}/jars/spark-core.jar")
+    source = SimpleNamespace(getLocation=lambda: location)
+    context = SimpleNamespace(
+        getProtectionDomain=lambda: SimpleNamespace(getCodeSource=lambda: source)
+    )
+    lang = SimpleNamespace(Class=SimpleNamespace(forName=lambda _: context))
+    jvm = SimpleNamespace(java=SimpleNamespace(lang=lang))
+    monkeypatch.setattr(installed, "running_jvm", lambda: jvm)
+    installation.spark(version="4.2.1")
+    assert installed.spark_line() == "4.2"
+    check_platform(None)
 
 
 def test_java_is_looked_for_on_the_path(

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -104,6 +105,24 @@ def test_the_jar_for_the_installed_spark_is_found_where_the_build_puts_it(
     jar = tmp_path / f"cleancut-spark-{line}_2.13-{cleancut.__version__}.jar"
     jar.touch()
     assert cleancut.jar_path() == str(jar)
+
+
+def test_the_jar_of_a_package_in_an_archive_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It named a path in the archive, which Spark cannot read."""
+    install(tmp_path, monkeypatch).spark()
+    name = f"cleancut-spark-4.3_2.13-{cleancut.__version__}.jar"
+    archive = tmp_path / "cleancut.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr(f"cleancut/jars/{name}", b"a jar")
+    monkeypatch.setattr(jars, "_JARS", archive / "cleancut" / "jars")
+    jar = Path(cleancut.jar_path())
+    assert (jar.name, jar.read_bytes()) == (name, b"a jar")
+    assert cleancut.jar_path() == str(jar)
+    monkeypatch.setattr(jars, "_JARS", archive / "elsewhere" / "jars")
+    with pytest.raises(RequestError, match="CLEANCUT_JAR_MISSING"):
+        cleancut.jar_path()
 
 
 def test_the_place_of_the_jar_is_that_of_the_build() -> None:

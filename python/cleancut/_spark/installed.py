@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from cleancut._spark.running import jars_of_spark, running_jvm
 from cleancut.errors import CleancutError, error_of
 
 SPARK = ("4.0", "4.1", "4.2", "4.3")
@@ -69,6 +70,25 @@ def spark_home() -> Path:
         raise _unsupported(["PySpark does not find a Spark: set SPARK_HOME."]) from error
 
 
+def spark_jars() -> Path:
+    """The directory with the jars of the Spark that PySpark would start.
+
+    Where PySpark finds none, that of the JVM that runs already: a driver in a container of YARN has
+    PySpark from an archive that was sent there.
+
+    Raises:
+        RequestError: CLEANCUT_VERSION_UNSUPPORTED, where there is no PySpark, or no Spark.
+    """
+    try:
+        return spark_home() / "jars"
+    except CleancutError as problem:
+        is_there = isinstance(problem.__cause__, SystemExit)
+        jvm = running_jvm() if is_there else None
+        if jvm is None:
+            raise
+        return jars_of_spark(jvm)
+
+
 def spark_line() -> str:
     """The line of the Spark that PySpark would start, one of `SPARK`.
 
@@ -78,7 +98,7 @@ def spark_line() -> str:
     problems = list(_spark_problems())
     if problems:
         raise _unsupported(problems)
-    _, spark = _core_jar(spark_home() / "jars")
+    _, spark = _core_jar(spark_jars())
     return next(line for line in SPARK if _is_line(spark, line))
 
 
@@ -97,7 +117,7 @@ def _unsupported(problems: list[str]) -> CleancutError:
 
 
 def _spark_problems() -> Iterator[str]:
-    jars = spark_home() / "jars"
+    jars = spark_jars()
     remedy = f"unset SPARK_HOME, or let it point to a Spark {_RUNS_WITH}"
     scala, spark = _core_jar(jars)
     if not spark:

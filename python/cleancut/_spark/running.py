@@ -2,7 +2,7 @@
 
 import os
 import sys
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from cleancut._spark.class_path import add_to_class_path, loaded_from, way_in
@@ -48,6 +48,12 @@ def running_jvm() -> Any | None:
         return None
     SparkContext._ensure_initialized()
     return SparkContext._jvm
+
+
+def jars_of_spark(jvm: Any) -> Path:
+    """The directory that the JVM has Spark's jars from."""
+    core = jvm.java.lang.Class.forName("org.apache.spark.SparkContext")
+    return Path(core.getProtectionDomain().getCodeSource().getLocation().getPath()).parent
 
 
 def running_session() -> "SparkSession | None":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.class_path import loaded_from
-from cleancut._spark.installed import check_platform, check_pyspark, spark_home
+from cleancut._spark.installed import check_platform, check_pyspark, spark_jars
 from cleancut._spark.jars import JAR_PREFIX, jar_path
 from cleancut._spark.running import (
     cannot_join,
@@ -211,7 +211,7 @@ def _jar_problems(conf: UserConf, jar: str) -> Iterator[str]:
 
 def _class_path_problems(jvm: Any | None, jar: str) -> Iterator[str]:
     """What Spark's own jars, or the class path of a JVM that runs, have of another release."""
-    found = [str(path) for path in (spark_home() / "jars").glob(f"{JAR_PREFIX}*")]
+    found = [str(path) for path in spark_jars().glob(f"{JAR_PREFIX}*")]
     if jvm is not None:
         found.append(loaded_from(jvm) or jar)
     for other in sorted(set(found)):
