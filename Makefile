@@ -8,6 +8,7 @@ MAKEFLAGS += --no-print-directory
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 JARS := python/cleancut/jars
 JAR := $(JARS)/cleancut-spark-4.3_2.13-$(VERSION).jar
+COMMON_JAR := $(JARS)/cleancut-common_2.13-$(VERSION).jar
 OLDEST_JARS := $(patsubst %,$(JARS)/cleancut-spark-%_2.13-$(VERSION).jar,4.0 4.1)
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -41,7 +42,7 @@ OLDER_LINES := 40 41 42
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
   core/Test/compile spark42/Test/compile bench/compile
 SBT_UNIT := core/test $(SBT_OLDER)
-SBT_JARS := core/assembly spark42/assembly core/s3ProxyClassPath
+SBT_JARS := common/assembly core/assembly spark42/assembly core/s3ProxyClassPath
 
 help:  ## list the tasks
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -59,12 +60,12 @@ $(INSTALLED): pyproject.toml hatch_build.py | java $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[demo,dev,s3]'
 	@touch $@
 
-jar: $(JAR) $(OLDEST_JARS)  ## build the jars, one for each line of Spark, into the Python package
+jar: $(JAR) $(OLDEST_JARS)  ## build the jars, one for each line of Spark and what they share, into the Python package
 
 # And that of Spark 4.2, which 'test' runs on too.
 $(JAR): $(JVM_SOURCES) | setup
 	$(SBT) $(SBT_JARS)
-	@touch $@ $(S3PROXY)
+	@touch $@ $(COMMON_JAR) $(S3PROXY)
 
 # Of those, 'test' needs none.
 $(OLDEST_JARS) &: $(JVM_SOURCES) | setup
@@ -167,7 +168,7 @@ prepared: compiled
 
 compiled:
 	$(STAGE) $@ $(SBT) $(SBT_CHECK) $(SBT_JARS) core/forklessFiles
-	@touch $(JAR) $(S3PROXY) $(FORKLESS)
+	@touch $(JAR) $(COMMON_JAR) $(S3PROXY) $(FORKLESS)
 
 test-without-jar:
 	$(STAGE) check-python $(MAKE) check-python
@@ -302,5 +303,5 @@ docs-site: $(DOCS)/.installed  ## the pages as a site in target/site; a dead lin
 	@echo target/site/README.html
 
 clean:  ## remove what the build made; .venv and the sbt launcher stay
-	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/older/4.*/target dist
+	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/common/target jvm/older/4.*/target dist
 	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache

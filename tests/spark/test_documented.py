@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
+from cleancut._spark.jars import listed
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.kills import environment
@@ -55,7 +56,7 @@ def test_every_documented_command_that_configures_runs(tmp_path: Path) -> None:
     assert len(there) == 3
     for _, *arguments in there:
         printed = run_as_typed([sys.executable, *arguments], tmp_path)
-        assert cleancut.jar_path() in printed
+        assert listed(cleancut.jar_paths()) in printed
 
 
 def copy_of_spark(home: Path) -> Path:
@@ -80,8 +81,8 @@ def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None
     (defaults,) = blocks(KUBERNETES, "properties")
     (context / "spark-defaults.conf").write_text(defaults)
     with zipfile.ZipFile(context / "cleancut-0-py3-none-any.whl", "w") as wheel:
-        jar = Path(cleancut.jar_path())
-        wheel.write(jar, f"cleancut/jars/{jar.name}")
+        for jar in map(Path, cleancut.jar_paths()):
+            wheel.write(jar, f"cleancut/jars/{jar.name}")
     variables = environment() | {"SPARK_HOME": str(spark)}
     (dockerfile,) = blocks(KUBERNETES, "dockerfile")
     installing, *others = steps(dockerfile)

@@ -93,17 +93,19 @@ def test_what_an_index_says_of_the_package_is_what_it_asks_for() -> None:
 
 
 @pytest.mark.parametrize("line", SPARK)
-def test_the_jar_for_the_installed_spark_is_found_where_the_build_puts_it(
+def test_the_jars_for_the_installed_spark_are_found_where_the_build_puts_it(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch).spark(version=f"{line}.1")
     monkeypatch.setattr(jars, "_JARS", tmp_path)
     with pytest.raises(RequestError) as raised:
-        cleancut.jar_path()
+        cleancut.jar_paths()
     assert raised.value.error_id == "CLEANCUT_JAR_MISSING"
-    jar = tmp_path / f"cleancut-spark-{line}_2.13-{cleancut.__version__}.jar"
-    jar.touch()
-    assert cleancut.jar_path() == str(jar)
+    names = ("cleancut-common", f"cleancut-spark-{line}")
+    found = [tmp_path / f"{name}_2.13-{cleancut.__version__}.jar" for name in names]
+    for jar in found:
+        jar.touch()
+    assert cleancut.jar_paths() == tuple(str(jar) for jar in found)
 
 
 def test_the_place_of_the_jar_is_that_of_the_build() -> None:
