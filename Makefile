@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw wheel docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw wheel release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -38,6 +38,8 @@ JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 SBT_OLDER := 'spark42/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite \
   *.SparkLineSuite'
 OLDER_LINES := 40 41 42
+# What a release publishes for Maven.
+RELEASED := common core spark42 spark41 spark40
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
   core/Test/compile spark42/Test/compile bench/compile
@@ -284,6 +286,48 @@ wheel: jar  ## build dist/*.whl with the jars inside
 	rm -rf dist
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls -l dist
+
+# In an environment of its own, as for the pages.
+RELEASE := .venv-release
+
+$(RELEASE)/.installed: pyproject.toml | java
+	project/create-venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  $$($(RELEASE)/bin/python -c "import tomllib; \
+	  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['release'])")
+	@touch $@
+
+# The date of what is built is that of its source.
+release twin distribution: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+release twin distribution: export CLEANCUT_URL := $(URL)
+TWINS := target/release/one target/release/the/other
+
+# Of what is committed, in two clones; nothing that lies about here can get into it.
+release: setup $(RELEASE)/.installed  ## all files of a release in dist, built twice and tested; URL=https://… of the code, KEY=id signs
+	$(foreach twin,$(TWINS),$(MAKE) twin TWIN=$(twin) &&) true
+	$(MAKE) released
+
+.PHONY: twin distribution released
+twin:
+	rm -rf $(TWIN)
+	git clone --quiet . $(TWIN)
+	mkdir -p $(TWIN)/.cache && cp .cache/sbt-launch-*.jar $(TWIN)/.cache
+	CLEANCUT_PYSPARK=$$(project/pyspark-home) $(MAKE) -C $(TWIN) distribution \
+	  RELEASE=$(CURDIR)/$(RELEASE)
+
+distribution:
+	$(SBT) $(RELEASED:%=%/publish) common/shadedModules
+	$(RELEASE)/bin/python -m build --no-isolation --outdir dist
+	$(RELEASE)/bin/python project/release.py bom dist
+
+released:
+	$(RELEASE)/bin/python project/release.py compare $(TWINS:%=%/dist)
+	rm -rf dist && cp -r $(firstword $(TWINS))/dist dist
+	$(RELEASE)/bin/python -m twine check --strict dist/*.whl dist/*.tar.gz
+	$(RELEASE)/bin/python project/release.py sums dist
+	$(if $(KEY),gpg --batch --yes --local-user "$(KEY)" --armor --detach-sign dist/SHA256SUMS)
+	$(PYTEST) tests/release $(ARGS)
+	@echo "dist is ready, $(if $(KEY),signed with $(KEY),and not signed: KEY=id signs it)."
 
 docs: setup  ## regenerate conf/ and docs/reference/ from the code
 	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"

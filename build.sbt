@@ -1,5 +1,7 @@
 ThisBuild / organization := "io.cleancut"
 ThisBuild / version := Versions.Cleancut
+// What docs/operations/compatibility.md promises: before 1.0 the second number may break callers.
+ThisBuild / versionScheme := Some("early-semver")
 ThisBuild / scalaVersion := Versions.Scala
 
 lazy val pySparkHome = settingKey[File]("directory of the pinned pyspark package")
@@ -43,7 +45,8 @@ lazy val onPySpark = Seq(
 
 // What is written for one line of Spark, or for some, lies in folders beside the rest.
 def sourcesFor(line: String) = Seq(
-  moduleName := s"cleancut-spark-$line",
+  name := s"cleancut-spark-$line",
+  moduleName := name.value,
   Compile / unmanagedSources / excludeFilter := CommonJar.sources,
   Test / unmanagedSources / excludeFilter := HiddenFileFilter,
   Compile / unmanagedResourceDirectories := Nil,
@@ -82,7 +85,12 @@ lazy val common = (project in file("jvm/common"))
       val roots = Seq((Compile / classDirectory).value, (Compile / resourceDirectory).value)
       CommonJar.identity(roots, version.value)
     },
-    Compile / resourceGenerators += CommonJar.own(commonIdentity).taskValue
+    Compile / resourceGenerators += CommonJar.own(commonIdentity).taskValue,
+    Publishing.shadedModules := {
+      val file = (LocalRootProject / baseDirectory).value / "target" / "shaded-modules.tsv"
+      IO.write(file, Publishing.table(update.value))
+      file
+    }
   )
   .settings(assemblySettings)
 
@@ -91,7 +99,6 @@ lazy val core = (project in file("jvm"))
   .settings(onPySpark)
   .settings(sourcesFor("4.3"))
   .settings(
-    name := "cleancut",
     // HDFS in the tests' own JVM; what it needs beyond Spark's jars lies inside it.
     libraryDependencies +=
       ("org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop % Test).intransitive(),
@@ -299,7 +306,7 @@ lazy val assemblySettings = Seq[Setting[_]](
   assembly / assemblyShadeRules := Shading.rules,
   assembly / assemblyMergeStrategy := Shading.merge,
   assembly / test := {}
-)
+) ++ Publishing.settings
 
 // What is of this line alone; the rest lies in the jar that all lines share.
 lazy val lineAssemblySettings = assemblySettings :+

@@ -13,6 +13,7 @@ import cleancut
 from cleancut._spark.installed import spark_home, spark_line
 from tests.support.classfiles import ClassFile, Library, Reference, read_classes
 from tests.support.lines import OTHERS
+from tests.support.promise import broken, jvm, promised, releases
 
 _SPARK = "org/apache/spark/"
 # What comes with Spark, in a version for each line. Some was compiled once for all of them.
@@ -68,6 +69,13 @@ def test_a_method_that_spark_calls_and_we_lack_is_found() -> None:
     store = jar.classes[_STORE]
     members = {of: access for of, access in store.members.items() if of != _COMMIT.member}
     assert jar.unimplemented([replace(store, members=members)]) == {_COMMIT}
+
+
+@pytest.mark.parametrize("release", releases())
+def test_what_a_release_has_promised_of_its_classes_is_there(release: str) -> None:
+    before = promised(release)["jvm"]
+    assert "io/cleancut/CleancutSeal" in before
+    assert list(broken(before, jvm(cleancut.jar_paths()))) == []
 
 
 @pytest.mark.parametrize("other", OTHERS)

@@ -48,6 +48,11 @@ CHANGED = "tests/spark/test_compatible.py::test_the_documented_question_is_answe
 BEGUN = "tests/spark/test_bootstrap.py::test_the_documented_bootstrap_runs"
 MIGRATED = "tests/spark/test_migrate.py::test_the_documented_migration_runs"
 CONNECTED = "tests/spark/test_connect.py::test_the_documented_server_and_client_run"
+RELEASED = "tests/release/test_files.py"
+PROMISED = "tests/unit/test_promise.py::test_the_documented_commands_write_what_is_kept"
+MADE = f"{RELEASED}::test_the_documented_task_makes_what_is_here"
+CHECKED = f"{RELEASED}::test_the_documented_checks_find_what_is_not_signed"
+FETCHED = "tests/release/test_installed.py::test_spark_submit_takes_the_jars_from_a_repository"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # Which test runs each block of a page, in their order; SAME compares it with one that is run.
@@ -87,6 +92,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     # No cluster is there: the steps that do not install run on a copy of Spark's directory.
     ("docs/operations/kubernetes.md", "dockerfile"): [IMAGE],
     ("docs/operations/kubernetes.md", "properties"): [IMAGE],
+    ("docs/operations/releasing.md", "sh"): [PROMISED, MADE, CHECKED, FETCHED],
 }
 # Drawings of bytes and of directories, and a task that takes hours.
 NOT_RUN = {
