@@ -156,3 +156,4 @@ def test_the_documented_checks_find_what_is_not_signed(dist: Path, tmp_path: Pat
     assert not typed(sums, copy)
     (copy / "SHA256SUMS").write_text("", encoding="utf-8")
     assert not typed(signature, copy)
+    assert typed("gpgconf --kill gpg-agent", copy)

@@ -139,4 +139,4 @@ def test_spark_takes_the_jars_from_a_repository(dist: Path, release: str, tmp_pa
         f"io.cleancut_cleancut-common_2.13-{release}.jar",
     }
     report = cleancut.Checkpoint(tmp_path / "checkpoint").verify()
-    assert (report.problems, report.stores) == ([], 3)
+    assert (report.problems, report.stores) == ((), 3)

@@ -12,12 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut._spark.installed import spark_line
+from cleancut._spark.installed import SPARK, spark_line
 from cleancut._spark.jars import listed
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.kills import environment
-from tests.support.lines import OTHERS
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
@@ -98,7 +97,7 @@ def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None
         subprocess.run(["bash", "-c", here(step)], env=variables, check=True, timeout=60)
     # The first of them is what ends the build on another line.
     elsewhere = ["bash", "-c", here(others[0])]
-    for other in OTHERS:
+    for other in set(SPARK) - {spark_line()}:
         wrong = subprocess.run(elsewhere, env=variables | {"LINE": other}, capture_output=True)
         assert wrong.returncode != 0
     (tmp_path / "job.py").write_text(JOB)

@@ -19,7 +19,7 @@ import cleancut.errors
 import cleancut.sinks
 import cleancut.testing
 from cleancut import _cli
-from cleancut.errors import error_classes
+from cleancut._error_catalog import error_classes
 from tests.support.classfiles import read_class
 
 ROOT = Path(__file__).parents[2]
