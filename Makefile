@@ -304,7 +304,8 @@ TWINS := target/release/one target/release/the/other
 
 # Of what is committed, in two clones; nothing that lies about here can get into it.
 release: setup $(RELEASE)/.installed  ## all files of a release in dist, built twice and tested; URL=https://… of the code, KEY=id signs
-	$(foreach twin,$(TWINS),$(MAKE) twin TWIN=$(twin) &&) true
+	$(MAKE) twin TWIN=$(firstword $(TWINS))
+	umask 077 && TZ=Asia/Tokyo $(MAKE) twin TWIN=$(lastword $(TWINS))
 	$(MAKE) released
 
 .PHONY: twin distribution released

@@ -65,7 +65,8 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
     val inside = Seq("AWS SDK for Java", "Apache HttpComponents", "Reactive Streams")
     for (name <- inside ++ Seq("Jackson JSON processor", "Public Suffix List", "FastDoubleParser"))
       assert(text.contains(name), s"no notice of $name")
-    assert(Set("META-INF/LICENSE", "META-INF/NOTICE").subsetOf(entriesOf(lineJar).toSet))
+    for (name <- Seq("LICENSE", "NOTICE"))
+      assert(entriesOf(lineJar).exists(_.startsWith(s"META-INF/$name")), name)
   }
 
   test("what knows nothing of Spark is in the jar that all lines share, and nothing twice") {
