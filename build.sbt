@@ -82,8 +82,11 @@ lazy val common = (project in file("jvm/common"))
     libraryDependencies ++= AwsSdk.modules,
     commonIdentity := {
       (Compile / compile).value
-      val roots = Seq((Compile / classDirectory).value, (Compile / resourceDirectory).value)
-      CommonJar.identity(roots, version.value)
+      CommonJar.identity(
+        (Compile / classDirectory).value,
+        (Compile / resourceDirectory).value,
+        version.value
+      )
     },
     Compile / resourceGenerators += CommonJar.own(commonIdentity).taskValue,
     Publishing.shadedModules := {

@@ -28,12 +28,13 @@ object CommonJar {
       case _                => false
     })
 
-  def identity(roots: Seq[File], version: String): Identity = {
+  /** Of classes and resources alone: where the build copies resources to has more later on. */
+  def identity(classes: File, resources: File, version: String): Identity = {
     val digest = MessageDigest.getInstance("SHA-256")
     digest.update(Versions.AwsSdk.getBytes("UTF-8"))
     for {
-      root <- roots
-      file <- (root ** ("*.class" || "*.json" || "*.py")).get.sortBy(_.getPath)
+      (root, files) <- Seq(classes -> (classes ** "*.class"), resources -> resources.allPaths)
+      file <- files.get.filter(_.isFile).sortBy(_.getPath)
     } {
       digest.update(root.toPath.relativize(file.toPath).toString.getBytes("UTF-8"))
       digest.update(IO.readBytes(file))

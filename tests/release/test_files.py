@@ -69,6 +69,19 @@ def test_maven_has_the_jars_of_the_wheel_with_sources_and_pages(
     assert (directory / f"{name}.jar.sha1").read_text() == digest
 
 
+def test_all_jars_say_that_they_are_of_one_build(dist: Path, release: str) -> None:
+    """A digest that was taken at two moments of the build had them refuse each other."""
+    said = set()
+    for artifact in ARTIFACTS:
+        jar = in_maven(dist, artifact, release) / f"{artifact}_2.13-{release}.jar"
+        name = "common" if artifact == "cleancut-common" else "line"
+        with zipfile.ZipFile(jar) as archive:
+            lines = archive.read(f"META-INF/cleancut/{name}.properties").decode().splitlines()
+        said |= {line for line in lines if line.startswith("common=")}
+    assert len(said) == 1
+    assert re.fullmatch(rf"common={re.escape(release)} [0-9a-f]{{16}}", said.pop())
+
+
 @pytest.mark.parametrize("artifact", ARTIFACTS)
 def test_a_pom_asks_for_nothing_that_is_inside(artifact: str, dist: Path, release: str) -> None:
     file = in_maven(dist, artifact, release) / f"{artifact}_2.13-{release}.pom"
