@@ -33,7 +33,7 @@ object CommonJar {
     val digest = MessageDigest.getInstance("SHA-256")
     digest.update(Versions.AwsSdk.getBytes("UTF-8"))
     for {
-      (root, files) <- Seq(classes -> (classes ** "*.class"), resources -> resources.allPaths)
+      (root, files) <- Seq(classes -> (classes ** "*.class"), resources -> (resources ** "*"))
       file <- files.get.filter(_.isFile).sortBy(_.getPath)
     } {
       digest.update(root.toPath.relativize(file.toPath).toString.getBytes("UTF-8"))

@@ -45,8 +45,8 @@ object Publishing {
     val rule = new RewriteRule {
       override def transform(node: Node): NodeSeq = node match {
         case e: Elem if e.label == "dependency" && (e \ "groupId").text != Kept => NodeSeq.Empty
-        case _: Comment => NodeSeq.Empty
-        case other      => other
+        case _: Comment                                                         => NodeSeq.Empty
+        case other                                                              => other
       }
     }
     new RuleTransformer(rule).transform(pom).head
