@@ -4,6 +4,7 @@
 numbers that follow from how many batches there were, so no file goes along with a checkpoint.
 """
 
+import os
 import shutil
 import sys
 import tempfile
@@ -119,11 +120,11 @@ def main() -> None:
     """Writes the checkpoints of this release, in the place of those that it has written before."""
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     place = STORED / cleancut.__version__
     shutil.rmtree(place, ignore_errors=True)
     builder = SparkSession.Builder().master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", PARTITIONS)
-    builder = builder.config("spark.sql.session.timeZone", "UTC")
     spark = cleancut.configure(builder).getOrCreate()
     for mode in MODES:
         spark.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", str(mode == "cuts").lower())
