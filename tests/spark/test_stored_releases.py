@@ -29,4 +29,6 @@ def test_a_query_goes_on_from_what_a_release_has_left(
     assert report.ok, report.problems
     assert report.stores > 0
     if cuts_before:
-        assert cleancut.Checkpoint(checkpoint).cuts()[-1].epoch == BATCHES + 1
+        last = cleancut.Checkpoint(checkpoint).cuts()[-1]
+        # Two runs more; an epoch without rows may have come between.
+        assert (last.generation, last.epoch > BATCHES) == (BATCHES + 2, True)
