@@ -1,13 +1,14 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw wheel docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw wheel release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 JARS := python/cleancut/jars
 JAR := $(JARS)/cleancut-spark-4.3_2.13-$(VERSION).jar
+COMMON_JAR := $(JARS)/cleancut-common_2.13-$(VERSION).jar
 OLDEST_JARS := $(patsubst %,$(JARS)/cleancut-spark-%_2.13-$(VERSION).jar,4.0 4.1)
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -37,11 +38,13 @@ JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
 SBT_OLDER := 'spark42/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite \
   *.SparkLineSuite'
 OLDER_LINES := 40 41 42
+# What a release publishes for Maven.
+RELEASED := common core spark42 spark41 spark40
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
   core/Test/compile spark42/Test/compile bench/compile
 SBT_UNIT := core/test $(SBT_OLDER)
-SBT_JARS := core/assembly spark42/assembly core/s3ProxyClassPath
+SBT_JARS := common/assembly core/assembly spark42/assembly core/s3ProxyClassPath
 
 help:  ## list the tasks
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -59,12 +62,12 @@ $(INSTALLED): pyproject.toml hatch_build.py | java $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[demo,dev,s3]'
 	@touch $@
 
-jar: $(JAR) $(OLDEST_JARS)  ## build the jars, one for each line of Spark, into the Python package
+jar: $(JAR) $(OLDEST_JARS)  ## build the jars, one for each line of Spark and what they share, into the Python package
 
 # And that of Spark 4.2, which 'test' runs on too.
 $(JAR): $(JVM_SOURCES) | setup
 	$(SBT) $(SBT_JARS)
-	@touch $@ $(S3PROXY)
+	@touch $@ $(COMMON_JAR) $(S3PROXY)
 
 # Of those, 'test' needs none.
 $(OLDEST_JARS) &: $(JVM_SOURCES) | setup
@@ -167,7 +170,7 @@ prepared: compiled
 
 compiled:
 	$(STAGE) $@ $(SBT) $(SBT_CHECK) $(SBT_JARS) core/forklessFiles
-	@touch $(JAR) $(S3PROXY) $(FORKLESS)
+	@touch $(JAR) $(COMMON_JAR) $(S3PROXY) $(FORKLESS)
 
 test-without-jar:
 	$(STAGE) check-python $(MAKE) check-python
@@ -284,6 +287,49 @@ wheel: jar  ## build dist/*.whl with the jars inside
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls -l dist
 
+# In an environment of its own, as for the pages.
+RELEASE := .venv-release
+
+$(RELEASE)/.installed: pyproject.toml | java
+	project/create-venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  $$($(RELEASE)/bin/python -c "import tomllib; \
+	  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['release'])")
+	@touch $@
+
+# The date of what is built is that of its source.
+release twin distribution: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+release twin distribution: export CLEANCUT_URL := $(URL)
+TWINS := target/release/one target/release/the/other
+
+# Of what is committed, in two clones; nothing that lies about here can get into it.
+release: setup $(RELEASE)/.installed  ## all files of a release in dist, built twice and tested; URL=https://… of the code, KEY=id signs
+	$(MAKE) twin TWIN=$(firstword $(TWINS))
+	umask 077 && TZ=Asia/Tokyo $(MAKE) twin TWIN=$(lastword $(TWINS))
+	$(MAKE) released
+
+.PHONY: twin distribution released
+twin:
+	rm -rf $(TWIN)
+	git clone --quiet . $(TWIN)
+	mkdir -p $(TWIN)/.cache && cp .cache/sbt-launch-*.jar $(TWIN)/.cache
+	CLEANCUT_PYSPARK=$$(project/pyspark-home) $(MAKE) -C $(TWIN) distribution \
+	  RELEASE=$(CURDIR)/$(RELEASE)
+
+distribution:
+	$(SBT) $(RELEASED:%=%/publish) common/shadedModules
+	$(RELEASE)/bin/python -m build --no-isolation --outdir dist
+	$(RELEASE)/bin/python project/release.py bom dist
+
+released:
+	$(RELEASE)/bin/python project/release.py compare $(TWINS:%=%/dist)
+	rm -rf dist && cp -r $(firstword $(TWINS))/dist dist
+	$(RELEASE)/bin/python -m twine check --strict dist/*.whl dist/*.tar.gz
+	$(RELEASE)/bin/python project/release.py sums dist
+	$(if $(KEY),gpg --batch --yes --local-user "$(KEY)" --armor --detach-sign dist/SHA256SUMS)
+	$(PYTEST) tests/release $(ARGS)
+	@echo "dist is ready, $(if $(KEY),signed with $(KEY),and not signed: KEY=id signs it)."
+
 docs: setup  ## regenerate conf/ and docs/reference/ from the code
 	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"
 
@@ -302,5 +348,5 @@ docs-site: $(DOCS)/.installed  ## the pages as a site in target/site; a dead lin
 	@echo target/site/README.html
 
 clean:  ## remove what the build made; .venv and the sbt launcher stay
-	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/older/4.*/target dist
+	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/common/target jvm/older/4.*/target dist
 	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache

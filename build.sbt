@@ -1,9 +1,14 @@
 ThisBuild / organization := "io.cleancut"
 ThisBuild / version := Versions.Cleancut
+// What docs/operations/compatibility.md promises: before 1.0 the second number may break callers.
+ThisBuild / versionScheme := Some("early-semver")
 ThisBuild / scalaVersion := Versions.Scala
 
 lazy val pySparkHome = settingKey[File]("directory of the pinned pyspark package")
 ThisBuild / pySparkHome := PySpark.home((LocalRootProject / baseDirectory).value)
+
+lazy val commonIdentity =
+  taskKey[CommonJar.Identity]("what tells the jar that all lines share from any other build of it")
 
 lazy val s3ProxyClassPath = taskKey[File]("the class path of the S3 server of tests and demo")
 
@@ -34,7 +39,7 @@ lazy val strictScalac = Seq(
   "-Werror"
 )
 
-lazy val common = Seq(
+lazy val onPySpark = Seq(
   scalacOptions ++= strictScalac,
   // Spark is always there at run time, in this very version, so it is never packaged.
   Compile / unmanagedJars ++= PySpark.jars(pySparkHome.value)
@@ -42,7 +47,13 @@ lazy val common = Seq(
 
 // What is written for one line of Spark, or for some, lies in folders beside the rest.
 def sourcesFor(line: String) = Seq(
-  moduleName := s"cleancut-spark-$line",
+  name := s"cleancut-spark-$line",
+  moduleName := name.value,
+  Compile / unmanagedSources / excludeFilter := CommonJar.sources,
+  Test / unmanagedSources / excludeFilter := HiddenFileFilter,
+  Compile / unmanagedResourceDirectories := Nil,
+  Compile / resourceGenerators +=
+    CommonJar.wanted(line, LocalProject("common") / commonIdentity).taskValue,
   Compile / unmanagedSourceDirectories ++=
     SparkLines.folders((LocalProject("core") / baseDirectory).value / "src" / "main", line),
   Test / unmanagedSourceDirectories ++=
@@ -57,18 +68,46 @@ Global / concurrentRestrictions := Seq(
 )
 
 lazy val root = (project in file("."))
-  .aggregate(core, spark42, spark41, spark40, bench)
+  .aggregate(common, core, spark42, spark41, spark40, bench)
   .settings(publish / skip := true)
 
+// What knows nothing of Spark, compiled once: with the S3 client, the jar that all lines share.
+lazy val common = (project in file("jvm/common"))
+  .settings(
+    name := "cleancut-common",
+    scalacOptions ++= strictScalac,
+    // Not as jars of the project, which those for other lines of Spark would inherit.
+    Compile / dependencyClasspath ++= PySpark.jars(pySparkHome.value),
+    Compile / scalaSource := (LocalProject("core") / Compile / scalaSource).value,
+    Compile / resourceDirectory := (LocalProject("core") / Compile / resourceDirectory).value,
+    Compile / unmanagedSources / includeFilter := CommonJar.sources,
+    libraryDependencies ++= AwsSdk.modules,
+    commonIdentity := {
+      (Compile / compile).value
+      CommonJar.identity(
+        (Compile / classDirectory).value,
+        (Compile / resourceDirectory).value,
+        version.value
+      )
+    },
+    Compile / resourceGenerators += CommonJar.own(commonIdentity).taskValue,
+    Publishing.shadedModules := {
+      val file = (LocalRootProject / baseDirectory).value / "target" / "shaded-modules.tsv"
+      IO.write(file, Publishing.table(update.value))
+      file
+    }
+  )
+  .settings(assemblySettings)
+
 lazy val core = (project in file("jvm"))
-  .settings(common)
+  .dependsOn(common)
+  .settings(onPySpark)
   .settings(sourcesFor("4.3"))
   .settings(
-    name := "cleancut",
     // HDFS in the tests' own JVM; what it needs beyond Spark's jars lies inside it.
     libraryDependencies +=
       ("org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop % Test).intransitive(),
-    libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
+    libraryDependencies ++= TestLibraries.modules,
     // A small size of a benchmark's queries is a test of their results.
     Test / unmanagedSources ++=
       BenchSources.ofNexmark((LocalProject("bench") / Compile / scalaSource).value),
@@ -88,7 +127,7 @@ lazy val core = (project in file("jvm"))
   )
   .settings(testSettings)
   .settings(childJvmSettings)
-  .settings(assemblySettings)
+  .settings(lineAssemblySettings)
 
 // The same for the older lines of Spark, and of the tests those that meet Spark.
 lazy val spark42 = older("4.2", Versions.Spark42)
@@ -97,16 +136,16 @@ lazy val spark40 = older("4.0", Versions.Spark40)
 
 def older(line: String, spark: String): Project =
   Project(s"spark${line.replace(".", "")}", file(s"jvm/older/$line"))
+    .dependsOn(common)
     .settings(sourcesFor(line))
     .settings(
       scalacOptions ++= strictScalac,
       Compile / unmanagedSourceDirectories += (core / Compile / scalaSource).value,
-      Compile / unmanagedResourceDirectories += (core / Compile / resourceDirectory).value,
       libraryDependencies += "org.apache.spark" %% "spark-sql" % spark % Provided,
       // The server alone; what it needs beside Spark is in it.
       libraryDependencies +=
         ("org.apache.spark" %% "spark-connect" % spark % Provided).intransitive(),
-      libraryDependencies ++= AwsSdk.modules ++ TestLibraries.modules,
+      libraryDependencies ++= TestLibraries.modules,
       Test / unmanagedSources ++= OlderTests.sources((core / Test / scalaSource).value, line),
       Test / unmanagedResourceDirectories += (core / Test / resourceDirectory).value,
       scalafmtOnCompile := false,
@@ -117,11 +156,11 @@ def older(line: String, spark: String): Project =
         SparkLines.ownSources((core / baseDirectory).value / "src" / "test", line)
     )
     .settings(testSettings)
-    .settings(assemblySettings)
+    .settings(lineAssemblySettings)
 
 lazy val bench = (project in file("jvm/bench"))
   .dependsOn(core)
-  .settings(common)
+  .settings(onPySpark)
   .settings(
     name := "cleancut-bench",
     run / fork := true,
@@ -136,13 +175,14 @@ lazy val bench = (project in file("jvm/bench"))
 // Beside Spark's own state store through Hadoop's S3A. Outside of the root aggregate too: what S3A
 // needs is 690 MB.
 lazy val s3a = (project in file("jvm/s3a"))
-  .settings(common)
+  .settings(onPySpark)
   .settings(
     name := "cleancut-s3a",
     publish / skip := true,
     libraryDependencies += "org.apache.hadoop" % "hadoop-aws" % Versions.Hadoop,
     // The jar that users get, whose SDK has other names than that of S3A.
-    Compile / unmanagedJars += (core / assembly).value,
+    Compile / unmanagedJars ++=
+      Seq((common / assembly).value, (core / assembly).value).map(Attributed.blank),
     Compile / unmanagedSources ++= S3aBench.sources(
       (core / Test / scalaSource).value,
       (bench / Compile / scalaSource).value
@@ -163,7 +203,8 @@ lazy val suites = (project in file("jvm/suites"))
     publish / skip := true,
     scalacOptions ++= strictScalac,
     libraryDependencies ++= SparkSuites.modules,
-    Compile / unmanagedJars += (spark42 / Compile / packageBin).value,
+    Compile / unmanagedJars += (common / assembly).value,
+    Compile / unmanagedJars += (spark42 / assembly).value,
     // Unpacked, because some tests open their resources as files.
     Compile / unmanagedJars += SparkSuites.unpacked(update.value, target.value),
     run / fork := true,
@@ -240,8 +281,8 @@ lazy val childJvmSettings = Seq(
     "-Daws.accessKeyId=access",
     "-Daws.secretAccessKey=secret",
     s"-Dcleancut.test.s3proxy=${ChildJvm.classPath(update.value, ChildJvm.S3Proxy)}",
-    // The jar that users get is a part of what is tested.
-    s"-Dcleancut.test.jar=${assembly.value}",
+    // The jars that users get are a part of what is tested.
+    s"-Dcleancut.test.jars=${(common / assembly).value},${assembly.value}",
     s"-Dcleancut.test.otherSdk=${ChildJvm.classPath(update.value, ChildJvm.OtherSdk)}"
   ),
   Test / envVars ++= localCluster.value,
@@ -258,18 +299,21 @@ lazy val childJvmSettings = Seq(
   }
 )
 
-lazy val assemblySettings = Seq(
+lazy val assemblySettings = Seq[Setting[_]](
   assembly / assemblyJarName :=
     s"${moduleName.value}_${scalaBinaryVersion.value}-${version.value}.jar",
   assembly / assemblyOutputPath :=
     (LocalRootProject / baseDirectory).value / "python" / "cleancut" / "jars" /
       (assembly / assemblyJarName).value,
-  assembly / assemblyExcludedJars := {
-    val provided = (Compile / unmanagedJars).value.map(_.data).toSet
-    (assembly / fullClasspath).value.filter(entry => provided(entry.data))
-  },
+  // Without Spark's jars, which are always there.
+  assembly / fullClasspath := (Compile / exportedProducts).value ++
+    (Compile / managedClasspath).value,
   assemblyPackageScala / assembleArtifact := false,
   assembly / assemblyShadeRules := Shading.rules,
   assembly / assemblyMergeStrategy := Shading.merge,
   assembly / test := {}
-)
+) ++ Publishing.settings
+
+// What is of this line alone; the rest lies in the jar that all lines share.
+lazy val lineAssemblySettings = assemblySettings :+
+  (assembly / fullClasspath := (Compile / exportedProducts).value)

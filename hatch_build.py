@@ -6,6 +6,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _SPARK_LINES = ("4.0", "4.1", "4.2", "4.3")
+_JARS = ("cleancut-common", *(f"cleancut-spark-{line}" for line in _SPARK_LINES))
 
 
 class JarHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is untyped here
@@ -25,8 +26,8 @@ class JarHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is untyped
         if version == "editable":
             return
         release = self.metadata.version
-        for line in _SPARK_LINES:
-            jar = Path("python/cleancut/jars") / f"cleancut-spark-{line}_2.13-{release}.jar"
+        for name in _JARS:
+            jar = Path("python/cleancut/jars") / f"{name}_2.13-{release}.jar"
             if not (Path(self.root) / jar).is_file():
                 raise FileNotFoundError(
                     f"{jar} does not exist, and a wheel without it is of no use. Run 'make "

@@ -22,6 +22,7 @@ object Shading {
     case name if name.endsWith("module-info.class")        => MergeStrategy.discard
     // For tools that make clients from service descriptions.
     case name if name.startsWith("codegen-resources/") => MergeStrategy.discard
+    case "VersionInfo.java"                            => MergeStrategy.discard
     case _                                             => MergeStrategy.deduplicate
   }
 }

@@ -28,7 +28,7 @@ from cleancut._recovery.replicas import ReplicaInfo
 from cleancut._spark.compatible import Compatibility, Difference, compatible
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut._spark.first_state import bootstrap, migrate
-from cleancut._spark.jars import jar_path
+from cleancut._spark.jars import jar_paths
 from cleancut._spark.offline import (
     OperatorPlan,
     Plan,
@@ -111,7 +111,7 @@ __all__ = [
     "coordinator",
     "edit",
     "errors",
-    "jar_path",
+    "jar_paths",
     "migrate",
     "release",
     "rescale",

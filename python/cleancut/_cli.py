@@ -17,7 +17,7 @@ from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_rows
 from cleancut._recovery.expiry import Expiry
 from cleancut._spark.compatible import compatible
-from cleancut._spark.jars import jar_path
+from cleancut._spark.jars import jar_paths, listed
 from cleancut._spark.named_query import named_query
 from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
 from cleancut._spark.session import configure
@@ -312,6 +312,11 @@ def _add_conf(commands: Any) -> None:
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.is_switch else {}
         conf.add_argument(option.flag, metavar="VALUE", help=option.allowed, **alone)
     conf.set_defaults(run=_conf)
+    jars = commands.add_parser("jars", help="print the paths of the jars for the installed Spark")
+    jars.add_argument(
+        "--separator", default="\n", help="what stands between them; a line each without"
+    )
+    jars.set_defaults(run=_jars)
 
 
 def _add_location(parser: argparse.ArgumentParser) -> None:
@@ -398,15 +403,20 @@ def _conf(parsed: argparse.Namespace) -> int:
     problems = settings.problems()
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
-    confs, jar = {CONNECT_KEY: CONNECT_CLASS} | settings.confs(), jar_path()
+    confs, jars = {CONNECT_KEY: CONNECT_CLASS} | settings.confs(), listed(jar_paths())
     if parsed.format in ("submit", "line"):
         lines = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in confs.items()]
         between = " \\\n" if parsed.format == "submit" else " "
-        print(between.join([f"--jars {shlex.quote(jar)}", *lines]))
+        print(between.join([f"--jars {shlex.quote(jars)}", *lines]))
     elif parsed.format == "properties":
-        print("\n".join(f"{key} {value}" for key, value in [("spark.jars", jar), *confs.items()]))
+        print("\n".join(f"{key} {value}" for key, value in [("spark.jars", jars), *confs.items()]))
     else:
-        print_json({"spark.jars": jar, **confs})
+        print_json({"spark.jars": jars, **confs})
+    return OK
+
+
+def _jars(parsed: argparse.Namespace) -> int:
+    print(parsed.separator.join(jar_paths()))
     return OK
 
 

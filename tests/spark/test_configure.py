@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.jars import listed
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
@@ -138,13 +139,13 @@ print("OUTCOME", has_provider(spark), level)
 
 @long
 def test_jars_in_submit_args_work_as_the_error_says(other_jar: str) -> None:
-    jars = f"{other_jar},{cleancut.jar_path()}"
+    jars = f"{other_jar},{listed(cleancut.jar_paths())}"
     code = """
 spark = cleancut.configure(builder()).getOrCreate()
 print("OUTCOME", has_provider(spark), spark.conf.get("spark.jars").count(".jar"))
 """
     arguments = f"--jars {jars} pyspark-shell"
-    assert run_code(code, PYSPARK_SUBMIT_ARGS=arguments) == "OUTCOME True 2"
+    assert run_code(code, PYSPARK_SUBMIT_ARGS=arguments) == "OUTCOME True 3"
 
 
 def submit(script: Path, *arguments: str, **variables: str) -> str:
@@ -166,7 +167,7 @@ def test_spark_submit_runs_a_script_as_python_does(
     (tmp_path / "conf" / "spark-defaults.conf").write_text(lines)
     (tmp_path / "mine.py").write_text("X = 1\n")
     arguments = {
-        "jars": ["--jars", f"{other_jar},{cleancut.jar_path()}"],
+        "jars": ["--jars", f"{other_jar},{listed(cleancut.jar_paths())}"],
         "conf": ["--conf", f"spark.jars={other_jar}"],
         "py-files": ["--py-files", str(tmp_path / "mine.py")],
     }.get(how, [])

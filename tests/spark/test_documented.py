@@ -14,7 +14,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut._spark.installed import SPARK
+from cleancut._spark.installed import SPARK, spark_line
+from cleancut._spark.jars import listed
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.kills import environment
@@ -59,7 +60,7 @@ def test_every_documented_command_that_configures_runs(tmp_path: Path) -> None:
     assert len(there) == 3
     for _, *arguments in there:
         printed = run_as_typed([sys.executable, *arguments], tmp_path)
-        assert cleancut.jar_path() in printed
+        assert listed(cleancut.jar_paths()) in printed
 
 
 def copy_of_spark(home: Path) -> Path:
@@ -81,20 +82,27 @@ def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None
     """Its steps but that which installs packages, on a copy of Spark's directory."""
     context, spark = tmp_path / "context", copy_of_spark(tmp_path / "spark")
     context.mkdir()
+
+    def here(step: str) -> str:
+        return step.replace("/opt/cleancut", str(context))
+
     (defaults,) = blocks(KUBERNETES, "properties")
     (context / "spark-defaults.conf").write_text(defaults)
     with zipfile.ZipFile(context / "cleancut-0-py3-none-any.whl", "w") as wheel:
-        jar = Path(cleancut.jar_path())
-        wheel.write(jar, f"cleancut/jars/{jar.name}")
+        for jar in map(Path, cleancut.jar_paths()):
+            wheel.write(jar, f"cleancut/jars/{jar.name}")
     variables = environment() | {"SPARK_HOME": str(spark)}
     (dockerfile,) = blocks(KUBERNETES, "dockerfile")
     installing, *others = steps(dockerfile)
     assert installing.startswith("pip install")
-    line = re.search(r"spark-(4\.\d)_", jar.name)
-    assert line is not None
+    variables |= {"LINE": spark_line()}
     for step in others:
-        typed = step.replace("/opt/cleancut", str(context)).replace("spark-4.3_", line[0])
-        subprocess.run(["bash", "-c", typed], env=variables, check=True, timeout=60)
+        subprocess.run(["bash", "-c", here(step)], env=variables, check=True, timeout=60)
+    # The first of them is what ends the build on another line.
+    elsewhere = ["bash", "-c", here(others[0])]
+    for other in set(SPARK) - {spark_line()}:
+        wrong = subprocess.run(elsewhere, env=variables | {"LINE": other}, capture_output=True)
+        assert wrong.returncode != 0
     (tmp_path / "job.py").write_text(JOB)
     submit = [str(spark / "bin" / "spark-submit"), "job.py"]
     ended = subprocess.run(

@@ -13,28 +13,39 @@ import cleancut
 from cleancut._spark.installed import spark_home, spark_line
 from tests.support.classfiles import ClassFile, Library, Reference, read_classes
 from tests.support.lines import OTHERS
+from tests.support.promise import broken, jvm, promised, releases
 
 _SPARK = "org/apache/spark/"
+# What comes with Spark, in a version for each line. Some was compiled once for all of them.
+_GIVEN = (_SPARK, "org/apache/hadoop/", "com/fasterxml/jackson/", "com/github/luben/", "org/slf4j/")
 # Classes of Spark inherit from Scala's.
-_JARS = ("spark-*.jar", "scala-library-*.jar")
+_JARS = (
+    *("spark-*.jar", "scala-library-*.jar", "hadoop-client-api-*.jar", "jackson-*.jar"),
+    *("zstd-jni-*.jar", "slf4j-api-*.jar"),
+)
 _STORE = f"{_SPARK}sql/execution/streaming/state/cleancut/store/LogStateStore"
 _COMMIT = Reference(f"{_SPARK}sql/execution/streaming/state/StateStore", ("commit", "()J"))
 
 
 class _OnThisSpark:
-    """A jar of ours beside the jars of the installed Spark."""
+    """The jar of a line, and that which all lines share, beside those of the installed Spark."""
 
     def __init__(self, line: str) -> None:
-        jar = Path(cleancut.jar_path())
-        jar = jar.with_name(jar.name.replace(f"-{spark_line()}_", f"-{line}_"))
+        common, ours = map(Path, cleancut.jar_paths())
+        ours = ours.with_name(ours.name.replace(f"-{spark_line()}_", f"-{line}_"))
         spark = [found for name in _JARS for found in (spark_home() / "jars").glob(name)]
-        self._library = Library([jar, *spark])
-        self.classes = {one.name: one for one in read_classes(jar, without="io/cleancut/shaded/")}
+        self._library = Library([common, ours, *spark])
+        both = (
+            one
+            for jar in (common, ours)
+            for one in read_classes(jar, without="io/cleancut/shaded/")
+        )
+        self.classes = {one.name: one for one in both}
         self.references = [
             reference
             for one in self.classes.values()
             for reference in one.references
-            if reference.owner.startswith(_SPARK)
+            if reference.owner.startswith(_GIVEN)
         ]
 
     def missing(self) -> set[Reference]:
@@ -58,6 +69,13 @@ def test_a_method_that_spark_calls_and_we_lack_is_found() -> None:
     store = jar.classes[_STORE]
     members = {of: access for of, access in store.members.items() if of != _COMMIT.member}
     assert jar.unimplemented([replace(store, members=members)]) == {_COMMIT}
+
+
+@pytest.mark.parametrize("release", releases())
+def test_what_a_release_has_promised_of_its_classes_is_there(release: str) -> None:
+    before = promised(release)["jvm"]
+    assert "io/cleancut/CleancutSeal" in before
+    assert list(broken(before, jvm(cleancut.jar_paths()))) == []
 
 
 @pytest.mark.parametrize("other", OTHERS)

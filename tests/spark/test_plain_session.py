@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.installed import spark_line
+from cleancut._spark.jars import listed
 from cleancut._spark.settings import (
     EXTENSION_CLASS,
     EXTENSIONS_KEY,
@@ -78,8 +80,8 @@ def write(home: Path, name: str, keys: list[int]) -> None:
     (home / "in" / name).write_text("\n".join(json.dumps({"k": key}) for key in keys))
 
 
-def test_class_name_and_jar_are_all_that_a_query_needs(tmp_path: Path) -> None:
-    jar = {"spark.jars": cleancut.jar_path()}
+def test_class_name_and_jars_are_all_that_a_query_needs(tmp_path: Path) -> None:
+    jar = {"spark.jars": listed(cleancut.jar_paths())}
     write(tmp_path, "a.json", [1, 1, 2])
     assert run(tmp_path, **jar, **{PROVIDER_KEY: PROVIDER_CLASS}) == {"1": 2, "2": 1}
     assert cleancut.Checkpoint(tmp_path / "checkpoint").verify().ok
@@ -102,8 +104,8 @@ def test_the_jar_for_another_spark_is_refused(
     other: str, how: dict[str, str], tmp_path: Path
 ) -> None:
     write(tmp_path, "a.json", [1])
-    jar = cleancut.jar_path().replace(f"spark-{spark_line()}_", f"spark-{other}_")
-    ended = attempt(tmp_path, **{"spark.jars": jar}, **how)
+    jars = listed(cleancut.jar_paths()).replace(f"spark-{spark_line()}_", f"spark-{other}_")
+    ended = attempt(tmp_path, **{"spark.jars": jars}, **how)
     assert ended.returncode != 0
     refusal = (
         rf"\[CLEANCUT_VERSION_UNSUPPORTED\] .*This jar is cleancut-spark-{other}, and Spark is"
@@ -112,10 +114,46 @@ def test_the_jar_for_another_spark_is_refused(
     assert f"Take cleancut-spark-{spark_line()}." in ended.stderr
 
 
+WAYS_IN = {
+    "provider": {PROVIDER_KEY: PROVIDER_CLASS},
+    "extension": {EXTENSIONS_KEY: EXTENSION_CLASS},
+    "files": {FILE_MANAGER_KEY: FILE_MANAGER_CLASS},
+}
+
+
+def of_another_build(jar: Path, to: Path) -> Path:
+    """The same jar with another release in what it says of itself."""
+    with zipfile.ZipFile(jar) as old, zipfile.ZipFile(to / jar.name, "w") as new:
+        for entry in old.infolist():
+            content = old.read(entry)
+            if entry.filename == "META-INF/cleancut/common.properties":
+                content = b"common=0.0.9 0123456789abcdef\n"
+            new.writestr(entry, content)
+    return to / jar.name
+
+
+@long
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_the_jar_of_a_line_wants_the_shared_one_of_its_own_build(way: str, tmp_path: Path) -> None:
+    """Else a query ends in the middle, with a method that is not found."""
+    write(tmp_path, "a.json", [1])
+    common, ours = cleancut.jar_paths()
+    alone = attempt(tmp_path, **{"spark.jars": ours}, **WAYS_IN[way])
+    assert alone.returncode != 0
+    assert "[CLEANCUT_VERSION_UNSUPPORTED] This release of Cleancut does not run" in alone.stderr
+    assert "is not beside it." in alone.stderr
+    other = of_another_build(Path(common), tmp_path)
+    ended = attempt(tmp_path, **{"spark.jars": f"{other},{ours}"}, **WAYS_IN[way])
+    assert ended.returncode != 0
+    assert "[CLEANCUT_VERSION_UNSUPPORTED]" in ended.stderr
+    assert "and the one on the class path is 0.0.9 0123456789abcdef, in " in ended.stderr
+    assert f"/{other.name}." in ended.stderr
+
+
 @long
 def test_a_session_that_lacks_jar_or_settings_stops_and_loses_nothing(tmp_path: Path) -> None:
     """docs/guides/starting-spark.md says what to do then."""
-    jar = {"spark.jars": cleancut.jar_path()}
+    jar = {"spark.jars": listed(cleancut.jar_paths())}
     cuts = {PROVIDER_KEY: PROVIDER_CLASS, FILE_MANAGER_KEY: FILE_MANAGER_CLASS}
     cuts[f"{PREFIX}cuts"] = "true"
     write(tmp_path, "a.json", [1, 1, 2])

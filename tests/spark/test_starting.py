@@ -231,6 +231,9 @@ print("FROM THE QUERY", cleancut.errors.of(query))
 """
 
 
+CLASS_PATH = ":".join(cleancut.jar_paths())
+
+
 @pytest.mark.parametrize(
     ("asked", "arguments", "error_id"),
     [
@@ -239,12 +242,12 @@ print("FROM THE QUERY", cleancut.errors.of(query))
         ("nothing", f"--conf {PROVIDER_KEY}={PROVIDER_CLASS}", "CLEANCUT_JAR_NOT_LOADED"),
         (
             "jar",
-            f"--driver-class-path {cleancut.jar_path()} --conf {PROVIDER_KEY}={PROVIDER_CLASS}",
+            f"--driver-class-path {CLASS_PATH} --conf {PROVIDER_KEY}={PROVIDER_CLASS}",
             "CLEANCUT_JAR_NOT_ON_EXECUTORS",
         ),
         (
             "rules",
-            f"--driver-class-path {cleancut.jar_path()} --conf {PROVIDER_KEY}={PROVIDER_CLASS} "
+            f"--driver-class-path {CLASS_PATH} --conf {PROVIDER_KEY}={PROVIDER_CLASS} "
             f"--conf {EXTENSIONS_KEY}={EXTENSION_CLASS}",
             "CLEANCUT_JAR_NOT_ON_EXECUTORS",
         ),

@@ -52,12 +52,12 @@ def _environment(home: Path, has_package: bool) -> Path:
 
 
 def wheel(directory: Path) -> Path:
-    """The package as its wheel has it, with the jar of this Spark alone."""
+    """The package as its wheel has it, with the jars for this Spark alone."""
     package, path = Path(cleancut.__file__).parent, directory / WHEEL
     directory.mkdir(exist_ok=True)
     with zipfile.ZipFile(path, "w") as made:
         for file in package.rglob("*"):
-            if file.suffix in (".py", ".json") or file == Path(cleancut.jar_path()):
+            if file.suffix in (".py", ".json") or str(file) in cleancut.jar_paths():
                 made.write(file, file.relative_to(package.parent))
     return path
 

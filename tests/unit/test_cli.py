@@ -21,10 +21,11 @@ LEVEL = "spark.sql.streaming.stateStore.cleancut.compressionLevel"
 
 
 @pytest.fixture
-def jar(monkeypatch: pytest.MonkeyPatch) -> str:
-    path = "/opt/some where/cleancut-spark-4.3_2.13-0.1.0.jar"
-    monkeypatch.setattr(_cli, "jar_path", lambda: path)
-    return path
+def jars(monkeypatch: pytest.MonkeyPatch) -> str:
+    names = ("cleancut-common_2.13-0.1.0.jar", "cleancut-spark-4.3_2.13-0.1.0.jar")
+    paths = tuple(f"/opt/some where/{name}" for name in names)
+    monkeypatch.setattr(_cli, "jar_paths", lambda: paths)
+    return ",".join(paths)
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -34,13 +35,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_conf_prints_arguments_that_a_shell_takes(
-    capsys: pytest.CaptureFixture[str], jar: str
+    capsys: pytest.CaptureFixture[str], jars: str
 ) -> None:
     status, out, _ = run(capsys, "conf", "--compression-level", "-3")
     assert status == _cli.OK
     assert shlex.split(out.replace("\\\n", " ")) == [
         "--jars",
-        jar,
+        jars,
         "--conf",
         f"{CONNECT_KEY}=io.cleancut.CleancutConnect",
         "--conf",
@@ -55,7 +56,7 @@ def test_conf_prints_arguments_that_a_shell_takes(
 
 
 def test_conf_prints_one_line_for_a_substitution(
-    capsys: pytest.CaptureFixture[str], jar: str
+    capsys: pytest.CaptureFixture[str], jars: str
 ) -> None:
     """A backslash that a shell substitutes is an argument of its own."""
     _, to_paste, _ = run(capsys, "conf", "--cuts")
@@ -64,10 +65,10 @@ def test_conf_prints_one_line_for_a_substitution(
     assert shlex.split(line) == shlex.split(to_paste.replace("\\\n", " "))
 
 
-def test_conf_prints_properties_and_json(capsys: pytest.CaptureFixture[str], jar: str) -> None:
+def test_conf_prints_properties_and_json(capsys: pytest.CaptureFixture[str], jars: str) -> None:
     _, properties, _ = run(capsys, "conf", "--format", "properties")
     confs = {
-        "spark.jars": jar,
+        "spark.jars": jars,
         CONNECT_KEY: "io.cleancut.CleancutConnect",
         PROVIDER: "io.cleancut.CleancutStateStoreProvider",
         "spark.sql.extensions": "io.cleancut.CleancutExtensions",
@@ -79,11 +80,11 @@ def test_conf_prints_properties_and_json(capsys: pytest.CaptureFixture[str], jar
 
 
 def test_conf_for_real_time_mode_names_no_provider(
-    capsys: pytest.CaptureFixture[str], jar: str
+    capsys: pytest.CaptureFixture[str], jars: str
 ) -> None:
     _, out, _ = run(capsys, "conf", "--real-time-mode", "--format", "json")
     assert json.loads(out) == {
-        "spark.jars": jar,
+        "spark.jars": jars,
         CONNECT_KEY: "io.cleancut.CleancutConnect",
         "spark.sql.extensions": "io.cleancut.CleancutExtensions",
         MANAGER: "io.cleancut.CleancutCheckpointFileManager",
@@ -125,7 +126,9 @@ GIVEN = {
 }
 
 
-def test_conf_takes_every_option_of_configure(capsys: pytest.CaptureFixture[str], jar: str) -> None:
+def test_conf_takes_every_option_of_configure(
+    capsys: pytest.CaptureFixture[str], jars: str
+) -> None:
     """What points to a store other than AWS, and all of channel capture, could not be said."""
     _, *options = inspect.signature(cleancut.configure).parameters
     assert [f"--{name.replace('_', '-')}" for name in sorted(options)] == list(GIVEN)
@@ -143,7 +146,7 @@ def test_conf_takes_every_option_of_configure(capsys: pytest.CaptureFixture[str]
     ["check-compatible", "cuts", "path-style", "real-time-mode", "requester-pays", "split-groups"],
 )
 def test_a_switch_of_conf_alone_turns_on(
-    capsys: pytest.CaptureFixture[str], jar: str, switch: str
+    capsys: pytest.CaptureFixture[str], jars: str, switch: str
 ) -> None:
     _, alone, _ = run(capsys, "conf", "--format", "json", f"--{switch}")
     assert alone == run(capsys, "conf", "--format", "json", f"--{switch}", "true")[1]
@@ -153,14 +156,14 @@ def test_a_switch_of_conf_alone_turns_on(
     assert f"{switch.replace('-', '_')} must be" in err
 
 
-def test_conf_for_cuts_names_their_key(capsys: pytest.CaptureFixture[str], jar: str) -> None:
+def test_conf_for_cuts_names_their_key(capsys: pytest.CaptureFixture[str], jars: str) -> None:
     _, out, _ = run(capsys, "conf", "--cuts", "--format", "json")
     assert json.loads(out)["spark.sql.streaming.stateStore.cleancut.cuts"] == "true"
     assert json.loads(out)[MANAGER] == "io.cleancut.CleancutCheckpointFileManager"
 
 
 def test_conf_refuses_wrong_options_all_at_once(
-    capsys: pytest.CaptureFixture[str], jar: str
+    capsys: pytest.CaptureFixture[str], jars: str
 ) -> None:
     status, out, err = run(capsys, "conf", "--compression-level", "99", "--acquire-timeout", "5")
     assert (status, out) == (_cli.REFUSED, "")
@@ -175,10 +178,18 @@ def test_conf_without_a_jar_says_how_to_get_one(
     def missing() -> str:
         raise error_of("CLEANCUT_JAR_MISSING", path="x.jar")
 
-    monkeypatch.setattr(_cli, "jar_path", missing)
+    monkeypatch.setattr(_cli, "jar_paths", missing)
     status, _, err = run(capsys, "conf")
     assert status == _cli.REFUSED
     assert "make jar" in err
+
+
+def test_jars_prints_a_line_each_or_what_a_class_path_takes(
+    capsys: pytest.CaptureFixture[str], jars: str
+) -> None:
+    assert run(capsys, "jars") == (_cli.OK, jars.replace(",", "\n") + "\n", "")
+    _, out, _ = run(capsys, "jars", "--separator", ":")
+    assert out == jars.replace(",", ":") + "\n"
 
 
 def test_ls_lists_the_stores(

@@ -59,6 +59,11 @@ YARN_CLIENT = f"{ON_YARN}::test_client_mode"
 YARN_CLUSTER = f"{ON_YARN}::test_cluster_mode_with_a_driver_that_yarn_starts_again"
 MANIFEST = "tests/spark/test_documented.py::test_the_documented_manifest_has_what_conf_prints"
 CONNECTED = "tests/spark/test_connect.py::test_the_documented_server_and_client_run"
+RELEASED = "tests/release/test_files.py"
+PROMISED = "tests/unit/test_promise.py::test_the_documented_commands_write_what_is_kept"
+MADE = f"{RELEASED}::test_the_documented_task_makes_what_is_here"
+CHECKED = f"{RELEASED}::test_the_documented_checks_find_what_is_not_signed"
+FETCHED = "tests/release/test_installed.py::test_spark_submit_takes_the_jars_from_a_repository"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # Which test runs each block of a page, in their order; SAME compares it with one that is run.
@@ -105,6 +110,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     # No cluster is there: the steps that do not install run on a copy of Spark's directory.
     ("docs/operations/kubernetes.md", "dockerfile"): [IMAGE],
     ("docs/operations/kubernetes.md", "properties"): [IMAGE],
+    ("docs/operations/releasing.md", "sh"): [PROMISED, MADE, CHECKED, FETCHED],
 }
 # Drawings of bytes and of directories, a task that takes hours, and services that are not here.
 NOT_RUN = {

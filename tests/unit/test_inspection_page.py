@@ -127,4 +127,4 @@ def test_the_page_and_the_command_name_the_same_commands() -> None:
     # What changes a checkpoint has pages of its own; these have no checkpoint.
     typed = [block for page in ACTS for block in blocks("sh", page)]
     acts = {command[1] for block in typed for command in commands(block)}
-    assert named | acts | {"conf", "completion"} == set(action.choices or ())
+    assert named | acts | {"conf", "jars", "completion"} == set(action.choices or ())

@@ -94,35 +94,40 @@ def test_what_an_index_says_of_the_package_is_what_it_asks_for() -> None:
 
 
 @pytest.mark.parametrize("line", SPARK)
-def test_the_jar_for_the_installed_spark_is_found_where_the_build_puts_it(
+def test_the_jars_for_the_installed_spark_are_found_where_the_build_puts_it(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch).spark(version=f"{line}.1")
     monkeypatch.setattr(jars, "_JARS", tmp_path)
     with pytest.raises(RequestError) as raised:
-        cleancut.jar_path()
+        cleancut.jar_paths()
     assert raised.value.error_id == "CLEANCUT_JAR_MISSING"
-    jar = tmp_path / f"cleancut-spark-{line}_2.13-{cleancut.__version__}.jar"
-    jar.touch()
-    assert cleancut.jar_path() == str(jar)
+    names = ("cleancut-common", f"cleancut-spark-{line}")
+    found = [tmp_path / f"{name}_2.13-{cleancut.__version__}.jar" for name in names]
+    for jar in found:
+        jar.touch()
+    assert cleancut.jar_paths() == tuple(str(jar) for jar in found)
 
 
-def test_the_jar_of_a_package_in_an_archive_is_unpacked(
+def test_the_jars_of_a_package_in_an_archive_are_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It named a path in the archive, which Spark cannot read."""
+    """They named paths in the archive, which Spark cannot read."""
     install(tmp_path, monkeypatch).spark()
-    name = f"cleancut-spark-4.3_2.13-{cleancut.__version__}.jar"
+    release = cleancut.__version__
+    names = [f"cleancut-{of}_2.13-{release}.jar" for of in ("common", "spark-4.3")]
     archive = tmp_path / "cleancut.zip"
     with zipfile.ZipFile(archive, "w") as made:
-        made.writestr(f"cleancut/jars/{name}", b"a jar")
+        for name in names:
+            made.writestr(f"cleancut/jars/{name}", name)
     monkeypatch.setattr(jars, "_JARS", archive / "cleancut" / "jars")
-    jar = Path(cleancut.jar_path())
-    assert (jar.name, jar.read_bytes()) == (name, b"a jar")
-    assert cleancut.jar_path() == str(jar)
+    found = cleancut.jar_paths()
+    assert [Path(jar).name for jar in found] == names
+    assert [Path(jar).read_text() for jar in found] == names
+    assert cleancut.jar_paths() == found
     monkeypatch.setattr(jars, "_JARS", archive / "elsewhere" / "jars")
     with pytest.raises(RequestError, match="CLEANCUT_JAR_MISSING"):
-        cleancut.jar_path()
+        cleancut.jar_paths()
 
 
 def test_the_place_of_the_jar_is_that_of_the_build() -> None:

@@ -18,6 +18,8 @@ from cleancut._spark import session, user_conf
 from tests.unit.installations import Installation, install
 
 JAR = "/opt/cleancut-spark-4.3_2.13-0.1.0.jar"
+COMMON = "/opt/cleancut-common_2.13-0.1.0.jar"
+JARS = f"{COMMON},{JAR}"
 PROVIDER = "io.cleancut.CleancutStateStoreProvider"
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 EXTENSION = "io.cleancut.CleancutExtensions"
@@ -29,7 +31,7 @@ ALWAYS = {EXTENSIONS: EXTENSION, MANAGER: "io.cleancut.CleancutCheckpointFileMan
 
 @pytest.fixture(autouse=True)
 def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
-    monkeypatch.setattr(session, "jar_path", lambda: JAR)
+    monkeypatch.setattr(session, "jar_paths", lambda: (COMMON, JAR))
     # Tests of a notebook have imported it.
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     assert SparkContext._gateway is None, "another test of this process has started a JVM"
@@ -60,7 +62,7 @@ def refused(made: Any, error_id: str, **given: Any) -> str:
 def test_jar_provider_and_extension_are_set_and_the_builder_comes_back() -> None:
     made = builder()
     assert cleancut.configure(made) is made
-    assert options(made) == {"spark.jars": JAR, PROVIDER_KEY: PROVIDER, **ALWAYS}
+    assert options(made) == {"spark.jars": JARS, PROVIDER_KEY: PROVIDER, **ALWAYS}
 
 
 def test_options_become_keys() -> None:
@@ -72,7 +74,7 @@ def test_options_become_keys() -> None:
 def test_cuts_are_a_key_beside_the_file_manager_that_is_always_set() -> None:
     made = cleancut.configure(builder(), cuts=True)
     assert options(made) == {
-        "spark.jars": JAR,
+        "spark.jars": JARS,
         PROVIDER_KEY: PROVIDER,
         **ALWAYS,
         f"{PREFIX}cuts": "true",
@@ -97,7 +99,7 @@ def test_overtaking_is_refused_where_cuts_are_and_nowhere_else(
 def test_real_time_mode_takes_the_place_of_the_provider() -> None:
     made = cleancut.configure(builder(), real_time_mode=True)
     assert options(made) == {
-        "spark.jars": JAR,
+        "spark.jars": JARS,
         **ALWAYS,
         f"{PREFIX}realTimeMode": "true",
     }
@@ -107,7 +109,7 @@ def test_the_key_of_real_time_mode_takes_the_place_of_the_provider(
     installation: Installation,
 ) -> None:
     key = f"{PREFIX}realTimeMode"
-    expected = {"spark.jars": JAR, **ALWAYS, key: "true"}
+    expected = {"spark.jars": JARS, **ALWAYS, key: "true"}
     assert options(cleancut.configure(builder(**{key: "TRUE"}))) == expected
     installation.defaults(f"{key} true")
     assert options(cleancut.configure(builder())) == expected
@@ -136,20 +138,21 @@ def test_an_option_wins_over_the_key_that_was_set_before() -> None:
 
 def test_jars_of_the_user_stay_in_front() -> None:
     made = cleancut.configure(builder(**{"spark.jars": "/a.jar,s3a://b/c.jar"}))
-    assert options(made)["spark.jars"] == f"/a.jar,s3a://b/c.jar,{JAR}"
+    assert options(made)["spark.jars"] == f"/a.jar,s3a://b/c.jar,{JARS}"
 
 
-def test_the_jar_is_added_once() -> None:
+def test_each_jar_is_added_once() -> None:
     made = cleancut.configure(cleancut.configure(builder()))
-    assert options(made)["spark.jars"] == JAR
+    assert options(made)["spark.jars"] == JARS
     same = "hdfs://nn/lib/cleancut-spark-4.3_2.13-0.1.0.jar"
-    assert options(cleancut.configure(builder(**{"spark.jars": same})))["spark.jars"] == same
+    made = cleancut.configure(builder(**{"spark.jars": same}))
+    assert options(made)["spark.jars"] == f"{same},{COMMON}"
 
 
 def test_jars_of_the_defaults_are_kept(installation: Installation) -> None:
     """A builder's spark.jars takes the place of the one in spark-defaults.conf."""
     installation.defaults("# comment\nspark.jars   /d.jar,/e.jar\nspark.x=1\n")
-    assert options(cleancut.configure(builder()))["spark.jars"] == f"/d.jar,/e.jar,{JAR}"
+    assert options(cleancut.configure(builder()))["spark.jars"] == f"/d.jar,/e.jar,{JARS}"
 
 
 def test_the_defaults_are_found_where_spark_finds_them(
@@ -157,11 +160,11 @@ def test_the_defaults_are_found_where_spark_finds_them(
 ) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.jars: /d.jar", encoding="utf-8")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert options(cleancut.configure(builder()))["spark.jars"] == f"/d.jar,{JAR}"
+    assert options(cleancut.configure(builder()))["spark.jars"] == f"/d.jar,{JARS}"
     named = tmp_path / "my.conf"
     named.write_text("spark.jars = /n.jar", encoding="utf-8")
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {named} pyspark-shell")
-    assert options(cleancut.configure(builder()))["spark.jars"] == f"/n.jar,{JAR}"
+    assert options(cleancut.configure(builder()))["spark.jars"] == f"/n.jar,{JARS}"
 
 
 @pytest.mark.parametrize(
@@ -172,12 +175,17 @@ def test_jars_in_submit_args_would_win_and_are_refused(
 ) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
     text = refused(builder(), "CLEANCUT_CONF_INVALID")
-    assert f"PYSPARK_SUBMIT_ARGS has jars, which take the place of spark.jars: add {JAR}" in text
+    assert f"PYSPARK_SUBMIT_ARGS has jars, which take the place of spark.jars: add {JARS}" in text
+
+
+def test_what_is_missing_of_ours_in_submit_args_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {JAR} pyspark-shell")
+    assert f"spark.jars: add {COMMON} to them" in refused(builder(), "CLEANCUT_CONF_INVALID")
 
 
 def test_jars_in_submit_args_with_ours_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars /a.jar,{JAR} pyspark-shell")
-    assert options(cleancut.configure(builder()))["spark.jars"] == f"/a.jar,{JAR}"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars /a.jar,{JARS} pyspark-shell")
+    assert options(cleancut.configure(builder()))["spark.jars"] == f"/a.jar,{JARS}"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +219,12 @@ def test_extensions_of_defaults_and_submit_args_are_kept(
 
 
 @pytest.mark.parametrize(
-    "other", ["cleancut-spark-4.3_2.13-0.0.9.jar", "cleancut-spark-4.2_2.13-0.1.0.jar"]
+    "other",
+    [
+        "cleancut-spark-4.3_2.13-0.0.9.jar",
+        "cleancut-spark-4.2_2.13-0.1.0.jar",
+        "cleancut-common_2.13-0.0.9.jar",
+    ],
 )
 def test_the_jar_of_another_release_or_line_is_refused(other: str) -> None:
     text = refused(builder(**{"spark.jars": other}), "CLEANCUT_CONF_INVALID")
@@ -359,7 +372,7 @@ def test_a_jvm_that_takes_no_jar_is_told_how_to_be_started(monkeypatch: pytest.M
     in_jvm(monkeypatch, jvm_of(Loader(None, takes=False)))
     text = refused(builder(), "CLEANCUT_SESSION_RUNNING")
     assert "not on its class path" in text
-    assert f"--jars {JAR} --conf spark.sql.extensions={EXTENSION}" in text
+    assert f"--jars {JARS} --conf spark.sql.extensions={EXTENSION}" in text
     assert "$SPARK_HOME/jars" in text
 
 
@@ -370,7 +383,7 @@ def test_a_jvm_gets_the_jar_unless_it_has_it(
     loader = Loader(jar, takes=jar is None)
     in_jvm(monkeypatch, jvm_of(loader))
     # Executors get it from there, wherever the driver has it from.
-    assert options(cleancut.configure(builder()))["spark.jars"] == JAR
+    assert options(cleancut.configure(builder()))["spark.jars"] == JARS
     assert loader.jar == (jar or JAR)
 
 
@@ -381,10 +394,20 @@ def test_a_jar_of_another_release_on_the_class_path_is_refused(
     other.touch()
     text = refused(builder(), "CLEANCUT_CONF_INVALID")
     assert f"{other} is on the class path" in text
-    assert f"put {JAR} in its place" in text
+    assert f"put {COMMON} and {JAR} in its place" in text
     other.unlink()
     in_jvm(monkeypatch, jvm_of(Loader("/x/cleancut-spark-4.2_2.13-0.1.0.jar", takes=True)))
     assert "/x/cleancut-spark-4.2" in refused(builder(), "CLEANCUT_CONF_INVALID")
+
+
+def test_a_jar_of_an_image_that_lacks_the_other_is_refused(installation: Installation) -> None:
+    """Spark's own class loader does not look for it where `spark.jars` has it."""
+    image = installation.spark_home / "jars"
+    (image / Path(JAR).name).touch()
+    text = refused(builder(), "CLEANCUT_CONF_INVALID")
+    assert f"put {COMMON} beside it" in text
+    (image / Path(COMMON).name).touch()
+    assert options(cleancut.configure(builder()))["spark.jars"] == JARS
 
 
 def test_an_old_java_of_a_running_jvm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,13 @@ def test_the_build_makes_a_jar_for_each_line() -> None:
     assert sorted(named) == sorted(SPARK)
 
 
+def test_a_release_publishes_the_jar_of_each_line() -> None:
+    found = re.search(r"^RELEASED := (.*)$", read("Makefile"), re.MULTILINE)
+    assert found is not None
+    older = [f"spark{line.replace('.', '')}" for line in SPARK[:-1]]
+    assert sorted(found[1].split()) == sorted(["common", "core", *older])
+
+
 def test_the_jar_of_each_line_knows_its_line_and_the_others() -> None:
     for line in SPARK:
         built_for = read(f"jvm/src/main/scala-{line}/{PACKAGE}/session/BuiltFor.scala")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cleancut import Checkpoint
+from tests.support.releases import BATCHES, expected, kind_of, names, unpacked
 
 # As the file source took them: some of them have the same time.
 FILES = (1, 0, 2, 4, 3, 5, 6, 7)
@@ -31,6 +32,21 @@ def test_every_epoch_of_level_1_has_its_rows(epoch: int) -> None:
     rows = {row["key"]["k"]: tuple(row["value"].values()) for row in table.to_pylist()}
     assert rows == counted(FILES[: epoch + 1])
     assert set(table.column("partition").to_pylist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_a_release_has_left_for_a_query_is_sound_and_has_its_rows(
+    name: str, tmp_path: Path
+) -> None:
+    checkpoint, kind = Checkpoint(unpacked(name, tmp_path)), kind_of(name)
+    report = checkpoint.verify()
+    assert report.ok, report.problems
+    if kind == "aggregation":
+        for batch in range(BATCHES):
+            rows = checkpoint.state(0, version=batch + 1).to_pylist()
+            there = [(row["key"]["k"], *row["value"].values()) for row in rows]
+            totals = [(k, total, n) for k, n, total in expected(kind, batch)]
+            assert sorted(there) == sorted(totals)
 
 
 def test_level_1_is_sound() -> None:

@@ -1,10 +1,12 @@
 """The class path of a JVM that runs already, and what it lacks of Cleancut."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from cleancut._provider import PROVIDER_CLASS
+from cleancut._spark.jars import listed
 
 
 def loaded_from(jvm: Any) -> str | None:
@@ -18,32 +20,33 @@ def loaded_from(jvm: Any) -> str | None:
     return str(found.getProtectionDomain().getCodeSource().getLocation().getPath())
 
 
-def add_to_class_path(jvm: Any, jar: str) -> bool:
-    """Adds a jar to what the JVM loads classes from. Returns whether it has Cleancut then.
+def add_to_class_path(jvm: Any, jars: Sequence[str]) -> bool:
+    """Adds jars to what the JVM loads classes from. Returns whether it has Cleancut then.
 
     Under spark-submit, in a shell, and in every JVM that PySpark has started, the class loader of
     Spark is one that takes further jars, as it does for those of `--jars`.
     """
     from py4j.protocol import Py4JError
 
-    url = jvm.java.io.File(jar).toURI().toURL()
     try:
-        _loader(jvm).addURL(url)
+        for jar in jars:
+            _loader(jvm).addURL(jvm.java.io.File(jar).toURI().toURL())
     except Py4JError:
         return False
     return loaded_from(jvm) is not None
 
 
-def way_in(jar: str, extension: str) -> str:
-    """How Spark is to be started here, so that it has the jar and the extension from the start."""
-    confs = f"spark.jars={jar} and spark.sql.extensions={extension}"
-    arguments = f"--jars {jar} --conf spark.sql.extensions={extension}"
+def way_in(jars: Sequence[str], extension: str) -> str:
+    """How Spark is to be started here, so that it has jars and extension from the start."""
+    confs = f"spark.jars={listed(jars)} and spark.sql.extensions={extension}"
+    arguments = f"--jars {listed(jars)} --conf spark.sql.extensions={extension}"
     if hasattr(sys, "ps1") and "ipykernel" not in sys.modules:
         return f"by pyspark {arguments}"
     if "ipykernel" in sys.modules:
         return f"with {confs}, or restart the kernel and configure Cleancut before anything else"
-    name = PurePosixPath(jar).name
-    return f"with {arguments} of spark-submit, or from an image that has {name} in $SPARK_HOME/jars"
+    names = " and ".join(PurePosixPath(jar).name for jar in jars)
+    image = f"from an image that has {names} in $SPARK_HOME/jars"
+    return f"with {arguments} of spark-submit, or {image}"
 
 
 def _loader(jvm: Any) -> Any:

@@ -2,10 +2,12 @@
 
 import os
 import sys
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleancut._spark.class_path import add_to_class_path, loaded_from, way_in
+from cleancut._spark.jars import without
 from cleancut._spark.settings import EXTENSION_CLASS
 from cleancut.errors import CleancutError, error_of
 
@@ -73,32 +75,32 @@ def client_session() -> Any | None:
     return None if client is None else client.SparkSession.getActiveSession()
 
 
-def provide(jvm: Any, session: "SparkSession | None", jar: str) -> None:
+def provide(jvm: Any, session: "SparkSession | None", jars: Sequence[str]) -> None:
     """Gives Cleancut to a JVM that runs already, and to a session that does.
 
     Raises:
-        RequestError: CLEANCUT_SESSION_RUNNING, where the JVM takes no further jar.
+        RequestError: CLEANCUT_SESSION_RUNNING, where the JVM takes no further jars.
     """
-    if loaded_from(jvm) is None and not add_to_class_path(jvm, jar):
-        raise cannot_join("the jar is not on its class path, and can no longer be added to it", jar)
+    if loaded_from(jvm) is None and not add_to_class_path(jvm, jars):
+        lacks = "the jars are not on its class path, and can no longer be added to it"
+        raise cannot_join(lacks, jars)
     if session is not None:
-        _attach(jvm, session, jar)
+        _attach(jvm, session, jars)
 
 
-def cannot_join(detail: str, jar: str) -> CleancutError:
+def cannot_join(detail: str, jars: Sequence[str]) -> CleancutError:
     """The error for a Spark that runs and lacks what it must have had from the start."""
-    way = way_in(jar, EXTENSION_CLASS)
+    way = way_in(jars, EXTENSION_CLASS)
     return error_of("CLEANCUT_SESSION_RUNNING", detail=detail, way=way)
 
 
-def _attach(jvm: Any, session: "SparkSession", jar: str) -> None:
-    """The jar goes to executors, and the rules of the extension into queries that start later.
+def _attach(jvm: Any, session: "SparkSession", jars: Sequence[str]) -> None:
+    """The jars go to executors, and the rules of the extension into queries that start later.
 
     Each query runs in a copy of its session, which is made with the rules that there are then.
     """
     context = session.sparkContext._jsc
-    name = PurePosixPath(jar).name
-    if not any(str(other).endswith(f"/{name}") for other in _listed(context.sc().listJars())):
+    for jar in without(jars, map(str, _listed(context.sc().listJars()))):
         context.addJar(jar)
     # Which does nothing where the session has it.
     jvm.io.cleancut.CleancutExtensions().apply(session._jsparkSession.extensions())

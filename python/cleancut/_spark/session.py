@@ -1,15 +1,14 @@
 """Configures a Spark session for Cleancut's state store provider."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.class_path import loaded_from
 from cleancut._spark.installed import check_platform, check_pyspark, spark_jars
-from cleancut._spark.jars import JAR_PREFIX, jar_path
+from cleancut._spark.jars import jar_paths, listed, strangers, without
 from cleancut._spark.running import (
     cannot_join,
     check_classic,
@@ -139,22 +138,22 @@ def _confs(builder: "SparkSession.Builder", settings: Settings) -> dict[str, str
     jvm, session = running_jvm(), running_session()
     java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
     check_platform(java)
-    conf, jar = user_conf(options, jvm, session), jar_path()
+    conf, jars = user_conf(options, jvm, session), jar_paths()
     settings = _as_asked(settings, conf)
-    problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jar)]
-    problems += _class_path_problems(jvm, jar)
+    problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jars)]
+    problems += _class_path_problems(jvm, jars)
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
     confs = settings.confs()
     if session is not None and settings.real_time_mode is True:
-        raise cannot_join("real_time_mode needs the extension from the start of the session", jar)
+        raise cannot_join("real_time_mode needs the extension from the start of the session", jars)
     if jvm is not None:
-        provide(jvm, session, jar)
+        provide(jvm, session, jars)
     if session is not None:
         # What else there is cannot be set in a session that runs, and it has it by now.
         return {key: value for key, value in confs.items() if key != EXTENSIONS_KEY}
     return confs | {
-        _JARS_KEY: ",".join(_jars_with(conf, jar)),
+        _JARS_KEY: listed(_jars_with(conf, jars)),
         EXTENSIONS_KEY: ",".join(_extensions_with(conf)),
     }
 
@@ -195,38 +194,40 @@ def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:
             )
 
 
-def _jar_problems(conf: UserConf, jar: str) -> Iterator[str]:
-    for other in _jars(conf):
-        name = PurePosixPath(other).name
-        if name.startswith(JAR_PREFIX) and name != PurePosixPath(jar).name:
-            yield (
-                f"{_JARS_KEY} has {other}, which is not the jar of this release for this Spark: "
-                f"remove it."
-            )
+def _jar_problems(conf: UserConf, jars: Sequence[str]) -> Iterator[str]:
+    for other in strangers(_jars(conf), jars):
+        yield (
+            f"{_JARS_KEY} has {other}, which is not a jar of this release for this Spark: "
+            f"remove it."
+        )
     submitted = conf.sources.get(SUBMIT_ARGS, {}).get(_JARS_KEY)
-    if submitted is not None and not _contains(submitted.split(","), jar):
+    if submitted is not None and (lacking := without(jars, submitted.split(","))):
         # spark-submit lets its own arguments win over what the builder says.
-        yield f"{SUBMIT_ARGS} has jars, which take the place of {_JARS_KEY}: add {jar} to them."
+        missing = listed(lacking)
+        yield f"{SUBMIT_ARGS} has jars, which take the place of {_JARS_KEY}: add {missing} to them."
 
 
-def _class_path_problems(jvm: Any | None, jar: str) -> Iterator[str]:
+def _class_path_problems(jvm: Any | None, jars: Sequence[str]) -> Iterator[str]:
     """What Spark's own jars, or the class path of a JVM that runs, have of another release."""
-    found = [str(path) for path in spark_jars().glob(f"{JAR_PREFIX}*")]
-    if jvm is not None:
-        found.append(loaded_from(jvm) or jar)
-    for other in sorted(set(found)):
-        name = PurePosixPath(other).name
-        if name.startswith(JAR_PREFIX) and name != PurePosixPath(jar).name:
-            yield f"{other} is on the class path, and not of this release: put {jar} in its place."
+    of_spark = [str(path) for path in spark_jars().glob("cleancut-*.jar")]
+    loaded = None if jvm is None else loaded_from(jvm)
+    found = [*of_spark, *([] if loaded is None else [loaded])]
+    for other in sorted({*strangers(found, jars)}):
+        place = " and ".join(jars)
+        yield f"{other} is on the class path, and not of this release: put {place} in its place."
+    if of_spark and (lacking := without(jars, of_spark)) and not strangers(of_spark, jars):
+        # Spark's own class loader has the one, and does not look for the other in spark.jars.
+        has = ", ".join(of_spark)
+        yield f"Of Cleancut, Spark's own jars have {has} alone: put {lacking[0]} beside it."
 
 
 def _jars(conf: UserConf) -> list[str]:
     return _listed(conf, _JARS_KEY)
 
 
-def _jars_with(conf: UserConf, jar: str) -> list[str]:
-    jars = _jars(conf)
-    return jars if _contains(jars, jar) else [*jars, jar]
+def _jars_with(conf: UserConf, jars: Sequence[str]) -> list[str]:
+    others = _jars(conf)
+    return [*others, *without(jars, others)]
 
 
 def _extensions_with(conf: UserConf) -> list[str]:
@@ -238,8 +239,3 @@ def _extensions_with(conf: UserConf) -> list[str]:
 def _listed(conf: UserConf, key: str) -> list[str]:
     configured = conf.get(key)
     return [] if configured is None else [part for part in configured[0].split(",") if part.strip()]
-
-
-def _contains(jars: list[str], jar: str) -> bool:
-    # The same release under another path is the same jar.
-    return PurePosixPath(jar).name in {PurePosixPath(other).name for other in jars}

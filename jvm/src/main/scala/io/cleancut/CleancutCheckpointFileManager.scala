@@ -3,6 +3,8 @@ package io.cleancut
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.InstalledJars
+
 import io.cleancut.files.{DelegatedFiles, FileManagers}
 
 /**
@@ -16,9 +18,12 @@ import io.cleancut.files.{DelegatedFiles, FileManagers}
  * @param path
  *   what this manager is for
  * @throws io.cleancut.error.CleancutException
- *   CLEANCUT_CONF_INVALID, CLEANCUT_OBJECT_LOCATION_INVALID, and where a query is started
- *   CLEANCUT_STATE_ELSEWHERE, CLEANCUT_CUTS_REQUIRED, CLEANCUT_CUTS_OVERTAKEN,
- *   CLEANCUT_OBJECT_STORE_UNFIT
+ *   CLEANCUT_VERSION_UNSUPPORTED, CLEANCUT_CONF_INVALID, CLEANCUT_OBJECT_LOCATION_INVALID, and
+ *   where a query is started CLEANCUT_STATE_ELSEWHERE, CLEANCUT_CUTS_REQUIRED,
+ *   CLEANCUT_CUTS_OVERTAKEN, CLEANCUT_OBJECT_STORE_UNFIT
  */
 class CleancutCheckpointFileManager(path: Path, hadoopConf: Configuration)
-    extends DelegatedFiles(FileManagers.open(path, hadoopConf))
+    extends DelegatedFiles({
+      InstalledJars.check()
+      FileManagers.open(path, hadoopConf)
+    })

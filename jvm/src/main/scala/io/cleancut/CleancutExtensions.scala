@@ -8,9 +8,9 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.channels.ChannelR
 import org.apache.spark.sql.execution.streaming.state.cleancut.offline.StartCheckRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
   CheckpointScheme,
+  InstalledJars,
   ProviderRule,
   SessionProvider,
-  SparkLine,
   TransformWithStateRule
 }
 
@@ -24,7 +24,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
  */
 class CleancutExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
-    SparkLine.check()
+    InstalledJars.check()
     if (CleancutExtensions.isNew(extensions)) {
       // Spark applies them from the last to the first.
       extensions.injectColumnar(_ => AggregationRule.injection)

@@ -46,7 +46,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   private def builder: SparkSession.Builder = SmallQueries
     .builder("local-cluster[2,1,1024]")
     .config("spark.driver.host", "127.0.0.1")
-    .config("spark.jars", System.getProperty("cleancut.test.jar"))
+    .config("spark.jars", System.getProperty("cleancut.test.jars"))
     .config("spark.executor.extraJavaOptions", S3Server.CredentialOptions)
     // Executors have no classes of the tests.
     .config("spark.hadoop.fs.file.impl", classOf[LocalFileSystem].getName)

@@ -58,7 +58,7 @@ object MortalRuns {
   private val Always = SmallQueries.Settings ++ Map(
     "spark.app.name" -> "mortal",
     "spark.driver.host" -> "127.0.0.1",
-    "spark.jars" -> System.getProperty("cleancut.test.jar"),
+    "spark.jars" -> System.getProperty("cleancut.test.jars"),
     "spark.executor.extraClassPath" -> classes,
     s"spark.hadoop.fs.${MortalFileSystem.Scheme}.impl" -> classOf[MortalFileSystem].getName,
     s"$State.providerClass" -> classOf[CleancutStateStoreProvider].getName,

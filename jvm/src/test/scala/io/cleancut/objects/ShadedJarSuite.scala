@@ -12,24 +12,27 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.testkit.{S3ProxyServer, S3Server, ServerProcess}
 
-/** The jar as users get it: what it carries of others, and beside another AWS SDK. */
+/** The jars as users get them: what they carry of others, and beside another AWS SDK. */
 class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
-  private val jarPath = System.getProperty("cleancut.test.jar")
+  private val jars = System.getProperty("cleancut.test.jars").split(',')
+  private val (commonJar, lineJar) = (jars.head, jars.last)
   private var server: S3Server = _
 
   override protected def beforeAll(): Unit = server = S3ProxyServer.start()
 
   override protected def afterAll(): Unit = server.close()
 
-  private def entries: Seq[String] =
-    Using.resource(new JarFile(jarPath))(_.entries.asScala.map(_.getName).toSeq)
+  private def entriesOf(jar: String): Seq[String] =
+    Using.resource(new JarFile(jar))(_.entries.asScala.map(_.getName).toSeq)
 
-  private def textOf(name: String): String = Using.resource(new JarFile(jarPath)) { jar =>
+  private def entries: Seq[String] = entriesOf(commonJar)
+
+  private def textOf(name: String): String = Using.resource(new JarFile(commonJar)) { jar =>
     new String(jar.getInputStream(jar.getEntry(name)).readAllBytes(), UTF_8)
   }
 
   test("every class lies under a name of our own") {
-    val classes = entries.filter(_.endsWith(".class"))
+    val classes = (entries ++ entriesOf(lineJar)).filter(_.endsWith(".class"))
     val foreign = classes.filterNot { name =>
       name.startsWith("io/cleancut/") ||
       name.startsWith("org/apache/spark/sql/execution/streaming/state/cleancut/") ||
@@ -56,15 +59,30 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(lists.filter(_.matches("META-INF/services/(software|org)\\..*")) == Set.empty)
   }
 
-  test("it carries the licence of what is inside, and names it") {
+  test("they carry the licence of what is inside, and name it") {
     val text = entries.filter(_.matches("META-INF/(LICENSE|NOTICE).*")).map(textOf).mkString("\n")
     assert(text.contains("Apache License"))
-    for (name <- Seq("AWS SDK for Java", "Apache HttpComponents", "Reactive Streams"))
+    val inside = Seq("AWS SDK for Java", "Apache HttpComponents", "Reactive Streams")
+    for (name <- inside ++ Seq("Jackson JSON processor", "Public Suffix List", "FastDoubleParser"))
       assert(text.contains(name), s"no notice of $name")
+    for (name <- Seq("LICENSE", "NOTICE"))
+      assert(entriesOf(lineJar).exists(_.startsWith(s"META-INF/$name")), name)
   }
 
-  test("it is not larger than a wheel should be") {
-    assert(new File(jarPath).length < 16 * 1000 * 1000)
+  test("what knows nothing of Spark is in the jar that all lines share, and nothing twice") {
+    val ofSpark = entries.filter { name =>
+      Seq("org/apache/spark/", "io/cleancut/files/", "io/cleancut/Cleancut").exists(
+        name.startsWith(_)
+      )
+    }
+    assert(ofSpark == Nil)
+    val twice = entries.toSet & entriesOf(lineJar).filterNot(_.endsWith("/")).toSet
+    assert(twice.filterNot(_.startsWith("META-INF/")) == Set.empty)
+  }
+
+  test("they are not larger than a wheel should be, which has the second for each line") {
+    assert(new File(commonJar).length < 14 * 1000 * 1000)
+    assert(new File(lineJar).length < 2500 * 1000)
   }
 
   test("it works beside another SDK, each with its own classes") {
@@ -74,7 +92,8 @@ class ShadedJarSuite extends AnyFunSuite with BeforeAndAfterAll {
       .filter(_.contains(s"pyspark${File.separator}jars"))
     val tests = getClass.getProtectionDomain.getCodeSource.getLocation.getPath
     // The other SDK comes first, as a cluster's jars do.
-    val classPath = Seq(System.getProperty("cleancut.test.otherSdk"), jarPath) ++ sparkJars :+ tests
+    val classPath = Seq(System.getProperty("cleancut.test.otherSdk"), commonJar, lineJar) ++
+      sparkJars :+ tests
     val builder = new ProcessBuilder(
       ServerProcess
         .java(

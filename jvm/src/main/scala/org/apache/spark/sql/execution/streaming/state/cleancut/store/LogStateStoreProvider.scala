@@ -1,20 +1,17 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.session.{SparkCalls, SparkLine}
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.{InstalledJars, SparkCalls}
 
 import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
-import io.cleancut.Clock
-import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.protocol.BasePlan
 
 /**
@@ -29,12 +26,15 @@ import io.cleancut.protocol.BasePlan
  * Order of calls: `init` once; then any number of times `getStore` or `getReadStore`, each followed
  * by `commit` or `abort`, or `release`; `do…Maintenance` at any time, in other threads; `close`
  * once, possibly while a handle is still open, which then keeps its memory until it is done.
+ *
+ * What the JVM needs to verify this class lies in the jar of this line: where the one that all
+ * lines share is missing, it must come as far as the check that says so.
  */
 class LogStateStoreProvider
     extends RocksDBStateStoreProvider
     with ProviderOfLine
     with InstanceMetrics {
-  SparkLine.check()
+  InstalledJars.check()
 
   @volatile private var context: StoreContext = _
   @volatile private var versions: StoreVersions = _
@@ -63,7 +63,7 @@ class LogStateStoreProvider
       hadoopConf,
       stateSchemaProvider
     )
-    context = new StoreContext(request, Clock.System)
+    context = StoreContext.of(request)
     versions = new StoreVersions(context)
   }
 
@@ -211,25 +211,12 @@ class LogStateStoreProvider
   }
 
   private def loading[A](version: Long)(body: => A): A = {
-    if (versions == null) throw Errors.storeClosed(toString, "getStore before init")
+    if (versions == null) throw LoadFailures.beforeInit(toString)
     if (version < 0) throw QueryExecutionErrors.unexpectedStateStoreVersion(version)
     try body
     catch {
-      case e: CleancutException if isMissing(version, e) =>
-        // What Spark's own providers throw; the cause says what lacks where.
-        throw QueryExecutionErrors.failedToReadStreamingStateFileError(
-          new Path(context.files.location),
-          e
-        )
-      case NonFatal(e) => throw SparkCalls.cannotLoad(e)
+      case NonFatal(e) => throw LoadFailures.ofSpark(context.files.location, version, e)
     }
-  }
-
-  /** Whether the version itself is not there, rather than one that it is built on. */
-  private def isMissing(version: Long, e: CleancutException): Boolean = e.errorId match {
-    case "CLEANCUT_CHECKPOINT_NOT_FOUND" => true
-    case "CLEANCUT_FRAME_MISSING"        => e.params.contains("version" -> version.toString)
-    case _                               => false
   }
 
   // After an exception out of maintenance Spark closes the provider and loads it again. What

@@ -155,6 +155,7 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
 }
 
 private[cleancut] object StoreContext {
+  def of(request: InitRequest): StoreContext = new StoreContext(request, Clock.System)
 
   /** One of Spark's directories for what need not survive the process. */
   def localDirectory: LocalPath = {

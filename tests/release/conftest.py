@@ -1,0 +1,32 @@
+"""Tests of the files that `make release` has put into `dist`; without them there is nothing to do.
+
+`make test` does not take them: they are of what is built, which takes longer than all other tests.
+"""
+
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def dist() -> Path:
+    directory = Path(os.environ.get("CLEANCUT_DIST", ROOT / "dist"))
+    if not (directory / "maven").is_dir():
+        pytest.skip("`make release` has not been run")
+    return directory
+
+
+@pytest.fixture(scope="session")
+def release() -> str:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return str(project["version"])
+
+
+@pytest.fixture(scope="session")
+def wheel(dist: Path) -> Path:
+    (found,) = dist.glob("*.whl")
+    return found

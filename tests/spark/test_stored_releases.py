@@ -1,0 +1,34 @@
+"""Queries go on from the checkpoints that each release has left (`tests/checkpoints`).
+
+The batch after the last one has the rows of a query that was never stopped, and the state that it
+leaves is sound. So formats, ids and what Spark records of a query are read as they were written.
+"""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import cleancut
+from tests.support.releases import BATCHES, expected, kind_of, names, run, unpacked
+from tests.support.tiers import usually
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("name", usually(["0.1.0/cuts-aggregation.zip"], names()))
+def test_a_query_goes_on_from_what_a_release_has_left(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    checkpoint, kind = unpacked(name, tmp_path), kind_of(name)
+    cuts_before = len(cleancut.Checkpoint(checkpoint).cuts())
+    assert (cuts_before > 0) == ("cuts" in name)
+    for batch in (BATCHES, BATCHES + 1):
+        assert run(spark, kind, checkpoint) == expected(kind, batch)
+    report = cleancut.Checkpoint(checkpoint).verify()
+    assert report.ok, report.problems
+    assert report.stores > 0
+    if cuts_before:
+        last = cleancut.Checkpoint(checkpoint).cuts()[-1]
+        # Two runs more; an epoch without rows may have come between.
+        assert (last.generation, last.epoch > BATCHES) == (BATCHES + 2, True)

@@ -1,0 +1,165 @@
+"""What a release has promised to keep, as it can be compared with what there is.
+
+`python -m tests.support.promise` writes that of the release that is being made; once it is out, its
+file in `tests/promises` is never written again. docs/operations/compatibility.md says what is held.
+"""
+
+import argparse
+import inspect
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cleancut
+import cleancut.errors
+import cleancut.sinks
+import cleancut.testing
+from cleancut import _cli
+from cleancut._error_catalog import error_classes
+from tests.support.classfiles import read_class
+
+ROOT = Path(__file__).parents[2]
+PROMISES = ROOT / "tests" / "promises"
+DEFAULTS = ROOT / "conf" / "cleancut-defaults.conf"
+Snapshot = dict[str, dict[str, Any]]
+
+
+def releases() -> list[str]:
+    """Those whose promises are kept."""
+    return sorted(path.stem for path in PROMISES.glob("*.json"))
+
+
+def promised(release: str) -> Snapshot:
+    """What a release has promised."""
+    found: Snapshot = json.loads((PROMISES / f"{release}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def today() -> Snapshot:
+    """The same of what lies here, but for the classes of the jar."""
+    return {
+        "python": dict(sorted(_python())),
+        "keys": _keys(),
+        "errors": {one: error_classes()[one].kind for one in sorted(error_classes())},
+        "commands": _commands(_cli._parser()),
+        "statuses": {kind.__name__: status for kind, status in _cli._STATUSES.items()},
+    }
+
+
+def jvm(jars: tuple[str, ...]) -> dict[str, list[str]]:
+    """The classes that Spark, Scala and Java know by name, with their public methods.
+
+    `CleancutOffline` is for the Python package of its own release alone.
+    """
+    found = {}
+    with zipfile.ZipFile(jars[-1]) as archive:
+        for name in archive.namelist():
+            if re.fullmatch(r"io/cleancut/Cleancut(?!Offline)\w+\.class", name):
+                one = read_class(archive.read(name))
+                public = [of for (of, access) in one.members.items() if access & 1]
+                found[one.name] = sorted("".join(member) for member in public)
+    return found
+
+
+def broken(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """What a release has promised and is no more; what has come since is none of it."""
+    for name, value in before.items():
+        at = f"{path}{name}"
+        if name not in now:
+            yield f"{at} is gone"
+        elif isinstance(value, dict):
+            yield from broken(value, now[name], f"{at} ")
+        elif isinstance(value, list):
+            yield from (f"{at} has no {one} any more" for one in value if one not in now[name])
+        elif value != now[name]:
+            yield f"{at} was {value!r} and is {now[name]!r}"
+    for name, value in now.items():
+        # Whoever calls it as before does not give it.
+        if name not in before and isinstance(value, str) and value.endswith(", required"):
+            yield f"{path}{name} has come and must be given"
+
+
+def _python() -> Iterator[tuple[str, dict[str, Any]]]:
+    for module in (cleancut, cleancut.errors, cleancut.sinks, cleancut.testing):
+        for name in _public(module):
+            value = getattr(module, name)
+            yield f"{module.__name__}.{name}", _described(value)
+
+
+def _public(module: ModuleType) -> list[str]:
+    return list(getattr(module, "__all__", [])) or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+
+
+def _described(value: Any) -> dict[str, Any]:
+    if not inspect.isclass(value):
+        return _parameters(value)
+    ours = [one for one in value.__mro__ if one.__module__.startswith("cleancut")]
+    names = {name for one in ours for name in vars(one) if not name.startswith("_")}
+    members = {name: getattr(value, name, None) for name in names}
+    described: dict[str, Any] = {
+        f".{name}": _parameters(member) if callable(member) else "attribute"
+        for name, member in sorted(members.items())
+    }
+    fields = getattr(value, "__dataclass_fields__", {})
+    described |= {f".{name}": "attribute" for name in sorted(fields) if not name.startswith("_")}
+    # What is returned only is made by nobody else.
+    is_result = fields and value.__module__.startswith("cleancut._")
+    return described if is_result else described | {"()": _parameters(value)}
+
+
+def _parameters(value: Any) -> dict[str, str]:
+    """By name how each is given: in which place, by name, and whether it must be."""
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return {}
+    kinds = {}
+    for place, (name, one) in enumerate(signature.parameters.items()):
+        by = "by name" if one.kind is one.KEYWORD_ONLY else f"{place}"
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            by = "any"
+        is_required = one.default is one.empty and by != "any"
+        kinds[name] = f"{by}, required" if is_required else by
+    return kinds
+
+
+def _keys() -> dict[str, str]:
+    text = DEFAULTS.read_text(encoding="utf-8")
+    return dict(re.findall(r"^# (spark\.\S+\.cleancut\.\S+) (.*)$", text, flags=re.MULTILINE))
+
+
+def _commands(parser: argparse.ArgumentParser) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found |= {name: _commands(of) for name, of in action.choices.items()}
+        elif not action.option_strings:
+            is_needed = action.nargs not in ("?", "*")
+            found[action.dest] = f"argument{', required' if is_needed else ''}"
+        elif "--help" not in action.option_strings:
+            found[action.option_strings[-1]] = f"option{', required' if action.required else ''}"
+    return found
+
+
+def write(file: Path, of_jvm: dict[str, list[str]]) -> None:
+    """Writes what lies here, and these classes of the jar."""
+    text = json.dumps(today() | {"jvm": of_jvm}, indent=1, sort_keys=True) + "\n"
+    file.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Writes the promise of this release."""
+    PROMISES.mkdir(exist_ok=True)
+    write(PROMISES / f"{cleancut.__version__}.json", jvm(cleancut.jar_paths()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Queries whose checkpoints are kept from each release, for every later one to go on from.
+
+`python -m tests.support.releases` writes those of the release that is installed. Their rows are
+numbers that follow from how many batches there were, so no file goes along with a checkpoint.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cleancut
+from cleancut._spark.installed import spark_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+STORED = Path(__file__).parents[1] / "checkpoints"
+BATCHES = 4
+ROWS = 60
+KEYS = 7
+PARTITIONS = 2
+MODES = ("level-0", "cuts")
+KINDS = ("aggregation", "join", "python")
+
+
+def names() -> list[str]:
+    """All that is stored, as `0.1.0/cuts-join`."""
+    return sorted(path.relative_to(STORED).as_posix() for path in STORED.glob("*/*.zip"))
+
+
+def unpacked(name: str, to: Path) -> Path:
+    """A copy of a checkpoint that a query can go on from."""
+    with zipfile.ZipFile(STORED / name) as archive:
+        archive.extractall(to)
+    return to
+
+
+def kind_of(name: str) -> str:
+    return next(kind for kind in KINDS if name.endswith(f"{kind}.zip"))
+
+
+def numbers(spark: "SparkSession") -> "DataFrame":
+    """60 numbers a batch, from 0 on."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
+    return source.option("numPartitions", PARTITIONS).load().select("value")
+
+
+def query(spark: "SparkSession", kind: str) -> "DataFrame":
+    """One of the queries; its form must stay as it is."""
+    rows = numbers(spark)
+    if kind == "aggregation":
+        keyed = rows.selectExpr(f"value % {KEYS} AS k", "value AS v")
+        return keyed.groupBy("k").agg({"v": "sum", "*": "count"}).toDF("k", "total", "n")
+    if kind == "join":
+        # A number meets a third of itself, which came some batches before.
+        left = rows.selectExpr("value AS a")
+        right = numbers(spark).selectExpr("value * 3 AS b")
+        return left.join(right, left.a == right.b)
+    keyed = rows.selectExpr(f"value % {KEYS} AS k", "value AS v")
+    schema, state = "k long, n long, total long", "n long, total long"
+    return keyed.groupBy("k").applyInPandasWithState(
+        counted_on, schema, state, "update", "NoTimeout"
+    )
+
+
+def counted_on(
+    key: tuple[int], frames: "Iterator[pd.DataFrame]", state: Any
+) -> "Iterator[pd.DataFrame]":
+    """Number and sum of a key's rows, in Python."""
+    import pandas as pd
+
+    n, total = state.get if state.exists else (0, 0)
+    for frame in frames:
+        n, total = n + len(frame), total + int(frame["v"].sum())
+    state.update((n, total))
+    yield pd.DataFrame({"k": [key[0]], "n": [n], "total": [total]})
+
+
+def expected(kind: str, batch: int) -> Counter[tuple[int, ...]]:
+    """What a batch gives, computed from nothing but its number."""
+    end = ROWS * (batch + 1)
+    if kind == "join":
+        begun = ROWS * batch
+        return Counter((v, v) for v in range(0, end, 3) if v >= begun)
+    of = {k: [v for v in range(end) if v % KEYS == k] for k in range(KEYS)}
+    return Counter((k, len(values), sum(values)) for k, values in of.items())
+
+
+def run(spark: "SparkSession", kind: str, checkpoint: Path) -> Counter[tuple[int, ...]]:
+    """One more batch; gives its rows."""
+    given: list[Row] = []
+
+    def keep(batch: "DataFrame", number: int) -> None:
+        given.extend(batch.select(*sorted(batch.columns)).collect())
+
+    mode = "append" if kind == "join" else "update"
+    writer = query(spark, kind).writeStream.outputMode(mode).foreachBatch(keep)
+    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    running = writer.start()
+    running.awaitTermination()
+    return Counter(tuple(row) for row in given)
+
+
+def zipped(files: Iterable[Path], root: Path, to: Path) -> None:
+    """In one order and without times."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(files):
+            archive.writestr(zipfile.ZipInfo(path.relative_to(root).as_posix()), path.read_bytes())
+
+
+def main() -> None:
+    """Writes the checkpoints of this release, in the place of those that it has written before."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    place = STORED / cleancut.__version__
+    shutil.rmtree(place, ignore_errors=True)
+    builder = SparkSession.Builder().master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", PARTITIONS)
+    spark = cleancut.configure(builder).getOrCreate()
+    for mode in MODES:
+        spark.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", str(mode == "cuts").lower())
+        for kind in KINDS:
+            with tempfile.TemporaryDirectory() as home:
+                for batch in range(BATCHES):
+                    given = run(spark, kind, Path(home))
+                    assert given == expected(kind, batch), (kind, batch, given)
+                files = [path for path in Path(home).rglob("*") if path.is_file()]
+                zipped(files, Path(home), place / f"{mode}-{kind}.zip")
+    print(f"{place}, written on Spark {spark_line()}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
