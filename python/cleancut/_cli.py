@@ -16,8 +16,9 @@ from cleancut._checkpoint import Checkpoint
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_rows
 from cleancut._recovery.expiry import Expiry
+from cleancut._spark.class_path import listed
 from cleancut._spark.compatible import compatible
-from cleancut._spark.jars import jar_paths, listed
+from cleancut._spark.jars import jar_paths
 from cleancut._spark.named_query import named_query
 from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
 from cleancut._spark.session import configure

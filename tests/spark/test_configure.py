@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._spark.jars import listed
+from cleancut._spark.class_path import listed
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark

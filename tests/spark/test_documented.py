@@ -14,8 +14,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 import cleancut
+from cleancut._spark.class_path import listed
 from cleancut._spark.installed import SPARK, spark_line
-from cleancut._spark.jars import listed
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.kills import environment

@@ -12,8 +12,8 @@ import pytest
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._spark.class_path import listed
 from cleancut._spark.installed import spark_line
-from cleancut._spark.jars import listed
 from cleancut._spark.settings import (
     EXTENSION_CLASS,
     EXTENSIONS_KEY,

@@ -1,12 +1,36 @@
 """The class path of a JVM that runs already, and what it lacks of Cleancut."""
 
+import os
 import sys
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from cleancut._provider import PROVIDER_CLASS
-from cleancut._spark.jars import listed
+
+
+def running_jvm() -> Any | None:
+    """py4j's view of the JVM that runs already; None where PySpark is still to start one.
+
+    It runs when a session was stopped in this process, and from the start under spark-submit.
+    """
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    SparkContext._ensure_initialized()
+    return SparkContext._jvm
+
+
+def jars_of_spark(jvm: Any) -> Path:
+    """The directory that the JVM has Spark's jars from."""
+    core = jvm.java.lang.Class.forName("org.apache.spark.SparkContext")
+    return Path(core.getProtectionDomain().getCodeSource().getLocation().getPath()).parent
+
+
+def listed(jars: Iterable[str]) -> str:
+    """As Spark's settings and arguments have them."""
+    return ",".join(jars)
 
 
 def loaded_from(jvm: Any) -> str | None:

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from cleancut._spark.running import jars_of_spark, running_jvm
+from cleancut._spark.class_path import jars_of_spark, running_jvm
 from cleancut.errors import CleancutError, error_of
 
 SPARK = ("4.0", "4.1", "4.2", "4.3")

@@ -38,11 +38,6 @@ def _file(path: Path) -> Path:
     return found
 
 
-def listed(jars: Iterable[str]) -> str:
-    """As Spark's settings and arguments have them."""
-    return ",".join(jars)
-
-
 def without(jars: Iterable[str], others: Iterable[str]) -> list[str]:
     """The jars that are not among others; the same release under another path is the same jar."""
     names = {_name(other) for other in others}

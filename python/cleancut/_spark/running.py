@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleancut._spark.class_path import add_to_class_path, loaded_from, way_in
@@ -37,25 +36,6 @@ def check_classic(builder: object, options: dict[str, Any]) -> None:
     for reason, applies in reasons.items():
         if applies:
             raise error_of("CLEANCUT_CONNECT_UNSUPPORTED", detail=reason)
-
-
-def running_jvm() -> Any | None:
-    """py4j's view of the JVM that runs already; None where PySpark is still to start one.
-
-    It runs when a session was stopped in this process, and from the start under spark-submit.
-    """
-    from pyspark import SparkContext
-
-    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return None
-    SparkContext._ensure_initialized()
-    return SparkContext._jvm
-
-
-def jars_of_spark(jvm: Any) -> Path:
-    """The directory that the JVM has Spark's jars from."""
-    core = jvm.java.lang.Class.forName("org.apache.spark.SparkContext")
-    return Path(core.getProtectionDomain().getCodeSource().getLocation().getPath()).parent
 
 
 def running_session() -> "SparkSession | None":

@@ -6,14 +6,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._spark.class_path import loaded_from
+from cleancut._spark.class_path import listed, loaded_from, running_jvm
 from cleancut._spark.installed import check_platform, check_pyspark, spark_jars
-from cleancut._spark.jars import jar_paths, listed, strangers, without
+from cleancut._spark.jars import jar_paths, strangers, without
 from cleancut._spark.running import (
     cannot_join,
     check_classic,
     provide,
-    running_jvm,
     running_session,
 )
 from cleancut._spark.settings import (
