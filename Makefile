@@ -297,8 +297,9 @@ $(RELEASE)/.installed: pyproject.toml | java
 	  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['release'])")
 	@touch $@
 
-# The date of what is built is that of its source.
-release twin distribution: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+# The date of what is built is that of its source, which is the same commit for both.
+release twin: export CLEANCUT_REVISION ?= $(shell git rev-parse HEAD)
+release twin distribution: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 release twin distribution: export CLEANCUT_URL := $(URL)
 TWINS := target/release/one target/release/the/other
 
@@ -311,7 +312,7 @@ release: setup $(RELEASE)/.installed  ## all files of a release in dist, built t
 .PHONY: twin distribution released
 twin:
 	rm -rf $(TWIN)
-	git clone --quiet . $(TWIN)
+	git clone --quiet . $(TWIN) && git -C $(TWIN) checkout --quiet --detach $$CLEANCUT_REVISION
 	mkdir -p $(TWIN)/.cache && cp .cache/sbt-launch-*.jar $(TWIN)/.cache
 	CLEANCUT_PYSPARK=$$(project/pyspark-home) $(MAKE) -C $(TWIN) distribution \
 	  RELEASE=$(CURDIR)/$(RELEASE)
