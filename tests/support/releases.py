@@ -1,9 +1,11 @@
 """Queries whose checkpoints are kept from each release, for every later one to go on from.
 
-`python -m tests.support.releases` writes those of the release that is installed. Their rows are
-numbers that follow from how many batches there were, so no file goes along with a checkpoint.
+`python -m tests.support.releases` writes those of the release that is installed, on the line of
+Spark that is. Their rows are numbers that follow from how many batches there were, so no file goes
+along with a checkpoint.
 """
 
+import contextlib
 import os
 import shutil
 import sys
@@ -27,12 +29,13 @@ ROWS = 60
 KEYS = 7
 PARTITIONS = 2
 MODES = ("level-0", "cuts")
+CUTS = "spark.sql.streaming.stateStore.cleancut.cuts"
 KINDS = ("aggregation", "join", "python")
 
 
 def names() -> list[str]:
-    """All that is stored, as `0.1.0/cuts-join`."""
-    return sorted(path.relative_to(STORED).as_posix() for path in STORED.glob("*/*.zip"))
+    """All that is stored, as `0.1.0/4.3/cuts-join.zip`: release, line of Spark, mode and query."""
+    return sorted(path.relative_to(STORED).as_posix() for path in STORED.glob("*/*/*.zip"))
 
 
 def unpacked(name: str, to: Path) -> Path:
@@ -40,6 +43,11 @@ def unpacked(name: str, to: Path) -> Path:
     with zipfile.ZipFile(STORED / name) as archive:
         archive.extractall(to)
     return to
+
+
+def line_of(name: str) -> tuple[int, ...]:
+    """The line of Spark that a checkpoint was written on, for comparison."""
+    return tuple(map(int, name.split("/")[1].split(".")))
 
 
 def kind_of(name: str) -> str:
@@ -121,21 +129,26 @@ def main() -> None:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    place = STORED / cleancut.__version__
+    place = STORED / cleancut.__version__ / spark_line()
     shutil.rmtree(place, ignore_errors=True)
     builder = SparkSession.Builder().master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", PARTITIONS)
     spark = cleancut.configure(builder).getOrCreate()
-    for mode in MODES:
-        spark.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", str(mode == "cuts").lower())
-        for kind in KINDS:
-            with tempfile.TemporaryDirectory() as home:
+    with contextlib.ExitStack() as stack:
+        left: dict[str, Path] = {}
+        for mode in MODES:
+            spark.conf.set(CUTS, str(mode == "cuts").lower())
+            for kind in KINDS:
+                home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
                 for batch in range(BATCHES):
-                    given = run(spark, kind, Path(home))
+                    given = run(spark, kind, home)
                     assert given == expected(kind, batch), (kind, batch, given)
-                files = [path for path in Path(home).rglob("*") if path.is_file()]
-                zipped(files, Path(home), place / f"{mode}-{kind}.zip")
-    print(f"{place}, written on Spark {spark_line()}", file=sys.stderr)
+                left[f"{mode}-{kind}.zip"] = home
+        # After it nobody writes there.
+        spark.stop()
+        for name, home in left.items():
+            zipped((path for path in home.rglob("*") if path.is_file()), home, place / name)
+    print(place, file=sys.stderr)
 
 
 if __name__ == "__main__":
