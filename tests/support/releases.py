@@ -45,11 +45,6 @@ def unpacked(name: str, to: Path) -> Path:
     return to
 
 
-def line_of(name: str) -> tuple[int, ...]:
-    """The line of Spark that a checkpoint was written on, for comparison."""
-    return tuple(map(int, name.split("/")[1].split(".")))
-
-
 def kind_of(name: str) -> str:
     return next(kind for kind in KINDS if name.endswith(f"{kind}.zip"))
 
