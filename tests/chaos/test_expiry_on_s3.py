@@ -1,6 +1,7 @@
 """Cuts in a bucket that are given up by hand, on servers that speak S3, and after acts."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -55,7 +56,10 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
         nonlocal files
         for number in range(files, files + more):
             lines = [json.dumps({"k": f"k{(7 * v + number) % 23}"}) for v in range(60)]
-            (source / f"{number}.json").write_text("\n".join(lines), encoding="utf-8")
+            path = source / f"{number}.json"
+            path.write_text("\n".join(lines), encoding="utf-8")
+            # Spark takes files by their times, in whatever order where these are the same.
+            os.utime(path, (1_700_000_000 + number,) * 2)
         files += more
         places = [server.endpoint, location, str(source), act]
         answer = run_script(RUNS, *places, **server.environment)
@@ -75,7 +79,7 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
                 counted[key] = counted.get(key, 0) + 1
         return counted
 
-    def expire() -> dict[str, int]:
+    def expire() -> None:
         asked = ["expire", location, "--endpoint", server.endpoint, "--keep", "1", "--json"]
         assert _cli.main(asked) == 0
         plan = json.loads(capsys.readouterr().out)
@@ -87,12 +91,13 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
         report = there().verify()
         assert report.ok, str(report)
         assert done["segments"] == plan["segments"]
-        return {str(key): value for key, value in done.items() if isinstance(value, int)}
 
     run("none", 5)
     there().pin("early", 1)
-    assert expire()["segments"] == 0
-    # The segments of the cuts that went are those of the last one's chains, too.
+    expire()
+    # Of the cuts that went the last one's chains need segments, too; a base that came after it, and
+    # is in no cut, may go.
+    assert counts() == expected(5)
     run("rescale", 1)
     expire()
     assert counts() == expected(6)
