@@ -287,14 +287,15 @@ wheel: jar  ## build dist/*.whl with the jars inside
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls -l dist
 
-# In an environment of its own, as for the pages.
 RELEASE := .venv-release
+DOCS := .venv-docs
 
-$(RELEASE)/.installed: pyproject.toml | java
-	project/create-venv $(RELEASE)
-	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  $$($(RELEASE)/bin/python -c "import tomllib; \
-	  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['release'])")
+# What an extra of pyproject.toml names, in an environment of its own: nothing else needs it.
+.venv-release/.installed .venv-docs/.installed: .venv-%/.installed: pyproject.toml | java
+	project/create-venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  $$($(@D)/bin/python -c "import tomllib; \
+	  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$*'])")
 	@touch $@
 
 # The date of what is built is that of its source, which is the same commit for both.
@@ -333,16 +334,6 @@ released:
 
 docs: setup  ## regenerate conf/ and docs/reference/ from the code
 	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"
-
-# In an environment of its own: nothing else needs it.
-DOCS := .venv-docs
-
-$(DOCS)/.installed: pyproject.toml | java
-	project/create-venv $(DOCS)
-	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  $$($(DOCS)/bin/python -c "import tomllib; \
-	  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
-	@touch $@
 
 docs-site: $(DOCS)/.installed  ## the pages as a site in target/site; a dead link fails
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet

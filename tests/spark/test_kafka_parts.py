@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from cleancut import CleancutError, RequestError
 from cleancut.sinks import Batch, KafkaPartsSink, KafkaSink
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._kafka.parts import PartSender
-from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
+from tests.spark.test_kafka_sink import KafkaContract, values
 from tests.spark.test_sink_pages import Page, counted
 from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_kafka
 from tests.support.tiers import long
@@ -48,20 +48,11 @@ class Records(KafkaPartsSink):
         return super().stage(rows.selectExpr("to_json(struct(*)) AS value"), batch)
 
 
-class TestKafkaParts(SinkContract):
+class TestKafkaParts(KafkaContract):
     tears = True
-    broker: KafkaBroker
-
-    @pytest.fixture(autouse=True)
-    def given_broker(self, broker: KafkaBroker) -> None:
-        self.broker = broker
 
     def make_sink(self, home: Path) -> KafkaPartsSink:
         return Records(self.broker.servers, home / "parts", topic=home.name)
-
-    def read(self, home: Path) -> Iterable[tuple[Any, ...]]:
-        found = [json.loads(of.value()) for of in self.broker.records(home.name)]
-        return [(of["id"], of["word"], of["n"]) for of in found]
 
 
 @dataclass(frozen=True)
@@ -117,7 +108,7 @@ def rows(spark: SparkSession, count: int = 100) -> DataFrame:
 
 
 def seen(broker: KafkaBroker, topic: str) -> Counter[str]:
-    return Counter(of.value().decode() for of in broker.records(topic))
+    return Counter(values(broker, topic))
 
 
 @pytest.mark.parametrize("is_sent", [False, True])

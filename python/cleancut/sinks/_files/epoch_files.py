@@ -137,7 +137,11 @@ class EpochFiles(EpochSink):
 
     def publish(self, handle: str, batch: Batch) -> None:
         """Creates the manifest, unless there is one of the epoch; see `EpochSink`."""
-        self._of_run().publish(Manifest.decode(handle.encode(), self._path), batch)
+        self._decide(handle, batch)
+
+    def _decide(self, handle: str, batch: Batch) -> Manifest:
+        """`publish`; gives what is published, which may be what another run has staged."""
+        return self._of_run().publish(Manifest.decode(handle.encode(), self._path), batch)
 
     def sweep(self, batch: Batch) -> None:
         """Deletes what tries up to this epoch have left; see `EpochSink`."""

@@ -29,11 +29,20 @@ REPORT = "part int, rows bigint"
 _NEVER_SPLIT = str(2**60)
 
 
-def rows_of_files(spark: "SparkSession", paths: list[str]) -> "DataFrame":
+def reading_session(spark: "SparkSession") -> "SparkSession":
+    """A session for `rows_of_files`; that of the query is left as it is."""
+    session = spark.newSession()
+    # A task takes as much as the former says, and counts the latter for each file besides.
+    session.conf.set("spark.sql.files.maxPartitionBytes", _NEVER_SPLIT)
+    session.conf.set("spark.sql.files.openCostInBytes", _NEVER_SPLIT)
+    return session
+
+
+def rows_of_files(session: "SparkSession", paths: list[str]) -> "DataFrame":
     """The records of some files, each of which is a partition of its own, in the file's order.
 
     Args:
-        spark: the session in which they were written; that of the query is left as it is.
+        session: a `reading_session`.
         paths: of Parquet, with some of COLUMNS.
 
     Returns:
@@ -42,10 +51,6 @@ def rows_of_files(spark: "SparkSession", paths: list[str]) -> "DataFrame":
     """
     from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
 
-    session = spark.newSession()
-    # A task takes as much as the former says, and counts the latter for each file besides.
-    session.conf.set("spark.sql.files.maxPartitionBytes", _NEVER_SPLIT)
-    session.conf.set("spark.sql.files.openCostInBytes", _NEVER_SPLIT)
     read = session.read.option("__globPaths__", "false").parquet(*paths)
     part = F.col("_metadata.file_block_length") == F.col("_metadata.file_size")
     there = [F.col(name) for name in COLUMNS if name in read.columns]

@@ -16,9 +16,9 @@ from cleancut.sinks._files.compacting import Kept, collect, expire
 from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.epoch_files import EpochFiles
 from cleancut.sinks._files.manifest import Manifest
-from cleancut.sinks._kafka.parts import REPORT, PartSender, rows_of_files
+from cleancut.sinks._kafka.parts import REPORT, PartSender, reading_session, rows_of_files
 from cleancut.sinks._kafka.records import COLUMNS
-from cleancut.sinks._kafka.sink import DECIDED, KafkaSink, column_problem
+from cleancut.sinks._kafka.sink import DECIDED, KafkaSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,7 +82,9 @@ class KafkaPartsSink(KafkaSink):
         )
         self._files = EpochFiles(parts)
         self._parts = os.fspath(parts)
-        self._session: SparkSession | None = None
+        # Of the run that has begun: what reads the files, and what deletes them.
+        self._reader: SparkSession | None = None
+        self._directory: SinkDirectory | None = None
         # Epochs, by this run.
         self._taken = 0
 
@@ -96,7 +98,8 @@ class KafkaPartsSink(KafkaSink):
             CleancutError: as `KafkaSink`, and as `EpochFiles`.
         """
         super().begin(side, session)
-        self._session = session
+        self._reader = reading_session(session)
+        self._directory = SinkDirectory(session, self._parts)
         self._files.begin(side, session)
 
     def published(self, batch: Batch) -> str | None:
@@ -116,9 +119,7 @@ class KafkaPartsSink(KafkaSink):
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, they lack a column, or one has another type.
         """
-        problem = column_problem(rows.schema, bool(self._topic))
-        if problem is not None:
-            raise self._refusal(problem)
+        self._check_columns(rows)
         there = [name for name in COLUMNS if name in rows.columns]
         return self._files.stage(rows.select(*there), batch)
 
@@ -154,10 +155,7 @@ class KafkaPartsSink(KafkaSink):
         found = self._rules.lock(noted, batch)
         if found is not None and found.handle != DECIDED:
             return None, 0
-        self._files.publish(handle, batch)
-        told = self._files.published(batch)
-        assert told is not None, "it is published"
-        manifest = Manifest.decode(told.encode(), self._parts)
+        manifest = self._files._decide(handle, batch)
         if found is not None:
             # By a run before this one, or before a connection was lost.
             return manifest, 0
@@ -176,8 +174,9 @@ class KafkaPartsSink(KafkaSink):
         self._in_transaction(batch, noted, None)
 
     def _send_parts(self, manifest: Manifest, batch: Batch, since: int) -> None:
-        session = self._of_session()
-        directory = SinkDirectory(session, self._parts)
+        reader, directory = self._reader, self._directory
+        assert reader is not None, "a sink begins before it publishes"
+        assert directory is not None, "likewise"
         names = sorted(file.name for file in manifest.files)
         sender = self._sender(
             PartSender(
@@ -193,7 +192,7 @@ class KafkaPartsSink(KafkaSink):
                 sink=self._rules.sink,
             )
         )
-        rows = rows_of_files(session, [directory.at(name) for name in names])
+        rows = rows_of_files(reader, [directory.at(name) for name in names])
         sent = sum(row["rows"] for row in rows.mapInArrow(sender, REPORT).collect())
         if sent != manifest.rows:
             raise error_of(
@@ -206,21 +205,17 @@ class KafkaPartsSink(KafkaSink):
     def _sender(self, sender: PartSender) -> PartSender:
         return sender
 
-    def _of_session(self) -> "SparkSession":
-        assert self._session is not None, "a sink begins before it is asked"
-        return self._session
-
     def sweep(self, batch: Batch) -> None:
         """Deletes the files of epochs that are sent, some epochs after; see `EpochSink`."""
         self._files.sweep(batch)
         self._taken += 1
         if self._taken % _LEFT:
             return
-        records = SinkDirectory(self._of_session(), self._parts)
+        assert self._directory is not None, "a sink begins before it sweeps"
         try:
-            expire(records, Kept(_LEFT, None))
+            expire(self._directory, Kept(_LEFT, None))
             # No reader has begun with them.
-            collect(records, 0)
+            collect(self._directory, 0)
         except CleancutError as failure:
             _LOG.warning("%s: what is sent could not be deleted: %s", self._parts, failure)
 

@@ -166,12 +166,15 @@ class KafkaSink(EpochSink):
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, they lack a column, or one has another type.
         """
-        problem = column_problem(rows.schema, bool(self._topic))
-        if problem is not None:
-            raise self._refusal(problem)
+        self._check_columns(rows)
         self._let_go()
         self._rows = PackedRows(rows)
         return ""
+
+    def _check_columns(self, rows: "DataFrame") -> None:
+        problem = _column_problem(rows.schema, bool(self._topic))
+        if problem is not None:
+            raise self._refusal(problem)
 
     def _let_go(self) -> None:
         rows, self._rows = self._rows, None
@@ -344,7 +347,7 @@ class KafkaSink(EpochSink):
         return error_of("CLEANCUT_SINK_REFUSED", sink=self._rules.sink, reason=reason)
 
 
-def column_problem(schema: "StructType", has_topic: bool) -> str | None:
+def _column_problem(schema: "StructType", has_topic: bool) -> str | None:
     """Why rows are no records; the columns are those of Spark's own sink."""
     kinds = {field.name: field.dataType for field in schema.fields}
     if "value" not in kinds:
