@@ -51,7 +51,8 @@ def sourcesFor(line: String) = Seq(
   moduleName := name.value,
   Compile / unmanagedSources / excludeFilter := CommonJar.sources,
   Test / unmanagedSources / excludeFilter := HiddenFileFilter,
-  Compile / unmanagedResourceDirectories := Nil,
+  Compile / unmanagedResourceDirectories :=
+    Seq((LocalProject("core") / baseDirectory).value / "src" / "main" / "line-resources"),
   Compile / resourceGenerators +=
     CommonJar.wanted(line, LocalProject("common") / commonIdentity).taskValue,
   Compile / unmanagedSourceDirectories ++=

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +28,7 @@ from cleancut._reading.history import History, NamedState, NoVersion
 from cleancut._reading.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight
 from cleancut._reading.lookup import rows_of_key
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList, daily_costs
+from cleancut._reading.recorded import told_epochs
 from cleancut._reading.root import Root, objects_at, open_root
 from cleancut._reading.selection import Selection
 from cleancut._reading.skew import SkewInfo, skew_infos
@@ -119,17 +120,21 @@ class Checkpoint(Expirable):
         """
         return InfoList(map(cut_info, History(self._root).cuts()))
 
-    def history(self) -> InfoList[EpochInfo]:
-        """What each epoch cost whose cut is kept, by their epochs; none at level 0.
+    def history(self, since: int | datetime | None = None) -> InfoList[EpochInfo]:
+        """What each epoch cost, by their epochs; none at level 0.
 
-        Beside that it tells when a drill proved the cut, if one did.
+        Beside that it tells why an epoch was slow, and when a drill proved its cut, if one did.
+
+        Args:
+            since: the first epoch, or when the first of them was committed; without a time zone
+                that is in UTC. It goes back as far as the key `history` keeps them. None is each
+                epoch whose cut is kept.
 
         Raises:
-            DamagedError: a cut is damaged.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+            DamagedError: a cut is damaged, or CLEANCUT_HISTORY_DAMAGED.
         """
-        proven = proven_times(self._root)
-        infos = epoch_infos(History(self._root).cuts())
-        return InfoList(replace(of, proven=proven.get(of.epoch)) for of in infos)
+        return InfoList(told_epochs(self._root, since, proven_times(self._root)))
 
     def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
         """Estimates what the query costs in a day, from the epochs whose cuts are kept.

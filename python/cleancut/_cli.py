@@ -15,6 +15,7 @@ import pyarrow as pa
 from cleancut._checkpoint import Checkpoint
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_rows
+from cleancut._format.ages import epoch_or_time
 from cleancut._recovery.expiry import Expiry
 from cleancut._spark.class_path import listed
 from cleancut._spark.compatible import compatible
@@ -98,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--savepoint", help="the cut that is kept by this name")
     show.set_defaults(run=_show)
     history = _add_reader(commands, "history", "list what each epoch cost: time, requests, bytes")
+    since = "the first epoch, or its time in UTC: 120, 2026-11-26T08:00; default: of the kept cuts"
+    history.add_argument("--since", metavar="EPOCH|TIME", type=epoch_or_time, help=since)
     history.set_defaults(run=_history)
     costs = _add_reader(commands, "costs", "estimate what the query costs in a day, on S3 and R2")
     costs.set_defaults(run=_costs)
@@ -460,7 +463,7 @@ def _show(parsed: argparse.Namespace) -> int:
 
 
 def _history(parsed: argparse.Namespace) -> int:
-    print_list(_checkpoint(parsed).history(), parsed)
+    print_list(_checkpoint(parsed).history(parsed.since), parsed)
     return OK
 
 

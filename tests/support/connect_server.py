@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.support.server_process import ServerProcess
+from tests.support.server_process import ServerProcess, free_port
 
 _ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -33,8 +33,7 @@ class ConnectServer(ServerProcess):
             master: Spark's.
         """
         super().__init__(home)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         self.remote = f"sc://127.0.0.1:{self._port}"
         settings = {
             "spark.connect.grpc.binding.port": str(self._port),

@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -82,3 +83,11 @@ def home_of(kind: str) -> Iterator[Path]:
         yield home
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port

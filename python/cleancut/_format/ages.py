@@ -1,8 +1,8 @@
-"""Ages as people write them."""
+"""Ages and times as people write them."""
 
 import re
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 _AGE = re.compile(r"([0-9]{1,9})\s*([dhms])")
 _UNITS: Mapping[str, str] = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
@@ -20,3 +20,12 @@ def age_of(given: timedelta | str) -> timedelta:
     if found is None:
         raise ValueError(f"an age is a number of d, h, m or s, such as 7d, and not {given!r}")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def epoch_or_time(given: str) -> int | datetime:
+    """An epoch, or a time in the form of ISO 8601.
+
+    Raises:
+        ValueError: the text is neither.
+    """
+    return int(given) if given.isdecimal() else datetime.fromisoformat(given)

@@ -7,7 +7,16 @@ from typing import Any
 from cleancut._display.brief import Brief
 from cleancut._format.fields import typed
 
-_NUMBERS = ("bytesSent", "bytesReceived", "frames", "frameBytes", "segments", "segmentBytes")
+_NUMBERS = (
+    "bytesSent",
+    "bytesReceived",
+    "frames",
+    "frameBytes",
+    "segments",
+    "segmentBytes",
+    "sentMs",
+    "waitedMs",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +80,10 @@ class Usage(Brief):
         frame_bytes: their size.
         segments: objects that these frames were put into.
         segment_bytes: the size of these objects.
+        sent_ms: milliseconds that requests took which sent a body, those that failed left out, all
+            added up.
+        waited_ms: milliseconds that requests took which failed, and until they were repeated, all
+            added up.
     """
 
     requests: RequestsByKind
@@ -80,6 +93,8 @@ class Usage(Brief):
     frame_bytes: int
     segments: int
     segment_bytes: int
+    sent_ms: int = 0
+    waited_ms: int = 0
 
     def __str__(self) -> str:
         return str(self.requests) or "nothing"
@@ -93,6 +108,8 @@ class Usage(Brief):
             frame_bytes=self.frame_bytes + other.frame_bytes,
             segments=self.segments + other.segments,
             segment_bytes=self.segment_bytes + other.segment_bytes,
+            sent_ms=self.sent_ms + other.sent_ms,
+            waited_ms=self.waited_ms + other.waited_ms,
         )
 
 

@@ -17,6 +17,7 @@ PAGES = "pages"
 SAVEPOINTS = "savepoints"
 PROOFS = "proofs"
 REPLICAS = "replicas"
+HISTORY = "history"
 OWNERS = "owners"
 REPLICA = "replica.json"
 
@@ -35,6 +36,7 @@ _PROOF = re.compile(r"proofs/([0-9]{20})-([0-9]{20})\.json")
 _REPLICA = re.compile(r"replicas/([0-9a-f]{16})-[0-9]{20}-[0-9]{20}\.json")
 _SEGMENT = re.compile(r"segments/([0-9]{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg")
 _PAGE = re.compile(r"pages/([0-9]{20})/([0-9a-f]{32})\.page")
+_HISTORY = re.compile(r"history/([0-9]{20})-([0-9]{20})-[0-9a-f]{32}\.parquet")
 _ESCAPED = re.compile(r"%([0-9A-F]{2})")
 _OUTSIDE_PLAIN = re.compile(rb"[^A-Za-z0-9_-]")
 _MAX_LONG = 2**63 - 1
@@ -162,6 +164,12 @@ def parse_savepoint_name(name: str) -> str | None:
     """What a savepoint is called by its name below the root; None for foreign objects."""
     found = _SAVEPOINT.fullmatch(name)
     return None if found is None else found[1]
+
+
+def parse_history_name(name: str) -> tuple[int, int] | None:
+    """The first and the last epoch of such a file; None for foreign objects."""
+    found = _HISTORY.fullmatch(name)
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def proof_name(epoch: int, proven_ms: int) -> str:

@@ -15,6 +15,25 @@ def _total(requests: RequestsByKind | None) -> int | None:
 
 
 @dataclass(frozen=True, repr=False)
+class SlowEpoch(Brief):
+    """Why an epoch took twice as long as others of its run, and 200 ms longer.
+
+    Attributes:
+        kind: what explains half of it or more: "executor-lost", "driver-pause", "retries",
+            "upload", "straggler", "gate", "input", or "unknown".
+        typical_ms: the median of the epochs before it, in milliseconds.
+        detail: in words, with the figures that say so.
+    """
+
+    kind: str
+    typical_ms: int
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}"
+
+
+@dataclass(frozen=True, repr=False)
 class EpochInfo(Brief):
     """What one committed epoch cost. What its cut does not tell is None: an older release wrote it.
 
@@ -49,6 +68,8 @@ class EpochInfo(Brief):
         timings: milliseconds by phase, as docs/FORMAT.md names them.
         costs: the same figures for the driver and the executors apart.
         proven: when a drill proved last that its cut can be restored, in UTC; None if none has.
+        slow: why it took longer than others of its run; None where it did not, and where nobody
+            judged.
     """
 
     epoch: int
@@ -76,6 +97,7 @@ class EpochInfo(Brief):
     timings: Mapping[str, int] = field(metadata={"column": False})
     costs: Costs | None = field(metadata={"column": False})
     proven: datetime | None = field(default=None, metadata={"column": False})
+    slow: SlowEpoch | None = field(default=None, metadata=rank(4))
 
 
 def epoch_info(

@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
   SessionProvider,
   TransformWithStateRule
 }
+import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
 
 /**
  * Cleancut's session extension, for `spark.sql.extensions`. It lets `transformWithState` run on
@@ -35,6 +36,7 @@ class CleancutExtensions extends (SparkSessionExtensions => Unit) {
       extensions.injectCheckRule(StartCheckRule.check)
     }
     CheckpointScheme.register()
+    CutsUi.attach()
   }
 }
 

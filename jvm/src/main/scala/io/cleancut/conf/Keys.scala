@@ -246,6 +246,26 @@ object Keys {
     since = "0.1.0"
   )
 
+  val History: Key[Long] = Key(
+    "history",
+    doc = "How long it is kept what the epochs of a query took, and why some were slow, after " +
+      "their cuts are gone. It is written beside the cuts, in a request for sixteen epochs or " +
+      "more, and takes some hundred bytes for each. 0ms keeps none.",
+    default = 90L * 24 * 3600 * 1000,
+    KeyType.durationMs(maxMs = 10 * MaxRetentionMs),
+    since = "0.1.0"
+  )
+
+  val UiEpochs: Key[Int] = Key(
+    "uiEpochs",
+    doc = "How many epochs, of all queries together, the tab Cuts of Spark's pages shows, of a " +
+      "driver that runs and on a history server. Each takes a kilobyte or two of memory there. " +
+      "It is read when the driver starts.",
+    default = 2000,
+    KeyType.int("epochs", min = 1, max = 1000000),
+    since = "0.1.0"
+  )
+
   val SplitGroups: Key[Boolean] = Key(
     "splitGroups",
     doc = "Whether a cut may fall within the rows that one key has in an epoch, where a function " +
@@ -374,6 +394,7 @@ object Keys {
     Dialect,
     Encryption,
     Endpoint,
+    History,
     LazyRestore,
     LocalBases,
     MaxEpochDuration,
@@ -392,7 +413,8 @@ object Keys {
     SplitGroups,
     StandbyReplicas,
     StatePartitions,
-    TrustedScheme
+    TrustedScheme,
+    UiEpochs
   )
 
   /** What says how the store of a location is reached, and as whom. */

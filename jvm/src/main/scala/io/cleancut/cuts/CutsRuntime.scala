@@ -4,6 +4,7 @@ import java.util.concurrent.{CompletableFuture, Executor}
 
 import io.cleancut.{Clock, DaemonThreads}
 import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
+import io.cleancut.history.EpochWatcher
 import io.cleancut.objects.ObjectStore
 
 /** Makes frames durable, many in one object. */
@@ -43,6 +44,8 @@ trait FramePacker extends AutoCloseable {
  *   how what a cut names is read
  * @param beforeWait
  *   called by a thread that is about to wait for what another one does
+ * @param watcher
+ *   of the epochs that are committed
  */
 final case class CutsRuntime(
     clock: Clock,
@@ -54,7 +57,8 @@ final case class CutsRuntime(
     budget: FrameBudget,
     paging: Option[Paging] = Some(Paging.Default),
     parts: CutArchive => CutParts = CutParts.shared,
-    beforeWait: CompletableFuture[_] => Unit = _ => ()
+    beforeWait: CompletableFuture[_] => Unit = _ => (),
+    watcher: Option[EpochWatcher] = None
 )
 
 object CutsRuntime {

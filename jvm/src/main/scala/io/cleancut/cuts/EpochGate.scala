@@ -10,6 +10,7 @@ import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.channels.Channels
 import io.cleancut.error.Errors
 import io.cleancut.format._
+import io.cleancut.history.EpochRecord
 import io.cleancut.objects.Leftovers
 
 /** Where an epoch becomes a cut: the seal that its sink asks for, and its commit. */
@@ -294,10 +295,18 @@ trait EpochGate extends PagedCuts {
     // Spark names the versions that it has counted, and has the next tasks go on from those.
     val goesOnFromOwn = CommitEntry.countedIds(entry).isDefined
     val next = if (goesOnFromOwn) cut else other.fold(cut)(_.whole)
-    synchronized {
+    val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
+    val (tasks, aligned) = synchronized {
       run.advance(next)
-      run.meter.advance(used, writeNs)
-      last = Some(CommittedEpoch(cut, TimeUnit.NANOSECONDS.toMillis(writeNs)))
+      last = Some(CommittedEpoch(cut, cutMs))
+      (run.meter.advance(used, writeNs), run.aligned)
+    }
+    runtime.watcher.foreach { watcher =>
+      val weather = watcher.weather()
+      watcher.committed { () =>
+        import watcher.{location, name}
+        EpochRecord.of(location, name, next, Some(cutMs), tasks, aligned, weather)
+      }
     }
     logger.info(
       s"Epoch $epoch of ${archive.location} is committed: ${stores.size} stores, gate took " +

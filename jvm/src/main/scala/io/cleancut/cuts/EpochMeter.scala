@@ -6,6 +6,7 @@ import scala.collection.mutable
 
 import io.cleancut.StoreId
 import io.cleancut.format.{EpochCosts, StoreTime}
+import io.cleancut.history.EpochTasks
 
 /**
  * How long the epochs of one run take, and what they use. Pure, as [[EpochLedger]] is: all times
@@ -25,8 +26,10 @@ final class EpochMeter(begun: UsageBook.Shares) {
   private var cutNs = Option.empty[Long]
   private var firstOpenNs = Option.empty[Long]
   private val openers = mutable.Map.empty[StoreId, (Long, Option[Place])]
-  private val openedNs = mutable.Map.empty[(Long, StoreId), Long]
-  private val tookNs = mutable.Map.empty[(Long, StoreId), Long]
+  // Handed on with each epoch, and not copied: there may be tens of thousands.
+  private var openedNs = mutable.Map.empty[(Long, StoreId), Long]
+  private var tookNs = mutable.Map.empty[(Long, StoreId), Long]
+  private var rows = mutable.Map.empty[Long, Long]
   private val places = mutable.Map.empty[Long, Place]
 
   /** An attempt has opened a store, whether or not it is to report anything. */
@@ -42,6 +45,12 @@ final class EpochMeter(begun: UsageBook.Shares) {
   /** An attempt's executor, which reports before the frame is taken for durable. */
   def heard(attempt: Long, from: Sender): Unit =
     if (attempt != QueryLedger.Maintenance) places(attempt) = from.place
+
+  /** An attempt has read so many rows. */
+  def read(attempt: Long, count: Long): Unit = {
+    rows(attempt) = count
+    ()
+  }
 
   /** The last attempt that has opened a store in this epoch, and where, as far as it said. */
   def lastOpener(store: StoreId): Option[(Long, Option[Place])] = openers.get(store)
@@ -101,15 +110,20 @@ final class EpochMeter(begun: UsageBook.Shares) {
    *   what [[costs]] was told
    * @param writeNs
    *   what the write of the cut took
+   * @return
+   *   what its tasks took
    */
-  def advance(used: UsageBook.Shares, writeNs: Long): Unit = {
+  def advance(used: UsageBook.Shares, writeNs: Long): EpochTasks = {
+    val tasks = new EpochTasks(tookNs, rows, openedNs.keySet)
     before = used
     cutNs = Some(writeNs)
     firstOpenNs = None
     openers.clear()
-    openedNs.clear()
-    tookNs.clear()
+    openedNs = mutable.Map.empty
+    tookNs = mutable.Map.empty
+    rows = mutable.Map.empty
     places.clear()
+    tasks
   }
 }
 

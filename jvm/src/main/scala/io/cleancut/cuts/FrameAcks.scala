@@ -88,6 +88,7 @@ trait FrameAcks extends EpochClaim {
     val nowNs = clock.monotonicNs()
     val arrived = within(runId) { run =>
       made.arrivals.foreach(of => run.arrived(made.attempt, of.report, of.reading, nowNs))
+      made.rows.foreach(run.meter.read(made.attempt, _))
     }
     arrived.map { _ =>
       val answers =

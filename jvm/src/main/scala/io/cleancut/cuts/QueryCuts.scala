@@ -73,6 +73,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     isClosed = true
     runtime.packer.close()
     synchronized(current.toSeq.flatMap(_.close())).foreach(_())
+    runtime.watcher.foreach(_.close())
     logs.close()
   }
 }

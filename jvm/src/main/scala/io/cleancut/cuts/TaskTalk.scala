@@ -38,12 +38,15 @@ final case class Arrival(report: ChannelReport, reading: ChannelReading)
  *   so small that they go with it
  * @param placed
  *   those that are durable already
+ * @param rows
+ *   that the attempt has read, where it is that of a task
  */
 final case class Delivery(
     attempt: Long,
     frames: Seq[SealedFrame],
     placed: Seq[PlacedFrame],
-    arrivals: Seq[Arrival] = Nil
+    arrivals: Seq[Arrival] = Nil,
+    rows: Option[Long] = None
 ) {
 
   /** In the order in which they are answered. */

@@ -1,6 +1,7 @@
 package io.cleancut.cuts
 
 import java.io.ByteArrayOutputStream
+import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 
 import io.cleancut.format.{KindCosts, ShareCosts}
 import io.cleancut.objects.{KindCounts, RequestCounts, RequestKind}
@@ -26,7 +27,9 @@ final case class Usage(requests: RequestCounts, written: WriteCounts) {
     written.frames,
     written.frameBytes,
     written.segments,
-    written.segmentBytes
+    written.segmentBytes,
+    NANOSECONDS.toMillis(requests.sentNs),
+    NANOSECONDS.toMillis(requests.waitedNs)
   )
 
   /**
@@ -44,6 +47,7 @@ final case class Usage(requests: RequestCounts, written: WriteCounts) {
       val counts = requests(kind)
       Seq(counts.requests, counts.retries, counts.failures)
     } ++ Seq(requests.bytesSent, requests.bytesReceived) ++
+      Seq(requests.sentNs, requests.waitedNs).map(NANOSECONDS.toMillis(_)) ++
       Seq(written.frames, written.frameBytes, written.segments, written.segmentBytes)
 }
 
@@ -51,7 +55,7 @@ object Usage {
   val Zero: Usage = Usage(RequestCounts.Zero, WriteCounts.Zero)
 
   private val NoRequests = KindCounts(0L, 0L, 0L)
-  private val Numbers = RequestKind.values.size * 3 + 6
+  private val Numbers = RequestKind.values.size * 3 + 8
   private val SevenBits = 0x7fL
 
   /** What [[Usage.toBytes]] of the same release made. */
@@ -70,7 +74,13 @@ object Usage {
     }
     val byKind =
       RequestKind.values.map(kind => kind -> KindCounts(next(), next(), next())).toMap
-    val requests = RequestCounts(byKind, next(), next())
+    val requests = RequestCounts(
+      byKind,
+      next(),
+      next(),
+      MILLISECONDS.toNanos(next()),
+      MILLISECONDS.toNanos(next())
+    )
     val usage = Usage(requests, WriteCounts(next(), next(), next(), next()))
     require(at == bytes.length, s"${bytes.length} bytes of counts, of which $at were read")
     usage

@@ -34,10 +34,11 @@ object CostsJson {
     node.put("bytesSent", share.bytesSent).put("bytesReceived", share.bytesReceived)
     node.put("frames", share.frames).put("frameBytes", share.frameBytes)
     node.put("segments", share.segments).put("segmentBytes", share.segmentBytes)
+    node.put("sentMs", share.sentMs).put("waitedMs", share.waitedMs)
   }
 
   /** Throws `IllegalArgumentException` where it is not what [[write]] makes. */
-  private[format] def read(node: JsonNode): EpochCosts = {
+  private[cleancut] def read(node: JsonNode): EpochCosts = {
     val executors = part(node, "executors")
     val slowest = Json.required(node, "slowest")
     require(slowest.isArray, "slowest is no array")
@@ -64,7 +65,9 @@ object CostsJson {
       number(node, "frames"),
       number(node, "frameBytes"),
       number(node, "segments"),
-      number(node, "segmentBytes")
+      number(node, "segmentBytes"),
+      number(node, "sentMs"),
+      number(node, "waitedMs")
     )
   }
 

@@ -12,7 +12,14 @@ import io.cleancut.StoreId
  * @param failures
  *   calls that ended with an error
  */
-final case class KindCosts(requests: Long, retries: Long, failures: Long)
+final case class KindCosts(requests: Long, retries: Long, failures: Long) {
+  def +(other: KindCosts): KindCosts =
+    KindCosts(requests + other.requests, retries + other.retries, failures + other.failures)
+}
+
+object KindCosts {
+  val Zero: KindCosts = KindCosts(0L, 0L, 0L)
+}
 
 /**
  * What one side, the driver or all executors, asked of the store for a query, and wrote there.
@@ -27,6 +34,10 @@ final case class KindCosts(requests: Long, retries: Long, failures: Long)
  *   that were made durable, whether they count or not
  * @param segmentBytes
  *   of whole objects, with what they hold beside frames
+ * @param sentMs
+ *   that requests took which sent a body, those that failed left out, all added up
+ * @param waitedMs
+ *   that requests took which failed, and that was waited until they were repeated, all added up
  */
 final case class ShareCosts(
     requests: Map[String, KindCosts],
@@ -35,8 +46,26 @@ final case class ShareCosts(
     frames: Long,
     frameBytes: Long,
     segments: Long,
-    segmentBytes: Long
-)
+    segmentBytes: Long,
+    sentMs: Long = 0L,
+    waitedMs: Long = 0L
+) {
+
+  def +(other: ShareCosts): ShareCosts = ShareCosts(
+    (requests.keySet ++ other.requests.keySet).iterator.map { kind =>
+      def in(of: ShareCosts) = of.requests.getOrElse(kind, KindCosts.Zero)
+      kind -> (in(this) + in(other))
+    }.toMap,
+    bytesSent + other.bytesSent,
+    bytesReceived + other.bytesReceived,
+    frames + other.frames,
+    frameBytes + other.frameBytes,
+    segments + other.segments,
+    segmentBytes + other.segmentBytes,
+    sentMs + other.sentMs,
+    waitedMs + other.waitedMs
+  )
+}
 
 /**
  * How long a store took, as the coordinator saw it.
@@ -63,4 +92,8 @@ final case class EpochCosts(
     executors: ShareCosts,
     executorCount: Int,
     slowest: Seq[StoreTime]
-)
+) {
+
+  /** What both sides did. */
+  def all: ShareCosts = driver + executors
+}

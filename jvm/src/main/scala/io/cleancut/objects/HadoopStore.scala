@@ -232,8 +232,12 @@ final class HadoopStore private[objects] (
 
   private[objects] def request[A](kind: RequestKind, name: String)(body: => A): A = {
     counter.sent(kind, isRetry = false)
-    try body
-    catch {
+    val startNs = System.nanoTime()
+    try {
+      val result = body
+      if (kind.sendsBody) counter.tookToSend(System.nanoTime() - startNs)
+      result
+    } catch {
       case e: InterruptedIOException =>
         counter.failed(kind)
         throw new InterruptedException(s"interrupted in ${kind.name} of $name").initCause(e)

@@ -27,11 +27,20 @@ final case class KindCounts(requests: Long, retries: Long, failures: Long) {
   )
 }
 
-/** What a store has been asked for since it was opened, and the bytes of bodies both ways. */
+/**
+ * What a store has been asked for since it was opened, and the bytes of bodies both ways.
+ *
+ * @param sentNs
+ *   that requests took which sent a body, those that failed left out; all added up
+ * @param waitedNs
+ *   that requests took which failed, and the pauses before they were repeated; all added up
+ */
 final case class RequestCounts(
     byKind: Map[RequestKind, KindCounts],
     bytesSent: Long,
-    bytesReceived: Long
+    bytesReceived: Long,
+    sentNs: Long = 0L,
+    waitedNs: Long = 0L
 ) {
   def apply(kind: RequestKind): KindCounts = byKind(kind)
 
@@ -48,20 +57,26 @@ final case class RequestCounts(
   def -(earlier: RequestCounts): RequestCounts = RequestCounts(
     byKind.map { case (kind, counts) => kind -> (counts - earlier(kind)) },
     bytesSent - earlier.bytesSent,
-    bytesReceived - earlier.bytesReceived
+    bytesReceived - earlier.bytesReceived,
+    sentNs - earlier.sentNs,
+    waitedNs - earlier.waitedNs
   )
 
   def +(other: RequestCounts): RequestCounts = RequestCounts(
     byKind.map { case (kind, counts) => kind -> (counts + other(kind)) },
     bytesSent + other.bytesSent,
-    bytesReceived + other.bytesReceived
+    bytesReceived + other.bytesReceived,
+    sentNs + other.sentNs,
+    waitedNs + other.waitedNs
   )
 
   /** The later of two counts of one counter, whichever that is in which of its numbers. */
   def max(other: RequestCounts): RequestCounts = RequestCounts(
     byKind.map { case (kind, counts) => kind -> counts.max(other(kind)) },
     Math.max(bytesSent, other.bytesSent),
-    Math.max(bytesReceived, other.bytesReceived)
+    Math.max(bytesReceived, other.bytesReceived),
+    Math.max(sentNs, other.sentNs),
+    Math.max(waitedNs, other.waitedNs)
   )
 }
 
@@ -82,6 +97,8 @@ final private[objects] class RequestCounter(whole: Option[RequestCounter] = None
   private val adders = RequestKind.values.map(_ -> new Adders).toMap
   private val bytesSent = new LongAdder
   private val bytesReceived = new LongAdder
+  private val sentNs = new LongAdder
+  private val waitedNs = new LongAdder
 
   def sent(kind: RequestKind, isRetry: Boolean): Unit = {
     adders(kind).requests.increment()
@@ -104,10 +121,24 @@ final private[objects] class RequestCounter(whole: Option[RequestCounter] = None
     whole.foreach(_.receivedBytes(count))
   }
 
+  /** A request that sends a body has taken so long, and has not failed. */
+  def tookToSend(ns: Long): Unit = {
+    sentNs.add(ns)
+    whole.foreach(_.tookToSend(ns))
+  }
+
+  /** A request has failed after so long, or one that has failed is repeated so much later. */
+  def waited(ns: Long): Unit = {
+    waitedNs.add(ns)
+    whole.foreach(_.waited(ns))
+  }
+
   def now: RequestCounts = RequestCounts(
     adders.map { case (kind, adder) => kind -> adder.now },
     bytesSent.sum,
-    bytesReceived.sum
+    bytesReceived.sum,
+    sentNs.sum,
+    waitedNs.sum
   )
 }
 

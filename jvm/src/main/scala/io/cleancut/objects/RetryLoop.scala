@@ -59,6 +59,7 @@ final private[objects] class RetryLoop(
 
     @tailrec def attempt(number: Int): A = {
       counter.sent(kind, isRetry = number > 1)
+      val sentNs = clock.monotonicNs()
       val outcome =
         try Right(once(Attempt(number, Math.max(1, policy.deadlineMs - elapsedMs))))
         catch {
@@ -69,9 +70,12 @@ final private[objects] class RetryLoop(
           case NonFatal(e) => Left(e)
         }
       outcome match {
-        case Right(result) => result
+        case Right(result) =>
+          if (kind.sendsBody) counter.tookToSend(clock.monotonicNs() - sentNs)
+          result
         case Left(failure) =>
           pause(kind, target, number, elapsedMs, failure)
+          counter.waited(clock.monotonicNs() - sentNs)
           attempt(number + 1)
       }
     }

@@ -1,5 +1,7 @@
 package io.cleancut.cuts
 
+import java.util.concurrent.TimeUnit.MILLISECONDS
+
 import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
@@ -16,10 +18,13 @@ class UsageSuite extends AnyFunSuite {
     case _ => random.nextLong() >>> (1 + random.nextInt(63))
   }
 
+  /** Times are sent in milliseconds, as nobody waits for longer than some years. */
+  private def millis(of: Long): Long = MILLISECONDS.toNanos(of % (1L << 40))
+
   private def usage(number: () => Long = () => number()): Usage = {
     val kinds = RequestKind.values.map(_ -> KindCounts(number(), number(), number()))
     Usage(
-      RequestCounts(kinds.toMap, number(), number()),
+      RequestCounts(kinds.toMap, number(), number(), millis(number()), millis(number())),
       WriteCounts(number(), number(), number(), number())
     )
   }

@@ -9,6 +9,8 @@ import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEnv
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.state.cleancut.history.{DriverWeather, EpochFeed}
+import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
 
 import io.cleancut.{Clock, DaemonThreads}
 import io.cleancut.cuts._
@@ -121,7 +123,7 @@ object DriverCuts extends Logging {
     Option.when(env != null && env.executorId == "driver") {
       listen(env.rpcEnv)
       queries.begin(location, runId, RunningQueries.byRun(_).isEmpty) { query =>
-        val runtime = query.runtime.fold(usual(archive))(_(archive.store))
+        val runtime = query.runtime.fold(usual(location, runId, archive))(_(archive.store))
         new QueryCuts(archive, logs, host, runtime)
       }
     }
@@ -140,13 +142,20 @@ object DriverCuts extends Logging {
   /** The act is over. */
   private[cleancut] def endAct(runId: String): Unit = ended(runId)
 
-  private def usual(archive: CutArchive) = CutsRuntime.onThreads(archive.store, Clock.System)
+  private def usual(location: String, runId: String, archive: CutArchive) = {
+    val feed = RunningQueries.byRun(runId).map(EpochFeed(_, location, archive))
+    CutsRuntime.onThreads(archive.store, Clock.System).copy(watcher = feed)
+  }
 
   private def listen(env: RpcEnv): Unit = synchronized {
     if (!served.exists(_ eq env)) {
       // Of an application that has ended in this process: its executors' ids are given again.
       queries.clear()
-      SparkContext.getActive.foreach(_.addSparkListener(StoreHomes.Removals))
+      SparkContext.getActive.foreach { context =>
+        context.addSparkListener(StoreHomes.Removals)
+        context.addSparkListener(DriverWeather)
+        CutsUi.attach(context)
+      }
       env.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env, coordinatorFor))
       served = Some(env)
     }

@@ -2,6 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
 import java.util.concurrent.ExecutionException
 
+import org.apache.spark.TaskContext
+
 import io.cleancut.Clock
 import io.cleancut.cuts._
 import io.cleancut.error.CleancutException
@@ -33,7 +35,7 @@ final private[cleancut] class FrameDelivery(
   def deliver(attempt: Long, made: Seq[MadeFrame], arrivals: Seq[Arrival]): Unit = {
     val small = made.collect { case MadeFrame.Small(frame) => frame }
     val placed = made.collect { case MadeFrame.Placed(frame) => frame }
-    val all = Delivery(attempt, small, placed, arrivals)
+    val all = Delivery(attempt, small, placed, arrivals, FrameDelivery.rowsRead())
     val acks = tell(all)
     all.names.zip(acks).foreach { case (name, ack) => ack.foreach(check(_, name)) }
     // There was no room for these.
@@ -88,4 +90,16 @@ final private[cleancut] class FrameDelivery(
 
   private def ask(message: CutsMessage): CutsReply =
     CutsClient.ask(message, clock, root.requestTimeoutMs)
+}
+
+private object FrameDelivery {
+
+  /** By the task of this thread so far; None outside of one. */
+  def rowsRead(): Option[Long] = Option(TaskContext.get()).map { task =>
+    val metrics = task.taskMetrics()
+    // Spark does so with each heartbeat, and when the task is over.
+    metrics.mergeShuffleReadMetrics()
+    val shuffled = metrics.shuffleReadMetrics.recordsRead
+    if (shuffled > 0) shuffled else metrics.inputMetrics.recordsRead
+  }
 }

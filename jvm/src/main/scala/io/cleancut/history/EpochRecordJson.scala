@@ -1,0 +1,170 @@
+package io.cleancut.history
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+import io.cleancut.format.{CostsJson, RunId}
+
+/**
+ * The form in which records are kept and sent. See `docs/FORMAT.md`, "History". A field that a
+ * reader does not know is left alone, and one that is not there has the value of "nothing".
+ */
+object EpochRecordJson {
+
+  /** Raised only where a reader of before would take something for what it is not. */
+  val Version = 1
+
+  private val mapper = new ObjectMapper
+
+  /** @param withCells whether to tell of each operator's tasks */
+  def write(record: EpochRecord, withCells: Boolean = true): String = {
+    val node = mapper.createObjectNode().put("version", Version)
+    node.put("location", record.location)
+    record.name.foreach(node.put("name", _))
+    record.run.queryId.foreach(node.put("queryId", _))
+    node.put("runId", record.run.runId).put("generation", record.run.generation)
+    node.put("epoch", record.epoch).put("writtenMs", record.writtenMs)
+    node.put("stores", record.stores)
+    writeCounts(record.timings, node.putObject("timings"))
+    record.costs.foreach(CostsJson.write(_, node.putObject("costs")))
+    node.put("rowsInFlight", record.rowsInFlight).put("bytesInFlight", record.bytesInFlight)
+    record.alignmentMs.foreach(node.put("alignmentMs", _))
+    record.barrierToCaptureMs.foreach(node.put("barrierToCaptureMs", _))
+    if (record.aligned.nonEmpty) {
+      val aligned = node.putObject("aligned")
+      record.aligned.foreach { case (operator, why) => aligned.put(operator.toString, why) }
+    }
+    if (record.rowsBeyondBound.nonEmpty)
+      writeCounts(
+        record.rowsBeyondBound.map { case (of, rows) => of.toString -> rows },
+        node.putObject("rowsBeyondBound")
+      )
+    if (withCells) record.operators.foreach(write(_, node.withArray("operators").addObject()))
+    write(record.weather, node)
+    record.slow.foreach { slow =>
+      val why = node.putObject("slow").put("typicalMs", slow.typicalMs)
+      why.put("kind", slow.kind).put("detail", slow.detail)
+    }
+    mapper.writeValueAsString(node)
+  }
+
+  /** The record; or why it is none. */
+  def read(text: String): Either[String, EpochRecord] =
+    try {
+      val node = mapper.readTree(text)
+      val version = node.path("version").asInt
+      if (version == Version) Right(read(node))
+      else Left(s"version $version of a record, where this release knows $Version")
+    } catch { case NonFatal(e) => Left(s"no record of an epoch: ${e.getMessage}") }
+
+  private def write(of: OperatorRecord, node: ObjectNode): Unit = {
+    node.put("operator", of.operator).put("partitions", of.partitions).put("perCell", of.perCell)
+    cells(of).foreach { case (name, values) =>
+      if (values.exists(_ != 0)) {
+        val array = node.putArray(name)
+        values.foreach(array.add)
+      }
+    }
+  }
+
+  private def cells(of: OperatorRecord) = Seq(
+    "ms" -> of.ms,
+    "bytes" -> of.bytes,
+    "rows" -> of.rows,
+    "rowsInFlight" -> of.rowsInFlight
+  )
+
+  private def write(weather: EpochWeather, node: ObjectNode): Unit = {
+    if (weather.pauseMs != 0) node.put("pauseMs", weather.pauseMs)
+    if (weather.repeatedTasks != 0) node.put("repeatedTasks", weather.repeatedTasks)
+    weather.executorsLost.foreach { case (executor, reason) =>
+      val lost = node.withArray("executorsLost").addObject()
+      lost.put("executor", executor).put("reason", reason)
+    }
+  }
+
+  private def writeCounts(counts: Map[String, Long], node: ObjectNode): Unit =
+    counts.toSeq.sortBy(_._1).foreach { case (name, count) => node.put(name, count) }
+
+  private def read(node: JsonNode): EpochRecord = EpochRecord(
+    text(node, "location").getOrElse(""),
+    text(node, "name"),
+    RunId(
+      text(node, "queryId"),
+      text(node, "runId").getOrElse(""),
+      node.path("generation").asLong
+    ),
+    required(node, "epoch").asLong,
+    required(node, "writtenMs").asLong,
+    node.path("stores").asInt,
+    counts(node.path("timings")),
+    Option(node.get("costs")).map(CostsJson.read),
+    node.path("rowsInFlight").asLong,
+    node.path("bytesInFlight").asLong,
+    number(node, "alignmentMs"),
+    number(node, "barrierToCaptureMs"),
+    fields(node.path("aligned")).map { case (of, why) => of.toLong -> why.asText }.toMap,
+    counts(node.path("rowsBeyondBound")).map { case (of, rows) => of.toLong -> rows },
+    node.path("operators").elements.asScala.map(operator).toSeq,
+    EpochWeather(
+      node.path("pauseMs").asLong,
+      node
+        .path("executorsLost")
+        .elements
+        .asScala
+        .map(of => of.path("executor").asText -> of.path("reason").asText)
+        .toSeq,
+      node.path("repeatedTasks").asInt
+    ),
+    Option(node.get("slow")).map { slow =>
+      SlowReason(
+        slow.path("typicalMs").asLong,
+        slow.path("kind").asText,
+        slow.path("detail").asText
+      )
+    }
+  )
+
+  private def operator(node: JsonNode): OperatorRecord = {
+    val (partitions, perCell) =
+      (required(node, "partitions").asInt, required(node, "perCell").asInt)
+    require(perCell > 0, "a cell of no partitions")
+    val size = (partitions + perCell - 1) / perCell
+    def cells(name: String): Seq[Long] = {
+      val found = node.path(name).elements.asScala.map(_.asLong).toVector
+      if (found.isEmpty) Vector.fill(size)(0L)
+      else {
+        require(found.size == size, s"${found.size} cells of $name, where there are $size")
+        found
+      }
+    }
+    OperatorRecord(
+      required(node, "operator").asLong,
+      partitions,
+      perCell,
+      cells("ms"),
+      cells("bytes"),
+      cells("rows"),
+      cells("rowsInFlight")
+    )
+  }
+
+  private def required(node: JsonNode, name: String): JsonNode = {
+    val found = node.get(name)
+    require(found != null && found.isIntegralNumber, s"it has no number $name")
+    found
+  }
+
+  private def text(node: JsonNode, name: String) = Option(node.get(name)).map(_.asText)
+
+  private def number(node: JsonNode, name: String) = Option(node.get(name)).map(_.asLong)
+
+  private def fields(node: JsonNode) =
+    node.properties.asScala.iterator.map(of => of.getKey -> of.getValue)
+
+  private def counts(node: JsonNode): Map[String, Long] =
+    fields(node).map { case (name, of) => name -> of.asLong }.toMap
+}

@@ -1,0 +1,25 @@
+package io.cleancut.history
+
+/** Who is told of the epochs of a query as they are committed. */
+trait EpochWatcher extends AutoCloseable {
+
+  /** Of the query's checkpoint. */
+  def location: String
+
+  /** Of the query, if it has one. */
+  def name: Option[String]
+
+  /** What the driver has lived through since this was asked for last; no request. */
+  def weather(): EpochWeather
+
+  /**
+   * An epoch is committed. Returns at once.
+   *
+   * @param record
+   *   draws up what there is to tell, which may take a while, and is asked for once
+   */
+  def committed(record: () => EpochRecord): Unit
+
+  /** The run has ended. What has been told is noted before this returns. */
+  override def close(): Unit
+}

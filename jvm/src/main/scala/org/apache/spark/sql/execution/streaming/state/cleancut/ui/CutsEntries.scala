@@ -1,0 +1,121 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.ui
+
+import org.apache.spark.sql.execution.streaming.state.cleancut.history.RunFacts
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.zip.{DeflaterOutputStream, InflaterInputStream}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import com.fasterxml.jackson.annotation.JsonIgnore
+
+import org.apache.spark.status.KVUtils.KVIndexParam
+import org.apache.spark.util.Utils
+import org.apache.spark.util.kvstore.{KVIndex, KVStore}
+
+import io.cleancut.history.{EpochRecord, EpochRecordJson, SlowReason}
+
+/** The last run of a query, as Spark's store of what pages show has it. */
+private[ui] class RunEntry(@KVIndexParam val location: String, val run: String) {
+  @JsonIgnore def facts: Option[RunFacts] = RunFacts.read(run)
+}
+
+/**
+ * An epoch, likewise: what the pages of many epochs show in fields, so that none of these has to
+ * parse records, and the record itself in some hundred bytes.
+ *
+ * @param durationMs
+ *   -1 where no task has run
+ * @param alignmentMs
+ *   -1 without channels
+ * @param slowKind
+ *   empty where the epoch was not slow
+ */
+private[ui] class EpochEntry(
+    val location: String,
+    val epoch: Long,
+    val generation: Long,
+    val writtenMs: Long,
+    val durationMs: Long,
+    val gateMs: Long,
+    val cutMs: Long,
+    val alignmentMs: Long,
+    val rowsInFlight: Long,
+    val requests: Long,
+    val bytesSent: Long,
+    val rows: Long,
+    val stores: Int,
+    val typicalMs: Long,
+    val slowKind: String,
+    val slowDetail: String,
+    val packed: Array[Byte]
+) {
+  @JsonIgnore @KVIndex
+  def key: String = s"$location\n${"%020d".format(epoch)}"
+
+  @JsonIgnore @KVIndex("location")
+  def ofLocation: String = location
+
+  @JsonIgnore @KVIndex("writtenMs")
+  def written: Long = writtenMs
+
+  @JsonIgnore def slow: Option[SlowReason] =
+    Option.when(slowKind.nonEmpty)(SlowReason(typicalMs, slowKind, slowDetail))
+
+  @JsonIgnore def record: Either[String, EpochRecord] =
+    EpochRecordJson.read(EpochEntry.unpack(packed))
+}
+
+private[ui] object EpochEntry {
+
+  def of(location: String, record: EpochRecord, json: String): EpochEntry = new EpochEntry(
+    location,
+    record.epoch,
+    record.run.generation,
+    record.writtenMs,
+    record.durationMs.getOrElse(-1L),
+    record.gateMs,
+    record.timings.getOrElse("cutMs", 0L),
+    record.alignmentMs.getOrElse(-1L),
+    record.rowsInFlight,
+    record.costs.fold(0L)(_.all.requests.values.map(_.requests).sum),
+    record.costs.fold(0L)(_.all.bytesSent),
+    record.rows,
+    record.stores,
+    record.slow.fold(0L)(_.typicalMs),
+    record.slow.fold("")(_.kind),
+    record.slow.fold("")(_.detail),
+    pack(json)
+  )
+
+  private def pack(text: String): Array[Byte] = {
+    val bytes = new ByteArrayOutputStream
+    Using.resource(new DeflaterOutputStream(bytes))(_.write(text.getBytes(UTF_8)))
+    bytes.toByteArray
+  }
+
+  private def unpack(bytes: Array[Byte]): String =
+    Using.resource(new InflaterInputStream(new ByteArrayInputStream(bytes))) { in =>
+      new String(in.readAllBytes(), UTF_8)
+    }
+}
+
+/** What the pages ask of it. */
+final private[ui] class CutsStore(store: KVStore) {
+
+  def isEmpty: Boolean = store.count(classOf[RunEntry]) == 0L
+
+  def runs: Seq[RunEntry] = Utils.tryWithResource(
+    store.view(classOf[RunEntry]).closeableIterator()
+  )(_.asScala.toVector)
+
+  def run(location: String): Option[RunEntry] = runs.find(_.location == location)
+
+  /** Of one query, in ascending order. */
+  def epochs(location: String): Vector[EpochEntry] = {
+    val view = store.view(classOf[EpochEntry]).index("location").first(location).last(location)
+    Utils.tryWithResource(view.closeableIterator())(_.asScala.toVector).sortBy(_.epoch)
+  }
+}

@@ -1,0 +1,67 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.ui
+
+import scala.xml.{Node, NodeSeq}
+
+import jakarta.servlet.http.HttpServletRequest
+import org.json4s._
+
+/** All queries of an application whose epochs are committed by cuts. */
+final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
+
+  override def render(request: HttpServletRequest): Seq[Node] = page(request, "Cuts") {
+    val runs = store.runs.sortBy(_.location)
+    if (runs.isEmpty)
+      <p role="status">No query has committed an epoch by a cut yet. Queries do whose checkpoint
+        location is on s3://, or that have the key cuts; see docs/guides/recovery.md.</p>
+    else
+      <div class="wide" tabindex="0" role="region" aria-label="Queries"><table>
+        <thead><tr>
+          <th scope="col">query</th><th scope="col">mode</th>
+          <th scope="col" class="n">epoch</th><th scope="col">committed</th>
+          <th scope="col" class="n">it took</th><th scope="col" class="n">median</th>
+          <th scope="col" class="n">gate</th><th scope="col" class="n">rows in flight</th>
+          <th scope="col" class="n">slow</th><th scope="col" class="n">run</th>
+          <th scope="col" class="n">requests a day</th><th scope="col" class="n">at S3, a day</th>
+          <th scope="col">checkpoint</th>
+        </tr></thead>
+        <tbody>{runs.flatMap(row(request, _))}</tbody>
+      </table></div>
+  }
+
+  private def row(request: HttpServletRequest, run: RunEntry): NodeSeq = {
+    val epochs = store.epochs(run.location)
+    val facts = run.facts
+    epochs.lastOption.fold(NodeSeq.Empty) { last =>
+      val pace = DailyPace.of(run.location, epochs)
+      <tr>
+        <th scope="row"><a href={link(request, "query", "location" -> run.location)}>{
+        facts.flatMap(_.name).getOrElse(facts.fold("")(_.queryId))
+      }</a></th>
+        <td>{facts.fold("")(_.mode)}</td>
+        <td class="n">{last.epoch}</td>
+        <td class="t">{Figures.moment(last.writtenMs)}</td>
+        <td class="n">{Figures.millis(last.durationMs)}</td>
+        <td class="n">{
+        Figures.millis(EpochsPage.median(epochs.map(_.durationMs).filter(_ >= 0)))
+      }</td>
+        <td class="n">{Figures.millis(last.gateMs)}</td>
+        <td class="n">{Figures.count(last.rowsInFlight)}</td>
+        <td class="n">{epochs.count(_.slowKind.nonEmpty)} of {epochs.size}</td>
+        <td class="n">{last.generation}</td>
+        <td class="n">{pace.fold("–")(of => Figures.count(of.requests))}</td>
+        <td class="n">{pace.flatMap(_.dollars).fold("–")(Figures.dollars)}</td>
+        <td class="place">{run.location}</td>
+      </tr>
+    }
+  }
+
+  override def renderJson(request: HttpServletRequest): JValue =
+    JArray(store.runs.sortBy(_.location).toList.map { run =>
+      val last = store.epochs(run.location).lastOption
+      JObject(
+        "location" -> JString(run.location),
+        "committed" -> last.fold[JValue](JNothing)(of => JInt(of.epoch)),
+        "run" -> jackson.JsonMethods.parse(run.run)
+      )
+    })
+}

@@ -1,0 +1,86 @@
+package io.cleancut.history
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.history.Records._
+
+class SlowEpochsSuite extends AnyFunSuite {
+
+  /** What is said of an epoch behind ten that were as usual. */
+  private def judged(slow: Long => EpochRecord): Option[SlowReason] = {
+    val slowEpochs = new SlowEpochs
+    val usual = (0L until 10L).map(record(_, executors = share(sent = 1000, sentMs = 100)))
+    assert(usual.map(slowEpochs.judge).forall(_.slow.isEmpty))
+    slowEpochs.judge(slow(10)).slow
+  }
+
+  private def kind(slow: Long => EpochRecord) = judged(slow).map(_.kind)
+
+  test("an epoch that takes what others take is not slow, nor one that is a little slower") {
+    assert(judged(record(_)).isEmpty)
+    assert(judged(record(_, durationMs = 299)).isEmpty, "less than 200 ms more")
+    assert(judged(record(_, durationMs = 301)).isDefined)
+  }
+
+  test("the first epochs of a run have nothing to be compared with") {
+    val slow = new SlowEpochs
+    for (epoch <- 0L until 5L) assert(slow.judge(record(epoch, durationMs = 9000)).slow.isEmpty)
+    for (epoch <- 5L until 10L) slow.judge(record(epoch))
+    val other = record(10, durationMs = 9000, run = "other", generation = 2)
+    assert(slow.judge(other).slow.isEmpty)
+  }
+
+  test("a partition with more rows is told, with its rows and those of others") {
+    val skewed = judged(record(_, 2100, ms = Seq(50, 50, 2000, 50), rows = Seq(10, 10, 900, 10)))
+    assert(skewed.map(_.kind).contains(SlowEpochs.Straggler))
+    val detail = skewed.get.detail
+    for (fact <- Seq("partition 2", "operator 0", "2000 ms", "900 rows", "is 10", "executor 7"))
+      assert(detail.contains(fact), detail)
+    assert(skewed.get.typicalMs == 100)
+  }
+
+  test("a partition that is slow with no more rows than others is told so") {
+    val slow = judged(record(_, 2100, ms = Seq(50, 50, 2000, 50)))
+    assert(slow.exists(_.detail.contains("no more rows than others")))
+  }
+
+  test("requests that were repeated come before the straggler that they make") {
+    val waited = share(sent = 1000, sentMs = 100, waitedMs = 1900, retries = 3)
+    val slow = judged(record(_, 2100, ms = Seq(50, 50, 2000, 50), executors = waited))
+    assert(slow.map(_.kind).contains(SlowEpochs.Retries))
+    assert(slow.exists(of => of.detail.contains("3 requests") && of.detail.contains("(put)")))
+  }
+
+  test("slow uploads are told by their pace, and large ones are not slow") {
+    val slow = share(sent = 1000, sentMs = 4000)
+    val all = Seq(1000L, 1000L, 1000L, 1000L)
+    assert(kind(record(_, 1100, ms = all, executors = slow)).contains(SlowEpochs.Upload))
+    val large = share(sent = 40000, sentMs = 4000)
+    val rows = Seq(400L, 400L, 400L, 400L)
+    assert(
+      kind(record(_, 1100, ms = all, rows = rows, executors = large)).contains(SlowEpochs.Input)
+    )
+  }
+
+  test("a driver that stood still, and an executor that was lost, come before all else") {
+    val skewed = Seq(50L, 50L, 2000L, 50L)
+    val paused = EpochWeather(1900, Nil, 0)
+    assert(kind(record(_, 2100, ms = skewed, weather = paused)).contains(SlowEpochs.DriverPause))
+    val lost = EpochWeather(1900, Seq("3" -> "worker lost"), repeatedTasks = 2)
+    val why = judged(record(_, 2100, ms = skewed, weather = lost))
+    assert(why.map(_.kind).contains(SlowEpochs.ExecutorLost))
+    assert(why.exists(of => of.detail.contains("executor 3 (worker lost)")))
+    val idle = lost.copy(pauseMs = 0, repeatedTasks = 0)
+    assert(kind(record(_, 2100, ms = skewed, weather = idle)).contains(SlowEpochs.Straggler))
+  }
+
+  test("the gate is told with the part of it that took most") {
+    val slow = judged(record(_, 2100, gateMs = 1900))
+    assert(slow.map(_.kind).contains(SlowEpochs.Gate))
+    assert(slow.exists(_.detail.contains("who owns the query (1900 ms)")))
+  }
+
+  test("what nothing explains is said to be unknown") {
+    assert(kind(record(_, durationMs = 2100)).contains(SlowEpochs.Unknown))
+  }
+}

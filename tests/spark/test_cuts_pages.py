@@ -1,0 +1,209 @@
+"""The tab "Cuts" of Spark's pages, of a driver that runs and on a history server."""
+
+import json
+import random
+import re
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cleancut
+from cleancut import Checkpoint
+from demo.processes import ProcessTree
+from tests.support.history_server import history_server
+from tests.support.kills import environment
+from tests.support.slow_epochs import PAUSE, SLOW_VALUE
+from tests.support.tiers import long
+
+pytestmark = pytest.mark.spark
+
+PATIENCE_S = 180
+KEYS = 40
+
+
+class Pages:
+    """What is shown of one query."""
+
+    def __init__(self, base: str, location: str) -> None:
+        self._base, self._location = f"{base}/cuts", location
+
+    def text(self, path: str, **parameters: object) -> str:
+        """A page about the query, or about what the parameters say."""
+        query = urllib.parse.urlencode({"location": self._location} | parameters)
+        with urllib.request.urlopen(f"{self._base}/{path}?{query}", timeout=30) as answer:
+            body: bytes = answer.read()
+        return body.decode()
+
+    def epochs(self) -> list[dict[str, Any]]:
+        """What all of them cost."""
+        return self._json("query/json")
+
+    def epoch(self, epoch: int) -> dict[str, Any]:
+        """The record of one."""
+        found: dict[str, Any] = self._json("epoch/json", epoch=epoch)
+        return found
+
+    def _json(self, path: str, **parameters: object) -> Any:
+        return json.loads(self.text(path, **parameters) or "null")
+
+
+class Driver:
+    """A driver whose query reads a file in each epoch."""
+
+    def __init__(self, work: Path, tree: ProcessTree) -> None:
+        self.work, self.tree, self._files = work, tree, 0
+        self._await((work / "pages").exists)
+        self.pages = Pages((work / "pages").read_text(), f"file:{work / 'checkpoint'}")
+
+    def feed(self, *, hot: int = 0, slow_each: int = 0) -> None:
+        """A file of each key once, with rows of key 0 that are slow, or such of every key."""
+        rows = [{"key": key, "value": 1} for key in range(KEYS)]
+        rows += [{"key": 0, "value": SLOW_VALUE}] * hot
+        rows += [{"key": key, "value": SLOW_VALUE} for key in range(KEYS)] * slow_each
+        file = self.work / f"{self._files}.tmp"
+        file.write_text("\n".join(map(json.dumps, rows)))
+        file.rename(self.work / "input" / f"{self._files:04}.json")
+        self._files += 1
+
+    def committed(self) -> int:
+        """Waits for the epoch of the last file; gives it."""
+        self._await(lambda: len(self.known()) >= self._files)
+        return self._files - 1
+
+    def known(self) -> list[dict[str, Any]]:
+        """The epochs that its pages show."""
+        try:
+            return self.pages.epochs()
+        except urllib.error.HTTPError:
+            return []
+
+    def _await(self, is_there: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not is_there():
+            assert self.tree.exit_code() is None, self.log()
+            assert time.monotonic() < until, self.log()
+            time.sleep(0.2)
+
+    def log(self) -> str:
+        """The last that it has said."""
+        return "\n".join((self.work / "log").read_text(errors="replace").splitlines()[-60:])
+
+    def stop(self) -> None:
+        """Ends it, and waits for that."""
+        (self.work / "stop").touch()
+        until = time.monotonic() + PATIENCE_S
+        while self.tree.exit_code() is None:
+            assert time.monotonic() < until, self.log()
+            time.sleep(0.2)
+        assert self.tree.exit_code() == 0, self.log()
+
+
+@contextmanager
+def running(work: Path) -> Iterator[Driver]:
+    """A driver in a process of its own, with two executors."""
+    command = [sys.executable, "-m", "tests.support.slow_epochs", str(work)]
+    with ProcessTree(command, env=environment(), log=work / "log") as tree:
+        yield Driver(work, tree)
+
+
+def test_each_epoch_is_shown_by_the_driver_and_by_the_history_server(tmp_path: Path) -> None:
+    with running(tmp_path) as driver:
+        for _ in range(3):
+            driver.feed()
+            last = driver.committed()
+        live = driver.pages
+        epochs = live.epochs()
+        assert [of["epoch"] for of in epochs] == list(range(last + 1))
+        told = live.epoch(last)
+        (operator,) = told["operators"]
+        assert sum(operator["rows"]) == KEYS
+        assert len(operator["ms"]) == operator["partitions"] == 4
+        assert_pages(live, last)
+        driver.stop()
+    location = str(tmp_path / "checkpoint")
+    kept = {of.epoch: of for of in Checkpoint(location).history()}
+    assert [kept[of["epoch"]].duration_ms for of in epochs] == [of["durationMs"] for of in epochs]
+    jars = [str(jar) for jar in cleancut.jar_paths()]
+    with history_server(tmp_path / "server", tmp_path / "events", jars) as server:
+        (application,) = json.loads(fetched(f"{server}/api/v1/applications"))
+        past = Pages(f"{server}/history/{application['id']}", live._location)
+        assert past.epochs() == epochs
+        assert past.epoch(last) == told
+        assert_pages(past, last)
+
+
+def fetched(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        body: bytes = answer.read()
+    return body
+
+
+def assert_pages(pages: Pages, last: int) -> None:
+    """Each page is there, leads to the others, and says what is not there."""
+    queries = pages.text("")
+    assert "orders" in queries
+    history = pages.text("query/", sort="duration", order="asc")
+    assert history.count("<circle") == 0
+    assert re.search(rf'aria-label="epoch {last}: [0-9,]+ ms"', history)
+    assert 'aria-sort="ascending"' in history
+    epoch = pages.text("epoch/", epoch=last, by="rows")
+    assert "partition 3" in epoch
+    assert "Slowest stores" in epoch
+    settings = pages.text("settings/")
+    assert "<strong>true</strong>" in settings
+    for page in (queries, history, epoch, settings):
+        # Spark's own pages have scripts of Spark's, and none of others.
+        assert not re.findall(r'(?:src|href)="https?://(?!spark\.apache)', page)
+    assert "No epoch 999" in pages.text("epoch/", epoch=999)
+    assert "No epoch that has no number" in pages.text("epoch/", epoch="x")
+    assert "No query has its checkpoint" in pages.text("query/", location="file:/nowhere")
+    hurt = pages.text("query/", location="<script>alert(1)</script>")
+    assert "<script>alert" not in hurt
+
+
+@long
+def test_a_slow_epoch_says_why_it_was(tmp_path: Path, show: Callable[[str], None]) -> None:
+    """Each cause is made in turn, and the reason that is shown has to be that one."""
+    seed = random.randrange(2**32)
+    with running(tmp_path) as driver:
+
+        def usual(count: int) -> None:
+            for _ in range(count):
+                driver.feed()
+                driver.committed()
+
+        causes = {}
+        usual(10)
+        driver.feed(hot=500)
+        causes[driver.committed()] = "straggler"
+        usual(2)
+        (tmp_path / PAUSE).touch()
+        driver.feed()
+        causes[driver.committed()] = "driver-pause"
+        usual(2)
+        driver.feed(slow_each=30)
+        time.sleep(3)
+        assert driver.tree.kill_executor(random.Random(seed))
+        causes[driver.committed()] = "executor-lost"
+        usual(2)
+        shown = {of["epoch"]: of["slow"] for of in driver.pages.epochs() if "slow" in of}
+        details = {epoch: driver.pages.epoch(epoch)["slow"]["detail"] for epoch in shown}
+        show(f"seed {seed}, made {causes}, shown {shown}: {details}")
+        assert {epoch: shown.get(epoch) for epoch in causes} == causes
+        # What a starved machine makes slow besides is none of these.
+        others = {kind for epoch, kind in shown.items() if epoch not in causes}
+        assert not others & {"driver-pause", "executor-lost"}
+        skewed = next(epoch for epoch, cause in causes.items() if cause == "straggler")
+        assert re.search(r"read 5\d\d rows where the median is \d+", details[skewed])
+        driver.stop()
+    past = Checkpoint(tmp_path / "checkpoint").history(since=0)
+    assert {of.epoch: of.slow.kind for of in past if of.slow} == shown
+    assert {of.epoch: of.slow.detail for of in past if of.slow} == details
