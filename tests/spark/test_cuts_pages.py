@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-import cleancut
 from cleancut import Checkpoint
 from demo.processes import ProcessTree
+from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.history_server import history_server
 from tests.support.kills import environment
 from tests.support.slow_epochs import PAUSE, SLOW_VALUE
@@ -25,6 +25,7 @@ from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
+PAGE = "docs/guides/watching.md"
 PATIENCE_S = 180
 KEYS = 40
 
@@ -44,7 +45,8 @@ class Pages:
 
     def epochs(self) -> list[dict[str, Any]]:
         """What all of them cost."""
-        return self._json("query/json")
+        found: list[dict[str, Any]] = self._json("query/json")
+        return found
 
     def epoch(self, epoch: int) -> dict[str, Any]:
         """The record of one."""
@@ -114,7 +116,7 @@ def running(work: Path) -> Iterator[Driver]:
         yield Driver(work, tree)
 
 
-def test_each_epoch_is_shown_by_the_driver_and_by_the_history_server(tmp_path: Path) -> None:
+def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
     with running(tmp_path) as driver:
         for _ in range(3):
             driver.feed()
@@ -131,13 +133,33 @@ def test_each_epoch_is_shown_by_the_driver_and_by_the_history_server(tmp_path: P
     location = str(tmp_path / "checkpoint")
     kept = {of.epoch: of for of in Checkpoint(location).history()}
     assert [kept[of["epoch"]].duration_ms for of in epochs] == [of["durationMs"] for of in epochs]
-    jars = [str(jar) for jar in cleancut.jar_paths()]
-    with history_server(tmp_path / "server", tmp_path / "events", jars) as server:
+    class_path = as_documented(tmp_path)
+    with history_server(tmp_path / "server", tmp_path / "events", class_path) as server:
         (application,) = json.loads(fetched(f"{server}/api/v1/applications"))
         past = Pages(f"{server}/history/{application['id']}", live._location)
         assert past.epochs() == epochs
         assert past.epoch(last) == told
         assert_pages(past, last)
+
+
+def as_documented(work: Path) -> str:
+    """Runs what the page tells to type; gives the class path that it has a history server take."""
+    home = work / "home"
+    (home / "checkpoints").mkdir(parents=True)
+    (home / "checkpoints" / "delays").symlink_to(work / "checkpoint")
+    (code,) = blocks(PAGE, "python")
+    run_as_typed([sys.executable, "-c", code + "assert len(epochs) == 3\n"], home)
+    server, history = blocks(PAGE, "sh")
+    (command,) = commands(history)
+    told = run_as_typed([sys.executable, "-m", *command, "--json"], home)
+    assert len(json.loads(told)) == 3
+    export, start = server.splitlines()
+    # PySpark has no such script; what it starts is started here.
+    assert start == '"$SPARK_HOME/sbin/start-history-server.sh"'
+    found = (
+        f'PATH="{Path(sys.executable).parent}:$PATH"; {export}; printf %s "$SPARK_DAEMON_CLASSPATH"'
+    )
+    return run_as_typed(["sh", "-c", found], home)
 
 
 def fetched(url: str) -> bytes:

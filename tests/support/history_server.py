@@ -1,8 +1,7 @@
 """Spark's history server, in a process of its own."""
 
-import os
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,8 +15,13 @@ _POLL_S = 0.3
 
 
 @contextmanager
-def history_server(home: Path, events: Path, jars: Sequence[str]) -> Iterator[str]:
-    """Serves the pages of the applications whose event logs lie there, with jars on its class path.
+def history_server(home: Path, events: Path, class_path: str) -> Iterator[str]:
+    """Serves the pages of the applications whose event logs lie there.
+
+    Args:
+        home: for its log.
+        events: the directory of the event logs.
+        class_path: beside Spark's own.
 
     Yields:
         where it is, without a slash at the end.
@@ -34,7 +38,7 @@ def history_server(home: Path, events: Path, jars: Sequence[str]) -> Iterator[st
     options = " ".join(f"-D{key}={value}" for key, value in settings.items())
     variables = {
         "SPARK_HOME": str(root),
-        "SPARK_DAEMON_CLASSPATH": os.pathsep.join(jars),
+        "SPARK_DAEMON_CLASSPATH": class_path,
         "SPARK_DAEMON_MEMORY": "512m",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HISTORY_OPTS": options,

@@ -24,6 +24,10 @@ import io.cleancut.error.Errors
  *   for checkpoint locations on a file system of Hadoop; None leaves it to the checkpoint
  * @param retentionMs
  *   how old cuts may be that are kept beside those of the last epochs
+ * @param historyMs
+ *   how long it is kept what epochs took
+ * @param uiEpochs
+ *   how many epochs Spark's pages show
  * @param statePartitions
  *   over how many partitions a query that is started is to be spread; None for as it is
  */
@@ -42,6 +46,8 @@ final case class Settings(
     cuts: Option[Boolean],
     channels: ChannelSettings,
     retentionMs: Long,
+    historyMs: Long,
+    uiEpochs: Int,
     statePartitions: Option[Int],
     objectStore: ObjectStoreSettings
 ) {
@@ -89,6 +95,8 @@ object Settings {
     maxInFlightBytes <- Keys.MaxInFlightBytes.read(confs)
     splitsGroups <- Keys.SplitGroups.read(confs)
     retentionMs <- Keys.Retention.read(confs)
+    historyMs <- Keys.History.read(confs)
+    uiEpochs <- Keys.UiEpochs.read(confs)
     statePartitions <- Keys.StatePartitions.read(confs)
     objectStore <- objectStore(confs)
   } yield Settings(
@@ -112,6 +120,8 @@ object Settings {
       objectStore.requestTimeoutMs
     ),
     retentionMs,
+    historyMs,
+    uiEpochs,
     statePartitions.map(_.toInt),
     objectStore
   )

@@ -232,10 +232,10 @@ final class HadoopStore private[objects] (
 
   private[objects] def request[A](kind: RequestKind, name: String)(body: => A): A = {
     counter.sent(kind, isRetry = false)
-    val startNs = System.nanoTime()
+    val startNs = clock.monotonicNs()
     try {
       val result = body
-      if (kind.sendsBody) counter.tookToSend(System.nanoTime() - startNs)
+      if (kind.sendsBody) counter.tookToSend(clock.monotonicNs() - startNs)
       result
     } catch {
       case e: InterruptedIOException =>

@@ -1,5 +1,8 @@
 package io.cleancut.history
 
+import java.nio.file.{Files, Path}
+
+import com.fasterxml.jackson.databind.ObjectMapper
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{StateVersion, StoreId}
@@ -68,5 +71,15 @@ class EpochRecordSuite extends AnyFunSuite {
     val more = text.replace("\"version\":1", "\"version\":1,\"further\":[1]")
     assert(EpochRecordJson.read(more) == Right(record(3)))
     assert(EpochRecordJson.read("{").isLeft && EpochRecordJson.read("[]").isLeft)
+  }
+
+  test("a record of the test vectors is read and written as it is there") {
+    val text = Files.readString(Path.of("tests", "vectors", "history", "record.json"))
+    val record = EpochRecordJson.read(text).fold(fail(_), identity)
+    assert(record.operators.head.rows == Seq(10L, 11L, 12L, 10L, 901L))
+    assert(record.operators.head.rowsInFlight.forall(_ == 0L))
+    assert(record.slow.exists(_.kind == SlowEpochs.Straggler))
+    val mapper = new ObjectMapper
+    assert(mapper.readTree(EpochRecordJson.write(record)) == mapper.readTree(text))
   }
 }

@@ -11,7 +11,7 @@ import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import io.cleancut.{Clock, DaemonThreads}
-import io.cleancut.conf.Keys
+import io.cleancut.conf.{Keys, Settings}
 import io.cleancut.cuts.CutArchive
 import io.cleancut.history._
 
@@ -92,7 +92,7 @@ private[cleancut] object EpochFeed {
   def apply(query: StreamExecution, location: String, archive: CutArchive): EpochFeed = {
     val session = SessionProvider.sessionOf(query)
     val set = session.conf.getAll
-    val keepMs = Keys.History.read(set).getOrElse(Keys.History.default)
+    val settings = Settings.from(set)
     val facts = RunFacts(
       location,
       Option(query.name),
@@ -104,8 +104,8 @@ private[cleancut] object EpochFeed {
       set.filter { case (key, _) => key.startsWith(Keys.Prefix) || SparkKeys.contains(key) }
     )
     val bus = query.sparkSession.sparkContext.listenerBus
-    val writer = Option.when(keepMs > 0)(
-      new HistoryWriter(location, archive, keepMs, Clock.System)
+    val writer = Option.when(settings.historyMs > 0)(
+      new HistoryWriter(location, archive, settings.historyMs, Clock.System)
     )
     new EpochFeed(facts, bus.post, writer)
   }

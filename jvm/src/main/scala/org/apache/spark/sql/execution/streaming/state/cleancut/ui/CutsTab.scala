@@ -98,10 +98,12 @@ private[ui] object CutsPage {
       |  font-variant-numeric: tabular-nums; }
       |.cleancut dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
       |.cleancut dt { font-weight: 600; } .cleancut dd { margin: 0; overflow-wrap: anywhere; }
-      |.cleancut .ways { margin-bottom: .4rem; } .cleancut .ways a { margin-right: 1rem; } .cleancut a { text-decoration: underline; }
+      |.cleancut .ways { margin-bottom: .4rem; } .cleancut .ways a { margin-right: 1rem; }
+      |.cleancut a { text-decoration: underline; }
       |.cleancut .ways a[aria-current] { font-weight: 600; }
       |.cleancut .why { border-left: .25rem solid #d9480f; padding: .3rem .8rem; margin: .8rem 0; }
-      |.cleancut .key { display: inline-block; width: .8rem; height: .8rem; margin: 0 .3rem 0 1rem; }
+      |.cleancut .key { display: inline-block; width: .8rem; height: .8rem;
+      |  margin: 0 .3rem 0 1rem; }
       |.cleancut svg text { fill: currentColor; font-size: 11px; }
       |.cleancut svg a:focus rect, .cleancut svg a:hover rect { stroke: currentColor;
       |  stroke-width: 1.5; }

@@ -127,7 +127,8 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
   private def slowest(record: EpochRecord): NodeSeq = record.costs.fold(NodeSeq.Empty) { costs =>
     <h2>Slowest stores</h2> ++
       <div class="wide" tabindex="0" role="region" aria-label="Slowest stores"><table>
-        <thead><tr><th scope="col">store</th><th scope="col">executor</th><th scope="col" class="n">took</th></tr></thead>
+        <thead><tr><th scope="col">store</th><th scope="col">executor</th>
+          <th scope="col" class="n">took</th></tr></thead>
         <tbody>{
         costs.slowest.map { of =>
           <tr><th scope="row">{of.store.toString}</th><td>{s"${of.executor} ${of.host}".trim}</td>
@@ -141,8 +142,9 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
     val sides = Seq("driver" -> costs.driver, "executors" -> costs.executors)
     <h2>Requests to the store</h2> ++
       <div class="wide" tabindex="0" role="region" aria-label="Requests"><table>
-        <thead><tr><th scope="col">side</th><th scope="col">kind</th><th scope="col" class="n">requests</th>
-          <th scope="col" class="n">repeated</th><th scope="col" class="n">failed</th></tr></thead>
+        <thead><tr><th scope="col">side</th><th scope="col">kind</th>
+          <th scope="col" class="n">requests</th><th scope="col" class="n">repeated</th>
+          <th scope="col" class="n">failed</th></tr></thead>
         <tbody>{
         for ((side, share) <- sides; (kind, of) <- share.requests.toSeq.sortBy(_._1))
           yield <tr><th scope="row">{side}</th><td>{kind}</td><td class="n">{of.requests}</td>
@@ -152,8 +154,9 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
       <p>{
         sides
           .map { case (side, share) =>
-            s"The $side sent ${Figures.bytes(share.bytesSent)} in ${Figures.millis(share.sentMs)} of " +
-              s"requests, and waited ${Figures.millis(share.waitedMs)} for such as failed."
+            val (sent, waited) = (Figures.millis(share.sentMs), Figures.millis(share.waitedMs))
+            s"The $side sent ${Figures.bytes(share.bytesSent)} in $sent of requests, and waited " +
+              s"$waited for such as failed."
           }
           .mkString(" ")
       }</p>

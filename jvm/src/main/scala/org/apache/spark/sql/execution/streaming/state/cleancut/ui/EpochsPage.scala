@@ -37,8 +37,7 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
     val ofLast = last.toSeq.flatMap { of =>
       Seq(
         "last cut" -> s"epoch ${of.epoch}, ${Figures.moment(of.writtenMs)}",
-        "it took" -> (s"${Figures.millis(of.durationMs)}, ${Figures.millis(of.gateMs)} of them in " +
-          "the gate"),
+        "it took" -> s"${Figures.millis(of.durationMs)}, ${Figures.millis(of.gateMs)} in the gate",
         "in flight" -> s"${Figures.count(of.rowsInFlight)} rows",
         "generation of the owner" -> of.generation.toString
       )
@@ -58,8 +57,8 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
     record.aligned.toSeq.sorted.map { case (of, why) => s"operator $of is aligned" -> why } ++
       record.rowsBeyondBound.toSeq.sorted.map { case (of, rows) =>
         s"operator $of is overloaded" ->
-          (s"${Figures.count(rows)} rows did not stay in flight, because its channels may keep no " +
-            "more than maxInFlightBytes")
+          (s"${Figures.count(rows)} rows did not stay in flight, because its channels may keep " +
+            "no more than maxInFlightBytes")
       }
 
   private def history(

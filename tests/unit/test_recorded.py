@@ -1,0 +1,149 @@
+"""What drivers have noted of epochs, read without one."""
+
+import io
+import json
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cleancut._format.layout import parse_history_name
+from cleancut._reading.recorded import recorded
+from cleancut._storage.directory import Directory
+from cleancut.errors import DamagedError, RequestError
+
+RECORD = Path(__file__).parents[1] / "vectors" / "history" / "record.json"
+BEGIN_MS = 1_764_288_000_000
+
+
+def record(epoch: int, *, generation: int = 1, **fields: Any) -> dict[str, Any]:
+    """One of an epoch that was committed so many seconds after the first."""
+    found: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    times = {"epoch": epoch, "generation": generation, "writtenMs": BEGIN_MS + epoch * 1000}
+    return found | times | fields
+
+
+class History:
+    """Files of a history in a directory."""
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._files = home / "history", 0
+        self._home.mkdir()
+        self.root = Directory(pa.fs.LocalFileSystem(), str(home))
+
+    def write(self, records: Sequence[dict[str, Any]]) -> Path:
+        """A file of these."""
+        epochs = [of["epoch"] for of in records]
+        texts = pa.array([json.dumps(of) for of in records])
+        out = io.BytesIO()
+        pq.write_table(pa.table({"epoch": epochs, "record": texts}), out, compression="zstd")
+        self._files += 1
+        name = f"{epochs[0]:020d}-{max(epochs):020d}-{self._files:032x}.parquet"
+        (self._home / name).write_bytes(out.getvalue())
+        return self._home / name
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path)
+
+
+def test_a_record_is_read_as_the_format_says(history: History) -> None:
+    history.write([record(41)])
+    (info,) = recorded(history.root, 0)
+    assert (info.epoch, info.generation, info.stores) == (41, 1, 5)
+    assert info.written == datetime.fromtimestamp(BEGIN_MS / 1000 + 41, UTC)
+    assert (info.duration_ms, info.gate_ms, info.cut_ms) == (2300, 40, 9)
+    assert (info.mode, info.rows_in_flight) == ("unaligned", 12)
+    assert (info.alignment_ms, info.barrier_to_capture_ms) == (1900, 70)
+    assert info.costs is not None
+    assert (info.costs.all.sent_ms, info.costs.all.waited_ms) == (111, 120)
+    assert info.slow is not None
+    assert (info.slow.kind, info.slow.typical_ms) == ("straggler", 320)
+    assert "cutMs" not in info.timings
+
+
+def test_what_was_not_noted_is_none(history: History) -> None:
+    few = {key: of for key, of in record(1).items() if key in ("version", "epoch", "writtenMs")}
+    history.write([few])
+    (info,) = recorded(history.root, 0)
+    assert (info.duration_ms, info.cut_ms, info.costs, info.slow) == (None, None, None, None)
+    assert info.mode == "aligned"
+
+
+def test_epochs_are_read_from_a_number_and_from_a_time_on(history: History) -> None:
+    for first in range(0, 40, 10):
+        history.write([record(epoch) for epoch in range(first, first + 10)])
+    read = recorded(history.root, 25)
+    assert [info.epoch for info in read] == list(range(25, 40))
+    since = datetime.fromtimestamp(BEGIN_MS / 1000, UTC) + timedelta(seconds=25)
+    assert recorded(history.root, since) == read
+
+
+def test_what_lies_in_two_files_is_told_once(history: History) -> None:
+    history.write([record(0), record(1)])
+    history.write([record(2), record(3)])
+    history.write([record(epoch) for epoch in range(4)])
+    assert [info.epoch for info in recorded(history.root, 0)] == [0, 1, 2, 3]
+
+
+def test_of_epochs_that_were_run_again_the_later_run_holds(history: History) -> None:
+    """A later generation takes the place of all that an earlier one made behind its first epoch."""
+    history.write([record(epoch) for epoch in range(10)])
+    history.write([record(epoch, generation=3) for epoch in (6, 7)])
+    history.write([record(epoch, generation=2) for epoch in (5, 6, 7, 8)])
+    found = [(info.epoch, info.generation) for info in recorded(history.root, 0)]
+    assert found == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (6, 3), (7, 3)]
+
+
+def test_names_of_others_are_left_alone(history: History, tmp_path: Path) -> None:
+    history.write([record(0)])
+    (tmp_path / "history" / "notes.parquet").write_bytes(b"x")
+    assert [info.epoch for info in recorded(history.root, 0)] == [0]
+    assert parse_history_name("history/notes.parquet") is None
+    assert recorded(Directory(pa.fs.LocalFileSystem(), str(tmp_path / "none")), 0) == []
+
+
+def test_a_file_that_is_put_together_meanwhile_is_looked_for_again(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = history.write([record(0)])
+    read = Directory.read
+
+    def merged(self: Directory, name: str) -> bytes:
+        if old.exists():
+            history.write([record(0), record(1)])
+            old.unlink()
+        return read(self, name)
+
+    monkeypatch.setattr(Directory, "read", merged)
+    assert [info.epoch for info in recorded(history.root, 0)] == [0, 1]
+
+
+def test_a_damaged_file_is_named(history: History) -> None:
+    file = history.write([record(0)])
+    data = file.read_bytes()
+    damaged = [data[: len(data) // 2], b"", data[:-8] + b"\0" * 8]
+    for bytes_ in damaged:
+        file.write_bytes(bytes_)
+        with pytest.raises(DamagedError) as raised:
+            recorded(history.root, 0)
+        assert raised.value.error_id == "CLEANCUT_HISTORY_DAMAGED"
+        assert file.name in str(raised.value)
+    shutil.rmtree(file.parent)
+    file.parent.mkdir()
+    history.write([record(0, writtenMs="x")])
+    with pytest.raises(DamagedError, match="writtenMs"):
+        recorded(history.root, 0)
+
+
+def test_a_later_version_is_refused(history: History) -> None:
+    history.write([record(0, version=2)])
+    with pytest.raises(RequestError) as raised:
+        recorded(history.root, 0)
+    assert raised.value.error_id == "CLEANCUT_FORMAT_UNKNOWN"
