@@ -150,15 +150,14 @@ campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
 campaign-kills: $(JAR) $(CLASSES)  ## the same on a cluster whose processes are killed, five queries a seed
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py $(ARGS)
 
-# First what needs no jar beside its making, then what needs it, which takes two JVMs at a time by
-# itself: more of them are in each other's way where there are two processors.
+# First what needs no jar beside its making, then what needs it. Those tests wait as much as they
+# work, for processes to start and for each other, so that both languages run at once.
 test: export CLEANCUT_STAGES := $(CURDIR)/target/stages
 test:  ## check and all tests; installs what it needs, and ends with what took long
 	@rm -rf $(CLEANCUT_STAGES) && mkdir -p $(CLEANCUT_STAGES) && touch $(CLEANCUT_STAGES)/began
 	$(STAGE) setup $(MAKE) setup
 	$(MAKE) --jobs=2 prepared test-without-jar
-	$(MAKE) test-spark
-	$(MAKE) test-scala
+	$(MAKE) --jobs=2 test-spark test-scala
 	@$(PYTHON) -m tests.support.slowest $(CLEANCUT_STAGES)
 
 

@@ -116,6 +116,7 @@ def running(work: Path) -> Iterator[Driver]:
         yield Driver(work, tree)
 
 
+@long
 def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
     with running(tmp_path) as driver:
         for _ in range(3):

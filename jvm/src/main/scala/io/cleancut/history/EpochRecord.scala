@@ -114,6 +114,11 @@ final case class EpochRecord(
 
   def gateMs: Long = timings.getOrElse("gateMs", 0L)
 
+  def cutMs: Long = timings.getOrElse("cutMs", 0L)
+
+  /** Until its cut was written; None where no task has run. */
+  def tookMs: Option[Long] = durationMs.map(_ + cutMs)
+
   /** Rows that its tasks have read. */
   def rows: Long = operators.map(_.rows.sum).maxOption.getOrElse(0L)
 }

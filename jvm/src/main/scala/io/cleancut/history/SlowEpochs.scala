@@ -34,8 +34,8 @@ final class SlowEpochs {
   }
 
   private def reason(record: EpochRecord): Option[SlowReason] = for {
-    took <- record.durationMs
-    typical <- Option.when(recent.size >= Fewest)(median(recent.flatMap(_.durationMs)))
+    took <- record.tookMs
+    typical <- Option.when(recent.size >= Fewest)(median(recent.flatMap(_.tookMs)))
     if took >= SlowTimes * typical && took >= typical + SlowMs
   } yield {
     val toExplain = (took - typical) * Share
@@ -128,12 +128,13 @@ final class SlowEpochs {
   }
 
   private def gate(record: EpochRecord, toExplain: Double) = {
-    val beyond = record.gateMs - median(recent.map(_.gateMs))
+    def commitMs(of: EpochRecord) = of.gateMs + of.cutMs
+    val beyond = commitMs(record) - median(recent.map(commitMs))
     Option.when(beyond >= toExplain) {
       val (part, ms) = GateParts
         .map { case (phase, what) => what -> record.timings.getOrElse(phase, 0L) }
         .maxBy(_._2)
-      Gate -> s"the gate took ${record.gateMs} ms, most of it $part ($ms ms)"
+      Gate -> s"its commit took ${commitMs(record)} ms, most of it $part ($ms ms)"
     }
   }
 
@@ -172,7 +173,8 @@ object SlowEpochs {
   private val GateParts = Seq(
     "collectMs" -> "for frames that were not durable yet",
     "ownerMs" -> "for the store to say who owns the query",
-    "offsetsMs" -> "for the offsets of the epoch"
+    "offsetsMs" -> "for the offsets of the epoch",
+    "cutMs" -> "for the write of the cut"
   )
 
   /** Bytes a millisecond; None where too little was sent to tell. */

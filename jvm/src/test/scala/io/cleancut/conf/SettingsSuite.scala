@@ -46,6 +46,8 @@ class SettingsSuite extends AnyFunSuite {
         cuts = None,
         channels = channels,
         retentionMs = 0L,
+        historyMs = 90L * 24 * 3600 * 1000,
+        uiEpochs = 2000,
         statePartitions = None,
         objectStore = objects
       )

@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
-import io.cleancut.testkit.SessionPool
+import io.cleancut.testkit.{LongTest, SessionPool}
 
 /**
  * Queries drawn from a seed, of every stateful operator, that are stopped between their steps and
@@ -31,11 +31,14 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 
   private val sessions = new SessionPool(spark)
 
-  test("queries that are adopted, and released again, give what they give where they are") {
+  test(
+    "queries that are adopted, and released again, give what they give where they are",
+    LongTest
+  ) {
     checkAll(outcome)
   }
 
-  test("queries that are rescaled give what they give where they are") {
+  test("queries that are rescaled give what they give where they are", LongTest) {
     checkAll(rescaled)
   }
 

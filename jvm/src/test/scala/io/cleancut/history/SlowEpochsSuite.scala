@@ -78,6 +78,9 @@ class SlowEpochsSuite extends AnyFunSuite {
     val slow = judged(record(_, 2100, gateMs = 1900))
     assert(slow.map(_.kind).contains(SlowEpochs.Gate))
     assert(slow.exists(_.detail.contains("who owns the query (1900 ms)")))
+    val late = record(10)
+    val written = judged(_ => late.copy(timings = late.timings + ("cutMs" -> 1900L)))
+    assert(written.exists(_.detail.contains("for the write of the cut (1900 ms)")))
   }
 
   test("what nothing explains is said to be unknown") {

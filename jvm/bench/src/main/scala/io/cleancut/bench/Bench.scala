@@ -2,7 +2,8 @@ package io.cleancut.bench
 
 /**
  * All benchmarks, or those that are named: `stores`, `restarts`, `scans`, `growth`, `memory`,
- * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `acts`, `grown`.
+ * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `acts`, `grown`,
+ * `watching`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileContextBased` (Spark's own for local disks; also `FileSystemBased`), `turns=5`
@@ -13,7 +14,8 @@ package io.cleancut.bench
  * `fill=5` (epochs before). Of `scale`: `partitions=25,1000,10000` (of four stores each),
  * `delay=0,50` (milliseconds of a request), `chain=6,41` (deltas between bases), `format=1` (of
  * Spark's checkpoint). Of `acts`: `partitions=24,2400,10000` (of four stores each). Of `grown`:
- * `partitions=40`, `fills=100` (epochs before). Those of `capture` are in
+ * `partitions=40`, `fills=100` (epochs before). Of
+ * `watching`: `partitions=4,40`; its turns are pairs. Those of `capture` are in
  * [[CompareCapture.Options]].
  */
 object Bench {
@@ -30,7 +32,8 @@ object Bench {
     "capture",
     "rewrite",
     "acts",
-    "grown"
+    "grown",
+    "watching"
   )
 
   def main(args: Array[String]): Unit = {
@@ -80,6 +83,8 @@ object Bench {
           list("fills", "100").map(_.toInt),
           turns.getOrElse(3)
         )
+      case "watching" =>
+        CompareWatching.run(list("partitions", "4,40").map(_.toInt), turns.getOrElse(60))
       case "queries" => CompareQueries.run(options.get("query").toSeq, turns.getOrElse(5))
     }
   }

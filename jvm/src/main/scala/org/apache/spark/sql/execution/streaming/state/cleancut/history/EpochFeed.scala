@@ -50,7 +50,7 @@ final private[cleancut] class EpochFeed(
     isTold = true
     judged.slow.foreach { why =>
       logWarning(
-        s"Epoch ${judged.epoch} of $location took ${judged.durationMs.getOrElse(0L)} ms, where " +
+        s"Epoch ${judged.epoch} of $location took ${judged.tookMs.getOrElse(0L)} ms, where " +
           s"${why.typicalMs} ms are usual: ${why.detail}"
       )
     }

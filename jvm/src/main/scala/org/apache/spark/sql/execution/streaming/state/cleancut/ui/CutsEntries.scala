@@ -77,7 +77,7 @@ private[ui] object EpochEntry {
     record.writtenMs,
     record.durationMs.getOrElse(-1L),
     record.gateMs,
-    record.timings.getOrElse("cutMs", 0L),
+    record.cutMs,
     record.alignmentMs.getOrElse(-1L),
     record.rowsInFlight,
     record.costs.fold(0L)(_.all.requests.values.map(_.requests).sum),

@@ -47,7 +47,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
 
   private def why(record: EpochRecord): NodeSeq = record.slow.fold(NodeSeq.Empty) { slow =>
     <p class="why"><strong>Slow: {slow.kind}.</strong> {
-      s"It took ${Figures.millis(record.durationMs.getOrElse(-1L))}, where " +
+      s"It took ${Figures.millis(record.tookMs.getOrElse(-1L))}, where " +
         s"${Figures.millis(slow.typicalMs)} are usual: ${slow.detail}."
     }</p>
   }

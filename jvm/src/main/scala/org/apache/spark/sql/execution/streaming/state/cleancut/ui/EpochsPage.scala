@@ -166,7 +166,7 @@ private[ui] object EpochsPage {
     Column(
       "slow",
       "why it was slow",
-      "",
+      "place",
       of => if (of.slowKind.isEmpty) 0L else of.durationMs - of.typicalMs,
       of => of.slow.fold("")(why => s"${why.kind}: ${why.detail}")
     )

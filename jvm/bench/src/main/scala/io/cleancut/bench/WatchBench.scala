@@ -1,0 +1,91 @@
+package io.cleancut.bench
+
+import java.nio.file.{Files, Path}
+
+import org.apache.spark.sql.{Encoders, SparkSession}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
+import org.apache.spark.sql.functions.{col, explode, sequence}
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery}
+
+import io.cleancut.Clock
+import io.cleancut.cuts.CutsRuntime
+
+/**
+ * What it costs that epochs are told of: in Spark's pages, its event log and beside the cuts. Two
+ * queries of one driver, of which nobody tells of the one, have an epoch each in turn, and the one
+ * that begins changes with each pair. Prints one line `pair<TAB>on<TAB>off` of nanoseconds for each.
+ *
+ * Arguments: pairs, partitions, rows of an epoch.
+ */
+object WatchBench {
+  private val WarmUp = 20
+
+  def main(args: Array[String]): Unit = {
+    val Array(pairs, partitions, rows) = args.map(_.toInt): @unchecked
+    val directory = Files.createTempDirectory("cleancut-bench")
+    val events = Files.createDirectory(directory.resolve("events"))
+    val spark = SparkSession
+      .builder()
+      .master("local[2]")
+      .config("spark.ui.enabled", "true")
+      .config("spark.ui.port", "0")
+      .config("spark.eventLog.enabled", "true")
+      .config("spark.eventLog.dir", events.toUri.toString)
+      .config("spark.sql.shuffle.partitions", partitions.toString)
+      .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
+      .getOrCreate()
+    try {
+      val told = new WatchedQuery(spark, directory.resolve("told"), rows, isTold = true)
+      val untold = new WatchedQuery(spark, directory.resolve("untold"), rows, isTold = false)
+      for (pair <- -WarmUp until pairs) {
+        val isFirst = pair % 2 == 0
+        val first = (if (isFirst) told else untold).epoch()
+        val second = (if (isFirst) untold else told).epoch()
+        val (on, off) = if (isFirst) (first, second) else (second, first)
+        if (pair >= 0) println(s"$pair\t$on\t$off")
+      }
+      Seq(told, untold).foreach(_.close())
+    } finally {
+      spark.stop()
+      Directories.deleteBelow(directory)
+    }
+    System.exit(0)
+  }
+}
+
+final private class WatchedQuery(spark: SparkSession, place: Path, rows: Int, isTold: Boolean) {
+  private val session = {
+    val own = spark.newSession()
+    Provider.Configured.confs.foreach { case (key, value) => own.conf.set(key, value) }
+    own.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "true")
+    own
+  }
+  private val input = MemoryStream(Encoders.scalaLong, session)
+  private val location = s"file:$place"
+  if (!isTold)
+    DriverCuts.runOn(location)(store => CutsRuntime.onThreads(store, Clock.System))
+  private var epochs = 0L
+
+  private val query: StreamingQuery = input
+    .toDF()
+    .select(explode(sequence(col("value"), col("value") + (rows - 1))).as("value"))
+    .groupBy((col("value") % (rows * 10L)).as("key"))
+    .count()
+    .writeStream
+    .outputMode(OutputMode.Update())
+    .format("noop")
+    .option("checkpointLocation", location)
+    .start()
+
+  /** Nanoseconds of an epoch. */
+  def epoch(): Long = {
+    val start = System.nanoTime()
+    input.addData(Seq(epochs * rows))
+    query.processAllAvailable()
+    epochs += 1
+    System.nanoTime() - start
+  }
+
+  def close(): Unit = query.stop()
+}
