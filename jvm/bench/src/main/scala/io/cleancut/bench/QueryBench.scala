@@ -53,6 +53,8 @@ object QueryBench {
     .config("spark.sql.adaptive.enabled", "false")
     .config("spark.sql.session.timeZone", "UTC")
     .config("spark.sql.streaming.stateStore.maintenanceInterval", "10s")
+    // The epochs that fill a state are counted by these, of which Spark keeps a hundred by itself.
+    .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
     .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
     .getOrCreate()
 }
