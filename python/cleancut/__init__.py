@@ -18,7 +18,7 @@ from cleancut._reading.cut_info import (
     SavepointInfo,
     StoreCutInfo,
 )
-from cleancut._reading.epoch_info import EpochInfo
+from cleancut._reading.epoch_info import EpochInfo, SlowEpoch
 from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
 from cleancut._reading.skew import PartitionSize, SkewInfo
 from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
@@ -39,6 +39,7 @@ from cleancut._spark.offline import (
     rescale,
     rollback,
 )
+from cleancut._spark.pace import Pace
 from cleancut._spark.sealing import seal
 from cleancut._spark.session import configure
 from cleancut._spark.stopping import stop
@@ -83,6 +84,7 @@ __all__ = [
     "KeptCut",
     "OperatorCut",
     "OperatorPlan",
+    "Pace",
     "PartitionSize",
     "PlacedFrameInfo",
     "Plan",
@@ -97,6 +99,7 @@ __all__ = [
     "RetryableError",
     "SavepointInfo",
     "SkewInfo",
+    "SlowEpoch",
     "StoreCutInfo",
     "StoreInfo",
     "StoreTime",

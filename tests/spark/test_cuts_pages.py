@@ -148,7 +148,7 @@ def as_documented(work: Path) -> str:
     home = work / "home"
     (home / "checkpoints").mkdir(parents=True)
     (home / "checkpoints" / "delays").symlink_to(work / "checkpoint")
-    (code,) = blocks(PAGE, "python")
+    code = blocks(PAGE, "python")[0]
     run_as_typed([sys.executable, "-c", code + "assert len(epochs) == 3\n"], home)
     server, history = blocks(PAGE, "sh")
     (command,) = commands(history)

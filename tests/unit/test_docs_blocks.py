@@ -59,6 +59,7 @@ YARN_CLIENT = f"{ON_YARN}::test_client_mode"
 YARN_CLUSTER = f"{ON_YARN}::test_cluster_mode_with_a_driver_that_yarn_starts_again"
 MANIFEST = "tests/spark/test_documented.py::test_the_documented_manifest_has_what_conf_prints"
 WATCHED = "tests/spark/test_cuts_pages.py::test_each_epoch_is_shown_live_and_afterwards"
+PACED = "tests/spark/test_pace.py::test_a_budget_says_what_it_gives_up"
 CONNECTED = "tests/spark/test_connect.py::test_the_documented_server_and_client_run"
 RELEASED = "tests/release/test_files.py"
 PROMISED = "tests/unit/test_promise.py::test_the_documented_commands_write_what_is_kept"
@@ -107,7 +108,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
         f"{LOOKING}::test_every_command_on_a_bucket_runs",
         f"{LOOKING}::test_the_command_that_restores_runs",
     ],
-    ("docs/guides/watching.md", "python"): [WATCHED],
+    ("docs/guides/watching.md", "python"): [WATCHED, PACED],
     ("docs/guides/watching.md", "sh"): [WATCHED, WATCHED],
     ("docs/concepts/cuts.md", "python"): [CUTS, CUTS],
     # No cluster is there: the steps that do not install run on a copy of Spark's directory.

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cleancut._checkpoint import Checkpoint
@@ -33,6 +34,7 @@ from cleancut._recovery.followed import (
 )
 from cleancut._spark.connect import is_connect
 from cleancut._spark.driver import ClassicDriver, Driver, driver_of, text_of
+from cleancut._spark.pace import Pace, micro_dollars_of, millis_of, pace_of
 from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import CleancutError, error_of, translating
@@ -313,6 +315,38 @@ class Coordinator:
             RequestError: CLEANCUT_COORDINATOR_MISSING.
         """
         return bool(self._call("cutNow"))
+
+    def pace(
+        self,
+        *,
+        min_pause: timedelta | float | None = None,
+        interval: timedelta | float | None = None,
+        budget: float | str | None = None,
+    ) -> Pace:
+        """How fast epochs may follow each other, beside the trigger; sets what is given.
+
+        It holds at once, as long as the driver lives, also for later runs of the query. The
+        thread of the query rests after the commit of an epoch, before Spark looks for new rows.
+
+        Args:
+            min_pause: between the commit of an epoch and the beginning of the next, up to an hour;
+                a number is in seconds.
+            interval: between two beginnings, likewise. A trigger that is slower stays so.
+            budget: what requests to the store may cost in a day, in US dollars by the prices of S3
+                Standard: 5, or "$5/day"; 0 is none. The interval follows what the last hundred
+                epochs cost on average, up to an hour. What is stored is not in it.
+
+        Raises:
+            ValueError: one is out of its range.
+        """
+        asked = (
+            millis_of("min_pause", min_pause),
+            millis_of("interval", interval),
+            micro_dollars_of(budget),
+        )
+        with translating():
+            told: dict[str, Any] = json.loads(self._facade.pace(self._location, *asked))
+        return pace_of(told)
 
     def pin(self, name: str, epoch: int | None = None) -> int:
         """Keeps a cut, and all that it needs, under a name until it is given up.

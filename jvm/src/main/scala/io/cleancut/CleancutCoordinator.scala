@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.{DriverCuts, RunningQueries}
 
-import io.cleancut.cuts.CommittedEpoch
+import io.cleancut.cuts.{CommittedEpoch, Pace}
 import io.cleancut.error.Errors
 import io.cleancut.format.{ChannelJson, CostsJson}
 
@@ -118,6 +118,31 @@ object CleancutCoordinator {
 
   /** Has a query go on that is held back. */
   def release(location: String): Unit = DriverCuts.starts(location).release()
+
+  /**
+   * How fast the epochs of a query may follow each other, as a JSON object, after it was set.
+   *
+   * @param minPauseMs
+   *   -1 for as it is; so for the others
+   * @param microDollars
+   *   a day, in millionths of a dollar; 0 is no budget
+   */
+  def pace(location: String, minPauseMs: Long, intervalMs: Long, microDollars: Long): String = {
+    val of = DriverCuts.pace(location)
+    val now = of.pace
+    val asked = Pace(
+      if (minPauseMs < 0) now.minPauseMs else minPauseMs,
+      if (intervalMs < 0) now.intervalMs else intervalMs,
+      if (microDollars < 0) now.dollarsPerDay
+      else Option.when(microDollars > 0)(microDollars / 1e6)
+    )
+    if (asked != now) of.set(asked)
+    val node = mapper.createObjectNode()
+    node.put("minPauseMs", asked.minPauseMs).put("intervalMs", asked.intervalMs)
+    asked.dollarsPerDay.foreach(node.put("dollarsPerDay", _))
+    node.put("boughtMs", of.boughtMs)
+    mapper.writeValueAsString(node)
+  }
 
   /** Whether a query is between two epochs; one that does not run here is. */
   def isBetween(location: String): Boolean = DriverCuts.isBetween(location)

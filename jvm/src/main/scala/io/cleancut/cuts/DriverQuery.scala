@@ -1,5 +1,6 @@
 package io.cleancut.cuts
 
+import io.cleancut.Clock
 import io.cleancut.objects.ObjectStore
 
 /**
@@ -27,6 +28,9 @@ final class DriverQuery private[cuts] (val location: String) {
 
   /** Where epochs begin. */
   val starts = new EpochStarts
+
+  /** How fast they may follow each other: what was asked of it last outlives a run. */
+  val pace = new EpochPace(Clock.System)
 
   /** The run that goes on. */
   def runId: Option[String] = live.map(_.runId)
@@ -63,6 +67,7 @@ final class DriverQuery private[cuts] (val location: String) {
         case None        =>
           val before = live.map(_.cuts)
           starts.runBegins()
+          pace.begins()
           val made = make
           before.foreach(made.follow)
           live = Some(new LiveRun(runId, made))
@@ -77,6 +82,7 @@ final class DriverQuery private[cuts] (val location: String) {
       reasons = cuts.aligned
       live = None
       starts.runEnded()
+      pace.ended()
     }
     over
   }

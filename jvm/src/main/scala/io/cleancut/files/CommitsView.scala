@@ -42,6 +42,9 @@ trait Gate {
    *   the one that counts
    */
   def commit(epoch: Long, entry: String): String
+
+  /** What [[commit]] gave is there. Returns when the next epoch may begin. */
+  def rest(): Unit = ()
 }
 
 /**
@@ -75,6 +78,7 @@ final private[cleancut] class CommitsView(
         val entry = new String(bytes, UTF_8)
         if (latest.exists(_._1 >= epoch)) throw new FileAlreadyExistsException(s"$path exists")
         latest = Some(epoch -> gate.commit(epoch, entry))
+        gate.rest()
       })
   }
 

@@ -28,6 +28,7 @@ final private[cleancut] class GatedCommits(
       new Entry(bytes => {
         val entry = new String(bytes, UTF_8)
         entries.write(epoch, gate.commit(epoch, entry))
+        gate.rest()
       })
   }
 

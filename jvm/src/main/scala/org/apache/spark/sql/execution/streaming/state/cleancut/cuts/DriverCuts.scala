@@ -84,6 +84,9 @@ object DriverCuts extends Logging {
   /** Where the epochs of a query begin that runs on this driver, or may soon. */
   def starts(location: String): EpochStarts = queries.query(location).starts
 
+  /** How fast the epochs of such a query may follow each other. */
+  def pace(location: String): EpochPace = queries.query(location).pace
+
   /** Whether no epoch of a query is under way here. */
   def isBetween(location: String): Boolean =
     queries.find(location).forall { query =>
@@ -143,7 +146,7 @@ object DriverCuts extends Logging {
   private[cleancut] def endAct(runId: String): Unit = ended(runId)
 
   private def usual(location: String, runId: String, archive: CutArchive) = {
-    val feed = RunningQueries.byRun(runId).map(EpochFeed(_, location, archive))
+    val feed = RunningQueries.byRun(runId).map(EpochFeed(_, location, archive, pace(location)))
     CutsRuntime.onThreads(archive.store, Clock.System).copy(watcher = feed)
   }
 

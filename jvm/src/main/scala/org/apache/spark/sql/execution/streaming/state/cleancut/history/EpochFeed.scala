@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import io.cleancut.{Clock, DaemonThreads}
 import io.cleancut.conf.{Keys, Settings}
-import io.cleancut.cuts.CutArchive
+import io.cleancut.cuts.{CutArchive, EpochPace}
 import io.cleancut.history._
 
 /**
@@ -23,11 +23,14 @@ import io.cleancut.history._
  *   hands an event to Spark's listeners
  * @param writer
  *   None where no history is kept
+ * @param pace
+ *   is told what epochs cost
  */
 final private[cleancut] class EpochFeed(
     facts: RunFacts,
     post: SparkListenerEvent => Unit,
-    writer: Option[HistoryWriter]
+    writer: Option[HistoryWriter],
+    pace: EpochPace
 ) extends EpochWatcher
     with Logging {
   import EpochFeed._
@@ -46,6 +49,7 @@ final private[cleancut] class EpochFeed(
 
   override def committed(record: () => EpochRecord): Unit = later {
     val judged = slow.judge(record())
+    judged.costs.foreach(of => pace.spent(RequestPrices.of(of.all)))
     if (!isTold) post(CleancutRunBegun(RunFacts.Version, location, facts.toJson))
     isTold = true
     judged.slow.foreach { why =>
@@ -89,7 +93,12 @@ private[cleancut] object EpochFeed {
     "spark.sql.shuffle.partitions"
   )
 
-  def apply(query: StreamExecution, location: String, archive: CutArchive): EpochFeed = {
+  def apply(
+      query: StreamExecution,
+      location: String,
+      archive: CutArchive,
+      pace: EpochPace
+  ): EpochFeed = {
     val session = SessionProvider.sessionOf(query)
     val set = session.conf.getAll
     val settings = Settings.from(set)
@@ -107,6 +116,6 @@ private[cleancut] object EpochFeed {
     val writer = Option.when(settings.historyMs > 0)(
       new HistoryWriter(location, archive, settings.historyMs, Clock.System)
     )
-    new EpochFeed(facts, bus.post, writer)
+    new EpochFeed(facts, bus.post, writer, pace)
   }
 }

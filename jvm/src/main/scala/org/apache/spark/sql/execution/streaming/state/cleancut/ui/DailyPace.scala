@@ -1,7 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.ui
 
-import io.cleancut.objects.RequestKind
-import io.cleancut.objects.RequestKind.Billing
+import io.cleancut.history.RequestPrices
 
 /**
  * What epochs come to in a day, at their pace: requests, and US dollars for these by the prices of
@@ -12,14 +11,8 @@ final private[ui] case class DailyPace(requests: Long, dollars: Option[Double])
 private[ui] object DailyPace {
   private val DayMs = 24.0 * 3600 * 1000
 
-  // As PRICES in cleancut/_reading/prices.py, which a test compares.
-  private val ClassAPerMillion = 5.00
-  private val ClassBPerMillion = 0.40
-
   // The last ones: to read the records of more would take a page's time.
   private val LookedAt = 60
-
-  private val billing = RequestKind.values.map(kind => kind.name -> kind.billing).toMap
 
   /** None before the second epoch of a run. */
   def of(location: String, epochs: Seq[EpochEntry]): Option[DailyPace] = {
@@ -29,17 +22,11 @@ private[ui] object DailyPace {
     }
     val ms = pairs.map { case (before, of) => of.writtenMs - before.writtenMs }.sum
     Option.when(ms > 0) {
-      val records = pairs.flatMap(_._2.record.toOption.flatMap(_.costs))
-      val byClass = records
-        .flatMap(_.all.requests)
-        .groupMapReduce { case (kind, _) => billing.getOrElse(kind, Billing.ClassA) }(
-          _._2.requests
-        )(_ + _)
-      def daily(of: Billing) = byClass.getOrElse(of, 0L) * DayMs / ms
-      val (a, b) = (daily(Billing.ClassA), daily(Billing.ClassB))
+      val costs = pairs.flatMap(_._2.record.toOption.flatMap(_.costs)).map(_.all)
+      val requests = costs.flatMap(_.requests.values).map(_.requests).sum
       DailyPace(
-        (a + b + daily(Billing.Free)).round,
-        Option.when(location.startsWith("s3"))((a * ClassAPerMillion + b * ClassBPerMillion) / 1e6)
+        (requests * DayMs / ms).round,
+        Option.when(location.startsWith("s3"))(costs.map(RequestPrices.of).sum * DayMs / ms)
       )
     }
   }

@@ -1,0 +1,23 @@
+package io.cleancut.history
+
+import io.cleancut.format.ShareCosts
+import io.cleancut.objects.RequestKind
+import io.cleancut.objects.RequestKind.Billing
+
+/** What requests cost at S3 Standard in us-east-1, in US dollars. */
+object RequestPrices {
+  // As PRICES in cleancut/_reading/prices.py, which a test compares.
+  private val ClassAPerMillion = 5.00
+  private val ClassBPerMillion = 0.40
+
+  private val billing = RequestKind.values.map(kind => kind.name -> kind.billing).toMap
+
+  /** A kind that a later release counts is taken for the dearest. */
+  def of(share: ShareCosts): Double = share.requests.map { case (kind, count) =>
+    billing.getOrElse(kind, Billing.ClassA) match {
+      case Billing.ClassA => count.requests * ClassAPerMillion / 1e6
+      case Billing.ClassB => count.requests * ClassBPerMillion / 1e6
+      case Billing.Free   => 0.0
+    }
+  }.sum
+}

@@ -1,0 +1,92 @@
+"""How fast the epochs of a running query may follow each other."""
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from cleancut._display.brief import Brief
+
+_BUDGET = re.compile(r"\$?([0-9]+(?:\.[0-9]+)?)(?:/day)?")
+# A day's requests of a query at the slowest pace that there is cost more.
+_LEAST_USD = 0.000001
+_MOST_USD = 1_000_000.0
+_MOST_S = 3600.0
+
+
+@dataclass(frozen=True, repr=False)
+class Pace(Brief):
+    """What holds for the epochs of a query, beside its trigger.
+
+    Attributes:
+        min_pause: between the commit of an epoch and the beginning of the next.
+        interval: between two beginnings.
+        budget: US dollars that requests to the store may cost in a day; None for as they do.
+        bought: the interval that the budget buys at what epochs cost on average now; 0 without a
+            budget, before the first epoch, and where requests cost nothing.
+    """
+
+    min_pause: timedelta
+    interval: timedelta
+    budget: float | None
+    bought: timedelta
+
+    def __str__(self) -> str:
+        parts = []
+        if self.min_pause:
+            parts.append(f"a pause of {_text(self.min_pause)} after each epoch")
+        if self.interval:
+            parts.append(f"an epoch every {_text(self.interval)}")
+        if self.budget is not None:
+            given = f"${self.budget:g} a day"
+            parts.append(
+                f"{given} buy an epoch every {_text(self.bought)}, so rows wait up to that long"
+                if self.bought
+                else f"{given}, which epochs do not come to"
+            )
+        return "; ".join(parts) or "as its trigger says"
+
+
+def pace_of(fields: dict[str, Any]) -> Pace:
+    """What the driver tells."""
+    return Pace(
+        min_pause=timedelta(milliseconds=fields["minPauseMs"]),
+        interval=timedelta(milliseconds=fields["intervalMs"]),
+        budget=fields.get("dollarsPerDay"),
+        bought=timedelta(milliseconds=fields["boughtMs"]),
+    )
+
+
+def millis_of(name: str, given: timedelta | float | None) -> int:
+    """A time in milliseconds; -1 where none is given.
+
+    Raises:
+        ValueError: it is below 0, or longer than an hour.
+    """
+    if given is None:
+        return -1
+    seconds = given.total_seconds() if isinstance(given, timedelta) else float(given)
+    if not 0 <= seconds <= _MOST_S:
+        raise ValueError(f"{name} is from 0 to {_MOST_S:g} seconds, and not {given}.")
+    return round(seconds * 1000)
+
+
+def micro_dollars_of(budget: float | str | None) -> int:
+    """Millionths of a dollar a day; -1 where no budget is given, 0 where there is to be none.
+
+    Raises:
+        ValueError: it is no sum, or below a millionth of a dollar, or above a million.
+    """
+    if budget is None:
+        return -1
+    found = _BUDGET.fullmatch(budget.strip()) if isinstance(budget, str) else None
+    if isinstance(budget, str) and found is None:
+        raise ValueError(f"A budget is a sum such as 5 or $5/day, and not {budget!r}.")
+    usd = float(found[1]) if found else float(budget)
+    if usd != 0 and not _LEAST_USD <= usd <= _MOST_USD:
+        raise ValueError(f"A budget is from $0.000001 to $1000000 a day, or 0, and not {budget}.")
+    return round(usd * 1_000_000)
+
+
+def _text(given: timedelta) -> str:
+    return f"{given.total_seconds():g} s"

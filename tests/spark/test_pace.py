@@ -1,0 +1,92 @@
+"""The pace of a query's epochs, which its coordinator sets while it runs."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cleancut import Checkpoint, coordinator
+from tests.support.documented import blocks
+from tests.support.file_epochs import PLACES, Epochs
+
+pytestmark = pytest.mark.spark
+
+PAGE = "docs/guides/watching.md"
+PATIENCE_S = 60
+INTERVAL_S = 1.2
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    it = Epochs(spark, tmp_path, PLACES["cuts"])
+    it.add(12)
+    query = it.start()
+    try:
+        wait_for(lambda: len(it.ran) >= 2)
+        of = coordinator(query)
+        assert of.pace().interval == timedelta(0)
+        paced = of.pace(interval=INTERVAL_S)
+        assert paced.interval == timedelta(seconds=INTERVAL_S)
+        assert str(paced) == "an epoch every 1.2 s"
+        first = len(it.ran)
+        wait_for(lambda: len(it.ran) >= first + 4)
+        # From now on it would rest for longer than this test may take.
+        of.pace(interval=0, min_pause=600)
+        wait_for(lambda: not of.is_between() or len(it.ran) > first + 4)
+        began = time.monotonic()
+    finally:
+        query.stop()
+    assert time.monotonic() - began < 20
+    assert query.exception() is None
+    written = {info.epoch: info.written for info in Checkpoint(it.checkpoint).cuts()}
+    epochs = range(first + 1, first + 4)
+    gaps = [(written[b] - written[a]).total_seconds() for a, b in pairwise(epochs)]
+    # Between two beginnings; what an epoch takes until its cut varies.
+    assert sum(gaps) / len(gaps) > INTERVAL_S * 0.8
+    # It holds for the next run of this driver too, until it is taken back.
+    assert coordinator(it.start()).pace().min_pause == timedelta(minutes=10)
+    for running in spark.streams.active:
+        coordinator(running).pace(min_pause=0)
+        running.processAllAvailable()
+        running.stop()
+    assert it.state() == it.expected(12)
+    assert sorted(set(it.ran)) == list(range(12))
+
+
+def test_a_budget_says_what_it_gives_up(spark: SparkSession, tmp_path: Path) -> None:
+    it = Epochs(spark, tmp_path, PLACES["cuts"])
+    it.add(2)
+    query = it.start()
+    try:
+        query.processAllAvailable()
+        of = coordinator(query)
+        assert "which epochs do not come to" in str(of.pace(budget="$5000/day"))
+        # Some five requests an epoch; a cent buys two thousand of them a day.
+        wait_for(lambda: of.pace(budget=0.01).bought > timedelta(seconds=30))
+        paced = of.pace()
+        assert paced.budget == 0.01
+        assert "so rows wait up to that long" in str(paced)
+        assert of.pace(budget=0).budget is None
+        exec(blocks(PAGE, "python")[1], {"query": query})
+        assert of.pace().budget == 5
+        assert of.pace().min_pause == timedelta(0)
+        for wrong in ("five", "-1", 1e9):
+            with pytest.raises(ValueError, match="budget"):
+                of.pace(budget=wrong)
+        for slow in (-1, timedelta(hours=2)):
+            with pytest.raises(ValueError, match="interval"):
+                of.pace(interval=slow)
+    finally:
+        query.stop()
