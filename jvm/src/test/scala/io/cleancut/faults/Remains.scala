@@ -3,6 +3,7 @@ package io.cleancut.faults
 import io.cleancut.Clock
 import io.cleancut.cuts.{CutArchive, CutSweep}
 import io.cleancut.format.CutLayout
+import io.cleancut.history.HistoryLayout
 import io.cleancut.objects.{ObjectPrefix, ObjectStore, RootedStore, WriteProbe}
 
 /**
@@ -35,8 +36,9 @@ object Remains {
     val named = (cut.segments ++ cut.pages).map(Root + _)
     val kept = named + (Root + CutLayout.cut(last)) + s"${Root}format.json"
     val found = checkpoint.list(ObjectPrefix.All).map(_.key.name).toSet
+    def isHistory(name: String) = HistoryLayout.parse(name.stripPrefix(Root)).isDefined
     def isKept(name: String) = kept(name) || name.startsWith(Root + CutLayout.Owners) ||
-      Sparks.exists(name.startsWith)
+      isHistory(name) || Sparks.exists(name.startsWith)
     val uploads = Seq.fill(checkpoint.dropUnfinished(laterMs))("an upload")
     Remains(found.filterNot(isKept).toSeq.sorted ++ uploads, (named -- found).toSeq.sorted)
   }
