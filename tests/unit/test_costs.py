@@ -199,6 +199,16 @@ def test_a_side_that_did_nothing_is_told_as_such(files: CheckpointFiles) -> None
     assert re.search(r"requests of executors +nothing\n", str(cut))
 
 
+def test_the_driver_takes_the_same_prices() -> None:
+    source = (ROOT / "jvm/src/main/scala/io/cleancut/history/RequestPrices.scala").read_text()
+    found = dict(re.findall(r"Class([AB])PerMillion = ([\d.]+)", source))
+    s3 = PRICES[0]
+    assert {of: float(price) for of, price in found.items()} == {
+        "A": s3.class_a_per_million,
+        "B": s3.class_b_per_million,
+    }
+
+
 def test_the_benchmark_through_s3a_takes_the_same_prices() -> None:
     source = (ROOT / "jvm/s3a/src/main/scala/io/cleancut/s3a/Prices.scala").read_text()
     found = re.findall(r'Prices\("(.+)", ([\d.]+), ([\d.]+)\)', source)

@@ -13,6 +13,7 @@ from tests.vectors import (
     cut_cases,
     damage_cases,
     frame_cases,
+    history_cases,
     layout_cases,
     page_cases,
     referring_cases,
@@ -26,7 +27,10 @@ _HEX_WIDTH = 64
 
 def contents() -> dict[str, str]:
     """The text of every vector file by its path below this directory."""
-    files: dict[str, Any] = {"layout.json": layout_cases.LAYOUT}
+    files: dict[str, Any] = {
+        "layout.json": layout_cases.LAYOUT,
+        "history/record.json": history_cases.RECORD,
+    }
     hexes: dict[str, bytes] = {}
     sound = [source.case() for source in frame_cases.sources()]
     for frame in [*sound, *damage_cases.cases()]:

@@ -74,6 +74,8 @@ def configure(
     connections: int | NotGiven = NOT_GIVEN,
     check_compatible: bool | NotGiven = NOT_GIVEN,
     profile: str | NotGiven = NOT_GIVEN,
+    history: str | timedelta | NotGiven = NOT_GIVEN,
+    ui_epochs: int | NotGiven = NOT_GIVEN,
 ) -> "SparkSession.Builder":
     """Makes a session, one to be created or that runs, keep the state of new queries in Cleancut.
 
@@ -111,6 +113,8 @@ def configure(
         connections: how many connections a process keeps to the store of an s3:// location.
         check_compatible: whether a query is refused at its start that cannot go on from there.
         profile: of the AWS configuration, whose credentials requests to that store have, or "auto".
+        history: how long it is kept what epochs took; "0ms" keeps nothing.
+        ui_epochs: how many epochs the tab "Cuts" of Spark's pages shows.
 
     Raises:
         TypeError: `builder` is not a builder.

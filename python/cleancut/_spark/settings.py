@@ -120,6 +120,10 @@ def _is_retention(text: str) -> bool:
     return _is_duration(text, _MAX_RETENTION_MS)
 
 
+def _is_history(text: str) -> bool:
+    return _is_duration(text, 10 * _MAX_RETENTION_MS)
+
+
 def _is_duration(text: str, max_ms: int) -> bool:
     found = _DURATION.fullmatch(text)
     return found is not None and int(found[1]) * _UNIT_MS[found[2]] <= max_ms
@@ -173,6 +177,10 @@ def _is_access_point(text: str) -> bool:
 
 def _is_encryption(text: str) -> bool:
     return re.fullmatch(r"auto|s3|kms(-bucket-key)?(:\S+)?|customer:.+", text) is not None
+
+
+def _is_epoch_count(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,7}", text) is not None and 1 <= int(text) <= 1_000_000
 
 
 def _is_replica_count(text: str) -> bool:
@@ -396,6 +404,20 @@ OPTIONS = (
         _is_retention,
     ),
     Option(
+        "history",
+        f"{PREFIX}history",
+        "a number with a unit (h, m, s, ms) up to 87840h",
+        _duration,
+        _is_history,
+    ),
+    Option(
+        "ui_epochs",
+        f"{PREFIX}uiEpochs",
+        "a whole number from 1 to 1000000",
+        _whole_number,
+        _is_epoch_count,
+    ),
+    Option(
         "split_groups",
         f"{PREFIX}splitGroups",
         "true or false",
@@ -460,6 +482,8 @@ class Settings:
     connections: int | NotGiven = NOT_GIVEN
     check_compatible: bool | NotGiven = NOT_GIVEN
     profile: str | NotGiven = NOT_GIVEN
+    history: str | timedelta | NotGiven = NOT_GIVEN
+    ui_epochs: int | NotGiven = NOT_GIVEN
 
     def problems(self) -> list[str]:
         """One sentence for each option that is wrong."""

@@ -9,7 +9,7 @@ sealed abstract class RequestKind(val name: String, val billing: RequestKind.Bil
     with Serializable {
 
   /** Whether what it takes is above all that its body is sent. */
-  def sendsBody: Boolean = false
+  def sendsBody: Boolean = RequestKind.Uploads(this)
 
   override def toString: String = name
 }
@@ -24,20 +24,15 @@ object RequestKind {
     case object Free extends Billing
   }
 
-  /** What has a body of any size. */
-  sealed abstract class Upload(name: String) extends RequestKind(name, Billing.ClassA) {
-    override def sendsBody: Boolean = true
-  }
-
-  case object Put extends Upload("put")
-  case object Create extends Upload("create")
+  case object Put extends RequestKind("put", Billing.ClassA)
+  case object Create extends RequestKind("create", Billing.ClassA)
   case object Get extends RequestKind("get", Billing.ClassB)
   case object GetRange extends RequestKind("getRange", Billing.ClassB)
   case object Head extends RequestKind("head", Billing.ClassB)
   case object ListPage extends RequestKind("list", Billing.ClassA)
   case object Delete extends RequestKind("delete", Billing.Free)
   case object UploadStart extends RequestKind("uploadStart", Billing.ClassA)
-  case object UploadPart extends Upload("uploadPart")
+  case object UploadPart extends RequestKind("uploadPart", Billing.ClassA)
   case object UploadComplete extends RequestKind("uploadComplete", Billing.ClassA)
   case object UploadAbort extends RequestKind("uploadAbort", Billing.Free)
   case object ListUploads extends RequestKind("listUploads", Billing.ClassA)
@@ -56,4 +51,6 @@ object RequestKind {
     UploadAbort,
     ListUploads
   )
+
+  private val Uploads = Set[RequestKind](Put, Create, UploadPart)
 }

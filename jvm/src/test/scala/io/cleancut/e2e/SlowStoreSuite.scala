@@ -15,11 +15,7 @@ import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.cleancut.history.CleancutEpochCommitted
 import org.apache.spark.sql.functions.count
 
-import io.cleancut.{
-  CleancutCheckpointFileManager,
-  CleancutExtensions,
-  CleancutStateStoreProvider
-}
+import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.history.{EpochRecordJson, SlowEpochs, SlowReason}
 import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3Server, SmallQueries}
 
@@ -93,12 +89,12 @@ class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
       assert(kinds == expected.map { case (epoch, kind) => epoch -> Some(kind) }, reasons)
       val page = spark.sparkContext.uiWebUrl.get + "/cuts/query/?location=s3://" +
         s"${S3Server.Bucket}/slow"
-      val shown = Using.resource(new URI(page).toURL.openStream())(in =>
-        new String(in.readAllBytes(), UTF_8)
-      )
+      val shown =
+        Using.resource(new URI(page).toURL.openStream())(in => new String(in.readAllBytes(), UTF_8))
       for ((epoch, kind) <- expected) {
         assert(shown.contains(s"$kind: ${reasons(epoch).get.detail.take(20)}"))
-        assert(s"""aria-label="epoch $epoch: [0-9,]+ ms, slow: $kind"""".r.findFirstIn(shown).nonEmpty)
+        val label = s"""aria-label="epoch $epoch: [0-9,]+ ms, slow: $kind"""".r
+        assert(label.findFirstIn(shown).nonEmpty)
       }
     } finally {
       query.stop()

@@ -2,8 +2,7 @@ package io.cleancut.bench
 
 /**
  * All benchmarks, or those that are named: `stores`, `restarts`, `scans`, `growth`, `memory`,
- * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `acts`, `grown`,
- * `watching`.
+ * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `acts`, `grown`, `watching`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileContextBased` (Spark's own for local disks; also `FileSystemBased`), `turns=5`
@@ -14,9 +13,8 @@ package io.cleancut.bench
  * `fill=5` (epochs before). Of `scale`: `partitions=25,1000,10000` (of four stores each),
  * `delay=0,50` (milliseconds of a request), `chain=6,41` (deltas between bases), `format=1` (of
  * Spark's checkpoint). Of `acts`: `partitions=24,2400,10000` (of four stores each). Of `grown`:
- * `partitions=40`, `fills=100` (epochs before). Of
- * `watching`: `partitions=4,40`; its turns are pairs. Those of `capture` are in
- * [[CompareCapture.Options]].
+ * `partitions=40`, `fills=100` (epochs before). Of `watching`: `partitions=4,40`; its turns are
+ * pairs. Those of `capture` are in [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds = Seq(

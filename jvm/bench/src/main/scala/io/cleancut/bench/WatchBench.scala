@@ -14,7 +14,8 @@ import io.cleancut.cuts.CutsRuntime
 /**
  * What it costs that epochs are told of: in Spark's pages, its event log and beside the cuts. Two
  * queries of one driver, of which nobody tells of the one, have an epoch each in turn, and the one
- * that begins changes with each pair. Prints one line `pair<TAB>on<TAB>off` of nanoseconds for each.
+ * that begins changes with each pair. Prints one line `pair<TAB>on<TAB>off` of nanoseconds for
+ * each.
  *
  * Arguments: pairs, partitions, rows of an epoch.
  */

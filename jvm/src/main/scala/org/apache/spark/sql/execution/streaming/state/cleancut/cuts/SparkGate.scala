@@ -49,8 +49,10 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
   }
 
   override def rest(): Unit =
-    for (runId <- run if SparkGate.isQuerys; of <- DriverCuts.queries.find(location)
-      if of.runId.contains(runId)) of.pace.rest()
+    for (
+      runId <- run if SparkGate.isQuerys; of <- DriverCuts.queries.find(location)
+      if of.runId.contains(runId)
+    ) of.pace.rest()
 
   /** Made for the run where it has none yet, which lasts until it ends. */
   private def coordinator(runId: String): Option[QueryCuts] = {
