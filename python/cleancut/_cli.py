@@ -13,6 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from cleancut._checkpoint import Checkpoint
+from cleancut._commands.arguments import access, add_into, add_location, add_reader
+from cleancut._commands.exporting import add_exporter
+from cleancut._commands.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_rows
 from cleancut._format.ages import epoch_or_time
@@ -28,13 +31,8 @@ from cleancut._unsafe_rows.encoded import Texts
 from cleancut._version import __version__
 from cleancut.errors import CleancutError, DamagedError, InternalError, RetryableError, error_of
 
-OK = 0
-DAMAGED = 1
-REFUSED = 2
-# Those of sysexits.h that fit, and what shells say of an interrupt.
-BUG = 70
-TRY_AGAIN = 75
-INTERRUPTED = 130
+# The statuses are known by these names, too.
+__all__ = ["BUG", "DAMAGED", "INTERRUPTED", "OK", "REFUSED", "TRY_AGAIN", "main"]
 
 _STATUSES: Mapping[type[CleancutError], int] = {
     DamagedError: DAMAGED,
@@ -44,9 +42,6 @@ _STATUSES: Mapping[type[CleancutError], int] = {
 }
 
 _DEFAULT_LIMIT = 20
-
-# How a store is reached: of LOCATION, and with "into_" before it, of INTO.
-_ACCESS = ("endpoint", "region", "profile", "access_point", "requester_pays", "encryption")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,24 +82,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cleancut {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_conf(commands)
-    listing = _add_reader(commands, "ls", "list the cuts of a checkpoint; without any, its stores")
+    listing = add_reader(commands, "ls", "list the cuts of a checkpoint; without any, its stores")
     what = listing.add_mutually_exclusive_group()
     what.add_argument("--stores", action="store_true", help="list the state stores")
     what.add_argument("--savepoints", action="store_true", help="list the savepoints")
     what.add_argument("--replicas", action="store_true", help="list the copies that are kept up")
     listing.set_defaults(run=_ls)
-    show = _add_reader(commands, "show", "show one cut: stores, offsets, watermark, commit entry")
+    show = add_reader(commands, "show", "show one cut: stores, offsets, watermark, commit entry")
     which = show.add_mutually_exclusive_group()
     which.add_argument("--epoch", type=int, help="default: the last that has a cut")
     which.add_argument("--savepoint", help="the cut that is kept by this name")
     show.set_defaults(run=_show)
-    history = _add_reader(commands, "history", "list what each epoch cost: time, requests, bytes")
+    history = add_reader(commands, "history", "list what each epoch cost: time, requests, bytes")
     since = "the first epoch, or its time in UTC: 120, 2026-11-26T08:00; default: of the kept cuts"
     history.add_argument("--since", metavar="EPOCH|TIME", type=epoch_or_time, help=since)
     history.set_defaults(run=_history)
-    costs = _add_reader(commands, "costs", "estimate what the query costs in a day, on S3 and R2")
+    costs = add_reader(commands, "costs", "estimate what the query costs in a day, on S3 and R2")
     costs.set_defaults(run=_costs)
-    state = _add_reader(commands, "state", "show the rows of one operator's state")
+    state = add_reader(commands, "state", "show the rows of one operator's state")
     _add_operator(state)
     _add_family(state)
     state.add_argument("--partition", type=int, help="only this partition")
@@ -114,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     when.add_argument("--savepoint", help="the savepoint that is shown")
     state.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
     state.set_defaults(run=_state)
-    families = _add_reader(commands, "families", "list the column families of a state store")
+    families = add_reader(commands, "families", "list the column families of a state store")
     _add_operator(families)
     _add_store(families)
     families.set_defaults(run=_families)
@@ -122,11 +117,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_checks(commands)
     _add_replicas(commands)
     _add_expiry(commands)
-    pinning = _add_reader(commands, "savepoint", "keep a cut under a name, running query or not")
+    pinning = add_reader(commands, "savepoint", "keep a cut under a name, running query or not")
     pinning.add_argument("name", metavar="NAME", help="letters, digits, dashes and underscores")
     pinning.add_argument("--epoch", type=int, help="default: the last that has a cut")
     pinning.set_defaults(run=_savepoint)
-    dropping = _add_reader(commands, "drop-savepoint", "give a savepoint up")
+    dropping = add_reader(commands, "drop-savepoint", "give a savepoint up")
     dropping.add_argument("name", metavar="NAME", help="what it is called")
     dropping.set_defaults(run=_drop_savepoint)
     _add_act(commands, "adopt", "make the state of another provider Cleancut's")
@@ -143,8 +138,9 @@ def _parser() -> argparse.ArgumentParser:
         "--provider", choices=("cleancut", "rocksdb"), help="default: as it is now"
     )
     cloning.add_argument("--partitions", type=int, help="default: as there are now")
-    _add_into(cloning)
+    add_into(cloning)
     _add_compatible(commands)
+    add_exporter(commands)
     completing = commands.add_parser("completion", help="print what completes commands in a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
     completing.set_defaults(run=_completion)
@@ -159,7 +155,7 @@ def _add_compatible(commands: Any) -> None:
         description=f"{text}. It starts Spark in this process, has your function make the query, "
         "and starts nothing.",
     )
-    _add_location(asking)
+    add_location(asking)
     asking.add_argument(
         "--query",
         required=True,
@@ -173,40 +169,40 @@ def _add_compatible(commands: Any) -> None:
 
 
 def _add_checks(commands: Any) -> None:
-    verify = _add_reader(commands, "verify", "check every byte; exit with 1 on damage")
+    verify = add_reader(commands, "verify", "check every byte; exit with 1 on damage")
     verify.set_defaults(run=_verify)
-    drilling = _add_reader(
+    drilling = add_reader(
         commands, "drill", "prove that the last cut can be restored; exit with 1 if it cannot"
     )
     drilling.add_argument("--at", type=_state_name, help="another: an epoch, or a savepoint")
     drilling.add_argument("--list", action="store_true", help="only list what was proven")
     drilling.set_defaults(run=_drill)
-    restore = _add_reader(
+    restore = add_reader(
         commands, "restore-metadata", "write Spark's file `metadata` anew, from the last cut"
     )
     restore.set_defaults(run=_restore_metadata)
 
 
 def _add_replicas(commands: Any) -> None:
-    copying = _add_reader(commands, "replicate", "bring a copy up to the last cut, somewhere else")
+    copying = add_reader(commands, "replicate", "bring a copy up to the last cut, somewhere else")
     copying.add_argument("into", metavar="INTO", help="where the copy is, or is to be")
-    _add_into(copying)
+    add_into(copying)
     copying.add_argument(
         "--no-note", action="store_true", help="only read LOCATION, and note nothing there"
     )
     copying.add_argument("--every", type=float, metavar="SECONDS", help="again and again")
     copying.set_defaults(run=_replicate)
-    fencing = _add_reader(commands, "fence", "end the run that owns the query, for a fail-over")
+    fencing = add_reader(commands, "fence", "end the run that owns the query, for a fail-over")
     fencing.add_argument("--why", required=True, help="what the error of that run tells")
     fencing.set_defaults(run=_fence)
 
 
 def _add_expiry(commands: Any) -> None:
-    expiring = _add_reader(commands, "expire", "give up old cuts; with --apply, else only a plan")
+    expiring = add_reader(commands, "expire", "give up old cuts; with --apply, else only a plan")
     expiring.add_argument("--keep", type=int, metavar="N", help="how many of the last cuts stay")
     expiring.add_argument("--younger-than", metavar="AGE", help="cuts of this age stay: 7d, 36h")
     expiring.set_defaults(plan=_expiry_of)
-    sweeping = _add_reader(
+    sweeping = add_reader(
         commands, "sweep", "delete what no cut needs; with --apply, else only a plan"
     )
     sweeping.set_defaults(plan=lambda parsed: _checkpoint(parsed).sweep())
@@ -218,7 +214,7 @@ def _add_expiry(commands: Any) -> None:
 
 def _add_comparisons(commands: Any) -> None:
     state = "a number is an epoch, and stands for the state after it; all else a savepoint"
-    diff = _add_reader(commands, "diff", "count the keys in which two states differ")
+    diff = add_reader(commands, "diff", "count the keys in which two states differ")
     diff.add_argument("before", metavar="BEFORE", type=_state_name, help=state)
     diff.add_argument(
         "after", metavar="AFTER", type=_state_name, nargs="?", help="default: the last"
@@ -227,7 +223,7 @@ def _add_comparisons(commands: Any) -> None:
     _add_family(diff)
     diff.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="keys to show")
     diff.set_defaults(run=_diff)
-    lookup = _add_reader(commands, "lookup", "show what one key has")
+    lookup = add_reader(commands, "lookup", "show what one key has")
     lookup.add_argument(
         "--key",
         metavar="VALUE",
@@ -239,10 +235,10 @@ def _add_comparisons(commands: Any) -> None:
     _add_family(lookup)
     lookup.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
     lookup.set_defaults(run=_lookup)
-    skew = _add_reader(commands, "skew", "show how unevenly state lies over partitions")
+    skew = add_reader(commands, "skew", "show how unevenly state lies over partitions")
     skew.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
     skew.set_defaults(run=_skew)
-    flying = _add_reader(commands, "in-flight", "show the rows that an unaligned cut has in flight")
+    flying = add_reader(commands, "in-flight", "show the rows that an unaligned cut has in flight")
     _add_operator(flying)
     flying.add_argument("--side", type=int, default=0, help="1 is the right side of a join")
     flying.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
@@ -323,38 +319,6 @@ def _add_conf(commands: Any) -> None:
     jars.set_defaults(run=_jars)
 
 
-def _add_location(parser: argparse.ArgumentParser) -> None:
-    location: Any = parser.add_argument(
-        "location", metavar="LOCATION", help="a query's checkpointLocation"
-    )
-    # What shtab reads.
-    location.complete = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
-
-
-def _add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
-    _add_location(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--endpoint", help="for s3://: the URL of the store")
-    parser.add_argument("--region", help="for s3://: what requests are signed for")
-    parser.add_argument("--access-point", help="for s3://: its ARN, in place of the bucket")
-    parser.add_argument("--requester-pays", action="store_true", help="for s3://: who asks pays")
-    parser.add_argument("--encryption", help="for s3://: customer:<file> with the key of objects")
-    parser.add_argument("--profile", help="for s3://: of the AWS configuration: whose credentials")
-    return parser
-
-
-def _add_into(parser: argparse.ArgumentParser) -> None:
-    """How the store of the other place is reached."""
-    place = parser.add_argument_group("where INTO is on s3://")
-    place.add_argument("--into-endpoint", help="the URL of its store")
-    place.add_argument("--into-region", help="what requests there are signed for")
-    place.add_argument("--into-profile", help="of the AWS configuration: whose credentials")
-    place.add_argument("--into-access-point", help="its ARN, in place of the bucket")
-    place.add_argument("--into-requester-pays", action="store_true", help="who asks pays")
-    place.add_argument("--into-encryption", help="s3, kms, kms:<key> or customer:<file>")
-
-
 def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -362,7 +326,7 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
         description=f"For a query that is stopped: {text}. It starts Spark in this process. "
         "Without --apply it prints what it would do, and changes nothing.",
     )
-    _add_location(parser)
+    add_location(parser)
     parser.add_argument("--apply", action="store_true", help="do it")
     # A clone leaves the query as it is.
     if name != "clone":
@@ -390,12 +354,7 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
 
 
 def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
-    return Checkpoint(parsed.location, **_access(parsed))
-
-
-def _access(parsed: argparse.Namespace, of: str = "") -> dict[str, Any]:
-    """How a store is reached; of options whose names begin so."""
-    return {name: getattr(parsed, f"{of}{name}") for name in _ACCESS}
+    return Checkpoint(parsed.location, **access(parsed))
 
 
 def _conf(parsed: argparse.Namespace) -> int:
@@ -555,7 +514,7 @@ def _replicate(parsed: argparse.Namespace) -> int:
     checkpoint = _checkpoint(parsed)
     while True:
         found = checkpoint.replicate(
-            parsed.into, note=not parsed.no_note, **_access(parsed, "into_")
+            parsed.into, note=not parsed.no_note, **access(parsed, "into_")
         )
         print_list(InfoList([found]), parsed)
         if parsed.every is None:
@@ -664,7 +623,7 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
             cuts=None if parsed.cuts is None else parsed.cuts == "true",
             provider=parsed.provider,
             partitions=parsed.partitions,
-            **{f"into_{name}": value for name, value in _access(parsed, "into_").items()},
+            **{f"into_{name}": value for name, value in access(parsed, "into_").items()},
         )
     return {"adopt": adopt, "release": release}[parsed.act](location, session, file_sink=sink)
 

@@ -1,22 +1,58 @@
 """What Spark's metrics system tells of a query with cuts."""
 
+import math
+import re
 import time
+import urllib.error
+import urllib.request
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
-from cleancut import Checkpoint
+from cleancut import (
+    Checkpoint,
+    CoordinatorStatus,
+    CutDetails,
+    DrillInfo,
+    coordinator,
+    serve_metrics,
+)
+from cleancut._metrics.catalog import metrics
+from cleancut._reading.prices import CLASSES
+from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, Epochs
+from tests.support.kills import run_script
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
 PATIENCE_S = 30
+PAGE = "docs/operations/monitoring.md"
+
+# The samples of an endpoint by their names and labels.
+Scraped = dict[str, dict[frozenset[tuple[str, str]], float]]
 
 
-def gauges(spark: SparkSession, name: str) -> dict[str, int]:
+def snake(kind: str) -> str:
+    return re.sub("([A-Z])", r"_\1", kind).lower()
+
+
+TELLABLE = {of.name for of in metrics().values() if "spark" in of.tellers}
+KINDS = sorted(map(snake, CLASSES))
+# What goes on between two looks, is counted from another moment, or is nothing without labels.
+RUNNING = {of.name for of in metrics().values() if of.type == "counter"} | {
+    "slowest_store_duration_seconds",
+    "alignment_duration_seconds",
+    "barrier_to_capture_duration_seconds",
+}
+
+
+def told(spark: SparkSession, name: str) -> dict[str, float]:
     """All that the source of this name tells; nothing if there is none."""
     jvm: Any = spark._jvm
     # By its name alone: some of its other methods have types that are not there.
@@ -32,34 +68,145 @@ def gauges(spark: SparkSession, name: str) -> dict[str, int]:
     sources: Any = method.invokeWithArguments(arguments).getSourcesByName(name)
     if sources.isEmpty():
         return {}
-    found = sources.head().metricRegistry().getGauges()
-    return {key: found[key].getValue() for key in found}
+    registry = sources.head().metricRegistry()
+    gauges, counters = registry.getGauges(), registry.getCounters()
+    return {key: gauges[key].getValue() for key in gauges} | {
+        key: counters[key].getCount() for key in counters
+    }
 
 
-def test_the_last_proof_is_told_beside_the_last_epoch(spark: SparkSession, tmp_path: Path) -> None:
-    told = {"spark.sql.streaming.metricsEnabled": "true"}
-    it = Epochs(spark, tmp_path, PLACES["cuts"] | told)
+def test_what_is_told_is_what_the_coordinator_and_the_store_tell(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each metric that is declared, beside what it is made of; the proof is looked for beside."""
+    settings = {"spark.sql.streaming.metricsEnabled": "true"}
+    it = Epochs(spark, tmp_path, PLACES["cuts"] | settings)
     it.add(2)
     it.run()
     proof = Checkpoint(it.checkpoint).drill()
+    Checkpoint(it.checkpoint).replicate(tmp_path / "copy")
     it.add()
     query = it.start()
-    name = f"cleancut.{query.id}"
+    name, until = f"cleancut.{query.id}", time.monotonic() + PATIENCE_S
     try:
         query.processAllAvailable()
-        until = time.monotonic() + PATIENCE_S
-        # It is looked for in the background, when it is asked for.
-        while gauges(spark, name)["proven-epoch"] < 0 and time.monotonic() < until:
+        while math.isnan(told(spark, name)["proven_epoch"]) and time.monotonic() < until:
             time.sleep(0.05)
-        expected = {"committed-epoch": 2, "proven-epoch": 1}
-        assert gauges(spark, name) == expected | {
-            "proven-time": round(proof.proven.timestamp() * 1000)
-        }
+        # One look serves for a second.
+        time.sleep(1)
+        found = told(spark, name)
+        status = coordinator(query).status()
+        with serve_metrics(it.running, port=0, address="127.0.0.1") as server:
+            scraped = scrape(f"http://127.0.0.1:{server.port}/metrics")
     finally:
         query.stop()
-    while gauges(spark, name) and time.monotonic() < until:
+    assert_all_are_told(found)
+    assert_told_of_epochs(found, status, Checkpoint(it.checkpoint).cut(), proof)
+    assert_told_of_requests(found, status)
+    assert found["state_rows"] == len(it.expected(3))
+    assert found["state_memory_bytes"] > 0
+    assert_told_with_labels(scraped, found, {"query": str(query.id), "location": status.location})
+    while told(spark, name) and time.monotonic() < until:
         time.sleep(0.05)
-    assert gauges(spark, name) == {}
+    assert told(spark, name) == {}
+
+
+def assert_all_are_told(found: Mapping[str, float]) -> None:
+    kinds = {name for name in found if name not in TELLABLE}
+    assert {name for name in TELLABLE if name not in found} == set()
+    assert kinds == {
+        f"request{what}_{kind}_total" for what in ("s", "_retries", "_failures") for kind in KINDS
+    }
+
+
+def assert_told_of_epochs(
+    found: Mapping[str, float], status: CoordinatorStatus, cut: CutDetails, proof: DrillInfo
+) -> None:
+    last = status.last
+    assert last is not None
+    assert (found["committed_epoch"], found["epochs_total"]) == (2, 1)
+    assert found["last_commit_timestamp_seconds"] == cut.info.written.timestamp()
+    assert found["epoch_duration_seconds"] * 1000 == pytest.approx(last.duration_ms)
+    assert found["gate_duration_seconds"] * 1000 == pytest.approx(last.gate_ms)
+    assert found["cut_write_duration_seconds"] * 1000 == pytest.approx(last.cut_ms)
+    assert last.slowest is not None
+    assert found["slowest_store_duration_seconds"] * 1000 == pytest.approx(last.slowest[0].ms)
+    assert (found["stores"], found["executors"]) == (3, status.executor_count)
+    assert (found["owner_generation"], found["aligned_operators"]) == (2, len(status.aligned))
+    assert (found["in_flight_rows"], found["in_flight_bytes"]) == (0, 0)
+    assert (found["beyond_bound_rows"], found["overloaded_operators"]) == (0, 0)
+    assert math.isnan(found["barrier_to_capture_duration_seconds"])
+    assert found["proven_timestamp_seconds"] == proof.proven.timestamp()
+    assert (found["proven_epoch"], found["unproven_epochs"]) == (1, 1)
+    assert found["replica_lag_epochs"] == 1
+    assert 0 < found["replica_lag_seconds"] < time.monotonic()
+    chains = [of.chain for of in cut.stores]
+    assert found["longest_chain_frames"] == max(map(len, chains))
+    bases = [of[0].version if of[0].kind == "base" else 0 for of in chains]
+    assert found["oldest_base_age_epochs"] == cut.info.version - min(bases)
+    assert found["chain_bytes"] == cut.info.bytes
+
+
+def assert_told_of_requests(found: Mapping[str, float], status: CoordinatorStatus) -> None:
+    # Maintenance may write a base after the last look.
+    for kind, count in status.requests.items():
+        assert 0 < found[f"requests_{snake(kind)}_total"] <= count.requests
+    assert found["requests_total"] == sum(found[f"requests_{kind}_total"] for kind in KINDS)
+    assert (found["request_retries_total"], found["request_failures_total"]) == (0, 0)
+    written = status.driver + status.executors
+    assert 0 < found["frames_total"] <= written.frames
+    assert 0 < found["segments_total"] <= written.segments
+    assert 0 < found["segment_bytes_total"] <= written.segment_bytes
+    assert 0 < found["sent_bytes_total"] <= written.bytes_sent
+    assert 0 < found["received_bytes_total"] <= written.bytes_received
+
+
+def assert_told_with_labels(
+    scraped: Scraped, found: Mapping[str, float], here: Mapping[str, str]
+) -> None:
+    # With labels by the driver's own endpoint, which has no label for what was not there.
+    own = {of.name: of for of in metrics().values() if "driver" in of.tellers}
+    for metric in own.values():
+        values = scraped.get(f"cleancut_{metric.name}", {})
+        if metric.name in found and metric.name not in RUNNING:
+            labelled = sum(values.values()) if metric.labels else values[frozenset(here.items())]
+            assert labelled == pytest.approx(found[metric.name], nan_ok=True), metric.name
+    assert set(scraped) <= {f"cleancut_{name}" for name in own}
+    assert scraped["cleancut_look_success"] == {frozenset({("location", "driver")}): 1}
+
+
+def test_the_documented_server_serves(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where no query runs, and nothing more when it is closed."""
+    (code,) = blocks(PAGE, "python")
+    serving, closing = code.replace("9465", "0").split("server.close()")
+    names: dict[str, Any] = {}
+    exec(serving, names)
+    url = f"http://127.0.0.1:{names['server'].port}/metrics"
+    assert set(scrape(url)) == {"cleancut_look_success", "cleancut_look_timestamp_seconds"}
+    exec(f"server.close(){closing}", names)
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        scrape(url)
+
+
+def scrape(url: str) -> Scraped:
+    """The samples of an endpoint by their names and labels."""
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        text = answer.read().decode()
+    found: Scraped = defaultdict(dict)
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found[sample.name][frozenset(sample.labels.items())] = sample.value
+    return found
+
+
+def test_a_process_tells_what_memory_its_state_takes(spark: SparkSession, tmp_path: Path) -> None:
+    it = Epochs(spark, tmp_path, PLACES["cuts"])
+    it.add()
+    it.run()
+    found = told(spark, "cleancut")
+    assert set(found) == {of.name for of in metrics().values() if "process" in of.tellers}
+    assert 0 < found["memory_resident_bytes"] <= found["memory_bound_bytes"]
+    assert found["memory_mapped_bytes"] >= 0
 
 
 @long
@@ -69,6 +216,67 @@ def test_nothing_is_told_unless_spark_tells_of_queries(spark: SparkSession, tmp_
     query = it.start()
     try:
         query.processAllAvailable()
-        assert gauges(spark, f"cleancut.{query.id}") == {}
+        assert told(spark, f"cleancut.{query.id}") == {}
     finally:
         query.stop()
+
+
+@long
+def test_sparks_own_sinks_have_what_driver_and_executors_tell(tmp_path: Path) -> None:
+    """On a cluster: the driver's Prometheus endpoint over HTTP, and a file sink in each process."""
+    answer = run_script(ON_CLUSTER, str(tmp_path))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    scraped = {}
+    for line in (tmp_path / "scraped").read_text().splitlines():
+        name, _, value = line.rpartition(" ")
+        scraped[name.partition("{")[0]] = float(value)
+    prefix = "metrics_delays_driver_cleancut_counts_"
+    own = {name.removeprefix(prefix): of for name, of in scraped.items() if prefix in name}
+    for metric in metrics().values():
+        if "spark" in metric.tellers:
+            suffix = "Count" if metric.type == "counter" else "Value"
+            assert f"{metric.name}_{suffix}" in own
+    assert (own["committed_epoch_Value"], own["epochs_total_Count"]) == (1, 2)
+    assert own["stores_Value"] == 3
+    assert own["executors_Value"] == 2
+    # The driver of a cluster keeps no state.
+    told_by = {path.name.split(".")[1] for path in (tmp_path / "csv").glob("*cleancut.memory*")}
+    assert {"0", "1"} <= told_by
+    for executor in ("0", "1"):
+        rows = (tmp_path / "csv" / f"delays.{executor}.cleancut.memory_bound_bytes.csv").read_text()
+        assert int(rows.splitlines()[-1].split(",")[1]) > 0
+
+
+ON_CLUSTER = """
+import sys, time, urllib.request
+from pathlib import Path
+from tests.spark.test_metrics import PAGE
+from tests.support.documented import blocks
+from tests.support.file_epochs import Epochs, PLACES
+from tests.support.sessions import builder
+
+home = Path(sys.argv[1])
+(home / "csv").mkdir()
+sinks = {
+    "*.sink.csv.class": "org.apache.spark.metrics.sink.CsvSink",
+    "*.sink.csv.period": "1",
+    "*.sink.csv.directory": str(home / "csv"),
+}
+made = builder("local-cluster[2,1,1024]").config("spark.ui.enabled", "true")
+made = made.config("spark.ui.port", "0")
+for line in blocks(PAGE, "properties")[0].splitlines():
+    made = made.config(*line.split())
+for key, value in sinks.items():
+    made = made.config(f"spark.metrics.conf.{key}", value)
+spark = made.getOrCreate()
+it = Epochs(spark, home, PLACES["cuts"])
+it.name = "counts"
+it.add(2)
+query = it.start()
+query.processAllAvailable()
+time.sleep(3)
+with urllib.request.urlopen(f"{spark.sparkContext.uiWebUrl}/metrics/prometheus/") as answer:
+    (home / "scraped").write_bytes(answer.read())
+query.stop()
+spark.stop()
+"""

@@ -52,6 +52,9 @@ class Epochs:
         self.settings = {"spark.sql.shuffle.partitions": "3"} | settings
         self.checkpoint = str(home / "checkpoint")
         self.files = 0
+        self.name: str | None = None
+        # That of the query that was started last.
+        self.running = spark
         self.ran: list[int] = []
         self.given: dict[int, dict[int, int]] = {}
         (home / "in").mkdir(parents=True, exist_ok=True)
@@ -76,10 +79,12 @@ class Epochs:
             self.ran.append(epoch)
             self.given[epoch] = {row.k: row["count"] for row in batch.collect()}
 
-        stream = self.session().readStream.schema("k int").option("maxFilesPerTrigger", 1)
+        self.running = self.session()
+        stream = self.running.readStream.schema("k int").option("maxFilesPerTrigger", 1)
         counted = stream.json(str(self.home / "in")).groupBy("k").count()
         writer = counted.writeStream.outputMode("update").foreachBatch(take)
         writer = writer.option("checkpointLocation", self.checkpoint)
+        writer = writer if self.name is None else writer.queryName(self.name)
         return (writer.trigger(**trigger) if trigger else writer).start()
 
     def expected(self, files: int) -> Counter[int]:

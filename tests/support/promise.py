@@ -20,6 +20,7 @@ import cleancut.sinks
 import cleancut.testing
 from cleancut import _cli
 from cleancut._error_catalog import error_classes
+from cleancut._metrics.catalog import Metric, metrics
 from tests.support.classfiles import read_class
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,7 @@ def today() -> Snapshot:
         "python": dict(sorted(_python())),
         "keys": _keys(),
         "errors": {one: error_classes()[one].kind for one in sorted(error_classes())},
+        "metrics": {one.name: _metric(one) for one in metrics().values()},
         "commands": _commands(_cli._parser()),
         "statuses": {kind.__name__: status for kind, status in _cli._STATUSES.items()},
     }
@@ -81,6 +83,10 @@ def broken(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") ->
         # Whoever calls it as before does not give it.
         if name not in before and isinstance(value, str) and value.endswith(", required"):
             yield f"{path}{name} has come and must be given"
+
+
+def _metric(of: Metric) -> dict[str, Any]:
+    return {"type": of.type, "labels": list(of.labels), "from": sorted(of.tellers)}
 
 
 def _python() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -66,6 +66,9 @@ PROMISED = "tests/unit/test_promise.py::test_the_documented_commands_write_what_
 MADE = f"{RELEASED}::test_the_documented_task_makes_what_is_here"
 CHECKED = f"{RELEASED}::test_the_documented_checks_find_what_is_not_signed"
 FETCHED = "tests/release/test_installed.py::test_spark_submit_takes_the_jars_from_a_repository"
+MONITORED = "tests/unit/test_monitoring.py::test_the_documented_commands_and_settings_are_right"
+SERVED = "tests/spark/test_metrics.py::test_the_documented_server_serves"
+SCRAPED = "tests/spark/test_metrics.py::test_sparks_own_sinks_have_what_driver_and_executors_tell"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # Which test runs each block of a page, in their order; SAME compares it with one that is run.
@@ -105,6 +108,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],
     ("docs/guides/inspection.md", "sh"): [
         f"{LOOKING}::test_every_command_on_a_directory_runs",
+        f"{LOOKING}::test_the_commands_that_watch_run",
         f"{LOOKING}::test_every_command_on_a_bucket_runs",
         f"{LOOKING}::test_the_command_that_restores_runs",
     ],
@@ -114,6 +118,10 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     # No cluster is there: the steps that do not install run on a copy of Spark's directory.
     ("docs/operations/kubernetes.md", "dockerfile"): [IMAGE],
     ("docs/operations/kubernetes.md", "properties"): [IMAGE],
+    ("docs/operations/monitoring.md", "sh"): [MONITORED],
+    ("docs/operations/monitoring.md", "yaml"): [MONITORED],
+    ("docs/operations/monitoring.md", "python"): [SERVED],
+    ("docs/operations/monitoring.md", "properties"): [SCRAPED],
     ("docs/operations/releasing.md", "sh"): [PROMISED, MADE, CHECKED, FETCHED],
 }
 # Drawings of bytes and of directories, a task that takes hours, and services that are not here.

@@ -81,13 +81,22 @@ def test_every_command_on_a_directory_runs(
             assert out
 
 
+def test_the_commands_that_watch_run(delays: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    there = commands(blocks("sh")[1])
+    assert [command[1] for command in there] == ["exporter"]
+    for _, *arguments in there:
+        status, out, err = run(capsys, *arguments)
+        assert (status, err) == (_cli.OK, "")
+        assert LOCATION in out
+
+
 def test_every_command_on_a_bucket_runs(
     delays: CutFiles, server: S3Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, data in delays.objects().items():
         server.client.put_object(Bucket="bucket", Key=f"delays/{name}", Body=data)
-    there = commands(blocks("sh")[1])
-    assert [command[1] for command in there] == ["ls", "show", "state", "verify"]
+    there = commands(blocks("sh")[2])
+    assert [command[1] for command in there] == ["ls", "show", "state", "verify", "exporter"]
     for _, *arguments in there:
         status, out, err = run(capsys, *arguments)
         assert (status, err) == (_cli.OK, "")
@@ -98,7 +107,7 @@ def test_the_command_that_restores_runs(
     delays: CutFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (delays.location / "metadata").unlink()
-    ((_, *arguments),) = commands(blocks("sh")[2])
+    ((_, *arguments),) = commands(blocks("sh")[3])
     status, out, err = run(capsys, *arguments)
     assert (status, err) == (_cli.OK, "")
     assert out

@@ -136,10 +136,6 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     Notes(names(CutLayout.Proofs), replicas)
   }
 
-  /** What drills have proven. */
-  def proofs(): Seq[Proof] =
-    root.list(ObjectPrefix(CutLayout.Proofs)).flatMap(of => CutLayout.parseProof(of.key.name)).toSeq
-
   /**
    * Says at the root what lies there, before any cut of that format version does. A note of an
    * earlier version is replaced: whoever reads it then knows that it may not do.
@@ -360,7 +356,13 @@ final case class Taken(generation: Long, isAlone: Boolean)
  * @param replicas
  *   a JSON object for each copy that passes keep up
  */
-final case class Notes(proofs: Seq[String], replicas: Seq[String])
+final case class Notes(proofs: Seq[String], replicas: Seq[String]) {
+
+  /** The last proof that the query can be restored. */
+  def proven: Option[Proof] = proofs
+    .flatMap(name => CutLayout.parseProof(s"${CutLayout.Proofs}$name"))
+    .maxByOption(of => (of.epoch, of.provenMs))
+}
 
 /** What lies beside each other under `cuts/`, by epoch. */
 final case class CutsListed(epochs: Seq[Long], seals: Seq[SealName]) {

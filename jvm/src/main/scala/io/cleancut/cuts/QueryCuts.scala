@@ -2,7 +2,7 @@ package io.cleancut.cuts
 
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels.ChannelCourse
-import io.cleancut.format.{Cut, Proof}
+import io.cleancut.format.Cut
 
 /**
  * The coordinator of one query, on its driver: takes what tasks report, and turns an epoch into a
@@ -38,6 +38,15 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
   /** Until a run has been heard of, this asks the store for the last cut. */
   def status: CutsStatus = {
     val stored = if (synchronized(current).isEmpty) archive.last().map(_.head) else None
+    statusAfter(stored)
+  }
+
+  /** What metrics tell of the run that goes on, without a request; None before it has begun. */
+  def figures: Option[QueryFigures] = synchronized(current).map { run =>
+    new QueryFigures(statusAfter(None), run.begun.committed, watchedNotes.last)
+  }
+
+  private def statusAfter(stored: Option[Cut]): CutsStatus =
     synchronized {
       val cut = current.fold(stored)(_.ledger.lastCut)
       val committed = current.map(_.ledger.lastCommitted).orElse(cut.map(_.epoch))
@@ -54,19 +63,11 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
         current.fold(Map.empty[Long, String])(_.aligned)
       )
     }
-  }
 
   /** What others have noted who looked at the query. Asks the store. */
   def notes(): Notes = archive.notes()
 
-  private val proofs = new ProofWatch(() => archive.proofs(), runtime.clock, runtime.background)
-
-  /** The last proof that the query can be restored, as it was known a minute ago. */
-  def proven: Option[Proof] = proofs.last
-
-  /** The last epoch that is committed, as far as the run that goes on knows. */
-  def committed: Option[Long] =
-    synchronized(current.map(_.ledger.lastCommitted)).filter(_ >= 0)
+  private val watchedNotes = new NotesWatch(() => notes(), runtime.clock, runtime.background)
 
   /** The run has ended, and nobody waits here any more. */
   override def close(): Unit = {

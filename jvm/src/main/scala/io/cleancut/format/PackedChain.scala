@@ -40,6 +40,9 @@ final class PackedChain private (
   /** The version of the base that it begins with, if it does. */
   def base: Option[Long] = Option.when(isFromBase)(first)
 
+  /** Of all of its frames. */
+  def sizeBytes: Long = (1 until spans.length by 2).iterator.map(spans(_)).sum
+
   /** Whether the other one begins with the same frame. */
   def beginsAs(other: PackedChain): Boolean =
     isFromBase == other.isFromBase && first == other.first && spans(0) == other.spans(0) &&

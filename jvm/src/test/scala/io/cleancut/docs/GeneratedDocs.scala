@@ -5,6 +5,7 @@ import java.nio.file.{Files, Path}
 
 import io.cleancut.conf.KeysDoc
 import io.cleancut.error.{ErrorCatalog, ErrorsDoc}
+import io.cleancut.metrics.{MetricCatalog, MetricsDoc}
 
 /**
  * The documents that are made from code. `make docs` writes them, [[GeneratedDocsSuite]] compares.
@@ -17,7 +18,9 @@ object GeneratedDocs {
     "docs/reference/configuration.md" -> KeysDoc.markdown,
     "docs/reference/errors.md" -> ErrorsDoc.markdown,
     // Python reads its own copy, because it maps errors without opening the jar.
-    "python/cleancut/error-classes.json" -> ErrorCatalog.json
+    "python/cleancut/error-classes.json" -> ErrorCatalog.json,
+    "docs/reference/metrics.md" -> MetricsDoc.markdown,
+    "python/cleancut/metrics.json" -> MetricCatalog.json
   )
 
   def main(args: Array[String]): Unit =

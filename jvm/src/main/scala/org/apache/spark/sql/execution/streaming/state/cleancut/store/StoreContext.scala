@@ -45,6 +45,7 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
     settings.memoryBoundBytes(Runtime.getRuntime.maxMemory),
     () => StoreContext.localDirectory
   )
+  ProcessMetrics.begin()
 
   val store: StoreId =
     StoreId(request.id.operatorId, request.id.partitionId, request.id.storeName)

@@ -6,24 +6,24 @@ import java.util.concurrent.atomic.AtomicBoolean
 import scala.util.control.NonFatal
 
 import io.cleancut.Clock
-import io.cleancut.format.Proof
 
 /**
- * The last proof that a query can be restored, for metrics, which are asked for by threads that are
- * not to wait for a store: what was known when it was last looked for. Who asks has it looked for
- * again in the background, at most once a minute.
+ * What others have noted of a query, for metrics, which are asked for by threads that are not to
+ * wait for a store: what was known when it was last looked for. Who asks has it looked for again in
+ * the background, at most once a minute.
  *
  * @param look
- *   for all proofs that there are
+ *   for all notes that there are
  */
-final class ProofWatch(look: () => Seq[Proof], clock: Clock, background: Executor) {
-  import ProofWatch._
+final class NotesWatch(look: () => Notes, clock: Clock, background: Executor) {
+  import NotesWatch._
 
-  @volatile private var known = Option.empty[Proof]
+  @volatile private var known = Option.empty[Notes]
   @volatile private var dueNs = Option.empty[Long]
   private val isLooking = new AtomicBoolean
 
-  def last: Option[Proof] = {
+  /** None before the first look. */
+  def last: Option[Notes] = {
     val isDue = dueNs.forall(clock.monotonicNs() - _ >= 0)
     if (isDue && isLooking.compareAndSet(false, true)) {
       try background.execute(() => lookNow())
@@ -34,8 +34,8 @@ final class ProofWatch(look: () => Seq[Proof], clock: Clock, background: Executo
   }
 
   private def lookNow(): Unit =
-    try known = look().maxByOption(of => (of.epoch, of.provenMs)).orElse(known)
-    // A store that is away for a moment takes nothing from what was proven.
+    try known = Some(look())
+    // A store that is away for a moment takes nothing from what was noted.
     catch { case NonFatal(_) => () }
     finally {
       dueNs = Some(clock.monotonicNs() + EveryNs)
@@ -43,6 +43,6 @@ final class ProofWatch(look: () => Seq[Proof], clock: Clock, background: Executo
     }
 }
 
-object ProofWatch {
+object NotesWatch {
   val EveryNs: Long = TimeUnit.MINUTES.toNanos(1)
 }

@@ -1,0 +1,1 @@
+"""What is told of queries to those who watch them: figures by name, and who serves them."""

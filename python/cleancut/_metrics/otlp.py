@@ -1,0 +1,77 @@
+"""Sends samples to a collector, by OpenTelemetry's protocol over HTTP."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cleancut._metrics.catalog import Metric, metrics
+from cleancut._metrics.prometheus import PREFIX
+from cleancut._metrics.samples import Sample
+from cleancut._version import __version__
+from cleancut.errors import error_of
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Observation
+
+_UNITS = {"seconds": "s", "bytes": "By"}
+
+
+@contextmanager
+def push(samples: Callable[[], Iterable[Sample]], url: str, every_s: float) -> Iterator[None]:
+    """Sends what a function gives, again and again, and once more at the end.
+
+    Metrics have the names that Prometheus gives them, counters without `_total`, which a collector
+    adds where it hands them on to Prometheus.
+
+    Args:
+        samples: those of the moment.
+        url: of the collector, such as `http://localhost:4318`.
+        every_s: seconds between two times.
+
+    Raises:
+        RequestError: CLEANCUT_DEPENDENCY_MISSING.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.resources import Resource
+    except ImportError as error:
+        raise error_of(
+            "CLEANCUT_DEPENDENCY_MISSING",
+            feature="Sending metrics to a collector",
+            package="opentelemetry-exporter-otlp-proto-http",
+            extra="otlp",
+        ) from error
+    exporter = OTLPMetricExporter(endpoint=f"{url.rstrip('/')}/v1/metrics")
+    reader = PeriodicExportingMetricReader(exporter, export_interval_millis=every_s * 1000)
+    resource = Resource.create({"service.name": "cleancut", "service.version": __version__})
+    provider = MeterProvider(metric_readers=[reader], resource=resource)
+    meter = provider.get_meter("cleancut", __version__)
+    for metric in metrics().values():
+        if metric.tellers & {"store", "driver"}:
+            is_counter = metric.type == "counter"
+            create = (
+                meter.create_observable_counter if is_counter else meter.create_observable_gauge
+            )
+            name = f"{PREFIX}{metric.name.removesuffix('_total')}"
+            unit = _UNITS.get(name.rpartition("_")[2], "1")
+            create(
+                name, callbacks=[_observing(metric, samples)], unit=unit, description=metric.help
+            )
+    try:
+        yield
+    finally:
+        provider.shutdown()
+
+
+def _observing(
+    metric: Metric, samples: Callable[[], Iterable[Sample]]
+) -> "Callable[[CallbackOptions], Iterable[Observation]]":
+    from opentelemetry.metrics import Observation
+
+    def observe(_: "CallbackOptions") -> "Iterable[Observation]":
+        found = (of for of in samples() if of.metric == metric.name)
+        return [Observation(of.value, dict(of.labels)) for of in found]
+
+    return observe

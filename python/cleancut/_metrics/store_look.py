@@ -1,0 +1,165 @@
+"""Looks at a checkpoint again and again, and reads of it what has come since."""
+
+import json
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from cleancut._format.layout import OWNERS, REPLICAS, last_generation, owner_name
+from cleancut._format.placed import Chain
+from cleancut._metrics.samples import Counts, Sample, of_epoch, of_notes
+from cleancut._reading.cut_reader import chain_bytes
+from cleancut._reading.epoch_info import EpochInfo
+from cleancut._reading.epochs_seen import EpochsSeen
+from cleancut._reading.prices import PRICES, PriceList, daily_costs
+from cleancut._reading.root import Root
+from cleancut._reading.stored_cut import StoredCut
+from cleancut._recovery.followed import proven_cut, replica_notes, replica_statuses
+
+_SOON_S = 600
+_RECENT_OWNERS = 5
+
+
+class StoreLook:
+    """What a checkpoint tells of its query, by looks that read each cut once.
+
+    A look lists the cuts, the proofs and the notes of copies, and reads what is new. What
+    takes more, the chains of all stores and the size of all that lies there, is read again no more
+    often than `sizes_every_s`.
+
+    Args:
+        root: of the checkpoint.
+        sizes_every_s: seconds between two looks at sizes.
+        prices: by which costs are told.
+        budget: dollars a day that the query may cost; None tells none.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        *,
+        sizes_every_s: float,
+        prices: Sequence[PriceList] = PRICES,
+        budget: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._root = root
+        self._sizes_every_s = sizes_every_s
+        self._prices = prices
+        self._budget = budget
+        self._clock = clock
+        self._counts = Counts().zero()
+        self._seen = EpochsSeen(root)
+        self._query_id = ""
+        self._owners = _Owners(root, clock)
+        self._sizes: Sequence[Sample] = ()
+        self._stored_bytes = 0
+        self._sized_s: float | None = None
+
+    @property
+    def location(self) -> str:
+        """The checkpoint location as it was given."""
+        return self._root.location
+
+    def look(self) -> Sequence[Sample]:
+        """All samples as they are now.
+
+        Raises:
+            CleancutError: the store cannot be asked, or what it has is damaged.
+            OSError: likewise of a file system.
+        """
+        counts = self._seen.last is not None
+        for cut in self._seen.look():
+            if counts:
+                self._counts.epoch()
+            if counts and cut.costs is not None:
+                self._counts.add(cut.costs.all)
+        found = [*self._counts.samples(), *self._owners.look()]
+        last = self._seen.epochs[-1] if self._seen.epochs else None
+        if last is not None:
+            # The next cut tells what the write of this one took.
+            before = self._seen.epochs[-2].cut_ms if len(self._seen.epochs) > 1 else None
+            found += of_epoch(replace(last, cut_ms=before))
+            if last.costs is not None:
+                found.append(Sample("executors", last.costs.executor_count))
+        found += self._notes(last)
+        found += self._sized()
+        found += self._costs()
+        if self._seen.last is not None:
+            self._query_id = self._seen.last.query_id or self._query_id
+        query = {"query": self._query_id, "location": self.location}
+        return [of.of(query) for of in found]
+
+    def _notes(self, last: EpochInfo | None) -> Iterator[Sample]:
+        committed = None if last is None else last.epoch
+        written_ms = None if last is None else round(last.written.timestamp() * 1000)
+        notes = replica_notes(self._root) if self._root.objects.list(REPLICAS) else ()
+        copies = list(replica_statuses(notes, committed, written_ms))
+        return of_notes(committed, proven_cut(self._root.proofs()), copies)
+
+    def _sized(self) -> Sequence[Sample]:
+        now_s = self._clock()
+        is_due = self._sized_s is None or now_s - self._sized_s >= self._sizes_every_s
+        if is_due and self._seen.last is not None:
+            self._sizes = list(_of_chains(self._seen.last))
+            self._stored_bytes = self._root.stored_bytes()
+            self._sizes = [*self._sizes, Sample("stored_bytes", self._stored_bytes)]
+            self._sized_s = now_s
+        return self._sizes
+
+    def _costs(self) -> Iterator[Sample]:
+        for cost in daily_costs(self._seen.epochs, self._stored_bytes, self._prices) or ():
+            yield Sample("cost_dollars_per_day", cost.usd, {"prices": cost.store})
+        if self._budget is not None:
+            yield Sample("budget_dollars_per_day", self._budget)
+
+
+def _of_chains(cut: StoredCut) -> Iterator[Sample]:
+    by_store: dict[tuple[int, str], list[Chain]] = defaultdict(list)
+    for store, chain in cut.chains.items():
+        if not store.is_channel:
+            by_store[store.operator, store.store].append(chain)
+    for (operator, name), chains in sorted(by_store.items()):
+        label = {"operator": str(operator), "store": name}
+        bases = [of[0].name.version if of[0].name.kind == "base" else 0 for of in chains]
+        yield Sample("longest_chain_frames", max(map(len, chains)), label)
+        yield Sample("oldest_base_age_epochs", cut.version - min(bases), label)
+        yield Sample("chain_bytes", sum(map(chain_bytes, chains)), label)
+
+
+class _Owners:
+    """Who has taken the query. What follows the last note is asked for by its name, not listed."""
+
+    def __init__(self, root: Root, clock: Callable[[], float]) -> None:
+        self._root = root
+        self._clock = clock
+        self._last: int | None = None
+        self._notes: deque[Mapping[str, object]] = deque(maxlen=_RECENT_OWNERS)
+
+    def look(self) -> Iterator[Sample]:
+        if self._last is None:
+            self._last = last_generation(self._root.objects.list(OWNERS))
+            for generation in range(max(self._last - _RECENT_OWNERS, 0) + 1, self._last + 1):
+                self._read(generation)
+        while self._read(self._last + 1):
+            self._last += 1
+        if self._last > 0:
+            yield Sample("owner_generation", self._last)
+        since_ms = (self._clock() - _SOON_S) * 1000
+        started = [(of.get("startedMs"), of.get("host")) for of in self._notes]
+        hosts = {host for at, host in started if isinstance(at, int) and at >= since_ms}
+        yield Sample("owner_hosts", len(hosts))
+
+    def _read(self, generation: int) -> bool:
+        """Whether it is there; a note that cannot be read, or one of a fence, names no host."""
+        try:
+            note = json.loads(self._root.objects.read(owner_name(generation)))
+        except FileNotFoundError:
+            return False
+        except ValueError:
+            return True
+        if isinstance(note, dict) and note.get("fence") is not True:
+            self._notes.append(note)
+        return True

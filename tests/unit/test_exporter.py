@@ -1,0 +1,456 @@
+"""The exporter, against checkpoints that grow while it looks at them."""
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from cleancut import Checkpoint, RequestError, _cli
+from cleancut._metrics.catalog import metrics
+from cleancut._metrics.looks import Looks
+from cleancut._metrics.otlp import push
+from cleancut._metrics.prometheus import exposition, serve
+from cleancut._metrics.samples import Sample
+from cleancut._metrics.store_look import StoreLook
+from cleancut._reading.prices import PRICES
+from cleancut._reading.root import Root, open_root
+from tests.unit.checkpoint_files import CheckpointFiles
+from tests.unit.cut_files import CutFiles
+from tests.unit.root_files import RootFiles
+from tests.unit.test_cli import run
+from tests.vectors.cut_writer import QUERY_ID, WRITTEN_MS, costs
+
+NOW_S = WRITTEN_MS / 1000 + 60
+OVERTAKEN = {
+    "operator": 0,
+    "partition": 1,
+    "store": "cleancut-channel-0",
+    "rows": 50,
+    "digest": "0" * 16,
+    "rowsInFlight": 20,
+    "digestInFlight": "0" * 16,
+    "bytesInFlight": 640,
+    "rowsReplayed": 0,
+    "rowsBeyondBound": 7,
+    "arrivedMs": 900,
+    "overtakenMs": 400,
+}
+ARRIVED = OVERTAKEN | {
+    "partition": 0,
+    "rowsInFlight": 0,
+    "bytesInFlight": 0,
+    "rowsBeyondBound": 0,
+    "arrivedMs": 100,
+}
+ARRIVED.pop("overtakenMs")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.s = NOW_S
+
+    def __call__(self) -> float:
+        return self.s
+
+
+class Counted:
+    """The objects of a checkpoint, and what was asked of them."""
+
+    def __init__(self, root: Root) -> None:
+        self._objects = root.objects
+        self.asked: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        # No request.
+        if name == "path":
+            return self._objects.path
+
+        def call(*arguments: Any) -> Any:
+            self.asked[f"{name} {arguments[0].partition('/')[0]}"] += 1
+            return getattr(self._objects, name)(*arguments)
+
+        return call
+
+
+def commit(cuts: CutFiles, **fields: Any) -> int:
+    """One more epoch, a second after the one before."""
+    written = WRITTEN_MS + 1000 * cuts.epoch
+    timings = {"epochMs": 700, "gateMs": 30, "previousCutMs": 21}
+    told = {"timings": timings, "costs": costs(), "writtenMs": written}
+    return cuts.commit(([], 0), ([], 0), **told | fields)
+
+
+def look_at(cuts: CutFiles, clock: Clock, **options: Any) -> tuple[StoreLook, Counted]:
+    root = open_root(cuts.location)
+    counted = Counted(root)
+    watched = Root(root.location, counted)
+    return StoreLook(watched, sizes_every_s=600, clock=clock, **options), counted
+
+
+def values(samples: Any, **labels: str) -> dict[str, float]:
+    """The samples with these labels beside those of the query, by their metrics."""
+    found = {}
+    for of in samples:
+        rest = {name: of.labels[name] for name in of.labels if name not in ("query", "location")}
+        if rest == labels:
+            assert of.metric not in found
+            found[of.metric] = of.value
+    return found
+
+
+@pytest.fixture
+def cuts(files: CheckpointFiles) -> CutFiles:
+    """Three epochs."""
+    return three_epochs(RootFiles(files))
+
+
+def three_epochs(found: CutFiles) -> CutFiles:
+    for _ in range(3):
+        commit(found)
+    return found
+
+
+def owner(cuts: CutFiles, generation: int, host: str, started_s: float) -> None:
+    note = {"generation": generation, "runId": "r", "host": host}
+    note["startedMs"] = round(started_s * 1000)
+    cuts.write(f"owners/{generation:020d}.json", json.dumps(note).encode())
+
+
+@pytest.mark.parametrize("version", [CutFiles, RootFiles], ids=["version-1", "version-2"])
+def test_a_look_tells_what_the_last_epoch_was_like(
+    files: CheckpointFiles, version: type[CutFiles]
+) -> None:
+    cuts = three_epochs(version(files))
+    commit(cuts, channels=[OVERTAKEN, ARRIVED])
+    look, _ = look_at(cuts, Clock(), budget=5.0)
+    samples = look.look()
+    info, history = Checkpoint(cuts.location).cut().info, Checkpoint(cuts.location).history()
+    assert {of.labels["query"] for of in samples} == {QUERY_ID}
+    assert {of.labels["location"] for of in samples} == {str(cuts.location)}
+    plain = values(samples)
+    assert (plain["committed_epoch"], plain["stores"]) == (3, 2)
+    assert plain["last_commit_timestamp_seconds"] == WRITTEN_MS / 1000 + 3
+    assert (plain["epoch_duration_seconds"], plain["gate_duration_seconds"]) == (0.7, 0.03)
+    assert plain["cut_write_duration_seconds"] == 0.021
+    assert plain["executors"] == costs()["executors"]["count"]
+    assert (plain["overloaded_operators"], plain["budget_dollars_per_day"]) == (1, 5)
+    assert (plain["unproven_epochs"], "proven_epoch" in plain) == (4, False)
+    assert plain["stored_bytes"] == open_root(cuts.location).stored_bytes()
+    operator = values(samples, operator="0")
+    assert operator == {
+        "alignment_duration_seconds": 0.8,
+        "barrier_to_capture_duration_seconds": 0.5,
+        "in_flight_rows": 20,
+        "in_flight_bytes": 640,
+        "beyond_bound_rows": 7,
+    }
+    slowest = history[-1].slowest
+    assert slowest is not None
+    stores = values(samples, operator="0", store="default")
+    assert stores["slowest_store_duration_seconds"] == slowest[0].ms / 1000
+    assert (stores["longest_chain_frames"], stores["oldest_base_age_epochs"]) == (4, 4)
+    assert stores["chain_bytes"] == info.bytes
+    for prices, expected in zip(PRICES, Checkpoint(cuts.location).cost_per_day(), strict=True):
+        found = values(samples, prices=prices.name)
+        assert found == {"cost_dollars_per_day": pytest.approx(expected.usd)}
+
+
+def test_counters_count_from_the_first_look(cuts: CutFiles) -> None:
+    look, _ = look_at(cuts, Clock())
+    first = values(look.look())
+    counters = {of.name for of in metrics().values() if of.type == "counter" and not of.labels}
+    assert {name: first[name] for name in counters} == dict.fromkeys(counters, 0)
+    commit(cuts)
+    # Of a release that counted nothing.
+    cuts.commit(([], 0), ([], 0))
+    samples = look.look()
+    used = Checkpoint(cuts.location).cut(3).costs
+    assert used is not None
+    plain = values(samples)
+    assert plain["epochs_total"] == 2
+    assert plain["segments_total"] == used.all.segments
+    assert plain["segment_bytes_total"] == used.all.segment_bytes
+    assert plain["sent_bytes_total"] == used.all.bytes_sent
+    assert plain["received_bytes_total"] == used.all.bytes_received
+    for kind, count in used.all.requests.items():
+        assert values(samples, kind=kind) == {
+            "requests_total": count.requests,
+            "request_retries_total": count.retries,
+            "request_failures_total": count.failures,
+        }
+
+
+def test_what_was_read_is_not_read_again(cuts: CutFiles) -> None:
+    clock = Clock()
+    owner(cuts, 1, "one", NOW_S)
+    look, counted = look_at(cuts, clock)
+    look.look()
+    assert counted.asked["read cuts"] == 3
+    first = counted.asked.copy()
+    clock.s += 60
+    look.look()
+    quiet = {"list cuts": 1, "list proofs": 1, "list replicas": 1, "read owners": 1}
+    assert counted.asked - first == quiet
+    commit(cuts)
+    first = counted.asked.copy()
+    look.look()
+    assert counted.asked - first == {**quiet, "read cuts": 1}
+    # Chains and sizes have their turn.
+    clock.s += 600
+    first = counted.asked.copy()
+    look.look()
+    assert (counted.asked - first)["list segments"] == 1
+
+
+def test_proofs_copies_and_owners_are_told(cuts: CutFiles, tmp_path: Path) -> None:
+    clock = Clock()
+    for generation, host in enumerate(["one", "two", "one"], 1):
+        owner(cuts, generation, host, NOW_S - 700 + 100 * generation)
+    look, _ = look_at(cuts, clock)
+    plain = values(look.look())
+    assert (plain["owner_generation"], plain["owner_hosts"]) == (3, 2)
+    proof = Checkpoint(cuts.location).drill()
+    Checkpoint(cuts.location).replicate(tmp_path / "copy")
+    commit(cuts)
+    commit(cuts)
+    clock.s += 300
+    owner(cuts, 4, "one", clock.s)
+    samples = look.look()
+    plain = values(samples)
+    assert (plain["proven_epoch"], plain["unproven_epochs"]) == (2, 2)
+    assert plain["proven_timestamp_seconds"] == proof.proven.timestamp()
+    # What is longer ago than ten minutes is no rivalry.
+    assert (plain["owner_generation"], plain["owner_hosts"]) == (4, 1)
+    assert values(samples, replica=str(tmp_path / "copy")) == {
+        "replica_lag_epochs": 2,
+        "replica_lag_seconds": 2,
+    }
+
+
+def test_each_metric_of_the_store_is_told_by_one_of_these(cuts: CutFiles, tmp_path: Path) -> None:
+    Checkpoint(cuts.location).drill()
+    Checkpoint(cuts.location).replicate(tmp_path / "copy")
+    owner(cuts, 1, "one", NOW_S)
+    look, _ = look_at(cuts, Clock(), budget=1)
+    looks = Looks([look])
+    looks.look()
+    commit(cuts, channels=[OVERTAKEN, ARRIVED])
+    looks.look()
+    told = {of.metric for of in looks.samples()}
+    assert told == {of.name for of in metrics().values() if "store" in of.tellers}
+
+
+def test_a_look_that_fails_keeps_the_last_samples_and_says_so(cuts: CutFiles) -> None:
+    clock = Clock()
+    failures: list[tuple[str, Any]] = []
+    look, _ = look_at(cuts, clock)
+    looks = Looks([look], lambda location, error: failures.append((location, error)), clock)
+    assert looks.look()
+    epoch = commit(cuts)
+    path = cuts.root / f"cuts/{epoch:020d}.cut"
+    sound = path.read_bytes()
+    path.write_bytes(sound[:-1])
+    clock.s += 60
+    assert not looks.look()
+    ((location, error),) = failures
+    assert (location, error.error_id) == (str(cuts.location), "CLEANCUT_CUT_DAMAGED")
+    plain = values(looks.samples())
+    assert (plain["look_success"], plain["committed_epoch"]) == (0, 2)
+    assert plain["look_timestamp_seconds"] == NOW_S
+    path.write_bytes(sound)
+    assert looks.look()
+    plain = values(looks.samples())
+    assert (plain["look_success"], plain["committed_epoch"]) == (1, 3)
+    assert plain["look_timestamp_seconds"] == NOW_S + 60
+
+
+def test_a_checkpoint_without_cuts_is_told_when_it_has_some(files: CheckpointFiles) -> None:
+    cuts = CutFiles(files)
+    look, _ = look_at(cuts, Clock())
+    assert values(look.look()).get("committed_epoch") is None
+    commit(cuts)
+    assert values(look.look())["committed_epoch"] == 0
+
+
+def scraped(port: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    return parsed(text)
+
+
+def parsed(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_a_scrape_has_all_samples_in_prometheus_form() -> None:
+    odd = 's3://bucket/a "quoted"\\path\n'
+    samples = [
+        Sample("committed_epoch", 7, {"query": "q", "location": odd}),
+        Sample("requests_total", 12, {"query": "q", "location": odd, "kind": "put"}),
+    ]
+    here = frozenset({("query", "q"), ("location", odd)})
+    with serve(lambda: samples, "127.0.0.1", 0) as server:
+        found = scraped(server.port)
+        with pytest.raises(RequestError, match="CLEANCUT_METRICS_UNSERVED"):
+            serve(lambda: samples, "127.0.0.1", server.port)
+    assert found == {
+        ("cleancut_committed_epoch", here): 7,
+        ("cleancut_requests_total", here | {("kind", "put")}): 12,
+    }
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        scraped(server.port)
+
+
+@pytest.mark.parametrize("options", [["--port", "99999"], ["--address", "192.0.2.1"]])
+def test_an_address_that_cannot_be_had_is_one_error(
+    cuts: CutFiles, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, printed, error = run(capsys, "exporter", str(cuts.location), *options)
+    assert (status, printed) == (_cli.REFUSED, "")
+    assert error.startswith("[CLEANCUT_METRICS_UNSERVED] Metrics cannot be served at ")
+    assert error.count("\n") == 1
+
+
+def test_the_command_serves_what_comes_until_it_is_interrupted(cuts: CutFiles) -> None:
+    command = [sys.executable, "-m", "cleancut", "exporter", str(cuts.location)]
+    options = ["--every", "0.1", "--address", "127.0.0.1", "--port", "0"]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        found = re.fullmatch(
+            r"serving http://127\.0\.0\.1:(\d+)/metrics\n", process.stdout.readline()
+        )
+        assert found is not None
+        commit(cuts)
+        here = frozenset({("query", QUERY_ID), ("location", str(cuts.location))})
+        until = time.monotonic() + 30
+        while scraped(int(found[1])).get(("cleancut_committed_epoch", here)) != 3:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == _cli.INTERRUPTED
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_command_prints_once_what_a_scrape_would_have(
+    cuts: CutFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, printed, error = run(capsys, "exporter", str(cuts.location), "--once")
+    assert (status, error) == (_cli.OK, "")
+    here = frozenset({("query", QUERY_ID), ("location", str(cuts.location))})
+    assert parsed(printed)["cleancut_committed_epoch", here] == 2
+    (cuts.root / f"cuts/{2:020d}.cut").write_bytes(b"")
+    status, printed, error = run(capsys, "exporter", str(cuts.location), "--once")
+    assert (status, error.count("CLEANCUT_CUT_DAMAGED")) == (_cli.DAMAGED, 1)
+    failed = frozenset({("location", str(cuts.location))})
+    assert parsed(printed) == {("cleancut_look_success", failed): 0}
+
+
+def test_what_is_no_checkpoint_is_refused_before_anything_is_served(
+    cuts: CutFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = _cli.main(["exporter", str(cuts.location), str(tmp_path / "none"), "--port", "0"])
+    printed = capsys.readouterr()
+    assert (status, printed.out) == (_cli.REFUSED, "")
+    assert printed.err.count("CLEANCUT_CHECKPOINT_NOT_FOUND") == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["exporter", "here", "--every", "0"],
+        ["exporter", "here", "--sizes-every", "-1"],
+        ["exporter", "here", "--budget", "five"],
+        ["exporter"],
+    ],
+)
+def test_options_that_mean_nothing_are_refused(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        _cli.main(options)
+    assert raised.value.code == _cli.REFUSED
+    assert capsys.readouterr().err.startswith("usage: cleancut")
+
+
+@contextmanager
+def collector() -> Iterator[tuple[str, list[bytes]]]:
+    """What takes OTLP over HTTP, and the bodies that have come."""
+    bodies: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:  # its base class calls it so
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            packed = self.headers.get("Content-Encoding") == "gzip"
+            assert self.path == "/v1/metrics"
+            bodies.append(gzip.decompress(body) if packed else body)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", bodies
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_collector_gets_the_same_figures(cuts: CutFiles) -> None:
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+        ExportMetricsServiceRequest,
+    )
+
+    look, _ = look_at(cuts, Clock())
+    looks = Looks([look])
+    looks.look()
+    commit(cuts)
+    looks.look()
+    with collector() as (url, bodies), push(looks.samples, url, every_s=0.2):
+        until = time.monotonic() + 30
+        while not bodies and time.monotonic() < until:
+            time.sleep(0.05)
+    message = ExportMetricsServiceRequest.FromString(bodies[-1])
+    (resource,) = message.resource_metrics
+    named = {of.key: of.value.string_value for of in resource.resource.attributes}
+    assert named["service.name"] == "cleancut"
+    found = {}
+    for metric in resource.scope_metrics[0].metrics:
+        data = metric.sum if metric.HasField("sum") else metric.gauge
+        assert metric.HasField("sum") == (f"{metric.name}_total" in expected_counters())
+        suffix = "_total" if metric.HasField("sum") else ""
+        for point in data.data_points:
+            labels = frozenset((of.key, of.value.string_value) for of in point.attributes)
+            value = point.as_double if point.HasField("as_double") else point.as_int
+            found[f"{metric.name}{suffix}", labels] = value
+    assert found == parsed(exposition(looks.samples()))
+
+
+def expected_counters() -> set[str]:
+    return {f"cleancut_{of.name}" for of in metrics().values() if of.type == "counter"}

@@ -1,0 +1,119 @@
+"""What a driver tells of its queries, over a JVM that answers as the Scala side does."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cleancut import RequestError, serve_metrics
+from cleancut._metrics.catalog import metrics
+from cleancut._spark import metrics_server
+from cleancut._spark.metrics_server import QueriesLook, of_status
+from cleancut.errors import error_of
+from tests.unit.test_coordinator import Facade, coordinator
+from tests.unit.test_exporter import scraped, values
+from tests.vectors.cut_writer import WRITTEN_MS
+
+ID = "b3a7c9d2-51f0-4c8e-8f7a-2d9e4b6c1a05"
+
+
+@pytest.fixture
+def facade(monkeypatch: pytest.MonkeyPatch) -> Facade:
+    """Of the one query with cuts; the other has none."""
+    found = Facade(42)
+
+    def of(query: Any) -> Any:
+        if query.id != ID:
+            raise error_of("CLEANCUT_COORDINATOR_MISSING", location="elsewhere")
+        return coordinator(found)
+
+    monkeypatch.setattr("cleancut._spark.coordinator._known_notes", {})
+    monkeypatch.setattr(metrics_server, "coordinator", of)
+    return found
+
+
+@pytest.fixture
+def session(facade: Facade) -> Any:
+    queries = [SimpleNamespace(id="without cuts"), SimpleNamespace(id=ID)]
+    return SimpleNamespace(streams=SimpleNamespace(active=queries))
+
+
+def test_a_query_with_cuts_is_told_whole(session: Any, facade: Facade) -> None:
+    look = QueriesLook(session)
+    samples = look.look()
+    assert {(of.labels["query"], of.labels["location"]) for of in samples} == {
+        (ID, "s3://bucket/q/cleancut")
+    }
+    plain = values(samples)
+    assert (plain["committed_epoch"], plain["epochs_total"]) == (42, 0)
+    assert (plain["stores"], plain["owner_generation"]) == (9, 3)
+    assert plain["last_commit_timestamp_seconds"] == WRITTEN_MS / 1000
+    assert (plain["epoch_duration_seconds"], plain["cut_write_duration_seconds"]) == (0.8, 0.021)
+    assert (plain["executors"], plain["aligned_operators"]) == (2, 1)
+    assert (plain["proven_epoch"], plain["unproven_epochs"]) == (41, 1)
+    assert plain["proven_timestamp_seconds"] == 7
+    assert (plain["sent_bytes_total"], plain["segments_total"]) == (11, 4)
+    assert values(samples, kind="put") == {
+        "requests_total": 11,
+        "request_retries_total": 2,
+        "request_failures_total": 1,
+    }
+    assert values(samples, replica="/copy") == {
+        "replica_lag_epochs": 2,
+        "replica_lag_seconds": 2.5,
+    }
+    facade.committed = [44]
+    assert values(look.look())["epochs_total"] == 2
+    told = {of.metric for of in samples} | {"look_success", "look_timestamp_seconds"}
+    assert told == {of.name for of in metrics().values() if "driver" in of.tellers}
+
+
+def test_a_query_before_its_first_epoch_and_after_its_last_is_not_told(
+    session: Any, facade: Facade
+) -> None:
+    facade.committed = [None]
+    assert QueriesLook(session).look() == []
+    session.streams.active = []
+    assert QueriesLook(session).look() == []
+
+
+def test_a_run_that_has_committed_nothing_itself_tells_its_last_epoch(facade: Facade) -> None:
+    status = replace(coordinator(facade).status(), last=None)
+    plain = values(of_status(status, first=40))
+    assert (plain["committed_epoch"], plain["epochs_total"]) == (42, 2)
+    assert "epoch_duration_seconds" not in plain
+
+
+def test_each_scrape_asks_the_driver_and_says_when_it_could_not(
+    session: Any, facade: Facade
+) -> None:
+    here = frozenset({("query", ID), ("location", "s3://bucket/q/cleancut")})
+    success = "cleancut_look_success", frozenset({("location", "driver")})
+    with serve_metrics(session, port=0, address="127.0.0.1") as server:
+        assert repr(server) == f"MetricsServer(port={server.port})"
+        assert scraped(server.port)["cleancut_committed_epoch", here] == 42
+        facade.committed = [43]
+        found = scraped(server.port)
+        assert (found["cleancut_committed_epoch", here], found[success]) == (43, 1)
+
+        def fail(location: str, session: Any) -> str:
+            raise error_of("CLEANCUT_OBJECT_STORE_UNAVAILABLE", location="s3://bucket")
+
+        facade.status = fail  # type: ignore[method-assign]
+        found = scraped(server.port)
+        assert (found["cleancut_committed_epoch", here], found[success]) == (43, 0)
+
+
+def test_without_a_session_or_with_a_port_that_is_taken_nothing_is_served(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics_server, "running_session", lambda: None)
+    monkeypatch.setattr(metrics_server, "client_session", lambda: None)
+    with pytest.raises(RequestError, match="CLEANCUT_SESSION_MISSING"):
+        serve_metrics(port=0)
+    with (
+        serve_metrics(session, port=0, address="127.0.0.1") as server,
+        pytest.raises(RequestError, match="CLEANCUT_METRICS_UNSERVED"),
+    ):
+        serve_metrics(session, port=server.port, address="127.0.0.1")

@@ -1,0 +1,197 @@
+"""Alerts and dashboard: tested by Prometheus' own tool, and in step with metrics and docs."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from cleancut import _cli
+from cleancut._metrics.catalog import metrics
+from tests.support.documented import blocks, commands
+from tests.unit.test_tidy import ROOT
+
+PAGE = "docs/operations/monitoring.md"
+PROMETHEUS = ROOT / "conf" / "prometheus"
+BOARD = ROOT / "conf" / "grafana" / "cleancut.json"
+NAME = re.compile(r"\bcleancut_(\w+)")
+
+
+def rules() -> list[dict[str, Any]]:
+    text = (PROMETHEUS / "rules.yml").read_text(encoding="utf-8")
+    (group,) = yaml.safe_load(text)["groups"]
+    return list(group["rules"])
+
+
+def cases() -> list[dict[str, Any]]:
+    text = (PROMETHEUS / "rules_test.yml").read_text(encoding="utf-8")
+    return [of for test in yaml.safe_load(text)["tests"] for of in test["alert_rule_test"]]
+
+
+@pytest.fixture
+def promtool() -> str:
+    """The tool, where `make promtool` has built it, or where the machine has it."""
+    built = sorted((ROOT / ".cache").glob("promtool-*/promtool"))
+    found = os.environ.get("CLEANCUT_PROMTOOL") or next(map(str, built[::-1]), None)
+    found = found or shutil.which("promtool")
+    if found is None:
+        pytest.skip("`make promtool` compiles it once, which takes minutes")
+    return found
+
+
+def tool(promtool: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [promtool, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_each_alert_fires_when_it_should_and_only_then(promtool: str) -> None:
+    checked = tool(
+        promtool, "check", "rules", "--lint=all", "--lint-fatal", PROMETHEUS / "rules.yml"
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    answer = tool(promtool, "test", "rules", PROMETHEUS / "rules_test.yml")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("alert", [of["alert"] for of in rules()])
+def test_a_rule_that_never_fires_is_found(promtool: str, alert: str, tmp_path: Path) -> None:
+    """And one that always does: the tests of the rules would tell."""
+    changed = rules()
+    (own,) = [of for of in changed if of["alert"] == alert]
+    shutil.copy(PROMETHEUS / "rules_test.yml", tmp_path)
+    for expr in (f"({own['expr']}) and vector(0) > 1", f"absent(absent({own['expr']}))"):
+        broken = [of | {"expr": expr} if of is own else of for of in changed]
+        group = {"groups": [{"name": "cleancut", "rules": broken}]}
+        (tmp_path / "rules.yml").write_text(yaml.safe_dump(group), encoding="utf-8")
+        answer = tool(promtool, "test", "rules", tmp_path / "rules_test.yml")
+        assert answer.returncode == 1
+        assert f"alertname: {alert}" in answer.stdout + answer.stderr
+
+
+def test_each_alert_is_tested_both_ways_and_documented() -> None:
+    seen = defaultdict(set)
+    for of in cases():
+        seen[of["alertname"]].add(bool(of["exp_alerts"]))
+    assert seen == {of["alert"]: {True, False} for of in rules()}
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(Cleancut\w+)` \|", page, flags=re.M) == [
+        of["alert"] for of in rules()
+    ]
+    for of in rules():
+        assert of["annotations"]["runbook"] == PAGE
+        assert of["labels"]["severity"] in ("warning", "critical")
+
+
+def expressions(of: Any) -> Iterator[str]:
+    if isinstance(of, dict):
+        yield from ([of["expr"]] if "expr" in of else [])
+        of = list(of.values())
+    if isinstance(of, list):
+        for inner in of:
+            yield from expressions(inner)
+
+
+def board() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(BOARD.read_text(encoding="utf-8"))
+    return found
+
+
+def lost(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    """What Grafana's own model of a dashboard does not know of one."""
+    if isinstance(before, dict):
+        for key, value in before.items():
+            if key not in after:
+                yield f"{path}/{key}"
+            else:
+                yield from lost(value, after[key], f"{path}/{key}")
+    elif isinstance(before, list):
+        if len(before) != len(after):
+            yield path
+        for at, (one, two) in enumerate(zip(before, after, strict=False)):
+            yield from lost(one, two, f"{path}[{at}]")
+    elif before != after:
+        yield path
+
+
+def modelled(dashboard: dict[str, Any]) -> Any:
+    plugins.register_default_plugins()
+    return json.loads(json.dumps(Dashboard.from_json(dashboard), cls=JSONEncoder))
+
+
+def test_the_dashboard_is_one_by_grafanas_own_model() -> None:
+    assert list(lost(board(), modelled(board()))) == []
+    wrong = board()
+    wrong["panels"][1]["fieldConfig"]["default"] = {}
+    wrong["templating"]["list"][1]["querry"] = "x"
+    assert list(lost(wrong, modelled(wrong))) == [
+        "/templating/list[1]/querry",
+        "/panels[1]/fieldConfig/default",
+    ]
+
+
+def test_the_dashboard_fits_its_grid_and_chooses_queries() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in board()["panels"]:
+        at = panel["gridPos"]
+        own = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
+        assert not own & taken, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        taken |= own
+        assert panel["type"] == "row" or panel["description"]
+    names = [of["name"] for of in board()["templating"]["list"]]
+    assert names == ["datasource", "location", "query"]
+    assert len({panel["id"] for panel in board()["panels"]}) == len(board()["panels"])
+
+
+def test_rules_and_dashboard_know_only_metrics_that_are_told() -> None:
+    told = {of.name for of in metrics().values() if of.tellers & {"store", "driver"}}
+    shown = [*expressions(board()), *(of["expr"] for of in rules())]
+    shown += [of["query"]["query"] for of in board()["templating"]["list"][1:]]
+    assert len(shown) > 40
+    named = {name for of in shown for name in NAME.findall(of)}
+    assert named <= told
+    # A label that a metric has not matches nothing.
+    for of in expressions(board()):
+        assert "$query" in of or "$location" in of
+    labels = {label for metric in metrics().values() for label in metric.labels}
+    legends = re.findall(r"\{\{(\w+)\}\}", BOARD.read_text(encoding="utf-8"))
+    assert set(legends) <= labels | {"location", "query"}
+
+
+def test_promtool_reads_each_expression_of_the_dashboard(promtool: str, tmp_path: Path) -> None:
+    replaced = [
+        re.sub(r"\$(?:query|location)", ".*", of).replace("$__rate_interval", "5m")
+        for of in expressions(board())
+    ]
+    recorded = [{"record": f"panel:{at}", "expr": of} for at, of in enumerate(replaced)]
+    path = tmp_path / "board.yml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": recorded}]}))
+    answer = tool(promtool, "check", "rules", path)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert f"{len(recorded)} rules found" in answer.stdout
+
+
+def test_the_documented_commands_and_settings_are_right(promtool: str, tmp_path: Path) -> None:
+    ((pip, *_), exporter) = commands(blocks(PAGE, "sh")[0])
+    assert pip == "pip"
+    parsed = _cli._parser().parse_args(exporter[1:])
+    assert (parsed.location, parsed.budget) == (["s3://bucket/delays", "s3://bucket/orders"], 5)
+    scrape = blocks(PAGE, "yaml")[0]
+    (job,) = yaml.safe_load(scrape)["scrape_configs"]
+    assert job["static_configs"][0]["targets"] == [f"exporter:{parsed.port}"]
+    (tmp_path / "cleancut").mkdir()
+    shutil.copy(PROMETHEUS / "rules.yml", tmp_path / "cleancut")
+    (tmp_path / "prometheus.yml").write_text(scrape, encoding="utf-8")
+    answer = tool(promtool, "check", "config", tmp_path / "prometheus.yml")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
