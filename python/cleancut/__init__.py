@@ -6,6 +6,7 @@ checkpoint of a query without a JVM.
 
 from cleancut import errors, sinks, testing
 from cleancut._checkpoint import Checkpoint
+from cleancut._display.epoch_history import EpochHistory
 from cleancut._display.info_list import InfoList
 from cleancut._format.channels import ChannelInfo, OperatorCut
 from cleancut._format.costs import Costs, RequestCount, RequestsByKind, StoreTime, Usage
@@ -30,6 +31,7 @@ from cleancut._spark.compatible import Compatibility, Difference, compatible
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
 from cleancut._spark.first_state import bootstrap, migrate
 from cleancut._spark.jars import jar_paths
+from cleancut._spark.live_view import LiveView
 from cleancut._spark.metrics_server import serve_metrics
 from cleancut._spark.offline import (
     OperatorPlan,
@@ -75,6 +77,7 @@ __all__ = [
     "DiffInfo",
     "Difference",
     "DrillInfo",
+    "EpochHistory",
     "EpochInfo",
     "ErrorKind",
     "Expiry",
@@ -84,6 +87,7 @@ __all__ = [
     "InfoList",
     "InternalError",
     "KeptCut",
+    "LiveView",
     "MetricsServer",
     "OperatorCut",
     "OperatorPlan",

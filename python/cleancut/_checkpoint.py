@@ -8,6 +8,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cleancut._display.epoch_history import EpochHistory
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import ranges
 from cleancut._format.layout import CHANNEL_PREFIX, StoreId
@@ -22,7 +23,6 @@ from cleancut._reading.cut_info import (
     epoch_infos,
     savepoint_info,
 )
-from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.frames import frames_of
 from cleancut._reading.history import History, NamedState, NoVersion
 from cleancut._reading.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight
@@ -120,7 +120,7 @@ class Checkpoint(Expirable):
         """
         return InfoList(map(cut_info, History(self._root).cuts()))
 
-    def history(self, since: int | datetime | None = None) -> InfoList[EpochInfo]:
+    def history(self, since: int | datetime | None = None) -> EpochHistory:
         """What each epoch cost, by their epochs; none at level 0.
 
         Beside that it tells why an epoch was slow, and when a drill proved its cut, if one did.
@@ -134,7 +134,7 @@ class Checkpoint(Expirable):
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
             DamagedError: a cut is damaged, or CLEANCUT_HISTORY_DAMAGED.
         """
-        return InfoList(told_epochs(self._root, since, proven_times(self._root)))
+        return EpochHistory(told_epochs(self._root, since, proven_times(self._root)))
 
     def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
         """Estimates what the query costs in a day, from the epochs whose cuts are kept.

@@ -16,6 +16,7 @@ from cleancut._checkpoint import Checkpoint
 from cleancut._commands.arguments import access, add_into, add_location, add_reader
 from cleancut._commands.exporting import add_exporter
 from cleancut._commands.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
+from cleancut._commands.watching import add_top
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_rows
 from cleancut._format.ages import epoch_or_time
@@ -141,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     add_into(cloning)
     _add_compatible(commands)
     add_exporter(commands)
+    add_top(commands)
     completing = commands.add_parser("completion", help="print what completes commands in a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
     completing.set_defaults(run=_completion)

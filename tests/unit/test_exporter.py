@@ -383,6 +383,9 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_served(
         ["exporter", "here", "--sizes-every", "-1"],
         ["exporter", "here", "--budget", "five"],
         ["exporter"],
+        ["top", "here", "--every", "inf"],
+        ["top", "here", "--rows", "0"],
+        ["top", "here", "--sort", "stars"],
     ],
 )
 def test_options_that_mean_nothing_are_refused(

@@ -83,7 +83,7 @@ def test_every_command_on_a_directory_runs(
 
 def test_the_commands_that_watch_run(delays: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
     there = commands(blocks("sh")[1])
-    assert [command[1] for command in there] == ["exporter"]
+    assert [command[1] for command in there] == ["top", "exporter"]
     for _, *arguments in there:
         status, out, err = run(capsys, *arguments)
         assert (status, err) == (_cli.OK, "")
@@ -96,7 +96,7 @@ def test_every_command_on_a_bucket_runs(
     for name, data in delays.objects().items():
         server.client.put_object(Bucket="bucket", Key=f"delays/{name}", Body=data)
     there = commands(blocks("sh")[2])
-    assert [command[1] for command in there] == ["ls", "show", "state", "verify", "exporter"]
+    assert [command[1] for command in there] == ["ls", "show", "state", "verify", "top", "exporter"]
     for _, *arguments in there:
         status, out, err = run(capsys, *arguments)
         assert (status, err) == (_cli.OK, "")
@@ -122,6 +122,7 @@ def test_the_python_code_runs(delays: CutFiles, server: S3Server) -> None:
     exec(directory, names)
     assert getattr(names["report"], "ok", False)
     assert getattr(names["rows"], "num_rows", 0) == 3
+    assert Path("epochs.png").read_bytes().startswith(b"\x89PNG")
     exec(batches, names)
     assert getattr(names["batch"], "num_rows", 0) == 1
     exec(prices, names)

@@ -57,6 +57,18 @@ def facts(pairs: Sequence[tuple[str, object]]) -> str:
     return _framed(f"<table><tbody>{rows}</tbody></table>")
 
 
+def courses(drawn: Sequence[tuple[str, str, float]]) -> str:
+    """A row for each figure: its name, its course as a drawing, and its last value."""
+    if not drawn:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{drawing}</td>'
+        f'<td class="number">{last:g}</td></tr>'
+        for name, drawing, last in drawn
+    )
+    return _framed(f"<table><tbody>{rows}</tbody></table>")
+
+
 def figure(drawing: str, caption: str) -> str:
     """A drawing with a line below it; nothing without a drawing."""
     if not drawing:

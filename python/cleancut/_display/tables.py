@@ -62,9 +62,14 @@ def class_name(value: str | None) -> str | None:
     return value and value.rpartition(".")[2]
 
 
+def width() -> int:
+    """Of the terminal, or of what there is in its place."""
+    return shutil.get_terminal_size((_WIDTH_WITHOUT_TERMINAL, 0)).columns
+
+
 def fitting(columns: Sequence[Column]) -> str:
     """A table as wide as the terminal; below it, which columns found no room."""
-    limit = shutil.get_terminal_size((_WIDTH_WITHOUT_TERMINAL, 0)).columns + _GAP
+    limit = width() + _GAP
     shown, left_out = [of for of in columns if of.is_text], list[str]()
     while sum(of.width for of in shown) > limit and any(of.rank for of in shown):
         last = max(shown, key=lambda of: of.rank)

@@ -137,14 +137,30 @@ def daily_costs(
     if seconds <= 0:
         return None
     a_day = _DAY_S / seconds
-    by_class: dict[BillingClass, int] = {"A": 0, "B": 0, "free": 0}
-    for kind, counted in requests.items():
-        # A kind that a later release counts is taken for the dearest.
-        by_class[CLASSES.get(kind, "A")] += counted.requests
+    by_class = _by_class(requests)
     return DailyCosts(
         _daily_cost(one, count * a_day, {of: n * a_day for of, n in by_class.items()}, stored_bytes)
         for one in prices
     )
+
+
+def request_costs(requests: RequestsByKind, prices: PriceList) -> float:
+    """What requests cost, in US dollars."""
+    return _dollars(_by_class(requests), prices)
+
+
+def _by_class(requests: RequestsByKind) -> Mapping[BillingClass, int]:
+    found: dict[BillingClass, int] = {"A": 0, "B": 0, "free": 0}
+    for kind, counted in requests.items():
+        # A kind that a later release counts is taken for the dearest.
+        found[CLASSES.get(kind, "A")] += counted.requests
+    return found
+
+
+def _dollars(by_class: Mapping[BillingClass, float], prices: PriceList) -> float:
+    return (
+        by_class["A"] * prices.class_a_per_million + by_class["B"] * prices.class_b_per_million
+    ) / 1e6
 
 
 def _follows(before: EpochInfo, epoch: EpochInfo) -> bool:
@@ -157,9 +173,7 @@ def _daily_cost(
     by_class: Mapping[BillingClass, float],
     stored_bytes: int,
 ) -> DailyCost:
-    of_requests = (
-        by_class["A"] * prices.class_a_per_million + by_class["B"] * prices.class_b_per_million
-    ) / 1e6
+    of_requests = _dollars(by_class, prices)
     of_storage = stored_bytes / _GB * prices.gb_month / _MONTH_DAYS
     return DailyCost(
         store=prices.name,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cleancut._checkpoint import Checkpoint
 from cleancut._display import html, tables
 from cleancut._display.brief import Brief
-from cleancut._display.info_list import InfoList
+from cleancut._display.epoch_history import EpochHistory
 from cleancut._format.channels import channels_of
 from cleancut._format.costs import (
     RequestsByKind,
@@ -34,6 +34,7 @@ from cleancut._recovery.followed import (
 )
 from cleancut._spark.connect import is_connect
 from cleancut._spark.driver import ClassicDriver, Driver, driver_of, text_of
+from cleancut._spark.live_view import EVERY_S, LONGEST_S, LiveView, show
 from cleancut._spark.pace import Pace, micro_dollars_of, millis_of, pace_of
 from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
@@ -206,10 +207,31 @@ class Coordinator:
     def __repr__(self) -> str:
         return f"Coordinator({self._location!r})"
 
+    def _ipython_display_(self) -> None:
+        self.watch()
+
     @property
     def location(self) -> str:
         """The checkpoint location, as Spark resolved it."""
         return self._location
+
+    def watch(self, every: float = EVERY_S, timeout: float = LONGEST_S) -> LiveView:
+        """Shows in a notebook where the query stands, drawn again while its run goes on.
+
+        A notebook does so by itself with a coordinator that is the last value of a cell. The query
+        is drawn in one output at a time: the one before stays as it was.
+
+        Args:
+            every: seconds between two drawings.
+            timeout: seconds after which it is drawn no longer.
+
+        Returns:
+            What draws it, whose `stop` ends it.
+
+        Raises:
+            ImportError: IPython is not installed, so this is no notebook.
+        """
+        return show(self, every, timeout)
 
     def status(self) -> CoordinatorStatus:
         """Where the query stands now, by its driver; of one that has ended, by its store.
@@ -258,7 +280,7 @@ class Coordinator:
             _known_notes.pop(next(iter(_known_notes)))
         return known
 
-    def history(self) -> InfoList[EpochInfo]:
+    def history(self) -> EpochHistory:
         """What each epoch cost whose cut the store holds: it outlives the driver.
 
         Raises:
