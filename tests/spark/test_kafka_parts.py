@@ -21,6 +21,8 @@ from cleancut.testing._acted_query import ActedQuery
 from tests.spark.test_kafka_sink import KafkaContract, values
 from tests.spark.test_sink_pages import Page, counted
 from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_kafka
+from tests.support.s3_servers import s3proxy
+from tests.support.sink_places import Bucket, credentials, session_at
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), long, needs_kafka]
@@ -197,6 +199,18 @@ def test_large_files_are_not_read_in_pieces(
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
     assert seen(broker, topic) == Counter(map(str, range(20_000)))
+
+
+def test_parts_are_in_a_bucket_that_only_the_session_of_the_query_reaches(
+    spark: SparkSession, broker: KafkaBroker, topic: str, tmp_path: Path
+) -> None:
+    """The files were read in a session without what was set in that of the query at run time."""
+    with s3proxy(tmp_path) as server, credentials(spark):
+        place = Bucket(server.endpoint, "parts")
+        session = session_at(spark, place)
+        sink = KafkaPartsSink(broker.servers, place.location, topic=topic)
+        ActedQuery().start().give(sink, rows(session), 0)
+    assert seen(broker, topic) == Counter(map(str, range(100)))
 
 
 def test_a_row_without_a_topic_is_refused(

@@ -55,12 +55,12 @@ def today() -> Snapshot:
 def jvm(jars: tuple[str, ...]) -> dict[str, list[str]]:
     """The classes that Spark, Scala and Java know by name, with their public methods.
 
-    `CleancutOffline` is for the Python package of its own release alone.
+    `CleancutOffline` and `CleancutSinks` are for the Python package of their own release alone.
     """
     found = {}
     with zipfile.ZipFile(jars[-1]) as archive:
         for name in archive.namelist():
-            if re.fullmatch(r"io/cleancut/Cleancut(?!Offline)\w+\.class", name):
+            if re.fullmatch(r"io/cleancut/Cleancut(?!Offline|Sinks)\w+\.class", name):
                 one = read_class(archive.read(name))
                 public = [of for (of, access) in one.members.items() if access & 1]
                 found[one.name] = sorted("".join(member) for member in public)

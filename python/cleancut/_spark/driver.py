@@ -17,12 +17,13 @@ from cleancut.errors import error_of, from_connect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Side = Literal["coordinator", "offline", "seal"]
+Side = Literal["coordinator", "offline", "seal", "sinks"]
 
 _CLASSES: dict[Side, str] = {
     "coordinator": "io.cleancut.CleancutCoordinator",
     "offline": "io.cleancut.CleancutOffline",
     "seal": "io.cleancut.CleancutSeal",
+    "sinks": "io.cleancut.CleancutSinks",
 }
 # Of io.cleancut's plugin for Spark Connect; another version of the call has another name.
 _CALL = "cleancut.io/call/1"

@@ -1,10 +1,11 @@
 """The place that a sink writes to, as Cleancut's JVM side reaches it, or as it is read without."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._reading.root import objects_at
-from cleancut._spark.connect import jvm_side, require_classic
+from cleancut._spark.driver import driver_of, text_of
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import translating
 
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cleancut.sinks._files.publishing import Output
-
-_JVM_SIDE = "org.apache.spark.sql.execution.streaming.state.cleancut.sinks.SinkRows"
 
 
 class Records(Protocol):
@@ -55,31 +54,34 @@ class SinkDirectory:
     """Implements `Records`, and writes: a directory in a bucket or of a file system of Hadoop.
 
     Names are those below the directory, with slashes between their parts. Records are written as
-    the objects of a checkpoint are, by the same client; files of rows by Spark's own writers.
+    the objects of a checkpoint are, by the same client; files of rows by Spark's own writers. Both
+    are done by the driver of the session, which may be the server of this client.
 
     Attributes:
         location: the directory, as Hadoop names it.
     """
 
     def __init__(self, spark: "SparkSession", path: str) -> None:
-        require_classic(spark, "session")
-        self._rows: Any = jvm_side(spark._jvm, _JVM_SIDE)
+        self._driver = driver_of(spark)
+        self._path = path
+        self.location: str = self._asked("location")
+
+    def _asked(self, method: str, *arguments: str) -> Any:
+        """What the driver says of the directory, which each call names anew."""
         with translating():
-            self._directory: Any = self._rows.directory(spark._jsparkSession, path)
-            self.location: str = self._directory.location()
+            side = self._driver.side("sinks")
+            return getattr(side, method)(self._driver.session, self._path, *arguments)
 
     def at(self, name: str) -> str:
         return f"{self.location.rstrip('/')}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        with translating():
-            found = self._directory.read(name)
-        return None if found is None else bytes(found)
+        found = text_of(self._asked("read", name))
+        return None if found is None else found.encode()
 
     def names(self, directory: str) -> list[str]:
-        with translating():
-            # One text, because there is a name for each epoch, and a call for each takes seconds.
-            return _lines(self._directory.names(directory))
+        # One text, because there is a name for each epoch, and a call for each takes seconds.
+        return _lines(self._asked("names", directory))
 
     def prepare(self) -> None:
         """Makes sure, once in a run, that the place will do, and clears what crashes have left.
@@ -87,17 +89,14 @@ class SinkDirectory:
         Raises:
             RequestError: CLEANCUT_OBJECT_STORE_UNFIT.
         """
-        with translating():
-            self._directory.prepare()
+        self._asked("prepare")
 
     def create(self, name: str, body: bytes) -> bool:
-        with translating():
-            return bool(self._directory.create(name, body))
+        return bool(self._asked("create", name, body.decode()))
 
     def files(self, directory: str) -> Iterator[tuple[str, int]]:
         """Name and size in bytes of each file below a directory that is there."""
-        with translating():
-            return _listed(self._directory.files(directory))
+        return _listed(self._asked("files", directory))
 
     def write(
         self, rows: "DataFrame", output: "Output", directory: str
@@ -109,25 +108,51 @@ class SinkDirectory:
         Returns:
             How many rows, and name and size in bytes of each file.
         """
-        jvm: Any = rows.sparkSession._jvm
-        options, columns = jvm.java.util.HashMap(), jvm.java.util.ArrayList()
-        for key, value in output.options.items():
-            options.put(key, value)
-        for column in output.partition_by:
-            columns.add(column)
-        with translating():
-            written = self._rows.write(
-                rows._jdf, output.format, options, columns, self.at(directory)
-            )
-        count, _, files = str(written).partition("\n")
-        return int(count), [(f"{directory}/{name}", size) for name, size in _listed(files)]
+        place = self.at(directory)
+        count, files = written(
+            rows, output.format, dict(output.options), output.partition_by, place
+        )
+        return count, [(f"{directory}/{name}", size) for name, size in files]
 
     def delete(self, name: str) -> None:
         """Removes a file, or a directory with all that is in it, if it is there."""
-        with translating():
-            self._directory.delete(name)
+        self._asked("delete", name)
 
     remove = delete
+
+
+def written(
+    rows: "DataFrame",
+    form: str,
+    options: Mapping[str, str],
+    partition_by: Sequence[str],
+    place: str,
+) -> tuple[int, list[tuple[str, int]]]:
+    """Has Spark's own writers write rows into a directory that is not there, reading them once.
+
+    Args:
+        rows: of any session.
+        form: Spark's name of the format.
+        options: of the format.
+        partition_by: columns that go into the names of directories.
+        place: the directory, as Hadoop names it.
+
+    Returns:
+        How many rows, and name below the directory and size in bytes of each file.
+    """
+    driver = driver_of(rows.sparkSession)
+    told = json.dumps(dict(options)), json.dumps(list(partition_by))
+    with translating():
+        found = driver.side("sinks").write(driver.given(rows), form, *told, place)
+    count, _, files = str(found).partition("\n")
+    return int(count), list(_listed(files))
+
+
+def bytes_of(rows: "DataFrame") -> int:
+    """How many bytes Spark takes rows for, which it knows of those that it keeps."""
+    driver = driver_of(rows.sparkSession)
+    with translating():
+        return int(driver.side("sinks").bytes(driver.given(rows)))
 
 
 class PlainRecords:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from cleancut.errors import CleancutError, error_of
+from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._files.compacted import NO_VERSION, read_part
@@ -238,11 +238,9 @@ class Publishing:
         return (attempt for attempt in found if attempt != kept)
 
     def _delete(self, attempt: Attempt) -> None:
-        from py4j.protocol import Py4JJavaError
-
         try:
             self._directory.delete(attempt.directory)
-        except (CleancutError, Py4JJavaError) as failure:
+        except Exception as failure:  # whatever the store says
             # The epoch is published; that there is something beside it changes no result.
             place = self._directory.at(attempt.directory)
             _LOG.warning("%s is of no use and could not be deleted: %s", place, failure)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cleancut._spark.copies import copy_of
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.database import scrubbed
 from cleancut.sinks._kafka.cluster import KafkaCluster, verdict
@@ -29,9 +30,13 @@ REPORT = "part int, rows bigint"
 _NEVER_SPLIT = str(2**60)
 
 
-def reading_session(spark: "SparkSession") -> "SparkSession":
-    """A session for `rows_of_files`; that of the query is left as it is."""
-    session = spark.newSession()
+def reading_session(spark: "SparkSession", sink: str) -> "SparkSession":
+    """A session for `rows_of_files`, which reaches what that of the query does, and leaves it be.
+
+    Raises:
+        RequestError: CLEANCUT_CONNECT_UNSUPPORTED.
+    """
+    session = copy_of(spark, sink)
     # A task takes as much as the former says, and counts the latter for each file besides.
     session.conf.set("spark.sql.files.maxPartitionBytes", _NEVER_SPLIT)
     session.conf.set("spark.sql.files.openCostInBytes", _NEVER_SPLIT)

@@ -95,10 +95,10 @@ class KafkaPartsSink(KafkaSink):
         """As `KafkaSink`, and takes the files over.
 
         Raises:
-            CleancutError: as `KafkaSink`, and as `EpochFiles`.
+            CleancutError: as `KafkaSink`, and as `EpochFiles`; CLEANCUT_CONNECT_UNSUPPORTED.
         """
+        self._reader = reading_session(session, self.name)
         super().begin(side, session)
-        self._reader = reading_session(session)
         self._directory = SinkDirectory(session, self._parts)
         self._files.begin(side, session)
 

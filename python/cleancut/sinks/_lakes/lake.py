@@ -24,6 +24,7 @@ from cleancut.sinks._core.runs import (
     taken_over,
     way_back,
 )
+from cleancut.sinks._files.directory import bytes_of
 from cleancut.sinks._lakes.files import (
     PartitionWriter,
     Staged,
@@ -276,8 +277,7 @@ class LakeSink(EpochSink):
 
     def _tasks(self, rows: "DataFrame") -> int:
         """How many tasks write at most, so that they do not write many small files."""
-        plan: Any = rows._jdf
-        size = int(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
+        size = bytes_of(rows)
         # Of rows that are not kept Spark guesses more than there can be.
         return min(max(1, -(-size // self._options.file_bytes)), _MOST_TASKS)
 

@@ -10,8 +10,8 @@ import io.cleancut.files.{FileManagers, SharedStores}
 import io.cleancut.objects._
 
 /**
- * The place that a sink writes to, for the Python package, which reaches it through py4j: hence
- * null for None, and a text with a line for each element for what may have many.
+ * The place that a sink writes to, for the Python package: what may have many elements is a text
+ * with a line for each.
  *
  * Records, which decide who writes what, are objects like those of a checkpoint. Files of rows are
  * written by Spark's own writers, and are seen and deleted through Hadoop as those see them.
@@ -39,8 +39,8 @@ final class SinkDirectory(path: String, conf: Configuration) {
     new Leftovers(store, Clock.System).run()
   }
 
-  /** The bytes of a record, or null. */
-  def read(name: String): Array[Byte] = store.get(ObjectKey(name)).orNull
+  /** The bytes of a record, if it is there. */
+  def read(name: String): Option[Array[Byte]] = store.get(ObjectKey(name))
 
   /** Writes a record unless there is one of this name; whether it did. */
   def create(name: String, body: Array[Byte]): Boolean =

@@ -14,18 +14,25 @@ import org.apache.spark.sql.connect.planner.SparkConnectPlanner
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.RunningQueries
 import org.apache.spark.sql.{Dataset => AnyDataset, Row}
 
-import io.cleancut.{CleancutCoordinator, CleancutOffline, CleancutSeal, Clock, StateVersion}
+import io.cleancut.{
+  CleancutCoordinator,
+  CleancutOffline,
+  CleancutSeal,
+  CleancutSinks,
+  Clock,
+  StateVersion
+}
 
 /**
  * One call of a method of the objects that are there for callers outside of the JVM, as py4j makes
  * it where there is a JVM.
  *
- * A JSON object: `of` ("coordinator", "offline" or "seal"), `method`, `arguments`, and, for the
- * session of a query in the place of the client's, `query` (Spark's id of its run). Arguments are
- * as the method takes them, without sessions; a DataFrame is an object with `relation`, Spark's
- * message of it in Base64, and rows for an operator one with `operator`, `store`, `family` and
- * `rows`. The answer is an object with `value`; a DataFrame is one with `relation`, by which the
- * server knows it from then on.
+ * A JSON object: `of` ("coordinator", "offline", "seal" or "sinks"), `method`, `arguments`, and,
+ * for the session of a query in the place of the client's, `query` (Spark's id of its run).
+ * Arguments are as the method takes them, without sessions; a DataFrame is an object with
+ * `relation`, Spark's message of it in Base64, and rows for an operator one with `operator`,
+ * `store`, `family` and `rows`. The answer is an object with `value`; a DataFrame is one with
+ * `relation`, by which the server knows it from then on.
  */
 final class RemoteCall(planner: SparkConnectPlanner) {
   import RemoteCall._
@@ -107,7 +114,8 @@ private object RemoteCall {
   private val Facades: Map[String, AnyRef] = Map(
     "coordinator" -> CleancutCoordinator,
     "offline" -> CleancutOffline,
-    "seal" -> CleancutSeal
+    "seal" -> CleancutSeal,
+    "sinks" -> CleancutSinks
   )
 
   private val SessionClass = classOf[SparkSession]
