@@ -227,7 +227,9 @@ spark40:  ## the tests in Python that use Spark, on Spark 4.0
 spark41:  ## the tests that use Spark, both languages, on Spark 4.1
 spark42:  ## the same on Spark 4.2
 
-# Delta's connector is there for Spark 4.2.
+# Delta's connector is there for Spark 4.2, in a session that has it.
+BY_DELTA = tests/spark/test_sparks_own_sinks.py tests/spark/test_delta_connector.py \
+  tests/chaos/test_lakes_killed.py
 WITH_DELTA = CLEANCUT_DELTA_JARS="$$(tr : , < $(SPARK_DELTA))"
 
 bench-delta: $(JAR) .venv-4.2/.cleancut-installed $(SPARK_DELTA)  ## DeltaSink beside Delta's connector, on Spark 4.2; ARGS as for 'bench-sinks'
@@ -238,7 +240,7 @@ $(OLDER_LINES:%=spark%): export CLEANCUT_ALL_DRAWS ?= yes
 $(OLDER_LINES:%=spark%): spark4%: jar .venv-4.%/.cleancut-installed $(S3PROXY) $(FORKLESS)
 	$(if $(filter 0,$*),,$(SBT) $@/test)
 	.venv-4.$*/bin/python -m pytest tests/spark tests/chaos $(ARGS)
-	$(if $(filter 2,$*),$(WITH_DELTA) .venv-4.2/bin/python -m pytest tests/spark/test_sparks_own_sinks.py -k delta)
+	$(if $(filter 2,$*),$(WITH_DELTA) .venv-4.2/bin/python -m pytest $(BY_DELTA) -k 'delta or connector')
 
 versitygw: $(VERSITYGW)  ## an S3 server for tests, compiled once
 

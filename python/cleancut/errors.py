@@ -207,7 +207,7 @@ def from_connect(failure: BaseException) -> CleancutError | None:
 def _found(exc: BaseException) -> Iterator[CleancutError]:
     """The errors behind an exception: first the objects, and texts only where there are none."""
     yield from _carried(exc)
-    texts = [str(throwable.getMessage()) for throwable in _java_throwables(exc)]
+    texts = [str(throwable.getMessage()) for throwable in java_throwables(exc)]
     # What PySpark has made of a Java exception, without keeping that.
     texts += [str(getattr(of_python, "_desc", "")) for of_python in _python_causes(exc)]
     for text in texts:
@@ -217,7 +217,7 @@ def _found(exc: BaseException) -> Iterator[CleancutError]:
         yield from _told(text)
     for text in texts:
         yield from _lacking(text)
-    if any(_is_class_of_ours_missing(throwable) for throwable in _java_throwables(exc)):
+    if any(_is_class_of_ours_missing(throwable) for throwable in java_throwables(exc)):
         yield error_of("CLEANCUT_JAR_NOT_LOADED")
 
 
@@ -240,7 +240,7 @@ def _carried(exc: BaseException) -> Iterator[CleancutError]:
     for python_exception in _python_causes(exc):
         if isinstance(python_exception, CleancutError):
             yield _copy(python_exception) if python_exception is not exc else python_exception
-    for throwable in _java_throwables(exc):
+    for throwable in java_throwables(exc):
         error = _error_behind(throwable)
         if error is not None:
             yield error
@@ -278,7 +278,7 @@ def _translated(throwable: Any) -> CleancutError:
     return kind(str(throwable.getErrorId()), params, str(throwable.getMessage()))
 
 
-def _java_throwables(exc: BaseException) -> Iterator[Any]:
+def java_throwables(exc: BaseException) -> Iterator[Any]:
     """Every Java throwable behind a Python exception, causes after what they caused."""
     seen: list[Any] = []
     for python_exception in _python_causes(exc):

@@ -1,5 +1,6 @@
 """Tables of lakes on a local disk, as a reader without Spark sees them."""
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,6 +65,18 @@ class OfDelta:
 
     def rewrite(self) -> None:
         DeltaTable(self.path).optimize.compact()
+
+    def last_epoch(self, version: int, query_id: str) -> int:
+        """The last epoch that a version of the table has of a query; -1 if none."""
+        log = self.path / "_delta_log"
+        for at in range(version, -1, -1):
+            for line in (log / f"{at:020d}.json").read_text().splitlines():
+                info = json.loads(line).get("commitInfo", {})
+                told = info.get("cleancut") or json.loads(info.get("userMetadata", "{}"))
+                entry = told.get("cleancut", told)
+                if entry.get("queryId") == query_id:
+                    return int(entry["lastEpoch"])
+        return -1
 
     def files(self) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Any, Any]]]]:
         for of in pa.table(DeltaTable(self.path).get_add_actions(flatten=True)).to_pylist():

@@ -2,7 +2,7 @@
 
 `python -m tests.support.table_victim <master> <seed> <input> <root> <target>` runs it to the end of
 its input, cut at random, from wherever it was left. The target is a server of PostgreSQL, by its
-connection string, or `lakes`.
+connection string, `lakes`, or `connector`: tables of Delta that its connector writes.
 """
 
 import random
@@ -22,7 +22,7 @@ from tests.support.sessions import builder, take_out_defaults
 ROWS = 120
 QUERY = QUERIES["unique"]
 ALL, NEWEST = "every_row", "newest"
-LAKES = "lakes"
+LAKES, CONNECTOR = "lakes", "connector"
 _KEYS = "spark.sql.streaming.stateStore.cleancut."
 
 
@@ -38,7 +38,9 @@ def files_at(root: Path) -> EpochFiles:
 
 def sinks_at(root: Path, target: str) -> FanOut:
     """Files, tables of all rows, and one of the newest row of each partition."""
-    return fan_out(files_at(root), *(_lakes(root) if target == LAKES else _tables(target)))
+    if target in (LAKES, CONNECTOR):
+        return fan_out(files_at(root), *_lakes(root, target))
+    return fan_out(files_at(root), *_tables(target))
 
 
 def _tables(dsn: str) -> list[EpochSink]:
@@ -46,12 +48,14 @@ def _tables(dsn: str) -> list[EpochSink]:
     return [every, PostgresSink(dsn, NEWEST, keys="partition", order_by="number")]
 
 
-def _lakes(root: Path) -> list[EpochSink]:
+def _lakes(root: Path, target: str) -> list[EpochSink]:
     # Not by those who have no such package.
     from tests.support.lakes import OfDelta, OfIceberg
 
-    newest = OfDelta(root / NEWEST).sink(keys="partition", order_by="number")
-    return [OfDelta(root / ALL).sink(partition_by="partition"), newest, OfIceberg(root).sink()]
+    writer = "spark" if target == CONNECTOR else "deltalake"
+    every = OfDelta(root / ALL).sink(partition_by="partition", writer=writer)
+    newest = OfDelta(root / NEWEST).sink(keys="partition", order_by="number", writer=writer)
+    return [every, newest, *([OfIceberg(root).sink()] if target == LAKES else [])]
 
 
 def start(

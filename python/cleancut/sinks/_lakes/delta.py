@@ -1,29 +1,27 @@
 """Delta Lake: executors write an epoch's files, one commit to the table's log names them."""
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._core.columns import column_names, quoted
+from cleancut.sinks._core.columns import column_names
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._lakes.delta_merge import DELETES
-from cleancut.sinks._lakes.delta_table import DeltaLake, DeltaOptions
+from cleancut.sinks._lakes.delta_log import DeltaOptions
+from cleancut.sinks._lakes.delta_spark import SparkDeltaLake
+from cleancut.sinks._lakes.delta_table import DeltaLake
 from cleancut.sinks._lakes.delta_types import delta_type
-from cleancut.sinks._lakes.files import Staged, epoch_directory
+from cleancut.sinks._lakes.keyed import Keyed
 from cleancut.sinks._lakes.lake import LakeOptions, LakeSink, refused_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_LOG = logging.getLogger("cleancut.sinks")
 _FILE_BYTES = 128 << 20
 
 
 class DeltaSink(LakeSink):
-    """Writes each epoch of a query into a table of Delta Lake, once; on any Spark, without a jar.
+    """Writes each epoch of a query into a table of Delta Lake, once.
 
     The executors write Parquet files; the driver adds them to the table in one commit, which also
     says of which epoch they are. So each reader of Delta sees whole epochs.
@@ -33,7 +31,11 @@ class DeltaSink(LakeSink):
     With `keys`, the executors rewrite those files of the table in which there are rows with the
     keys of the epoch; the driver puts the new ones in their place, in one commit.
 
-    Executors need the extra `cleancut[delta]` and the way to the store, as the driver does.
+    It is written by the library deltalake, on any Spark and without a jar: executors need the extra
+    `cleancut[delta]` and the way to the store, as the driver does. Or by Delta's own connector,
+    `writer="spark"`, on Spark 4.2, with its jars: then the table may have what the library does not
+    write, as deletion vectors, column mapping, constraints, generated columns, a change data feed
+    and row tracking, and rows with keys are put in their place by MERGE.
     """
 
     _kind = "DeltaSink"
@@ -46,6 +48,7 @@ class DeltaSink(LakeSink):
         order_by: str = "",
         delete_when: str = "",
         partition_by: str | Sequence[str] = (),
+        writer: Literal["deltalake", "spark"] = "deltalake",
         storage_options: Mapping[str, str] | None = None,
         create: bool = True,
         file_bytes: int = _FILE_BYTES,
@@ -54,8 +57,8 @@ class DeltaSink(LakeSink):
         """Names the table; nothing is looked at yet.
 
         Args:
-            path: of the table: a directory that all executors share, or a URI that deltalake knows
-                (`s3://`, `abfss://`, `gs://`).
+            path: of the table: a directory that all executors share, or a URI that the writer knows
+                (`s3://`, `abfss://`, `gs://` for deltalake).
             keys: columns by which a row takes the place of another one; without keys all rows are
                 added.
             order_by: of several rows of an epoch with the same keys that counts which is greatest
@@ -64,6 +67,7 @@ class DeltaSink(LakeSink):
                 true delete that with their keys.
             partition_by: columns of partitions, of a table that is made; a table that is there has
                 its own.
+            writer: what writes: the library deltalake, or Delta's connector for Spark.
             storage_options: of deltalake: how the store is reached, and by whom. Values are in no
                 log, error and plan.
             create: whether the table is made if it is not there.
@@ -74,93 +78,43 @@ class DeltaSink(LakeSink):
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
         """
-        self._keys = column_names(keys)
-        self._order_by = order_by
-        self._delete_when = delete_when
-        self._files_stay = not self._keys
-        how = DeltaOptions(self._keys, column_names(partition_by), file_bytes)
-        self._delta = DeltaLake(os.fspath(path), how, dict(storage_options or {}))
+        self._keyed = Keyed(column_names(keys), order_by, delete_when)
+        self._files_stay = not self._keyed.keys
+        how = DeltaOptions(self._keyed.keys, column_names(partition_by), file_bytes)
+        options = dict(storage_options or {})
+        self._delta: DeltaLake | SparkDeltaLake = (
+            SparkDeltaLake(os.fspath(path), how)
+            if writer == "spark"
+            else DeltaLake(os.fspath(path), how, options)
+        )
         super().__init__(self._delta, LakeOptions(create, file_bytes, retry_for_s))
-        if not self._keys and (order_by or delete_when):
-            raise self.refusal("order_by and delete_when are for rows with keys")
+        problem = self._keyed.problem()
+        if problem is not None:
+            raise self.refusal(problem)
+        if writer not in ("deltalake", "spark"):
+            raise self.refusal(f"there is no writer {writer!r}, only 'deltalake' and 'spark'")
+        if writer == "spark" and options:
+            raise self.refusal("storage_options are deltalake's; Spark has settings of its own")
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Takes the table over for a run, and goes back with the query; see `EpochSink`.
 
         Raises:
-            CleancutError: as other sinks of lakes; CLEANCUT_DEPENDENCY_MISSING.
+            CleancutError: as other sinks of lakes; CLEANCUT_DEPENDENCY_MISSING;
+                CLEANCUT_SINK_CONNECTOR_MISSING.
         """
-        self._delta.session = session
+        self._delta.connect(session)
         super().begin(side, session)
 
     def _written(self, schema: "StructType") -> "StructType":
-        from pyspark.sql.types import StructType
-
-        wanted = (*self._keys, *filter(None, (self._order_by, self._delete_when)))
-        missing = sorted(set(wanted) - set(schema.names))
-        if missing:
-            raise self.refusal(f"the batch has no columns {', '.join(missing)}")
-        fields = [of for of in schema.fields if of.name != self._delete_when]
-        if self._delete_when and schema[self._delete_when].dataType.simpleString() != "boolean":
-            raise self.refusal(f"{self._delete_when} is no column of booleans")
-        written = StructType(fields)
-        problem = refused_types(written, {of.name: delta_type(of.dataType) for of in fields})
+        written = self._keyed.written(schema, self.refusal)
+        has_variants = isinstance(self._delta, SparkDeltaLake)
+        fields = written.fields
+        named = {of.name: delta_type(of.dataType, has_variants=has_variants) for of in fields}
+        problem = refused_types(written, named)
         if problem is not None:
             raise self.refusal(problem)
         return written
 
     def _prepared(self, rows: "DataFrame") -> "DataFrame":
-        from pyspark.sql import Window
-        from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
-
-        if not self._keys:
-            return rows
-        self._check_keys(rows)
-        keys = [F.col(quoted(key)) for key in self._keys]
-        if self._order_by:
-            place = "cleancut_place"
-            newest = Window.partitionBy(*keys).orderBy(F.col(quoted(self._order_by)).desc())
-            rows = rows.withColumn(place, F.row_number().over(newest))
-            rows = rows.where(F.col(place) == 1).drop(place)
-        if self._delete_when:
-            deletes = F.coalesce(F.col(quoted(self._delete_when)), F.lit(False))
-            rows = rows.withColumn(DELETES, deletes)
-            if self._delete_when != DELETES:
-                rows = rows.drop(self._delete_when)
-        return rows
-
-    def _check_keys(self, rows: "DataFrame") -> None:
-        """Refuses keys that are null, and such as come twice where nothing says which counts."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        keys = [F.col(quoted(key)) for key in self._keys]
-        is_null = F.lit(False)
-        for key in keys:
-            is_null = is_null | key.isNull()
-        found = (
-            rows.groupBy(*keys)
-            .agg(F.count("*").alias("cleancut_rows"))
-            .agg(
-                F.count_if(is_null).alias("nulls"),
-                F.count_if(F.col("cleancut_rows") > 1).alias("doubled"),
-            )
-            .collect()[0]
-        )
-        if found["nulls"]:
-            raise self.refusal(f"there are nulls in the keys {', '.join(self._keys)}")
-        if found["doubled"] and not self._order_by:
-            raise self.refusal(
-                f"{found['doubled']} keys come more than once in the epoch; say which counts"
-                " (order_by)"
-            )
-
-    def publish(self, handle: str, batch: Batch) -> None:
-        """Adds what is staged, or puts it in the place of other rows; see `EpochSink`."""
-        super().publish(handle, batch)
-        if self._keys:
-            # The rows are in other files now.
-            place = f"{epoch_directory(batch)}/{Staged.decode(handle).token}"
-            try:
-                self._within(lambda table: self._there(table).files().delete(place))
-            except Exception as failure:  # whatever the store says: the epoch is published
-                _LOG.warning("%s: %s could not be deleted: %s", self.name, place, failure)
+        return self._keyed.prepared(rows, self.refusal)

@@ -15,14 +15,13 @@ from cleancut.sinks._core.database import scrubbed
 from cleancut.sinks._lakes.delta_files import DeltaWriter, files_at, secrets_in
 from cleancut.sinks._lakes.delta_types import arrow_schema
 from cleancut.sinks._lakes.files import StagedFile, staging
+from cleancut.sinks._lakes.keyed import DELETES, replaced, touched
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-# A column of what is staged: whether the row deletes.
-DELETES = "cleancut_deletes"
 _PATH = "cleancut_path"
 _BATCH_ROWS = 16_384
 # Few enough files that one task may read each, many enough that all executors have some.
@@ -158,26 +157,17 @@ class Merge:
 
     def run(self, staged: Sequence[StagedFile]) -> Rewriting:
         """Has the executors find and rewrite the files in which there are rows with these keys."""
-        from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
-
         names = self._columns_of(staged[0])
         rows = self._rows([(of.path, "{}") for of in staged], self._with(names))
-        # Else Spark may broadcast the keys of an epoch, which it does through the driver.
-        keys = rows.select(*map(quoted, self.keys)).hint("merge")
         candidates = self._candidates(staged)
-        touched: set[str] = set()
+        found: set[str] = set()
         if candidates:
             there = self._rows(self._named(candidates), self._with(self.keys), path=True)
-            found = there.join(keys, list(self.keys), "left_semi").select(_PATH).distinct()
-            touched = {of[_PATH] for of in found.collect()}
-        removed = tuple(of for of in candidates if of.path in touched)
-        if DELETES in names:
-            rows = rows.where(~F.col(DELETES)).drop(DELETES)
-        if removed:
-            kept = self._rows(self._named(removed), self.table)
-            kept = kept.join(keys, list(self.keys), "left_anti")
-            rows = rows.unionByName(kept, allowMissingColumns=True)
-        return Rewriting(removed, self._written(rows, removed, staged))
+            found = touched(rows, there, self.keys, _PATH)
+        removed = tuple(of for of in candidates if of.path in found)
+        before = self._rows(self._named(removed), self.table) if removed else None
+        after = replaced(rows, before, self.keys)
+        return Rewriting(removed, self._written(after, removed, staged))
 
     def _written(
         self, rows: "DataFrame", removed: Sequence[TableFile], staged: Sequence[StagedFile]

@@ -11,45 +11,35 @@ from urllib.parse import unquote
 
 from cleancut._packages import extra_package
 from cleancut.errors import error_of
-from cleancut.errors import of as of_call
 from cleancut.sinks._core.database import masked
-from cleancut.sinks._core.runs import LedgerEpoch, Run, UndoRefusedError
+from cleancut.sinks._core.runs import UndoRefusedError
 from cleancut.sinks._lakes.delta_files import DeltaWriter, files_at, partition_text, secrets_in
-from cleancut.sinks._lakes.delta_merge import DELETES, Merge, Rewriting, TableFile
+from cleancut.sinks._lakes.delta_log import (
+    INFO,
+    Action,
+    DeltaLog,
+    DeltaOptions,
+    columns_problem,
+    gone,
+    noted,
+)
+from cleancut.sinks._lakes.delta_merge import Merge, TableFile
 from cleancut.sinks._lakes.delta_types import (
     arrow_schema,
     bad_partitions,
-    has_nulls_within,
     nullable,
     unknown_feature,
 )
-from cleancut.sinks._lakes.files import ArrowFiles, StagedFile, directory_of
-from cleancut.sinks._lakes.lake import unlike
-from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain
+from cleancut.sinks._lakes.files import ArrowFiles, ArrowStager, StagedFile, directory_of, rewriting
+from cleancut.sinks._lakes.keyed import DELETES
+from cleancut.sinks._lakes.log import Entry, PastEpoch
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-# The field of a commit's info that has an entry, and the prefix of what numbers it keeps.
-_INFO = "cleancut"
 _FEATURES_SINCE = 7
 _INDEXED = 32
-_NOWHERE = -1
-
-
-@dataclass(frozen=True)
-class DeltaOptions:
-    """How rows change a table.
-
-    Attributes:
-        keys: columns by which a row takes the place of another one; none adds all rows.
-        partition_by: columns of partitions, of a table that is made.
-        file_bytes: after how many bytes a file is closed.
-    """
-
-    keys: tuple[str, ...]
-    partition_by: tuple[str, ...]
-    file_bytes: int
 
 
 @dataclass
@@ -73,6 +63,10 @@ class DeltaLake:
     @property
     def label(self) -> str:
         return masked(self.uri)
+
+    def connect(self, session: "SparkSession") -> None:
+        """Takes the session of a run."""
+        self.session = session
 
     @contextmanager
     def transaction(self) -> "Iterator[DeltaTable | None]":
@@ -117,52 +111,29 @@ class DeltaLake:
         )
 
 
-class DeltaTable:
-    """Implements `LakeTable`.
-
-    Where the last entry of a query is, says a transaction of Delta's protocol, whose version is
-    that of the table. Such transactions are kept when old commits are deleted, so two more say what
-    the last epoch was.
-    """
+class DeltaTable(DeltaLog):
+    """Implements `LakeTable`."""
 
     def __init__(self, lake: DeltaLake, table: Any) -> None:
         self._lake = lake
         self._table = table
 
-    def head(self, query_id: str) -> Placed | None:
-        at = self._table.transaction_version(f"{_INFO}:{query_id}")
-        if at is None:
-            return None
-        entry = self.entry(at, query_id)
-        return self._remembered(at, query_id) if entry is None else Placed(at, entry)
+    @property
+    def label(self) -> str:
+        return self._lake.label
 
-    def _remembered(self, at: int, query_id: str) -> Placed:
-        """What is left of an entry whose commit is deleted, as it is older than the log is kept."""
-        last = self._table.transaction_version(f"{_INFO}:{query_id}:epoch")
-        planned = self._table.transaction_version(f"{_INFO}:{query_id}:planned")
-        run = Run("of an entry that is deleted", last=last)
-        epoch = LedgerEpoch(0, last, planned or 0, run.run_id, "", -1, 0)
-        latest = None if planned is None else epoch
-        return Placed(at, Entry(query_id, "", run, _NOWHERE, latest, latest=latest))
+    def version(self) -> int:
+        return int(self._table.version())
 
-    def entry(self, at: int, query_id: str) -> Entry | None:
-        if at == _NOWHERE:
-            return None
-        found = self._actions(at)
-        if found is None:
-            return None
-        for action in found:
-            told = action.get("commitInfo", {}).get(_INFO)
-            if told is not None and told.get("queryId") == query_id:
-                return Entry.parse(told, f"version {at} of {self._lake.label}")
-        raise error_of(
-            "CLEANCUT_SINK_DAMAGED",
-            path=self._lake.label,
-            detail=f"version {at} is no commit of the query {query_id}",
-        )
+    def transaction_version(self, application: str) -> int | None:
+        found: int | None = self._table.transaction_version(application)
+        return found
 
-    def _actions(self, version: int) -> list[dict[str, Any]] | None:
-        """What a commit says; None if it is deleted."""
+    def configuration(self) -> Mapping[str, str]:
+        found: Mapping[str, str] = self._table.metadata().configuration
+        return found
+
+    def actions(self, version: int) -> list[Action] | None:
         files = self._files()
         try:
             with files.filesystem.open_input_file(f"_delta_log/{version:020d}.json") as opened:
@@ -176,30 +147,12 @@ class DeltaTable:
         features = list(protocol.writer_features or [])
         if protocol.min_writer_version > _FEATURES_SINCE:
             features.append(f"writer version {protocol.min_writer_version}")
-        configuration = self._table.metadata().configuration
-        return unknown_feature(features, configuration, self._schema())
+        return unknown_feature(features, self.configuration(), self._schema())
 
     def problem(self, schema: "StructType") -> str | None:
-        table = self._schema()
-        required = [of.name for of in table.fields if not of.nullable]
-        found = unlike(_types(schema), _types(table), required)
-        if found is not None:
-            return found
-        within = [
-            of.name
-            for of in schema.fields
-            if has_nulls_within(of.dataType, table[of.name].dataType)
-        ]
-        if within:
-            return f"there may be nulls within {', '.join(within)}, and the table takes none there"
-        wanted = (*self._partitions(), *self._lake.how.keys)
-        missing = sorted(set(wanted) - set(schema.names))
-        if missing:
-            return f"the batch lacks these columns of partitions or keys: {', '.join(missing)}"
-        given = self._lake.how.partition_by
-        if given and given != self._partitions():
-            return f"the table is partitioned by {', '.join(self._partitions()) or 'nothing'}"
-        return bad_partitions(table, self._partitions())
+        table, partitions = self._schema(), self._partitions()
+        found = columns_problem(schema, table, partitions, self._lake.how)
+        return found or bad_partitions(table, partitions)
 
     def _schema(self) -> "StructType":
         from pyspark.sql.types import StructType
@@ -209,21 +162,24 @@ class DeltaTable:
     def _partitions(self) -> tuple[str, ...]:
         return tuple(self._table.metadata().partition_columns)
 
-    def sorted_by(self) -> Sequence[str]:
-        return () if self._lake.how.keys else self._partitions()
-
-    def writer(self, directory: str, schema: "StructType", sink: str) -> DeltaWriter:
+    def stager(self, directory: str, schema: "StructType", sink: str) -> ArrowStager:
         if not self._lake.how.keys:
-            return self._writer_of(directory, schema, self._partitions(), sink)
+            writer = self._writer_of(directory, schema, self._partitions(), sink)
+            return ArrowStager(writer, sink, self._partitions())
         # What takes the place of rows is staged as it is, and put apart later.
-        found = self._writer_of(directory, schema, (), sink)
-        # A row that deletes may have keys alone.
-        return replace(found, required=()) if DELETES in schema.names else found
+        writer = self._writer_of(directory, schema, (), sink)
+        if DELETES in schema.names:
+            # A row that deletes may have keys alone.
+            writer = replace(writer, required=())
+        return ArrowStager(writer, sink)
+
+    def fits(self, files: Sequence[StagedFile]) -> bool:
+        return True
 
     def _writer_of(
         self, directory: str, schema: "StructType", partitions: tuple[str, ...], sink: str
     ) -> DeltaWriter:
-        configuration = self._table.metadata().configuration
+        configuration = self.configuration()
         required = {of.name for of in self._schema().fields if not of.nullable}
         return DeltaWriter(
             uri=self._lake.uri,
@@ -262,15 +218,11 @@ class DeltaTable:
         """What a commit says beside its actions; it fails if the table has changed meanwhile."""
         from deltalake import CommitProperties, Transaction
 
-        query = f"{_INFO}:{entry.query_id}"
-        kept = [
-            Transaction(query, self._table.version() + 1),
-            Transaction(f"{query}:epoch", entry.run.last),
-        ]
-        if entry.latest is not None:
-            kept.append(Transaction(f"{query}:planned", entry.latest.planned_ms))
+        kept = noted(entry, self.version() + 1)
         return CommitProperties(
-            custom_metadata={_INFO: entry.fields()}, max_commit_retries=0, app_transactions=kept
+            custom_metadata={INFO: entry.fields()},
+            max_commit_retries=0,
+            app_transactions=[Transaction(*of) for of in kept.items()],
         )
 
     def _merge(self, entry: Entry, files: Sequence[StagedFile]) -> None:
@@ -282,26 +234,9 @@ class DeltaTable:
         sink = f"DeltaSink {self._lake.label}"
         writer = self._writer_of(directory, table, self._partitions(), sink)
         of = Merge(self._lake.session, table, self._active(), self._lake.how.keys, writer)
-        done = self._rewritten(of, files)
+        with rewriting(sink):
+            done = of.run(files)
         self._write(entry, [*_removals(done.removed), *_additions(done.added)])
-
-    def _rewritten(self, merge: Merge, files: Sequence[StagedFile]) -> Rewriting:
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
-        try:
-            return merge.run(files)
-        except (PySparkException, Py4JJavaError) as failure:
-            found = of_call(failure)
-            if found is not None:
-                raise found from failure
-            # Executors that are gone, and the like: what is staged is there for another try.
-            raise error_of(
-                "CLEANCUT_SINK_UNREACHABLE",
-                sink=merge.writer.sink,
-                seconds=0,
-                detail=f"its files could not be rewritten: {masked(str(failure))}",
-            ) from failure
 
     def _active(self) -> list[TableFile]:
         """The files of this version."""
@@ -315,9 +250,7 @@ class DeltaTable:
         return found
 
     def undo(self, entry: Entry, epochs: Sequence[PastEpoch]) -> None:
-        configuration = self._table.metadata().configuration
-        if epochs and configuration.get("delta.appendOnly", "false") == "true":
-            raise UndoRefusedError("nothing may be removed from the table (delta.appendOnly)")
+        self.check_may_undo(epochs)
         if not epochs:
             self._write(entry, ())
         elif self._lake.how.keys:
@@ -329,13 +262,7 @@ class DeltaTable:
         """Puts the version back before an epoch, if only the query has committed since."""
         from deltalake.exceptions import CommitFailedError
 
-        expected = self._table.version()
-        for placed in chain(self, self.head(entry.query_id)):
-            if placed.at != expected:
-                raise UndoRefusedError(f"version {expected} of the table is not the query's")
-            if placed.at == first:
-                break
-            expected -= 1
+        self.check_goes_back(entry.query_id, first)
         try:
             self._table.restore(first - 1, commit_properties=self._properties(entry))
         except CommitFailedError:
@@ -348,20 +275,12 @@ class DeltaTable:
         """Removes the files of some epochs, if all of them are there still."""
         there = {of.path: of for of in self._active()}
         removed: list[TableFile] = []
-        for of in epochs:
-            added = [
-                action["add"]["path"] for action in self._actions(of.at) or () if "add" in action
-            ]
-            if not added or any(path not in there for path in added):
-                raise UndoRefusedError(
-                    f"files of epoch {of.epoch.epoch} have been rewritten or deleted since"
-                )
-            removed += [there[path] for path in added]
+        for of, added in self.added_by(epochs):
+            paths = [action["add"]["path"] for action in added]
+            if any(path not in there for path in paths):
+                raise gone(of)
+            removed += [there[path] for path in paths]
         self._write(entry, _removals(removed))
-
-
-def _types(schema: "StructType") -> dict[str, str]:
-    return {of.name: of.dataType.simpleString() for of in schema.fields}
 
 
 def _below(of: Mapping[str, Any], prefix: str) -> dict[str, Any]:

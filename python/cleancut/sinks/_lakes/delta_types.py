@@ -36,6 +36,8 @@ _FEATURES = {
     "v2Checkpoint",
     "vacuumProtocolCheck",
 }
+# By which a table forgets which epochs it has.
+FORGETS = "delta.setTransactionRetentionDuration"
 _OF_COLUMNS = {
     "delta.generationExpression": "generated columns",
     "delta.identity.start": "identity columns",
@@ -43,26 +45,28 @@ _OF_COLUMNS = {
 }
 
 
-def delta_type(kind: "DataType") -> str | None:
+def delta_type(kind: "DataType", *, has_variants: bool = False) -> str | None:
     """The name of a type, which is Spark's; None if Delta has none.
 
-    These are intervals, times, variants, void, geometries, collations and UDTs.
+    These are intervals, times, void, geometries, collations and UDTs, and variants where the writer
+    does not know them.
     """
     name = type(kind).__name__
     of: Any = kind
     if name == "ArrayType":
-        inner = [delta_type(of.elementType)]
+        inner = [of.elementType]
     elif name == "MapType":
-        inner = [delta_type(of.keyType), delta_type(of.valueType)]
+        inner = [of.keyType, of.valueType]
     elif name == "StructType":
-        inner = [delta_type(field.dataType) for field in of.fields]
+        inner = [field.dataType for field in of.fields]
     elif name == "StringType":
         return "string" if of.simpleString() == "string" else None
-    elif name in _PLAIN:
+    elif name in _PLAIN or (has_variants and name == "VariantType"):
         return "string" if name in ("CharType", "VarcharType") else of.simpleString()
     else:
         return None
-    return None if None in inner else of.simpleString()
+    told = [delta_type(of, has_variants=has_variants) for of in inner]
+    return None if None in told else of.simpleString()
 
 
 def has_nulls_within(batch: "DataType", table: "DataType") -> bool:
@@ -128,6 +132,8 @@ def unknown_feature(
         found.append("change data feed")
     if any(name.startswith("delta.constraints.") for name in configuration):
         found.append("constraints")
+    if FORGETS in configuration:
+        found.append(f"a time after which it forgets queries ({FORGETS})")
     told = {name for field in schema.fields for name in field.metadata}
     found += [what for name, what in _OF_COLUMNS.items() if name in told]
     return f"the table has {', '.join(found)}, which is not written here" if found else None

@@ -4,12 +4,15 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut.errors import CleancutError, error_of
+from cleancut.errors import of as of_call
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._core.database import scrubbed
+from cleancut.sinks._core.columns import quoted
+from cleancut.sinks._core.database import masked, scrubbed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,6 +95,33 @@ class PartitionWriter(Protocol):
         """What may stand in no text."""
 
 
+class Stager(Protocol):
+    """Has the executors write the rows of an epoch."""
+
+    def __call__(self, rows: "DataFrame") -> Sequence[StagedFile]:
+        """Writes them; gives the files of the tasks that Spark counts."""
+
+
+@dataclass(frozen=True)
+class ArrowStager:
+    """Implements `Stager` by what writes a partition as Arrow has it.
+
+    Attributes:
+        writer: of the files.
+        sink: for errors.
+        sorted_by: columns by which rows that go into the same files are brought together.
+    """
+
+    writer: PartitionWriter
+    sink: str
+    sorted_by: Sequence[str] = ()
+
+    def __call__(self, rows: "DataFrame") -> Sequence[StagedFile]:
+        if self.sorted_by:
+            rows = rows.sortWithinPartitions(*map(quoted, self.sorted_by))
+        return staging(rows, self.writer, self.sink)
+
+
 def directory_of(query_id: str) -> str:
     """Where a query stages, below the directory for data of a table."""
     return f"cleancut-{hashlib.sha256(query_id.encode()).hexdigest()[:12]}"
@@ -109,6 +139,32 @@ def staging(rows: "DataFrame", writer: PartitionWriter, sink: str) -> list[Stage
     work = functools.partial(_stage_files, writer, sink, tuple(rows.columns))
     found = rows.toDF(*places).mapInArrow(work, _REPORT).collect()
     return [StagedFile(of["path"], of["bytes"], of["rows"], of["detail"]) for of in found]
+
+
+@contextmanager
+def rewriting(sink: str) -> Iterator[None]:
+    """Around jobs that rewrite files of a table.
+
+    Raises:
+        CleancutError: what a task has failed with; CLEANCUT_SINK_UNREACHABLE for whatever else:
+            what is staged is there for another try.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as failure:
+        found = of_call(failure)
+        if found is not None:
+            raise found from failure
+        # Executors that are gone, and the like.
+        raise error_of(
+            "CLEANCUT_SINK_UNREACHABLE",
+            sink=sink,
+            seconds=0,
+            detail=f"its files could not be rewritten: {masked(str(failure))}",
+        ) from failure
 
 
 def _stage_files(

@@ -10,7 +10,7 @@ from cleancut._packages import extra_package
 from cleancut.errors import error_of
 from cleancut.sinks._core.runs import UndoRefusedError
 from cleancut.sinks._lakes.delta_files import secrets_in
-from cleancut.sinks._lakes.files import StagedFile
+from cleancut.sinks._lakes.files import ArrowStager, StagedFile
 from cleancut.sinks._lakes.iceberg_files import (
     DATA_PATH,
     IcebergFiles,
@@ -165,7 +165,7 @@ class IcebergTable:
 
     def _partition_problem(self, schema: "StructType") -> str | None:
         metadata = self._metadata
-        sources = self.sorted_by()
+        sources = self._sources()
         missing = sorted(set(sources) - set(schema.names))
         if missing:
             return f"the batch lacks these columns of partitions: {', '.join(missing)}"
@@ -180,11 +180,18 @@ class IcebergTable:
                 return f"its partitions by {of.transform} cannot be told here: {failure}"
         return None
 
-    def sorted_by(self) -> Sequence[str]:
+    def _sources(self) -> Sequence[str]:
+        """Columns by whose values, or what is made of them, rows are put apart."""
         schema = self._metadata.schema()
         return [schema.find_column_name(of.source_id) for of in self._metadata.spec().fields]
 
-    def writer(self, directory: str, schema: "StructType", sink: str) -> IcebergWriter:
+    def stager(self, directory: str, schema: "StructType", sink: str) -> ArrowStager:
+        return ArrowStager(self._writer(directory, schema, sink), sink, self._sources())
+
+    def fits(self, files: Sequence[StagedFile]) -> bool:
+        return True
+
+    def _writer(self, directory: str, schema: "StructType", sink: str) -> IcebergWriter:
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
         metadata = self._metadata

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cleancut._display.info_list import InfoList
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._core.columns import quoted
 from cleancut.sinks._core.database import Reached, within
 from cleancut.sinks._core.epoch_sink import EpochSink
 from cleancut.sinks._core.query_side import QuerySide
@@ -25,14 +24,7 @@ from cleancut.sinks._core.runs import (
     way_back,
 )
 from cleancut.sinks._files.directory import bytes_of
-from cleancut.sinks._lakes.files import (
-    PartitionWriter,
-    Staged,
-    StagedFile,
-    TableFiles,
-    epoch_directory,
-    staging,
-)
+from cleancut.sinks._lakes.files import Staged, StagedFile, Stager, TableFiles, epoch_directory
 from cleancut.sinks._lakes.log import (
     Entry,
     LakeLog,
@@ -68,11 +60,17 @@ class LakeTable(LakeLog, Protocol):
     def problem(self, schema: "StructType") -> str | None:
         """Why rows with these columns cannot be written; None if they can."""
 
-    def sorted_by(self) -> Sequence[str]:
-        """Columns by which rows that go into the same files are brought together."""
+    def stager(self, directory: str, schema: "StructType", sink: str) -> "Stager":
+        """What has the executors write rows.
 
-    def writer(self, directory: str, schema: "StructType", sink: str) -> PartitionWriter:
-        """What writes rows into a directory below that for data."""
+        Args:
+            directory: below that for data, for what is not the table's yet.
+            schema: of the rows.
+            sink: for errors.
+        """
+
+    def fits(self, files: Sequence[StagedFile]) -> bool:
+        """Whether the table is still what these files were written for."""
 
     def files(self) -> TableFiles:
         """The directory for data."""
@@ -247,7 +245,8 @@ class LakeSink(EpochSink):
         def is_whole(table: LakeTable | None) -> bool:
             if table is None or self._pending is not None:
                 return False
-            return table.files().sizes(paths) == [file.bytes for file in staged.files]
+            is_there = table.files().sizes(paths) == [file.bytes for file in staged.files]
+            return is_there and table.fits(staged.files)
 
         return bool(self._within(is_whole))
 
@@ -264,16 +263,13 @@ class LakeSink(EpochSink):
         token = secrets.token_hex(16)
         prepared = self._prepared(rows)
 
-        def writer(table: LakeTable | None) -> tuple[PartitionWriter, Sequence[str]]:
+        def stager(table: LakeTable | None) -> Stager:
             directory = f"{epoch_directory(batch)}/{token}"
-            of = self._there(table)
-            return of.writer(directory, prepared.schema, self.name), of.sorted_by()
+            return self._there(table).stager(directory, prepared.schema, self.name)
 
-        write, sorted_by = self._within(writer)
-        prepared = prepared.coalesce(self._tasks(rows))
-        if sorted_by:
-            prepared = prepared.sortWithinPartitions(*map(quoted, sorted_by))
-        return Staged(token, tuple(staging(prepared, write, self.name))).encode()
+        stage: Stager = self._within(stager)
+        written = stage(prepared.coalesce(self._tasks(rows)))
+        return Staged(token, tuple(written)).encode()
 
     def _tasks(self, rows: "DataFrame") -> int:
         """How many tasks write at most, so that they do not write many small files."""
@@ -292,6 +288,13 @@ class LakeSink(EpochSink):
         # A commit that changes nothing would be one more for readers to go through.
         if staged.rows:
             self._within(lambda table: self._publish(self._there(table), staged, batch))
+        if not self._files_stay:
+            # The rows are in other files now.
+            place = f"{epoch_directory(batch)}/{staged.token}"
+            try:
+                self._within(lambda table: self._there(table).files().delete(place))
+            except Exception as failure:  # whatever the store says: the epoch is published
+                _LOG.warning("%s: %s could not be deleted: %s", self.name, place, failure)
 
     def _publish(self, table: LakeTable, staged: Staged, batch: Batch) -> None:
         head = owned_head(table, batch, self.name)

@@ -1,0 +1,232 @@
+"""What a log of Delta says of the queries that write to its table, whoever reads and writes it.
+
+A commit of a query has its entry in the commit's info: as a field of its own, where deltalake has
+written it, or in `userMetadata`, where Delta's connector for Spark has. A transaction of Delta's
+protocol says where the last entry is: at its version, or, where others have committed in between,
+at the next later version that has one of the query. Such transactions are kept when old commits are
+deleted, so three more say what the last epoch was, and of which entry they tell that.
+"""
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cleancut.errors import error_of
+from cleancut.sinks._core.runs import LedgerEpoch, Run, UndoRefusedError
+from cleancut.sinks._lakes.delta_types import has_nulls_within
+from cleancut.sinks._lakes.lake import unlike
+from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+# The field of a commit's info that has an entry, and the prefix of what numbers it keeps.
+INFO = "cleancut"
+_NOWHERE = -1
+
+Action = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class DeltaOptions:
+    """How rows change a table.
+
+    Attributes:
+        keys: columns by which a row takes the place of another one; none adds all rows.
+        partition_by: columns of partitions, of a table that is made.
+        file_bytes: after how many bytes a file is closed.
+    """
+
+    keys: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    file_bytes: int
+
+
+class DeltaLog:
+    """Implements `LakeLog`, and what the ways to write a table have in common."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The place of the table, without a secret."""
+
+    @abstractmethod
+    def version(self) -> int:
+        """That of the table, as it was looked at."""
+
+    @abstractmethod
+    def transaction_version(self, application: str) -> int | None:
+        """The version of the last transaction of an application; None if there is none."""
+
+    @abstractmethod
+    def actions(self, version: int) -> list[Action] | None:
+        """What a commit says; None if it is deleted."""
+
+    @abstractmethod
+    def configuration(self) -> Mapping[str, str]:
+        """The properties of the table."""
+
+    def head(self, query_id: str) -> Placed | None:
+        at = self.transaction_version(pointer(query_id))
+        if at is None:
+            return None
+        for version in range(at, self.version() + 1):
+            found = self.actions(version)
+            if found is None:
+                return self._remembered(at, query_id)
+            entry = self._entry_in(found, version, query_id)
+            if entry is not None:
+                return Placed(version, entry)
+        raise self._damaged(at, query_id)
+
+    def _remembered(self, at: int, query_id: str) -> Placed:
+        """What is left of an entry whose commit is deleted, as it is older than the log is kept."""
+        query = pointer(query_id)
+        last = self.transaction_version(f"{query}:epoch")
+        # What a build before this one has written does not say of which entry it tells.
+        noted = self.transaction_version(f"{query}:noted")
+        if last is None or noted not in (None, at):
+            raise error_of(
+                "CLEANCUT_SINK_REFUSED",
+                sink=f"DeltaSink {self.label}",
+                reason=f"version {at} of its log is deleted, which alone says which epoch of the "
+                f"query {query_id} is the last one there; look which of them the table has, and "
+                "go on with a new checkpoint, or in a new table",
+            )
+        planned = self.transaction_version(f"{query}:planned")
+        run = Run("of an entry that is deleted", last=last)
+        epoch = LedgerEpoch(0, last, planned or 0, run.run_id, "", -1, 0)
+        latest = None if planned is None else epoch
+        return Placed(at, Entry(query_id, "", run, _NOWHERE, latest, latest=latest))
+
+    def entry(self, at: int, query_id: str) -> Entry | None:
+        found = None if at == _NOWHERE else self.actions(at)
+        if found is None:
+            return None
+        entry = self._entry_in(found, at, query_id)
+        if entry is None:
+            raise self._damaged(at, query_id)
+        return entry
+
+    def _entry_in(self, actions: Sequence[Action], version: int, query_id: str) -> Entry | None:
+        for action in actions:
+            told = _told(action.get("commitInfo", {}))
+            if told is not None and told.get("queryId") == query_id:
+                return Entry.parse(told, f"version {version} of {self.label}")
+        return None
+
+    def _damaged(self, at: int, query_id: str) -> Exception:
+        return error_of(
+            "CLEANCUT_SINK_DAMAGED",
+            path=self.label,
+            detail=f"version {at} is no commit of the query {query_id}",
+        )
+
+    def check_goes_back(self, query_id: str, first: int) -> None:
+        """Refuses to restore the version before one, unless only the query has committed since.
+
+        Raises:
+            UndoRefusedError: somebody else has.
+        """
+        expected = self.version()
+        for placed in chain(self, self.head(query_id)):
+            if placed.at != expected:
+                raise UndoRefusedError(f"version {expected} of the table is not the query's")
+            if placed.at == first:
+                break
+            expected -= 1
+
+    def check_may_undo(self, epochs: Sequence[PastEpoch]) -> None:
+        """Refuses to undo anything where the table may only grow.
+
+        Raises:
+            UndoRefusedError: it may.
+        """
+        if epochs and self.configuration().get("delta.appendOnly", "false") == "true":
+            raise UndoRefusedError("nothing may be removed from the table (delta.appendOnly)")
+
+    def added_by(self, epochs: Sequence[PastEpoch]) -> Iterator[tuple[PastEpoch, list[Action]]]:
+        """The files that each of some epochs has added."""
+        for of in epochs:
+            found = self.actions(of.at) or ()
+            added = [action for action in found if "add" in action]
+            if not added:
+                raise gone(of)
+            yield of, added
+
+
+def gone(of: PastEpoch) -> UndoRefusedError:
+    """Why an epoch cannot be taken back whose files are others by now."""
+    return UndoRefusedError(f"files of epoch {of.epoch.epoch} have been rewritten or deleted since")
+
+
+def pointer(query_id: str) -> str:
+    """The application of the transaction that says where the last entry of a query is."""
+    return f"{INFO}:{query_id}"
+
+
+def noted(entry: Entry, at: int) -> dict[str, int]:
+    """The versions of all transactions of a commit that has an entry, by their applications.
+
+    Args:
+        entry: of the commit.
+        at: the version that the commit makes, or one before it that is later than the last entry.
+    """
+    query = pointer(entry.query_id)
+    found = {query: at, f"{query}:epoch": entry.run.last, f"{query}:noted": at}
+    if entry.latest is not None:
+        found[f"{query}:planned"] = entry.latest.planned_ms
+    return found
+
+
+def _told(info: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The entry in the info of a commit, if it has one."""
+    found = info.get(INFO)
+    text = info.get("userMetadata")
+    if found is None and isinstance(text, str) and text.startswith("{"):
+        try:
+            found = json.loads(text).get(INFO)
+        except ValueError:
+            # Somebody else's.
+            return None
+    return found if isinstance(found, dict) else None
+
+
+def columns_problem(
+    batch: "StructType",
+    table: "StructType",
+    partitions: tuple[str, ...],
+    how: DeltaOptions,
+    computed: Sequence[str] = (),
+) -> str | None:
+    """Why a table does not take rows with these columns; None if it does.
+
+    Args:
+        batch: of the rows.
+        table: of the table.
+        partitions: columns of its partitions.
+        how: rows change it.
+        computed: columns whose values the table makes where rows have none.
+    """
+    required = [of.name for of in table.fields if not of.nullable and of.name not in computed]
+    found = unlike(_types(batch), _types(table), required)
+    if found is not None:
+        return found
+    within = [
+        of.name for of in batch.fields if has_nulls_within(of.dataType, table[of.name].dataType)
+    ]
+    if within:
+        return f"there may be nulls within {', '.join(within)}, and the table takes none there"
+    wanted = (*partitions, *how.keys)
+    missing = sorted({*wanted} - {*batch.names, *computed})
+    if missing:
+        return f"the batch lacks these columns of partitions or keys: {', '.join(missing)}"
+    if how.partition_by and how.partition_by != partitions:
+        return f"the table is partitioned by {', '.join(partitions) or 'nothing'}"
+    return None
+
+
+def _types(schema: "StructType") -> dict[str, str]:
+    return {of.name: of.dataType.simpleString() for of in schema.fields}
