@@ -23,6 +23,8 @@ pytestmark = pytest.mark.spark
 PAGE = "docs/guides/spark-connect.md"
 
 # Spark waits for the process of a function for ten seconds, whatever else runs.
+Servers = Callable[..., ConnectServer]
+
 NO_WORKER = "Python worker failed to connect back"
 # What each client does first: its own process has neither a JVM nor Cleancut's jar.
 CLIENT = """
@@ -172,7 +174,7 @@ def lines(capsys: pytest.CaptureFixture[str], *options: str) -> str:
 
 
 @pytest.fixture
-def server(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., ConnectServer]]:
+def server(capsys: pytest.CaptureFixture[str]) -> Iterator[Servers]:
     started: list[ConnectServer] = []
     with home_of("connect") as home:
 
@@ -197,16 +199,14 @@ def client(script: str, server: ConnectServer, home: Path) -> str:
     return ended.stdout
 
 
-def test_a_client_runs_watches_and_changes_a_query(
-    server: Callable[..., ConnectServer], tmp_path: Path
-) -> None:
+def test_a_client_runs_watches_and_changes_a_query(server: Servers, tmp_path: Path) -> None:
     client(WATCHES, server("--cuts"), tmp_path)
 
 
 @long
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
 def test_a_server_that_is_killed_with_rows_in_flight_goes_on(
-    master: str, server: Callable[..., ConnectServer], tmp_path: Path, show: Callable[[str], None]
+    master: str, server: Servers, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     started = server("--cuts", "--mode", "unaligned", master=master)
     told = re.search(r"LEFT (\d+)", client(IN_FLIGHT, started, tmp_path))
@@ -250,7 +250,5 @@ def test_the_documented_server_and_client_run(tmp_path: Path) -> None:
 
 
 @long
-def test_what_a_server_or_a_function_lacks_is_told(
-    server: Callable[..., ConnectServer], tmp_path: Path
-) -> None:
+def test_what_a_server_or_a_function_lacks_is_told(server: Servers, tmp_path: Path) -> None:
     client(LACKS, server(lacking=CONNECT_KEY), tmp_path)

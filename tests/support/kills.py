@@ -105,8 +105,17 @@ def run_script(
     script: str, *arguments: str, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
     """Runs Python code to its end in a process of its own; whoever asks looks how it ended."""
+    return _run("-c", script, *arguments, variables=variables)
+
+
+def run_module(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """The same with a module."""
+    return _run("-m", module, *arguments, variables={})
+
+
+def _run(*command: str, variables: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-c", script, *arguments],
+        [sys.executable, *command],
         env=environment() | variables,
         cwd=_ROOT,
         capture_output=True,

@@ -1,0 +1,153 @@
+"""A client of Spark Connect whose query writes by a sink, on a server that a test kills.
+
+`python -m tests.support.connected_sinks <remote> <home> <target> <place> <act>`: `run` starts the
+query, whose rows are slow, and goes away when some epochs are committed; `end` runs it to its end;
+`read` prints what is in the target as JSON.
+"""
+
+import contextlib
+import json
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
+from pyspark.sql.streaming.query import StreamingQuery
+
+import cleancut
+from cleancut.sinks import (
+    DeltaSink,
+    EpochFiles,
+    EpochSink,
+    KafkaPartsSink,
+    KafkaSink,
+    PostgresSink,
+    RedisSink,
+    SqlSink,
+)
+from cleancut.testing import slow
+
+TABLE = "rows"
+ROWS, KEYS = 30, 5
+Row = tuple[int, int]
+# Spark waits for the process of a function for ten seconds, whatever else runs.
+_NO_WORKER = "Python worker failed to connect back"
+
+
+def json_of(sink: EpochSink) -> Callable[[DataFrame, int], None]:
+    """Has a sink of records have each row as JSON."""
+
+    def write_rows(df: DataFrame, epoch: int) -> None:
+        with sink.epoch(df, epoch) as e:
+            e.write(e.rows.selectExpr("to_json(struct(k, n)) AS value"))
+
+    return write_rows
+
+
+def sink_at(target: str, home: Path, place: str) -> Callable[[DataFrame, int], None]:
+    """What the client gives to `foreachBatch`.
+
+    Args:
+        target: its kind.
+        home: a directory that client and server have.
+        place: of a server that the target is on.
+    """
+    from tests.support.lakes import OfIceberg
+
+    made: dict[str, Callable[[], Any]] = {
+        "files": lambda: EpochFiles(home / "files"),
+        "sqlite": lambda: SqlSink(f"sqlite:///{home}/rows.db", TABLE),
+        "postgres": lambda: PostgresSink(place, TABLE),
+        "delta": lambda: DeltaSink(home / "delta"),
+        "iceberg": lambda: OfIceberg(home).sink(),
+        "redis": lambda: RedisSink(place, stream=TABLE),
+        "kafka": lambda: json_of(KafkaSink(place, topic=TABLE)),
+        "kafka by parts": lambda: KafkaPartsSink(place, home / "parts", topic=TABLE),
+        "delta by spark": lambda: DeltaSink(home / "delta", writer="spark"),
+    }
+    found: Callable[[DataFrame, int], None] = made[target]()
+    return found
+
+
+def write(home: Path, files: Iterable[int]) -> None:
+    """Files of an epoch each; each second row comes twice."""
+    (home / "in").mkdir(exist_ok=True)
+    for number in files:
+        rows = [(k % KEYS, number * ROWS + k) for k in range(ROWS)]
+        text = "\n".join(json.dumps({"k": k, "n": n}) for k, n in [*rows, *rows[::2]])
+        (home / f"{number}.json").write_text(text)
+        (home / f"{number}.json").rename(home / "in" / f"{number}.json")
+
+
+def wanted(files: int) -> list[Row]:
+    """What the target is to have at the end."""
+    return sorted((k % KEYS, n * ROWS + k) for n in range(files) for k in range(ROWS))
+
+
+def start(spark: SparkSession, home: Path, target: str, place: str, slowly: bool) -> StreamingQuery:
+    """Starts the query from wherever it was left."""
+    stream = spark.readStream.schema("k int, n int").option("maxFilesPerTrigger", 1)
+    rows = stream.json(str(home / "in"))
+    if slowly:
+        rows = rows.withColumn("n", slow("n", per_row_ms=20, when=F.col("k") == 0))
+    writer = (
+        rows.dropDuplicates(["k", "n"])
+        .writeStream.foreachBatch(sink_at(target, home, place))
+        .option("checkpointLocation", str(home / "checkpoint"))
+    )
+    for _ in range(5):
+        try:
+            return writer.start()
+        except Exception as failure:
+            if _NO_WORKER not in str(failure):
+                raise
+    raise TimeoutError
+
+
+def read(spark: SparkSession, home: Path, target: str) -> list[Row]:
+    """What is in a target on a file system; others are read by the test."""
+    if target == "files":
+        return [(row.k, row.n) for row in EpochFiles(home / "files").read(spark).collect()]
+    if target == "sqlite":
+        with contextlib.closing(sqlite3.connect(home / "rows.db")) as database:
+            return database.execute(f"SELECT k, n FROM {TABLE}").fetchall()
+    from tests.support.lakes import lake_at
+
+    return [(row["k"], row["n"]) for row in lake_at(target, home).rows()]
+
+
+def main(remote: str, home: Path, target: str, place: str, act: str) -> None:
+    spark = SparkSession.builder.remote(remote).getOrCreate()
+    if act == "read":
+        print(json.dumps(sorted(read(spark, home, target))))
+        return
+    query = start(spark, home, target, place, slowly=act == "run")
+    if act == "refused":
+        try:
+            query.processAllAvailable()
+        except Exception as failure:
+            found = cleancut.errors.of(failure)
+            print("REFUSED", "nothing of ours" if found is None else found)
+            return
+    if act == "run":
+        watched, deadline = cleancut.coordinator(query), time.monotonic() + 120
+        begun = watched.status().committed or -1
+        while (watched.status().committed or -1) < begun + 2:
+            assert query.isActive, query.exception()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        print("BEGUN", flush=True)
+        # The query goes on without its client.
+        os._exit(0)
+    query.processAllAvailable()
+    cleancut.stop(query)
+    print("DONE")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])
