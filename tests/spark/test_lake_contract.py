@@ -119,6 +119,16 @@ class TestIcebergSink(IcebergContract):
 
 
 @long
+class TestIcebergSinkWithKeys(IcebergContract):
+    """Rows that are merged; a rollback puts the files before them back."""
+
+    keys = ("id",)
+
+    def make_sink(self, home: Path) -> IcebergSink:
+        return OfIceberg(home).sink(keys="id")
+
+
+@long
 @in_a_block
 @briefly(DIES, FOLLOWED, SEALED)
 class TestIcebergSinkInABlock(IcebergContract):
@@ -164,3 +174,31 @@ class TestDeltaSinkInABucket(SinkContract):
             return []
         table = DeltaTable(place, storage_options=self.options())
         return told(pa.table(table.to_pyarrow_table()).to_pylist())
+
+
+@long
+class TestIcebergSinkInABucket(SinkContract):
+    """Its files are there, and its catalog is where it was."""
+
+    endpoint: str
+
+    @pytest.fixture(autouse=True)
+    def given_bucket(self, bucket: str) -> None:
+        self.endpoint = bucket
+
+    def lake(self, home: Path) -> OfIceberg:
+        lake = OfIceberg(home)
+        lake.properties |= {
+            "warehouse": f"s3://{S3Server.BUCKET}/iceberg/{home.name}",
+            "s3.endpoint": self.endpoint,
+            "s3.access-key-id": "access",
+            "s3.secret-access-key": "secret",
+            "s3.region": "us-east-1",
+        }
+        return lake
+
+    def make_sink(self, home: Path) -> IcebergSink:
+        return self.lake(home).sink()
+
+    def read(self, home: Path) -> Iterable[Row]:
+        return told(self.lake(home).rows())

@@ -349,6 +349,75 @@ def test_rows_replace_and_delete_those_with_their_keys(
     assert len(table()) == 3
 
 
+@long
+def test_rows_of_iceberg_replace_and_delete_those_with_their_keys(
+    spark: SparkSession, tmp_path: Path, query: ActedQuery, give: Give
+) -> None:
+    lake = OfIceberg(tmp_path)
+    options: dict[str, Any] = {"keys": ["a", "b"], "order_by": "at", "delete_when": "gone"}
+    sink = lake.sink(**options, partition_by="part")
+
+    def epoch(number: int, *rows: tuple[int, str, int, str, str, bool | None]) -> None:
+        schema = "a int, b string, at int, v string, part string, gone boolean"
+        give(sink, spark.createDataFrame(list(rows), schema), number)
+
+    def table() -> list[tuple[Any, ...]]:
+        return columns(lake.rows(), "a", "b", "v", "part")
+
+    epoch(0, (1, "x", 1, "one", "p", False), (1, "y", 1, "two", "q", None))
+    epoch(1, (2, "x", 1, "three", "r", False))
+    first = table()
+    assert first == [(1, "x", "one", "p"), (1, "y", "two", "q"), (2, "x", "three", "r")]
+    untouched = next(path for path in paths_of(lake) if "part=r" in path)
+    # Of several rows of a key the last one counts: a deletion, or what comes after one; and one
+    # moves to another partition.
+    epoch(
+        2,
+        (1, "x", 2, "four", "p", False),
+        (1, "x", 3, "", "", True),
+        (1, "y", 1, "", "", True),
+        (1, "y", 2, "five", "s", False),
+        (9, "z", 1, "", "", True),
+    )
+    assert table() == [(1, "y", "five", "s"), (2, "x", "three", "r")]
+    assert untouched in paths_of(lake), "a file was rewritten that has no such key"
+    left = [path.parent.name for path in tmp_path.rglob("cleancut-*/0000*/*/*.parquet")]
+    assert left == [], "what was staged is there still"
+    query.acts.append(Act(epoch=5, source=1))
+    epoch(6, (2, "x", 9, "six", "r", False))
+    assert table() == [*first[:2], (2, "x", "six", "r")]
+    # Somebody else's.
+    lake.append(lake.catalog().load_table(lake.NAME).scan().to_arrow().slice(0, 1))
+    query.acts.append(Act(epoch=8, source=1))
+    error = refusal(lambda: epoch(9, (2, "x", 9, "nine", "r", False)))
+    assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
+    assert "others than the query" in str(error)
+
+
+def paths_of(lake: OfIceberg) -> list[str]:
+    table = lake.catalog().load_table(lake.NAME)
+    return [str(path) for path in table.inspect.files()["file_path"].to_pylist()]
+
+
+@long
+@pytest.mark.parametrize("kind", LAKES)
+def test_a_row_that_is_not_replaced_is_rewritten_as_it_was(
+    kind: str, spark: SparkSession, tmp_path: Path, give: Give
+) -> None:
+    """It lies in a file with one that is, and has a value of each type."""
+    lake = lake_at(kind, tmp_path)
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    rows = selected(session, {"id": "1", **{name: sql for name, (sql, _) in TYPES.items()}})
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    other = rows.withColumn("id", rows["id"] + 1)
+    give(lake.sink(keys="id"), rows.unionByName(other).coalesce(1), 0)
+    give(lake.sink(keys="id"), session.sql("SELECT 2 AS id"), 1)
+    found = sorted(lake.rows(), key=lambda row: row["id"])
+    assert found[0] == {"id": 1, **{name: value for name, (_, value) in TYPES.items()}}
+    assert {value for name, value in found[1].items() if name != "id"} == {None}
+
+
 def added(lake: OfDelta) -> list[dict[str, Any]]:
     """The additions in the log of a table."""
     logs = sorted((lake.path / "_delta_log").glob("*.json"))

@@ -14,6 +14,7 @@ from cleancut.sinks import LedgerEpoch, SqlLedger, SqlSink, Transaction, exactly
 from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
 from demo.postgres_server import PASSWORD
+from tests.support.contracts import in_a_block
 from tests.support.mariadb import MariaDbServer, mariadb_server, needs_mariadb
 from tests.support.tiers import long
 
@@ -102,7 +103,7 @@ class OnMariaDb(SinkContract):
 
     def table(self, home: Path) -> str:
         # All tests of a run share the server.
-        return f"{type(self).__name__}_{home.name}"[:60]
+        return f"{home.name}_{type(self).__name__}"[:60]
 
     def read(self, home: Path) -> Iterable[Row]:
         return self.server.rows(f"SELECT id, word, n FROM {self.table(home)}")
@@ -124,6 +125,14 @@ class TestRowsThatAreAdded(OnMariaDb):
         return SqlSink(
             self.server.url, self.table(home), epoch_column="epoch", query_column="query"
         )
+
+
+@in_a_block
+class TestRowsThatReplaceInABlock(OnMariaDb):
+    keys = ("id",)
+
+    def make_sink(self, home: Path) -> SqlSink:
+        return SqlSink(self.server.url, self.table(home), keys="id", keep_undo=9)
 
 
 class TestRowsThatStay(OnMariaDb):

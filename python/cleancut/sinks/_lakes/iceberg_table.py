@@ -1,6 +1,7 @@
 """A table of Iceberg, as the driver reads and commits to it, by the library pyiceberg."""
 
 import json
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from cleancut._packages import extra_package
 from cleancut.errors import error_of
 from cleancut.sinks._core.runs import UndoRefusedError
 from cleancut.sinks._lakes.delta_files import secrets_in
-from cleancut.sinks._lakes.files import ArrowStager, StagedFile
+from cleancut.sinks._lakes.files import ArrowStager, StagedFile, directory_of, rewriting
 from cleancut.sinks._lakes.iceberg_files import (
     DATA_PATH,
     IcebergFiles,
@@ -18,7 +19,9 @@ from cleancut.sinks._lakes.iceberg_files import (
     data_directory,
     data_file,
 )
+from cleancut.sinks._lakes.iceberg_merge import IcebergMerge, RowsWriter, unreadable
 from cleancut.sinks._lakes.iceberg_types import (
+    arrow_schema,
     has_required_within,
     iceberg_schema,
     iceberg_type,
@@ -26,7 +29,7 @@ from cleancut.sinks._lakes.iceberg_types import (
     partitioned,
 )
 from cleancut.sinks._lakes.lake import entry_text, unlike
-from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed
+from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -50,6 +53,7 @@ class IcebergLake:
         catalog: its name.
         partition_by: columns of partitions, of a table that is made.
         chunk_bytes: how much of the rows becomes files at once.
+        keys: columns by which a row takes the place of another one; none adds all rows.
         properties: of the catalog, and of the store.
     """
 
@@ -57,7 +61,10 @@ class IcebergLake:
     catalog: str
     partition_by: tuple[str, ...]
     chunk_bytes: int
+    keys: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Of the run, for the tasks that rewrite files.
+    session: Any = field(default=None, repr=False)
     _loaded: Any = field(default=None, repr=False)
 
     @property
@@ -161,7 +168,11 @@ class IcebergTable:
         within = [of.name for of in fields if has_required_within(of.field_type)]
         if within:
             return f"the table takes no nulls within {', '.join(within)}"
-        return self._partition_problem(schema)
+        missing = sorted(set(self._lake.keys) - set(schema.names))
+        if missing:
+            return f"the batch lacks these keys: {', '.join(missing)}"
+        unread = unreadable(self._metadata) if self._lake.keys else None
+        return unread or self._partition_problem(schema)
 
     def _partition_problem(self, schema: "StructType") -> str | None:
         metadata = self._metadata
@@ -186,7 +197,12 @@ class IcebergTable:
         return [schema.find_column_name(of.source_id) for of in self._metadata.spec().fields]
 
     def stager(self, directory: str, schema: "StructType", sink: str) -> ArrowStager:
-        return ArrowStager(self._writer(directory, schema, sink), sink, self._sources())
+        if not self._lake.keys:
+            return ArrowStager(self._writer(directory, schema, sink), sink, self._sources())
+        # What takes the place of rows is staged as it is, and put apart later.
+        place = f"{data_directory(self._metadata)}/{directory}"
+        columns, keys = arrow_schema(schema), self._lake.keys
+        return ArrowStager(RowsWriter(place, columns, keys, self._table.io.properties), sink)
 
     def fits(self, files: Sequence[StagedFile]) -> bool:
         return True
@@ -194,20 +210,9 @@ class IcebergTable:
     def _writer(self, directory: str, schema: "StructType", sink: str) -> IcebergWriter:
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
-        metadata = self._metadata
-        place = f"{data_directory(metadata)}/{directory}"
-        # Without what grows with the table.
-        small = metadata.model_copy(
-            update={
-                "snapshots": [],
-                "snapshot_log": [],
-                "metadata_log": [],
-                "refs": {},
-                "properties": {**metadata.properties, DATA_PATH: place},
-            }
-        )
+        metadata = self._small(**{DATA_PATH: f"{data_directory(self._metadata)}/{directory}"})
         return IcebergWriter(
-            metadata=small,
+            metadata=metadata,
             schema=schema_to_pyarrow(iceberg_schema(schema), include_field_ids=False),
             required=tuple(of.name for of in metadata.schema().fields if of.required),
             sink=sink,
@@ -215,27 +220,71 @@ class IcebergTable:
             properties=self._table.io.properties,
         )
 
+    def _small(self, **properties: str) -> Any:
+        """The metadata, without what grows with the table, for tasks."""
+        metadata = self._metadata
+        less: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
+        less["properties"] = {**metadata.properties, **properties}
+        return metadata.model_copy(update=less)
+
     def files(self) -> IcebergFiles:
         return IcebergFiles(self._metadata, self._table.io.properties)
 
     def commit(self, entry: Entry, files: Sequence[StagedFile]) -> None:
+        if self._lake.keys and files:
+            self._merge(entry, files)
+            return
+        self._replace(entry, (), self._data_files(entry, files))
+
+    def _data_files(self, entry: Entry, files: Sequence[StagedFile]) -> list[Any]:
         of = [data_file(file, self._metadata) for file in files]
         if None in of:
             raise error_of(
                 "CLEANCUT_SINK_STAGED_LOST",
-                sink=f"IcebergSink {self._lake.label}",
+                sink=self._sink,
                 epoch=entry.run.last,
                 detail="the table is partitioned otherwise than when it was staged",
             )
-        transaction = self._table.transaction()
-        with self._snapshot(transaction, entry).fast_append() as append:
-            self._note(transaction, append.snapshot_id, entry)
-            for file in of:
-                append.append_data_file(file)
-        transaction.commit_transaction()
+        return of
 
-    def _snapshot(self, transaction: Any, entry: Entry) -> Any:
-        return transaction.update_snapshot(snapshot_properties={_SUMMARY: entry_text(entry)})
+    @property
+    def _sink(self) -> str:
+        return f"IcebergSink {self._lake.label}"
+
+    def _merge(self, entry: Entry, files: Sequence[StagedFile]) -> None:
+        """Has the executors rewrite what the rows that are staged replace, and commits that."""
+        # Nobody sweeps there. After a conflict the files stay, too: a commit whose answer was lost
+        # is told as one, and then they are those of the table.
+        directory = f"{directory_of(entry.query_id)}/{secrets.token_hex(16)}"
+
+        def stager(schema: "StructType") -> ArrowStager:
+            writer = self._writer(directory, schema, self._sink)
+            return ArrowStager(writer, self._sink, self._sources())
+
+        of = IcebergMerge(
+            self._lake.session,
+            self._table,
+            self._small(),
+            self._lake.keys,
+            self._lake.chunk_bytes,
+            self._sink,
+        )
+        with rewriting(self._sink):
+            done = of.run(files, stager)
+        self._replace(entry, done.removed, self._data_files(entry, done.added))
+
+    def _replace(self, entry: Entry, removed: Sequence[Any], added: Sequence[Any]) -> None:
+        """Commits files, in the place of others if there are any."""
+        transaction = self._table.transaction()
+        of = transaction.update_snapshot(snapshot_properties={_SUMMARY: entry_text(entry)})
+        # Who reads what was added alone passes over a snapshot that may have replaced some.
+        with of.overwrite() if removed else of.fast_append() as snapshot:
+            self._note(transaction, snapshot.snapshot_id, entry)
+            for file in removed:
+                snapshot.delete_data_file(file)
+            for file in added:
+                snapshot.append_data_file(file)
+        transaction.commit_transaction()
 
     def _note(self, transaction: Any, snapshot: int, entry: Entry) -> None:
         """Keeps the entry as the last one of its query, in the same commit."""
@@ -246,13 +295,39 @@ class IcebergTable:
         if not epochs:
             self.commit(entry, ())
             return
-        removed = self._added(epochs)
-        transaction = self._table.transaction()
-        with self._snapshot(transaction, entry).overwrite() as overwrite:
-            self._note(transaction, overwrite.snapshot_id, entry)
-            for file in removed:
-                overwrite.delete_data_file(file)
-        transaction.commit_transaction()
+        if self._lake.keys:
+            self._restore(entry, epochs[0].at)
+        else:
+            self._replace(entry, self._added(epochs), ())
+
+    def _restore(self, entry: Entry, first: int) -> None:
+        """Puts the files back that there were before an epoch, if only the query has committed."""
+        now = self._table.current_snapshot()
+        expected = now
+        for placed in chain(self, self.head(entry.query_id)):
+            if expected is None or placed.at != expected.snapshot_id:
+                raise UndoRefusedError("others than the query have committed to the table since")
+            before = expected.parent_snapshot_id
+            expected = None if before is None else self._metadata.snapshot_by_id(before)
+            if placed.at == first:
+                break
+        if expected is None:
+            raise UndoRefusedError("the snapshot before them has expired")
+        old, new = self._active(expected), self._active(now)
+        removed = [new[path] for path in new.keys() - old.keys()]
+        self._replace(entry, removed, [old[path] for path in old.keys() - new.keys()])
+
+    def _active(self, snapshot: Any) -> dict[str, Any]:
+        """The files of a snapshot by their paths."""
+        from pyiceberg.manifest import DataFileContent
+
+        found = {}
+        for manifest in snapshot.manifests(self._table.io):
+            for of in manifest.fetch_manifest_entry(self._table.io, discard_deleted=True):
+                if of.data_file.content != DataFileContent.DATA:
+                    raise UndoRefusedError("rows of the table are deleted by files of their own")
+                found[of.data_file.file_path] = of.data_file
+        return found
 
     def _added(self, epochs: Sequence[PastEpoch]) -> list[Any]:
         """The files of some epochs, all of which are in the table still."""

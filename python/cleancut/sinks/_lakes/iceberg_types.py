@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
     from pyspark.sql.types import DataType, StructType
@@ -146,3 +147,24 @@ def partitioned(schema: "Schema", columns: Sequence[str]) -> "PartitionSpec":
         for at, name in enumerate(columns)
     )
     return PartitionSpec(*fields)
+
+
+def spark_schema(schema: "Schema", names: Sequence[str]) -> "StructType":
+    """Columns of a table as Spark has them."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    found = schema_to_pyarrow(schema.select(*names), include_field_ids=False)
+    return from_arrow_schema(found, prefer_timestamp_ntz=True)
+
+
+def arrow_schema(schema: "StructType") -> "pa.Schema":
+    """Columns as Spark gives and takes them in Arrow."""
+    from pyspark.sql.pandas import types
+
+    to_arrow: Any = types.to_arrow_schema
+    try:
+        return to_arrow(schema, timezone="UTC")
+    except TypeError:
+        # Before Spark 4.2 it takes that for granted.
+        return to_arrow(schema)
