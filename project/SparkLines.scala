@@ -8,10 +8,17 @@ import sbt._
 object SparkLines {
   private val Folder = """scala-(\d+)\.(\d+)([+-]?)""".r
 
-  def folders(root: File, line: String): Seq[File] = {
+  private val order = Ordering[(Int, Int)]
+
+  private def numbers(line: String): (Int, Int) = {
     val Array(major, minor) = line.split('.').map(_.toInt)
-    val at = (major, minor)
-    val order = implicitly[Ordering[(Int, Int)]]
+    (major, minor)
+  }
+
+  def isBefore(line: String, other: String): Boolean = order.lt(numbers(line), numbers(other))
+
+  def folders(root: File, line: String): Seq[File] = {
+    val at = numbers(line)
     (root * "scala-*").get.filter { folder =>
       folder.getName match {
         case Folder(a, b, range) =>

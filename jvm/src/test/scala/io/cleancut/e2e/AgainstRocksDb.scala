@@ -11,6 +11,7 @@ import org.scalatest.{Assertion, BeforeAndAfterAll}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.{DataFrame, Dataset, SparkSession}
+import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 
 import io.cleancut.testkit.SmallQueries
@@ -87,8 +88,7 @@ trait AgainstRocksDb extends BeforeAndAfterAll { this: AnyFunSuite =>
 object AgainstRocksDb {
   private[e2e] val RocksDb =
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-  private val FileManager =
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+  private val FileManager = classOf[FileSystemBasedCheckpointFileManager].getName
   private val Seed = 77
   private val EpochMs = 10000L
 

@@ -11,10 +11,8 @@ import scala.util.control.NonFatal
 import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.execution.streaming.state.StateStore
-
 import io.cleancut.CleancutStateStoreProvider
-import io.cleancut.testkit.SessionPool
+import io.cleancut.testkit.{LoadedStores, SessionPool}
 
 /**
  * Queries drawn from a seed, each with failures and restarts, on Cleancut's provider and on Spark's
@@ -68,7 +66,7 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
       case NonFatal(e) => Left(e.toString)
     } finally {
       // The next query sets another maintenance interval, which holds for all stores of the JVM.
-      StateStore.stop()
+      LoadedStores.stop()
       FileUtils.deleteDirectory(home.toFile)
     }
   }

@@ -5,6 +5,8 @@ import java.sql.Timestamp
 import scala.util.Random
 
 import org.apache.spark.sql.{DataFrame, Dataset, Encoder, Encoders}
+import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestLine
 
 /** A row of the input of a drawn query; `left` is the side of a join that it belongs to. */
 final case class Reading(key: Option[Long], ts: Timestamp, value: Long, left: Boolean)
@@ -110,7 +112,7 @@ object DrawnQuery {
 
   /** Twice the longest delay of a watermark. */
   private val MostLateMs = 40000
-  private val FileManagers = "org.apache.spark.sql.execution.streaming.checkpointing."
+  private val FileManagers = classOf[FileSystemBasedCheckpointFileManager].getPackageName + "."
 
   def oneOf[T](random: Random, choices: T*): T = choices(random.nextInt(choices.size))
 
@@ -141,7 +143,8 @@ object DrawnQuery {
       ) + "CheckpointFileManager"),
     "spark.sql.streaming.minBatchesToRetain" -> (2 + random.nextInt(4)).toString,
     "spark.sql.streaming.maxBatchesToRetainInMemory" -> (1 + random.nextInt(2)).toString,
-    "spark.sql.streaming.stateStore.checkpointFormatVersion" -> (1 + random.nextInt(2)).toString,
+    "spark.sql.streaming.stateStore.checkpointFormatVersion" ->
+      Math.min(1 + random.nextInt(2), TestLine.ReadableCheckpointFormat).toString,
     "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> (1 + random.nextInt(4)).toString,
     "spark.sql.streaming.stateStore.maintenanceInterval" ->
       oneOf(random, "20ms", "100ms", "500ms", "60s"),

@@ -9,7 +9,6 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.count
 import org.apache.spark.sql.streaming.StreamingQuery
 import org.apache.spark.sql.{DataFrame, Encoders}
@@ -17,7 +16,7 @@ import org.apache.spark.sql.{DataFrame, Encoders}
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format._
 import io.cleancut.objects.{HadoopStore, ObjectKey}
-import io.cleancut.testkit.{SmallQueries, TestDirectory}
+import io.cleancut.testkit.{LoadedStores, SmallQueries, TestDirectory}
 import io.cleancut.{
   CleancutCheckpointFileManager,
   CleancutExtensions,
@@ -86,7 +85,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
         }
       finally {
         query.stop()
-        StateStore.stop()
+        LoadedStores.stop()
       }
       val rows = (0L until added).flatMap(n => (0L until Keys).map(key => (key + n) % (2 * Keys)))
       assert(last == rows.groupBy(identity).map { case (key, of) => key -> of.size.toLong })
@@ -124,7 +123,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
         beforeEach = number =>
           if (number == 2) {
             // As the loss of an executor; nobody finds a cut from now on.
-            StateStore.stop()
+            LoadedStores.stop()
             val _ = Files.move(cuts, aside)
           }
       )

@@ -11,6 +11,7 @@ import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.execution.SimpleMode
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.streaming._
 
@@ -47,11 +48,10 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
       session.conf.set(Keys.Mode.name, "unaligned")
       val input = MemoryStream(Encoders.scalaLong, session)
       val warnings = Warnings.during {
-        val query = input
-          .toDF()
-          .groupBy("value")
-          .count()
-          .writeStream
+        val counted = input.toDF().groupBy("value").count()
+        // This is no query yet.
+        counted.queryExecution.explainString(SimpleMode)
+        val query = counted.writeStream
           .outputMode("update")
           .option("checkpointLocation", root.toString)
           .format("noop")

@@ -9,9 +9,7 @@ import scala.util.{Failure, Success, Try}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.execution.streaming.state.StateStore
-
-import io.cleancut.testkit.{SessionPool, TestDirectory}
+import io.cleancut.testkit.{LoadedStores, SessionPool, TestDirectory}
 
 /**
  * Queries drawn from a seed, cut at random moments while tasks fail and drivers restart, beside the
@@ -54,7 +52,7 @@ class UnalignedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
         // At once, since a campaign may take hours.
         judged.filterNot(_.isRight).foreach(run => note(run.toString))
         judged
-      } finally StateStore.stop()
+      } finally LoadedStores.stop()
     }
 
   private def judged(fate: UnalignedFate, home: Path): JudgedRun =

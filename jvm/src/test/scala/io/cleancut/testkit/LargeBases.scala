@@ -7,7 +7,6 @@ import org.scalatest.Suite
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.execution.streaming.state.StateStore
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 
@@ -24,7 +23,7 @@ trait LargeBases extends ProxiedServer { this: Suite =>
   override protected def beforeAll(): Unit = {
     super.beforeAll()
     // The thread of maintenance is one for the whole JVM, with the pace of its first query.
-    StateStore.stop()
+    LoadedStores.stop()
     spark = SmallQueries.session("local[2]")(
       _.config("spark.sql.shuffle.partitions", "1")
         .config(
@@ -46,7 +45,7 @@ trait LargeBases extends ProxiedServer { this: Suite =>
 
   override protected def afterAll(): Unit = {
     spark.stop()
-    StateStore.stop()
+    LoadedStores.stop()
     super.afterAll()
   }
 

@@ -64,6 +64,7 @@ object ChannelRule extends Rule[SparkPlan] with Logging {
       if info.checkpointLocation.nonEmpty
       if TransformWithStateRule.isAsked(first.conf) && !isDone(plan)
       location = StoreFiles.checkpointOf(info.checkpointLocation).toString
+      if location != Explained
     } yield DriverCuts.of(location) match {
       case Some(cuts) => new ChannelPlan(plan, operators, info, cuts).result
       case None       =>
@@ -72,6 +73,9 @@ object ChannelRule extends Rule[SparkPlan] with Logging {
     }
     found.getOrElse(plan)
   }
+
+  // Where Spark says that a query is which it plans only to explain it; some lines do in each run.
+  private val Explained = "<unknown>"
 
   // A run is told once.
   private val warned = new Recent[String, Boolean](max = 64)

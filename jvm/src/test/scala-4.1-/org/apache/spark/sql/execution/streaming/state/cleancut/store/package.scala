@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 
 /** What the tests of later lines call of any store, where Spark's own have less. */
-package object store {
+package object store extends store.StoresOfLine {
 
   implicit final class LaterReads(private val store: ReadStateStore) extends AnyVal {
     import StateStore.DEFAULT_COL_FAMILY_NAME

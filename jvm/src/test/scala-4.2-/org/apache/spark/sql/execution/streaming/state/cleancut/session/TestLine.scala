@@ -13,6 +13,12 @@ object TestLine {
   /** State formats of joins. The fourth is "under development" in 4.2, on any provider. */
   val JoinFormats: Seq[Int] = if (BuiltFor.Spark == "4.0") Seq(2) else Seq(2, 3)
 
+  /** The last that Spark's reader of state knows: the second has ids of versions. */
+  val ReadableCheckpointFormat: Int = if (BuiltFor.Spark == "4.0") 1 else 2
+
+  /** Whether acts write state for a provider of Spark's own. */
+  val ActsWriteForSpark: Boolean = BuiltFor.Spark == "4.2"
+
   def maintain(provider: StateStoreProvider): Unit = provider.doMaintenance()
 
   /** Stores of this line have none. */

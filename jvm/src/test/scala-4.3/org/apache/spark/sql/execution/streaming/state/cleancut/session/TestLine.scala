@@ -12,6 +12,12 @@ object TestLine {
   /** State formats of joins. */
   val JoinFormats: Seq[Int] = Seq(2, 3, 4)
 
+  /** The last that Spark's reader of state knows: the second has ids of versions. */
+  val ReadableCheckpointFormat: Int = 2
+
+  /** Whether acts write state for a provider of Spark's own. */
+  val ActsWriteForSpark: Boolean = true
+
   def maintain(provider: StateStoreProvider): Unit = {
     provider.doSnapshotMaintenance()
     provider.doCleanupMaintenance()

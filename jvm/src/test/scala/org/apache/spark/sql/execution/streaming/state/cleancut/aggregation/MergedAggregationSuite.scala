@@ -13,15 +13,16 @@ import org.apache.spark.sql.{Column, DataFrame, Encoders}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreRestoreExec
 import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, StreamingQueryWrapper}
-import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
+import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.OutputMode
 
 import io.cleancut.{CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.e2e.StoredState
-import io.cleancut.testkit.{LongTest, SmallQueries, TestDirectory}
+import io.cleancut.testkit.{LoadedStores, LongTest, SmallQueries, TestDirectory}
 
 /** A row that is counted; a price may have more digits than a long. */
 final case class Sale(
@@ -46,7 +47,7 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
   )
 
   override protected def afterAll(): Unit = {
-    StateStore.stop()
+    LoadedStores.stop()
     spark.stop()
   }
 
@@ -150,8 +151,7 @@ object MergedAggregationSuite {
   private val Switch = "spark.sql.streaming.stateStore.cleancut.mergedAggregation"
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
   private val RocksDb = classOf[RocksDBStateStoreProvider].getName
-  private val FileManager =
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+  private val FileManager = classOf[FileSystemBasedCheckpointFileManager].getName
   private val Usual = Seq((OutputMode.Append(), "windows", 2, false))
   private val Seed = 4711
   private val Steps = 4

@@ -6,6 +6,7 @@ import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
+import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
 
 import io.cleancut.conf.Keys
@@ -155,12 +156,11 @@ class LazyRestoreSuite extends AnyFunSuite with Eventually {
 object LazyRestoreSuite {
   private val Rows = 100000
 
-  private val Managers = "org.apache.spark.sql.execution.streaming.checkpointing"
   private val files = Seq(
     "with Hadoop's checksums" -> Map.empty[String, String],
     "without" -> Map(
       "spark.sql.streaming.checkpointFileManagerClass" ->
-        s"$Managers.FileSystemBasedCheckpointFileManager",
+        classOf[FileSystemBasedCheckpointFileManager].getName,
       "fs.file.impl" -> "org.apache.hadoop.fs.RawLocalFileSystem",
       "fs.file.impl.disable.cache" -> "true"
     )

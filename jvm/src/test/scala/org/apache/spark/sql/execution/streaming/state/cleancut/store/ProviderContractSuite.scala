@@ -183,29 +183,6 @@ class ProviderContractSuite extends AnyFunSuite {
     assert(!counted(open) && counted(store.metrics))
   }
 
-  test("the metrics of a store tell the last base of it that is there, or that there is none") {
-    val setup = Providers.setup().copy(partition = 3, name = "left")
-    def told(metrics: StateStoreMetrics) =
-      metrics.instanceMetrics.map { case (metric, version) => metric.name -> version }.toSeq
-    val name = "SnapshotLastUploaded.partition_3_left"
-    val provider = setup.open()
-    val first = provider.getStore(0)
-    first.put(key(1), value(1))
-    assert(told(first.metrics) == Seq(name -> -1L))
-    first.commit()
-    assert(told(first.metrics) == Seq(name -> -1L))
-    val second = LineStores.open(provider, 1, withBase = true)
-    second.commit()
-    assert(told(second.metrics) == Seq(name -> 2L))
-    assert(commit(provider, 2, 2L -> 2L) == 3)
-    provider.close()
-    val fresh = setup.open()
-    val read = fresh.getReadStore(3).asInstanceOf[StateStore]
-    assert(told(read.metrics) == Seq(name -> 2L))
-    read.release()
-    fresh.close()
-  }
-
   test("operations out of order are refused") {
     val provider = Providers.setup().open()
     val store = provider.getStore(0)

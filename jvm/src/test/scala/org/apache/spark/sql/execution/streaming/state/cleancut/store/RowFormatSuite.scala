@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.SparkException
+import org.apache.spark.{SparkException, SparkThrowable}
 import org.apache.spark.sql.types._
 
 import Providers._
@@ -38,7 +38,12 @@ class RowFormatSuite extends AnyFunSuite {
     first.close()
     val narrower = setup.copy(valueSchema = Narrower).open()
     val error = intercept[SparkException](narrower.getStore(1))
-    assert(error.getCondition == "CANNOT_LOAD_STATE_STORE.VALUE_ROW_FORMAT_VALIDATION_FAILURE")
+    // Spark 4.0 has the reason in the cause.
+    val conditions = Seq(error, error.getCause).collect { case of: SparkThrowable =>
+      of.getCondition
+    }
+    assert(conditions.head.startsWith("CANNOT_LOAD_STATE_STORE."))
+    assert(conditions.exists(_.endsWith("VALUE_ROW_FORMAT_VALIDATION_FAILURE")), conditions)
     narrower.close()
     val again = setup.open()
     val store = again.getReadStore(1)
