@@ -12,6 +12,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from tests.support.events import SCHEMA
 from tests.support.lines import JOINS_OF_FORMAT_3, JOINS_OF_FORMAT_4
+from tests.support.processors import OUTPUT, PandasLedger, RowLedger
 
 WATERMARK = "10 seconds"
 AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
@@ -182,6 +183,28 @@ OPERATORS: dict[str, Operator] = {
     "two-operators": Operator(
         lambda e: _windows(e).groupBy(F.window("window", "20 seconds")).agg(F.sum("n").alias("n")),
         "append",
+    ),
+}
+
+# Beside them in the tests that kill; others have processors with more of Spark's settings.
+PROCESSORS = {
+    "transform-in-pandas": Operator(
+        lambda e: (
+            e.timed()
+            .groupBy("k")
+            .transformWithStateInPandas(
+                PandasLedger(event_time=True), OUTPUT, "update", "eventTime"
+            )
+        ),
+        "update",
+    ),
+    "transform-by-rows": Operator(
+        lambda e: (
+            e.timed()
+            .groupBy("k")
+            .transformWithState(RowLedger(event_time=True), OUTPUT, "update", "eventTime")
+        ),
+        "update",
     ),
 }
 

@@ -1,5 +1,6 @@
 """The state that a query has left, as Spark's own reader gives it."""
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,13 +27,18 @@ def state(
         session.conf.set(key, value)
     stores = session.read.format("state-metadata").load(location)
     found = {}
-    for operator, kind, name in stores.select(
-        "operatorId", "operatorName", "stateStoreName"
+    for operator, kind, name, properties in stores.select(
+        "operatorId", "operatorName", "stateStoreName", "operatorProperties"
     ).collect():
         reader = session.read.format("statestore").options(**options).option("operatorId", operator)
         # From format 3 on a join has all its state in one store, and only its sides can be read.
         if kind == "symmetricHashJoin" and name == "default":
             parts = {side: reader.option("joinSide", side) for side in ("left", "right")}
+        elif kind.startswith("transformWithState"):
+            variables = (of["stateName"] for of in json.loads(properties)["stateVariables"])
+            # Spark's own, of timers, are read in another way.
+            own = [of for of in variables if not of.startswith("$")]
+            parts = {of: reader.option("stateVarName", of) for of in own}
         else:
             parts = {name: reader.option("storeName", name)}
         for part, chosen in parts.items():

@@ -7,15 +7,16 @@ checkpoints wherever it was left.
 import sys
 from pathlib import Path
 
-from tests.support.queries import OPERATORS
+from tests.support.queries import OPERATORS, PROCESSORS
 from tests.support.sessions import builder, start
 
 
 def main(master: str, provider: str, events: Path, root: Path, names: list[str]) -> None:
     """Runs the named operators over the events; each keeps its files below `root`."""
     spark = builder(master).config("spark.scheduler.mode", "FAIR").getOrCreate()
+    known = OPERATORS | PROCESSORS
     queries = [
-        start(spark, OPERATORS[name], events=events, root=root / name, provider=provider)
+        start(spark, known[name], events=events, root=root / name, provider=provider)
         for name in names
     ]
     for query in queries:

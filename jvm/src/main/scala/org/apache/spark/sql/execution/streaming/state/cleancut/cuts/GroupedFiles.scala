@@ -23,7 +23,7 @@ import scala.util.Using
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.TaskContext
+import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 import io.cleancut.{Clock, DaemonThreads, StateVersion, StoreId}
@@ -90,6 +90,7 @@ final private[cleancut] class GroupedFiles(
       case Right(opened) =>
         takenOver = opened.sealedAs
         opened.copy(accepted = id.orElse(opened.accepted))
+      case Left(_) if isOfBatch => Opened(accepted(version, id), needsBase = false)
       // The driver would commit without a cut, and would not even know that there are some.
       case Left(NoQuery) if !SharedStores.isInBucket(new Path(checkpoint)) =>
         val reason = s"it has cuts, or ${Keys.Cuts.name} is true"
@@ -112,6 +113,14 @@ final private[cleancut] class GroupedFiles(
         }
       }
   }
+
+  /**
+   * Whether this is no task of the run in whose name it asks, whose jobs have its name. Up to Spark
+   * 4.2 the reader of state opens a store for writing, in a run that it makes up, only to name the
+   * family that it then reads; 4.3 opens it for reading. What it would commit, the driver refuses.
+   */
+  private def isOfBatch: Boolean = !hadoopConf.getBoolean(ActKey, false) &&
+    Option(TaskContext.get()).exists(_.getLocalProperty(SparkContext.SPARK_JOB_GROUP_ID) != runId)
 
   private def startAt(version: Long) =
     TaskStart(currentAttempt, store.operator, store.partition, version, Seq(store))
