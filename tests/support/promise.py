@@ -21,11 +21,13 @@ import cleancut.testing
 from cleancut import _cli
 from cleancut._error_catalog import error_classes
 from cleancut._metrics.catalog import Metric, metrics
+from cleancut._spark.settings import PREFIX
 from tests.support.classfiles import read_class
 
 ROOT = Path(__file__).parents[2]
 PROMISES = ROOT / "tests" / "promises"
 DEFAULTS = ROOT / "conf" / "cleancut-defaults.conf"
+REFERENCE = ROOT / "docs" / "reference" / "configuration.md"
 Snapshot = dict[str, dict[str, Any]]
 
 
@@ -87,6 +89,27 @@ def broken(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") ->
 
 def _metric(of: Metric) -> dict[str, Any]:
     return {"type": of.type, "labels": list(of.labels), "from": sorted(of.tellers)}
+
+
+def is_announced(finding: str, release: str, page: str) -> bool:
+    """Whether what `broken` found is a key that may go, and is refused with what to do.
+
+    Args:
+        finding: of `broken`.
+        release: whose promise it is; it holds to the next that may break it.
+        page: the reference of all keys, which lists those that are gone.
+    """
+    found = re.fullmatch(rf"keys {re.escape(PREFIX)}(\w+) is gone", finding)
+    listed = page.partition("## Keys that are gone")[2]
+    since = dict(
+        re.findall(r"^\| `(\w+)` \| (\d+\.\d+\.\d+) \| (?:`|nothing)", listed, re.MULTILINE)
+    )
+    if found is None or found[1] not in since:
+        return False
+    before, after = ([int(of) for of in one.split(".")] for one in (release, since[found[1]]))
+    # Until 1.0 the second number may break what is promised, too.
+    held = 1 if before[0] else 2
+    return after[:held] > before[:held]
 
 
 def _python() -> Iterator[tuple[str, dict[str, Any]]]:

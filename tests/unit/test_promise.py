@@ -6,9 +6,19 @@ from typing import Any
 import pytest
 
 import cleancut
+from cleancut._spark.settings import PREFIX
 from tests.support import releases as releases_module
 from tests.support.documented import blocks, commands
-from tests.support.promise import PROMISES, broken, promised, releases, today, write
+from tests.support.promise import (
+    PROMISES,
+    REFERENCE,
+    broken,
+    is_announced,
+    promised,
+    releases,
+    today,
+    write,
+)
 
 RELEASING = "docs/operations/releasing.md"
 
@@ -17,7 +27,46 @@ RELEASING = "docs/operations/releasing.md"
 def test_what_a_release_has_promised_is_kept(release: str) -> None:
     before = {part: value for part, value in promised(release).items() if part != "jvm"}
     assert min(map(len, before.values())) > 0
-    assert list(broken(before, today())) == []
+    page = REFERENCE.read_text(encoding="utf-8")
+    found = broken(before, today())
+    assert [of for of in found if not is_announced(of, release, page)] == []
+
+
+GONE = """## Keys that are gone
+
+| key | gone since | in its place | |
+|---|---|---|---|
+| `old` | 2.0.0 | `mode` | Its unit was seconds. |
+| `useless` | 2.1.0 | nothing | It is always on. |
+"""
+
+
+@pytest.mark.parametrize(
+    ("finding", "release", "is_announced_"),
+    [
+        (f"keys {PREFIX}old is gone", "1.4.2", True),
+        (f"keys {PREFIX}useless is gone", "1.0.0", True),
+        (f"keys {PREFIX}useless is gone", "0.9.0", True),
+        # Within what the release has promised.
+        (f"keys {PREFIX}useless is gone", "2.0.0", False),
+        # Without a word.
+        (f"keys {PREFIX}other is gone", "1.0.0", False),
+        (f"keys {PREFIX}old was 'auto' and is 'none'", "1.0.0", False),
+        ("errors CLEANCUT_OLD is gone", "1.0.0", False),
+    ],
+)
+def test_a_key_goes_with_the_name_of_its_successor_and_not_before_it_may(
+    finding: str, release: str, is_announced_: bool
+) -> None:
+    assert is_announced(finding, release, GONE) == is_announced_
+    # It has to stand among those that are gone.
+    assert not is_announced(finding, release, GONE.partition("\n")[2])
+
+
+def test_before_1_0_a_key_may_go_with_the_second_number() -> None:
+    finding, page = f"keys {PREFIX}old is gone", GONE.replace("2.0.0", "0.2.0")
+    assert is_announced(finding, "0.1.9", page)
+    assert not is_announced(finding, "0.2.0", page)
 
 
 def test_the_documented_commands_write_what_is_kept(tmp_path: Path) -> None:

@@ -417,6 +417,9 @@ object Keys {
     UiEpochs
   )
 
+  /** Those that are gone; one that a release has promised comes here when it goes. */
+  val removed: Seq[RemovedKey] = Nil
+
   /** What says how the store of a location is reached, and as whom. */
   val ofAccess: Seq[Key[_]] =
     Seq(AccessPoint, Dialect, Encryption, Endpoint, PathStyle, Profile, Region, RequesterPays)

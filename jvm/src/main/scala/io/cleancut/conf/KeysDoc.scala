@@ -21,7 +21,9 @@ object KeysDoc {
   }
 
   /** `docs/reference/configuration.md`. */
-  def markdown: String = {
+  def markdown: String = markdown(Keys.removed)
+
+  private[conf] def markdown(removed: Seq[RemovedKey]): String = {
     val header =
       s"""|# Configuration
           |
@@ -54,8 +56,26 @@ object KeysDoc {
           || key | default | unit | allowed | since |
           ||---|---|---|---|---|
           |""".stripMargin
-    header + Keys.all.map(tableRow).mkString + Keys.all.map(section).mkString
+    header + Keys.all.map(tableRow).mkString + Keys.all.map(section).mkString + gone(removed)
   }
+
+  private def gone(removed: Seq[RemovedKey]): String =
+    if (removed.isEmpty) ""
+    else {
+      val header =
+        """|
+           |## Keys that are gone
+           |
+           |A query that still sets one of them fails at its start, and is told this:
+           |
+           || key | gone since | in its place | |
+           ||---|---|---|---|
+           |""".stripMargin
+      header + removed.map { key =>
+        val successor = key.successor.fold("nothing")(of => s"`${of.shortName}`")
+        s"| `${key.shortName}` | ${key.since} | $successor | ${key.advice} |\n"
+      }.mkString
+    }
 
   private def tableRow(key: Key[_]): String =
     s"| `${key.shortName}` | `${key.defaultText}` | ${key.keyType.unit} " +

@@ -65,10 +65,13 @@ object Settings {
    * Reads what lies below [[Keys.Prefix]] and leaves all other keys alone.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CONF_INVALID, which names every wrong value and every unknown key at once
+   *   CLEANCUT_CONF_INVALID, which names every wrong value and every unknown key at once, and of
+   *   keys that are gone those that have come in their place
    */
-  def from(confs: Map[String, String]): Settings = {
-    val problems = Keys.all.flatMap(_.read(confs).left.toSeq) ++ unknown(confs)
+  def from(confs: Map[String, String]): Settings = from(confs, Keys.removed)
+
+  private[conf] def from(confs: Map[String, String], removed: Seq[RemovedKey]): Settings = {
+    val problems = Keys.all.flatMap(_.read(confs).left.toSeq) ++ unknown(confs, removed)
     read(confs) match {
       case Right(settings) if problems.isEmpty => settings
       case _                                   => throw Errors.confInvalid(problems)
@@ -152,11 +155,15 @@ object Settings {
     profile
   )
 
-  private def unknown(confs: Map[String, String]): Seq[String] = {
+  private def unknown(confs: Map[String, String], removed: Seq[RemovedKey]): Seq[String] = {
     val known = Keys.all.map(_.name)
     confs.keys.toSeq.sorted
       .filter(name => name.startsWith(Keys.Prefix) && !known.contains(name))
-      .map(name => s"$name is not a key; the nearest is ${nearest(name, known)}.")
+      .map { name =>
+        removed
+          .find(_.name == name)
+          .fold(s"$name is not a key; the nearest is ${nearest(name, known)}.")(_.refusal)
+      }
   }
 
   private def nearest(name: String, known: Seq[String]): String =

@@ -62,6 +62,42 @@ class SettingsSuite extends AnyFunSuite {
     assert(requires("require" -> "true") && !requires("cuts" -> "true", "require" -> "false"))
   }
 
+  test("a key that is gone is refused with the name of its successor, beside other problems") {
+    val removed = Seq(
+      RemovedKey("barrierTimeout", "9.0.0", Some(Keys.AlignmentTimeout), "Its unit was seconds."),
+      RemovedKey("eagerWrites", "9.0.0", None, "Writes are always eager.")
+    )
+    val confs = Map("barrierTimeout" -> "3", "eagerWrites" -> "true", "mood" -> "aligned")
+    val thrown = intercept[CleancutException](
+      Settings.from(confs.map { case (name, value) => key(name) -> value }, removed)
+    )
+    val told = thrown.params.toMap.apply("problems")
+    assert(
+      told.contains(
+        s"${key("barrierTimeout")} is no key since 9.0.0; set ${key("alignmentTimeout")} in its " +
+          "place. Its unit was seconds."
+      )
+    )
+    assert(
+      told.contains(s"${key("eagerWrites")} is no key since 9.0.0; take it out. Writes are always")
+    )
+    assert(told.contains(s"${key("mood")} is not a key; the nearest is ${key("mode")}."))
+    val page = KeysDoc.markdown(removed)
+    assert(page.contains("| `barrierTimeout` | 9.0.0 | `alignmentTimeout` | Its unit was seconds."))
+    assert(page.contains("| `eagerWrites` | 9.0.0 | nothing | Writes are always eager. |"))
+    assert(KeysDoc.markdown.contains("Keys that are gone") == Keys.removed.nonEmpty)
+  }
+
+  test("no key is there and gone at once, and what has come in its place is there") {
+    val known = Keys.all.map(_.name)
+    Keys.removed.foreach { gone =>
+      assert(!known.contains(gone.name))
+      assert(gone.successor.forall(Keys.all.contains(_)))
+      assert(gone.advice.endsWith("."))
+    }
+    assert(Keys.removed.map(_.name).distinct.size == Keys.removed.size)
+  }
+
   test("values are read with their units") {
     val read = Settings.from(
       Map(
