@@ -2,7 +2,7 @@
 
 Topology: five drawn queries in mode unaligned on `local-cluster`, each with a hot key; one has a
 slow function in Python. Drivers and executors die by SIGKILL at random moments at which rows are in
-flight, those of the query in Python where Spark's line lets them be. Verified, against the answer
+flight, those of the query in Python. Verified, against the answer
 that a batch gives of the same files: rows lost, doubled, and out of order; epochs that ran again
 behind their seal with other rows; and that kills and rows in flight were there at all. `SEED`
 replays a run, `CLEANCUT_CHAOS_RUNS` makes it a campaign, whose sums are a line for
@@ -21,14 +21,12 @@ from cleancut.testing import SkewedInput
 from demo.in_flight import has_rows_in_flight, rows_in_flight
 from tests.support.in_flight_queries import ROWS, Ended, draw_queries, start
 from tests.support.kills import Campaign
-from tests.support.lines import PYTHON_IN_FLIGHT
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 SEED = hunting(4711)
-IS_CAPTURED_IN_PYTHON = PYTHON_IN_FLIGHT.is_here
 CLUSTER = "local-cluster[2,1,1024]"
 # Files of the input, kills of drivers, of executors. A kill of a driver costs the start of another.
 SIZES = [(6, 1, 1), (6, 1, 1), (10, 2, 1), (16, 3, 3)]
@@ -56,7 +54,7 @@ def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
     names = draw_queries(seed)
     checkpoints = {name: str(root / name / "checkpoint") for name in names}
     # It has the most to wait for, so that others end before it.
-    awaited = [checkpoints[names[-1]]] if IS_CAPTURED_IN_PYTHON else list(checkpoints.values())
+    awaited = checkpoints[names[-1]]
     met: list[dict[str, int]] = []
     campaign = Campaign(
         [
@@ -67,7 +65,7 @@ def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
         seed=seed,
         driver_kills=driver_kills,
         executor_kills=executor_kills,
-        is_worth_it=lambda: any(map(has_rows_in_flight, awaited)),
+        is_worth_it=lambda: has_rows_in_flight(awaited),
         struck=lambda _: met.append({name: rows_in_flight(at) for name, at in checkpoints.items()}),
     )
     campaign.run(progress=lambda: len(list(root.glob("*/results/*.json"))))

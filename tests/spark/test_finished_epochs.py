@@ -27,7 +27,6 @@ from cleancut.sinks._core.query_side import RunningSide
 from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
 from tests.support.kills import environment
-from tests.support.lines import PYTHON_IN_FLIGHT
 from tests.support.queries import CHECKPOINT_IDS
 from tests.support.s3_servers import s3proxy
 from tests.support.sealed import sealed_frames
@@ -280,8 +279,6 @@ OTHERS: dict[str, tuple[Callable[..., DataFrame], Callable[..., None]]] = {
 def test_epochs_of_other_operators_are_finished_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    if name in FORMS and not PYTHON_IN_FLIGHT.is_here:
-        pytest.skip("operators in Python are captured from Spark 4.3 on")
     build, check = OTHERS[name]
     given = query_at(tmp_path)
     query = dataclasses.replace(given, build=build, mode="append")

@@ -15,11 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
 from tests.support.cutting import cut_by_hand
-from tests.support.lines import PYTHON_IN_FLIGHT
 from tests.support.slow_keys import FORMS, SCHEMA, SLOW_KEY, Pace, failing_once
 from tests.support.tiers import usually
 
-pytestmark = [pytest.mark.spark, PYTHON_IN_FLIGHT.needed]
+pytestmark = pytest.mark.spark
 
 KEYS = "spark.sql.streaming.stateStore.cleancut."
 SLOW_ROWS, FAST_ROWS, FAST_KEYS = 100, 3, 40
@@ -32,7 +31,7 @@ CASES = {
     for form, case in [
         *((form, "plain") for form in FORMS),
         ("applyInPandasWithState", "event-time"),
-        ("transformWithState", "event-time"),
+        *((form, "event-time") for form in FORMS if form == "transformWithState"),
         ("applyInPandasWithState", "retried"),
         ("transformWithStateInPandas", "retried"),
         *((form, "whole") for form in FORMS),

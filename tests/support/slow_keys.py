@@ -19,6 +19,8 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from tests.support.lines import ROWS_OF_PROCESSORS
+
 SCHEMA = "k long, n long, t double"
 OUTPUT = "k long, n long, c long, at double"
 SLOW_KEY = 0
@@ -150,5 +152,5 @@ def failing_once(rows: DataFrame) -> DataFrame:
 FORMS: dict[str, Callable[..., DataFrame]] = {
     "applyInPandasWithState": groups,
     "transformWithStateInPandas": frames,
-    "transformWithState": single_rows,
+    **({"transformWithState": single_rows} if ROWS_OF_PROCESSORS.is_here else {}),
 }

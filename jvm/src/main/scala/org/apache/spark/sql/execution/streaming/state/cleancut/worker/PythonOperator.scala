@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.worker
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.session.BuiltFor
-
 import org.apache.spark.api.python.SimplePythonFunction
 import org.apache.spark.sql.catalyst.expressions.{Expression, PythonUDF}
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeTimeout
@@ -23,8 +21,7 @@ private[cleancut] object PythonOperator {
 
   /** Why rows cannot be recalled from its worker. */
   def refusal(operator: StateStoreWriter): Option[String] =
-    if (!BuiltFor.CapturesPython) Some("operators in Python are captured from Spark 4.3 on")
-    else if (operator.session.sparkContext.conf.getBoolean(Pipelined, defaultValue = false))
+    if (operator.session.sparkContext.conf.getBoolean(Pipelined, defaultValue = false))
       Some(s"$Pipelined is true")
     else
       operator match {
