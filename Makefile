@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel release docs docs-site clean
+.PHONY: help lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -222,9 +222,8 @@ spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregati
 	  '.[demo,test,s3]' 'pyspark==4.$*.*'
 	@touch $@
 
-# Tests in Scala are not written for what the state stores of 4.0 lack.
-spark40:  ## the tests in Python that use Spark, on Spark 4.0
-spark41:  ## the tests that use Spark, both languages, on Spark 4.1
+spark40:  ## the tests that use Spark, both languages, on Spark 4.0
+spark41:  ## the same on Spark 4.1
 spark42:  ## the same on Spark 4.2
 
 # Delta's connector is there for Spark 4.2, in a session that has it.
@@ -235,11 +234,21 @@ WITH_DELTA = CLEANCUT_DELTA_JARS="$$(tr : , < $(SPARK_DELTA))"
 bench-delta: $(JAR) .venv-4.2/.cleancut-installed $(SPARK_DELTA)  ## DeltaSink beside Delta's connector, on Spark 4.2; ARGS as for 'bench-sinks'
 	$(WITH_DELTA) .venv-4.2/bin/python -m tests.bench.sinks $(ARGS)
 
+lines: lines40 lines41 lines42 lines43  ## the table of what holds on each line of Spark, from tests that run now
+lines40:  ## the same for one line
+lines41:
+lines42:
+lines43: jar $(S3PROXY) $(FORKLESS)
+	$(PYTHON) -m tests.lines run $(ARGS)
+
+$(OLDER_LINES:%=lines%): lines4%: jar .venv-4.%/.cleancut-installed $(S3PROXY) $(FORKLESS)
+	.venv-4.$*/bin/python -m tests.lines run $(ARGS)
+
 spark42: $(SPARK_DELTA)
 $(OLDER_LINES:%=spark%): export CLEANCUT_ALL_DRAWS ?= yes
 $(OLDER_LINES:%=spark%): spark4%: jar .venv-4.%/.cleancut-installed $(S3PROXY) $(FORKLESS)
-	$(if $(filter 0,$*),,$(SBT) $@/test)
-	.venv-4.$*/bin/python -m pytest tests/spark tests/chaos $(ARGS)
+	$(SBT) $@/test
+	.venv-4.$*/bin/python -m tests.lines pytest tests/spark tests/chaos $(ARGS)
 	$(if $(filter 2,$*),$(WITH_DELTA) .venv-4.2/bin/python -m pytest $(BY_DELTA) -k 'delta or connector')
 
 versitygw: $(VERSITYGW)  ## an S3 server for tests, compiled once

@@ -9,7 +9,14 @@ from pyspark.sql import SparkSession
 
 from tests.support.events import write_closing, write_events
 from tests.support.kills import Campaign
-from tests.support.queries import OPERATORS, RUNNABLE
+from tests.support.lines import (
+    EVERYWHERE,
+    JOINS_OF_FORMAT_3,
+    JOINS_OF_FORMAT_4,
+    ROWS_OF_PROCESSORS,
+    Ability,
+)
+from tests.support.queries import OPERATORS, PROCESSORS, RUNNABLE
 from tests.support.results import Difference
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, run
@@ -19,28 +26,65 @@ from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
-USUAL_SEED = 4711
-SEED = hunting(USUAL_SEED)
+SEED = hunting(4711)
 FILES = 10 if chaos_runs() > 1 else 6
 # Each kill of a driver costs the start of another one.
 DRIVER_KILLS, EXECUTOR_KILLS = (1, 1) if chaos_runs() == 1 else (4, 3)
 CLUSTER = "local-cluster[2,1,1024]"
 DRAWN = 4
-JOIN = "join-full_outer-bounds-v4-ids"
-KILLED_TOGETHER = [
-    JOIN if JOIN in RUNNABLE else "join-full_outer-bounds-v3",
-    "pandas-with-state",
-]
+ALL = OPERATORS | PROCESSORS
+# All operators, in queries that run and are killed together; by parts of what a line of Spark has.
+TOGETHER: dict[str, tuple[list[str], Ability]] = {
+    "keyed": (
+        [
+            "aggregation-append",
+            "session-windows",
+            "deduplication-watermark",
+            "deduplication-within-watermark",
+        ],
+        EVERYWHERE,
+    ),
+    "joins": (
+        ["join-inner-no-bounds", "join-full_outer-bounds", "join-left_semi-windows"],
+        EVERYWHERE,
+    ),
+    "functions": (
+        ["pandas-with-state", "transform-in-pandas", "limit", "two-operators"],
+        EVERYWHERE,
+    ),
+    "processors": (["transform-by-rows"], ROWS_OF_PROCESSORS),
+    "joins-v3": (["join-full_outer-bounds-v3", "join-left_outer-windows-v3"], JOINS_OF_FORMAT_3),
+    "joins-v4": (
+        ["join-full_outer-bounds-v4-ids", "join-left_semi-bounds-v4", "join-inner-no-bounds-v4"],
+        JOINS_OF_FORMAT_4,
+    ),
+}
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
 def test_nothing_is_lost_or_doubled_when_drivers_and_executors_are_killed(
     seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    events, killed, peaceful = (tmp_path / name for name in ("events", "killed", "peaceful"))
     # By the seed alone, so that it replays the whole run.
-    drawn = random.Random(seed).sample(RUNNABLE, DRAWN)
-    names = KILLED_TOGETHER if seed == USUAL_SEED else drawn
+    names = random.Random(seed).sample(RUNNABLE, DRAWN)
+    _check(names, seed, spark, tmp_path, show)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [pytest.param(of, id=name, marks=since.needed) for name, (of, since) in TOGETHER.items()],
+)
+def test_every_operator_survives_the_kills_of_drivers_and_executors(
+    names: list[str], spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    _check(names, SEED, spark, tmp_path, show)
+
+
+def _check(
+    names: list[str], seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    """Kills them, and compares their rows and state with those of a run in peace."""
+    events, killed, peaceful = (tmp_path / name for name in ("events", "killed", "peaceful"))
     write_events(events, seed=seed, files=range(FILES))
     write_closing(events, FILES)
     command = ["-m", "tests.support.victim", CLUSTER, CLEANCUT, str(events), str(killed)]
@@ -60,16 +104,16 @@ def test_nothing_is_lost_or_doubled_when_drivers_and_executors_are_killed(
     # that would only have moved the watermark leaves that one out; one more file makes up for it.
     write_closing(events, FILES + 1)
     for name in names:
-        run(spark, OPERATORS[name], events=events, root=killed / name, provider=CLEANCUT)
+        operator = ALL[name]
+        run(spark, operator, events=events, root=killed / name, provider=CLEANCUT)
         found = results(killed / name)
         expected = _in_peace(spark, name, killed / name / "checkpoint", peaceful / name)
         difference = Difference.between(expected, found)
         show(f"{name}: {len(found)} epochs, {difference}")
         assert difference.expected > 0
         assert (difference.lost, difference.doubled) == (0, 0), difference
-        settings = OPERATORS[name].settings
         left, expected_left = (
-            read_state(spark, root / name, settings) for root in (killed, peaceful)
+            read_state(spark, root / name, operator.settings) for root in (killed, peaceful)
         )
         assert left == expected_left
     assert (campaign.drivers_killed, campaign.executors_killed) == (DRIVER_KILLS, EXECUTOR_KILLS)
@@ -81,5 +125,5 @@ def _in_peace(spark: SparkSession, name: str, killed: Path, root: Path) -> dict[
     epochs = taken(killed)
     for those in (epochs[:-1], epochs):
         write_taken(those, root / "events")
-        run(spark, OPERATORS[name], events=root / "events", root=root, provider=ROCKSDB)
+        run(spark, ALL[name], events=root / "events", root=root, provider=ROCKSDB)
     return results(root)

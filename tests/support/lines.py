@@ -1,6 +1,6 @@
 """What each line of Spark can do with Cleancut: tests leave out what theirs cannot do.
 
-The table in `docs/operations/upgrading.md` says the same.
+`tests/lines` makes a table of what they find, which the documentation has.
 """
 
 from dataclasses import dataclass
@@ -37,21 +37,11 @@ class Ability:
         return pytest.mark.skipif(not self.is_here, reason=f"from Spark {self.since} on")
 
 
+EVERYWHERE = Ability("4.0")
 JOINS_OF_FORMAT_3 = Ability("4.1")
 JOINS_OF_FORMAT_4 = Ability("4.3")
 ROWS_OF_PROCESSORS = Ability("4.1")
-PYTHON_IN_FLIGHT = Ability("4.3")
 STATE_FOR_SPARK = Ability("4.2")
 REAL_TIME = Ability("4.3")
-# Of Spark's own reader of its RocksDB provider: that of 4.0 fails on them.
+# Read by Spark from its RocksDB provider; it also reads those of Cleancut's on 4.0.
 STATE_WITH_IDS = Ability("4.1")
-
-# By the first column of the table.
-ABILITIES = {
-    "Joins of state format 3": JOINS_OF_FORMAT_3,
-    "Joins of state format 4": JOINS_OF_FORMAT_4,
-    "`transformWithState` in PySpark, row by row": ROWS_OF_PROCESSORS,
-    "Rows in flight to functions in Python": PYTHON_IN_FLIGHT,
-    "Acts that write state for a provider of Spark's own": STATE_FOR_SPARK,
-    "Real-time mode with stateful operators": REAL_TIME,
-}

@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from cleancut._spark.installed import SPARK
-from tests.support.lines import ABILITIES, PYTHON_IN_FLIGHT, STATE_FOR_SPARK
+from tests.support.lines import STATE_FOR_SPARK
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "org/apache/spark/sql/execution/streaming/state/cleancut"
@@ -95,20 +95,8 @@ def test_pip_installs_these_lines_and_no_other() -> None:
     assert not wanted.specifier.contains("3.5.9")
 
 
-def test_the_documents_say_what_each_line_can_do() -> None:
-    rows = re.findall(r"^\| (.*) \|$", read("docs/operations/upgrading.md"), re.MULTILINE)
-    head, *table = [[part.strip() for part in row.split("|")] for row in rows]
-    assert tuple(head[1:]) == SPARK
-    assert {row[0]: row[1:] for row in table} == {
-        what: ["yes" if ability.has(line) else "no" for line in SPARK]
-        for what, ability in ABILITIES.items()
-    }
-
-
 def test_the_jars_know_which_of_it_they_can() -> None:
     for line in SPARK:
-        built_for = read(f"jvm/src/main/scala-{line}/{PACKAGE}/session/BuiltFor.scala")
-        assert f"val CapturesPython = {str(PYTHON_IN_FLIGHT.has(line)).lower()}" in built_for
         (own,) = (
             path
             for path in (ROOT / "jvm/src/main").glob(

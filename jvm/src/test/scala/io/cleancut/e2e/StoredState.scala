@@ -1,14 +1,18 @@
 package io.cleancut.e2e
 
-import java.nio.file.Path
+import java.nio.file.{Files, Path}
+
+import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestLine
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.types.StructType
 
 /** Reads the newest state in a checkpoint through Spark's own reader. */
 object StoredState {
   private val EventTime = "__event_time"
+  private val NumPartitions = """"spark\.sql\.shuffle\.partitions":"(\d+)"""".r
   private val LedgerVariables = Seq("total", "recent", "counts")
 
   /**
@@ -26,12 +30,29 @@ object StoredState {
       root: Path,
       shown: DataFrame => DataFrame
   ): Map[String, Seq[String]] = {
+    if (!TestLine.ReaderKnowsPartitions) removeRetired(root)
     val stores = spark.read
       .format("state-metadata")
       .load(root.toString)
       .select("operatorId", "operatorName", "stateStoreName")
       .collect()
     stores.flatMap(parts(spark, root, _, shown)).toMap
+  }
+
+  /**
+   * The directories of partitions that the last epoch has no more, each of which the reader of this
+   * line of Spark would take for one.
+   */
+  private def removeRetired(root: Path): Unit = {
+    def numbersIn(path: Path) = path.toFile.list.flatMap(_.toIntOption)
+    val offsets = root.resolve("offsets")
+    val conf = Files.readString(offsets.resolve(numbersIn(offsets).max.toString))
+    val partitions = NumPartitions.findFirstMatchIn(conf).get.group(1).toInt
+    for {
+      operator <- numbersIn(root.resolve("state"))
+      directory = root.resolve(s"state/$operator")
+      partition <- numbersIn(directory) if partition >= partitions
+    } FileUtils.deleteDirectory(directory.resolve(partition.toString).toFile)
   }
 
   private def parts(

@@ -16,6 +16,9 @@ object TestLine {
   /** The last that Spark's reader of state knows: the second has ids of versions. */
   val ReadableCheckpointFormat: Int = if (BuiltFor.Spark == "4.0") 1 else 2
 
+  /** Whether Spark's reader of state asks the offset log how many partitions there are. */
+  val ReaderKnowsPartitions: Boolean = BuiltFor.Spark == "4.2"
+
   /** Whether acts write state for a provider of Spark's own. */
   val ActsWriteForSpark: Boolean = BuiltFor.Spark == "4.2"
 

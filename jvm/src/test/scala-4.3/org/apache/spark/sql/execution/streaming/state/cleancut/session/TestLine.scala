@@ -15,6 +15,9 @@ object TestLine {
   /** The last that Spark's reader of state knows: the second has ids of versions. */
   val ReadableCheckpointFormat: Int = 2
 
+  /** Whether Spark's reader of state asks the offset log how many partitions there are. */
+  val ReaderKnowsPartitions: Boolean = true
+
   /** Whether acts write state for a provider of Spark's own. */
   val ActsWriteForSpark: Boolean = true
 

@@ -1,0 +1,86 @@
+"""`python -m tests.lines`: runs tests on the line of Spark that is installed, and keeps the result.
+
+`run` takes those that the table names, in both languages; `pytest` those that its arguments name,
+with what sbt has run last. Both write the table into the documentation. `page` does that alone.
+"""
+
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import cleancut
+from cleancut._spark.installed import SPARK, spark_line
+from tests.lines import page
+from tests.lines.record import ROOT, Result, add, outcomes, source_of, wanted
+from tests.lines.rows import ROWS
+
+_LINE = spark_line()
+_IS_NEWEST = spark_line() == SPARK[-1]
+_PROJECT = "core" if _IS_NEWEST else f"spark{_LINE.replace('.', '')}"
+_REPORTS_OF_SBT = ROOT / "jvm" / ("" if _IS_NEWEST else f"older/{_LINE}") / "target/test-reports"
+_REPORT = ROOT / f"target/lines/{_LINE}.xml"
+
+
+def main(command: str, arguments: list[str]) -> int:
+    """Does what the command says; gives the exit status."""
+    if command == "page":
+        page.update()
+        return 0
+    if command == "pytest":
+        return _pytest(arguments)
+    assert command == "run", command
+    # One after the other, and the second also where the first has failed.
+    return max([_sbt(), _pytest([*_named(), "-p", "tests.lines.only", *arguments])])
+
+
+def _sbt() -> int:
+    """Runs the suites that the table names."""
+    suites = {of for row in ROWS if row.ability.has(_LINE) for of in row.tests if "::" not in of}
+    tests = " ".join(f"*.{of}" for of in sorted(suites))
+    return subprocess.run(["project/sbt", f"{_PROJECT}/testOnly {tests}"], cwd=ROOT).returncode
+
+
+def _named() -> list[str]:
+    """The functions in Python that the table names."""
+    named = {of.partition("[")[0] for row in ROWS for of in row.tests if "::" in of}
+    return [f"tests/{of}" for of in sorted(named)]
+
+
+def _pytest(arguments: list[str]) -> int:
+    """Runs tests, and keeps what they and the last run of sbt came to."""
+    command = [sys.executable, "-m", "pytest", f"--junitxml={_REPORT}", *arguments]
+    status = subprocess.run(command, cwd=ROOT).returncode
+    reports = [_REPORT, *sorted(_REPORTS_OF_SBT.glob("*.xml"))]
+    found = [one for report in reports for one in _results(report)]
+    add(_LINE, found)
+    print(f"{len(found)} tests of the table, on Spark {_LINE}")
+    page.update()
+    return status
+
+
+def _results(report: Path) -> list[Result]:
+    """Those of a report that rows name."""
+    day = datetime.fromtimestamp(report.stat().st_mtime, UTC).date().isoformat()
+    return [
+        Result(test, outcome, _spark_of(test), cleancut.__version__, day, source_of(test) or "")
+        for test, outcome in outcomes(report)
+        if wanted(test)
+    ]
+
+
+def _spark_of(test: str) -> str:
+    """Tests in Scala run on the release that the jar is compiled against."""
+    if "::" in test:
+        return version("pyspark")
+    key = "Spark" if _IS_NEWEST else f"Spark{_LINE.replace('.', '')}"
+    versions = (ROOT / "project/Versions.scala").read_text(encoding="utf-8")
+    found = re.search(rf'val {key} = "(.+)"', versions)
+    assert found is not None, key
+    return found[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,12 @@
+"""For `pytest -p tests.lines.only`: what the table names, and nothing else of its files."""
+
+import pytest
+
+from tests.lines.record import wanted
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Takes the others out."""
+    kept = [item for item in items if wanted(item.nodeid.removeprefix("tests/"))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept

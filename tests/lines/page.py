@@ -1,0 +1,88 @@
+"""The table of the documentation, made of the rows and of what their tests came to."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cleancut._spark.installed import SPARK
+from tests.lines.record import ROOT, Result, matches, read
+from tests.lines.rows import TABLE, Row
+
+PAGE = ROOT / "docs/operations/spark-lines.md"
+BEGIN, END = "<!-- made by tests/lines -->", "<!-- until here -->"
+YES, NO, OPEN = "yes", "no", "not run"
+
+_Read = Callable[[str], Sequence[Result]]
+
+
+class ResultsDisagreeError(Exception):
+    """A row cannot be said to hold on a line, nor not to."""
+
+
+def cell(row: Row, line: str, results: Sequence[Result]) -> str:
+    """Whether a row holds on a line.
+
+    Args:
+        row: of the table.
+        line: of Spark.
+        results: of the tests on that line.
+
+    Raises:
+        ResultsDisagreeError: a test failed, was left out where the line has what it shows, or
+            passed where the line has not.
+    """
+    found = [[of for of in results if matches(pattern, of.test)] for pattern in row.tests]
+    came_to = {of.outcome for each in found for of in each}
+    if not row.ability.has(line):
+        if "passed" in came_to or "failed" in came_to:
+            raise ResultsDisagreeError(f"{row.what} on {line}, which should not have it: {found}")
+        return NO
+    if came_to - {"passed"}:
+        raise ResultsDisagreeError(f"{row.what} on {line}: {found}")
+    return YES if all(found) else OPEN
+
+
+def render(read: _Read = read, table: Mapping[str, Sequence[Row]] = TABLE) -> str:
+    """All tables, as they stand in the page."""
+    results = {line: read(line) for line in SPARK}
+    parts = [_releases(results)]
+    for title, rows in table.items():
+        head = [f"| | {' | '.join(SPARK)} | shown by |", f"|---{'|---' * len(SPARK)}|---|"]
+        parts.append("\n".join([f"## {title}\n", *head, *(_row(row, results) for row in rows)]))
+    return "\n\n".join(parts)
+
+
+def _row(row: Row, results: Mapping[str, Sequence[Result]]) -> str:
+    cells = [cell(row, line, of) for line, of in results.items()]
+    names = dict.fromkeys(of.partition("::")[0].rpartition("/")[2] for of in row.tests)
+    return f"| {row.what} | {' | '.join(cells)} | {', '.join(f'`{of}`' for of in names)} |"
+
+
+def _releases(results: Mapping[str, Sequence[Result]]) -> str:
+    """What was run, and when."""
+    rows = ["| line | releases of Spark | tests passed | last run |", "|---|---|---|---|"]
+    for line, of in results.items():
+        passed = [one for one in of if one.outcome == "passed"]
+        releases = ", ".join(sorted({one.spark for one in passed}))
+        days = [one.day for one in passed]
+        when = (
+            "-"
+            if not days
+            else min(days)
+            if min(days) == max(days)
+            else f"{min(days)} to {max(days)}"
+        )
+        rows.append(f"| {line} | {releases} | {len(passed)} | {when} |")
+    return "\n".join(rows)
+
+
+def written(page: Path = PAGE) -> str:
+    """What stands in the page between the marks."""
+    return page.read_text(encoding="utf-8").partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0]
+
+
+def update(page: Path = PAGE) -> None:
+    """Puts the tables into the page."""
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(f"{BEGIN}\n")
+    after = rest.partition(f"\n{END}")[2]
+    page.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", encoding="utf-8")

@@ -1,0 +1,118 @@
+"""What tests came to on a line of Spark, kept beside the tests."""
+
+import ast
+import hashlib
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from cleancut._spark.installed import SPARK
+from tests.lines.rows import ROWS
+
+HERE = Path(__file__).parent
+TESTS = HERE.parent
+ROOT = TESTS.parent
+_SUITES = ROOT / "jvm/src/test/scala"
+
+
+@dataclass(frozen=True, order=True)
+class Result:
+    """What a test came to when it was last run on a line.
+
+    Attributes:
+        test: as rows name it; a suite in Scala with the name of the test.
+        outcome: passed, skipped or failed.
+        spark: the release of Spark.
+        cleancut: the release of Cleancut.
+        day: when it was.
+        source: a digest of the test's code.
+    """
+
+    test: str
+    outcome: str
+    spark: str
+    cleancut: str
+    day: str
+    source: str
+
+
+def matches(pattern: str, test: str) -> bool:
+    """Whether a row's `*` and the rest of it stand for a test; a name stands for all within."""
+    exact = ".*".join(map(re.escape, pattern.split("*")))
+    return re.fullmatch(f"{exact}(\\[.*|: .*)?", test, re.DOTALL) is not None
+
+
+def wanted(test: str, patterns: Sequence[str] | None = None) -> bool:
+    """Whether a row names it."""
+    known = patterns or [of for row in ROWS for of in row.tests]
+    return any(matches(pattern, test) for pattern in known)
+
+
+def read(line: str, place: Path = HERE) -> list[Result]:
+    """What is kept of a line."""
+    path = place / f"{line}.json"
+    if not path.exists():
+        return []
+    return [Result(**of) for of in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def write(line: str, results: Iterable[Result], place: Path = HERE) -> None:
+    """Keeps them in place of what there is, one in each row of the file."""
+    rows = ",\n".join(json.dumps(asdict(of)) for of in sorted(results))
+    (place / f"{line}.json").write_text(f"[\n{rows}\n]\n", encoding="utf-8")
+
+
+def add(line: str, results: Iterable[Result], place: Path = HERE) -> None:
+    """Keeps them beside the others; of those that no row names any more nothing stays."""
+    assert line in SPARK, line
+    found = {of.test: of for of in read(line, place)} | {of.test: of for of in results}
+    write(line, (of for of in found.values() if wanted(of.test)), place)
+
+
+def outcomes(report: Path) -> Iterator[tuple[str, str]]:
+    """The tests of a report in JUnit's format, by pytest or by sbt, and what they came to."""
+    for case in ET.parse(report).getroot().iter("testcase"):
+        parts = {part.tag for part in case}
+        failed = bool(parts & {"failure", "error"})
+        outcome = "failed" if failed else "skipped" if "skipped" in parts else "passed"
+        yield _name(case.attrib["classname"], case.attrib["name"]), outcome
+
+
+def _name(of: str, name: str) -> str:
+    if not of.startswith("tests."):
+        return f"{of.rpartition('.')[2]}: {name}"
+    return f"{of.removeprefix('tests.').replace('.', '/')}.py::{name}"
+
+
+@cache
+def source_of(test: str) -> str | None:
+    """A digest of a test's code, which is a function in Python or a suite in Scala; None if gone.
+
+    Of what they use nothing goes into it.
+    """
+    file, _, name = test.partition("::")
+    if name:
+        code = _function(TESTS / file, name.partition("[")[0])
+    else:
+        suite = test.partition(":")[0]
+        found = [path.read_text(encoding="utf-8") for path in _SUITES.rglob(f"{suite}.scala")]
+        code = found[0] if found else None
+    return None if code is None else hashlib.sha256(code.encode()).hexdigest()[:12]
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The code of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _function(path: Path, name: str) -> str | None:
+    for node in parsed(path).body if path.exists() else []:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            # What it does, however it is laid out.
+            return ast.unparse(node)
+    return None

@@ -1,0 +1,233 @@
+"""The rows of the table: what may hold on a line of Spark, and the tests that show it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.support.lines import (
+    EVERYWHERE,
+    JOINS_OF_FORMAT_3,
+    JOINS_OF_FORMAT_4,
+    REAL_TIME,
+    ROWS_OF_PROCESSORS,
+    STATE_FOR_SPARK,
+    Ability,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table.
+
+    Attributes:
+        what: may hold.
+        tests: which show that it does, all of them: files and functions of pytest, with patterns
+            for their parameters, and suites in Scala by their names.
+        ability: the first line of Spark on which it can hold.
+    """
+
+    what: str
+    tests: Sequence[str]
+    ability: Ability = EVERYWHERE
+
+
+_OPERATORS = (
+    "spark/test_operators.py::test_operator_gives_the_rows_and_the_state_of_the_built_in_provider"
+)
+_PROCESSORS = (
+    "spark/test_transform_with_state.py"
+    "::test_transform_with_state_gives_the_rows_of_the_built_in_provider"
+)
+_KILLED = "chaos/test_sigkill.py::test_every_operator_survives_the_kills_of_drivers_and_executors"
+_ROLLBACK = "spark/test_rollback.py::test_a_query_goes_back_and_on_and_back_again"
+_CLONE = "spark/test_clones.py::test_a_clone_goes_on_as_the_query_does"
+_IN_PYTHON = (
+    "spark/test_python_in_flight.py::test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut"
+)
+
+
+def _of(test: str, *parameters: str) -> list[str]:
+    return [f"{test}[{of}]" for of in parameters]
+
+
+TABLE: dict[str, Sequence[Row]] = {
+    "The state store": [
+        Row("Spark's contract of a store", ["ProviderContractSuite", "ProviderModelSuite"]),
+        Row(
+            "The same as Spark's stores, operation by operation",
+            ["DifferentialSuite", "FamiliesDifferentialSuite"],
+        ),
+        Row(
+            "The jar fits Spark, class by class",
+            ["spark/test_linkage.py::test_the_jar_for_this_spark_fits"],
+        ),
+    ],
+    "Operators, stopped and started again, beside Spark's RocksDB provider": [
+        Row(
+            "Aggregation",
+            _of(
+                _OPERATORS,
+                "aggregation-complete",
+                "aggregation-update",
+                "aggregation-append",
+                "aggregation-windows-update",
+            ),
+        ),
+        Row("Session windows", _of(_OPERATORS, "session-windows", "session-windows-unloaded")),
+        Row("Deduplication", _of(_OPERATORS, "deduplication", "deduplication-watermark")),
+        Row("Deduplication within the watermark", _of(_OPERATORS, "deduplication-within-*")),
+        Row("Inner joins", _of(_OPERATORS, "join-inner-no-bounds", "join-inner-bounds")),
+        Row(
+            "Outer and semi joins",
+            _of(_OPERATORS, *(f"join-{how}-*s" for how in ("*_outer", "left_semi"))),
+        ),
+        Row("Joins of state format 3", _of(_OPERATORS, "join-*-v3"), JOINS_OF_FORMAT_3),
+        Row("Joins of state format 4", _of(_OPERATORS, "join-*-v4*"), JOINS_OF_FORMAT_4),
+        Row("`flatMapGroupsWithState`", ["FlatMapGroupsWithStateSuite"]),
+        Row("`applyInPandasWithState`", _of(_OPERATORS, "pandas-with-state")),
+        Row("`transformWithState` in Scala", ["TransformWithStateSuite"]),
+        Row("`transformWithStateInPandas`", _of(_PROCESSORS, "pandas-*")),
+        Row(
+            "`transformWithState` in PySpark, row by row",
+            _of(_PROCESSORS, "rows-*"),
+            ROWS_OF_PROCESSORS,
+        ),
+        Row("Limits, and several operators in one query", _of(_OPERATORS, "limit", "two-*")),
+        Row("State versions with ids", _of(_OPERATORS, "aggregation-append-ids")),
+        Row("Drawn queries with failures in them", ["DifferentialQueriesSuite"]),
+    ],
+    "Operators on a cluster whose drivers and executors are killed": [
+        Row("Aggregation, session windows, deduplication", _of(_KILLED, "keyed")),
+        Row("Inner, outer and semi joins", _of(_KILLED, "joins")),
+        Row(
+            "`applyInPandasWithState`, `transformWithStateInPandas`, limits, several operators",
+            _of(_KILLED, "functions"),
+        ),
+        Row("Joins of state format 3", _of(_KILLED, "joins-v3"), JOINS_OF_FORMAT_3),
+        Row("Joins of state format 4", _of(_KILLED, "joins-v4"), JOINS_OF_FORMAT_4),
+        Row(
+            "`transformWithState` in PySpark, row by row",
+            _of(_KILLED, "processors"),
+            ROWS_OF_PROCESSORS,
+        ),
+    ],
+    "Cuts": [
+        Row(
+            "On files",
+            [
+                "spark/test_cuts_on_files.py"
+                "::test_a_checkpoint_of_files_goes_on_with_cuts_that_python_reads",
+            ],
+        ),
+        Row(
+            "In a bucket on S3",
+            [
+                "spark/test_checkpoint_on_s3.py"
+                "::test_cuts_of_a_query_hold_what_spark_finds_in_them",
+                "spark/test_finished_epochs.py"
+                "::test_an_epoch_that_is_sealed_in_a_bucket_is_finished",
+            ],
+        ),
+        Row(
+            "In a bucket on S3, drivers and executors killed",
+            [
+                "chaos/test_demo_on_s3.py"
+                "::test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left"
+                "[s3proxy]",
+            ],
+        ),
+        Row(
+            "Rows in flight to operators on the JVM",
+            [
+                "spark/test_rows_in_flight.py"
+                "::test_a_query_that_is_cut_by_hand_counts_every_row_once",
+                "spark/test_rows_in_flight.py"
+                "::test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_input",
+                "spark/test_chains_in_flight.py"
+                "::test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_are"
+                "_late[*]",
+                "UnalignedCutsSuite",
+            ],
+        ),
+        Row("Drawn queries cut at random", ["UnalignedQueriesSuite"]),
+        Row(
+            "Rows in flight to `applyInPandasWithState` and `transformWithStateInPandas`",
+            _of(_IN_PYTHON, "applyInPandasWithState-*", "transformWithStateInPandas-*"),
+        ),
+        Row(
+            "Rows in flight to `transformWithState` in PySpark, row by row",
+            _of(_IN_PYTHON, "transformWithState-*"),
+            ROWS_OF_PROCESSORS,
+        ),
+        Row(
+            "Rows in flight, drivers and executors killed",
+            [
+                "chaos/test_sigkill_in_flight.py"
+                "::test_rows_in_flight_survive_the_kills_of_drivers_and_executors",
+            ],
+        ),
+    ],
+    "Acts on a checkpoint": [
+        Row("`rollback`, and its undoing", _of(_ROLLBACK, "cuts", "level-0")),
+        Row(
+            "`rescale` in a bucket, on a cluster",
+            [
+                "spark/test_checkpoint_on_s3.py::test_a_query_in_a_bucket_is_rescaled_on_a_cluster",
+            ],
+        ),
+        Row("`clone`", _of(_CLONE, "cuts to cuts", "level-0 to cuts", "cuts to level-0")),
+        Row(
+            "`clone` into a bucket and out again, on a cluster",
+            [
+                "spark/test_clones.py::test_a_query_goes_into_a_bucket_and_out_again_on_a_cluster",
+            ],
+        ),
+        Row(
+            "`adopt` from RocksDB's and the HDFS-backed provider",
+            ["spark/test_offline.py::test_a_query_is_adopted_and_goes_on_with_cuts"],
+        ),
+        Row(
+            "`edit`",
+            _of("spark/test_edit.py::test_a_query_goes_on_with_what_was_edited", "cuts", "level-0"),
+        ),
+        Row(
+            "`migrate`",
+            ["spark/test_migrate.py::test_operators_come_and_go_and_others_keep_what_they_have"],
+        ),
+        Row(
+            "Acts that write state for a provider of Spark's own",
+            [
+                "spark/test_offline.py::test_a_query_goes_there_and_back_and_to_other_partitions",
+                *_of(_ROLLBACK, "rocksdb"),
+                *_of(_CLONE, "cuts to rocksdb"),
+            ],
+            STATE_FOR_SPARK,
+        ),
+    ],
+    "Around it": [
+        Row(
+            "Spark Connect, with rows in flight",
+            [
+                "spark/test_connect.py::test_a_client_runs_watches_and_changes_a_query",
+                "spark/test_connect.py::test_a_server_that_is_killed_with_rows_in_flight_goes_on",
+            ],
+        ),
+        Row(
+            "State read without a JVM is what Spark reads",
+            [
+                "spark/test_checkpoint_reader.py"
+                "::test_the_state_of_an_aggregation_is_what_spark_reads",
+            ],
+        ),
+        Row(
+            "Variables of `transformWithState` read by Spark from a checkpoint with cuts",
+            _of(
+                "spark/test_state_readers.py"
+                "::test_families_of_a_checkpoint_with_cuts_are_those_of_one_without",
+                "transform-*",
+            ),
+        ),
+        Row("Real-time mode with stateful operators", ["RealTimeModeSuite"], REAL_TIME),
+    ],
+}
+
+ROWS: Sequence[Row] = [row for rows in TABLE.values() for row in rows]

@@ -1,0 +1,16 @@
+"""What a release says of the lines of Spark is what its tests came to on them."""
+
+import pytest
+
+from cleancut._spark.installed import SPARK
+from tests.lines import page, record
+
+
+@pytest.mark.parametrize("line", SPARK)
+def test_the_tests_that_ran_on_a_line_are_those_of_the_release(line: str) -> None:
+    changed = [of.test for of in record.read(line) if record.source_of(of.test) != of.source]
+    assert changed == [], "make lines runs them as they are now"
+
+
+def test_all_that_the_table_names_was_run() -> None:
+    assert f"| {page.OPEN} |" not in page.written()
