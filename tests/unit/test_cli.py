@@ -104,6 +104,7 @@ GIVEN = {
     "--dialect": "r2",
     "--encryption": "kms",
     "--endpoint": "http://127.0.0.1:9000",
+    "--history": "720h",
     "--lazy-restore": "false",
     "--local-bases": "2g",
     "--max-epoch-duration": "1h",
@@ -123,6 +124,7 @@ GIVEN = {
     "--standby-replicas": "1",
     "--state-partitions": "8",
     "--trusted-scheme": "maprfs",
+    "--ui-epochs": "500",
 }
 
 

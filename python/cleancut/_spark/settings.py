@@ -299,6 +299,13 @@ OPTIONS = (
         _is_endpoint,
     ),
     Option(
+        "history",
+        f"{PREFIX}history",
+        "a number with a unit (h, m, s, ms) up to 87840h",
+        _duration,
+        _is_history,
+    ),
+    Option(
         "lazy_restore",
         f"{PREFIX}lazyRestore",
         "true or false",
@@ -404,20 +411,6 @@ OPTIONS = (
         _is_retention,
     ),
     Option(
-        "history",
-        f"{PREFIX}history",
-        "a number with a unit (h, m, s, ms) up to 87840h",
-        _duration,
-        _is_history,
-    ),
-    Option(
-        "ui_epochs",
-        f"{PREFIX}uiEpochs",
-        "a whole number from 1 to 1000000",
-        _whole_number,
-        _is_epoch_count,
-    ),
-    Option(
         "split_groups",
         f"{PREFIX}splitGroups",
         "true or false",
@@ -444,6 +437,13 @@ OPTIONS = (
         "auto, or the scheme of a URL",
         _text,
         _is_scheme,
+    ),
+    Option(
+        "ui_epochs",
+        f"{PREFIX}uiEpochs",
+        "a whole number from 1 to 1000000",
+        _whole_number,
+        _is_epoch_count,
     ),
 )
 
