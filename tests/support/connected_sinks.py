@@ -37,6 +37,7 @@ ROWS, KEYS = 30, 5
 Row = tuple[int, int]
 # Spark waits for the process of a function for ten seconds, whatever else runs.
 _NO_WORKER = "Python worker failed to connect back"
+_TRIES = 20
 
 
 def json_of(sink: EpochSink) -> Callable[[DataFrame, int], None]:
@@ -100,7 +101,7 @@ def start(spark: SparkSession, home: Path, target: str, place: str, slowly: bool
         .writeStream.foreachBatch(sink_at(target, home, place))
         .option("checkpointLocation", str(home / "checkpoint"))
     )
-    for _ in range(5):
+    for _ in range(_TRIES):
         try:
             return writer.start()
         except Exception as failure:
@@ -132,7 +133,7 @@ def main(remote: str, home: Path, target: str, place: str, act: str) -> None:
             query.processAllAvailable()
         except Exception as failure:
             found = cleancut.errors.of(failure)
-            print("REFUSED", "nothing of ours" if found is None else found)
+            print("REFUSED", failure if found is None else found)
             return
     if act == "run":
         watched, deadline = cleancut.coordinator(query), time.monotonic() + 120
