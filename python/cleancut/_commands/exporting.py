@@ -1,8 +1,9 @@
 """The command `cleancut exporter`: tells Prometheus, or a collector, of checkpoints."""
 
 import argparse
+import signal
 import sys
-import time
+import threading
 from typing import Any
 
 from cleancut._commands.arguments import access, add_access, add_location, seconds
@@ -81,7 +82,10 @@ def _tell(location: str, error: Exception) -> None:
 
 
 def _look_on(looks: Looks, every_s: float) -> None:
-    """Looks until it is interrupted."""
-    while True:
+    """Looks until it is interrupted, or told to end."""
+    # The first process of a container has no handler of its own, and would be killed in the end.
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    while not ended.is_set():
         looks.look()
-        time.sleep(every_s)
+        ended.wait(every_s)
