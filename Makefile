@@ -24,6 +24,7 @@ SERVERS := .cache/kafka.classpath
 JDBC := .cache/postgres-jdbc.classpath
 SPARK_KAFKA := .cache/spark-kafka.classpath
 SPARK_DELTA := .cache/spark-delta.classpath
+SPARK_ICEBERG := .cache/spark-iceberg.classpath
 VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
 PROMTOOL_VERSION := 0.316.0
@@ -231,6 +232,9 @@ BY_DELTA = tests/spark/test_sparks_own_sinks.py tests/spark/test_delta_connector
   tests/chaos/test_lakes_killed.py
 WITH_DELTA = CLEANCUT_DELTA_JARS="$$(tr : , < $(SPARK_DELTA))"
 
+# Iceberg's runtime, up to 4.1.
+WITH_ICEBERG = CLEANCUT_ICEBERG_JARS="$$(tr : , < $(SPARK_ICEBERG))"
+
 bench-delta: $(JAR) .venv-4.2/.cleancut-installed $(SPARK_DELTA)  ## DeltaSink beside Delta's connector, on Spark 4.2; ARGS as for 'bench-sinks'
 	$(WITH_DELTA) .venv-4.2/bin/python -m tests.bench.sinks $(ARGS)
 
@@ -245,10 +249,12 @@ $(OLDER_LINES:%=lines%): lines4%: jar .venv-4.%/.cleancut-installed $(S3PROXY) $
 	.venv-4.$*/bin/python -m tests.lines run $(ARGS)
 
 spark42: $(SPARK_DELTA)
+spark41: $(SPARK_ICEBERG)
 $(OLDER_LINES:%=spark%): export CLEANCUT_ALL_DRAWS ?= yes
 $(OLDER_LINES:%=spark%): spark4%: jar .venv-4.%/.cleancut-installed $(S3PROXY) $(FORKLESS)
 	$(SBT) $@/test
 	.venv-4.$*/bin/python -m tests.lines pytest tests/spark tests/chaos $(ARGS)
+	$(if $(filter 1,$*),$(WITH_ICEBERG) .venv-4.1/bin/python -m pytest tests/spark/test_iceberg_runtime.py)
 	$(if $(filter 2,$*),$(WITH_DELTA) .venv-4.2/bin/python -m pytest $(BY_DELTA) -k 'delta or connector')
 
 versitygw: $(VERSITYGW)  ## an S3 server for tests, compiled once
@@ -278,7 +284,8 @@ $(SERVERS): build.sbt project/TestServers.scala project/Versions.scala | setup
 $(JDBC): TASK := jdbcClassPath
 $(SPARK_KAFKA): TASK := sparkKafkaClassPath
 $(SPARK_DELTA): TASK := sparkDeltaClassPath
-$(JDBC) $(SPARK_KAFKA) $(SPARK_DELTA): build.sbt project/TestServers.scala project/Versions.scala | setup
+$(SPARK_ICEBERG): TASK := sparkIcebergClassPath
+$(JDBC) $(SPARK_KAFKA) $(SPARK_DELTA) $(SPARK_ICEBERG): build.sbt project/TestServers.scala project/Versions.scala | setup
 	$(SBT) servers/$(TASK)
 	@touch $@
 

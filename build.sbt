@@ -15,6 +15,7 @@ lazy val s3ProxyClassPath = taskKey[File]("the class path of the S3 server of te
 lazy val jdbcClassPath = taskKey[File]("the class path of PostgreSQL's driver for JDBC")
 lazy val sparkKafkaClassPath = taskKey[File]("the class path of Spark's own sink for Kafka")
 lazy val sparkDeltaClassPath = taskKey[File]("the class path of Delta's connector for Spark 4.2")
+lazy val sparkIcebergClassPath = taskKey[File]("the class path of Iceberg's runtime for Spark 4.1")
 lazy val kafkaClassPath = taskKey[File]("the class path of a broker of Kafka, for Python's tests")
 
 lazy val yarnClassPath = taskKey[File]("the class path of a cluster of YARN, for Python's tests")
@@ -242,6 +243,7 @@ lazy val servers = (project in file("jvm/servers"))
     jdbcClassPath := classPathOf(TestServers.Jdbc, "postgres-jdbc").value,
     sparkKafkaClassPath := classPathOf(TestServers.SparkKafka, "spark-kafka").value,
     sparkDeltaClassPath := classPathOf(TestServers.SparkDelta, "spark-delta").value,
+    sparkIcebergClassPath := classPathOf(TestServers.SparkIceberg, "spark-iceberg").value,
     mariaDb := TestServers.unpacked(
       update.value,
       (LocalRootProject / baseDirectory).value / ".cache" / "mariadb"

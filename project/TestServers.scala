@@ -18,11 +18,14 @@ object TestServers {
   /** Delta's connector, which exists for Spark 4.2. */
   val SparkDelta: Configuration = Configuration.of("SparkDelta", "spark-delta").hide
 
+  /** Iceberg's, which exists up to Spark 4.1, and a driver for a catalog that Python reads too. */
+  val SparkIceberg: Configuration = Configuration.of("SparkIceberg", "spark-iceberg").hide
+
   /** A cluster of YARN in one JVM, beside Spark's own jars, which have the rest of Hadoop. */
   val Yarn: Configuration = Configuration.of("Yarn", "yarn").hide
 
   val configurations: Seq[Configuration] =
-    Seq(Kafka, MariaDb, Jdbc, SparkKafka, SparkDelta, Yarn)
+    Seq(Kafka, MariaDb, Jdbc, SparkKafka, SparkDelta, SparkIceberg, Yarn)
 
   val modules: Seq[ModuleID] = Seq(
     "org.apache.kafka" % "kafka_2.13" % Versions.Kafka % Kafka,
@@ -39,6 +42,9 @@ object TestServers {
     "io.delta" % "delta-spark_4.2_2.13" % Versions.SparkDelta,
     "io.delta" % "delta-storage" % Versions.SparkDelta
   ).map(module => (module % SparkDelta).intransitive()) ++ Seq(
+    "org.apache.iceberg" % "iceberg-spark-runtime-4.1_2.13" % Versions.SparkIceberg,
+    "org.xerial" % "sqlite-jdbc" % Versions.SqliteJdbc
+  ).map(module => (module % SparkIceberg).intransitive()) ++ Seq(
     "org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop,
     // By which the cluster looks whether it has its directory.
     "org.junit.jupiter" % "junit-jupiter-api" % Versions.JUnit,

@@ -40,6 +40,8 @@ object Versions {
   val SparkKafkaClients = "3.9.2"
   val CommonsPool = "2.13.1"
   val SparkDelta = "4.4.0"
+  val SparkIceberg = "1.11.0"
+  val SqliteJdbc = "3.50.3.0"
 
   /** Of which the small cluster of YARN uses an assertion. */
   val JUnit = "5.13.4"

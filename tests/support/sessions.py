@@ -38,8 +38,13 @@ DELTA_SETTINGS = {
 _FILE_SYSTEMS = ("fs.file.", "fs.AbstractFileSystem.", "hadoop.security.")
 
 
-def builder(master: str) -> SparkSession.Builder:
-    """A builder with the provider's jar, and settings that suit small inputs on one machine."""
+def builder(master: str, more: Mapping[str, str] | None = None) -> SparkSession.Builder:
+    """A builder with the provider's jar, and settings that suit small inputs on one machine.
+
+    Args:
+        master: of the cluster, or `local`.
+        more: other settings of the session; its jars and extensions come before ours.
+    """
     # Python workers must find what this interpreter finds.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     made = SparkSession.Builder().master(master).appName("cleancut-tests")
@@ -67,7 +72,7 @@ def builder(master: str) -> SparkSession.Builder:
     if _ARCHIVE.exists():
         shared = f"-XX:SharedArchiveFile={_ARCHIVE}"
         settings |= {f"spark.{who}.extraJavaOptions": shared for who in ("driver", "executor")}
-    for key, value in settings.items():
+    for key, value in (settings | dict(more or {})).items():
         made = made.config(key, value)
     return cleancut.configure(made)
 
