@@ -1,5 +1,7 @@
 package io.cleancut.channels
 
+import io.cleancut.StoreId
+
 /**
  * What an attempt measured of a channel that it has read to its end.
  *
@@ -53,4 +55,8 @@ object ChannelCourse {
   /** How long the first to arrive waited for the last. */
   def alignmentMs(of: Iterable[ChannelCourse]): Long =
     if (of.isEmpty) 0L else of.map(_.arrivedMs).max - of.map(_.arrivedMs).min
+
+  /** The longest of all operators' channels; None where there are none. */
+  def longestAlignmentMs(of: Map[StoreId, ChannelCourse]): Option[Long] =
+    of.groupBy(_._1.operator).values.map(channels => alignmentMs(channels.values)).maxOption
 }

@@ -45,9 +45,7 @@ final class QueryFigures(
   private def longest(ms: Iterable[Long]): Option[Double] = ms.maxOption.map(_ / MsPerS)
 
   private def alignment: Option[Double] =
-    longest(status.courses.groupBy(_._1.operator).values.map(of => alignmentMs(of.values)))
-
-  private def alignmentMs(of: Iterable[ChannelCourse]) = ChannelCourse.alignmentMs(of)
+    longest(ChannelCourse.longestAlignmentMs(status.courses))
 
   private def unproven: Option[Double] =
     for (_ <- notes; epoch <- committed) yield epoch - proven.fold(-1.0)(_.epoch.toDouble)

@@ -1,12 +1,12 @@
 package io.cleancut.error
 
-import java.nio.charset.StandardCharsets.UTF_8
-
 import scala.collection.immutable.SortedMap
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.core.JsonParser
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+import io.cleancut.Resources
 
 /**
  * Every error class by its id, as the packaged JSON file declares them. Python reads the same file.
@@ -17,12 +17,7 @@ object ErrorCatalog {
   lazy val classes: SortedMap[String, ErrorClass] = parse(json)
 
   /** The packaged file as it stands. */
-  private[cleancut] def json: String = {
-    val in = getClass.getClassLoader.getResourceAsStream(Resource)
-    if (in == null) throw new IllegalStateException(s"$Resource is not on the class path.")
-    try new String(in.readAllBytes(), UTF_8)
-    finally in.close()
-  }
+  private[cleancut] def json: String = Resources.text(Resource)
 
   /** @throws IllegalArgumentException on a doubled id, an unknown kind or a missing field */
   private[error] def parse(json: String): SortedMap[String, ErrorClass] = {

@@ -12,7 +12,8 @@ final case class SealName(epoch: Long, generation: Long)
 
 /** The only place that builds and parses the names of what cuts are made of, below the root. */
 object CutLayout {
-  private val EpochDigits = 20
+  import NameDigits.padded
+
   private val CutName = """(\d{20})\.cut""".r
   private val SealForm = """(\d{20})(?:\.(\d{20}))?\.sealed""".r
   private val SegmentName = """segments/(\d{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg""".r
@@ -131,11 +132,6 @@ object CutLayout {
   private def plain(writer: String): String = {
     val kept = writer.filter(c => c < 128 && (c.isLetterOrDigit || c == '_' || c == '-'))
     if (kept.isEmpty) "executor" else kept
-  }
-
-  private def padded(number: Long): String = {
-    val digits = number.toString
-    "0" * (EpochDigits - digits.length) + digits
   }
 }
 

@@ -51,6 +51,9 @@ final case class ShareCosts(
     waitedMs: Long = 0L
 ) {
 
+  /** Requests of all kinds. */
+  def total: KindCosts = requests.valuesIterator.foldLeft(KindCosts.Zero)(_ + _)
+
   def +(other: ShareCosts): ShareCosts = ShareCosts(
     (requests.keySet ++ other.requests.keySet).iterator.map { kind =>
       def in(of: ShareCosts) = of.requests.getOrElse(kind, KindCosts.Zero)

@@ -6,6 +6,7 @@ import io.cleancut.{StateVersion, StoreId}
 
 /** The only place that builds and parses the names of level 0 objects, relative to the root. */
 object StoreLayout {
+  import NameDigits.padded
 
   /** Directory of everything that Cleancut keeps, below a query's checkpoint location. */
   val RootName: String = "cleancut"
@@ -14,7 +15,6 @@ object StoreLayout {
 
   val Stores: String = "stores/"
 
-  private val VersionDigits = 20
   private val Temporary = """\.(\d{20})-[0-9a-f]{32}\.(?:delta|base)\..*tmp""".r
   private val Name = """(\d{20})-([0-9a-f]{32})\.(delta|base)""".r
 
@@ -44,11 +44,6 @@ object StoreLayout {
   def parseTemporaryName(name: String): Option[Long] = name match {
     case Temporary(number) => number.toLongOption.filter(_ > 0)
     case _                 => None
-  }
-
-  private def padded(number: Long): String = {
-    val digits = number.toString
-    "0" * (VersionDigits - digits.length) + digits
   }
 
   private def escape(name: String): String = name

@@ -154,7 +154,7 @@ object EpochRecord {
       cut.costs,
       cut.channels.map(_.deferred.rows).sum,
       courses.map(_.bytesInFlight).sum,
-      Option.when(courses.nonEmpty)(alignmentMs(cut)),
+      ChannelCourse.longestAlignmentMs(cut.courses),
       courses.flatMap(_.barrierToCaptureMs).maxOption,
       aligned,
       beyondBound(cut),
@@ -168,9 +168,6 @@ object EpochRecord {
   def of(location: String, cut: Cut): EpochRecord =
     of(location, None, cut, None, EpochTasks.None, Map.empty, EpochWeather.Calm)
       .copy(operators = Nil)
-
-  private def alignmentMs(cut: Cut): Long =
-    cut.courses.groupBy(_._1.operator).values.map(of => ChannelCourse.alignmentMs(of.values)).max
 
   private def beyondBound(cut: Cut): Map[Long, Long] =
     cut.courses

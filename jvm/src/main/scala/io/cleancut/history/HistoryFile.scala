@@ -56,8 +56,8 @@ object HistoryFile {
       "alignment_ms" -> (_.alignmentMs),
       "stores" -> (record => Some(record.stores.toLong)),
       "rows_in_flight" -> (record => Some(record.rowsInFlight)),
-      "requests" -> cost(_.requests.values.map(_.requests).sum),
-      "retries" -> cost(_.requests.values.map(_.retries).sum),
+      "requests" -> cost(_.total.requests),
+      "retries" -> cost(_.total.retries),
       "bytes_sent" -> cost(_.bytesSent),
       "bytes_received" -> cost(_.bytesReceived)
     )

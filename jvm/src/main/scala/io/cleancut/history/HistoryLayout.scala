@@ -1,11 +1,13 @@
 package io.cleancut.history
 
 import io.cleancut.StateVersion
+import io.cleancut.format.NameDigits
 
 /** The names of the files of a query's history, below the root of its cuts. */
 object HistoryLayout {
+  import NameDigits.padded
+
   private val Name = """(\d{20})-(\d{20})-([0-9a-f]{32})\.parquet""".r
-  private val EpochDigits = 20
 
   val Directory: String = "history/"
 
@@ -29,10 +31,5 @@ object HistoryLayout {
     case Name(first, last, _) =>
       for (from <- first.toLongOption; to <- last.toLongOption) yield Of(name, from, to)
     case _ => None
-  }
-
-  private def padded(number: Long): String = {
-    val digits = number.toString
-    "0" * (EpochDigits - digits.length) + digits
   }
 }

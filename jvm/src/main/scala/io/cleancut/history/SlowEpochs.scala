@@ -71,10 +71,9 @@ final class SlowEpochs {
     val sides = Seq("the driver" -> costs.driver, "the executors" -> costs.executors)
     val (side, share) = sides.maxBy(_._2.waitedMs)
     Option.when(share.waitedMs >= toExplain) {
-      val count = share.requests.values.map(_.retries).sum
       val kinds = share.requests.filter(_._2.retries > 0).keys.toSeq.sorted.mkString(", ")
-      Retries -> (s"$side repeated $count requests to the store ($kinds), and waited for that " +
-        s"${share.waitedMs} ms in all")
+      Retries -> (s"$side repeated ${share.total.retries} requests to the store ($kinds), and " +
+        s"waited for that ${share.waitedMs} ms in all")
     }
   }
 

@@ -1,11 +1,11 @@
 package io.cleancut.metrics
 
-import java.nio.charset.StandardCharsets.UTF_8
-
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.core.JsonParser
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+import io.cleancut.Resources
 
 /**
  * One figure that is told of a query or a process.
@@ -55,12 +55,7 @@ object MetricCatalog {
   def of(teller: MetricTeller): Seq[Metric] = all.filter(_.tellers(teller))
 
   /** The packaged file as it stands. */
-  private[cleancut] def json: String = {
-    val in = getClass.getClassLoader.getResourceAsStream(Resource)
-    if (in == null) throw new IllegalStateException(s"$Resource is not on the class path.")
-    try new String(in.readAllBytes(), UTF_8)
-    finally in.close()
-  }
+  private[cleancut] def json: String = Resources.text(Resource)
 
   /** @throws IllegalArgumentException on an unknown type or teller, or a missing field */
   private[metrics] def parse(json: String): Seq[Metric] = {

@@ -13,12 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.count
 import org.apache.spark.sql.streaming.StreamingQuery
 
-import io.cleancut.{
-  CleancutCheckpointFileManager,
-  CleancutExtensions,
-  CleancutStateStoreProvider,
-  Clock
-}
+import io.cleancut.Clock
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.CutLayout
 import io.cleancut.objects.S3TestStore
@@ -37,13 +32,7 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
     super.beforeAll()
     spark = SmallQueries.session("local[2]")(
       _.config("spark.sql.shuffle.partitions", Partitions.toString)
-        .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
-        .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
-        .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
-        // Bases and sweeps read too, and come when they like.
-        .config(s"$State.maintenanceInterval", "1h")
-        .config(s"$State.cleancut.endpoint", endpoint)
-        .config(s"$State.cleancut.region", "us-east-1")
+        .config(SmallQueries.inBucket(endpoint))
     )
     input = MemoryStream(Encoders.scalaLong, spark)
     proxy.enforce(rules)
@@ -109,8 +98,6 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
 }
 
 object RequestsOfEpochsSuite {
-  private val State = "spark.sql.streaming.stateStore"
-  private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
   private val Partitions = 4
 
   /** A cut, or a segment; a listing has such a name among its parameters. */

@@ -15,7 +15,6 @@ import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.cleancut.history.CleancutEpochCommitted
 import org.apache.spark.sql.functions.count
 
-import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.history.{EpochRecordJson, SlowEpochs, SlowReason}
 import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3Server, SmallQueries}
 
@@ -31,13 +30,7 @@ class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
       _.config("spark.sql.shuffle.partitions", "2")
         .config("spark.ui.enabled", "true")
         .config("spark.ui.port", "0")
-        .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
-        .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
-        .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
-        // Bases are uploads too, and come when they like.
-        .config(s"$State.maintenanceInterval", "1h")
-        .config(s"$State.cleancut.endpoint", endpoint)
-        .config(s"$State.cleancut.region", "us-east-1")
+        .config(SmallQueries.inBucket(endpoint))
     )
     val told = new ConcurrentLinkedQueue[(Long, Option[SlowReason])]
     spark.sparkContext.addSparkListener(new SparkListener {
@@ -104,7 +97,5 @@ class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
 }
 
 private object SlowStoreSuite {
-  private val State = "spark.sql.streaming.stateStore"
-  private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
   private val PatienceNs = 30_000_000_000L
 }

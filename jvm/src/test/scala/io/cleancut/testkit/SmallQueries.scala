@@ -4,6 +4,8 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.classic.SparkSession
 
+import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
+
 /** Sessions whose queries have a few rows in an epoch, so that all else is most of their time. */
 object SmallQueries {
 
@@ -25,6 +27,20 @@ object SmallQueries {
     Settings.foldLeft(SparkSession.builder().master(master)) { case (made, (key, value)) =>
       made.config(key, value)
     }
+
+  /** What has a session keep its state and its checkpoints in a bucket. */
+  def inBucket(endpoint: String): Map[String, String] = Map(
+    s"$State.providerClass" -> classOf[CleancutStateStoreProvider].getName,
+    "spark.sql.streaming.checkpointFileManagerClass" ->
+      classOf[CleancutCheckpointFileManager].getName,
+    "spark.sql.extensions" -> classOf[CleancutExtensions].getName,
+    // Bases and sweeps are requests too, and come when they like.
+    s"$State.maintenanceInterval" -> "1h",
+    s"$State.cleancut.endpoint" -> endpoint,
+    s"$State.cleancut.region" -> "us-east-1"
+  )
+
+  private val State = "spark.sql.streaming.stateStore"
 
   /** A session in this JVM. */
   def session(

@@ -15,7 +15,8 @@ import org.apache.spark.status.KVUtils.KVIndexParam
 import org.apache.spark.util.Utils
 import org.apache.spark.util.kvstore.{KVIndex, KVStore}
 
-import io.cleancut.history.{EpochRecord, EpochRecordJson, SlowReason}
+import io.cleancut.format.ShareCosts
+import io.cleancut.history.{EpochRecord, EpochRecordJson, RequestPrices, SlowReason}
 
 /** The last run of a query, as Spark's store of what pages show has it. */
 private[ui] class RunEntry(@KVIndexParam val location: String, val run: String) {
@@ -30,6 +31,8 @@ private[ui] class RunEntry(@KVIndexParam val location: String, val run: String) 
  *   -1 where no task has run
  * @param alignmentMs
  *   -1 without channels
+ * @param dollars
+ *   what its requests cost where somebody bills them
  * @param slowKind
  *   empty where the epoch was not slow
  */
@@ -44,6 +47,7 @@ private[ui] class EpochEntry(
     val alignmentMs: Long,
     val rowsInFlight: Long,
     val requests: Long,
+    val dollars: Double,
     val bytesSent: Long,
     val rows: Long,
     val stores: Int,
@@ -70,7 +74,15 @@ private[ui] class EpochEntry(
 
 private[ui] object EpochEntry {
 
-  def of(location: String, record: EpochRecord, json: String): EpochEntry = new EpochEntry(
+  def of(location: String, record: EpochRecord, json: String): EpochEntry =
+    of(location, record, record.costs.map(_.all), json)
+
+  private def of(
+      location: String,
+      record: EpochRecord,
+      used: Option[ShareCosts],
+      json: String
+  ): EpochEntry = new EpochEntry(
     location,
     record.epoch,
     record.run.generation,
@@ -80,8 +92,9 @@ private[ui] object EpochEntry {
     record.cutMs,
     record.alignmentMs.getOrElse(-1L),
     record.rowsInFlight,
-    record.costs.fold(0L)(_.all.requests.values.map(_.requests).sum),
-    record.costs.fold(0L)(_.all.bytesSent),
+    used.fold(0L)(_.total.requests),
+    used.fold(0.0)(RequestPrices.of),
+    used.fold(0L)(_.bytesSent),
     record.rows,
     record.stores,
     record.slow.fold(0L)(_.typicalMs),

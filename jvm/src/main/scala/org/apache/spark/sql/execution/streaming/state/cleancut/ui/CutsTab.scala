@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.ui
 import java.net.URLEncoder
 import java.nio.charset.StandardCharsets.UTF_8
 
-import scala.xml.{Node, NodeSeq, Text}
+import scala.xml.{Elem, Node, NodeSeq, Text}
 
 import jakarta.servlet.http.HttpServletRequest
 
@@ -76,6 +76,21 @@ abstract private[ui] class CutsPage(tab: CutsTab, prefix: String) extends WebUIP
     }
     </nav>
   }
+
+  /** Where an epoch is shown. */
+  protected def linkToEpoch(
+      request: HttpServletRequest,
+      location: String,
+      epoch: Long,
+      further: (String, String)*
+  ): String = {
+    val named = Seq("location" -> location, "epoch" -> epoch.toString)
+    link(request, "epoch", named ++ further: _*)
+  }
+
+  /** What may be wider than a screen, and is moved by the keyboard, too. */
+  protected def region(label: String)(content: NodeSeq): Elem =
+    <div class="wide" tabindex="0" role="region" aria-label={label}>{content}</div>
 
   /** What is shown in the place of what was asked for. */
   protected def nothing(request: HttpServletRequest, why: String): Seq[Node] =

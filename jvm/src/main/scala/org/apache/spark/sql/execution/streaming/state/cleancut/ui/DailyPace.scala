@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.ui
 
-import io.cleancut.history.RequestPrices
-
 /**
  * What epochs come to in a day, at their pace: requests, and US dollars for these by the prices of
  * S3 Standard in us-east-1, without what is stored. None where nobody bills requests.
@@ -11,7 +9,7 @@ final private[ui] case class DailyPace(requests: Long, dollars: Option[Double])
 private[ui] object DailyPace {
   private val DayMs = 24.0 * 3600 * 1000
 
-  // The last ones: to read the records of more would take a page's time.
+  // The last ones say how fast it is now.
   private val LookedAt = 60
 
   /** None before the second epoch of a run. */
@@ -22,11 +20,10 @@ private[ui] object DailyPace {
     }
     val ms = pairs.map { case (before, of) => of.writtenMs - before.writtenMs }.sum
     Option.when(ms > 0) {
-      val costs = pairs.flatMap(_._2.record.toOption.flatMap(_.costs)).map(_.all)
-      val requests = costs.flatMap(_.requests.values).map(_.requests).sum
+      val counted = pairs.map(_._2)
       DailyPace(
-        (requests * DayMs / ms).round,
-        Option.when(location.startsWith("s3"))(costs.map(RequestPrices.of).sum * DayMs / ms)
+        (counted.map(_.requests).sum * DayMs / ms).round,
+        Option.when(location.startsWith("s3"))(counted.map(_.dollars).sum * DayMs / ms)
       )
     }
   }

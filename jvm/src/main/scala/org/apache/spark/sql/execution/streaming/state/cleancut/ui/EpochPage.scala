@@ -37,8 +37,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
       epochs: Seq[EpochEntry]
   ): NodeSeq = {
     def to(epoch: Option[EpochEntry], title: String) = epoch.fold(NodeSeq.Empty) { of =>
-      val href = link(request, "epoch", "location" -> location, "epoch" -> of.epoch.toString)
-      <a href={href}>{s"$title (${of.epoch})"}</a>
+      <a href={linkToEpoch(request, location, of.epoch)}>{s"$title (${of.epoch})"}</a>
     }
     <nav class="ways" aria-label="Other epochs">{
       to(epochs.filter(_.epoch < record.epoch).lastOption, "epoch before")
@@ -78,7 +77,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
   }
 
   private def phases(entry: EpochEntry): NodeSeq =
-    <h2>Phases</h2> ++ <div class="wide" tabindex="0" role="region" aria-label="Phases"><table>
+    <h2>Phases</h2> ++ region("Phases")(<table>
       <thead><tr><th scope="col">phase</th><th scope="col" class="n">took</th></tr></thead>
       <tbody>{
       Drawings.Phases.map { phase =>
@@ -87,7 +86,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
         }</th><td class="n">{Figures.millis(phase.of(entry))}</td></tr>
       }
     }</tbody>
-    </table></div>
+    </table>)
 
   private def tasks(
       request: HttpServletRequest,
@@ -97,13 +96,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
     val by =
       parameter(request, "by").flatMap(of => Measures.find(_.key == of)).getOrElse(Measures.head)
     val choices = Measures.map { of =>
-      val href = link(
-        request,
-        "epoch",
-        "location" -> location,
-        "epoch" -> record.epoch.toString,
-        "by" -> of.key
-      )
+      val href = linkToEpoch(request, location, record.epoch, "by" -> of.key)
       if (of == by) <a aria-current="true" href={href}>{of.title}</a>
       else <a href={href}>{of.title}</a>
     }
@@ -119,14 +112,14 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
     val title = s"Operator ${operator.operator}: ${operator.partitions} partitions, ${by.title} " +
       s"up to $most"
     <section><h3>{title}</h3>
-      <div class="wide" tabindex="0" role="region" aria-label={title}>{
-      Drawings.heat(operator, values, by.shown)
-    }</div></section>
+      {
+      region(title)(Drawings.heat(operator, values, by.shown))
+    }</section>
   }
 
   private def slowest(record: EpochRecord): NodeSeq = record.costs.fold(NodeSeq.Empty) { costs =>
     <h2>Slowest stores</h2> ++
-      <div class="wide" tabindex="0" role="region" aria-label="Slowest stores"><table>
+      region("Slowest stores")(<table>
         <thead><tr><th scope="col">store</th><th scope="col">executor</th>
           <th scope="col" class="n">took</th></tr></thead>
         <tbody>{
@@ -135,13 +128,13 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
             <td class="n">{Figures.millis(of.ms)}</td></tr>
         }
       }</tbody>
-      </table></div>
+      </table>)
   }
 
   private def requests(record: EpochRecord): NodeSeq = record.costs.fold(NodeSeq.Empty) { costs =>
     val sides = Seq("driver" -> costs.driver, "executors" -> costs.executors)
     <h2>Requests to the store</h2> ++
-      <div class="wide" tabindex="0" role="region" aria-label="Requests"><table>
+      region("Requests")(<table>
         <thead><tr><th scope="col">side</th><th scope="col">kind</th>
           <th scope="col" class="n">requests</th><th scope="col" class="n">repeated</th>
           <th scope="col" class="n">failed</th></tr></thead>
@@ -150,7 +143,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
           yield <tr><th scope="row">{side}</th><td>{kind}</td><td class="n">{of.requests}</td>
             <td class="n">{of.retries}</td><td class="n">{of.failures}</td></tr>
       }</tbody>
-      </table></div> ++
+      </table>) ++
       <p>{
         sides
           .map { case (side, share) =>

@@ -66,8 +66,7 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
       location: String,
       epochs: Vector[EpochEntry]
   ): NodeSeq = {
-    def toEpoch(of: EpochEntry) =
-      link(request, "epoch", "location" -> location, "epoch" -> of.epoch.toString)
+    def toEpoch(of: EpochEntry) = linkToEpoch(request, location, of.epoch)
     val asked = parameter(request, "sort").filter(Columns.map(_.key).contains).getOrElse("epoch")
     val isUp = parameter(request, "order").contains("asc")
     val pages = Math.max(1, (epochs.size + PageSize - 1) / PageSize)
@@ -91,28 +90,28 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
     <p>{Figures.count(epochs.size)} are shown here; the history of the checkpoint has more.</p> {
       Drawings.legend
     }
-    <div class="wide" tabindex="0" role="region" aria-label="Timeline of epochs">{
-      Drawings.timeline(drawn, toEpoch)
-    }</div>
-    <div class="wide" tabindex="0" role="region" aria-label="Table of epochs"><table>
+    {region("Timeline of epochs")(Drawings.timeline(drawn, toEpoch))}
+    {
+      region("Table of epochs")(<table>
       <thead><tr>{
-      Columns.map { of =>
-        val isSorted = of.key == asked
-        val order = if (isSorted && !isUp) "asc" else "desc"
-        val sort = if (!isSorted) "none" else if (isUp) "ascending" else "descending"
-        <th scope="col" class={of.style} aria-sort={sort}><a href={table(of.key, order, 1)}>{
-          of.title
-        }</a>{if (!isSorted) "" else if (isUp) " ▲" else " ▼"}</th>
-      }
-    }</tr></thead>
+        Columns.map { of =>
+          val isSorted = of.key == asked
+          val order = if (isSorted && !isUp) "asc" else "desc"
+          val sort = if (!isSorted) "none" else if (isUp) "ascending" else "descending"
+          <th scope="col" class={of.style} aria-sort={sort}><a href={table(of.key, order, 1)}>{
+            of.title
+          }</a>{if (!isSorted) "" else if (isUp) " ▲" else " ▼"}</th>
+        }
+      }</tr></thead>
       <tbody>{
-      shown.map { of =>
-        <tr><th scope="row" class="n"><a href={toEpoch(of)}>{of.epoch}</a></th>{
-          Columns.drop(1).map(column => <td class={column.style}>{column.shown(of)}</td>)
-        }</tr>
-      }
-    }</tbody>
-    </table></div>
+        shown.map { of =>
+          <tr><th scope="row" class="n"><a href={toEpoch(of)}>{of.epoch}</a></th>{
+            Columns.drop(1).map(column => <td class={column.style}>{column.shown(of)}</td>)
+          }</tr>
+        }
+      }</tbody>
+    </table>)
+    }
     <nav class="ways" aria-label="Pages of epochs">{
       if (pages == 1) NodeSeq.Empty
       else

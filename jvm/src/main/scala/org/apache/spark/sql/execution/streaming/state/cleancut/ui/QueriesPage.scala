@@ -14,7 +14,7 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
       <p role="status">No query has committed an epoch by a cut yet. Queries do whose checkpoint
         location is on s3://, or that have the key cuts; see docs/guides/recovery.md.</p>
     else
-      <div class="wide" tabindex="0" role="region" aria-label="Queries"><table>
+      region("Queries")(<table>
         <thead><tr>
           <th scope="col">query</th><th scope="col">mode</th>
           <th scope="col" class="n">epoch</th><th scope="col">committed</th>
@@ -25,7 +25,7 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
           <th scope="col">checkpoint</th>
         </tr></thead>
         <tbody>{runs.flatMap(row(request, _))}</tbody>
-      </table></div>
+      </table>)
   }
 
   private def row(request: HttpServletRequest, run: RunEntry): NodeSeq = {

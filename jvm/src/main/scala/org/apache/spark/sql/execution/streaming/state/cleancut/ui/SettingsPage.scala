@@ -30,11 +30,11 @@ final private[ui] class SettingsPage(tab: CutsTab) extends CutsPage(tab, "settin
   }
 
   private def table(title: String, rows: Seq[Node]): NodeSeq =
-    <div class="wide" tabindex="0" role="region" aria-label={title}><table>
+    region(title)(<table>
       <thead><tr><th scope="col">key</th><th scope="col">value</th><th scope="col">default</th>
         <th scope="col">what it does, and what a change costs</th></tr></thead>
       <tbody>{rows}</tbody>
-    </table></div>
+    </table>)
 
   private def row(set: Map[String, String], key: Key[_]): Node = {
     val value = set.get(key.name)
