@@ -20,6 +20,7 @@ from cleancut._commands.watching import add_top
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_rows
 from cleancut._format.ages import epoch_or_time
+from cleancut._packages import extra_package
 from cleancut._recovery.expiry import Expiry
 from cleancut._spark.class_path import listed
 from cleancut._spark.compatible import compatible
@@ -386,15 +387,9 @@ def _jars(parsed: argparse.Namespace) -> int:
 
 
 def _completion(parsed: argparse.Namespace) -> int:
-    try:
-        import shtab
-    except ImportError as error:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING",
-            feature="cleancut completion",
-            package="shtab",
-            extra="completion",
-        ) from error
+    extra_package("shtab", feature="cleancut completion", package="shtab", extra="completion")
+    import shtab
+
     print(shtab.complete(_parser(), parsed.shell))
     return OK
 

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from cleancut import CleancutError, RequestError
+from cleancut import RequestError
 from cleancut.sinks import DeltaSink, EpochSink
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._lakes.delta_spark import SparkDeltaTable
@@ -20,6 +20,7 @@ from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
 from tests.support.contracts import DIES, FOLLOWED, SEALED, briefly, in_a_block
 from tests.support.lakes import OfDelta
+from tests.support.refusals import refusal
 from tests.support.sessions import DELTA_JARS
 from tests.support.spark_sinks import needs_delta
 from tests.support.tiers import long
@@ -99,12 +100,6 @@ def query() -> ActedQuery:
 def give(query: ActedQuery) -> Give:
     """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
-
-
-def refusal(call: Callable[[], object]) -> CleancutError:
-    with pytest.raises(CleancutError) as raised:
-        call()
-    return raised.value
 
 
 @pytest.mark.skipif(bool(DELTA_JARS), reason="the connector is there")

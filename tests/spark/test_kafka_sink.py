@@ -6,7 +6,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tests.spark.test_sink_pages import Page, counted
 from tests.support.contracts import DIES, FOLLOWED, SEALED, briefly, in_a_block
 from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_kafka
 from tests.support.moving_tasks import until
+from tests.support.refusals import refusal
 from tests.support.server_victim import Records
 from tests.support.tiers import long
 
@@ -50,12 +51,6 @@ def topic(request: pytest.FixtureRequest, broker: KafkaBroker) -> str:
     name = f"t-{abs(hash(request.node.name)):x}"
     broker.make_topic(name)
     return name
-
-
-def refusal(call: Callable[[], object]) -> CleancutError:
-    with pytest.raises(CleancutError) as raised:
-        call()
-    return raised.value
 
 
 def values(broker: KafkaBroker, topic: str, isolation: str = "read_committed") -> list[str]:

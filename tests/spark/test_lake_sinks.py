@@ -14,12 +14,13 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from cleancut import CleancutError, RequestError
+from cleancut import RequestError
 from cleancut.sinks import DeltaSink, EpochSink
 from cleancut.sinks._core.query_side import Act
 from cleancut.testing._acted_query import ActedQuery
 from tests.support.kills import environment
 from tests.support.lakes import LAKES, Lake, OfDelta, OfIceberg, columns, lake_at
+from tests.support.refusals import refusal
 from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
@@ -84,12 +85,6 @@ def query() -> ActedQuery:
 def give(query: ActedQuery) -> Give:
     """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
-
-
-def refusal(call: Callable[[], object]) -> CleancutError:
-    with pytest.raises(CleancutError) as raised:
-        call()
-    return raised.value
 
 
 def refused(call: Callable[[], object], *words: str) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cleancut import CleancutError, RequestError
+from cleancut import RequestError
 from cleancut.sinks import LedgerEpoch, SqlLedger, SqlSink, Transaction, exactly_once
 from cleancut.testing import SinkContract
 from cleancut.testing._acted_query import ActedQuery
 from demo.postgres_server import PASSWORD
 from tests.support.contracts import in_a_block
 from tests.support.mariadb import MariaDbServer, mariadb_server, needs_mariadb
+from tests.support.refusals import refusal
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), long, needs_mariadb]
@@ -78,12 +79,6 @@ def give() -> Give:
     """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
     query = ActedQuery()
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
-
-
-def refusal(call: Callable[[], object]) -> CleancutError:
-    with pytest.raises(CleancutError) as raised:
-        call()
-    return raised.value
 
 
 def quoted(name: str) -> str:

@@ -17,6 +17,7 @@ from cleancut.testing._acted_query import ActedQuery
 from demo.job import QUERIES
 from demo.postgres_server import PASSWORD, PostgresServer, postgres_server
 from demo.tables import VARIABLE, Reader
+from tests.support.refusals import refusal
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
@@ -96,12 +97,6 @@ def give() -> Give:
     """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
     query = ActedQuery()
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
-
-
-def refusal(call: Callable[[], object]) -> CleancutError:
-    with pytest.raises(CleancutError) as raised:
-        call()
-    return raised.value
 
 
 def quoted(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cleancut import CleancutError, DamagedError, RequestError, RetryableError
+from cleancut import DamagedError, RequestError, RetryableError
 from cleancut.sinks import RedisSink
 from cleancut.sinks._core.query_side import Act
 from cleancut.testing import SinkContract
@@ -23,6 +23,7 @@ from demo.postgres_server import PASSWORD
 from tests.spark.test_sink_pages import Page, counted
 from tests.support.contracts import DIES, FOLLOWED, SEALED, briefly, in_a_block
 from tests.support.redis_server import RedisProcess, redis_server
+from tests.support.refusals import refusal
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -69,12 +70,6 @@ def give() -> Give:
     """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
     query = ActedQuery()
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
-
-
-def refusal(call: Callable[[], object]) -> CleancutError:
-    with pytest.raises(CleancutError) as raised:
-        call()
-    return raised.value
 
 
 class OnRedis(SinkContract):

@@ -1,14 +1,14 @@
 """The ledger of a database, on SQLite: who may write, what is published, and how it goes back."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cleancut import CleancutError, FencedError, RequestError, RetryableError
+from cleancut import FencedError, RequestError, RetryableError
 from cleancut.sinks import (
     Batch,
     LedgerEpoch,
@@ -21,6 +21,7 @@ from cleancut.sinks._core.database import masked, scrubbed, within
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._core.runs import UndoRefusedError
 from cleancut.sinks._tables.sql import SqlDatabase
+from tests.support.refusals import refusal
 
 BATCH = Batch(0, query_id="q-1", run_id="r-1", checkpoint="file:/ckpt", planned_ms=1_000)
 
@@ -73,12 +74,6 @@ def found(ledger: SqlLedger, batch: Batch) -> LedgerEpoch | None:
 def epochs(ledger: SqlLedger, query: str = "q-1") -> list[int]:
     published: list[LedgerEpoch] = ledger.within(lambda of: ledger.published(of, query))
     return [epoch.epoch for epoch in published]
-
-
-def refusal(call: Callable[[], object]) -> CleancutError:
-    with pytest.raises(CleancutError) as raised:
-        call()
-    return raised.value
 
 
 def test_an_epoch_is_noted_once_and_found_by_each_later_run(ledger: SqlLedger) -> None:

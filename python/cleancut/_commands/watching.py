@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut._commands.arguments import access, add_access, add_location, seconds
 from cleancut._commands.statuses import OK
-from cleancut._reading.epoch_info import EpochInfo
+from cleancut._packages import extra_package
+from cleancut._reading.epoch_info import EpochInfo, request_count
 from cleancut._reading.epochs_seen import EpochsSeen
 from cleancut._reading.prices import PRICES, daily_costs
 from cleancut._reading.root import Root, open_root
 from cleancut._recovery.followed import ProvenCut, proven_cut
 from cleancut._storage.s3 import S3Access
-from cleancut.errors import CleancutError, error_of
+from cleancut.errors import CleancutError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -45,10 +46,6 @@ class _Column:
     shown: Callable[[float], str] = "{:,.0f}".format
 
 
-def _total(of: EpochInfo) -> float | None:
-    return None if of.requests is None else of.requests.total.requests
-
-
 _COLUMNS = (
     _Column("epoch", lambda of: of.epoch, "{:.0f}".format),
     _Column("written", lambda of: of.written.timestamp(), lambda s: f"{_utc(s):%H:%M:%S}"),
@@ -57,7 +54,7 @@ _COLUMNS = (
     _Column("cut", lambda of: of.cut_ms),
     _Column("align", lambda of: of.alignment_ms),
     _Column("rows", lambda of: of.rows_in_flight),
-    _Column("requests", _total),
+    _Column("requests", lambda of: request_count(of.requests)),
     _Column("retries", lambda of: of.retries),
     _Column("failures", lambda of: of.failures),
     _Column("bytes", lambda of: of.segment_bytes),
@@ -93,13 +90,10 @@ def _count(text: str) -> int:
 
 
 def _top(parsed: argparse.Namespace) -> int:
-    try:
-        from rich.console import Console
-        from rich.live import Live
-    except ImportError as error:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING", feature="cleancut top", package="rich", extra="top"
-        ) from error
+    extra_package("rich.live", feature="cleancut top", package="rich", extra="top")
+    from rich.console import Console
+    from rich.live import Live
+
     view = TopView(open_root(parsed.location, S3Access(**access(parsed))), rows=parsed.rows)
     view.sort, view.is_ascending = parsed.sort, parsed.ascending
     console = Console()

@@ -4,9 +4,9 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cleancut._packages import extra_package
 from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.prices import PriceList, request_costs
-from cleancut.errors import error_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,13 +26,10 @@ def plot_epochs(epochs: Sequence[EpochInfo], prices: PriceList) -> "Figure":
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
         ValueError: there is no epoch.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import MaxNLocator
-    except ImportError as error:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING", feature="plot()", package="matplotlib", extra="plot"
-        ) from error
+    extra_package("matplotlib.figure", feature="plot()", package="matplotlib", extra="plot")
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
     if not epochs:
         raise ValueError("there is no epoch to draw")
 

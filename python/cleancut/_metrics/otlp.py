@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from cleancut._metrics.catalog import Metric, metrics
 from cleancut._metrics.prometheus import PREFIX
 from cleancut._metrics.samples import Sample
+from cleancut._packages import extra_package
 from cleancut._version import __version__
-from cleancut.errors import error_of
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
@@ -31,18 +31,17 @@ def push(samples: Callable[[], Iterable[Sample]], url: str, every_s: float) -> I
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
     """
-    try:
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-        from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-        from opentelemetry.sdk.resources import Resource
-    except ImportError as error:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING",
-            feature="Sending metrics to a collector",
-            package="opentelemetry-exporter-otlp-proto-http",
-            extra="otlp",
-        ) from error
+    extra_package(
+        "opentelemetry.exporter.otlp.proto.http.metric_exporter",
+        feature="Sending metrics to a collector",
+        package="opentelemetry-exporter-otlp-proto-http",
+        extra="otlp",
+    )
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import Resource
+
     exporter = OTLPMetricExporter(endpoint=f"{url.rstrip('/')}/v1/metrics")
     reader = PeriodicExportingMetricReader(exporter, export_interval_millis=every_s * 1000)
     resource = Resource.create({"service.name": "cleancut", "service.version": __version__})

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut._metrics.catalog import metrics
 from cleancut._metrics.samples import Sample
+from cleancut._packages import extra_package
 from cleancut.errors import error_of
 
 if TYPE_CHECKING:
@@ -83,16 +84,14 @@ def exposition(samples: Iterable[Sample]) -> str:
 
 
 def _registry(samples: Callable[[], Iterable[Sample]]) -> "CollectorRegistry":
-    try:
-        from prometheus_client import CollectorRegistry
-        from prometheus_client.registry import Collector
-    except ImportError as error:
-        raise error_of(
-            "CLEANCUT_DEPENDENCY_MISSING",
-            feature="The exporter of metrics",
-            package="prometheus_client",
-            extra="exporter",
-        ) from error
+    extra_package(
+        "prometheus_client.registry",
+        feature="The exporter of metrics",
+        package="prometheus_client",
+        extra="exporter",
+    )
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
 
     class Samples(Collector):
         def collect(self) -> "Iterator[Family]":

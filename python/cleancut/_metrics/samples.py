@@ -88,6 +88,10 @@ class Counts:
 
     def __init__(self) -> None:
         self._counted: Counter[tuple[str, str]] = Counter()
+        # What has no kind is told from the beginning.
+        for metric in metrics().values():
+            if metric.type == "counter" and not metric.labels:
+                self._counted[metric.name, ""] = 0
 
     def epoch(self, count: int = 1) -> None:
         """So many more are committed."""
@@ -109,13 +113,6 @@ class Counts:
         """What it has come to; the kinds that there were none of are left out."""
         for (metric, kind), value in sorted(self._counted.items()):
             yield Sample(metric, value, {"kind": kind} if kind else {})
-
-    def zero(self) -> "Counts":
-        """Itself, with 0 where nothing has been counted that has no kind."""
-        for metric in metrics().values():
-            if metric.type == "counter" and not metric.labels:
-                self._counted.setdefault((metric.name, ""), 0)
-        return self
 
 
 def _seconds(

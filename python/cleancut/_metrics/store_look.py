@@ -50,7 +50,7 @@ class StoreLook:
         self._prices = prices
         self._budget = budget
         self._clock = clock
-        self._counts = Counts().zero()
+        self._counts = Counts()
         self._seen = EpochsSeen(root)
         self._query_id = ""
         self._owners = _Owners(root, clock)

@@ -10,7 +10,8 @@ from cleancut._format.channels import ChannelInfo, CutMode, OperatorCut, longest
 from cleancut._format.costs import Costs, RequestsByKind, StoreTimes
 
 
-def _total(requests: RequestsByKind | None) -> int | None:
+def request_count(requests: RequestsByKind | None) -> int | None:
+    """Requests of all kinds; None where nobody has counted them."""
     return None if requests is None else requests.total.requests
 
 
@@ -83,7 +84,7 @@ class EpochInfo(Brief):
     frame_bytes: int | None = field(metadata=rank(10))
     segments: int | None = field(metadata=rank(7))
     segment_bytes: int | None = field(metadata=rank(3) | TREND)
-    requests: RequestsByKind | None = field(metadata={"cell": _total} | TREND)
+    requests: RequestsByKind | None = field(metadata={"cell": request_count} | TREND)
     retries: int | None = field(metadata=rank(4))
     failures: int | None = field(metadata=rank(4))
     bytes_sent: int | None = field(metadata=rank(11))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._display import charts, html
-from cleancut._reading.epoch_info import EpochInfo
+from cleancut._reading.epoch_info import EpochInfo, request_count
 from cleancut.errors import CleancutError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _COURSES: Sequence[tuple[str, Callable[[EpochInfo], int | None]]] = (
     ("gate, ms", lambda of: of.gate_ms),
     ("alignment, ms", lambda of: of.alignment_ms),
     ("rows in flight", lambda of: of.rows_in_flight),
-    ("requests", lambda of: None if of.requests is None else of.requests.total.requests),
+    ("requests", lambda of: request_count(of.requests)),
 )
 
 

@@ -55,7 +55,7 @@ def of_status(status: CoordinatorStatus, first: int) -> Iterator[Sample]:
         status: of a query that runs.
         first: the last epoch that had been committed when counting began.
     """
-    counts = Counts().zero()
+    counts = Counts()
     counts.add(status.driver + status.executors)
     counts.epoch(_committed(status) - first)
     yield from counts.samples()

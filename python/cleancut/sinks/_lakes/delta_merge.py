@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.columns import quoted
-from cleancut.sinks._core.database import scrubbed
 from cleancut.sinks._lakes.delta_files import DeltaWriter, files_at, secrets_in
 from cleancut.sinks._lakes.delta_types import arrow_schema
-from cleancut.sinks._lakes.files import StagedFile, staging
+from cleancut.sinks._lakes.files import Rewriting, StagedFile, in_task, staging
 from cleancut.sinks._lakes.keyed import DELETES, replaced, touched
 
 if TYPE_CHECKING:
@@ -74,18 +72,10 @@ class FileReader:
 
     def read(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         """The rows of files that are named with the values of their partitions, as JSON."""
-        try:
+        with in_task(self.sink, lambda: secrets_in(self.options)):
             for batch in batches:
                 for of in batch.to_pylist():
                     yield from self._rows(of["path"], json.loads(of["partition"]))
-        except CleancutError:
-            raise
-        except Exception as failure:
-            # Not chained: a client's own exception may show how it was configured.
-            detail = scrubbed(failure, secrets_in(self.options))
-            raise error_of(
-                "CLEANCUT_SINK_UNREACHABLE", sink=self.sink, seconds=0, detail=detail
-            ) from None
 
     def _rows(self, path: str, values: Mapping[str, str | None]) -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
@@ -125,19 +115,6 @@ def typed_value(text: str | None, kind: "pa.DataType") -> "pa.Scalar":
 
 
 @dataclass(frozen=True)
-class Rewriting:
-    """How an epoch changes the files of a table.
-
-    Attributes:
-        removed: files in which rows were replaced or deleted.
-        added: files with the rows that are left of these, and with those of the epoch.
-    """
-
-    removed: tuple[TableFile, ...]
-    added: tuple[StagedFile, ...]
-
-
-@dataclass(frozen=True)
 class Merge:
     """Rows that are staged, and the version of a table that they are to change.
 
@@ -155,7 +132,7 @@ class Merge:
     keys: tuple[str, ...]
     writer: DeltaWriter
 
-    def run(self, staged: Sequence[StagedFile]) -> Rewriting:
+    def run(self, staged: Sequence[StagedFile]) -> Rewriting[TableFile]:
         """Has the executors find and rewrite the files in which there are rows with these keys."""
         names = self._columns_of(staged[0])
         rows = self._rows([(of.path, "{}") for of in staged], self._with(names))

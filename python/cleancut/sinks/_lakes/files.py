@@ -3,10 +3,10 @@
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from cleancut.errors import CleancutError, error_of
 from cleancut.errors import of as of_call
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 # What a task reports of each file.
 _REPORT = "path string, bytes bigint, rows bigint, detail string"
+
+
+# As a lake tells a file of a table.
+File = TypeVar("File")
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,40 @@ def rewriting(sink: str) -> Iterator[None]:
         ) from failure
 
 
+@contextmanager
+def in_task(sink: str, secrets: Callable[[], Sequence[str]]) -> Iterator[None]:
+    """Around what a task does with files.
+
+    Args:
+        sink: for errors.
+        secrets: what may stand in no text.
+
+    Raises:
+        CleancutError: as it is raised within; CLEANCUT_SINK_UNREACHABLE for whatever else.
+    """
+    try:
+        yield
+    except CleancutError:
+        raise
+    except Exception as failure:
+        # Not chained: a client's own exception may show how it was configured.
+        detail = scrubbed(failure, secrets())
+        raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=0, detail=detail) from None
+
+
+@dataclass(frozen=True)
+class Rewriting(Generic[File]):
+    """How an epoch changes the files of a table.
+
+    Attributes:
+        removed: the files of the table in which rows were replaced or deleted.
+        added: files with the rows that are left of these, and with those of the epoch.
+    """
+
+    removed: tuple[File, ...]
+    added: tuple[StagedFile, ...]
+
+
 def _stage_files(
     writer: PartitionWriter, sink: str, names: Sequence[str], batches: "Iterator[pa.RecordBatch]"
 ) -> "Iterator[pa.RecordBatch]":
@@ -177,7 +215,7 @@ def _stage_files(
     """
     import pyarrow as pa
 
-    try:
+    with in_task(sink, writer.secrets):
         chunks = _chunked(batches, writer.chunk_bytes)
         for of in writer.write(chunk.rename_columns(list(names)) for chunk in chunks):
             yield pa.RecordBatch.from_pydict(
@@ -188,12 +226,6 @@ def _stage_files(
                     "detail": pa.array([of.detail]),
                 }
             )
-    except CleancutError:
-        raise
-    except Exception as failure:
-        # Not chained: a client's own exception may show how it was configured.
-        detail = scrubbed(failure, writer.secrets())
-        raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=0, detail=detail) from None
 
 
 def _chunked(batches: "Iterator[pa.RecordBatch]", size: int) -> "Iterator[pa.Table]":

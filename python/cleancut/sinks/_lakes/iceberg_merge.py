@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cleancut.errors import CleancutError, error_of
-from cleancut.sinks._core.database import scrubbed
 from cleancut.sinks._lakes.delta_files import secrets_in
-from cleancut.sinks._lakes.files import StagedFile, Stager
+from cleancut.sinks._lakes.files import Rewriting, StagedFile, Stager, in_task
 from cleancut.sinks._lakes.iceberg_types import arrow_schema, spark_schema
 from cleancut.sinks._lakes.keyed import replaced, touched
 
@@ -103,7 +101,7 @@ class FilesReader:
         """The rows of files that are named: those of the table as its scans name them."""
         import pyarrow as pa
 
-        try:
+        with in_task(self.sink, lambda: secrets_in(self.properties)):
             for batch in batches:
                 for of in batch.to_pylist():
                     rows = self._staged if of["task"] is None else self._of_table
@@ -114,14 +112,6 @@ class FilesReader:
                             columns.append(pa.repeat(pa.scalar(of["number"]), found.num_rows))
                             names.append(_FILE)
                         yield pa.RecordBatch.from_arrays(columns, names=names)
-        except CleancutError:
-            raise
-        except Exception as failure:
-            # Not chained: a client's own exception may show how it was configured.
-            detail = scrubbed(failure, secrets_in(self.properties))
-            raise error_of(
-                "CLEANCUT_SINK_UNREACHABLE", sink=self.sink, seconds=0, detail=detail
-            ) from None
 
     def _staged(self, path: str, _: None) -> "Iterator[pa.RecordBatch]":
         import pyarrow.parquet as pq
@@ -148,19 +138,6 @@ class FilesReader:
 
 
 @dataclass(frozen=True)
-class Rewriting:
-    """How an epoch changes the files of a table.
-
-    Attributes:
-        removed: the files of the table in which rows were replaced or deleted.
-        added: files with the rows that are left of these, and with those of the epoch.
-    """
-
-    removed: tuple[Any, ...]
-    added: tuple[StagedFile, ...]
-
-
-@dataclass(frozen=True)
 class IcebergMerge:
     """Rows that are staged, and the table that they are to change.
 
@@ -182,7 +159,7 @@ class IcebergMerge:
 
     def run(
         self, staged: Sequence[StagedFile], stager: Callable[["StructType"], Stager]
-    ) -> Rewriting:
+    ) -> Rewriting[Any]:
         """Has the executors find and rewrite the files in which there are rows with these keys.
 
         Args:
