@@ -4,8 +4,10 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import chain
 
+from cleancut._format.ages import age_of
 from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
 from cleancut.sinks._core.columns import quoted
@@ -65,6 +67,20 @@ class Kept:
 
     last: int
     since_ms: float | None
+
+    @staticmethod
+    def of(keep: int, younger_than: timedelta | str | None) -> "Kept":
+        """What a caller asks for.
+
+        Raises:
+            ValueError: nothing is to be kept, or what is given is no age.
+        """
+        if keep < 1:
+            raise ValueError(f"keep is {keep}, and the last epoch always stays")
+        if younger_than is None:
+            return Kept(keep, None)
+        age_ms = age_of(younger_than) // timedelta(milliseconds=1)
+        return Kept(keep, time.time_ns() // 1_000_000 - age_ms)
 
     def before(self, published: Mapping[int, int]) -> int:
         """The last epoch that does not stay; -1 if all do.
@@ -336,8 +352,13 @@ class Compactor:
             self._records.remove(use.name.directory)
 
 
-def expire(records: Records, kept: Kept) -> list[SeenEpoch]:
+def expire(records: Records, kept: Kept, *, until: int | None = None) -> list[SeenEpoch]:
     """Gives epochs up for good, also those that were taken back; gives what was seen of them.
+
+    Args:
+        records: of the sink.
+        kept: which epochs stay.
+        until: no epoch after this one goes; None is no bound.
 
     Raises:
         RetryableError: CLEANCUT_SINK_CHANGED.
@@ -345,6 +366,7 @@ def expire(records: Records, kept: Kept) -> list[SeenEpoch]:
     """
     seen = look(records).infos
     last = kept.before({of.epoch: of.published_ms for of in seen})
+    last = last if until is None else min(last, until)
     if last >= 0:
         change_version(records, lambda version: version.after(last))
     return [of for of in seen if of.epoch <= last]

@@ -38,6 +38,32 @@ class DataFile:
 
 
 @dataclass(frozen=True)
+class Link:
+    """What an epoch of a channel says of the one before it, so that a reader misses none.
+
+    Attributes:
+        after: the attempt that was published before it; None for the first.
+    """
+
+    after: Attempt | None
+
+    def to_json(self) -> dict[str, Any] | None:
+        """As a manifest has it."""
+        of = self.after
+        return None if of is None else {"epoch": of.epoch, "attempt": of.token}
+
+    @staticmethod
+    def in_fields(fields: dict[str, Any]) -> "Link | None":
+        """That of a manifest; None where it is not of a channel."""
+        if "after" not in fields:
+            return None
+        of = fields["after"]
+        if of is None:
+            return Link(None)
+        return Link(Attempt(typed(of, "epoch", int), typed(of, "attempt", str)))
+
+
+@dataclass(frozen=True)
 class Manifest:
     """An epoch that is published: once its manifest is there, and not before.
 
@@ -53,6 +79,7 @@ class Manifest:
         format: Spark's name of their format.
         partition_by: the columns that are in the directories' names.
         schema: of the rows, Spark's JSON.
+        link: to the epoch before it, in a channel.
     """
 
     attempt: Attempt
@@ -65,6 +92,7 @@ class Manifest:
     format: str
     partition_by: tuple[str, ...]
     schema: str
+    link: Link | None = None
 
     @property
     def epoch(self) -> int:
@@ -86,6 +114,7 @@ class Manifest:
                 "format": self.format,
                 "partitionBy": list(self.partition_by),
                 "schema": json.loads(self.schema),
+                **({} if self.link is None else {"after": self.link.to_json()}),
             }
         )
 
@@ -113,6 +142,7 @@ class Manifest:
                 format=typed(fields, "format", str),
                 partition_by=tuple(typed(fields, "partitionBy", list)),
                 schema=schema_in(fields),
+                link=Link.in_fields(fields),
             )
 
         return decoded(body, path, parsed)

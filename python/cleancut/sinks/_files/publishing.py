@@ -13,7 +13,7 @@ from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._files.compacted import NO_VERSION, read_part
 from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.going_back import follow
-from cleancut.sinks._files.manifest import DataFile, Manifest, claim, owner_of, read_manifest
+from cleancut.sinks._files.manifest import DataFile, Link, Manifest, claim, owner_of, read_manifest
 from cleancut.sinks._files.names import (
     EPOCHS,
     FILES,
@@ -26,9 +26,10 @@ from cleancut.sinks._files.names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 _LOG = logging.getLogger("cleancut.sinks")
 
@@ -41,11 +42,14 @@ class Output:
         format: Spark's name of the format.
         partition_by: the columns that go into the directories' names.
         options: Spark's, for this format.
+        check: of a channel, whose epochs are linked: whether rows fit what it has, which the last
+            epoch before them says; None where epochs are apart.
     """
 
     format: str
     partition_by: tuple[str, ...]
     options: "Mapping[str, str]"
+    check: "Callable[[StructType, Manifest | None, Batch], None] | None" = None
 
 
 class Publishing:
@@ -65,8 +69,9 @@ class Publishing:
         self._left: list[Attempt] | None = None
         self._version = NO_VERSION
         self._kept: set[int] = set()
-        # The last one that this run has published, or found.
+        # What this run has published, or found, of the epoch that it is at, and of the last one.
         self._seen: Manifest | None = None
+        self._last: Manifest | None = None
 
     def follow(self, side: QuerySide) -> None:
         """Hides and shows what the query has gone back behind, and to.
@@ -92,6 +97,7 @@ class Publishing:
             found = read_manifest(self._directory, batch.epoch)
         if found is not None:
             found.check(batch, self._directory.location)
+            self._last = found
         self._seen = found
         return found
 
@@ -151,6 +157,7 @@ class Publishing:
     def stage(self, df: "DataFrame", batch: Batch) -> Manifest:
         """Writes the rows where nobody looks for them; gives what is to be published."""
         attempt = Attempt(batch.epoch, secrets.token_hex(16))
+        link = self._linked(df.schema, batch)
         if not self._is_prepared:
             self._directory.prepare()
             self._is_prepared = True
@@ -168,6 +175,7 @@ class Publishing:
             format=self._output.format,
             partition_by=self._output.partition_by,
             schema=df.schema.json(),
+            link=link,
         )
 
     def publish(self, staged: Manifest, batch: Batch) -> Manifest:
@@ -200,8 +208,19 @@ class Publishing:
             found.check(batch, self._directory.location)
         if found.attempt != attempt or not staged.files:
             self._delete(attempt)
-        self._seen = found
+        self._seen = self._last = found
         return found
+
+    def _linked(self, schema: "StructType", batch: Batch) -> Link | None:
+        """The link of an epoch whose rows fit the channel; None if this is no channel."""
+        if self._output.check is None:
+            return None
+        if self._last is None:
+            there = manifest_epochs(self._directory.names(EPOCHS))
+            before = [epoch for epoch in there if epoch < batch.epoch]
+            self._last = read_manifest(self._directory, before[-1]) if before else None
+        self._output.check(schema, self._last, batch)
+        return Link(None if self._last is None else self._last.attempt)
 
     def sweep(self, epoch: int) -> None:
         """Deletes what attempts have left that were never published, up to this epoch.

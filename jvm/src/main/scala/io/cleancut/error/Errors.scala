@@ -84,6 +84,35 @@ object Errors {
   def formatUnknown(path: String, found: String, supported: String): CleancutException =
     make("CLEANCUT_FORMAT_UNKNOWN")("path" -> path, "found" -> found, "supported" -> supported)
 
+  /** @param path of what cannot be read */
+  def flowDamaged(path: String, detail: String, cause: Throwable = null): CleancutException =
+    make("CLEANCUT_FLOW_DAMAGED", cause)("path" -> path, "detail" -> detail)
+
+  def flowEmpty(channel: String): CleancutException =
+    make("CLEANCUT_FLOW_EMPTY")("channel" -> channel)
+
+  /** @param next the first epoch after which there is one */
+  def flowExpired(channel: String, read: Long, next: Long): CleancutException =
+    make("CLEANCUT_FLOW_EXPIRED")("channel" -> channel, "read" -> read, "next" -> next)
+
+  def flowForeign(path: String, epoch: Long): CleancutException =
+    make("CLEANCUT_FLOW_FOREIGN")("path" -> path, "epoch" -> epoch)
+
+  /** @param before what the epoch that was found comes after */
+  def flowWentBack(
+      channel: String,
+      sender: String,
+      read: Long,
+      found: Long,
+      before: String
+  ): CleancutException = make("CLEANCUT_FLOW_WENT_BACK")(
+    "channel" -> channel,
+    "sender" -> sender,
+    "read" -> read,
+    "found" -> found,
+    "before" -> before
+  )
+
   def fileSystemReadOnly(operation: String, path: String): CleancutException =
     make("CLEANCUT_FILE_SYSTEM_READ_ONLY")("operation" -> operation, "path" -> path)
 

@@ -1,0 +1,39 @@
+package io.cleancut.flow
+
+import com.fasterxml.jackson.databind.ObjectMapper
+
+/**
+ * Names below a channel, which are those of the Python package's `EpochFiles`, and what a reader
+ * notes there.
+ */
+private[flow] object ChannelLayout {
+  val Epochs = "_epochs"
+  val Versions = "_compacted"
+  private val Digits = "([0-9]{20})\\.json".r
+  private val mapper = new ObjectMapper
+
+  def manifest(epoch: Long): String = numbered(Epochs, epoch)
+
+  def version(number: Long): String = numbered(Versions, number)
+
+  def reader(queryId: String, source: String): String = s"_readers/$queryId-$source.json"
+
+  /** The numbers of the records among some names; ascending. */
+  def numbersIn(names: Seq[String]): Seq[Long] =
+    names.collect { case Digits(number) => number.toLong }.sorted
+
+  /** Up to which epoch no manifest counts any more, by a version; None if it does not say. */
+  def untilIn(version: Array[Byte]): Option[Long] =
+    Option(mapper.readTree(version).get("until")).filter(_.isIntegralNumber).map(_.longValue)
+
+  def readerNote(queryId: String, source: String, checkpoint: String): Array[Byte] = {
+    val node = mapper.createObjectNode()
+    node.put("formatVersion", 1)
+    node.put("queryId", queryId)
+    node.put("source", source)
+    node.put("checkpoint", checkpoint)
+    mapper.writeValueAsBytes(node)
+  }
+
+  private def numbered(directory: String, number: Long) = f"$directory/$number%020d.json"
+}

@@ -1,0 +1,61 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.flow
+
+import scala.util.Try
+
+import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+
+import io.cleancut.error.Errors
+import io.cleancut.flow.ChannelBounds
+
+/**
+ * How a channel is read.
+ *
+ * @param tag
+ *   the column that says where a row is from
+ * @param pollMs
+ *   how often the store is asked for more, at most
+ */
+final case class ChannelOptions(
+    path: String,
+    tag: Option[String],
+    bounds: ChannelBounds,
+    pollMs: Option[Long]
+)
+
+object ChannelOptions {
+  private val Path = "path"
+  private val Tag = "tagColumn"
+  private val MaxEpochs = "maxEpochsPerTrigger"
+  private val MaxRows = "maxRowsPerTrigger"
+  private val MaxBytes = "maxBytesPerTrigger"
+  private val Poll = "pollInterval"
+  private val Known = Seq(Path, Tag, MaxEpochs, MaxRows, MaxBytes, Poll)
+
+  /**
+   * Reads Spark's options of a source.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CONF_INVALID
+   */
+  def parse(parameters: Map[String, String]): ChannelOptions = {
+    val options = CaseInsensitiveMap(parameters)
+    def refuse(problem: String) = throw Errors.confInvalid(Seq(s"Of a channel's reader, $problem."))
+    parameters.keys.filterNot(key => Known.exists(_.equalsIgnoreCase(key))).foreach { key =>
+      refuse(s"$key is no option; there are ${Known.mkString(", ")}")
+    }
+    def positive(key: String, read: String => Long, what: String) = options.get(key).map { text =>
+      Try(read(text)).filter(_ > 0).getOrElse(refuse(s"$key is $text, and is to be $what"))
+    }
+    ChannelOptions(
+      options.getOrElse(Path, refuse(s"the $Path is missing")),
+      options.get(Tag).filter(_.nonEmpty),
+      ChannelBounds(
+        positive(MaxEpochs, _.toLong, "a whole number from 1 on"),
+        positive(MaxRows, _.toLong, "a whole number from 1 on"),
+        positive(MaxBytes, JavaUtils.byteStringAsBytes, "a size such as 64m")
+      ),
+      positive(Poll, JavaUtils.timeStringAsMs, "a time such as 100ms")
+    )
+  }
+}

@@ -1,0 +1,107 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.flow
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.SQLContext
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.Source
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.cleancut.sinks.SinkRows
+import org.apache.spark.sql.sources.{DataSourceRegister, StreamSourceProvider}
+import org.apache.spark.sql.types.{DataType, StructType}
+
+import io.cleancut.Clock
+import io.cleancut.error.Errors
+import io.cleancut.flow.{ChannelLog, ChannelRecords}
+import io.cleancut.objects.BucketPath
+import io.cleancut.sinks.SinkDirectory
+
+/** What Spark knows as `format("cleancut-channel")`: reads what one query sends to others. */
+final class ChannelProvider extends StreamSourceProvider with DataSourceRegister {
+  import ChannelProvider._
+
+  override def shortName(): String = "cleancut-channel"
+
+  override def sourceSchema(
+      context: SQLContext,
+      schema: Option[StructType],
+      providerName: String,
+      parameters: Map[String, String]
+  ): (String, StructType) =
+    (shortName(), new Opened(context, schema, parameters).rows.wholeSchema)
+
+  override def createSource(
+      context: SQLContext,
+      metadataPath: String,
+      schema: Option[StructType],
+      providerName: String,
+      parameters: Map[String, String]
+  ): Source = {
+    val channel = new Opened(context, schema, parameters)
+    // Below `sources` in the checkpoint, by the number of the source.
+    val place = new Path(metadataPath)
+    val checkpoint = place.getParent.getParent.toString
+    val query = context.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)
+    ChannelLog.register(channel.records, query, place.getName, checkpoint)
+    val pollMs = channel.options.pollMs.getOrElse(channel.pollMs)
+    val log = new ChannelLog(channel.records, Clock.System, pollMs, math.max(pollMs, ListMs))
+    new ChannelSource(channel.records.location, log, channel.rows, channel.options.bounds)
+  }
+}
+
+object ChannelProvider {
+
+  /** Ten requests a second cost less than half a dollar a day where they are dearest. */
+  private val PollOfBucketMs = 100L
+  private val PollOfFilesMs = 5L
+  private val ListMs = 10000L
+
+  final private class Opened(
+      context: SQLContext,
+      asked: Option[StructType],
+      parameters: Map[String, String]
+  ) {
+    val options: ChannelOptions = ChannelOptions.parse(parameters)
+
+    private val session = context.sparkSession match {
+      case classic: SparkSession => classic
+      case other => throw new IllegalArgumentException(s"no session of this driver: $other")
+    }
+
+    val records: ChannelRecords = new OnStore(SinkRows.directory(session, options.path))
+
+    val rows: ChannelRows = new ChannelRows(
+      session,
+      records.location,
+      withoutTag(asked.getOrElse(sent)).asNullable,
+      options.tag
+    )
+
+    def pollMs: Long =
+      if (records.location.startsWith(s"${BucketPath.Scheme}:")) PollOfBucketMs else PollOfFilesMs
+
+    private def sent: StructType = ChannelLog.newest(records) match {
+      case Some(of) => DataType.fromJson(of.schema).asInstanceOf[StructType]
+      case None     => throw Errors.flowEmpty(records.location)
+    }
+
+    /** Spark hands over the schema that it was told, which has the tag already. */
+    private def withoutTag(schema: StructType) =
+      StructType(schema.filterNot(field => options.tag.contains(field.name)))
+  }
+
+  final private class OnStore(directory: SinkDirectory) extends ChannelRecords {
+    override val location: String = directory.location.stripSuffix("/")
+
+    override def read(name: String): Option[Array[Byte]] = directory.read(name)
+
+    override def names(of: String): Seq[String] =
+      directory.names(of).linesIterator.filter(_.nonEmpty).toSeq
+
+    override def replace(name: String, body: Array[Byte]): Unit = {
+      directory.delete(name)
+      directory.create(name, body)
+      ()
+    }
+  }
+}

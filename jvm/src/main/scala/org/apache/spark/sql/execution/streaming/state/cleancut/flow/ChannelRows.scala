@@ -1,0 +1,63 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.flow
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.classic.{Dataset, SparkSession}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.functions.{col, lit, struct}
+import org.apache.spark.sql.types._
+
+import io.cleancut.flow.SentEpoch
+
+/**
+ * The rows of a channel's epochs, as Spark reads them.
+ *
+ * @param schema
+ *   of the rows; what a file lacks of it is null
+ * @param tag
+ *   the column that says where a row is from, if it is wanted
+ */
+final class ChannelRows(
+    session: SparkSession,
+    location: String,
+    schema: StructType,
+    tag: Option[String]
+) {
+
+  /** What the rows have, with the tag. */
+  val wholeSchema: StructType =
+    tag.fold(schema)(name => schema.add(name, ChannelRows.TagType, nullable = false))
+
+  /** A part of a stream, which Spark plans like any other rows: it reads the columns it needs. */
+  def of(epochs: Seq[SentEpoch]): DataFrame = {
+    val files = new ChannelFiles(location, epochs)
+    val relation = HadoopFsRelation(
+      files,
+      files.partitionSchema,
+      schema,
+      None,
+      new ParquetFileFormat,
+      Map.empty
+    )(session)
+    val rows = Dataset.ofRows(session, LogicalRelation(relation, isStreaming = true))
+    val columns = schema.fieldNames.toSeq.map(name => col(s"`${name.replace("`", "``")}`"))
+    rows.select(columns ++ tag.map(name => tagOf(epochs).as(name)): _*)
+  }
+
+  private def tagOf(epochs: Seq[SentEpoch]) = struct(
+    lit(epochs.headOption.fold("")(_.sender)).as("sender"),
+    col(ChannelFiles.EpochColumn).as("epoch"),
+    col(ChannelFiles.FileColumn).as("partition"),
+    col("_metadata.row_index").as("sequence")
+  )
+}
+
+object ChannelRows {
+
+  /** Who sent a row, in which of its epochs, and the row's place there. */
+  private val TagType = new StructType()
+    .add("sender", StringType, nullable = false)
+    .add("epoch", LongType)
+    .add("partition", IntegerType)
+    .add("sequence", LongType)
+}

@@ -1,0 +1,255 @@
+"""What one query sends to others: epochs that each of them reads once, and nobody has to mark."""
+
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cleancut._dataflow.readers import ChannelReader, forget_reader, readers_of
+from cleancut._display.info_list import InfoList
+from cleancut._format.ages import age_of
+from cleancut._storage.s3 import S3Access
+from cleancut.errors import error_of
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._files.compacting import Kept, collect, expire
+from cleancut.sinks._files.directory import PlainRecords
+from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
+from cleancut.sinks._files.publishing import Output
+from cleancut.sinks._files.view import look
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+FORMAT = "cleancut-channel"
+# Columns by which Spark tells files apart; rows have none of these names.
+_RESERVED = ("cleancut_epoch", "cleancut_file", "cleancut_attempt")
+
+
+class Channel(PublishedFiles):
+    """A channel from one query to others: a function for `foreachBatch`, and a stream to read.
+
+    Each epoch of the query that sends is published once and as a whole, however often its driver
+    dies; each reader takes each epoch once, in their order. A reader's place stands in its own
+    offset log, hence in its cuts. So what lies in the channel between two cuts is known from the
+    cuts alone: nothing is marked, stopped or counted.
+
+        orders.writeStream.foreachBatch(Channel("s3://bucket/orders")).start()
+        Channel("s3://bucket/orders").stream(spark).groupBy("customer").count()
+
+    An epoch names the one that was published before it, so that a reader notices if its sender was
+    set back behind what it has read, and fails with CLEANCUT_FLOW_WENT_BACK. Epochs stay until
+    `expire` finds that no reader needs them.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, schema: "StructType | str | None" = None
+    ) -> None:
+        """Names the place; nothing is looked at yet.
+
+        Args:
+            path: `s3://bucket/prefix`, reached as a checkpoint there is, or a directory of a file
+                system of Hadoop; it is made when it is written.
+            schema: of the rows, as Spark's type or as DDL such as "key STRING, n BIGINT". It lets
+                readers start before anything was sent, and is checked when rows are. None is that
+                of what was sent last.
+        """
+        super().__init__(path, Output("parquet", (), {}, self._check))
+        self._schema = schema
+
+    def __repr__(self) -> str:
+        return f"Channel({self._path!r})"
+
+    @property
+    def name(self) -> str:
+        """The path, as it was given."""
+        return f"Channel {self._path}"
+
+    def _check(self, rows: "StructType", last: Manifest | None, batch: Batch) -> None:
+        """Whether rows have the columns that were promised, and those that were sent before.
+
+        Raises:
+            RequestError: CLEANCUT_FLOW_SCHEMA.
+        """
+        import json
+
+        from pyspark.sql.types import StructType
+
+        known = [] if last is None else [StructType.fromJson(json.loads(last.schema))]
+        if self._schema is not None:
+            known.append(self._declared())
+        detail = misfit(rows, known)
+        if detail is not None:
+            raise error_of(
+                "CLEANCUT_FLOW_SCHEMA", epoch=batch.epoch, channel=self._path, detail=detail
+            )
+
+    def _declared(self) -> "StructType":
+        from pyspark.sql.types import StructType
+
+        given = self._schema
+        found = StructType.fromDDL(given) if isinstance(given, str) else given
+        if not isinstance(found, StructType):
+            raise TypeError(f"the schema of {self!r} has no columns: {given}")
+        return found
+
+    def stream(
+        self,
+        spark: "SparkSession",
+        *,
+        tag_column: str | None = None,
+        max_epochs: int | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | str | None = None,
+        poll_interval: timedelta | str | None = None,
+    ) -> "DataFrame":
+        """The rows as a stream, from the oldest epoch that there is.
+
+        The same as `spark.readStream.format("cleancut-channel")`. A batch has whole epochs, and one
+        that has rows at least. Rows of one epoch and partition of the sender come in its order
+        within a file; where that matters across epochs, take the tag, or `in_sequence`. With
+        Spark's trigger `availableNow` the query ends with what is there when it starts.
+
+        Args:
+            spark: the session, of either kind.
+            tag_column: the name of a column to add: a struct of `sender` (Spark's id of the query),
+                `epoch`, `partition` (which of the epoch's files) and `sequence` (which row of it,
+                from 0 on). No two rows of a channel have the same.
+            max_epochs: no more of them with rows in one batch; None is no bound.
+            max_rows: likewise, in rows, unless the first epoch has more.
+            max_bytes: likewise, in bytes of files, or a text such as "64m".
+            poll_interval: how often the store is asked for more, at most: a timedelta, or a text
+                such as "100ms". None is 5 ms for files, and 100 ms for a bucket.
+
+        Raises:
+            RequestError: CLEANCUT_FLOW_EMPTY, nothing was sent yet and no schema is given;
+                CLEANCUT_FLOW_FOREIGN, another sink writes there; CLEANCUT_CONF_INVALID. The query
+                fails with CLEANCUT_FLOW_WENT_BACK or CLEANCUT_FLOW_EXPIRED.
+            DamagedError: CLEANCUT_FLOW_DAMAGED.
+        """
+        options = {
+            "tagColumn": tag_column,
+            "maxEpochsPerTrigger": max_epochs,
+            "maxRowsPerTrigger": max_rows,
+            "maxBytesPerTrigger": max_bytes,
+            "pollInterval": _millis(poll_interval),
+        }
+        reader = spark.readStream.format(FORMAT)
+        for key, value in options.items():
+            if value is not None:
+                reader = reader.option(key, value)
+        if self._schema is not None:
+            reader = reader.schema(self._declared())
+        return reader.load(self._path)
+
+    def epochs(
+        self, *, endpoint: str | None = None, region: str | None = None
+    ) -> InfoList[PublishedEpoch]:
+        """What the channel holds, by epochs of its sender.
+
+        Args:
+            endpoint: for `s3://`, the URL of the store; None is that of the environment, or AWS.
+            region: likewise.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        return published(look(PlainRecords(self._path, endpoint, region)).infos)
+
+    def readers(
+        self, *, endpoint: str | None = None, region: str | None = None
+    ) -> InfoList[ChannelReader]:
+        """Who reads the channel, and how far back the cuts and savepoints of each go.
+
+        Args:
+            endpoint: as for `epochs`; the readers' checkpoints are reached so, too.
+            region: likewise.
+
+        Raises:
+            RequestError: CLEANCUT_FLOW_READER_LOST, the checkpoint of one is not there.
+        """
+        records = PlainRecords(self._path, endpoint, region)
+        return InfoList(readers_of(records, S3Access(endpoint, region)))
+
+    def remove_reader(
+        self, query_id: str, *, endpoint: str | None = None, region: str | None = None
+    ) -> bool:
+        """Lets go of a reader that will never run again: `expire` keeps nothing for it any more.
+
+        Args:
+            query_id: Spark's id of the query, as `readers` tells it.
+            endpoint: as for `epochs`.
+            region: likewise.
+
+        Returns:
+            Whether there was one.
+        """
+        return forget_reader(PlainRecords(self._path, endpoint, region), query_id)
+
+    def expire(
+        self,
+        *,
+        keep: int = 1,
+        younger_than: timedelta | str | None = None,
+        grace: timedelta | str = "1d",
+        endpoint: str | None = None,
+        region: str | None = None,
+    ) -> InfoList[PublishedEpoch]:
+        """Gives up the epochs that every reader has read, in each of its cuts and savepoints.
+
+        It may run beside all of them. Without readers nothing goes. The last epoch always stays.
+
+        Args:
+            keep: how many of the last epochs stay in any case; from 1 on.
+            younger_than: epochs that were published in this time stay, too: a timedelta, or a text
+                such as "7d", "36h", "30m" or "90s".
+            grace: for how long their files stay, for whoever has begun to read them; a later call
+                deletes them.
+            endpoint: as for `readers`.
+            region: likewise.
+
+        Returns:
+            What is not held any more, ascending.
+
+        Raises:
+            RequestError: CLEANCUT_FLOW_READER_LOST; nothing was changed.
+            RetryableError: CLEANCUT_SINK_CHANGED.
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+            ValueError: `keep` or an age is none.
+        """
+        kept = Kept.of(keep, younger_than)
+        records = PlainRecords(self._path, endpoint, region)
+        found = readers_of(records, S3Access(endpoint, region))
+        collect(records, age_of(grace) // timedelta(milliseconds=1))
+        if not found:
+            return InfoList()
+        read = min(-1 if of.oldest is None else of.oldest for of in found)
+        return published(expire(records, kept, until=read))
+
+
+def misfit(rows: "StructType", known: "list[StructType]") -> str | None:
+    """What rows lack of the columns that readers know; None if nothing.
+
+    Args:
+        rows: their schema.
+        known: what was declared, and what was sent before.
+    """
+    for name in _RESERVED:
+        if name in rows.fieldNames():
+            return f"the name {name} is taken, by what tells files apart"
+    types = {field.name: field.dataType.simpleString() for field in rows.fields}
+    for schema in known:
+        for field in schema.fields:
+            wanted = field.dataType.simpleString()
+            found = types.get(field.name)
+            if found is None:
+                return f"they have no column {field.name}, which is {wanted}"
+            if found != wanted:
+                return f"their column {field.name} is {found}, and was {wanted}"
+    return None
+
+
+def _millis(interval: timedelta | str | None) -> str | None:
+    if interval is None or isinstance(interval, str):
+        return interval
+    return f"{interval // timedelta(milliseconds=1)}ms"

@@ -1,0 +1,182 @@
+"""Who reads a channel, and what of it their checkpoints may still come back to."""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from cleancut._display.brief import Brief
+from cleancut._display.tables import rank
+from cleancut._format.fields import typed
+from cleancut._format.log_entries import offsets_of
+from cleancut._reading.history import History
+from cleancut._reading.root import objects_at, open_root
+from cleancut._storage.objects import Place
+from cleancut._storage.parallel import mapped
+from cleancut._storage.s3 import SCHEMES, S3Access
+from cleancut.errors import CleancutError, error_of
+from cleancut.sinks._files.directory import Records
+from cleancut.sinks._files.manifest import decoded
+
+READERS = "_readers"
+NOTHING = -1
+_OFFSETS = "offsets"
+
+
+@dataclass(frozen=True, repr=False)
+class ChannelReader(Brief):
+    """A query that reads a channel.
+
+    Attributes:
+        query_id: Spark's id of the query.
+        source: which of its sources reads, from 0 on.
+        checkpoint: where its checkpoint lay when it began.
+        oldest: the last epoch that all of its cuts and savepoints have read; None if there is one
+            that has read none.
+        newest: the last epoch that one of them has read; None before the first.
+    """
+
+    query_id: str
+    source: str = field(metadata=rank(1))
+    checkpoint: str
+    oldest: int | None
+    newest: int | None
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What a reader has noted in the channel, before it first read it.
+
+    Attributes:
+        query_id: Spark's id of it.
+        source: which of its sources.
+        checkpoint: where its checkpoint lies.
+    """
+
+    query_id: str
+    source: str
+    checkpoint: str
+
+
+@dataclass(frozen=True)
+class ReadUpTo:
+    """A place in a channel, as the offset log of a reader has it.
+
+    Attributes:
+        channel: where the channel lay then, as Hadoop names it.
+        epoch: the last one that was read; `NOTHING` before the first.
+        attempt: the token of its attempt; None likewise.
+    """
+
+    channel: str
+    epoch: int
+    attempt: str | None
+
+    @staticmethod
+    def parse(offset: str | None) -> "ReadUpTo | None":
+        """Reads the offset of a source; None if it is not one of a channel."""
+        try:
+            fields = json.loads(offset or "null")
+            return ReadUpTo(fields["channel"], int(fields["epoch"]), fields["attempt"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def registered(records: Records) -> list[Registered]:
+    """All that have noted that they read a channel.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED, a note cannot be read.
+    """
+
+    def read(name: str) -> Registered | None:
+        path = f"{READERS}/{name}"
+        body = records.read(path)
+        if body is None:
+            return None
+        return decoded(
+            body,
+            records.at(path),
+            lambda of: Registered(
+                typed(of, "queryId", str), typed(of, "source", str), typed(of, "checkpoint", str)
+            ),
+        )
+
+    return [of for of in mapped(read, sorted(records.names(READERS))) if of is not None]
+
+
+def readers_of(records: Records, access: S3Access) -> list[ChannelReader]:
+    """The readers, and how far they have read.
+
+    Args:
+        records: of the channel.
+        access: how buckets are asked.
+
+    Raises:
+        RequestError: CLEANCUT_FLOW_READER_LOST.
+    """
+
+    def reader(of: Registered) -> ChannelReader:
+        read = list(_read(of, records.location, access))
+        # One that has just begun has no cut, and needs all that there is.
+        oldest, newest = min(read, default=NOTHING), max(read, default=NOTHING)
+        return ChannelReader(of.query_id, of.source, of.checkpoint, _known(oldest), _known(newest))
+
+    return [reader(of) for of in registered(records)]
+
+
+def forget_reader(records: Records, query_id: str) -> bool:
+    """Removes the notes of a query; whether there was one."""
+    found = [of for of in registered(records) if of.query_id == query_id]
+    for of in found:
+        records.delete(f"{READERS}/{of.query_id}-{of.source}.json")
+    return bool(found)
+
+
+def _known(epoch: int) -> int | None:
+    return None if epoch == NOTHING else epoch
+
+
+def _read(of: Registered, channel: str, access: S3Access) -> Iterator[int]:
+    """The last epoch that each of a reader's cuts and savepoints has read."""
+    here = access if of.checkpoint.startswith(SCHEMES) else S3Access()
+    try:
+        entries = list(_entries(of.checkpoint, here))
+    except (CleancutError, OSError) as failure:
+        raise error_of(
+            "CLEANCUT_FLOW_READER_LOST",
+            channel=channel,
+            query=of.query_id,
+            checkpoint=of.checkpoint,
+            detail=failure,
+        ) from failure
+    for entry in entries:
+        found = ReadUpTo.parse(offsets_of(entry).get(of.source))
+        yield NOTHING if found is None else found.epoch
+
+
+def _entries(checkpoint: str, access: S3Access) -> Iterable[str]:
+    """The entries of the offset log that a query may come back to."""
+    try:
+        root = open_root(checkpoint, access)
+    except CleancutError as failure:
+        if failure.error_id != "CLEANCUT_CHECKPOINT_NOT_FOUND":
+            raise
+        return _logged(objects_at(checkpoint, "", access))
+    history = History(root)
+    cuts = [*history.cuts(), *map(history.savepoint, root.savepoints())]
+    return [cut.offsets for cut in cuts] if cuts else _logged(root.checkpoint)
+
+
+def _logged(checkpoint: Place) -> list[str]:
+    """Those of Spark's own log, where no cut has them."""
+    checkpoint.read("metadata")
+    names = [name for name in checkpoint.list(_OFFSETS) if name.rpartition("/")[2].isdecimal()]
+
+    def read(name: str) -> str | None:
+        # Spark deletes the oldest meanwhile.
+        with suppress(FileNotFoundError):
+            return checkpoint.read(name).decode()
+        return None
+
+    return [of for of in mapped(read, names) if of is not None]

@@ -1,0 +1,257 @@
+"""Epochs that are published as files: what `EpochFiles` and `Channel` have in common."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cleancut._display.brief import Brief
+from cleancut._display.info_list import InfoList
+from cleancut._display.tables import rank
+from cleancut._reading.cut_info import moment
+from cleancut.errors import error_of
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.epoch_sink import EpochSink
+from cleancut.sinks._core.query_side import QuerySide
+from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
+from cleancut.sinks._files.going_back import forget, hide, show
+from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._files.publishing import Output, Publishing
+from cleancut.sinks._files.rows import RowReader
+from cleancut.sinks._files.view import SeenEpoch, look
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, repr=False)
+class PublishedEpoch(Brief):
+    """An epoch that readers see.
+
+    Attributes:
+        epoch: Spark's batch id.
+        rows: how many it has.
+        files: how many hold them.
+        bytes: the size of all its files.
+        format: Spark's name of their format.
+        query_id: Spark's id of the query.
+        run_id: Spark's id of the run that wrote it.
+        published: when it became visible, UTC.
+        compacted: whether it was put together with others; `bytes` is then what it had before, and
+            in `files` others may lie, too.
+    """
+
+    epoch: int
+    rows: int
+    files: int
+    bytes: int
+    format: str
+    query_id: str = field(metadata=rank(2))
+    run_id: str = field(metadata=rank(3))
+    published: datetime
+    compacted: bool = field(metadata=rank(2))
+
+
+class PublishedFiles(EpochSink):
+    """A directory into which one query publishes its epochs, each once and as a whole."""
+
+    reads_rows_once = True
+
+    def __init__(self, path: str | os.PathLike[str], output: Output) -> None:
+        self._path = os.fspath(path)
+        self._output = output
+        self._publishing: Publishing | None = None
+
+    def begin(self, side: QuerySide, session: "SparkSession") -> None:
+        """Goes back with the query, if it has been rolled back; see `EpochSink`.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, another query writes to this path.
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        self._publishing = Publishing(SinkDirectory(session, self._path), self._output)
+        self._publishing.follow(side)
+
+    def published(self, batch: Batch) -> str | None:
+        """The manifest of the epoch; see `EpochSink`.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, another query writes to this path;
+                CLEANCUT_SINK_EPOCH_TAKEN, the query has published the epoch with other input, and
+                was set back since.
+            DamagedError: CLEANCUT_SINK_DAMAGED, what is published of the epoch cannot be read.
+        """
+        found = self._of_run().check(batch)
+        return None if found is None else found.encode().decode()
+
+    def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
+        """Whether all files of a manifest are there; see `EpochSink`."""
+        return self._of_run().is_usable(handle, published)
+
+    def stage(self, rows: "DataFrame", batch: Batch) -> str:
+        """Writes the files; gives the manifest that is to name them."""
+        return self._of_run().stage(rows, batch).encode().decode()
+
+    def publish(self, handle: str, batch: Batch) -> None:
+        """Creates the manifest, unless there is one of the epoch; see `EpochSink`."""
+        self._decide(handle, batch)
+
+    def _decide(self, handle: str, batch: Batch) -> Manifest:
+        """`publish`; gives what is published, which may be what another run has staged."""
+        return self._of_run().publish(Manifest.decode(handle.encode(), self._path), batch)
+
+    def sweep(self, batch: Batch) -> None:
+        """Deletes what tries up to this epoch have left; see `EpochSink`."""
+        self._of_run().sweep(batch.epoch)
+
+    def _of_run(self) -> Publishing:
+        assert self._publishing is not None, "a sink begins before it is asked"
+        return self._publishing
+
+    def read(
+        self,
+        spark: "SparkSession",
+        epochs: Iterable[int] | None = None,
+        *,
+        epoch_column: str | None = None,
+    ) -> "DataFrame":
+        """The rows of published epochs, as they are now; epochs that come later are not in it.
+
+        Columns are found by their names. Those that an epoch does not have are null in its rows;
+        the order is that of the newest epoch, and what only older ones have follows.
+
+        Args:
+            spark: any session that can read the path.
+            epochs: which ones; None is all of them.
+            epoch_column: the name of a column to add, which says what epoch a row is of.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published, or none is.
+            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest or a file that it names is missing.
+        """
+        directory = SinkDirectory(spark, self._path)
+        view = look(directory, epochs)
+        if not view.infos:
+            raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=directory.location, epochs="any")
+        return RowReader(spark, directory, self._output.options).rows(view, epoch_column)
+
+    def paths(
+        self,
+        epochs: Iterable[int] | None = None,
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+    ) -> list[str]:
+        """The files of published epochs, as they are now, for whoever reads without Cleancut.
+
+        No Spark and no JVM are needed: the path is reached as `cleancut.Checkpoint` reaches its
+        location. Values of `partition_by` are in the paths alone, as `column=value`. Files that
+        `compact` has made have a column `cleancut_epoch`.
+
+        Args:
+            epochs: which ones; None is all of them.
+            endpoint: for `s3://`, the URL of the store; None is that of the environment, or AWS.
+            region: likewise.
+
+        Returns:
+            Whole paths, in the order of the epochs; `s3://bucket/…` for what is in a bucket.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published;
+                CLEANCUT_SINK_EPOCHS_MIXED, their files have rows of others; what `Checkpoint`
+                raises for a location.
+            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
+        """
+        records = PlainRecords(self._path, endpoint, region)
+        view = look(records, epochs)
+        for seen in view.together:
+            others = seen.use.epochs - seen.chosen
+            if others:
+                raise error_of(
+                    "CLEANCUT_SINK_EPOCHS_MIXED",
+                    path=records.location,
+                    epochs=str(seen.chosen),
+                    others=str(others),
+                )
+        found = [(of.epoch, of.files) for of in view.apart]
+        found += [(min(seen.chosen), seen.part.files) for seen in view.together]
+        return [records.at(file.name) for _, files in sorted(found) for file in files]
+
+    def take_back(
+        self, after: int, *, endpoint: str | None = None, region: str | None = None
+    ) -> InfoList[PublishedEpoch]:
+        """Hides the epochs that were published after one, as after a rollback of the query to it.
+
+        The query must not run. Killed, it can be called again: the last epoch goes first, so that
+        readers see all epochs up to some one at any moment. The files stay, for `give_back`, until
+        `forget` is called.
+
+        Args:
+            after: the epoch that stays the last one, and those before it; -1 hides all.
+            endpoint: as for `paths`; no Spark and no JVM are needed.
+            region: likewise.
+
+        Returns:
+            What is not seen any more, ascending.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read; nothing was changed.
+        """
+        return published(hide(PlainRecords(self._path, endpoint, region), after).infos)
+
+    def give_back(
+        self,
+        until: int | None = None,
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+    ) -> InfoList[PublishedEpoch]:
+        """Shows again what was taken back, as after the rollback was undone.
+
+        The query must not run. An epoch whose number was published again meanwhile stays as it is,
+        and what was taken back of it stays hidden.
+
+        Args:
+            until: no epoch after this one; None is all.
+            endpoint: as for `paths`.
+            region: likewise.
+
+        Returns:
+            What is seen again, ascending.
+
+        Raises:
+            DamagedError: CLEANCUT_SINK_DAMAGED.
+        """
+        records = PlainRecords(self._path, endpoint, region)
+        return published(show(records, lambda epoch: until is None or epoch <= until).infos)
+
+    def forget(self, *, endpoint: str | None = None, region: str | None = None) -> int:
+        """Gives up for good what was taken back; its files go with the next run of the query.
+
+        Args:
+            endpoint: as for `paths`.
+            region: likewise.
+
+        Returns:
+            How many epochs these were.
+        """
+        return forget(PlainRecords(self._path, endpoint, region))
+
+
+def published(seen: Iterable[SeenEpoch]) -> "InfoList[PublishedEpoch]":
+    """What is told of epochs that readers see."""
+    return InfoList(
+        PublishedEpoch(
+            epoch=of.epoch,
+            rows=of.manifest.rows,
+            files=of.files,
+            bytes=of.bytes,
+            format=of.manifest.format,
+            query_id=of.manifest.query_id,
+            run_id=of.manifest.run_id,
+            published=moment(of.published_ms),
+            compacted=of.in_part,
+        )
+        for of in seen
+    )
