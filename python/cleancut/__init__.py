@@ -6,6 +6,8 @@ checkpoint of a query without a JVM.
 
 from cleancut import errors, sinks, testing
 from cleancut._checkpoint import Checkpoint
+from cleancut._dataflow.channel import Channel
+from cleancut._dataflow.readers import ChannelReader
 from cleancut._display.epoch_history import EpochHistory
 from cleancut._display.info_list import InfoList
 from cleancut._format.channels import ChannelInfo, OperatorCut
@@ -62,7 +64,9 @@ from cleancut.errors import (
 
 __all__ = [
     "ChainInfo",
+    "Channel",
     "ChannelInfo",
+    "ChannelReader",
     "Checkpoint",
     "CleancutError",
     "Compatibility",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = "cleancut-channel"
 # Columns by which Spark tells files apart; rows have none of these names.
-_RESERVED = ("cleancut_epoch", "cleancut_file", "cleancut_attempt")
+_RESERVED = ("cleancut_epoch", "cleancut_file", "cleancut_sender", "cleancut_attempt")
 
 
 class Channel(PublishedFiles):

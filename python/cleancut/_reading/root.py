@@ -141,11 +141,22 @@ def objects_at(location: str, below: str, access: S3Access) -> Place:
     if scheme is not None:
         if scheme[1] not in _SCHEMES_OF_ARROW:
             raise _unreadable(location, scheme[1])
-        filesystem, path = pyarrow.fs.FileSystem.from_uri(location)
+        filesystem, path = _of_uri(location)
     else:
         filesystem = pyarrow.fs.LocalFileSystem()
         path = os.path.abspath(location)  # noqa: PTH100  # keep links
     return Directory(filesystem, f"{path.rstrip('/')}/{below}".rstrip("/"))
+
+
+def _of_uri(location: str) -> tuple[pyarrow.fs.FileSystem, str]:
+    try:
+        found, path = pyarrow.fs.FileSystem.from_uri(location)
+    except pa.ArrowInvalid:
+        # As Hadoop names a file, in whose path nothing is escaped.
+        if not location.startswith("file:/"):
+            raise
+        return pyarrow.fs.LocalFileSystem(), location.removeprefix("file:").removeprefix("//")
+    return found, path
 
 
 def _check_format(raw: bytes, path: str) -> None:

@@ -66,29 +66,35 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
    * @throws io.cleancut.error.CleancutException
    *   as [[after]]
    */
-  def between(from: Option[EpochMark], to: EpochMark): Vector[SentEpoch] = {
-    val known = pending.takeWhile(_.epoch <= to.epoch)
-    val isKnown = known.lastOption.exists(_.mark == to) &&
-      from.forall(mark => known.head.after.contains(mark))
-    if (isKnown) known
-    else {
-      val epochs = listed(from).filter(_ <= to.epoch).flatMap(read).toVector
-      val found = chained(from, epochs)
-      if (found.lastOption.forall(_.mark != to)) throw gone(to, epochs.lastOption)
+  def between(from: Option[EpochMark], to: EpochMark): Vector[SentEpoch] =
+    known(from, to).getOrElse {
+      val numbers = listed(from)
+      val found = chained(from, numbers.filter(_ <= to.epoch).flatMap(read))
+      if (!found.lastOption.exists(_.mark == to))
+        throw gone(to, numbers.find(_ >= to.epoch).flatMap(read))
       found
     }
+
+  /** The same, where it was seen before. */
+  def known(from: Option[EpochMark], to: EpochMark): Option[Vector[SentEpoch]] = {
+    val seen = pending.takeWhile(_.epoch <= to.epoch)
+    val isKnown = seen.lastOption.exists(_.mark == to) &&
+      from.forall(mark => seen.head.after.contains(mark))
+    Option.when(isKnown)(seen)
   }
 
-  private def look(last: Option[EpochMark], now: Long): Unit = {
-    def tip = pending.lastOption.map(_.mark).orElse(last)
+  private def look(last: Option[EpochMark], now: Long): Unit =
     if (now >= nextList) {
       nextList = now + listMs
-      append(last, listed(tip).take(MaxAhead).flatMap(read))
+      val numbers = listed(last)
+      // What was taken back meanwhile is not to be read.
+      if (pending.map(_.epoch).diff(numbers).nonEmpty) pending = Vector.empty
+      append(last, numbers.drop(pending.size).take(MaxAhead).flatMap(read))
     } else {
+      val tip = pending.lastOption.map(_.mark).orElse(last)
       val next = Iterator.iterate(tip.fold(0L)(_.epoch + 1))(_ + 1).map(read)
       append(last, next.takeWhile(_.nonEmpty).flatten.take(MaxAhead).toSeq)
     }
-  }
 
   private def append(last: Option[EpochMark], found: Seq[SentEpoch]): Unit = {
     val tip = pending.lastOption.map(_.mark).orElse(last)
@@ -114,23 +120,24 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
         val read = tip.get
         if (of.after.exists(_.epoch > read.epoch))
           throw Errors.flowExpired(records.location, read.epoch, of.after.get.epoch)
-        throw Errors.flowWentBack(
-          records.location,
-          of.sender,
-          read.epoch,
-          of.epoch,
-          of.after.fold("no epoch")(mark => s"epoch ${mark.epoch}")
-        )
+        throw wentBack(of, read)
       }
       tip = Some(of.mark)
     }
     epochs.toVector
   }
 
-  private def gone(to: EpochMark, found: Option[SentEpoch]) = found match {
+  /** @param next what is there in the place of an epoch, or after it */
+  private def gone(to: EpochMark, next: Option[SentEpoch]) = next match {
     case Some(of) if of.epoch == to.epoch =>
       Errors.flowWentBack(records.location, of.sender, to.epoch, of.epoch, "another attempt of it")
+    case Some(of) if of.after.forall(_.epoch < to.epoch) => wentBack(of, to)
     case _ => Errors.flowExpired(records.location, to.epoch - 1, to.epoch)
+  }
+
+  private def wentBack(of: SentEpoch, read: EpochMark) = {
+    val before = of.after.fold("no epoch")(mark => s"epoch ${mark.epoch}")
+    Errors.flowWentBack(records.location, of.sender, read.epoch, of.epoch, before)
   }
 
   /** The numbers of what is published after an epoch, and counts. */

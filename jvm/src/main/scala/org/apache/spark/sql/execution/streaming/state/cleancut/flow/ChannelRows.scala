@@ -4,7 +4,7 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
-import org.apache.spark.sql.functions.{col, lit, struct}
+import org.apache.spark.sql.functions.{col, struct}
 import org.apache.spark.sql.types._
 
 import io.cleancut.flow.SentEpoch
@@ -28,9 +28,14 @@ final class ChannelRows(
   val wholeSchema: StructType =
     tag.fold(schema)(name => schema.add(name, ChannelRows.TagType, nullable = false))
 
-  /** A part of a stream, which Spark plans like any other rows: it reads the columns it needs. */
-  def of(epochs: Seq[SentEpoch]): DataFrame = {
-    val files = new ChannelFiles(location, epochs)
+  /**
+   * A part of a stream, which Spark plans like any other rows: it reads the columns it needs.
+   *
+   * @param find
+   *   looks for the epochs, when the rows are planned
+   */
+  def of(find: () => Seq[SentEpoch]): DataFrame = {
+    val files = new ChannelFiles(location, find)
     val relation = HadoopFsRelation(
       files,
       files.partitionSchema,
@@ -41,11 +46,11 @@ final class ChannelRows(
     )(session)
     val rows = Dataset.ofRows(session, LogicalRelation(relation, isStreaming = true))
     val columns = schema.fieldNames.toSeq.map(name => col(s"`${name.replace("`", "``")}`"))
-    rows.select(columns ++ tag.map(name => tagOf(epochs).as(name)): _*)
+    rows.select(columns ++ tag.map(name => tagged.as(name)): _*)
   }
 
-  private def tagOf(epochs: Seq[SentEpoch]) = struct(
-    lit(epochs.headOption.fold("")(_.sender)).as("sender"),
+  private def tagged = struct(
+    col(ChannelFiles.SenderColumn).as("sender"),
     col(ChannelFiles.EpochColumn).as("epoch"),
     col(ChannelFiles.FileColumn).as("partition"),
     col("_metadata.row_index").as("sequence")
@@ -56,7 +61,7 @@ object ChannelRows {
 
   /** Who sent a row, in which of its epochs, and the row's place there. */
   private val TagType = new StructType()
-    .add("sender", StringType, nullable = false)
+    .add("sender", StringType)
     .add("epoch", LongType)
     .add("partition", IntegerType)
     .add("sequence", LongType)

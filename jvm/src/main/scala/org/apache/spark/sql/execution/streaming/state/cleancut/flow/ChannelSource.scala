@@ -61,8 +61,14 @@ final class ChannelSource(
   override def getBatch(start: Option[Offset], end: Offset): DataFrame = synchronized {
     val from = start.flatMap(of => markOf(of))
     val to = markOf(end)
-    // Spark also asks for nothing, after the last batch of an earlier run.
-    rows.of(if (from == to) Nil else to.toSeq.flatMap(log.between(from, _)))
+    if (from == to) rows.of(() => Nil)
+    else {
+      val known = to.flatMap(log.known(from, _))
+      // Spark also asks for the last batch of an earlier run, does not read it, and it may be gone.
+      rows.of(() =>
+        known.getOrElse(to.toSeq.flatMap(mark => synchronized(log.between(from, mark))))
+      )
+    }
   }
 
   override def metrics(consumed: Optional[OffsetV2]): JMap[String, String] = synchronized {

@@ -293,9 +293,10 @@ private[offline] object StoredQuery {
       .getOrElse(refused("its offset log does not hold the query's settings"))
     val described = DescribedEpoch.of(location, of.number, place.hadoopConf)
     val found = operators(location, described, recorded, place.hadoopConf)
-    if (found.isEmpty) {
+    // A query that keeps no state can go back and be copied all the same; there is less to do.
+    val maySpare = isBack || isCopied || isLookedAt
+    if (found.isEmpty && !(maySpare && hasNoState(location, place.hadoopConf)))
       refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
-    }
     for ((archive, _) <- place.cuts; cut <- of.cut if described != of.number)
       DescribedEpoch.check(archive, cut, found, described, refused)
     StoredQuery(
@@ -312,6 +313,12 @@ private[offline] object StoredQuery {
       of.cut,
       place.access
     )
+  }
+
+  /** Each stateful operator leaves something there, also one that nobody has described. */
+  private def hasNoState(location: String, hadoopConf: Configuration): Boolean = {
+    val root = new Path(stateRoot(location))
+    !root.getFileSystem(hadoopConf).exists(root)
   }
 
   def partitionsIn(recorded: EpochLogs.Recorded): Int =

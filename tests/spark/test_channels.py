@@ -1,0 +1,354 @@
+"""`Channel` between queries: each epoch once and in order, and what a reader is told."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+
+import cleancut
+from cleancut import Channel, RequestError
+from cleancut.errors import error_of
+from cleancut.sinks import EpochFiles
+from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.sessions import with_cuts
+from tests.support.sink_places import Bucket, Disk, Place, credentials
+from tests.support.tiers import long
+
+pytestmark = pytest.mark.spark
+
+ROWS = 30
+KEYS = 7
+SCHEMA = "k BIGINT, v BIGINT"
+
+
+@pytest.fixture(scope="module")
+def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3proxy(tmp_path_factory.mktemp("s3proxy")) as started, credentials(spark):
+        yield started
+
+
+@pytest.fixture(params=[pytest.param("disk", marks=long), "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    if request.param == "disk":
+        return Disk(tmp_path / "channel")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    return Bucket(request.getfixturevalue("server").endpoint, f"lake/{tmp_path.name}/channel")
+
+
+class Flow:
+    """A query that sends a file an epoch, and queries that count what they read of it."""
+
+    def __init__(self, spark: SparkSession, home: Path, place: Place) -> None:
+        self.spark = with_cuts(spark, 2)
+        for key, value in place.settings.items():
+            self.spark.conf.set(key, value)
+        self.spark.conf.set("spark.sql.streaming.minBatchesToRetain", "3")
+        self.home = home
+        self.channel = Channel(place.location)
+        self.endpoint = place.settings.get("spark.sql.streaming.stateStore.cleancut.endpoint")
+        self.files = 0
+        (home / "in").mkdir()
+
+    def add(self, count: int = 1) -> None:
+        for _ in range(count):
+            first = self.files * ROWS
+            rows = [{"k": v % KEYS, "v": v} for v in range(first, first + ROWS)]
+            path = self.home / "in" / f"{self.files:05}.json"
+            path.write_text("\n".join(map(json.dumps, rows)))
+            os.utime(path, (self.files, self.files))
+            self.files += 1
+
+    def at(self, name: str) -> str:
+        return str(self.home / name / "checkpoint")
+
+    def send(self, change: Callable[[DataFrame], DataFrame] = lambda rows: rows) -> None:
+        """Sends all files that are there, each in an epoch."""
+        rows = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        query = (
+            change(rows.json(str(self.home / "in")))
+            .writeStream.foreachBatch(self.channel)
+            .option("checkpointLocation", self.at("sender"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    def read(self, name: str, *, channel: Channel | None = None, **bounds: Any) -> "Read":
+        """Reads all that was sent so far, and counts it."""
+        found = Read()
+        stream = (channel or self.channel).stream(self.spark, tag_column="tag", **bounds)
+        query = (
+            stream.groupBy("k")
+            .agg(F.count("*").alias("n"), F.sum("v").alias("s"), F.max("tag.epoch").alias("e"))
+            .writeStream.outputMode("update")
+            .foreachBatch(found)
+            .option("checkpointLocation", self.at(name))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return found
+
+    def expected(self, files: int | None = None) -> dict[int, tuple[int, int]]:
+        counts: Counter[int] = Counter()
+        sums: Counter[int] = Counter()
+        for v in range((self.files if files is None else files) * ROWS):
+            counts[v % KEYS] += 1
+            sums[v % KEYS] += v
+        return {k: (counts[k], sums[k]) for k in counts}
+
+    def expire(self) -> list[int]:
+        return [of.epoch for of in self.channel.expire(grace="0s", endpoint=self.endpoint)]
+
+    def held(self) -> list[int]:
+        return [of.epoch for of in self.channel.epochs(endpoint=self.endpoint)]
+
+
+class Read:
+    """What a reader gave: the last row of each key, and the newest epoch in each batch."""
+
+    def __init__(self) -> None:
+        self.last: dict[int, tuple[int, int]] = {}
+        self.epochs: list[int] = []
+
+    def __call__(self, df: DataFrame, epoch: int) -> None:
+        rows = df.collect()
+        self.last |= {row["k"]: (row["n"], row["s"]) for row in rows}
+        self.epochs.append(max(row["e"] for row in rows))
+
+
+@pytest.fixture
+def flow(spark: SparkSession, tmp_path: Path, place: Place) -> Flow:
+    return Flow(spark, tmp_path, place)
+
+
+@pytest.fixture
+def on_disk(spark: SparkSession, tmp_path: Path) -> Flow:
+    return Flow(spark, tmp_path, Disk(tmp_path / "channel"))
+
+
+def refused(error_id: str, flow: Flow, name: str, **of: Any) -> str:
+    with pytest.raises(StreamingQueryException) as failure:
+        flow.read(name, **of)
+    assert error_id in str(failure.value)
+    return str(failure.value)
+
+
+def test_each_reader_takes_each_epoch_once_and_in_order(flow: Flow) -> None:
+    flow.add(3)
+    flow.send()
+    one = flow.read("one", max_epochs=1)
+    assert (one.epochs, one.last) == ([0, 1, 2], flow.expected())
+    flow.add(2)
+    flow.send()
+    assert flow.read("one", max_rows=ROWS + 1).epochs == [3, 4]
+    assert flow.read("one").epochs == []
+    two = flow.read("two")
+    assert (two.epochs, two.last) == ([4], flow.expected())
+    readers = flow.channel.readers(endpoint=flow.endpoint)
+    # It has taken one epoch in each of its own.
+    oldest = cleancut.Checkpoint(flow.at("one")).cuts()[0].epoch
+    assert sorted((of.oldest, of.newest) for of in readers) == [(oldest, 4), (4, 4)]
+    assert oldest > 0
+    rows = flow.channel.read(flow.spark, epochs=[1, 3]).collect()
+    assert {row["v"] for row in rows} == {
+        v for file in (1, 3) for v in range(file * ROWS, (file + 1) * ROWS)
+    }
+
+
+def test_a_tag_is_that_of_one_row(on_disk: Flow) -> None:
+    on_disk.add(2)
+    on_disk.send(lambda rows: rows.repartition(3))
+    found: list[Any] = []
+    query = (
+        on_disk.channel.stream(on_disk.spark, tag_column="from")
+        .writeStream.foreachBatch(lambda df, _: found.extend(df.collect()))
+        .option("checkpointLocation", on_disk.at("tags"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    sender = json.loads((Path(on_disk.at("sender")) / "metadata").read_text())["id"]
+    assert {row["from"]["sender"] for row in found} == {sender}
+    tags = {(of["epoch"], of["partition"], of["sequence"]) for of in (r["from"] for r in found)}
+    assert len(tags) == len(found) == 2 * ROWS
+    assert {epoch for epoch, _, _ in tags} == {0, 1}
+    assert sorted(row["v"] for row in found) == list(range(2 * ROWS))
+    # What lies there may be read without Spark, too.
+    table = pyarrow.dataset.dataset(on_disk.channel.paths()).to_table()
+    assert sorted(table["v"].to_pylist()) == list(range(2 * ROWS))
+
+
+def test_only_the_columns_that_a_query_uses_are_read(on_disk: Flow) -> None:
+    on_disk.add()
+    on_disk.send()
+    stream = on_disk.channel.stream(on_disk.spark).select("v").where("v > 3")
+    writer = stream.writeStream.format("noop").option("checkpointLocation", on_disk.at("one"))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    running: Any = query
+    plan = running._jsq.explainInternal(False)
+    assert "ReadSchema: struct<v:bigint>" in plan
+    assert "PushedFilters: [IsNotNull(v), GreaterThan(v,3)]" in plan
+
+
+def test_a_reader_whose_sender_went_back_goes_back_with_it(on_disk: Flow) -> None:
+    on_disk.add(4)
+    on_disk.send()
+    assert on_disk.read("one", max_epochs=1).epochs == [0, 1, 2, 3]
+    cleancut.rollback(on_disk.at("sender"), 2).apply()
+    on_disk.add()
+    on_disk.send()
+    assert on_disk.held() == [0, 1, 2, 6]
+    told = refused("CLEANCUT_FLOW_WENT_BACK", on_disk, "one")
+    assert "after epoch 2, and a reader has read up to epoch 3" in told
+    # Its own epochs are those of the channel here, since it has taken one at a time.
+    cleancut.rollback(on_disk.at("one"), 2).apply()
+    again = on_disk.read("one")
+    assert again.epochs == [6]
+    assert again.last == {k: on_disk.expected()[k] for k in again.last}
+    assert on_disk.read("other").last == on_disk.expected()
+
+
+def test_epochs_stay_as_long_as_a_cut_or_a_savepoint_needs_them(on_disk: Flow) -> None:
+    on_disk.add(6)
+    on_disk.send()
+    # Nobody has read any of it.
+    assert on_disk.expire() == []
+    on_disk.read("one", max_epochs=1)
+    checkpoint = cleancut.Checkpoint(on_disk.at("one"))
+    checkpoint.pin("kept", epoch=checkpoint.cuts()[0].epoch)
+    oldest = checkpoint.cuts()[0].epoch
+    assert on_disk.expire() == list(range(oldest + 1))
+    on_disk.add(5)
+    on_disk.send()
+    on_disk.read("one", max_epochs=1)
+    assert checkpoint.cuts()[0].epoch > oldest
+    assert on_disk.expire() == []
+    cleancut.rollback(on_disk.at("one"), "kept").apply()
+    assert on_disk.read("one").last == on_disk.expected()
+    checkpoint.unpin("kept")
+    for _ in range(6):
+        on_disk.add()
+        on_disk.send()
+        on_disk.read("one")
+    gone = on_disk.expire()
+    assert gone
+    assert gone[0] == oldest + 1
+    assert on_disk.held()[0] == gone[-1] + 1
+    # Who comes late begins with what there is.
+    late = on_disk.read("late", max_epochs=1)
+    assert late.epochs == on_disk.held()
+    # A second call deletes what the first let go, and a reader that needed it is told.
+    on_disk.expire()
+    assert all(of.epoch > gone[-1] for of in on_disk.channel.epochs())
+
+
+def test_a_reader_that_is_lost_is_named_and_may_be_let_go(on_disk: Flow) -> None:
+    on_disk.add(3)
+    on_disk.send()
+    on_disk.read("one")
+    on_disk.read("two")
+    note = next(
+        of for of in (on_disk.home / "channel/_readers").glob("*.json") if "two" in of.read_text()
+    )
+    body = note.read_text()
+    note.write_text(body.replace("/two/", "/lost/"))
+    with pytest.raises(RequestError, match="CLEANCUT_FLOW_READER_LOST") as lost:
+        on_disk.expire()
+    query = lost.value.params["query"]
+    assert query == json.loads(body)["queryId"]
+    # Started again from where it lies now, it notes that.
+    on_disk.read("two")
+    assert note.read_text() == body
+    assert on_disk.expire() == [0, 1]
+    assert on_disk.channel.remove_reader(query)
+    assert not on_disk.channel.remove_reader(query)
+    assert [of.query_id == query for of in on_disk.channel.readers()] == [False]
+
+
+def test_a_reader_of_any_provider_keeps_what_its_offset_log_names(on_disk: Flow) -> None:
+    on_disk.spark.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "false")
+    on_disk.add(6)
+    on_disk.send()
+    on_disk.read("level 0", max_epochs=1)
+    logged = [int(of.name) for of in Path(on_disk.at("level 0"), "offsets").glob("[0-9]*")]
+    assert on_disk.channel.readers()[0].oldest == min(logged) > 0
+    assert on_disk.expire() == list(range(min(logged) + 1))
+
+
+def test_columns_may_come_and_none_may_go_or_change(on_disk: Flow) -> None:
+    on_disk.add()
+    on_disk.send()
+    on_disk.add()
+    on_disk.send(lambda rows: rows.withColumn("w", F.col("v") * 2))
+    wide = on_disk.channel.stream(on_disk.spark)
+    assert wide.columns == ["k", "v", "w"]
+    on_disk.add()
+    for change, told in [
+        (lambda rows: rows.drop("v"), "they have no column v, which is bigint"),
+        (lambda rows: rows.withColumn("v", F.col("v").cast("string")), "was bigint"),
+        (lambda rows: rows.withColumn("cleancut_epoch", F.lit(1)), "cleancut_epoch is taken"),
+    ]:
+        with pytest.raises(StreamingQueryException, match="CLEANCUT_FLOW_SCHEMA") as failure:
+            on_disk.send(change)
+        assert told in str(failure.value)
+    on_disk.send(lambda rows: rows.withColumn("w", F.col("v") * 2))
+    assert on_disk.read("one").last == on_disk.expected()
+
+
+def test_a_channel_is_read_before_anything_was_sent(on_disk: Flow) -> None:
+    with pytest.raises(Exception, match="CLEANCUT_FLOW_EMPTY"):
+        on_disk.channel.stream(on_disk.spark)
+    declared = Channel(on_disk.channel._path, schema=SCHEMA)
+    assert on_disk.read("one", channel=declared).epochs == []
+    on_disk.add(2)
+    on_disk.channel = declared
+    on_disk.send()
+    assert on_disk.read("one", max_epochs=1).epochs == [0, 1]
+    on_disk.add()
+    on_disk.channel = Channel(on_disk.channel._path, schema=f"{SCHEMA}, w DOUBLE")
+    with pytest.raises(StreamingQueryException, match="they have no column w, which is double"):
+        on_disk.send()
+
+
+def test_what_another_sink_has_published_is_no_channel(on_disk: Flow) -> None:
+    path = on_disk.home / "files"
+    sender = on_disk.channel
+    on_disk.channel = EpochFiles(path)  # type: ignore[assignment]
+    on_disk.add()
+    on_disk.send()
+    with pytest.raises(Exception, match="CLEANCUT_FLOW_FOREIGN"):
+        Channel(path).stream(on_disk.spark)
+    assert refused("CLEANCUT_FLOW_FOREIGN", on_disk, "one", channel=Channel(path, schema=SCHEMA))
+    assert sender.name != on_disk.channel.name
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ({"max_epochs": 0}, "maxEpochsPerTrigger is 0"),
+        ({"max_rows": -1}, "maxRowsPerTrigger is -1"),
+        ({"max_bytes": "much"}, "maxBytesPerTrigger is much"),
+        ({"poll_interval": "soon"}, "pollInterval is soon"),
+    ],
+)
+def test_a_bound_that_is_none_is_refused(on_disk: Flow, bounds: dict[str, Any], told: str) -> None:
+    with pytest.raises(Exception, match="CLEANCUT_CONF_INVALID") as failure:
+        Channel(on_disk.channel._path, schema=SCHEMA).stream(on_disk.spark, **bounds)
+    assert told in str(failure.value)
+
+
+def test_errors_of_channels_are_found_by_id() -> None:
+    for name in ("READER_LOST", "SCHEMA", "EMPTY", "EXPIRED", "FOREIGN", "WENT_BACK", "DAMAGED"):
+        assert error_of(f"CLEANCUT_FLOW_{name}").error_id.endswith(name)
