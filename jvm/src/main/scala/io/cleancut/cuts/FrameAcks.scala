@@ -164,10 +164,11 @@ trait FrameAcks extends EpochClaim {
       due.done.complete(())
       ()
     } catch {
-      case NonFatal(e) =>
+      // Also what ends the thread, such as memory that is used up, or tasks would wait for ever.
+      case e: Throwable =>
         synchronized(run.failed(due))
         due.done.completeExceptionally(e)
-        ()
+        if (!NonFatal(e)) throw e
     }
 
   final private[cuts] def segmentsOf(run: QueryRun, epoch: Long) =

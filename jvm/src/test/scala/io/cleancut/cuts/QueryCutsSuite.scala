@@ -86,6 +86,26 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     cuts.commit("r1", 1, "v1\n{}")
   }
 
+  test("who waits for a write that ends by an error of the JVM is told, and the next one writes") {
+    var isFull = false
+    val scarce = new ForwardingStore(store) {
+      override def put(key: ObjectKey, body: Array[Byte]): Unit =
+        if (isFull) throw new OutOfMemoryError("Cannot reserve direct buffer memory")
+        else super.put(key, body)
+    }
+    val runtime = CutsRuntime.onThreads(scarce, Clock.System)
+    val cuts = new QueryCuts(archive, new Logs(None, 100), "host", runtime)
+    epoch(cuts, "r1", 0)
+    isFull = true
+    for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 1)
+    assert(submit(cuts, "r1", frame(part(0), 2, 10)) == Ack.Accepted)
+    val told = intercept[ExecutionException](submit(cuts, "r1", frame(part(1), 2, 11)))
+    assert(told.getCause.isInstanceOf[OutOfMemoryError])
+    isFull = false
+    cuts.commit("r1", 1, "v1\n{}")
+    assert(archive.epochs() == Seq(0L, 1L))
+  }
+
   test("a frame that an executor wrote may be the last one too") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
