@@ -17,6 +17,9 @@ object CompareScale {
       Seq(executors, stores, partitions, chain, delayMs, format, version).map(_.toString)
   }
 
+  /** For the objects of the store, which lie beside the heap. */
+  private val Objects = "14g"
+
   private val header = Seq(
     "executors",
     "partitions",
@@ -47,22 +50,30 @@ object CompareScale {
    *   the numbers to take, with four stores each
    * @param chains
    *   the deltas between two bases, which is the most that a chain has beside its base
+   * @param versions
+   *   of the format of cuts
    */
-  def run(partitions: Seq[Int], delaysMs: Seq[Int], chains: Seq[Int], format: Int): Unit = {
+  def run(
+      partitions: Seq[Int],
+      delaysMs: Seq[Int],
+      chains: Seq[Int],
+      format: Int,
+      versions: Seq[Int]
+  ): Unit = {
     println("\n### Scale of the coordinator\n")
     println(Figures.table(header, Nil))
     val cases = for {
       delayMs <- delaysMs
       count <- partitions
       chain <- chains
-      version <- Seq(1, 2)
+      version <- versions
     } yield Case(Math.max(count / 10, 10), count, 4, chain, delayMs, format, version)
     cases.foreach(one => println(Figures.row(measured(one))))
   }
 
   private def measured(one: Case): Seq[String] = {
     val found = ChildJvm
-      .run("io.cleancut.bench.ScaleBench", one.arguments)
+      .run("io.cleancut.bench.ScaleBench", one.arguments, Seq(s"-XX:MaxDirectMemorySize=$Objects"))
       .collect { case Array(figure, _, number) => figure -> number.toLong }
       .groupMap(_._1)(_._2)
       .map { case (figure, all) => figure -> Figures.median(all) }
