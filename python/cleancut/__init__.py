@@ -7,6 +7,7 @@ checkpoint of a query without a JVM.
 from cleancut import errors, sinks, testing
 from cleancut._checkpoint import Checkpoint
 from cleancut._dataflow.channel import Channel
+from cleancut._dataflow.loop import iterate
 from cleancut._dataflow.readers import ChannelReader
 from cleancut._display.epoch_history import EpochHistory
 from cleancut._display.info_list import InfoList
@@ -125,6 +126,7 @@ __all__ = [
     "coordinator",
     "edit",
     "errors",
+    "iterate",
     "jar_paths",
     "migrate",
     "release",

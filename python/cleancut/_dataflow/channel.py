@@ -62,8 +62,18 @@ class Channel(PublishedFiles):
 
     @property
     def name(self) -> str:
-        """The path, as it was given."""
+        """Tells it from other sinks of a batch: its path, as it was given."""
         return f"Channel {self._path}"
+
+    @property
+    def path(self) -> str:
+        """Where it lies, as it was given."""
+        return self._path
+
+    @property
+    def schema(self) -> "StructType | str | None":
+        """Of the rows, as it was given."""
+        return self._schema
 
     def _check(self, rows: "StructType", last: Manifest | None, batch: Batch) -> None:
         """Whether rows have the columns that were promised, and those that were sent before.
@@ -102,6 +112,9 @@ class Channel(PublishedFiles):
         max_rows: int | None = None,
         max_bytes: int | str | None = None,
         poll_interval: timedelta | str | None = None,
+        feedback: bool = False,
+        yields_to: "Channel | None" = None,
+        yields_above: int | str | None = None,
     ) -> "DataFrame":
         """The rows as a stream, from the oldest epoch that there is.
 
@@ -120,6 +133,13 @@ class Channel(PublishedFiles):
             max_bytes: likewise, in bytes of files, or a text such as "64m".
             poll_interval: how often the store is asked for more, at most: a timedelta, or a text
                 such as "100ms". None is 5 ms for files, and 100 ms for a bucket.
+            feedback: whether what this query sends comes round to it by this channel. Then it ends,
+                with the trigger `availableNow`, only when its other sources have ended and nothing
+                is left of what it has sent itself.
+            yields_to: another channel that the query reads, such as that of a loop: nothing is
+                taken of this one while more waits of that than `yields_above`, in bytes, or a text
+                such as "64m", which None is.
+            yields_above: see there.
 
         Raises:
             RequestError: CLEANCUT_FLOW_EMPTY, nothing was sent yet and no schema is given;
@@ -133,6 +153,9 @@ class Channel(PublishedFiles):
             "maxRowsPerTrigger": max_rows,
             "maxBytesPerTrigger": max_bytes,
             "pollInterval": _millis(poll_interval),
+            "feedback": feedback or None,
+            "yieldsTo": None if yields_to is None else yields_to._path,
+            "yieldsAbove": yields_above,
         }
         reader = spark.readStream.format(FORMAT)
         for key, value in options.items():

@@ -6,6 +6,7 @@ from cleancut.sinks._core.epoch_sink import EpochSink, FanOut, fan_out
 from cleancut.sinks._core.foreach import sealing
 from cleancut.sinks._core.open_epoch import OpenEpoch
 from cleancut.sinks._core.runs import LedgerEpoch
+from cleancut.sinks._core.selecting import selecting
 from cleancut.sinks._files.epoch_files import EpochFiles
 from cleancut.sinks._files.published import PublishedEpoch
 from cleancut.sinks._kafka.parts_sink import KafkaPartsSink
@@ -43,4 +44,5 @@ __all__ = [
     "exactly_once",
     "fan_out",
     "sealing",
+    "selecting",
 ]

@@ -9,12 +9,24 @@ import com.fasterxml.jackson.databind.ObjectMapper
 private[flow] object ChannelLayout {
   val Epochs = "_epochs"
   val Versions = "_compacted"
+  val TakenBack = "_taken_back"
+  val Acts = "_acts"
+  val Owner = "_query.json"
   private val Digits = "([0-9]{20})\\.json".r
+  private val Attempt = "([0-9]{20})-([0-9a-f]{32})\\.json".r
   private val mapper = new ObjectMapper
 
   def manifest(epoch: Long): String = numbered(Epochs, epoch)
 
   def version(number: Long): String = numbered(Versions, number)
+
+  def act(epoch: Long): String = numbered(Acts, epoch)
+
+  def takenBack(of: EpochMark): String = f"$TakenBack/${of.epoch}%020d-${of.attempt}.json"
+
+  /** The epochs that were taken back, among the names of their records. */
+  def takenBackIn(names: Seq[String]): Seq[EpochMark] =
+    names.collect { case Attempt(epoch, token) => EpochMark(epoch.toLong, token) }.sortBy(_.epoch)
 
   def reader(queryId: String, source: String): String = s"_readers/$queryId-$source.json"
 

@@ -36,6 +36,14 @@ final class DrawnChannel extends ChannelRecords {
 
   override def replace(name: String, body: Array[Byte]): Unit = records.update(name, body)
 
+  override def create(name: String, body: Array[Byte]): Unit =
+    if (!records.contains(name)) replace(name, body)
+
+  override def delete(name: String): Unit = {
+    records.remove(name)
+    ()
+  }
+
   def put(name: String, body: String): Unit = replace(name, body.getBytes(UTF_8))
 
   def last: Option[EpochMark] = chain.lastOption.map(_.mark)

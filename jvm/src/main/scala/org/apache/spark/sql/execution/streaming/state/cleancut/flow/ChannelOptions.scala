@@ -15,12 +15,19 @@ import io.cleancut.flow.ChannelBounds
  *   the column that says where a row is from
  * @param pollMs
  *   how often the store is asked for more, at most
+ * @param isFeedback
+ *   whether what the query sends comes round to it again, so that it ends only when nothing is left
+ * @param yieldsTo
+ *   a channel that the query reads too, and how many bytes of it may wait: while there are more,
+ *   nothing is taken of this one
  */
 final case class ChannelOptions(
     path: String,
     tag: Option[String],
     bounds: ChannelBounds,
-    pollMs: Option[Long]
+    pollMs: Option[Long],
+    isFeedback: Boolean,
+    yieldsTo: Option[(String, Long)]
 )
 
 object ChannelOptions {
@@ -30,7 +37,14 @@ object ChannelOptions {
   private val MaxRows = "maxRowsPerTrigger"
   private val MaxBytes = "maxBytesPerTrigger"
   private val Poll = "pollInterval"
-  private val Known = Seq(Path, Tag, MaxEpochs, MaxRows, MaxBytes, Poll)
+  private val Feedback = "feedback"
+  private val YieldsTo = "yieldsTo"
+  private val YieldsAbove = "yieldsAbove"
+  private val Known =
+    Seq(Path, Tag, MaxEpochs, MaxRows, MaxBytes, Poll, Feedback, YieldsTo, YieldsAbove)
+
+  /** Of a channel that others yield to. */
+  private val DefaultBytes = 64L << 20
 
   /**
    * Reads Spark's options of a source.
@@ -55,7 +69,14 @@ object ChannelOptions {
         positive(MaxRows, _.toLong, "a whole number from 1 on"),
         positive(MaxBytes, JavaUtils.byteStringAsBytes, "a size such as 64m")
       ),
-      positive(Poll, JavaUtils.timeStringAsMs, "a time such as 100ms")
+      positive(Poll, JavaUtils.timeStringAsMs, "a time such as 100ms"),
+      options.get(Feedback).exists { text =>
+        text.toBooleanOption.getOrElse(refuse(s"$Feedback is $text, and is to be true or false"))
+      },
+      options.get(YieldsTo).map { path =>
+        val above = positive(YieldsAbove, JavaUtils.byteStringAsBytes, "a size such as 64m")
+        path -> above.getOrElse(DefaultBytes)
+      }
     )
   }
 }

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.flow
 
+import java.util.UUID
+
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.SQLContext
@@ -11,8 +13,9 @@ import org.apache.spark.sql.sources.{DataSourceRegister, StreamSourceProvider}
 import org.apache.spark.sql.types.{DataType, StructType}
 
 import io.cleancut.Clock
+import io.cleancut.cuts.OffsetEntry
 import io.cleancut.error.Errors
-import io.cleancut.flow.{ChannelLog, ChannelRecords}
+import io.cleancut.flow.{ChannelLog, ChannelRecords, OwnChannel}
 import io.cleancut.objects.BucketPath
 import io.cleancut.sinks.SinkDirectory
 
@@ -43,9 +46,21 @@ final class ChannelProvider extends StreamSourceProvider with DataSourceRegister
     val checkpoint = place.getParent.getParent.toString
     val query = context.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)
     ChannelLog.register(channel.records, query, place.getName, checkpoint)
+    if (OwnChannel.isOf(channel.records, query))
+      OwnChannel.follow(channel.records, channel.acts(query))
     val pollMs = channel.options.pollMs.getOrElse(channel.pollMs)
     val log = new ChannelLog(channel.records, Clock.System, pollMs, math.max(pollMs, ListMs))
-    new ChannelSource(channel.records.location, log, channel.rows, channel.options.bounds)
+    val location = channel.records.location
+    val source = new ChannelSource(
+      location,
+      log,
+      channel.rows,
+      channel.options.bounds,
+      channel.options.isFeedback,
+      channel.mustYield(query)
+    )
+    ChannelSource.register(query, location, source)
+    source
   }
 }
 
@@ -55,6 +70,9 @@ object ChannelProvider {
   private val PollOfBucketMs = 100L
   private val PollOfFilesMs = 5L
   private val ListMs = 10000L
+
+  /** Of Spark's offset log, by default, with some to spare. */
+  private val KeptEntries = 200L
 
   final private class Opened(
       context: SQLContext,
@@ -77,6 +95,24 @@ object ChannelProvider {
       options.tag
     )
 
+    /** Whether so much waits of the channel that goes first that nothing is to be taken of this. */
+    def mustYield(query: String): () => Boolean = {
+      val first = options.yieldsTo.map { case (path, above) =>
+        new OnStore(SinkRows.directory(session, path)).location -> above
+      }
+      () => first.exists { case (at, above) => ChannelSource.waitingBytes(query, at) > above }
+    }
+
+    /** Those that the offset log of a query has, which is about to run. */
+    def acts(query: String): Seq[OwnChannel.Act] = for {
+      of <- Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(query))).toSeq
+      latest <- of.offsetLog.getLatestBatchId().toSeq
+      number <- math.max(0L, latest - KeptEntries) to latest
+      entry <- of.offsetLog.offsetSeqMetadataForBatchId(number)
+      if entry.conf.contains(OffsetEntry.Act)
+      source <- entry.conf.get(OffsetEntry.SourceOfAct)
+    } yield OwnChannel.Act(number, source.toLong)
+
     def pollMs: Long =
       if (records.location.startsWith(s"${BucketPath.Scheme}:")) PollOfBucketMs else PollOfFilesMs
 
@@ -97,6 +133,13 @@ object ChannelProvider {
 
     override def names(of: String): Seq[String] =
       directory.names(of).linesIterator.filter(_.nonEmpty).toSeq
+
+    override def create(name: String, body: Array[Byte]): Unit = {
+      directory.create(name, body)
+      ()
+    }
+
+    override def delete(name: String): Unit = directory.delete(name)
 
     override def replace(name: String, body: Array[Byte]): Unit = {
       directory.delete(name)

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.flow
 
 import java.util.{Collections, Map => JMap, Optional}
+import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.connector.read.streaming.{
@@ -23,12 +24,18 @@ import io.cleancut.flow._
  *
  * @param defaults
  *   how much is taken where Spark does not ask for all
+ * @param isFeedback
+ *   whether what the query sends comes round to it again
+ * @param mustYield
+ *   whether other rows are to be taken first
  */
 final class ChannelSource(
     location: String,
     log: ChannelLog,
     rows: ChannelRows,
-    defaults: ChannelBounds
+    defaults: ChannelBounds,
+    isFeedback: Boolean,
+    mustYield: () => Boolean
 ) extends Source
     with SupportsTriggerAvailableNow
     with ReportsSourceMetrics {
@@ -38,15 +45,31 @@ final class ChannelSource(
   private var endsThere = false
   private var end: Option[Long] = None
 
+  // Up to where what was seen is read, or about to be.
+  private var read: Option[Option[EpochMark]] = None
+
   override def schema: StructType = rows.wholeSchema
 
   override def getDefaultReadLimit: ReadLimit = Bounded(defaults)
 
   override def prepareForTriggerAvailableNow(): Unit = endsThere = true
 
+  /** How much was seen and not read, as far as is known without another look. */
+  def waitingBytes: Long = synchronized(read.map(log.seenAfter).fold(0L)(_.map(_.bytes).sum))
+
   override def latestOffset(start: OffsetV2, limit: ReadLimit): OffsetV2 = synchronized {
-    val seen = log.after(markOf(start))
-    if (endsThere && end.isEmpty) end = Some(seen.lastOption.fold(NoEpoch)(_.epoch))
+    val last = markOf(start)
+    // What comes round is there by now, under whatever number, or the query would end without it.
+    if (endsThere && isFeedback) log.lookAgain()
+    val seen = log.after(last)
+    read = Some(last)
+    val offset = if (mustYield()) start else admitted(start, limit, seen)
+    if (offset != null) read = Some(markOf(offset))
+    offset
+  }
+
+  private def admitted(start: OffsetV2, limit: ReadLimit, seen: Seq[SentEpoch]): OffsetV2 = {
+    if (endsThere && !isFeedback && end.isEmpty) end = Some(seen.lastOption.fold(NoEpoch)(_.epoch))
     val bounds = limit match {
       case Bounded(found) => found
       case _              => ChannelBounds.None
@@ -87,12 +110,30 @@ final class ChannelSource(
     }
   }
 
-  override def stop(): Unit = ()
+  override def stop(): Unit = ChannelSource.forget(this)
 
   override def toString: String = s"Channel[$location]"
 }
 
 object ChannelSource {
+
+  /** By query and channel, those that run in this driver. */
+  private val running = new ConcurrentHashMap[(String, String), ChannelSource]
+
+  def register(query: String, location: String, source: ChannelSource): Unit = {
+    running.put((query, location), source)
+    ()
+  }
+
+  /** How many bytes of a channel wait for a query that reads it. */
+  def waitingBytes(query: String, location: String): Long =
+    Option(running.get((query, location))).fold(0L)(_.waitingBytes)
+
+  private def forget(source: ChannelSource): Unit = {
+    running.values.removeIf(_ eq source)
+    ()
+  }
+
   private val NoEpoch = -1L
 
   final private case class Bounded(bounds: ChannelBounds) extends ReadLimit

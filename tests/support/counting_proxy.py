@@ -1,0 +1,70 @@
+"""Stands between a client and a server of HTTP, and notes what was asked for."""
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+_REQUEST = re.compile(rb"^(GET|HEAD|PUT|POST|DELETE) (\S+) HTTP/1\.1\r$", re.MULTILINE)
+_CHUNK = 1 << 16
+
+
+@dataclass
+class CountingProxy:
+    """Forwards bytes as they come.
+
+    Attributes:
+        endpoint: its own URL.
+        requests: method and path of each that came, in their order.
+    """
+
+    endpoint: str
+    requests: list[tuple[str, str]] = field(default_factory=list)
+
+
+@contextmanager
+def counting_proxy(server: str) -> Iterator[CountingProxy]:
+    """One before the server at a URL, for as long as the block lasts."""
+    host, port = server.removeprefix("http://").rstrip("/").split(":")
+    listener = socket.create_server(("127.0.0.1", 0))
+    proxy = CountingProxy(f"http://127.0.0.1:{listener.getsockname()[1]}")
+
+    def accept() -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            upstream = socket.create_connection((host, int(port)))
+            for source, target, sink in (
+                (client, upstream, proxy.requests),
+                (upstream, client, None),
+            ):
+                threading.Thread(target=_forward, args=(source, target, sink), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield proxy
+    finally:
+        listener.close()
+
+
+def _forward(
+    source: socket.socket, target: socket.socket, requests: list[tuple[str, str]] | None
+) -> None:
+    try:
+        while chunk := source.recv(_CHUNK):
+            if requests is not None:
+                found = _REQUEST.findall(chunk)
+                requests += [(method.decode(), path.decode()) for method, path in found]
+            target.sendall(chunk)
+    except OSError:
+        pass
+    finally:
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                end.close()

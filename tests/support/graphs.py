@@ -1,0 +1,171 @@
+"""Graphs whose edges come and go, as loops; and what a batch says of them.
+
+A row of the loops is about the vertex `v`. From outside come "add" and "drop" of an edge to `w`,
+numbered by `n`; round the loop come messages of other vertices.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+SCHEMA = "v BIGINT, kind STRING, w BIGINT, x DOUBLE, d BIGINT, n BIGINT"
+VERTICES = 12
+DAMPING = 0.5
+# What a vertex need not tell.
+EPSILON = 1e-5
+_STATE = "state STRING"
+Edge = tuple[int, int]
+
+
+def draw_changes(
+    seed: int, files: int, each: int, *, directed: bool
+) -> list[list[tuple[str, Edge]]]:
+    """Edges that come and go, by files; where they have no direction, the lower end comes first."""
+    draw = random.Random(seed)
+    there: set[Edge] = set()
+    drawn = []
+    for _ in range(files):
+        changes: list[tuple[str, Edge]] = []
+        for _ in range(each):
+            if there and draw.random() < 0.35:
+                gone = draw.choice(sorted(there))
+                there.remove(gone)
+                changes.append(("drop", gone))
+            else:
+                ends = draw.sample(range(VERTICES), 2)
+                one, other = ends if directed else sorted(ends)
+                if (one, other) not in there:
+                    there.add((one, other))
+                    changes.append(("add", (one, other)))
+        drawn.append(changes)
+    return drawn
+
+
+def write_changes(path: Path, changes: list[tuple[str, Edge]], first: int, *, both: bool) -> None:
+    """A file of input; with an edge from both of its ends, or from the first."""
+    rows = []
+    for number, (kind, (one, other)) in enumerate(changes, first):
+        ends = [(one, other), (other, one)] if both else [(one, other)]
+        rows += [{"v": v, "kind": kind, "w": w, "n": number} for v, w in ends]
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+
+def edges_after(changes: list[list[tuple[str, Edge]]]) -> set[Edge]:
+    there: set[Edge] = set()
+    for kind, edge in (change for file in changes for change in file):
+        (there.add if kind == "add" else there.discard)(edge)
+    return there
+
+
+def ranks(rows: DataFrame) -> DataFrame:
+    """Page rank by what has changed: a vertex tells another how much more, or less, it gives it."""
+    return _by_vertex(rows, _rank)
+
+
+def components(rows: DataFrame) -> DataFrame:
+    """The lowest vertex that each is connected to, and over how many edges it was heard of."""
+    return _by_vertex(rows, _component)
+
+
+def _by_vertex(rows: DataFrame, step: Any) -> DataFrame:
+    return rows.groupBy("v").applyInPandasWithState(
+        step, SCHEMA, _STATE, "append", GroupStateTimeout.NoTimeout
+    )
+
+
+def _state(state: GroupState) -> dict[str, Any]:
+    return json.loads(state.get[0]) if state.exists else {}
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    columns = ["v", "kind", "w", "x", "d", "n"]
+    types = {"v": "int64", "w": "Int64", "x": "float64", "d": "Int64", "n": "Int64"}
+    return pd.DataFrame(rows, columns=columns).astype(types)
+
+
+def _in_order(frames: Iterator[pd.DataFrame]) -> tuple[list[Any], list[Any]]:
+    """Messages, and then changes by their numbers."""
+    rows = [row for frame in frames for row in frame.itertuples(index=False)]
+    changes = [row for row in rows if row.kind in ("add", "drop")]
+    return (
+        [row for row in rows if row.kind not in ("add", "drop")],
+        sorted(changes, key=lambda row: row.n),
+    )
+
+
+def _rank(
+    key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState
+) -> Iterator[pd.DataFrame]:
+    vertex = int(key[0])
+    found = _state(state)
+    rank, given = found.get("rank", 1 - DAMPING), found.get("given", {})
+    out = []
+    messages, changes = _in_order(frames)
+    rank += sum(row.x for row in messages)
+    for row in changes:
+        if row.kind == "add":
+            given.setdefault(str(int(row.w)), 0.0)
+        else:
+            out.append({"v": int(row.w), "kind": "delta", "x": -given.pop(str(int(row.w)))})
+    for other, before in given.items():
+        gives = DAMPING * rank / len(given)
+        if abs(gives - before) > EPSILON:
+            out.append({"v": int(other), "kind": "delta", "x": gives - before})
+            given[other] = gives
+    state.update((json.dumps({"rank": rank, "given": given}),))
+    yield _frame([*out, {"v": vertex, "kind": "rank", "x": rank}])
+
+
+def _component(
+    key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState
+) -> Iterator[pd.DataFrame]:
+    vertex = int(key[0])
+    found = _state(state)
+    heard, told = found.get("heard", {}), found.get("told")
+    messages, changes = _in_order(frames)
+    for row in messages:
+        # One that was sent before the edge went is of no use.
+        if str(int(row.n)) in heard:
+            heard[str(int(row.n))] = [int(row.w), int(row.d)]
+    fresh = []
+    for row in changes:
+        if row.kind == "add":
+            heard[str(int(row.w))] = None
+            fresh.append(str(int(row.w)))
+        else:
+            heard.pop(str(int(row.w)), None)
+    # What a component lost is heard of over ever more edges, until it is over more than there are.
+    known = [(label, far + 1) for label, far in filter(None, heard.values())]
+    label, far = min([(vertex, 0), *((label, far) for label, far in known if far < VERTICES)])
+    whom = heard if told != [label, far] else [other for other in fresh if other in heard]
+    out = [{"v": int(other), "kind": "label", "w": label, "d": far, "n": vertex} for other in whom]
+    state.update((json.dumps({"heard": heard, "told": [label, far]}),))
+    yield _frame([*out, {"v": vertex, "kind": "component", "w": label}])
+
+
+def ranks_of(edges: set[Edge], vertices: set[int]) -> dict[int, float]:
+    """What a batch says: by iteration over all of it."""
+    outs = {v: [w for u, w in edges if u == v] for v in vertices}
+    rank = dict.fromkeys(vertices, 1 - DAMPING)
+    for _ in range(100):
+        after = dict.fromkeys(vertices, 1 - DAMPING)
+        for v, others in outs.items():
+            for w in others:
+                after[w] += DAMPING * rank[v] / len(others)
+        rank = after
+    return rank
+
+
+def components_of(edges: set[Edge], vertices: set[int]) -> dict[int, int]:
+    """Likewise."""
+    label = {v: v for v in vertices}
+    for _ in vertices:
+        for u, w in edges:
+            label[u] = label[w] = min(label[u], label[w])
+    return label
