@@ -15,7 +15,9 @@ from cleancut._storage import directory as storage
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import batch_of
-from cleancut.sinks._files.directory import SinkDirectory
+from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
+from cleancut.sinks._files.going_back import follow
 from cleancut.sinks._files.manifest import DataFile, Manifest, Owner
 from cleancut.sinks._files.names import Attempt, attempts, manifest_epochs, manifest_name
 from cleancut.sinks._files.publishing import Output, Publishing
@@ -380,3 +382,48 @@ def test_a_death_while_epochs_are_taken_back_leaves_the_first_of_them(
     sink.take_back(0)
     assert seen(tmp_path) == [0]
     assert [of.epoch for of in sink.give_back()] == [1, 2, 3, 4]
+
+
+class Back:
+    """Implements of a `QuerySide` what says how a query went back."""
+
+    def __init__(self, acts: list[Act]) -> None:
+        self._acts = acts
+
+    def acts(self, after: int) -> list[Act]:
+        return [act for act in self._acts if act.epoch > after]
+
+
+def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs(
+    tmp_path: Path,
+) -> None:
+    for seed in range(150):
+        draw = random.Random(seed)
+        place = tmp_path / str(seed)
+        place.mkdir()
+        records = PlainRecords(str(place), None, None)
+        acts: list[Act] = []
+        # What the query has come to after each of its epochs and acts: its epochs until then.
+        lines: dict[int, list[int]] = {-1: []}
+        last = -1
+        for _ in range(draw.randrange(2, 6)):
+            line = lines[last]
+            for _ in range(draw.randrange(4)):
+                last += 1
+                line = [*line, last]
+                lines[last] = line
+                manifest = dataclasses.replace(
+                    MANIFEST, attempt=Attempt(last, f"{last:032x}"), files=(), partition_by=()
+                )
+                assert records.create(manifest_name(last), manifest.encode())
+            # A rollback uses up a number, and takes the next one; to rescale takes one alone.
+            source = draw.choice([of for of in lines if of >= 0] or [-1])
+            if source < 0:
+                continue
+            went_back = draw.random() < 0.8
+            source = source if went_back else last
+            last += 2 if went_back else 1
+            acts.append(Act(last, source))
+            lines[last] = lines[source]
+            follow(records, Back(acts))  # type: ignore[arg-type]
+            assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, acts)

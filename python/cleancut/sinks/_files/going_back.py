@@ -1,6 +1,6 @@
 """Published epochs that are hidden when a query goes back, and shown again if it does so anew."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from cleancut._format.fields import typed
 from cleancut.sinks._core.query_side import Act, QuerySide, counts, kept_until
@@ -43,10 +43,14 @@ def follow(records: Records, side: QuerySide) -> Version:
     if bound is None:
         return version
     former = acts_of(records, noted)
-    again = {of for of in hidden if of <= bound and counts(of, bound, former)}
-    if not again and bound >= max(known):
+    ours = {of for of in {*apart, *version.shown, *hidden} if of <= bound}
+    ours = {of for of in ours if counts(of, bound, former)}
+    again = ours & hidden
+    # Those of a way that the query had gone back from, to which it now comes back, are not its own.
+    stale = {of for of in {*apart, *version.shown} if of <= bound} - ours
+    if not again and not stale and bound >= max(known):
         return version
-    hide(records, bound)
+    hide(records, min({bound + 1, *stale}) - 1, kept=ours)
     if again:
         show(records, again.__contains__)
     # Last, so that what a crash leaves is done again.
@@ -74,10 +78,15 @@ def acts_of(records: Records, noted: Iterable[int]) -> list[Act]:
     return [act(epoch) for epoch in noted]
 
 
-def hide(records: Records, after: int) -> View:
+def hide(records: Records, after: int, *, kept: Collection[int] = ()) -> View:
     """Has readers not see what was published after an epoch; gives what they saw of that.
 
     The last goes first, so that readers see all epochs up to some one at any moment.
+
+    Args:
+        records: of the sink.
+        after: the epoch.
+        kept: those after it that they see all the same.
 
     Raises:
         RetryableError: CLEANCUT_SINK_CHANGED.
@@ -85,10 +94,14 @@ def hide(records: Records, after: int) -> View:
     """
     view = look(records, after=after)
     for manifest in reversed(view.manifests):
+        if manifest.epoch in kept:
+            continue
         records.create(taken_back_name(manifest.attempt), manifest.encode())
         records.delete(manifest_name(manifest.epoch))
     # Also if it changes nothing: whoever puts epochs together has read these manifests before.
-    change_version(records, lambda version: version.without(lambda epoch: epoch > after))
+    change_version(
+        records, lambda version: version.without(lambda of: of > after and of not in kept)
+    )
     return view
 
 
