@@ -124,7 +124,7 @@ class Read:
     def __call__(self, df: DataFrame, epoch: int) -> None:
         rows = df.collect()
         self.last |= {row["k"]: (row["n"], row["s"]) for row in rows}
-        self.epochs.append(max(row["e"] for row in rows))
+        self.epochs += [max(row["e"] for row in rows)] if rows else []
 
 
 @pytest.fixture
@@ -312,6 +312,11 @@ def test_a_channel_is_read_before_anything_was_sent(on_disk: Flow) -> None:
         on_disk.channel.stream(on_disk.spark)
     declared = Channel(on_disk.channel._path, schema=SCHEMA)
     assert on_disk.read("one", channel=declared).epochs == []
+    # From then on it is known what the query reads.
+    offset = cleancut.Checkpoint(on_disk.at("one")).cut(0).offsets["0"]
+    assert json.loads(offset or "")["epoch"] == -1
+    assert on_disk.read("one", channel=declared).epochs == []
+    assert len(cleancut.Checkpoint(on_disk.at("one")).cuts()) == 1
     on_disk.add(2)
     on_disk.channel = declared
     on_disk.send()

@@ -64,8 +64,10 @@ final class ChannelSource(
     val seen = log.after(last)
     read = Some(last)
     val offset = if (mustYield()) start else admitted(start, limit, seen)
-    if (offset != null) read = Some(markOf(offset))
-    offset
+    // So that the offset log, and hence each cut, tells from the first epoch on what is read.
+    val known = if (offset == null) ReadUpTo(ChannelOffset(location, None)) else offset
+    read = Some(markOf(known))
+    known
   }
 
   private def admitted(start: OffsetV2, limit: ReadLimit, seen: Seq[SentEpoch]): OffsetV2 = {
