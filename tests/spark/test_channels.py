@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,9 +18,11 @@ import cleancut
 from cleancut import Channel, RequestError
 from cleancut.errors import error_of
 from cleancut.sinks import EpochFiles
+from tests.support.counting_proxy import counting_proxy
+from tests.support.documented import blocks
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.sessions import with_cuts
-from tests.support.sink_places import Bucket, Disk, Place, credentials
+from tests.support.sink_places import Bucket, Disk, Place, credentials, session_at
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
@@ -27,6 +30,7 @@ pytestmark = pytest.mark.spark
 ROWS = 30
 KEYS = 7
 SCHEMA = "k BIGINT, v BIGINT"
+PAGE = "docs/guides/channels.md"
 
 
 @pytest.fixture(scope="module")
@@ -352,6 +356,77 @@ def test_a_bound_that_is_none_is_refused(on_disk: Flow, bounds: dict[str, Any], 
     with pytest.raises(Exception, match="CLEANCUT_CONF_INVALID") as failure:
         Channel(on_disk.channel._path, schema=SCHEMA).stream(on_disk.spark, **bounds)
     assert told in str(failure.value)
+
+
+def test_an_epoch_in_a_bucket_is_read_by_three_requests(
+    spark: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    with counting_proxy(server.endpoint) as proxy:
+        near = Flow(spark, tmp_path, Bucket(server.endpoint, f"lake/{tmp_path.name}/channel"))
+        far = session_at(near.spark, Bucket(proxy.endpoint, f"lake/{tmp_path.name}/channel"))
+        near.add()
+        near.send(lambda rows: rows.coalesce(1))
+        taken: list[int] = []
+        query = (
+            near.channel.stream(far, poll_interval="100ms")
+            .writeStream.foreachBatch(lambda df, _: taken.append(df.count()))
+            .option("checkpointLocation", near.at("reader"))
+            .start()
+        )
+        try:
+            query.processAllAvailable()
+            assert taken == [ROWS]
+            before = len(proxy.requests)
+            near.add()
+            near.send(lambda rows: rows.coalesce(1))
+            deadline = time.monotonic() + 60
+            while len(taken) < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            found = Counter(
+                (method, path.partition("/channel/")[2].partition("/")[0])
+                for method, path in proxy.requests[before:]
+            )
+        finally:
+            query.stop()
+    show(f"requests of a reader, polls that found nothing included: {dict(found)}")
+    assert taken == [ROWS, ROWS]
+    files = {key: count for key, count in found.items() if key[1] == "_files"}
+    assert files == {("HEAD", "_files"): 1, ("GET", "_files"): 1}
+    # One of the looks found the manifest; a listing may come now and then.
+    assert found[("GET", "_epochs")] >= 1
+
+
+def test_the_documented_channel(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = Flow(spark, tmp_path, Disk(tmp_path / "channel"))
+    flow.add(2)
+    counted: dict[int, int] = {}
+
+    def counts(df: DataFrame, _: int) -> None:
+        counted.update((row["customer"], row["count"]) for row in df.collect())
+
+    rows = flow.spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
+    source = rows.withColumnRenamed("k", "customer")
+    names: dict[str, Any] = {"source": source, "spark": flow.spark, "counts": counts}
+    sending, reading, keeping, _ = (
+        code.replace("s3://bucket", str(tmp_path)) for code in blocks(PAGE, "python")
+    )
+    exec(sending, names)
+    try:
+        names["sender"].processAllAvailable()
+        exec(reading, names)
+        try:
+            names["reader"].processAllAvailable()
+        finally:
+            names["reader"].stop()
+    finally:
+        names["sender"].stop()
+    assert counted == {k: count for k, (count, _) in flow.expected().items()}
+    exec(keeping, names)
+    told = capsys.readouterr().out
+    assert names["reader"].id in told
+    assert told.endswith("(none)\n")
 
 
 def test_errors_of_channels_are_found_by_id() -> None:

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 import cleancut
-from cleancut import Channel, RequestError
+from cleancut import Channel
 from cleancut.sinks import EpochFiles, fan_out, selecting
 from tests.support import graphs
+from tests.support.documented import blocks
 from tests.support.seeds import fixed
 from tests.support.sessions import with_cuts
 from tests.support.tiers import long
@@ -166,11 +167,25 @@ def test_other_rows_wait_while_much_comes_round(spark: SparkSession, tmp_path: P
     assert taken[0] == [0]
 
 
-def test_a_loop_without_a_schema_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="CLEANCUT_FLOW_EMPTY"):
-        cleancut.iterate(
-            spark.createDataFrame([(1,)], "v BIGINT"),
-            lambda rows: rows,
-            channel=Channel(tmp_path),
-            feedback=lambda rows: rows,
-        )
+def test_the_documented_loop(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/0.json").write_text('{"v": 1, "x": 8.0}')
+    session = with_cuts(spark, 1)
+    names: dict[str, Any] = {
+        "cleancut": cleancut,
+        "Channel": Channel,
+        "EpochFiles": EpochFiles,
+        "selecting": selecting,
+        "edges": session.readStream.schema("v BIGINT, x DOUBLE").json(str(tmp_path / "in")),
+        # Half of what a vertex gets goes on to the next one, for as long as it is something.
+        "body": lambda rows: rows.withColumn("kind", F.lit("rank")).unionByName(
+            rows.where("x > 1")
+            .select((F.col("v") + 1).alias("v"), (F.col("x") / 2).alias("x"))
+            .withColumn("kind", F.lit("delta"))
+        ),
+    }
+    code = blocks("docs/guides/channels.md", "python")[-1]
+    exec(code.replace('"/ranks', f'"{tmp_path}'), names)
+    names["query"].awaitTermination()
+    found = EpochFiles(tmp_path / "out").read(session).collect()
+    assert {(row["v"], row["x"]) for row in found} == {(1, 8.0), (2, 4.0), (3, 2.0), (4, 1.0)}

@@ -1,0 +1,86 @@
+"""What a channel and its readers say, without Spark: schemas, places, notes, and what is damaged."""
+
+import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import LongType, StringType, StructType
+
+from cleancut import Channel, DamagedError, RequestError, iterate
+from cleancut._dataflow.channel import misfit
+from cleancut._dataflow.readers import ReadUpTo, registered
+from cleancut.sinks._files.directory import PlainRecords
+from cleancut.sinks._files.manifest import Link, Manifest
+from cleancut.sinks._files.names import Attempt
+from tests.unit.sink_records import BATCH, MANIFEST, TOKEN
+
+ROWS = StructType().add("k", LongType()).add("s", StringType())
+
+
+@pytest.mark.parametrize("after", [None, Attempt(6, TOKEN)])
+def test_a_manifest_of_a_channel_says_what_it_comes_after(after: Attempt | None) -> None:
+    linked = dataclasses.replace(MANIFEST, link=Link(after))
+    assert Manifest.decode(linked.encode(), "/m", MANIFEST.epoch) == linked
+    assert b'"after"' not in MANIFEST.encode()
+    assert Manifest.decode(MANIFEST.encode(), "/m", MANIFEST.epoch).link is None
+
+
+def test_columns_may_come_and_none_may_go_or_change() -> None:
+    assert misfit(ROWS, []) is None
+    assert misfit(StructType([*ROWS.fields]).add("more", LongType()), [ROWS]) is None
+    told = misfit(StructType().add("k", LongType()), [ROWS])
+    assert told == "they have no column s, which is string"
+    changed = StructType().add("k", StringType()).add("s", StringType())
+    assert misfit(changed, [ROWS]) == "their column k is string, and was bigint"
+    taken = StructType([*ROWS.fields]).add("cleancut_epoch", LongType())
+    assert "cleancut_epoch is taken" in str(misfit(taken, []))
+
+
+def test_rows_that_do_not_fit_are_refused_by_their_epoch() -> None:
+    channel = Channel("/channel", schema=ROWS)
+    last = dataclasses.replace(MANIFEST, schema=ROWS.json())
+    channel._check(ROWS, last, BATCH)
+    with pytest.raises(RequestError) as refused:
+        channel._check(StructType().add("k", LongType()), last, BATCH)
+    assert refused.value.error_id == "CLEANCUT_FLOW_SCHEMA"
+    assert refused.value.params["epoch"] == str(BATCH.epoch)
+    with pytest.raises(TypeError, match="has no columns"):
+        Channel("/channel", schema=LongType())._check(ROWS, None, BATCH)  # type: ignore[arg-type]
+
+
+def test_a_place_is_that_of_a_channel_or_none() -> None:
+    offset = '{"channel":"file:/c","epoch":7,"attempt":"ab"}'
+    assert ReadUpTo.parse(offset) == ReadUpTo("file:/c", 7, "ab")
+    for other in (None, "-", "7", '{"logOffset":3}', "{}", "[]"):
+        assert ReadUpTo.parse(other) is None
+
+
+def test_a_note_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "_readers").mkdir()
+    records = PlainRecords(str(tmp_path), None, None)
+    assert registered(records) == []
+    (tmp_path / "_readers" / "q-0.json").write_text('{"formatVersion":1,"queryId":7}')
+    with pytest.raises(DamagedError, match="_readers"):
+        registered(records)
+
+
+def test_a_reader_whose_checkpoint_is_gone_is_named(tmp_path: Path) -> None:
+    (tmp_path / "_readers").mkdir()
+    note = '{"formatVersion":1,"queryId":"q","source":"0","checkpoint":"%s"}'
+    (tmp_path / "_readers" / "q-0.json").write_text(note % (tmp_path / "nowhere"))
+    channel = Channel(tmp_path)
+    with pytest.raises(RequestError) as lost:
+        channel.readers()
+    assert lost.value.error_id == "CLEANCUT_FLOW_READER_LOST"
+    assert lost.value.params["query"] == "q"
+    assert channel.remove_reader("q")
+    assert channel.readers() == []
+
+
+def test_a_loop_without_a_schema_is_refused() -> None:
+    head: Any = SimpleNamespace()
+    with pytest.raises(RequestError) as refused:
+        iterate(head, lambda _: _, channel=Channel("/c"), feedback=lambda _: _)
+    assert refused.value.error_id == "CLEANCUT_FLOW_EMPTY"
