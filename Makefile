@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel release docs docs-site clean
+.PHONY: help lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -208,6 +208,9 @@ bench-python: $(JAR)  ## a slow Python function in each mode; ARGS='--slow-ms 1 
 
 bench-sinks: $(JAR) $(JDBC) $(SPARK_KAFKA) $(SERVERS)  ## sinks beside Spark's own ways to write; ARGS='--rows 100000 --turns 1' is short
 	$(PYTHON) -m tests.bench.sinks $(ARGS)
+
+bench-channel: $(JAR) $(S3PROXY)  ## from publishing an epoch to its reader; ARGS='--epochs 10' is short
+	$(PYTHON) -m tests.bench.channel $(ARGS)
 
 bench-s3a: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 bench-s3a: setup $(VERSITYGW)  ## cuts on S3 beside RocksDB through S3A (690 MB); ARGS='partitions=50 epochs=2'

@@ -1,4 +1,4 @@
-"""What a channel and its readers say, without Spark: schemas, places, notes, and what is damaged."""
+"""What a channel and its readers say, without Spark: columns, places, notes, what is damaged."""
 
 import dataclasses
 from pathlib import Path

@@ -1,0 +1,146 @@
+"""`python -m tests.bench.channel`: how long after it was published an epoch is at its reader.
+
+A query sends an epoch of some rows at a time, and another one, in the same driver, hands what it
+reads to a function of `foreachBatch`. What counts is the time from when the manifest was made to
+when the reader has counted the rows; and beside it what the same reader takes for a file of
+Parquet that is laid into a directory, as Spark's own source of files finds it. On a directory, and
+in a bucket of a server on this machine.
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cleancut import Channel
+from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.sessions import builder, take_out_defaults
+from tests.support.sink_places import Bucket, Disk, Place, session_at
+
+_WARM_UP = 5
+_SCHEMA = "id BIGINT, note STRING"
+_LIMIT_S = 60
+
+
+class Counted:
+    """Rows that a reader has handed over, and when it had counted them."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.at_ns = 0
+
+    def __call__(self, df: DataFrame, _: int) -> None:
+        self.rows += df.count()
+        self.at_ns = time.time_ns()
+
+    def wait(self, rows: int) -> int:
+        """When it had so many, in Unix time in ns."""
+        deadline = time.monotonic() + _LIMIT_S
+        while self.rows < rows:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.rows} of {rows} rows")
+            time.sleep(0.001)
+        return self.at_ns
+
+
+@contextmanager
+def _reading(stream: DataFrame, checkpoint: Path) -> Iterator[Counted]:
+    counted = Counted()
+    writer = stream.writeStream.foreachBatch(counted)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    try:
+        yield counted
+    finally:
+        query.stop()
+
+
+def by_channel(spark: SparkSession, home: Path, place: Place, epochs: int, rows: int) -> list[int]:
+    """Nanoseconds of each epoch, from its manifest to the reader's count."""
+    session = session_at(spark, place)
+    channel = Channel(place.location, schema=_SCHEMA)
+    (home / "in").mkdir(parents=True)
+    source = session.readStream.schema("n BIGINT").json(str(home / "in"))
+    out = source.selectExpr(f"explode(sequence(n * {rows}, n * {rows} + {rows - 1})) as id")
+    out = out.selectExpr("id", "concat('order ', cast(id as string)) as note").coalesce(1)
+    found = []
+    with _reading(channel.stream(session), home / "reader") as counted:
+        sender = out.writeStream.foreachBatch(channel)
+        query = sender.option("checkpointLocation", str(home / "sender")).start()
+        try:
+            for n in range(_WARM_UP + epochs):
+                path = home / "in" / f"{n}.json"
+                path.with_suffix(".tmp").write_text(f'{{"n": {n}}}')
+                path.with_suffix(".tmp").rename(path)
+                at_ns = counted.wait((n + 1) * rows)
+                newest = channel.epochs(endpoint=_endpoint(place))[-1]
+                found.append(at_ns - int(newest.published.timestamp() * 1e9))
+        finally:
+            query.stop()
+    return found[_WARM_UP:]
+
+
+def by_files(spark: SparkSession, home: Path, epochs: int, rows: int) -> list[int]:
+    """The same of files that Spark's own source finds, from when each was laid there."""
+    made = home / "made"
+    for n in range(_WARM_UP + epochs):
+        frame = spark.range(n * rows, (n + 1) * rows).coalesce(1)
+        frame = frame.selectExpr("id", "concat('order ', cast(id as string)) as note")
+        frame.write.parquet(str(made / str(n)))
+    (home / "files").mkdir()
+    stream = spark.readStream.schema(_SCHEMA).parquet(str(home / "files"))
+    found = []
+    with _reading(stream, home / "reader-of-files") as counted:
+        for n in range(_WARM_UP + epochs):
+            part = next((made / str(n)).glob("part-*.parquet"))
+            at_ns = time.time_ns()
+            os.link(part, home / "files" / f"{n}.parquet")
+            found.append(counted.wait((n + 1) * rows) - at_ns)
+    return found[_WARM_UP:]
+
+
+def _endpoint(place: Place) -> str | None:
+    return place.settings.get("spark.sql.streaming.stateStore.cleancut.endpoint")
+
+
+def main() -> None:
+    """Prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--rows", type=int, default=100)
+    asked = parser.parse_args()
+    os.environ |= {"AWS_ACCESS_KEY_ID": "access", "AWS_SECRET_ACCESS_KEY": "secret"}
+    os.environ["AWS_REGION"] = "us-east-1"
+    spark = builder("local[2]").getOrCreate()
+    take_out_defaults(spark)
+    print("| what is read | epochs | rows of each | p50 | p90 | max |")
+    print("|---|---|---|---|---|---|")
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server: S3Server = stack.enter_context(s3proxy(home / "s3"))
+        ways: dict[str, Callable[[], list[int]]] = {
+            "a channel on a disk": lambda: by_channel(
+                spark, home / "disk", Disk(home / "disk/channel"), asked.epochs, asked.rows
+            ),
+            "a channel in a bucket": lambda: by_channel(
+                spark, home / "bucket", Bucket(server.endpoint, "channel"), asked.epochs, asked.rows
+            ),
+            "files, by Spark's own source": lambda: by_files(
+                spark.newSession(), home, asked.epochs, asked.rows
+            ),
+        }
+        for name, way in ways.items():
+            ms = sorted(ns / 1e6 for ns in way())
+            p90 = statistics.quantiles(ms, n=10)[-1]
+            figures = " | ".join(f"{of:.0f} ms" for of in (statistics.median(ms), p90, ms[-1]))
+            print(f"| {name} | {asked.epochs} | {asked.rows} | {figures} |", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
