@@ -1,1 +1,4 @@
-"""Several queries in one consistent cut: the channels between them, and who coordinates them."""
+"""Several queries that send to each other, and the cuts that are consistent over all of them.
+
+Nothing here needs Spark or a JVM: what is decided, is decided from what the stores hold.
+"""

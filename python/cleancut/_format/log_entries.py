@@ -8,6 +8,8 @@ from cleancut._provider import PROVIDER_KEY
 
 _NONE = "-"
 _LAST_BEFORE = "spark.sql.streaming.stateStore.cleancut.offlineLast"
+_ACT = "spark.sql.streaming.stateStore.cleancut.offlineAct"
+_SOURCE_OF_ACT = "spark.sql.streaming.stateStore.cleancut.offlineSource"
 _UNUSED_BEFORE = "spark.sql.streaming.stateStore.cleancut.offlineUnused"
 
 
@@ -48,6 +50,17 @@ def rolled_back_from(offsets: str) -> int | None:
     The epoch after that has an entry of the offset log alone, and the next one is the rollback.
     """
     return _marked(offsets, _LAST_BEFORE)
+
+
+def source_of_act(offsets: str) -> int | None:
+    """The epoch whose result an act has taken, by the entry of the offset log; None if it is none's.
+
+    It is -1 for an act that had no state to go on from.
+    """
+    source = _setting(offsets, _SOURCE_OF_ACT)
+    if _setting(offsets, _ACT) is None or source is None:
+        return None
+    return int(source) if source.removeprefix("-").isdecimal() else None
 
 
 def unused_before(offsets: str) -> int | None:

@@ -1,0 +1,158 @@
+"""What is known of one channel: who sends, and which published epochs still count."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from cleancut._dataflow.facts import Lineage
+from cleancut.errors import CleancutError
+from cleancut.sinks._files.compacted import newest_version
+from cleancut.sinks._files.directory import Records
+from cleancut.sinks._files.manifest import Manifest, owner_of, read_manifest
+from cleancut.sinks._files.names import (
+    EPOCHS,
+    TAKEN_BACK,
+    Attempt,
+    manifest_epochs,
+    taken_back,
+    taken_back_name,
+)
+from cleancut.sinks._files.view import look
+
+_Key = tuple[int, str]
+
+
+@dataclass
+class ChannelView:
+    """One channel, as it has been seen last.
+
+    Attributes:
+        records: what lies there.
+        owner: the id of the query that sends; None before it has sent.
+        trouble: why it could not be looked at; None if it could.
+        back: epoch and attempt of what was taken back.
+    """
+
+    records: Records
+    owner: str | None = None
+    trouble: str | None = None
+    back: frozenset[_Key] = frozenset()
+    _sound: set[_Key] = field(default_factory=set)
+    _wrong: dict[_Key, str] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Looks what was taken back, and who sends, if that is not known."""
+        try:
+            found = taken_back(self.records.names(TAKEN_BACK))
+            self.back = frozenset((of.epoch, of.token) for of in found)
+            if self.owner is None:
+                owner = owner_of(self.records)
+                self.owner = None if owner is None else owner.query_id
+            self.trouble = None
+        except (CleancutError, OSError) as error:
+            self.trouble = str(error)
+
+    def is_checked(self, epoch: int, attempt: str | None) -> bool:
+        """Whether it is known that an epoch was published by an attempt."""
+        return attempt is None or (epoch, attempt) in self._sound
+
+    def check(self, epoch: int, attempt: str) -> None:
+        """Looks whether an epoch is published by an attempt, or was and has been given up."""
+        key = epoch, attempt
+        try:
+            wrong = self._wrong_with(epoch, attempt)
+        except (CleancutError, OSError) as error:
+            wrong = str(error)
+        if wrong is None:
+            self._sound.add(key)
+            self._wrong.pop(key, None)
+        else:
+            self._wrong[key] = wrong
+
+    def _wrong_with(self, epoch: int, attempt: str) -> str | None:
+        manifest = read_manifest(self.records, epoch)
+        if manifest is not None:
+            is_same = manifest.attempt.token == attempt
+            return None if is_same else f"epoch {epoch} was published anew since"
+        version = newest_version(self.records)
+        if epoch <= version.until:
+            return f"epoch {epoch} was taken back" if epoch in set(version.hidden) else None
+        published = manifest_epochs(self.records.names(EPOCHS))
+        # The oldest go when all readers have consumed them; the last one stays.
+        if published and epoch < published[0]:
+            return None
+        return f"epoch {epoch} is not published any more"
+
+    def problem(self, epoch: int, attempt: str | None) -> str | None:
+        """Why what a cut has consumed does not count; None if it does, as far as is known."""
+        if attempt is None:
+            return None
+        if (epoch, attempt) in self.back:
+            return f"epoch {epoch} was taken back"
+        if (epoch, attempt) in self._sound:
+            return None
+        return self._wrong.get((epoch, attempt), self.trouble or f"epoch {epoch} is not known")
+
+
+@dataclass(frozen=True)
+class FlyingEpoch:
+    """An epoch of a channel that is in flight.
+
+    Attributes:
+        epoch: Spark's batch id of the sender.
+        attempt: by which it was published.
+        rows: how many it has.
+        bytes: of its files.
+        manifest: by which it is, or was, published.
+        is_hidden: whether it was taken back since.
+    """
+
+    epoch: int
+    attempt: str
+    rows: int
+    bytes: int
+    manifest: Manifest
+    is_hidden: bool
+
+
+def flying(records: Records, consumed: int, sent: int, lineage: Lineage) -> list[FlyingEpoch]:
+    """The epochs of a channel after what was consumed, up to what was sent; ascending.
+
+    Args:
+        records: of the channel.
+        consumed: the last epoch that the receiver has consumed.
+        sent: the epoch of the sender's cut.
+        lineage: of the sender at that cut: what it has gone back behind was not sent.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    found: dict[int, FlyingEpoch] = {}
+    for manifest, is_hidden in [*_hidden(records, consumed, sent), *_seen(records, consumed, sent)]:
+        if lineage.counts(manifest.epoch):
+            found[manifest.epoch] = FlyingEpoch(
+                epoch=manifest.epoch,
+                attempt=manifest.attempt.token,
+                rows=manifest.rows,
+                bytes=sum(file.bytes for file in manifest.files),
+                manifest=manifest,
+                is_hidden=is_hidden,
+            )
+    return [found[epoch] for epoch in sorted(found)]
+
+
+def _seen(records: Records, consumed: int, sent: int) -> Iterator[tuple[Manifest, bool]]:
+    for of in look(records, after=consumed).infos:
+        if consumed < of.epoch <= sent:
+            yield of.manifest, False
+
+
+def _hidden(records: Records, consumed: int, sent: int) -> Iterator[tuple[Manifest, bool]]:
+    for attempt in taken_back(records.names(TAKEN_BACK)):
+        body = _body(records, attempt) if consumed < attempt.epoch <= sent else None
+        if body is not None:
+            path = records.at(taken_back_name(attempt))
+            yield Manifest.decode(body, path, attempt.epoch), True
+
+
+def _body(records: Records, attempt: Attempt) -> bytes | None:
+    return records.read(taken_back_name(attempt))

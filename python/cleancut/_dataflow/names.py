@@ -1,0 +1,149 @@
+"""Builds and parses the names below the location of a dataflow; docs/FORMAT.md, "Dataflow".
+
+No other module knows what they look like.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+
+NOTE = "dataflow.json"
+MEMBERS = "members"
+COORDINATORS = "coordinator"
+VECTORS = "vectors"
+REQUESTS = "requests"
+ANSWERS = "answers"
+ATTENDING = "attending"
+SAVEPOINTS = "savepoints"
+MOVED = "moved"
+
+_NAME = r"[A-Za-z0-9_-]{1,64}"
+_MEMBER = re.compile(rf"{MEMBERS}/({_NAME})\.json")
+_ATTENDING = re.compile(rf"{ATTENDING}/({_NAME})\.json")
+_SAVEPOINT = re.compile(rf"{SAVEPOINTS}/({_NAME})\.json")
+_COORDINATOR = re.compile(rf"{COORDINATORS}/([0-9]{{20}})\.(json|ended)")
+_VECTOR = re.compile(rf"{VECTORS}/([0-9]{{20}})\.json")
+_REQUEST = re.compile(rf"{REQUESTS}/([0-9]{{20}})\.json")
+_ANSWER = re.compile(rf"{ANSWERS}/([0-9]{{20}})-({_NAME})\.json")
+_PIN = re.compile(r"flow-([0-9a-f]{8})-([0-9]{1,16})-([0-9]{1,16})-([0-9]{1,8})")
+_PLACE_BYTES = 16
+
+
+def is_name(text: str) -> bool:
+    """Whether a member or a savepoint may be called so."""
+    return re.fullmatch(_NAME, text) is not None
+
+
+def member_name(member: str) -> str:
+    """The object that says where a member is."""
+    return f"{MEMBERS}/{member}.json"
+
+
+def members(names: Iterable[str]) -> list[str]:
+    """The members among the names of objects, in order."""
+    return sorted(found[1] for found in map(_MEMBER.fullmatch, names) if found)
+
+
+def attending_name(member: str) -> str:
+    """The object that says that somebody closes epochs of a member when he is asked."""
+    return f"{ATTENDING}/{member}.json"
+
+
+def attending(names: Iterable[str]) -> set[str]:
+    """The members among the names of such objects."""
+    return {found[1] for found in map(_ATTENDING.fullmatch, names) if found}
+
+
+def savepoint_name(savepoint: str) -> str:
+    """The object that gives a vector a name."""
+    return f"{SAVEPOINTS}/{savepoint}.json"
+
+
+def savepoints(names: Iterable[str]) -> list[str]:
+    """The savepoints among the names of objects, in order."""
+    return sorted(found[1] for found in map(_SAVEPOINT.fullmatch, names) if found)
+
+
+def coordinator_name(generation: int) -> str:
+    """The object by which a coordinator takes the dataflow."""
+    return f"{COORDINATORS}/{generation:020d}.json"
+
+
+def ended_name(generation: int) -> str:
+    """The object by which it says that it has ended."""
+    return f"{COORDINATORS}/{generation:020d}.ended"
+
+
+def generations(names: Iterable[str]) -> tuple[int, bool]:
+    """The last generation among the names of objects, 0 for none, and whether it has ended."""
+    taken, ended = [0], set()
+    for found in map(_COORDINATOR.fullmatch, names):
+        if found and found[2] == "json":
+            taken.append(int(found[1]))
+        elif found:
+            ended.add(int(found[1]))
+    return max(taken), max(taken) in ended
+
+
+def vector_name(number: int) -> str:
+    """The object that has a vector."""
+    return f"{VECTORS}/{number:020d}.json"
+
+
+def vectors(names: Iterable[str]) -> list[int]:
+    """The numbers among the names of objects, ascending."""
+    return sorted(int(found[1]) for found in map(_VECTOR.fullmatch, names) if found)
+
+
+def request_name(number: int) -> str:
+    """The object that asks members to close their epochs for a vector."""
+    return f"{REQUESTS}/{number:020d}.json"
+
+
+def requests(names: Iterable[str]) -> list[int]:
+    """The numbers of requests among the names of objects, ascending."""
+    return sorted(int(found[1]) for found in map(_REQUEST.fullmatch, names) if found)
+
+
+def answer_name(number: int, member: str) -> str:
+    """The object by which a member answers a request."""
+    return f"{ANSWERS}/{number:020d}-{member}.json"
+
+
+def answers(names: Iterable[str]) -> list[tuple[int, str]]:
+    """Number and member of the answers among the names of objects."""
+    return sorted((int(found[1]), found[2]) for found in map(_ANSWER.fullmatch, names) if found)
+
+
+def moved_name(channel: str) -> str:
+    """The object that says where a channel has moved to."""
+    return f"{MOVED}/{blake2b(channel.encode(), digest_size=_PLACE_BYTES).hexdigest()}.json"
+
+
+@dataclass(frozen=True, order=True)
+class Pin:
+    """What a vector's savepoint in the checkpoint of a member is called.
+
+    Attributes:
+        number: of the vector.
+        generation: of the coordinator.
+        attempt: counts how often that coordinator has tried; so no two ever mean one object.
+        flow: the id of the dataflow, eight hexadecimal digits.
+    """
+
+    number: int
+    generation: int
+    attempt: int
+    flow: str
+
+    def __str__(self) -> str:
+        return f"flow-{self.flow}-{self.number}-{self.generation}-{self.attempt}"
+
+    @staticmethod
+    def parse(savepoint: str) -> "Pin | None":
+        """What the name of a savepoint stands for; None for those of others."""
+        found = _PIN.fullmatch(savepoint)
+        if found is None:
+            return None
+        return Pin(int(found[2]), int(found[3]), int(found[4]), found[1])
