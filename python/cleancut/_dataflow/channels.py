@@ -7,7 +7,7 @@ from cleancut._dataflow.facts import Lineage
 from cleancut.errors import CleancutError
 from cleancut.sinks._files.compacted import newest_version
 from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import Manifest, owner_of, read_manifest
+from cleancut.sinks._files.manifest import Manifest, Owner, owner_of, read_manifest
 from cleancut.sinks._files.names import (
     EPOCHS,
     TAKEN_BACK,
@@ -27,13 +27,13 @@ class ChannelView:
 
     Attributes:
         records: what lies there.
-        owner: the id of the query that sends; None before it has sent.
+        owner: the query that sends; None before it has sent.
         trouble: why it could not be looked at; None if it could.
         back: epoch and attempt of what was taken back.
     """
 
     records: Records
-    owner: str | None = None
+    owner: Owner | None = None
     trouble: str | None = None
     back: frozenset[_Key] = frozenset()
     _sound: set[_Key] = field(default_factory=set)
@@ -45,8 +45,7 @@ class ChannelView:
             found = taken_back(self.records.names(TAKEN_BACK))
             self.back = frozenset((of.epoch, of.token) for of in found)
             if self.owner is None:
-                owner = owner_of(self.records)
-                self.owner = None if owner is None else owner.query_id
+                self.owner = owner_of(self.records)
             self.trouble = None
         except (CleancutError, OSError) as error:
             self.trouble = str(error)

@@ -108,6 +108,17 @@ class Coordinator:
 
     # Looking
 
+    def look_around(self) -> None:
+        """Looks without having begun; nothing can be written then.
+
+        Raises:
+            RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
+        """
+        self.flow = self.store.flow_id()
+        self._read_members()
+        self.look()
+        self.decide()
+
     @property
     def seen(self) -> Seen:
         """What has been seen last."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cleancut._dataflow.channels import ChannelView
-from cleancut._dataflow.facts import Consumed, CutFacts, Lineage
+from cleancut._dataflow.facts import Consumed, CutFacts, Lineage, place_of
 from cleancut._dataflow.members import MemberView
 from cleancut._dataflow.records import EdgeCut, MemberCut
 from cleancut._dataflow.vector import NOT_BEGUN, Candidate, Received, newest
@@ -23,6 +23,10 @@ class Seen:
     members: Mapping[str, MemberView]
     channels: Mapping[str, ChannelView]
     moved: Mapping[str, str]
+
+    def sender(self, of: Consumed) -> str | None:
+        """The member that sends into the channel that a source reads, if one does."""
+        return _senders(self).get(self.place(of))
 
     def place(self, of: Consumed) -> str:
         """Where the channel is that a source reads."""
@@ -94,13 +98,20 @@ def decide(seen: Seen) -> Decision:
 
 def _senders(seen: Seen) -> Mapping[str, str]:
     """The member that sends into each channel, where one does."""
-    ids = {}
+    ids: dict[str, str] = {}
+    places: dict[str, str] = {}
     for name, view in seen.members.items():
-        for of in view.cuts():
-            if of.query_id is not None:
-                ids[of.query_id] = name
-    owners = {place: view.owner for place, view in seen.channels.items()}
-    return {place: ids[of] for place, of in owners.items() if of is not None and of in ids}
+        cuts = view.cuts()
+        ids.update((of.query_id, name) for of in cuts if of.query_id is not None)
+        if not cuts:
+            # What it has published before its first cut tells of its checkpoint, too.
+            places[place_of(view.record.checkpoint)] = name
+    found = {}
+    for place, channel in seen.channels.items():
+        if channel.owner is not None:
+            sender = ids.get(channel.owner.query_id)
+            found[place] = sender or places.get(place_of(channel.owner.checkpoint))
+    return {place: sender for place, sender in found.items() if sender is not None}
 
 
 def _candidate(cut: CutFacts, seen: Seen, senders: Mapping[str, str]) -> Candidate:

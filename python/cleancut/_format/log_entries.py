@@ -53,7 +53,7 @@ def rolled_back_from(offsets: str) -> int | None:
 
 
 def source_of_act(offsets: str) -> int | None:
-    """The epoch whose result an act has taken, by the entry of the offset log; None if it is none's.
+    """The epoch whose result an act has, by the entry of the offset log; None if it is no act's.
 
     It is -1 for an act that had no state to go on from.
     """

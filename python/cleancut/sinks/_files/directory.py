@@ -162,9 +162,16 @@ class PlainRecords:
         location: the path.
     """
 
-    def __init__(self, location: str, endpoint: str | None, region: str | None) -> None:
+    def __init__(
+        self,
+        location: str,
+        endpoint: str | None,
+        region: str | None,
+        *,
+        access: S3Access | None = None,
+    ) -> None:
         self.location = location
-        self._objects = objects_at(location, "", S3Access(endpoint, region))
+        self._objects = objects_at(location, "", access or S3Access(endpoint, region))
 
     def at(self, name: str) -> str:
         return self._objects.path(name)
@@ -178,6 +185,10 @@ class PlainRecords:
     def names(self, directory: str) -> list[str]:
         found = (name.removeprefix(f"{directory}/") for name in self._objects.list(directory))
         return list(dict.fromkeys(name.partition("/")[0] for name in found))
+
+    def sizes(self, directory: str) -> Mapping[str, int]:
+        """The size in bytes of each file below a directory, by name."""
+        return self._objects.list(directory)
 
     def create(self, name: str, body: bytes) -> bool:
         return self._objects.create(name, body)

@@ -1,0 +1,110 @@
+"""Plans which cuts of a dataflow go."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from cleancut._dataflow.records import VectorRecord
+from cleancut._display.brief import Brief
+from cleancut._display.tables import ranges
+from cleancut.errors import error_of
+
+
+@dataclass(frozen=True, repr=False)
+class FlowExpiry(Brief):
+    """Which cuts of a dataflow are to be given up, or have been. Nothing is, until `apply`.
+
+    Attributes:
+        location: of the dataflow.
+        going: the numbers of those that go.
+        staying: the numbers of those that stay.
+        names: for each savepoint, the number of its cut.
+        savepoints: how many savepoints of members go with them.
+        is_applied: whether it was done.
+    """
+
+    location: str
+    going: tuple[int, ...]
+    staying: tuple[int, ...]
+    names: Mapping[str, int]
+    savepoints: int
+    is_applied: bool = False
+    _rule: tuple[int, int | None] = field(default=(1, None), compare=False)
+    _coordinating: Callable[..., Any] | None = field(default=None, compare=False)
+
+    def apply(self) -> "FlowExpiry":
+        """Does it. What is there is looked up anew; killed, it can be begun again.
+
+        A coordinator that runs elsewhere stands by meanwhile. The queries may run. What only these
+        cuts have kept goes with the next sweeps of the queries, and of the channels.
+
+        Returns:
+            What was done.
+
+        Raises:
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, this plan has been carried out.
+            FencedError: CLEANCUT_DATAFLOW_FENCED.
+        """
+        if self.is_applied or self._coordinating is None:
+            raise error_of(
+                "CLEANCUT_DATAFLOW_REFUSED",
+                location=self.location,
+                act="expire",
+                reason="this plan has been carried out",
+            )
+        keep, since_ms = self._rule
+        gone: Sequence[VectorRecord] = self._coordinating(lambda of: of.expire(keep, since_ms))
+        return replace(
+            self,
+            going=tuple(of.number for of in gone),
+            savepoints=len({of.pin for one in gone for of in one.members if of.pin}),
+            is_applied=True,
+            _coordinating=None,
+        )
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """The same as plain values, for JSON."""
+        plain = asdict(replace(self, _coordinating=None))
+        return {key: value for key, value in plain.items() if not key.startswith("_")}
+
+    def __str__(self) -> str:
+        done = "were given up" if self.is_applied else "are to be given up"
+        lines = [f"expire cuts of {self.location}"]
+        lines += [f"{len(self.going)} {done}: {ranges(self.going) or 'none'}"]
+        lines += [f"{len(self.staying)} stay: {ranges(self.staying)}"]
+        lines += [f"{name} is cut {number}" for name, number in sorted(self.names.items())]
+        return "\n".join(lines)
+
+
+def plan_expiry(
+    location: str,
+    counted: Sequence[VectorRecord],
+    named: Mapping[str, int],
+    rule: tuple[int, int | None],
+    coordinating: Callable[..., Any],
+) -> FlowExpiry:
+    """What a rule would give up.
+
+    Args:
+        location: of the dataflow.
+        counted: its cuts, ascending.
+        named: the number of each savepoint's.
+        rule: how many of the last stay, and since when all do, in Unix time.
+        coordinating: does something as the coordinator.
+    """
+    keep, since_ms = rule
+    kept = {of.number for of in counted[-keep:]} | set(named.values())
+    if since_ms is not None:
+        kept |= {of.number for of in counted if of.written_ms >= since_ms}
+    going = [of for of in counted if of.number not in kept]
+    staying = [of for of in counted if of.number in kept]
+    pins = {of.pin for one in staying for of in one.members}
+    return FlowExpiry(
+        location=location,
+        going=tuple(of.number for of in going),
+        staying=tuple(of.number for of in staying),
+        names=dict(named),
+        savepoints=len({of.pin for one in going for of in one.members if of.pin} - pins),
+        _rule=rule,
+        _coordinating=coordinating,
+    )

@@ -1,0 +1,202 @@
+"""A coordinator in a thread of its own."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from cleancut._dataflow import names
+from cleancut._dataflow.coordinator import Coordinator
+from cleancut._dataflow.records import VectorRecord
+from cleancut.errors import CleancutError, FencedError
+
+_LOG = logging.getLogger("cleancut.dataflow")
+# How long `stop` waits for requests that are under way.
+_END_S = 60.0
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """When vectors are made, and how many stay.
+
+    Attributes:
+        interval_s: between the beginnings of two vectors.
+        min_pause_s: between the end of one and the beginning of the next.
+        poll_s: between two looks at what members have committed.
+        timeout_s: how long members that close their epochs are waited for.
+        ask: whether they are asked to.
+        keep: how many vectors stay.
+        young_ms: vectors that are not older stay, too; None is none.
+        tolerable_failures: how many in a row do not end it; None is any number.
+    """
+
+    interval_s: float
+    min_pause_s: float
+    poll_s: float
+    timeout_s: float
+    ask: bool
+    keep: int
+    young_ms: int | None
+    tolerable_failures: int | None
+
+
+class FlowRun:
+    """A coordinator of a dataflow that runs in this process until it is stopped.
+
+    It makes a cut of the dataflow at each interval, if anything has changed, and gives old ones up.
+    Another one that takes the dataflow, as `Dataflow.cut` of another process does, makes it stand
+    by; when that says that it has ended, this one goes on. What fails is tried again at the next
+    interval. As a context manager it stops at the end of the block.
+    """
+
+    def __init__(self, make: Callable[[], Coordinator], pacing: Pacing) -> None:
+        self._make = make
+        self._pacing = pacing
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._coordinator: Coordinator | None = None
+        self._failures = 0
+        self._trouble: str | None = None
+        self._error: BaseException | None = None
+        self._cuts = 0
+        self._thread = threading.Thread(target=self._run, name="cleancut-flow", daemon=True)
+
+    def __repr__(self) -> str:
+        return f"FlowRun(is_active={self.is_active}, cuts={self._cuts}, failures={self._failures})"
+
+    def begin(self) -> None:
+        """Takes the dataflow, and starts the thread."""
+        self._coordinator = self._make()
+        self._coordinator.begin()
+        self._thread.start()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its thread goes on."""
+        return self._thread.is_alive()
+
+    @property
+    def is_standing_by(self) -> bool:
+        """Whether another coordinator has the dataflow, for whose end it waits."""
+        return self.is_active and self._coordinator is None
+
+    @property
+    def failures(self) -> int:
+        """How often in a row no cut could be made."""
+        return self._failures
+
+    @property
+    def trouble(self) -> str | None:
+        """Why, the last time; None after a cut that was made."""
+        return self._trouble
+
+    @property
+    def cuts(self) -> int:
+        """How many cuts of the dataflow it has made."""
+        return self._cuts
+
+    def error(self) -> BaseException | None:
+        """What has ended it; None if it goes on, or was stopped."""
+        return self._error
+
+    def cut(self, timeout_s: float, *, ask: bool, anew: bool) -> VectorRecord | None:
+        """Makes a vector now; None where another coordinator has the dataflow."""
+        with self._lock:
+            if self._coordinator is None or not self.is_active:
+                return None
+            try:
+                made = self._coordinator.cut(timeout_s, ask=ask, anew=anew)
+            except FencedError:
+                self._coordinator = None
+                raise
+            self._cuts += 1
+            return made
+
+    def stop(self) -> None:
+        """Ends it. What is being made is made first."""
+        self._stopping.set()
+        self._wake.set()
+        self._thread.join(_END_S)
+        with self._lock:
+            if self._coordinator is not None:
+                try:
+                    self._coordinator.end()
+                except (CleancutError, OSError) as error:
+                    _LOG.warning("the coordinator could not say that it has ended: %s", error)
+                self._coordinator = None
+
+    def __enter__(self) -> "FlowRun":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            self._go_on()
+        except Exception as error:
+            self._error = error
+            _LOG.exception("the coordinator of the dataflow has ended")
+
+    def _go_on(self) -> None:
+        pacing = self._pacing
+        made = self._make()
+        clock = made.store.machinery.monotonic
+        due = clock()
+        while not self._stopping.is_set():
+            with self._lock:
+                if self._coordinator is None:
+                    self._take_up()
+                if self._coordinator is not None and self._step(due <= clock()):
+                    due = max(due + pacing.interval_s, clock() + pacing.min_pause_s)
+            self._wake.wait(max(0.01, min(pacing.poll_s, due - clock())))
+
+    def _step(self, is_due: bool) -> bool:
+        """Looks, and makes a vector if it is time to; whether it was."""
+        coordinator, pacing = self._coordinator, self._pacing
+        assert coordinator is not None
+        try:
+            coordinator.poll()
+            if not is_due:
+                return False
+            last = coordinator.entries[-1].number if coordinator.entries else None
+            made = coordinator.cut(pacing.timeout_s, ask=pacing.ask)
+            self._cuts += made.number != last
+            now_ms = coordinator.store.machinery.now_ms()
+            since_ms = None if pacing.young_ms is None else now_ms - pacing.young_ms
+            coordinator.expire(pacing.keep, since_ms)
+        except FencedError as error:
+            _LOG.warning("%s", error)
+            self._coordinator = None
+            return is_due
+        except (CleancutError, OSError) as error:
+            self._failed(error)
+            return True
+        self._failures, self._trouble = 0, None
+        return True
+
+    def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        self._trouble = str(error)
+        _LOG.warning("no cut of the dataflow could be made, %d in a row: %s", self._failures, error)
+        tolerable = self._pacing.tolerable_failures
+        if tolerable is not None and self._failures > tolerable:
+            raise error
+
+    def _take_up(self) -> None:
+        """Takes the dataflow again, if whoever has taken it has ended."""
+        try:
+            coordinator = self._make()
+            listed = coordinator.store.objects.list(names.COORDINATORS)
+            if names.generations(listed)[1]:
+                coordinator.begin()
+                self._coordinator = coordinator
+        except (CleancutError, OSError) as error:
+            self._trouble = str(error)

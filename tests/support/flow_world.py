@@ -1,0 +1,159 @@
+"""Queries that send to each other by channels in a bucket in memory, and a coordinator of them."""
+
+import secrets
+from dataclasses import dataclass, field
+
+from cleancut._dataflow.coordinator import Coordinator
+from cleancut._dataflow.machinery import Machinery
+from cleancut._dataflow.names import member_name
+from cleancut._dataflow.records import MemberRecord
+from cleancut._dataflow.store import FlowStore
+from cleancut.sinks._files.going_back import hide
+from tests.support.flow_places import (
+    Bucket,
+    claim_channel,
+    open_records_in,
+    open_root_in,
+    publish,
+    write_cut,
+)
+
+FLOW = "mem:flow"
+
+
+@dataclass
+class Still(Machinery):
+    """Time that goes by when somebody waits, and requests in their order.
+
+    Attributes:
+        seconds: what the clock says.
+        waited: how long each wait was.
+    """
+
+    seconds: float = 1000.0
+    waited: list[float] = field(default_factory=list)
+
+    def now_ms(self) -> int:
+        return round(self.seconds * 1000)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wait(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        self.seconds += seconds
+
+
+@dataclass
+class Query:
+    """A member: what it has sent, consumed and committed.
+
+    Attributes:
+        name: of the member; its checkpoint and its channel are called so.
+        bucket: where they lie.
+        reads: the names of the senders whose channels it reads, by source.
+    """
+
+    name: str
+    bucket: Bucket
+    reads: tuple[str, ...] = ()
+    epoch: int = -1
+    at: dict[str, tuple[str, int, str | None]] = field(default_factory=dict)
+    sent: dict[int, str] = field(default_factory=dict)
+    cuts: dict[int, dict[str, tuple[str, int, str | None]]] = field(default_factory=dict)
+
+    @property
+    def checkpoint(self) -> str:
+        return f"mem:ckpt/{self.name}"
+
+    @property
+    def channel(self) -> str:
+        return f"mem:channel/{self.name}"
+
+    @property
+    def query_id(self) -> str:
+        return f"id-{self.name}"
+
+    def publish(self, rows: int = 1) -> int:
+        """Publishes the next epoch, without its cut."""
+        self.epoch += 1
+        place = self.bucket.place(self.channel)
+        claim_channel(place, self.query_id, self.checkpoint)
+        self.sent[self.epoch] = secrets.token_hex(16)
+        publish(place, self.epoch, self.sent[self.epoch], self.query_id, rows)
+        return self.epoch
+
+    def consume(self, sender: "Query", epoch: int) -> None:
+        """Has the next cut have consumed an epoch of another one."""
+        source = str(self.reads.index(sender.name))
+        attempt = sender.sent.get(epoch)
+        self.at[source] = (sender.channel, epoch, attempt)
+
+    def commit(self, *, act_source: int | None = None) -> int:
+        """Writes the cut of the epoch that was published last."""
+        if act_source is not None:
+            self.epoch += 1
+            self.at = dict(self.cuts[act_source])
+        self.cuts[self.epoch] = dict(self.at)
+        write_cut(
+            self.bucket.place(self.checkpoint),
+            self.epoch,
+            self.query_id,
+            secrets.token_hex(16),
+            self.at,
+            act_source=act_source,
+        )
+        return self.epoch
+
+    def run(self, rows: int = 1) -> int:
+        """An epoch, whole."""
+        self.publish(rows)
+        return self.commit()
+
+    def take_back(self, after: int) -> None:
+        """Hides what its channel has after an epoch."""
+        hide(open_records_in(self.bucket)(self.channel), after)
+
+    def sweep(self, *epochs: int) -> None:
+        """Deletes cuts."""
+        for epoch in epochs:
+            del self.bucket.data[f"ckpt/{self.name}/cleancut/cuts/{epoch:020d}.cut"]
+
+    def savepoints(self) -> list[str]:
+        """The names of its savepoints."""
+        prefix = f"ckpt/{self.name}/cleancut/savepoints/"
+        found = (key for key in self.bucket.data if key.startswith(prefix))
+        return sorted(key.removeprefix(prefix).removesuffix(".cut") for key in found)
+
+
+@dataclass
+class World:
+    """A dataflow in a bucket.
+
+    Attributes:
+        bucket: all that there is.
+        queries: by name.
+    """
+
+    bucket: Bucket = field(default_factory=Bucket)
+    queries: dict[str, Query] = field(default_factory=dict)
+    machinery: Machinery = field(default_factory=Still)
+
+    @property
+    def store(self) -> FlowStore:
+        return FlowStore(FLOW, self.bucket.place(FLOW), self.machinery)
+
+    def query(self, name: str, *reads: str) -> Query:
+        """Adds a query and makes it a member."""
+        self.store.flow_id(create=True)
+        made = Query(name, self.bucket, reads)
+        record = MemberRecord(name, made.checkpoint, 0)
+        self.store.create(member_name(name), record.encode())
+        self.queries[name] = made
+        return made
+
+    def coordinator(self) -> Coordinator:
+        """One that has begun."""
+        made = Coordinator(self.store, open_root_in(self.bucket), open_records_in(self.bucket))
+        made.begin()
+        return made
