@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cleancut._dataflow.facts import Lineage
+from cleancut._dataflow.records import EdgeCut
 from cleancut.errors import CleancutError
 from cleancut.sinks._files.compacted import newest_version
 from cleancut.sinks._files.directory import Records
@@ -11,7 +12,6 @@ from cleancut.sinks._files.manifest import Manifest, Owner, owner_of, read_manif
 from cleancut.sinks._files.names import (
     EPOCHS,
     TAKEN_BACK,
-    Attempt,
     manifest_epochs,
     taken_back,
     taken_back_name,
@@ -113,24 +113,27 @@ class FlyingEpoch:
     is_hidden: bool
 
 
-def flying(records: Records, consumed: int, sent: int, lineage: Lineage) -> list[FlyingEpoch]:
+def flying(records: Records, edge: EdgeCut, lineage: Lineage) -> list[FlyingEpoch]:
     """The epochs of a channel after what was consumed, up to what was sent; ascending.
 
     Args:
         records: of the channel.
-        consumed: the last epoch that the receiver has consumed.
-        sent: the epoch of the sender's cut.
-        lineage: of the sender at that cut: what it has gone back behind was not sent.
+        edge: what a vector has of it.
+        lineage: of the sender at that vector: what it has gone back behind was not sent.
 
     Raises:
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
+    if edge.sent is None:
+        return []
     found: dict[int, FlyingEpoch] = {}
-    for manifest, is_hidden in [*_hidden(records, consumed, sent), *_seen(records, consumed, sent)]:
-        if lineage.counts(manifest.epoch):
-            found[manifest.epoch] = FlyingEpoch(
-                epoch=manifest.epoch,
-                attempt=manifest.attempt.token,
+    for manifest, is_hidden in [*_hidden(records, edge, edge.sent), *_seen(records, edge.consumed)]:
+        epoch, attempt = manifest.epoch, manifest.attempt.token
+        is_between = edge.consumed < epoch <= edge.sent
+        if is_between and lineage.counts(epoch) and (epoch, attempt) not in edge.back:
+            found[epoch] = FlyingEpoch(
+                epoch=epoch,
+                attempt=attempt,
                 rows=manifest.rows,
                 bytes=sum(file.bytes for file in manifest.files),
                 manifest=manifest,
@@ -139,19 +142,13 @@ def flying(records: Records, consumed: int, sent: int, lineage: Lineage) -> list
     return [found[epoch] for epoch in sorted(found)]
 
 
-def _seen(records: Records, consumed: int, sent: int) -> Iterator[tuple[Manifest, bool]]:
-    for of in look(records, after=consumed).infos:
-        if consumed < of.epoch <= sent:
-            yield of.manifest, False
+def _seen(records: Records, consumed: int) -> Iterator[tuple[Manifest, bool]]:
+    return ((of.manifest, False) for of in look(records, after=consumed).infos)
 
 
-def _hidden(records: Records, consumed: int, sent: int) -> Iterator[tuple[Manifest, bool]]:
+def _hidden(records: Records, edge: EdgeCut, sent: int) -> Iterator[tuple[Manifest, bool]]:
     for attempt in taken_back(records.names(TAKEN_BACK)):
-        body = _body(records, attempt) if consumed < attempt.epoch <= sent else None
+        name = taken_back_name(attempt)
+        body = records.read(name) if edge.consumed < attempt.epoch <= sent else None
         if body is not None:
-            path = records.at(taken_back_name(attempt))
-            yield Manifest.decode(body, path, attempt.epoch), True
-
-
-def _body(records: Records, attempt: Attempt) -> bytes | None:
-    return records.read(taken_back_name(attempt))
+            yield Manifest.decode(body, records.at(name), attempt.epoch), True

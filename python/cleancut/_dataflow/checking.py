@@ -135,7 +135,7 @@ class _Check:
                 self.problem(edge.channel, f"{edge.sender} has gone back behind {edge.consumed}")
             try:
                 records = self._places.records(edge.channel)
-                found = flying(records, edge.consumed, edge.sent, sender.lineage)
+                found = flying(records, edge, sender.lineage)
                 self.epochs += len(found)
                 self.files += sum(self._files(records, of) for of in found)
             except (CleancutError, OSError) as error:

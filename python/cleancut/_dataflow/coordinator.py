@@ -9,7 +9,8 @@ vector names, and the next coordinator removes them.
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from cleancut._dataflow import names
 from cleancut._dataflow.channels import ChannelView
@@ -18,7 +19,7 @@ from cleancut._dataflow.decision import Chosen, Decision, Seen, decide, member_c
 from cleancut._dataflow.log import OpenRoot, Pins, Term, append, end, take
 from cleancut._dataflow.members import MemberView
 from cleancut._dataflow.names import Pin
-from cleancut._dataflow.records import MemberCut, VectorRecord
+from cleancut._dataflow.records import EdgeCut, MemberCut, VectorRecord
 from cleancut._dataflow.store import FlowStore
 from cleancut.errors import CleancutError, FencedError, error_of
 from cleancut.sinks._files.directory import Records
@@ -256,12 +257,12 @@ class Coordinator:
         fresh = [of for of in members if of.pin == str(pin)]
         try:
             # All savepoints are there before anything says so.
-            self.store.machinery.each(self._pin, fresh)
-            self._look_again(fresh, decision)
+            edges = self._keep(fresh, members, decision)
+            self._look_again(fresh, edges)
         except BaseException:
             self._unpin(fresh)
             raise
-        record = self._record(members, decision, asked)
+        record = self._record(members, edges, asked)
         self._unsure = record, decision.chosen
         return self._settle() or record
 
@@ -304,6 +305,37 @@ class Coordinator:
             found.append(member_cut(view, of, kept_by, view.lineage()))
         return found
 
+    def _keep(
+        self, fresh: Sequence[MemberCut], members: Sequence[MemberCut], decision: Decision
+    ) -> tuple[EdgeCut, ...]:
+        """Makes the savepoints, and looks beside that what was taken back of the channels.
+
+        A sender hides what it has gone back behind before it commits again. So what is hidden by
+        now, after its cut was seen, has all that was not sent at that cut; and no more than that,
+        if no act came after it, which `_look_again` finds.
+
+        Returns:
+            The edges, each with what was taken back on it of the epochs that are in flight.
+        """
+        pins: list[Callable[[], None]] = [partial(self._pin, of) for of in fresh]
+        places = sorted({of.channel for of in decision.edges})
+        looks: list[Callable[[], None]] = [self._channels[place].look for place in places]
+        self.store.machinery.each(lambda act: act(), [*pins, *looks])
+        lineages = {of.name: of.lineage for of in members}
+        edges = []
+        for edge in decision.edges:
+            channel = self._channels[edge.channel]
+            problem = channel.trouble or channel.problem(edge.consumed, edge.attempt)
+            if problem is not None:
+                raise _TryAgainError(f"channel {edge.channel} has changed: {problem}")
+            back: tuple[tuple[int, str], ...] = ()
+            if edge.sender is not None and edge.sent is not None:
+                between = (of for of in channel.back if edge.consumed < of[0] <= edge.sent)
+                counts = lineages[edge.sender].counts
+                back = tuple(sorted(of for of in between if counts(of[0])))
+            edges.append(replace(edge, back=back))
+        return tuple(edges)
+
     def _pin(self, cut: MemberCut) -> None:
         assert cut.pin is not None
         try:
@@ -311,28 +343,27 @@ class Coordinator:
         except FileNotFoundError as error:
             raise _TryAgainError(f"the cut of epoch {cut.epoch} of {cut.name} was swept") from error
 
-    def _look_again(self, fresh: Sequence[MemberCut], decision: Decision) -> None:
-        """Whether the cuts that are kept now are there still, and the channels as they were."""
-        views = [self._members[of.name] for of in fresh]
-        channels = [
-            self._channels[place] for place in sorted({of.channel for of in decision.edges})
-        ]
-        looks: list[Callable[[], None]] = [view.look for view in views]
-        looks += [channel.look for channel in channels]
-        self.store.machinery.each(lambda look: look(), looks)
-        for of, view in zip(fresh, views, strict=True):
+    def _look_again(self, fresh: Sequence[MemberCut], edges: Sequence[EdgeCut]) -> None:
+        """Whether the cuts that are kept now are there still, and no act came after them."""
+        doubtful = {of.sender: of.sent for of in edges if of.back and of.sender is not None}
+        names_of = sorted({*(of.name for of in fresh), *doubtful})
+        views = {name: self._members[name] for name in names_of}
+        self.store.machinery.each(MemberView.look, list(views.values()))
+        for view in views.values():
             if view.trouble is not None:
-                raise _TryAgainError(f"{of.name} cannot be looked at: {view.trouble}")
-            if not view.is_there(of.epoch):
+                raise _TryAgainError(f"{view.name} cannot be looked at: {view.trouble}")
+        for of in fresh:
+            if not views[of.name].is_there(of.epoch):
                 raise _TryAgainError(f"the cut of epoch {of.epoch} of {of.name} was swept")
-        for edge in decision.edges:
-            channel = self._channels[edge.channel]
-            problem = channel.problem(edge.consumed, edge.attempt) or channel.trouble
-            if problem is not None:
-                raise _TryAgainError(f"channel {edge.channel} has changed: {problem}")
+        if doubtful:
+            self._read([views[name] for name in doubtful])
+        for name, epoch in doubtful.items():
+            view = views[name]
+            if view.unread() or not any(of.epoch == epoch for of in view.cuts()):
+                raise _TryAgainError(f"{name} has gone back behind epoch {epoch} meanwhile")
 
     def _record(
-        self, members: Sequence[MemberCut], decision: Decision, asked: Mapping[str, str]
+        self, members: Sequence[MemberCut], edges: Sequence[EdgeCut], asked: Mapping[str, str]
     ) -> VectorRecord:
         assert self.term is not None
         return VectorRecord(
@@ -341,7 +372,7 @@ class Coordinator:
             token=self.store.machinery.token(),
             written_ms=self.store.machinery.now_ms(),
             members=tuple(members),
-            edges=decision.edges,
+            edges=tuple(edges),
             asked=asked,
         )
 

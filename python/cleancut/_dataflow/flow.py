@@ -286,7 +286,7 @@ class Flow:
             if sender is None or edge.sent is None:
                 continue
             records = self._places.records(edge.channel)
-            epochs = flying(records, edge.consumed, edge.sent, sender.lineage)
+            epochs = flying(records, edge, sender.lineage)
             found.append(
                 FlowInFlight(
                     sender=sender.name,
@@ -510,8 +510,8 @@ def _edges_now(looking: Coordinator) -> InfoList[FlowEdge]:
 
 
 def _seconds(given: Age) -> float:
-    is_number = isinstance(given, int | float)
-    seconds = float(given) if is_number else age_of(given).total_seconds()
+    number = given if isinstance(given, int | float) else age_of(given).total_seconds()
+    seconds = float(number)
     if not 0 <= seconds < float("inf"):
         raise ValueError(f"{given} is no time to wait")
     return seconds

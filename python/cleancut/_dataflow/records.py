@@ -120,6 +120,8 @@ class EdgeCut:
         consumed: the last epoch that the receiver's cut has consumed; -1 for none.
         attempt: by which that was published; None for none.
         sent: the epoch of the sender's cut; None without a sender.
+        back: epoch and attempt of what had been taken back of the epochs in between. It was not
+            sent, also if it is shown again later; and what is taken back later was.
     """
 
     channel: str
@@ -129,6 +131,7 @@ class EdgeCut:
     consumed: int
     attempt: str | None
     sent: int | None
+    back: tuple[tuple[int, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -139,6 +142,7 @@ class EdgeCut:
             "consumed": self.consumed,
             "attempt": self.attempt,
             "sent": self.sent,
+            "takenBack": [list(of) for of in self.back],
         }
 
     @staticmethod
@@ -152,6 +156,7 @@ class EdgeCut:
             consumed=typed(fields, "consumed", int),
             attempt=_text(fields, "attempt"),
             sent=None if sent is None else typed(fields, "sent", int),
+            back=tuple((int(epoch), str(of)) for epoch, of in typed(fields, "takenBack", list)),
         )
 
 

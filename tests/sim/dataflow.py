@@ -1,0 +1,225 @@
+"""Simulated dataflows: `python -m tests.sim.dataflow --runs 10000 --seed 1`; one seed replays one.
+
+A seed draws queries, channels with loops, the order of all requests, and what befalls them:
+crashes, zombies that stand still, lost requests, lost answers, sweeps, rollbacks, and several
+coordinators. Those run their own code. After each change of the bucket all vectors that count are
+checked.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from cleancut._dataflow.coordinator import Coordinator
+from cleancut._dataflow.machinery import Machinery
+from cleancut._dataflow.names import member_name
+from cleancut._dataflow.records import MemberRecord
+from cleancut._dataflow.store import FlowStore
+from cleancut.errors import CleancutError
+from tests.sim.invariants import Invariants, ViolationError
+from tests.sim.queries import SimQuery, Truth
+from tests.sim.schedule import CrashError, Schedule
+from tests.support.flow_places import Bucket, nothing, open_records_in, open_root_in
+from tests.support.flow_world import FLOW
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Defect = Callable[[], AbstractContextManager[object]]
+
+STEPS = 500
+_WATCHED = ("/vectors/", "/savepoints/", "/segments/", "/_epochs/", "/_taken_back/")
+
+
+@dataclass
+class SimMachinery(Machinery):
+    """The schedule's clock and chance; requests that go at once come in any order."""
+
+    schedule: Schedule = field(kw_only=True)
+
+    def now_ms(self) -> int:
+        self.schedule.seconds += 0.001
+        return round(self.schedule.seconds * 1000)
+
+    def monotonic(self) -> float:
+        return self.schedule.seconds
+
+    def wait(self, seconds: float) -> None:
+        self.schedule.seconds += seconds
+        self.schedule.pause()
+
+    def token(self) -> str:
+        return f"{self.schedule.draw.getrandbits(128):032x}"
+
+    def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        waiting = list(enumerate(items))
+        self.schedule.draw.shuffle(waiting)
+        done: dict[int, Result] = {}
+        failed: dict[int, Exception] = {}
+        for number, item in waiting:
+            try:
+                done[number] = function(item)
+            except Exception as error:
+                failed[number] = error
+        if failed:
+            raise failed[min(failed)]
+        return [done[number] for number in sorted(done)]
+
+
+class Simulation:
+    """One run.
+
+    Attributes:
+        vectors: how many vectors coordinators have made.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.schedule = Schedule(self.draw)
+        self.bucket = Bucket()
+        self.truth = Truth()
+        self.queries = self._drawn()
+        reads = {of.name: of.reads for of in self.queries}
+        self.invariants = Invariants(self.bucket.data, self.truth, reads)
+        self.vectors = 0
+        self.store = self._flow()
+
+    def _drawn(self) -> list[SimQuery]:
+        named = "abcd"[: self.draw.choice((2, 2, 3, 4))]
+        found = []
+        for name in named:
+            reads = self.draw.sample(named, self.draw.choice((0, 1, 1, 2)))
+            keep = self.draw.choice((1, 2, 4))
+            query = SimQuery(name, tuple(reads), keep, self.bucket, self.truth, self.schedule)
+            found.append(query)
+        return found
+
+    def _flow(self) -> FlowStore:
+        machinery = SimMachinery(schedule=self.schedule)
+        store = FlowStore(FLOW, self.bucket.place(FLOW), machinery)
+        store.flow_id(create=True)
+        for query in self.queries:
+            record = MemberRecord(query.name, query.checkpoint, 0)
+            store.create(member_name(query.name), record.encode())
+        return store
+
+    def run(self) -> None:
+        """Runs it to its end, and once more without faults."""
+        self.bucket.before = self.schedule.before
+        self.bucket.after = self._after
+        for query in self.queries:
+            self.schedule.add(query.name, query.live)
+        for number in range(self.draw.choice((1, 2, 2))):
+            self.schedule.add(f"coordinator {number}", self._coordinate)
+        self.schedule.run(STEPS)
+        self.schedule.faults = None
+        self.bucket.before = nothing
+        self._last()
+
+    def _after(self, operation: str, key: str) -> None:
+        if operation in ("create", "delete") and any(of in key for of in _WATCHED):
+            self.invariants.check()
+        self.schedule.after(operation, key)
+
+    def _made(self) -> Coordinator:
+        return Coordinator(self.store, open_root_in(self.bucket), open_records_in(self.bucket))
+
+    def _coordinate(self) -> None:
+        """Coordinators one after the other, each until it dies or ends."""
+        while True:
+            coordinator = self._made()
+            try:
+                coordinator.begin()
+                for _ in range(self.draw.randrange(1, 6)):
+                    self._cut(coordinator)
+                coordinator.end()
+            except CrashError:
+                if self.schedule.is_ending:
+                    raise
+            except (CleancutError, OSError) as error:
+                self.schedule.log.append(f"coordinator failed: {error}")
+            self.schedule.pause()
+
+    def _cut(self, coordinator: Coordinator) -> None:
+        coordinator.poll()
+        made = coordinator.cut(0.1, ask=self.draw.random() < 0.2)
+        self.vectors += 1
+        self.schedule.log.append(f"vector {made.number}: {dict(made.epochs)}")
+        self.invariants.promised.add(made.number)
+        self.invariants.check()
+        if self.draw.random() < 0.5:
+            keep = self.draw.randrange(1, 4)
+            kept = {of.number for of in coordinator.entries[-keep:]}
+            # Whoever gives them up may be fenced, or die; another one may do it, too.
+            self.invariants.promised &= kept | {
+                of for of in self.invariants.promised if of > coordinator.entries[-1].number
+            }
+            coordinator.expire(keep)
+
+    def _last(self) -> None:
+        """Whatever has happened, the next coordinator leaves nothing that no vector names."""
+        coordinator = self._made()
+        coordinator.begin()
+        self.invariants.check()
+        named = {(of.checkpoint, of.pin) for one in self.store.entries() for of in one.members}
+        for query in self.queries:
+            prefix = f"ckpt/{query.name}/cleancut/savepoints/"
+            for key in [of for of in self.bucket.data if of.startswith(prefix)]:
+                pin = key.removeprefix(prefix).removesuffix(".cut")
+                if (query.checkpoint, pin) not in named:
+                    raise ViolationError(f"{pin} of {query.name} is left, and no vector names it")
+
+
+def simulate(seed: int) -> Simulation:
+    """Runs one seed.
+
+    Raises:
+        ViolationError: what does not hold.
+    """
+    made = Simulation(seed)
+    try:
+        made.run()
+    except ViolationError as error:
+        # Actors that are left would wait for ever.
+        log = "\n".join(made.schedule.log[-60:])
+        made.bucket.before = made.bucket.after = nothing
+        raise ViolationError(f"seed {seed}: {error}\n{log}") from error
+    return made
+
+
+def found_after(defect: Defect, first_seed: int, runs: int) -> int | None:
+    """After how many runs a planted defect is found; None if it is not."""
+    for run in range(runs):
+        with defect():
+            try:
+                simulate(first_seed + run)
+            except ViolationError:
+                return run + 1
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=None, help="the first one; default: random")
+    given = parser.parse_args()
+    first = random.SystemRandom().randrange(2**32) if given.seed is None else given.seed
+    print(f"seeds from {first}", flush=True)
+    began, vectors, checked = time.monotonic(), 0, 0
+    for run in range(given.runs):
+        made = simulate(first + run)
+        vectors += made.vectors
+        checked += made.invariants.checked
+        if (run + 1) % 1000 == 0:
+            print(f"{run + 1} runs, {vectors} vectors made, {checked} checked", flush=True)
+    took = time.monotonic() - began
+    print(f"{given.runs} runs in {took:.0f} s: {vectors} vectors made, {checked} seen, 0 wrong")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

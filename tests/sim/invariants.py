@@ -1,0 +1,122 @@
+"""What must hold of each vector that counts, looked up at each change of the bucket."""
+
+from dataclasses import dataclass, field
+
+from cleancut._dataflow import names
+from cleancut._dataflow.channels import flying
+from cleancut._dataflow.records import EdgeCut, MemberCut, VectorRecord
+from cleancut._format.layout import savepoint_name
+from tests.sim.queries import Sent, State, Truth, token_in
+from tests.support.flow_places import Bucket, open_records_in
+from tests.support.flow_world import FLOW
+
+
+class ViolationError(AssertionError):
+    """Something does not hold that must."""
+
+
+@dataclass
+class Invariants:
+    """Checks a bucket.
+
+    Attributes:
+        data: what lies in the bucket.
+        truth: what only the simulation knows.
+        reads: for each query the names of its senders, by source.
+        promised: numbers of vectors that a coordinator has given to a caller, and of which no
+            coordinator has begun to give them up.
+        checked: how many vectors were looked at.
+    """
+
+    data: dict[str, bytes]
+    truth: Truth
+    reads: dict[str, tuple[str, ...]]
+    promised: set[int] = field(default_factory=set)
+    checked: int = 0
+    _entries: dict[bytes, VectorRecord] = field(default_factory=dict)
+    _right: set[bytes] = field(default_factory=set)
+    _quiet: Bucket = field(default_factory=Bucket)
+
+    def __post_init__(self) -> None:
+        self._quiet.data = self.data
+
+    def check(self) -> None:
+        """Raises a ViolationError."""
+        counted = []
+        prefix = f"{FLOW.removeprefix('mem:')}/"
+        for key in [of for of in self.data if of.startswith(f"{prefix}{names.VECTORS}/")]:
+            record = self._entry(key, self.data[key])
+            if not record.is_begin and all(map(self._is_kept, record.members)):
+                counted.append(record.number)
+                self._check_vector(self.data[key], record)
+        lost = self.promised - set(counted)
+        if lost:
+            raise ViolationError(f"vector {min(lost)} was given to a caller, and counts no more")
+
+    def _entry(self, key: str, body: bytes) -> VectorRecord:
+        if body not in self._entries:
+            number = int(key.rpartition("/")[2].removesuffix(".json"))
+            self._entries[body] = VectorRecord.decode(body, key, number)
+        return self._entries[body]
+
+    def _pin_key(self, cut: MemberCut) -> str:
+        return f"{cut.checkpoint.removeprefix('mem:')}/cleancut/{savepoint_name(cut.pin or '')}"
+
+    def _is_kept(self, cut: MemberCut) -> bool:
+        return cut.pin is None or self._pin_key(cut) in self.data
+
+    def _check_vector(self, body: bytes, record: VectorRecord) -> None:
+        for cut in record.members:
+            if cut.pin is not None:
+                token = token_in(self.data[self._pin_key(cut)])
+                if token != cut.token:
+                    raise ViolationError(f"{record.number}: {cut.pin} keeps another cut")
+                if self.truth.segments[token] not in self.data:
+                    raise ViolationError(
+                        f"{record.number}: epoch {cut.epoch} of {cut.name} was swept"
+                    )
+        # What a vector says of rows never changes.
+        if body not in self._right:
+            self.checked += 1
+            self._check_rows(record)
+            self._right.add(body)
+        for edge in record.edges:
+            self._check_flying(record, edge)
+
+    def _state(self, record: VectorRecord, name: str) -> State:
+        cut = record.member(name)
+        assert cut is not None
+        if cut.token:
+            return self.truth.states[cut.token]
+        return State(tuple(() for _ in self.reads[name]))
+
+    def _check_rows(self, record: VectorRecord) -> None:
+        there = {of.name for of in record.members}
+        for name in there:
+            state = self._state(record, name)
+            for sender, read in zip(self.reads[name], state.consumed, strict=True):
+                if sender not in there:
+                    continue
+                sent = set(self._state(record, sender).sent)
+                if len(set(read)) != len(read):
+                    raise ViolationError(f"{record.number}: {name} has rows of {sender} twice")
+                if set(read) - sent:
+                    raise ViolationError(
+                        f"{record.number}: {name} has received of {sender} what was not sent: "
+                        f"{sorted(set(read) - sent)}"
+                    )
+
+    def _check_flying(self, record: VectorRecord, edge: EdgeCut) -> None:
+        sender = None if edge.sender is None else record.member(edge.sender)
+        if sender is None or edge.sent is None or edge.sender is None:
+            return
+        received = self._state(record, edge.receiver).consumed[int(edge.source)]
+        wanted: set[Sent] = set(self._state(record, edge.sender).sent) - set(received)
+        records = open_records_in(self._quiet)(edge.channel)
+        found = flying(records, edge, sender.lineage)
+        flies = [(of.epoch, of.attempt) for of in found]
+        if set(flies) != wanted or len(flies) != len(wanted):
+            raise ViolationError(
+                f"{record.number}: from {edge.sender} to {edge.receiver} fly {flies}, and "
+                f"{sorted(wanted)} were sent and not received"
+            )

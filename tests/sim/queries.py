@@ -1,0 +1,319 @@
+"""A simulated query: it reads channels, publishes, commits, sweeps, dies, and goes back."""
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from cleancut._format.layout import CUTS, SAVEPOINTS, parse_cut_name
+from cleancut._format.wrapped import unwrapped
+from cleancut.errors import CleancutError
+from cleancut.sinks._core.query_side import Act, QuerySide
+from cleancut.sinks._files.directory import Records
+from cleancut.sinks._files.going_back import follow
+from cleancut.sinks._files.manifest import read_manifest
+from cleancut.sinks._files.names import EPOCHS, TAKEN_BACK, manifest_epochs, taken_back
+from tests.sim.schedule import CrashError, Schedule
+from tests.support.flow_places import (
+    Bucket,
+    BucketPlace,
+    claim_channel,
+    open_records_in,
+    publish,
+    write_cut,
+)
+
+Sent = tuple[int, str]
+_DAMAGES = (CleancutError, OSError)
+
+
+@dataclass(frozen=True)
+class State:
+    """What is in a query's state, as the simulation knows it.
+
+    Attributes:
+        consumed: by source, epoch and attempt of all that it has read, in order.
+        sent: epoch and attempt of all that it has published and not gone back behind.
+    """
+
+    consumed: tuple[tuple[Sent, ...], ...]
+    sent: tuple[Sent, ...] = ()
+
+
+@dataclass
+class Truth:
+    """What only the simulation knows.
+
+    Attributes:
+        states: by the token of a cut.
+        segments: the key of what the cut of a token needs.
+        acts: by query, epoch and source of its acts.
+    """
+
+    states: dict[str, State] = field(default_factory=dict)
+    segments: dict[str, str] = field(default_factory=dict)
+    acts: dict[str, list[Act]] = field(default_factory=dict)
+
+
+class _Stuck(Exception):  # noqa: N818  # no error of anybody
+    """What it has consumed was taken back."""
+
+
+@dataclass
+class SimQuery:
+    """One query; its runs come after each other.
+
+    Attributes:
+        name: of the member.
+        reads: the names of the senders, by source.
+        keep: how many cuts it keeps.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    keep: int
+    bucket: Bucket
+    truth: Truth
+    schedule: Schedule
+    # The plan of an epoch is in Spark's log: a second run has the same input.
+    plans: dict[int, State] = field(default_factory=dict)
+    numbered: int = -1
+
+    @property
+    def checkpoint(self) -> str:
+        return f"mem:ckpt/{self.name}"
+
+    @property
+    def channel(self) -> str:
+        return f"mem:channel/{self.name}"
+
+    @property
+    def query_id(self) -> str:
+        return f"id-{self.name}"
+
+    @property
+    def _objects(self) -> BucketPlace:
+        return self.bucket.place(f"{self.checkpoint}/cleancut")
+
+    @property
+    def _draw(self) -> random.Random:
+        return self.schedule.draw
+
+    def live(self) -> None:
+        """Runs, dies, goes back, and runs again."""
+        while True:
+            try:
+                self._run(self._draw.randrange(2, 8))
+                if self._draw.random() < 0.25:
+                    self._go_back()
+            except CrashError:
+                if self.schedule.is_ending:
+                    raise
+            except _Stuck:
+                self.schedule.log.append(f"{self.name} is stuck")
+                self._go_back_as_far_as_needed()
+            except _DAMAGES:
+                continue
+            self.schedule.pause()
+
+    def _run(self, epochs: int) -> None:
+        last, state = self._recovered()
+        self._follow(last)
+        for _ in range(epochs):
+            last, state = self._epoch(last, state)
+            self.schedule.pause()
+
+    def _cuts(self) -> dict[int, str]:
+        """The token of each cut that it keeps."""
+        return {epoch: self._token(name) for name, epoch in self._names().items()}
+
+    def _names(self) -> dict[str, int]:
+        found = {name: parse_cut_name(name) for name in self._objects.list(CUTS)}
+        return {name: epoch for name, epoch in found.items() if epoch is not None}
+
+    def _token(self, name: str) -> str:
+        # What a driver knows of its own cuts it need not ask for.
+        return token_in(self.bucket.data[f"ckpt/{self.name}/cleancut/{name}"])
+
+    def _recovered(self) -> tuple[int, State]:
+        cuts = self._cuts()
+        if not cuts:
+            return -1, State(tuple(() for _ in self.reads))
+        last = max(cuts)
+        self.numbered = max(self.numbered, last)
+        return last, self.truth.states[cuts[last]]
+
+    def _follow(self, last: int) -> None:
+        """The sink goes back with the query, before it publishes anything."""
+        acts = [of for of in self.truth.acts.get(self.name, []) if of.epoch <= last]
+        if acts:
+            follow(open_records_in(self.bucket)(self.channel), cast("QuerySide", _Side(acts)))
+
+    def _epoch(self, last: int, before: State) -> tuple[int, State]:
+        epoch = last + 1
+        if epoch not in self.plans:
+            self.plans[epoch] = self._planned(before)
+        else:
+            self._require_all(self.plans[epoch])
+        self.numbered = max(self.numbered, epoch)
+        planned = self.plans[epoch]
+        attempt = self._published(epoch)
+        state = State(planned.consumed, (*before.sent, (epoch, attempt)))
+        self._commit(epoch, state)
+        self._sweep()
+        return epoch, state
+
+    def _planned(self, before: State) -> State:
+        consumed = []
+        for source, sender in enumerate(self.reads):
+            read = before.consumed[source]
+            records = open_records_in(self.bucket)(f"mem:channel/{sender}")
+            if read:
+                self._require(records, read[-1])
+            last = read[-1][0] if read else -1
+            more = [of for of in manifest_epochs(records.names(EPOCHS)) if of > last]
+            for of in more[: self._draw.randrange(len(more) + 1)]:
+                manifest = read_manifest(records, of)
+                if manifest is None:
+                    break
+                read = (*read, (of, manifest.attempt.token))
+            if read:
+                # What was hidden while it was read is not taken.
+                self._require(records, read[-1])
+            consumed.append(read)
+        return State(tuple(consumed))
+
+    def _require_all(self, planned: State) -> None:
+        for sender, read in zip(self.reads, planned.consumed, strict=True):
+            if read:
+                self._require(open_records_in(self.bucket)(f"mem:channel/{sender}"), read[-1])
+
+    def _require(self, records: Records, last: Sent) -> None:
+        found = taken_back(records.names(TAKEN_BACK))
+        if last in {(of.epoch, of.token) for of in found}:
+            raise _Stuck
+
+    def _published(self, epoch: int) -> str:
+        place = self.bucket.place(self.channel)
+        claim_channel(place, self.query_id, self.checkpoint)
+        token = f"{self._draw.getrandbits(128):032x}"
+        if publish(place, epoch, token, self.query_id, rows=1):
+            return token
+        found = read_manifest(open_records_in(self.bucket)(self.channel), epoch)
+        if found is None:
+            raise OSError("it was taken back meanwhile")
+        return found.attempt.token
+
+    def _commit(self, epoch: int, state: State, source: int | None = None) -> None:
+        token = f"{self._draw.getrandbits(128):032x}"
+        segment = f"segments/{epoch:020d}/driver-{token}.seg"
+        self.truth.states[token] = state
+        self.truth.segments[token] = f"ckpt/{self.name}/cleancut/{segment}"
+        self._objects.create(segment, b"")
+        consumed = {
+            str(number): (f"mem:channel/{sender}", *read[-1])
+            for number, (sender, read) in enumerate(zip(self.reads, state.consumed, strict=True))
+            if read
+        }
+        place = self.bucket.place(self.checkpoint)
+        written_ms = round(self.schedule.seconds * 1000)
+        if not write_cut(
+            place,
+            epoch,
+            self.query_id,
+            token,
+            consumed,
+            act_source=source,
+            written_ms=written_ms,
+            segment=segment,
+        ):
+            raise OSError("it was committed before")
+
+    def _sweep(self) -> None:
+        """Cuts first, and savepoints are looked for afterwards."""
+        names = self._names()
+        going = sorted(names, key=names.__getitem__)[: -self.keep]
+        if not going:
+            return
+        for name in going:
+            self._objects.delete(name)
+        needed = {self._segment(self._objects.read(name)) for name in set(names) - set(going)}
+        for name in self._objects.list(SAVEPOINTS):
+            try:
+                needed.add(self._segment(self._objects.read(name)))
+            except FileNotFoundError:
+                continue
+        oldest = min(names[of] for of in set(names) - set(going))
+        for name in list(self._objects.list("segments")):
+            if int(name.split("/")[1]) < oldest and name not in needed:
+                self._objects.delete(name)
+
+    def _segment(self, cut: bytes) -> str:
+        return self.truth.segments[token_in(cut)].partition("/cleancut/")[2]
+
+    # Acts
+
+    def _go_back(self) -> None:
+        """An act: an epoch of its own behind all others, with the result of an earlier one."""
+        cuts = self._cuts()
+        if len(cuts) > 1:
+            self._act(self._draw.choice(sorted(cuts)), cuts)
+
+    def _go_back_as_far_as_needed(self) -> None:
+        try:
+            cuts = self._cuts()
+            for epoch in sorted(cuts, reverse=True):
+                if all(self._counts(of, read) for of, read in self._read(cuts[epoch])):
+                    self._act(epoch, cuts)
+                    return
+        except _DAMAGES:
+            return
+        except CrashError:
+            if self.schedule.is_ending:
+                raise
+
+    def _read(self, token: str) -> list[tuple[str, Sent]]:
+        states = self.truth.states[token].consumed
+        return [(of, read[-1]) for of, read in zip(self.reads, states, strict=True) if read]
+
+    def _counts(self, sender: str, sent: Sent) -> bool:
+        records = open_records_in(self.bucket)(f"mem:channel/{sender}")
+        found = taken_back(records.names(TAKEN_BACK))
+        return sent not in {(of.epoch, of.token) for of in found}
+
+    def _act(self, source: int, cuts: dict[int, str]) -> None:
+        epoch = self.numbered = max(self.numbered, *self.plans, max(cuts)) + 1
+        acts = self.truth.acts.setdefault(self.name, [])
+        acts.append(Act(epoch, source))
+        try:
+            self._commit(epoch, self.truth.states[cuts[source]], source)
+        finally:
+            if f"ckpt/{self.name}/cleancut/cuts/{epoch:020d}.cut" not in self.bucket.data:
+                acts.pop()
+        self.schedule.log.append(f"{self.name} went back to {source} by {epoch}")
+
+
+@dataclass
+class _Side:
+    """What `follow` asks of the query."""
+
+    done: Sequence[Act]
+
+    def acts(self, after: int) -> Sequence[Act]:
+        return [of for of in self.done if of.epoch > after]
+
+
+_tokens: dict[bytes, str] = {}
+
+
+def token_in(cut: bytes) -> str:
+    """The token of a cut, by its bytes."""
+    found = _tokens.get(cut)
+    if found is None:
+        _, raw = unwrapped(cut, "cut", "cut", b"CCC1", (1,))
+        found = str(json.loads(raw)["token"])
+        if len(_tokens) > 10_000:
+            _tokens.clear()
+        _tokens[cut] = found
+    return found

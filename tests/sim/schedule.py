@@ -1,0 +1,178 @@
+"""Actors of which one runs at a time, until its next request; a seed draws which one goes on.
+
+Each actor has a thread of its own, so that the code under test is called as it is. A seed gives the
+same run each time.
+"""
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cleancut.errors import error_of
+
+
+class CrashError(BaseException):
+    """The actor has died; nothing of it runs on, and `except Exception` does not stop that."""
+
+
+@dataclass
+class Faults:
+    """What befalls requests, by their probability.
+
+    Attributes:
+        crash: the actor dies, before or after the effect.
+        lost: the request has no effect, and an error is the answer.
+        unheard: it has its effect, and an error is the answer.
+        freeze: the actor stands still for a long time.
+    """
+
+    crash: float = 0.004
+    lost: float = 0.004
+    unheard: float = 0.006
+    freeze: float = 0.01
+
+
+@dataclass
+class Actor:
+    """Something that runs beside others.
+
+    Attributes:
+        name: for messages.
+        body: what it does.
+        frozen: for how many steps of others it stands still.
+    """
+
+    name: str
+    body: Callable[[], None]
+    frozen: int = 0
+    done: bool = False
+    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    thread: threading.Thread | None = None
+    failure: BaseException | None = None
+
+
+class Schedule:
+    """Lets actors take steps.
+
+    Attributes:
+        draw: all chance of the run.
+        faults: none where it is None.
+        seconds: the clock.
+        log: what has happened, for whoever replays a run.
+    """
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+        self.faults: Faults | None = Faults()
+        self.seconds = 1000.0
+        self.log: list[str] = []
+        self.is_ending = False
+        self._actors: list[Actor] = []
+        self._back = threading.Semaphore(0)
+        self._current: Actor | None = None
+
+    def add(self, name: str, body: Callable[[], None]) -> None:
+        """Adds an actor, which begins with its first step."""
+        self._actors.append(Actor(name, body))
+
+    def run(self, steps: int) -> None:
+        """Takes so many steps, or as many as there are; then lets all that is left die."""
+        for _ in range(steps):
+            waiting = [of for of in self._actors if not of.done]
+            if not waiting:
+                break
+            for of in waiting:
+                of.frozen = max(0, of.frozen - 1)
+            ready = [of for of in waiting if not of.frozen] or waiting
+            self._step(self.draw.choice(ready))
+        self.end()
+
+    def end(self) -> None:
+        """Lets all that is left die, and raises what actors have failed with."""
+        self.is_ending = True
+        for actor in self._actors:
+            while not actor.done:
+                self._step(actor)
+        self.is_ending = False
+        found = [of.failure for of in self._actors if of.failure is not None]
+        self._actors = []
+        for failure in found:
+            raise failure
+
+    def _step(self, actor: Actor) -> None:
+        self._current = actor
+        if actor.thread is None:
+            actor.thread = threading.Thread(target=self._body, args=(actor,), daemon=True)
+            actor.thread.start()
+        else:
+            actor.go.release()
+        self._back.acquire()
+        if actor.done:
+            actor.thread.join()
+
+    def _body(self, actor: Actor) -> None:
+        try:
+            if not self.is_ending:
+                actor.body()
+        except CrashError:
+            pass
+        except BaseException as failure:
+            actor.failure = failure
+        actor.done = True
+        self._back.release()
+
+    def pause(self) -> None:
+        """Lets others go on; an actor calls it before each request."""
+        actor = self._current
+        if actor is None or threading.current_thread() is not actor.thread:
+            return
+        self._back.release()
+        actor.go.acquire()
+        self._current = actor
+        if self.is_ending:
+            raise CrashError
+
+    def before(self, operation: str, key: str) -> None:
+        """What befalls a request before it takes effect."""
+        self.pause()
+        self.log.append(f"{self._name()} {operation} {key}")
+        faults = self.faults
+        if faults is None:
+            return
+        chance = self.draw.random()
+        if chance < faults.crash / 2:
+            self._die("before that")
+        if chance < faults.crash / 2 + faults.lost:
+            self._fail("lost", operation, key)
+        if self.draw.random() < faults.freeze and self._current is not None:
+            self._current.frozen = self.draw.choice((5, 20, 80))
+
+    def after(self, operation: str, key: str) -> None:
+        """Likewise, afterwards."""
+        faults = self.faults
+        if faults is None:
+            return
+        chance = self.draw.random()
+        if chance < faults.crash / 2:
+            self._die("after that")
+        if chance < faults.crash / 2 + faults.unheard:
+            self._fail("unheard", operation, key)
+
+    def _name(self) -> str:
+        return "world" if self._current is None else self._current.name
+
+    def _die(self, when: str) -> None:
+        self.log.append(f"{self._name()} dies {when}")
+        raise CrashError
+
+    def _fail(self, how: str, operation: str, key: str) -> None:
+        self.log.append(f"{self._name()} {how}")
+        raise error_of(
+            "CLEANCUT_OBJECT_STORE_UNAVAILABLE",
+            operation=operation,
+            target=key,
+            attempts=1,
+            waitedMs=0,
+            detail=how,
+        )
