@@ -34,21 +34,27 @@ class Invariants:
     promised: set[int] = field(default_factory=set)
     checked: int = 0
     _entries: dict[bytes, VectorRecord] = field(default_factory=dict)
+    _changed: bool = True
     _right: set[bytes] = field(default_factory=set)
     _quiet: Bucket = field(default_factory=Bucket)
 
     def __post_init__(self) -> None:
         self._quiet.data = self.data
 
-    def check(self) -> None:
-        """Raises a ViolationError."""
+    def check(self, key: str | None = None) -> None:
+        """Raises a ViolationError.
+
+        Args:
+            key: the one that has changed; None looks at all.
+        """
         counted = []
+        self._changed = key is None or key.startswith("channel/")
         prefix = f"{FLOW.removeprefix('mem:')}/"
-        for key in [of for of in self.data if of.startswith(f"{prefix}{names.VECTORS}/")]:
-            record = self._entry(key, self.data[key])
+        for at in [of for of in self.data if of.startswith(f"{prefix}{names.VECTORS}/")]:
+            record = self._entry(at, self.data[at])
             if not record.is_begin and all(map(self._is_kept, record.members)):
                 counted.append(record.number)
-                self._check_vector(self.data[key], record)
+                self._check_vector(self.data[at], record)
         lost = self.promised - set(counted)
         if lost:
             raise ViolationError(f"vector {min(lost)} was given to a caller, and counts no more")
@@ -76,12 +82,14 @@ class Invariants:
                         f"{record.number}: epoch {cut.epoch} of {cut.name} was swept"
                     )
         # What a vector says of rows never changes.
-        if body not in self._right:
+        is_new = body not in self._right
+        if is_new:
             self.checked += 1
             self._check_rows(record)
             self._right.add(body)
-        for edge in record.edges:
-            self._check_flying(record, edge)
+        if is_new or self._changed:
+            for edge in record.edges:
+                self._check_flying(record, edge)
 
     def _state(self, record: VectorRecord, name: str) -> State:
         cut = record.member(name)

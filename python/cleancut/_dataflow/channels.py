@@ -85,6 +85,9 @@ class ChannelView:
         """Why what a cut has consumed does not count; None if it does, as far as is known."""
         if attempt is None:
             return None
+        if self.owner is None:
+            # Taken for nobody's of the dataflow, it would bind nobody.
+            return self.trouble or "it is not known who sends there"
         if (epoch, attempt) in self.back:
             return f"epoch {epoch} was taken back"
         if (epoch, attempt) in self._sound:
