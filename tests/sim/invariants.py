@@ -115,13 +115,12 @@ class Invariants:
                     )
 
     def _check_flying(self, record: VectorRecord, edge: EdgeCut) -> None:
-        sender = None if edge.sender is None else record.member(edge.sender)
-        if sender is None or edge.sent is None or edge.sender is None:
+        if edge.sent is None or edge.sender is None:
             return
         received = self._state(record, edge.receiver).consumed[int(edge.source)]
         wanted: set[Sent] = set(self._state(record, edge.sender).sent) - set(received)
         records = open_records_in(self._quiet)(edge.channel)
-        found = flying(records, edge, sender.lineage)
+        found = flying(records, edge)
         flies = [(of.epoch, of.attempt) for of in found]
         if set(flies) != wanted or len(flies) != len(wanted):
             raise ViolationError(

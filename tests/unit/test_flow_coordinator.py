@@ -13,6 +13,8 @@ from cleancut._dataflow.log import Pins
 from cleancut._dataflow.machinery import Machinery
 from cleancut._dataflow.records import AnswerRecord, VectorRecord
 from cleancut.errors import CleancutError, FencedError, RetryableError, error_of
+from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._files.going_back import note
 from tests.support.flow_places import nothing, open_records_in, open_root_in
 from tests.support.flow_world import FLOW, Query, Still, World
 
@@ -80,11 +82,28 @@ def test_what_was_taken_back_keeps_a_cut_out_of_vectors() -> None:
     a.take_back(0)
     a.run()
     a.sweep(0, 1, 2)
-    made = world.coordinator().cut(1)
-    assert made.epochs == {"a": 3, "b": 0}
-    of_b = made.member("b")
-    assert of_b is not None
-    assert "epoch 1 was taken back" in str(of_b.why)
+    assert coordinator.cut(1).epochs == {"a": 3, "b": 0}
+
+
+def test_what_was_hidden_by_hand_or_by_an_act_that_is_forgotten_does_not_count() -> None:
+    for is_noted in (False, True):
+        world, a, b = pair()
+        for epoch in (0, 1):
+            a.run()
+            b.consume(a, epoch)
+            b.run()
+        a.commit(act_source=0)
+        if is_noted:
+            note(open_records_in(world.bucket)(a.channel), Act(2, 0))
+        else:
+            a.take_back(0)
+        a.run()
+        a.sweep(0, 1, 2)
+        made = world.coordinator().cut(1)
+        assert made.epochs == {"a": 3, "b": 0}
+        why = "a has gone back behind epoch 1" if is_noted else "epoch 1 was taken back"
+        assert why in str(made.member("b"))
+        assert [edge.acts for edge in made.edges] == [((2, 0),) if is_noted else ()]
 
 
 def test_an_epoch_that_was_published_anew_is_not_what_was_consumed() -> None:
@@ -414,8 +433,8 @@ def test_the_requests_of_a_vector_depend_on_members_and_edges_alone() -> None:
         world, coordinator = ten(0, rows)
         coordinator.cut(1, ask=False)
         counts.append(Counter(operation for operation, _ in world.bucket.asked))
-    # A savepoint and a look for each member, a look for each channel, and the vector.
-    assert counts[0] == counts[1] == {"create": 10 + 1, "list": 10 + 10}
+    # A savepoint and a look for each member, two looks for each channel, and the vector.
+    assert counts[0] == counts[1] == {"create": 10 + 1, "list": 10 + 2 * 10}
     world, coordinator = ten(0)
     coordinator.poll()
     # Nothing new is a listing for each member, and three for the dataflow.

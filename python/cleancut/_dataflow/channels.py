@@ -1,15 +1,17 @@
 """What is known of one channel: who sends, and which published epochs still count."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from cleancut._dataflow.facts import Lineage
 from cleancut._dataflow.records import EdgeCut
 from cleancut.errors import CleancutError
 from cleancut.sinks._files.compacted import newest_version
 from cleancut.sinks._files.directory import Records
+from cleancut.sinks._files.going_back import acts_of
 from cleancut.sinks._files.manifest import Manifest, Owner, owner_of, read_manifest
 from cleancut.sinks._files.names import (
+    ACTS,
     EPOCHS,
     TAKEN_BACK,
     manifest_epochs,
@@ -30,23 +32,49 @@ class ChannelView:
         owner: the query that sends; None before it has sent.
         trouble: why it could not be looked at; None if it could.
         back: epoch and attempt of what was taken back.
+        acts: epoch and source of the acts on its sender that it has gone back by. It has done so
+            before the sender committed another epoch, so after that they tell of all acts.
     """
 
     records: Records
     owner: Owner | None = None
     trouble: str | None = None
     back: frozenset[_Key] = frozenset()
+    acts: tuple[tuple[int, int], ...] = ()
     _sound: set[_Key] = field(default_factory=set)
     _wrong: dict[_Key, str] = field(default_factory=dict)
 
-    def look(self) -> None:
-        """Looks what was taken back, and who sends, if that is not known."""
-        try:
-            found = taken_back(self.records.names(TAKEN_BACK))
-            self.back = frozenset((of.epoch, of.token) for of in found)
+    def begin(self) -> None:
+        """Looks for the first time, or again where it is not known who sends."""
+        self.look_for_owner()
+        self.look_for_acts()
+        self.look_back()
+
+    def look_for_owner(self) -> None:
+        """Looks who sends, if that is not known."""
+        with self._troubled():
             if self.owner is None:
                 self.owner = owner_of(self.records)
-            self.trouble = None
+
+    def look_back(self) -> None:
+        """Looks what was taken back; one listing."""
+        with self._troubled():
+            found = taken_back(self.records.names(TAKEN_BACK))
+            self.back = frozenset((of.epoch, of.token) for of in found)
+
+    def look_for_acts(self) -> None:
+        """Looks by what acts it went back; one listing, and a request for each new one."""
+        with self._troubled():
+            known = dict(self.acts)
+            noted = manifest_epochs(self.records.names(ACTS))
+            new = acts_of(self.records, [of for of in noted if of not in known])
+            known.update((of.epoch, of.source) for of in new)
+            self.acts = tuple(sorted(known.items()))
+
+    @contextmanager
+    def _troubled(self) -> Iterator[None]:
+        try:
+            yield
         except (CleancutError, OSError) as error:
             self.trouble = str(error)
 
@@ -116,13 +144,10 @@ class FlyingEpoch:
     is_hidden: bool
 
 
-def flying(records: Records, edge: EdgeCut, lineage: Lineage) -> list[FlyingEpoch]:
+def flying(records: Records, edge: EdgeCut) -> list[FlyingEpoch]:
     """The epochs of a channel after what was consumed, up to what was sent; ascending.
 
-    Args:
-        records: of the channel.
-        edge: what a vector has of it.
-        lineage: of the sender at that vector: what it has gone back behind was not sent.
+    Those are among them that were taken back since: they were in flight all the same.
 
     Raises:
         DamagedError: CLEANCUT_SINK_DAMAGED.
@@ -131,12 +156,11 @@ def flying(records: Records, edge: EdgeCut, lineage: Lineage) -> list[FlyingEpoc
         return []
     found: dict[int, FlyingEpoch] = {}
     for manifest, is_hidden in [*_hidden(records, edge, edge.sent), *_seen(records, edge.consumed)]:
-        epoch, attempt = manifest.epoch, manifest.attempt.token
-        is_between = edge.consumed < epoch <= edge.sent
-        if is_between and lineage.counts(epoch) and (epoch, attempt) not in edge.back:
+        epoch = manifest.epoch
+        if edge.consumed < epoch <= edge.sent and edge.lineage.counts(epoch):
             found[epoch] = FlyingEpoch(
                 epoch=epoch,
-                attempt=attempt,
+                attempt=manifest.attempt.token,
                 rows=manifest.rows,
                 bytes=sum(file.bytes for file in manifest.files),
                 manifest=manifest,

@@ -131,11 +131,11 @@ class _Check:
             if edge.sent != sender.epoch or edge.consumed > edge.sent:
                 detail = f"epoch {edge.consumed} was consumed, and {edge.sent} was the last sent"
                 self.problem(edge.channel, detail)
-            if edge.consumed != NOT_BEGUN and not sender.lineage.counts(edge.consumed):
+            if edge.consumed != NOT_BEGUN and not edge.lineage.counts(edge.consumed):
                 self.problem(edge.channel, f"{edge.sender} has gone back behind {edge.consumed}")
             try:
                 records = self._places.records(edge.channel)
-                found = flying(records, edge, sender.lineage)
+                found = flying(records, edge)
                 self.epochs += len(found)
                 self.files += sum(self._files(records, of) for of in found)
             except (CleancutError, OSError) as error:

@@ -9,13 +9,13 @@ vector names, and the next coordinator removes them.
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from cleancut._dataflow import names
 from cleancut._dataflow.channels import ChannelView
 from cleancut._dataflow.closing import Closing
-from cleancut._dataflow.decision import Chosen, Decision, Seen, decide, member_cut
+from cleancut._dataflow.decision import Chosen, Decision, Seen, decide, member_cut, with_acts
 from cleancut._dataflow.log import OpenRoot, Pins, Term, append, end, take
 from cleancut._dataflow.members import MemberView
 from cleancut._dataflow.names import Pin
@@ -185,7 +185,7 @@ class Coordinator:
                 if of.attempt is not None and not channel.is_checked(of.epoch, of.attempt):
                     unchecked[place, of.epoch, of.attempt] = channel
         new += [of for of in self._channels.values() if of.owner is None and of not in new]
-        self.store.machinery.each(ChannelView.look, new)
+        self.store.machinery.each(ChannelView.begin, new)
         self.store.machinery.each(
             lambda of: of[1].check(of[0][1], of[0][2]), list(unchecked.items())
         )
@@ -257,8 +257,8 @@ class Coordinator:
         fresh = [of for of in members if of.pin == str(pin)]
         try:
             # All savepoints are there before anything says so.
-            edges = self._keep(fresh, members, decision)
-            self._look_again(fresh, edges)
+            edges = self._keep(fresh, decision)
+            self._look_again(fresh)
         except BaseException:
             self._unpin(fresh)
             raise
@@ -305,36 +305,30 @@ class Coordinator:
             found.append(member_cut(view, of, kept_by, view.lineage()))
         return found
 
-    def _keep(
-        self, fresh: Sequence[MemberCut], members: Sequence[MemberCut], decision: Decision
-    ) -> tuple[EdgeCut, ...]:
-        """Makes the savepoints, and looks beside that what was taken back of the channels.
+    def _keep(self, fresh: Sequence[MemberCut], decision: Decision) -> tuple[EdgeCut, ...]:
+        """Makes the savepoints, and looks beside that whether channels have gone back.
 
-        A sender hides what it has gone back behind before it commits again. So what is hidden by
-        now, after its cut was seen, has all that was not sent at that cut; and no more than that,
-        if no act came after it, which `_look_again` finds.
+        A channel goes back by an act before its sender commits again. So what it has noted by now,
+        after the sender's cut was seen, tells of all acts that lie behind that cut.
 
         Returns:
-            The edges, each with what was taken back on it of the epochs that are in flight.
+            The edges, with these acts.
         """
-        pins: list[Callable[[], None]] = [partial(self._pin, of) for of in fresh]
-        places = sorted({of.channel for of in decision.edges})
-        looks: list[Callable[[], None]] = [self._channels[place].look for place in places]
-        self.store.machinery.each(lambda act: act(), [*pins, *looks])
-        lineages = {of.name: of.lineage for of in members}
-        edges = []
-        for edge in decision.edges:
+        requests: list[Callable[[], None]] = [partial(self._pin, of) for of in fresh]
+        for place in sorted({of.channel for of in decision.edges}):
+            channel = self._channels[place]
+            channel.trouble = None
+            requests += [channel.look_back, channel.look_for_acts]
+        self.store.machinery.each(lambda request: request(), requests)
+        edges = tuple(with_acts(of, self.seen) for of in decision.edges)
+        for edge in edges:
             channel = self._channels[edge.channel]
             problem = channel.trouble or channel.problem(edge.consumed, edge.attempt)
+            if problem is None and edge.acts and not edge.lineage.counts(edge.consumed):
+                problem = f"{edge.sender} has gone back behind epoch {edge.consumed}"
             if problem is not None:
                 raise _TryAgainError(f"channel {edge.channel} has changed: {problem}")
-            back: tuple[tuple[int, str], ...] = ()
-            if edge.sender is not None and edge.sent is not None:
-                between = (of for of in channel.back if edge.consumed < of[0] <= edge.sent)
-                counts = lineages[edge.sender].counts
-                back = tuple(sorted(of for of in between if counts(of[0])))
-            edges.append(replace(edge, back=back))
-        return tuple(edges)
+        return edges
 
     def _pin(self, cut: MemberCut) -> None:
         assert cut.pin is not None
@@ -343,27 +337,18 @@ class Coordinator:
         except FileNotFoundError as error:
             raise _TryAgainError(f"the cut of epoch {cut.epoch} of {cut.name} was swept") from error
 
-    def _look_again(self, fresh: Sequence[MemberCut], edges: Sequence[EdgeCut]) -> None:
-        """Whether the cuts that are kept now are there still, and no act came after them."""
-        doubtful = {of.sender: of.sent for of in edges if of.back and of.sender is not None}
-        names_of = sorted({*(of.name for of in fresh), *doubtful})
-        views = {name: self._members[name] for name in names_of}
-        self.store.machinery.each(MemberView.look, list(views.values()))
-        for view in views.values():
+    def _look_again(self, fresh: Sequence[MemberCut]) -> None:
+        """Whether the cuts that are kept now are there still."""
+        views = [self._members[of.name] for of in fresh]
+        self.store.machinery.each(MemberView.look, views)
+        for of, view in zip(fresh, views, strict=True):
             if view.trouble is not None:
-                raise _TryAgainError(f"{view.name} cannot be looked at: {view.trouble}")
-        for of in fresh:
-            if not views[of.name].is_there(of.epoch):
+                raise _TryAgainError(f"{of.name} cannot be looked at: {view.trouble}")
+            if not view.is_there(of.epoch):
                 raise _TryAgainError(f"the cut of epoch {of.epoch} of {of.name} was swept")
-        if doubtful:
-            self._read([views[name] for name in doubtful])
-        for name, epoch in doubtful.items():
-            view = views[name]
-            if view.unread() or not any(of.epoch == epoch for of in view.cuts()):
-                raise _TryAgainError(f"{name} has gone back behind epoch {epoch} meanwhile")
 
     def _record(
-        self, members: Sequence[MemberCut], edges: Sequence[EdgeCut], asked: Mapping[str, str]
+        self, members: Sequence[MemberCut], edges: tuple[EdgeCut, ...], asked: Mapping[str, str]
     ) -> VectorRecord:
         assert self.term is not None
         return VectorRecord(
@@ -372,7 +357,7 @@ class Coordinator:
             token=self.store.machinery.token(),
             written_ms=self.store.machinery.now_ms(),
             members=tuple(members),
-            edges=tuple(edges),
+            edges=edges,
             asked=asked,
         )
 

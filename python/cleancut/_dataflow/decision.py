@@ -1,7 +1,7 @@
 """From what has been seen to the vector that is to be written; no store is asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cleancut._dataflow.channels import ChannelView
 from cleancut._dataflow.facts import Consumed, CutFacts, Lineage, place_of
@@ -130,7 +130,8 @@ def _wrong_with(
         place = seen.place(of)
         channel, sender = seen.channels.get(place), senders.get(place)
         problem = None if channel is None else channel.problem(of.epoch, of.attempt)
-        if problem is None and sender is not None and not lineages[sender].counts(of.epoch):
+        acts = () if channel is None else channel.acts
+        if sender is not None and not lineages[sender].also(acts).counts(of.epoch):
             problem = f"{sender} has gone back behind epoch {of.epoch}"
         if problem is not None:
             return f"epoch {cut.epoch} has consumed of {place} what does not count: {problem}"
@@ -172,18 +173,25 @@ def _edges(chosen: Mapping[str, Chosen], seen: Seen, senders: Mapping[str, str])
             if sender is not None:
                 facts = chosen[sender].facts
                 sent = NOT_BEGUN if facts is None else facts.epoch
-            found.append(
-                EdgeCut(
-                    channel=place,
-                    sender=sender,
-                    receiver=name,
-                    source=consumed.source,
-                    consumed=consumed.epoch,
-                    attempt=consumed.attempt,
-                    sent=sent,
-                )
+            edge = EdgeCut(
+                channel=place,
+                sender=sender,
+                receiver=name,
+                source=consumed.source,
+                consumed=consumed.epoch,
+                attempt=consumed.attempt,
+                sent=sent,
             )
+            found.append(with_acts(edge, seen))
     return found
+
+
+def with_acts(edge: EdgeCut, seen: Seen) -> EdgeCut:
+    """An edge with the acts on its sender that are known by now."""
+    if edge.sender is None or edge.sent is None:
+        return edge
+    lineage = seen.members[edge.sender].lineage().also(seen.channels[edge.channel].acts)
+    return replace(edge, acts=lineage.at(edge.sent).acts)
 
 
 def member_cut(view: MemberView, chosen: Chosen, pin: str | None, lineage: Lineage) -> MemberCut:
@@ -211,5 +219,5 @@ def member_cut(view: MemberView, chosen: Chosen, pin: str | None, lineage: Linea
         pin=pin,
         newest=max(view.newest, facts.epoch),
         why=chosen.why,
-        acts=tuple(act for act in lineage.acts if act[0] <= facts.epoch),
+        acts=lineage.at(facts.epoch).acts,
     )

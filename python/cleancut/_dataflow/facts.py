@@ -109,6 +109,20 @@ class Lineage:
         acts = tuple((cut.epoch, cut.source) for cut in found if cut.source is not None)
         return Lineage(found[-1].epoch if found else NOT_BEGUN, acts)
 
+    def also(self, acts: Iterable[tuple[int, int]]) -> "Lineage":
+        """The same with acts that others have noted.
+
+        A sink notes several acts in a row as the last one, and where they have led to together.
+        """
+        known = dict(self.acts)
+        for act, source in acts:
+            known[act] = min(source, known.get(act, source))
+        return Lineage(self.last, tuple(sorted(known.items())))
+
+    def at(self, epoch: int) -> "Lineage":
+        """That of an earlier cut."""
+        return Lineage(epoch, tuple(act for act in self.acts if act[0] <= epoch))
+
     def counts(self, epoch: int) -> bool:
         """Whether an epoch up to the last is in the state after that."""
         until = self.last

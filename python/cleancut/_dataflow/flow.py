@@ -286,7 +286,7 @@ class Flow:
             if sender is None or edge.sent is None:
                 continue
             records = self._places.records(edge.channel)
-            epochs = flying(records, edge, sender.lineage)
+            epochs = flying(records, edge)
             found.append(
                 FlowInFlight(
                     sender=sender.name,

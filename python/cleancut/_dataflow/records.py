@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from cleancut._dataflow.facts import Lineage
+from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut._format.fields import typed
 from cleancut.errors import error_of
 
@@ -72,11 +73,6 @@ class MemberCut:
     why: str | None = None
     acts: tuple[tuple[int, int], ...] = ()
 
-    @property
-    def lineage(self) -> Lineage:
-        """Which epochs are in the state of its cut."""
-        return Lineage(self.epoch, self.acts)
-
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -93,7 +89,6 @@ class MemberCut:
 
     @staticmethod
     def of_json(fields: dict[str, Any]) -> "MemberCut":
-        acts = tuple((int(epoch), int(source)) for epoch, source in typed(fields, "acts", list))
         return MemberCut(
             name=typed(fields, "name", str),
             checkpoint=typed(fields, "checkpoint", str),
@@ -104,7 +99,7 @@ class MemberCut:
             pin=_text(fields, "pin"),
             newest=typed(fields, "newest", int),
             why=_text(fields, "why"),
-            acts=acts,
+            acts=_acts(fields),
         )
 
 
@@ -120,8 +115,8 @@ class EdgeCut:
         consumed: the last epoch that the receiver's cut has consumed; -1 for none.
         attempt: by which that was published; None for none.
         sent: the epoch of the sender's cut; None without a sender.
-        back: epoch and attempt of what had been taken back of the epochs in between. It was not
-            sent, also if it is shown again later; and what is taken back later was.
+        acts: epoch and source of acts on the sender up to that cut, ascending, as its cuts and the
+            channel know them. What the sender has gone back behind by them was not sent.
     """
 
     channel: str
@@ -131,7 +126,12 @@ class EdgeCut:
     consumed: int
     attempt: str | None
     sent: int | None
-    back: tuple[tuple[int, str], ...] = ()
+    acts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def lineage(self) -> Lineage:
+        """Which epochs of the channel are in the state of the sender's cut."""
+        return Lineage(NOT_BEGUN if self.sent is None else self.sent, self.acts)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -142,7 +142,7 @@ class EdgeCut:
             "consumed": self.consumed,
             "attempt": self.attempt,
             "sent": self.sent,
-            "takenBack": [list(of) for of in self.back],
+            "acts": [list(act) for act in self.acts],
         }
 
     @staticmethod
@@ -156,7 +156,7 @@ class EdgeCut:
             consumed=typed(fields, "consumed", int),
             attempt=_text(fields, "attempt"),
             sent=None if sent is None else typed(fields, "sent", int),
-            back=tuple((int(epoch), str(of)) for epoch, of in typed(fields, "takenBack", list)),
+            acts=_acts(fields),
         )
 
 
@@ -249,6 +249,10 @@ class AnswerRecord:
         return decoded(
             body, path, lambda of: AnswerRecord(typed(of, "epoch", int), typed(of, "closing", bool))
         )
+
+
+def _acts(fields: dict[str, Any]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(epoch), int(source)) for epoch, source in typed(fields, "acts", list))
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:
