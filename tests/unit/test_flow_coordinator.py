@@ -473,3 +473,24 @@ def test_a_damaged_entry_is_named_and_one_of_a_later_release_refused() -> None:
             world.store.entries()
         assert raised.value.error_id == error_id
     assert open_records_in(world.bucket)("mem:channel/a").names("_epochs")
+
+
+def test_a_channel_of_which_nobody_knows_who_sends_binds_its_readers() -> None:
+    """It was taken for one from outside where the look for its owner had failed."""
+    world, a, b = pair()
+    a.run()
+    b.consume(a, 0)
+    b.run()
+    a.publish()
+    b.consume(a, 1)
+    b.run()
+
+    def losing(operation: str, key: str) -> None:
+        if key.endswith("_query.json"):
+            raise error_of("CLEANCUT_OBJECT_STORE_UNAVAILABLE", operation=operation, target=key)
+
+    world.bucket.before = losing
+    with pytest.raises(RetryableError, match="CLEANCUT_OBJECT_STORE_UNAVAILABLE"):
+        world.coordinator().cut(1)
+    world.bucket.before = nothing
+    assert world.coordinator().cut(1).epochs == {"a": 0, "b": 0}

@@ -1,0 +1,161 @@
+"""Defects that are planted into the coordinator's code; each has to be found by the simulation."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from cleancut._dataflow import names
+from cleancut._dataflow.channels import ChannelView
+from cleancut._dataflow.coordinator import Coordinator
+from cleancut._dataflow.facts import Lineage
+from cleancut._dataflow.log import Pins, Term
+from cleancut._dataflow.records import VectorRecord
+from cleancut._dataflow.store import FlowStore
+from cleancut._dataflow.vector import History, Outcome
+
+Defect = Callable[[], AbstractContextManager[object]]
+_LOG = "cleancut._dataflow.log."
+_COORDINATOR = "cleancut._dataflow.coordinator."
+
+
+def no_lowering() -> AbstractContextManager[object]:
+    """Each member has its last cut in the vector, whatever its senders have."""
+
+    def newest(history: History) -> Outcome:
+        return Outcome({name: cuts[-1].epoch for name, cuts in history.items()}, {}, {})
+
+    return patch("cleancut._dataflow.decision.newest", newest)
+
+
+def no_second_look() -> AbstractContextManager[object]:
+    """The cuts are not looked for again once their savepoints are there."""
+    return patch.object(Coordinator, "_look_again", lambda *_: None)
+
+
+def attempts_ignored() -> AbstractContextManager[object]:
+    """What has been taken back counts as consumed; acts are not looked at either."""
+    return _both(
+        patch.object(ChannelView, "problem", lambda *_: None),
+        patch.object(Lineage, "counts", lambda *_: True),
+    )
+
+
+def acts_ignored() -> AbstractContextManager[object]:
+    """Only what has been taken back already does not count."""
+    return patch.object(Lineage, "counts", lambda *_: True)
+
+
+def acts_of_channels_ignored() -> AbstractContextManager[object]:
+    """Acts are known by the cuts that are left alone."""
+    return patch.object(ChannelView, "look_for_acts", lambda _: None)
+
+
+@contextmanager
+def vector_before_pins() -> Iterator[None]:
+    """The vector says that its cuts are kept, and then they are."""
+    pin = Coordinator._pin
+    later: dict[int, list[Any]] = {}
+
+    def postponed(self: Coordinator, cut: Any) -> None:
+        later.setdefault(id(self), []).append(cut)
+
+    settle = Coordinator._settle
+
+    def settled(self: Coordinator) -> VectorRecord | None:
+        record = settle(self)
+        for cut in later.pop(id(self), []):
+            try:
+                pin(self, cut)
+            except Exception:  # as a careless one would do it
+                continue
+        return record
+
+    with (
+        patch.object(Coordinator, "_pin", postponed),
+        patch.object(Coordinator, "_settle", settled),
+    ):
+        yield
+
+
+def zombie_goes_on() -> AbstractContextManager[object]:
+    """Who finds its number taken takes the next one, and does not ask who has taken the last."""
+
+    def append(store: FlowStore, _: Term, record: VectorRecord) -> None:
+        body = record.encode()
+        if not store.create(names.vector_name(record.number), body):
+            number = max(store.log(), default=0) + 1
+            object.__setattr__(record, "number", number)
+            store.create(names.vector_name(number), record.encode())
+
+    return patch(f"{_COORDINATOR}append", append)
+
+
+def no_entry_of_the_beginning() -> AbstractContextManager[object]:
+    """A coordinator takes a generation, and no number of the log."""
+
+    def take(store: FlowStore, _: Mapping[str, object]) -> Term:
+        found = names.generations(store.objects.list(names.COORDINATORS))[0]
+        body = store.machinery.token().encode()
+        while not store.create(names.coordinator_name(found + 1), body):
+            found += 1
+        return Term(found + 1, max(store.log(), default=0))
+
+    return patch(f"{_COORDINATOR}take", take)
+
+
+def savepoints_of_others_given_up() -> AbstractContextManager[object]:
+    """With a vector all its savepoints go, those that others name, too."""
+
+    def give_up(self: Pins, going: Sequence[VectorRecord], _: Sequence[VectorRecord]) -> None:
+        for of in going:
+            self._store.objects.delete(names.vector_name(of.number))
+            for cut in of.members:
+                self.drop(cut.checkpoint, cut.pin or "")
+
+    return patch.object(Pins, "give_up", give_up)
+
+
+@contextmanager
+def unsure_is_undone() -> Iterator[None]:
+    """A vector of which the answer was lost is taken for one that is not there."""
+    settle = Coordinator._settle
+
+    def settled(self: Coordinator) -> VectorRecord | None:
+        unsure = self._unsure
+        try:
+            return settle(self)
+        except Exception:
+            if unsure is not None:
+                self._unsure = None
+                for cut in unsure[0].members:
+                    if cut.pin and self._is_own(cut.pin):
+                        self.pins.drop(cut.checkpoint, cut.pin)
+            raise
+
+    # Seen by a reader in between, it counts, and then it counts no more.
+    with patch.object(Coordinator, "_settle", settled):
+        yield
+
+
+@contextmanager
+def _both(*those: AbstractContextManager[object]) -> Iterator[None]:
+    with those[0], those[1]:
+        yield
+
+
+DEFECTS: Mapping[str, Defect] = {
+    of.__name__: of
+    for of in (
+        no_lowering,
+        no_second_look,
+        attempts_ignored,
+        acts_ignored,
+        acts_of_channels_ignored,
+        vector_before_pins,
+        zombie_goes_on,
+        no_entry_of_the_beginning,
+        savepoints_of_others_given_up,
+        unsure_is_undone,
+    )
+}
