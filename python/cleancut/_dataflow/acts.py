@@ -1,0 +1,281 @@
+"""Acts on a whole dataflow: a plan that tells what it will do, and does it when it is told to."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple, cast
+
+from cleancut._dataflow.facts import place_of
+from cleancut._dataflow.infos import begun
+from cleancut._dataflow.members import MemberView
+from cleancut._dataflow.places import Places
+from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
+from cleancut._dataflow.store import FlowStore
+from cleancut._display import tables
+from cleancut._display.brief import Brief
+from cleancut._recovery.expiry import owner_alive
+from cleancut._recovery.replicas import fence
+from cleancut.errors import CleancutError, error_of
+from cleancut.sinks._core.query_side import Act, QuerySide
+from cleancut.sinks._files.going_back import follow
+from cleancut.sinks._files.view import look
+
+_READ = 64
+
+
+class Done(NamedTuple):
+    """What an act on one checkpoint has made.
+
+    Attributes:
+        epoch: the one that did it.
+        source: the one whose result it has.
+    """
+
+    epoch: int
+    source: int
+
+
+# Has a query go back to a savepoint of its checkpoint.
+RollBack = Callable[[str, str], Done]
+
+
+@dataclass(frozen=True, repr=False)
+class MemberAct(Brief):
+    """What an act on a dataflow does to one member.
+
+    Attributes:
+        member: the name of the query.
+        now: the epoch of its last cut; None if it has not begun.
+        to: the epoch that it is to have the state of; None likewise.
+        act: "rollback", "clone", "stays" if it has that state already, or "add".
+        checkpoint: that which is changed, or made.
+    """
+
+    member: str
+    now: int | None
+    to: int | None
+    act: str
+    checkpoint: str
+
+
+@dataclass(frozen=True, repr=False)
+class ChannelAct(Brief):
+    """What an act on a dataflow does to one channel.
+
+    Attributes:
+        sender: the member that sends.
+        after: the epoch after which what was published is hidden; of a clone, None.
+        epochs: those that are hidden, or copied.
+        channel: that which is changed, or made.
+    """
+
+    sender: str
+    after: int | None
+    epochs: tuple[int, ...]
+    channel: str
+
+
+@dataclass(frozen=True, repr=False)
+class FlowPlan(Brief):
+    """What an act on a dataflow will do, or has done. Nothing has changed until `apply`.
+
+    Attributes:
+        act: "restore" or "clone".
+        location: of the dataflow.
+        number: of its cut.
+        members: what becomes of each query.
+        channels: what becomes of each channel.
+        running: of queries that have not said that they have ended, what is known of them.
+        into: of a clone, the location of the dataflow that it makes.
+        notes: what else one has to know before it is done.
+        is_applied: whether it was done.
+    """
+
+    act: str
+    location: str
+    number: int
+    members: tuple[MemberAct, ...]
+    channels: tuple[ChannelAct, ...]
+    running: Mapping[str, str] = field(default_factory=dict)
+    into: str | None = None
+    notes: tuple[str, ...] = ()
+    is_applied: bool = False
+    _do: Callable[[str | None], "FlowPlan"] | None = field(default=None, compare=False)
+
+    def apply(self, *, fence: str | None = None) -> "FlowPlan":
+        """Does it. Killed at any moment, it can be planned and begun again, and goes on.
+
+        Args:
+            fence: where queries have not said that they have ended, the reason to take them from
+                their drivers: those that live stop with CLEANCUT_FENCED and this text.
+
+        Returns:
+            The same plan as it was carried out.
+
+        Raises:
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, queries run, or the plan has been carried out;
+                CLEANCUT_OFFLINE_REFUSED, what a checkpoint refuses.
+            FencedError: CLEANCUT_DATAFLOW_FENCED.
+        """
+        if self.is_applied or self._do is None:
+            raise _refused(self.location, self.act, "this plan has been carried out")
+        if self.running and fence is None:
+            told = "; ".join(f"{name}: {who}" for name, who in sorted(self.running.items()))
+            reason = f"queries have not said that they have ended (stop them, or fence): {told}"
+            raise _refused(self.location, self.act, reason)
+        return replace(self._do(fence), is_applied=True, _do=None)
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """The same as plain values, for JSON."""
+        plain = asdict(replace(self, _do=None))
+        return {key: value for key, value in plain.items() if not key.startswith("_")}
+
+    def __str__(self) -> str:
+        into = f" into {self.into}" if self.into else ""
+        lines = [f"{self.act} cut {self.number} of {self.location}{into}"]
+        rows = [[of.member, of.act, of.now, of.to, of.checkpoint] for of in self.members]
+        lines.append(tables.text_table(["member", "act", "now", "to", "checkpoint"], rows))
+        if self.channels:
+            done = "copied" if self.into else "hidden"
+            hidden = [[of.channel, of.sender, of.after, len(of.epochs)] for of in self.channels]
+            lines.append(tables.text_table(["channel", "sender", "after", done], hidden))
+        lines += [f"{name} may run: {who}" for name, who in sorted(self.running.items())]
+        lines += [*self.notes, *([] if self.is_applied else ["Nothing is changed yet."])]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Restoring:
+    """Has all queries of a dataflow go back to one of its cuts.
+
+    Attributes:
+        store: of the dataflow.
+        places: where checkpoints and channels are.
+        record: the cut.
+        roll_back: has one query go back.
+        coordinating: does something while no other coordinator makes cuts.
+    """
+
+    store: FlowStore
+    places: Places
+    record: VectorRecord
+    roll_back: RollBack
+    coordinating: Callable[[Callable[[], FlowPlan]], FlowPlan]
+
+    def plan(self) -> FlowPlan:
+        """What is to be done; nothing is changed.
+
+        Raises:
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, a member cannot go back.
+        """
+        members = self.store.members()
+        views = {of.name: self._view(of) for of in self.record.members}
+        for of in self.record.members:
+            there = members.get(of.name)
+            if there is not None and place_of(there.checkpoint) != place_of(of.checkpoint):
+                reason = f"{of.name} has another checkpoint by now, {there.checkpoint}"
+                raise _refused(self.store.location, "restore", reason)
+            if of.epoch < 0 <= views[of.name].newest:
+                reason = (
+                    f"{of.name} had not begun at that cut, and has by now; start it with a new "
+                    "checkpoint location, and add it anew"
+                )
+                raise _refused(self.store.location, "restore", reason)
+        acts = tuple(self._act(of, views[of.name]) for of in self.record.members)
+        going = {of.member for of in acts if of.act == "rollback"}
+        new = sorted(set(members) - {of.name for of in self.record.members})
+        notes = (f"{', '.join(new)} came after that cut, and stays as it is.",) if new else ()
+        return FlowPlan(
+            act="restore",
+            location=self.store.location,
+            number=self.record.number,
+            members=acts,
+            channels=tuple(self._hidden(of) for of in self._channels(going)),
+            running=self._running(going),
+            notes=notes,
+            _do=self._do,
+        )
+
+    def _view(self, of: MemberCut) -> MemberView:
+        view = MemberView(MemberRecord(of.name, of.checkpoint, 0), self.places.root, _wanted=_READ)
+        view.held = of if of.pin else None
+        view.look()
+        if view.trouble is not None:
+            raise _refused(self.store.location, "restore", f"{of.name}: {view.trouble}")
+        self.store.machinery.each(view.read, view.unread())
+        view.read_held()
+        return view
+
+    def _act(self, of: MemberCut, view: MemberView) -> MemberAct:
+        act = "stays" if of.epoch < 0 or _is_there(of, view) else "rollback"
+        return MemberAct(of.name, begun(view.newest), begun(of.epoch), act, of.checkpoint)
+
+    def _channels(self, going: set[str]) -> list[EdgeCut]:
+        """The edges of senders that go back, one for each channel."""
+        edges = {of.channel: of for of in self.record.edges if of.sender in going}
+        return [edges[channel] for channel in sorted(edges)]
+
+    def _hidden(self, edge: EdgeCut) -> ChannelAct:
+        assert edge.sender is not None
+        assert edge.sent is not None
+        found = look(self.places.records(edge.channel), after=edge.sent).infos
+        epochs = tuple(of.epoch for of in found)
+        return ChannelAct(edge.sender, edge.sent, epochs, edge.channel)
+
+    def _running(self, going: set[str]) -> Mapping[str, str]:
+        found = {}
+        for of in self.record.members:
+            alive = owner_alive(self.places.root(of.checkpoint)) if of.name in going else None
+            if alive is not None:
+                found[of.name] = alive
+        return found
+
+    def _do(self, why: str | None) -> FlowPlan:
+        return self.coordinating(lambda: self._done(why))
+
+    def _done(self, why: str | None) -> FlowPlan:
+        plan = self.plan()
+        if why is not None:
+            for name in plan.running:
+                cut = self.record.member(name)
+                assert cut is not None
+                fence(self.places.root(cut.checkpoint), why)
+        done = {}
+        for act in plan.members:
+            cut = self.record.member(act.member)
+            if act.act == "rollback" and cut is not None and cut.pin is not None:
+                done[act.member] = self.roll_back(cut.checkpoint, cut.pin)
+        # Also of those that an earlier try has had go back, and died before it came here.
+        for edge in self._channels({of.name for of in self.record.members}):
+            self._follow(edge)
+        return plan
+
+    def _follow(self, edge: EdgeCut) -> None:
+        """Has a channel go back with its sender, as that would when it runs the next time."""
+        cut = None if edge.sender is None else self.record.member(edge.sender)
+        if cut is not None and cut.epoch >= 0:
+            acts = [Act(*act) for act in self._view(cut).lineage().acts]
+            if acts:
+                follow(self.places.records(edge.channel), cast("QuerySide", _Side(acts)))
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What `follow` asks of a query."""
+
+    done: Sequence[Act]
+
+    def acts(self, after: int) -> Sequence[Act]:
+        return [of for of in self.done if of.epoch > after]
+
+
+def _is_there(of: MemberCut, view: MemberView) -> bool:
+    """Whether a query has the state of a cut: that is its last one, or it went back to it."""
+    cuts = view.cuts()
+    last = cuts[-1] if cuts else None
+    if last is None or last.epoch < view.newest:
+        return False
+    return last.token == of.token or last.source == of.epoch
+
+
+def _refused(location: str, act: str, reason: str) -> CleancutError:
+    return error_of("CLEANCUT_DATAFLOW_REFUSED", location=location, act=act, reason=reason)
