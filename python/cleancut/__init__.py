@@ -6,9 +6,21 @@ checkpoint of a query without a JVM.
 
 from cleancut import errors, sinks, testing
 from cleancut._checkpoint import Checkpoint
+from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct
 from cleancut._dataflow.channel import Channel
+from cleancut._dataflow.checking import FlowProblem, FlowReport
+from cleancut._dataflow.expiring import FlowExpiry
+from cleancut._dataflow.infos import (
+    FlowAge,
+    FlowCut,
+    FlowEdge,
+    FlowInFlight,
+    FlowMember,
+    FlowStatus,
+)
 from cleancut._dataflow.loop import iterate
 from cleancut._dataflow.readers import ChannelReader
+from cleancut._dataflow.running import FlowRun
 from cleancut._display.epoch_history import EpochHistory
 from cleancut._display.info_list import InfoList
 from cleancut._format.channels import ChannelInfo, OperatorCut
@@ -32,6 +44,7 @@ from cleancut._recovery.followed import ProvenCut, ReplicaStatus
 from cleancut._recovery.replicas import ReplicaInfo
 from cleancut._spark.compatible import Compatibility, Difference, compatible
 from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
+from cleancut._spark.dataflow import Attending, Dataflow
 from cleancut._spark.first_state import bootstrap, migrate
 from cleancut._spark.jars import jar_paths
 from cleancut._spark.live_view import LiveView
@@ -64,8 +77,10 @@ from cleancut.errors import (
 )
 
 __all__ = [
+    "Attending",
     "ChainInfo",
     "Channel",
+    "ChannelAct",
     "ChannelInfo",
     "ChannelReader",
     "Checkpoint",
@@ -79,6 +94,7 @@ __all__ = [
     "DailyCost",
     "DailyCosts",
     "DamagedError",
+    "Dataflow",
     "DiffInfo",
     "Difference",
     "DrillInfo",
@@ -88,11 +104,23 @@ __all__ = [
     "Expiry",
     "FamilyInfo",
     "FencedError",
+    "FlowAge",
+    "FlowCut",
+    "FlowEdge",
+    "FlowExpiry",
+    "FlowInFlight",
+    "FlowMember",
+    "FlowPlan",
+    "FlowProblem",
+    "FlowReport",
+    "FlowRun",
+    "FlowStatus",
     "FrameInfo",
     "InfoList",
     "InternalError",
     "KeptCut",
     "LiveView",
+    "MemberAct",
     "MetricsServer",
     "OperatorCut",
     "OperatorPlan",

@@ -15,6 +15,7 @@ import pyarrow as pa
 from cleancut._checkpoint import Checkpoint
 from cleancut._commands.arguments import access, add_into, add_location, add_reader
 from cleancut._commands.exporting import add_exporter
+from cleancut._commands.flowing import FlowCommands
 from cleancut._commands.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
 from cleancut._commands.watching import add_top
 from cleancut._display.info_list import InfoList
@@ -24,6 +25,7 @@ from cleancut._packages import extra_package
 from cleancut._recovery.expiry import Expiry
 from cleancut._spark.class_path import listed
 from cleancut._spark.compatible import compatible
+from cleancut._spark.dataflow import Dataflow
 from cleancut._spark.jars import jar_paths
 from cleancut._spark.named_query import named_query
 from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
@@ -144,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compatible(commands)
     add_exporter(commands)
     add_top(commands)
+    FlowCommands(Dataflow, _add_spark, _session).add(commands)
     completing = commands.add_parser("completion", help="print what completes commands in a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
     completing.set_defaults(run=_completion)

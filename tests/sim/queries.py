@@ -8,6 +8,7 @@ from typing import cast
 
 from cleancut._format.layout import CUTS, SAVEPOINTS, parse_cut_name
 from cleancut._format.wrapped import unwrapped
+from cleancut._storage.objects import Place
 from cleancut.errors import CleancutError
 from cleancut.sinks._core.query_side import Act, QuerySide
 from cleancut.sinks._files.directory import Records
@@ -17,7 +18,6 @@ from cleancut.sinks._files.names import EPOCHS, TAKEN_BACK, manifest_epochs, tak
 from tests.sim.schedule import CrashError, Schedule
 from tests.support.flow_places import (
     Bucket,
-    BucketPlace,
     claim_channel,
     open_records_in,
     publish,
@@ -93,7 +93,7 @@ class SimQuery:
         return f"id-{self.name}"
 
     @property
-    def _objects(self) -> BucketPlace:
+    def _objects(self) -> Place:
         return self.bucket.place(f"{self.checkpoint}/cleancut")
 
     @property

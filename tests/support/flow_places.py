@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cleancut._format.layout import CUTS, FORMAT_OBJECT, ROOT
-from cleancut._reading.root import Root
+from cleancut._reading.root import Root, objects_at
 from cleancut._storage.objects import Place, Stored
+from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of
 from cleancut.sinks._files.manifest import DataFile, Manifest, Owner
 from cleancut.sinks._files.names import OWNER, Attempt, manifest_name
@@ -39,6 +40,7 @@ class Bucket:
     before: Hook = nothing
     after: Hook = nothing
     asked: list[tuple[str, str]] = field(default_factory=list)
+    prefix = "mem:"
 
     def ask(self, operation: str, key: str, effect: Callable[[], Any]) -> Any:
         """A request, whose answer or whose effect may be lost."""
@@ -48,7 +50,7 @@ class Bucket:
         self.after(operation, key)
         return answer
 
-    def place(self, location: str) -> "BucketPlace":
+    def place(self, location: str) -> Place:
         """What lies below a location."""
         return BucketPlace(self, location.removeprefix("mem:").strip("/"))
 
@@ -108,12 +110,24 @@ class BucketPlace:
         self.bucket.ask("delete", key, lambda: self.bucket.data.pop(key, None))
 
 
+class RealBucket(Bucket):
+    """A directory, or a prefix in a bucket, in the place of the memory."""
+
+    def __init__(self, prefix: str, access: S3Access = S3Access()) -> None:  # noqa: B008  # frozen
+        super().__init__()
+        self.prefix = f"{prefix}/"
+        self._access = access
+
+    def place(self, location: str) -> Place:
+        return objects_at(location, "", self._access)
+
+
 @dataclass
 class BucketRecords:
     """Implements `Records`: a channel in the bucket."""
 
     location: str
-    objects: BucketPlace
+    objects: Place
 
     def at(self, name: str) -> str:
         return self.objects.path(name)

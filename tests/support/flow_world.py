@@ -64,11 +64,11 @@ class Query:
 
     @property
     def checkpoint(self) -> str:
-        return f"mem:ckpt/{self.name}"
+        return f"{self.bucket.prefix}ckpt/{self.name}"
 
     @property
     def channel(self) -> str:
-        return f"mem:channel/{self.name}"
+        return f"{self.bucket.prefix}channel/{self.name}"
 
     @property
     def query_id(self) -> str:
@@ -117,13 +117,12 @@ class Query:
     def sweep(self, *epochs: int) -> None:
         """Deletes cuts."""
         for epoch in epochs:
-            del self.bucket.data[f"ckpt/{self.name}/cleancut/cuts/{epoch:020d}.cut"]
+            self.bucket.place(self.checkpoint).delete(f"cleancut/cuts/{epoch:020d}.cut")
 
     def savepoints(self) -> list[str]:
         """The names of its savepoints."""
-        prefix = f"ckpt/{self.name}/cleancut/savepoints/"
-        found = (key for key in self.bucket.data if key.startswith(prefix))
-        return sorted(key.removeprefix(prefix).removesuffix(".cut") for key in found)
+        listed = self.bucket.place(self.checkpoint).list("cleancut/savepoints")
+        return sorted(key.rpartition("/")[2].removesuffix(".cut") for key in listed)
 
 
 @dataclass

@@ -174,6 +174,17 @@ class Flow:
         saved = self._store.savepoints()
         return InfoList(flow_cut(of, saved) for of in self._counted())
 
+    def at(self, number: int | str | None = None) -> FlowCut:
+        """One cut of the dataflow.
+
+        Args:
+            number: of the cut, or its name; None is the last.
+
+        Raises:
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut.
+        """
+        return flow_cut(self._vector(number), self._store.savepoints())
+
     def history(self) -> InfoList[FlowAge]:
         """How old each member was in each cut of the dataflow, and why.
 
@@ -400,9 +411,9 @@ class Flow:
         if keep < 1:
             raise ValueError(f"keep is {keep}, and the last cut always stays")
         pacing = Pacing(
-            interval_s=_positive("interval", interval),
+            interval_s=positive_s("interval", interval),
             min_pause_s=_seconds(min_pause),
-            poll_s=_positive("poll", poll),
+            poll_s=positive_s("poll", poll),
             timeout_s=_seconds(timeout),
             ask=ask,
             keep=keep,
@@ -517,7 +528,8 @@ def _seconds(given: Age) -> float:
     return seconds
 
 
-def _positive(name: str, given: Age) -> float:
+def positive_s(name: str, given: Age) -> float:
+    """A time in seconds. Raises ValueError, it is none, or 0."""
     seconds = _seconds(given)
     if seconds == 0:
         raise ValueError(f"{name} is 0, and is to be longer")

@@ -389,6 +389,11 @@ _NOT_ENDED = (
 )
 
 
+def owner_alive(root: Root) -> str | None:
+    """What is known of the last run, unless it has said that it has ended; or is none's."""
+    return _owner_of(root).alive
+
+
 def _owner_of(root: Root) -> _Owner:
     listed = root.objects.list(OWNERS)
     last = last_generation(listed)

@@ -287,7 +287,8 @@ def _client(location: str, access: S3Access) -> Any:
         config = Config(
             connect_timeout=_TIMEOUT_S,
             read_timeout=_TIMEOUT_S,
-            max_pool_connections=THREADS,
+            # A dataflow has more requests under way than one checkpoint.
+            max_pool_connections=2 * THREADS,
             response_checksum_validation="when_required",
             retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
             # The name of an access point stands in the host.

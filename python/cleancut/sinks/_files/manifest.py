@@ -215,8 +215,20 @@ def claim(records: Records, batch: Batch) -> None:
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
     mine = Owner(batch.query_id, batch.checkpoint)
-    if not records.create(OWNER, mine.encode()):
+    if not claim_for(records, mine):
         (owner_of(records) or mine).check(batch, records.location)
+
+
+def claim_for(records: Records, owner: Owner) -> bool:
+    """Makes a sink that of a query, if it is nobody's; whether it is that query's then.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    if records.create(OWNER, owner.encode()):
+        return True
+    found = owner_of(records)
+    return found is None or found.query_id == owner.query_id
 
 
 def read_manifest(directory: Records, epoch: int) -> Manifest | None:

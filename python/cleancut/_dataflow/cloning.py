@@ -1,0 +1,180 @@
+"""Makes another dataflow of a cut: a checkpoint of each query, and what was in flight."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from cleancut._dataflow import names
+from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct
+from cleancut._dataflow.channels import FlyingEpoch, flying
+from cleancut._dataflow.facts import place_of
+from cleancut._dataflow.infos import begun
+from cleancut._dataflow.members import MemberView
+from cleancut._dataflow.places import Places
+from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
+from cleancut._dataflow.store import FlowStore
+from cleancut.errors import CleancutError, error_of
+from cleancut.sinks._files.directory import PlainRecords
+from cleancut.sinks._files.manifest import Owner, claim_for
+from cleancut.sinks._files.names import manifest_name
+
+# Makes a checkpoint of a savepoint of another, in a place where nothing is.
+Clone = Callable[[str, str, str], None]
+
+
+@dataclass(frozen=True)
+class Cloning:
+    """Makes a dataflow beside another one, under identities of its own.
+
+    Attributes:
+        store: of the dataflow.
+        places: where checkpoints and channels are.
+        record: the cut that is cloned.
+        into: the new dataflow.
+        members: the checkpoint of each member there, by name.
+        channels: where each channel is to be, by where it is.
+        clone: makes one checkpoint.
+    """
+
+    store: FlowStore
+    places: Places
+    record: VectorRecord
+    into: FlowStore
+    members: Mapping[str, str]
+    channels: Mapping[str, str]
+    clone: Clone
+
+    def plan(self) -> FlowPlan:
+        """What is to be done; nothing is changed.
+
+        Raises:
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, a member or a channel has no new place, or its
+                new place is taken; CLEANCUT_SINK_EPOCHS_MIXED.
+        """
+        wanted = {of.name for of in self.record.members}
+        edges = self._edges()
+        lacking = sorted(wanted - set(self.members)) + sorted(set(edges) - set(self.channels))
+        strange = sorted(set(self.members) - wanted) + sorted(set(self.channels) - set(edges))
+        for what, found in (("have no new place", lacking), ("are no part of it", strange)):
+            if found:
+                raise self._refused(f"{', '.join(found)} {what}")
+        new = [place_of(of) for of in (*self.members.values(), *self.channels.values())]
+        old = {place_of(of.checkpoint) for of in self.record.members} | set(edges)
+        if len(set(new)) < len(new) or set(new) & old:
+            raise self._refused("two of the places are the same")
+        return FlowPlan(
+            act="clone",
+            location=self.store.location,
+            number=self.record.number,
+            members=tuple(map(self._member, self.record.members)),
+            channels=tuple(self._channel(place, of) for place, of in edges.items()),
+            into=self.into.location,
+            notes=(
+                "Start the queries with the new checkpoint locations and the new channels; what "
+                "else they write to is theirs alone to keep apart.",
+            ),
+            _do=lambda _: self._done(),
+        )
+
+    def _edges(self) -> dict[str, list[EdgeCut]]:
+        """The edges between members, by their channels."""
+        found: dict[str, list[EdgeCut]] = {}
+        for of in self.record.edges:
+            if of.sender is not None:
+                found.setdefault(of.channel, []).append(of)
+        return dict(sorted(found.items()))
+
+    def _member(self, of: MemberCut) -> MemberAct:
+        act = "add" if of.epoch < 0 else "clone"
+        return MemberAct(of.name, begun(of.epoch), begun(of.epoch), act, self.members[of.name])
+
+    def _channel(self, place: str, edges: list[EdgeCut]) -> ChannelAct:
+        sender = edges[0].sender
+        assert sender is not None
+        epochs = tuple(sorted({of.epoch for edge in edges for of in self._copied(edge)}))
+        return ChannelAct(sender, None, epochs, self.channels[place])
+
+    def _copied(self, edge: EdgeCut) -> list[FlyingEpoch]:
+        """What is in flight, and the epoch before it: what comes next says that it follows it."""
+        records = self.places.records(edge.channel)
+        found = flying(records, replace(edge, consumed=edge.consumed - 1))
+        for of in found:
+            if of.rows and not of.manifest.files and of.epoch > edge.consumed:
+                raise error_of(
+                    "CLEANCUT_SINK_EPOCHS_MIXED",
+                    path=edge.channel,
+                    epochs=str(of.epoch),
+                    others="those that it was put together with",
+                )
+        return found
+
+    def _done(self) -> FlowPlan:
+        plan = self.plan()
+        self.into.flow_id(create=True)
+        for of in plan.members:
+            if of.act == "clone":
+                self._clone(of)
+        for place, edges in self._edges().items():
+            self._copy(place, edges)
+            self.into.move(place, self.channels[place])
+        # The last to come: who finds the dataflow finds it whole.
+        for of in plan.members:
+            record = MemberRecord(of.member, of.checkpoint, self.store.machinery.now_ms())
+            if not self.into.create(names.member_name(of.member), record.encode()):
+                there = self.into.members().get(of.member, record)
+                if there.checkpoint != of.checkpoint:
+                    raise self._refused(f"{of.member} has the checkpoint {there.checkpoint} there")
+        return plan
+
+    def _clone(self, of: MemberAct) -> None:
+        """One that an earlier try has made whole is left as it is."""
+        cut = self.record.member(of.member)
+        assert cut is not None
+        assert cut.pin is not None
+        if self._made(of) is None:
+            self.clone(cut.checkpoint, of.checkpoint, cut.pin)
+
+    def _made(self, of: MemberAct) -> str | None:
+        """The id of the query whose checkpoint was made; None if it was not."""
+        view = MemberView(MemberRecord(of.member, of.checkpoint, 0), self.places.root, _wanted=1)
+        view.look()
+        for epoch in view.unread():
+            view.read(epoch)
+        cuts = view.cuts()
+        return cuts[-1].query_id if cuts else None
+
+    def _copy(self, place: str, edges: list[EdgeCut]) -> None:
+        sender = self.record.member(edges[0].sender or "")
+        assert sender is not None
+        act = self._member(sender)
+        query_id = self._made(act)
+        if query_id is None:
+            # It has sent nothing, and whoever is first is its owner.
+            return
+        records, into = self.places.records(place), self.places.records(self.channels[place])
+        if not claim_for(into, Owner(query_id, act.checkpoint)):
+            raise self._refused(f"{into.location} is the channel of another query")
+        copied: dict[int, FlyingEpoch] = {}
+        for edge in edges:
+            copied.update((of.epoch, of) for of in self._copied(edge))
+        for epoch in sorted(copied):
+            of = copied[epoch]
+            # Files first: an epoch is published by its manifest.
+            self.store.machinery.each(lambda name: _copy(records, into, name), _files(of))
+            manifest = replace(of.manifest, query_id=query_id)
+            into.create(manifest_name(epoch), manifest.encode())
+
+    def _refused(self, reason: str) -> CleancutError:
+        return error_of(
+            "CLEANCUT_DATAFLOW_REFUSED", location=self.store.location, act="clone", reason=reason
+        )
+
+
+def _files(of: FlyingEpoch) -> Iterator[str]:
+    return (file.name for file in of.manifest.files)
+
+
+def _copy(records: PlainRecords, into: PlainRecords, name: str) -> None:
+    data = records.read(name)
+    # Those of the epoch before what is in flight may be gone: its readers have them.
+    if data is not None:
+        into.create(name, data)

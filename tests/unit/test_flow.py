@@ -1,0 +1,462 @@
+"""A dataflow on a disk and in a bucket: members, cuts, a coordinator in a thread, and acts."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cleancut
+from cleancut import Dataflow, RequestError, _cli
+from cleancut._dataflow.acts import Done, FlowPlan
+from cleancut._dataflow.closing import Attendant
+from cleancut._dataflow.records import AnswerRecord
+from cleancut._spark import dataflow as acting
+from cleancut._spark.dataflow import Attending
+from cleancut._storage.s3 import S3Access
+from cleancut.errors import CleancutError
+from tests.support.flow_places import RealBucket
+from tests.support.flow_world import Query
+from tests.unit.s3_server import BUCKET, s3_server
+
+REFUSED = "CLEANCUT_DATAFLOW_REFUSED"
+
+
+class Pair:
+    """A dataflow of two queries.
+
+    Attributes:
+        a: sends to `b`.
+        b: reads.
+        flow: the dataflow.
+    """
+
+    def __init__(self, prefix: str, **access: str) -> None:
+        self.home = RealBucket(prefix, S3Access(**access))
+        self.a, self.b = Query("a", self.home), Query("b", self.home, ("a",))
+        self.flow = Dataflow(f"{prefix}/flow", **access)
+
+    def added(self) -> "Pair":
+        for query in (self.a, self.b):
+            self.flow.add(query.name, query.checkpoint)
+        return self
+
+    def step(self, rows: int = 10) -> None:
+        """An epoch of each; the reader has consumed all but the last one."""
+        self.a.run(rows)
+        self.b.consume(self.a, self.a.epoch - 1)
+        self.b.run()
+
+    def roll_back(self, checkpoint: str, savepoint: str) -> Done:
+        """What Spark's side does: an act behind all other epochs."""
+        query = self.a if checkpoint == self.a.checkpoint else self.b
+        (source,) = [
+            of.epoch
+            for cut in self.flow.cuts()
+            for of in cut.members
+            if of.savepoint == savepoint and of.name == query.name
+        ]
+        assert source is not None
+        return Done(query.commit(act_source=source), source)
+
+
+@pytest.fixture(params=["disk", "bucket"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: Any) -> Iterator[Pair]:
+    if request.param == "disk":
+        yield Pair(str(tmp_path)).added()
+        return
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with s3_server() as server:
+        place = f"s3://{BUCKET}/{tmp_path.name}"
+        yield Pair(place, endpoint=server.endpoint, region="us-east-1").added()
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Pair:
+    return Pair(str(tmp_path)).added()
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pair], None]:
+    """Has acts on checkpoints be done by the queries of a test."""
+
+    def patched(pair: Pair) -> None:
+        class Planned:
+            def __init__(self, done: Callable[[], Done]) -> None:
+                self.apply = done
+
+        def rollback(checkpoint: str, to: str, *, session: object) -> Planned:
+            assert session is None
+            return Planned(lambda: pair.roll_back(checkpoint, to))
+
+        monkeypatch.setattr(acting, "rollback", rollback)
+
+    return patched
+
+
+def test_members_come_and_go(pair: Pair) -> None:
+    flow = pair.flow
+    assert [(of.name, of.epoch, of.why) for of in flow.members()] == [
+        ("a", None, None),
+        ("b", None, None),
+    ]
+    pair.step()
+    pair.step()
+    assert [(of.name, of.epoch, of.query_id) for of in flow.members()] == [
+        ("a", 1, "id-a"),
+        ("b", 1, "id-b"),
+    ]
+    (edge,) = flow.edges()
+    assert (edge.sender, edge.receiver, edge.consumed, edge.sent) == ("a", "b", 0, 1)
+    # Again, it changes nothing; a name and a checkpoint belong to each other.
+    assert flow.add("a", pair.a.checkpoint).epoch == 1
+    for name, place in [("a", pair.b.checkpoint), ("c", pair.a.checkpoint), ("no/name", "c")]:
+        with pytest.raises(RequestError) as raised:
+            flow.add(name, place)
+        assert raised.value.error_id == REFUSED
+    assert flow.remove("b")
+    assert not flow.remove("b")
+    assert flow.cut().epochs == {"a": 1}
+
+
+def test_cuts_are_made_named_looked_into_and_given_up(pair: Pair) -> None:
+    flow = pair.flow
+    pair.step(rows=7)
+    pair.step(rows=5)
+    first = flow.cut(name="good")
+    assert (first.epochs, first.names) == ({"a": 1, "b": 1}, ("good",))
+    (flying,) = flow.in_flight("good")
+    assert (flying.epochs, flying.rows, flying.bytes) == ((1,), 5, 500)
+    for _ in range(3):
+        pair.step()
+        flow.cut()
+    cuts = flow.cuts()
+    assert [of.epochs["a"] for of in cuts] == [1, 2, 3, 4]
+    assert flow.at("good") == first
+    with pytest.raises(RequestError, match="has the name good") as raised:
+        flow.savepoint("good")
+    assert raised.value.error_id == REFUSED
+    with pytest.raises(RequestError, match="there is no cut 99"):
+        flow.in_flight(99)
+    assert flow.savepoint("better", cuts[1].number).names == ("better",)
+    plan = flow.expire(keep=1)
+    assert (plan.going, len(plan.staying)) == ((cuts[2].number,), 3)
+    assert len(flow.cuts()) == 4
+    done = plan.apply()
+    assert (done.going, done.is_applied) == (plan.going, True)
+    assert len(flow.cuts()) == 3
+    with pytest.raises(RequestError, match="carried out"):
+        done.apply()
+    assert flow.drop_savepoint("better")
+    assert not flow.drop_savepoint("better")
+    flow.expire(keep=1, younger_than="0s").apply()
+    assert [of.names for of in flow.cuts()] == [("good",), ()]
+    # Each has what is named, and the last.
+    assert len(pair.a.savepoints()) == 2
+    lines = flow.history()
+    assert [(of.number, of.member) for of in lines[:2]] == [
+        (first.number, "a"),
+        (first.number, "b"),
+    ]
+    status = flow.status()
+    assert (status.runs, status.next) == (False, {"a": 4, "b": 4})
+    assert status.last == flow.cuts()[-1]
+    for shown in (status, first, flow.verify(), plan):
+        assert str(shown)
+    assert json.dumps(status.to_dict(), default=str)
+
+
+def test_a_cut_is_checked_by_what_its_objects_say(on_disk: Pair) -> None:
+    flow, home = on_disk.flow, Path(on_disk.home.prefix)
+    on_disk.step(rows=7)
+    on_disk.step(rows=5)
+    flow.cut()
+    report = flow.verify()
+    # The files of the channel are only in its manifest.
+    assert [of.detail for of in report.problems] == ["is missing"]
+    (flying,) = (home / "channel/a/_epochs").glob("*1.json")
+    file = home / "channel/a" / json.loads(flying.read_text())["files"][0]["name"]
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"x" * 499)
+    assert [of.detail for of in flow.verify().problems] == ["has 499 bytes, not 500"]
+    file.write_bytes(b"x" * 500)
+    report = flow.verify()
+    assert (report.ok, report.members, report.epochs, report.files) == (True, 2, 1, 1)
+    assert flow.drill().rows == 0
+    # A savepoint that is another cut, and one that is damaged.
+    (saved,) = (home / "ckpt/a/cleancut/savepoints").iterdir()
+    whole = saved.read_bytes()
+    saved.write_bytes((home / f"ckpt/a/cleancut/cuts/{0:020d}.cut").read_bytes())
+    assert "keeps another cut, of epoch 0" in str(flow.verify())
+    saved.write_bytes(whole[:-1])
+    assert not flow.verify().ok
+    assert not flow.drill().ok
+    saved.unlink()
+    with pytest.raises(RequestError, match="there is no cut"):
+        flow.verify()
+
+
+def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> None:
+    flow = on_disk.flow
+    on_disk.step()
+    with flow.run(interval=0.05, poll=0.02, keep=3) as runs:
+        assert runs.is_active
+        with pytest.raises(RequestError, match="it runs already"):
+            flow.run()
+        for epoch in range(1, 6):
+            on_disk.step()
+            _until(lambda epoch=epoch: flow.cuts() and flow.cuts()[-1].epochs["a"] == epoch)
+        assert len(flow.cuts()) <= 4
+        assert flow.status().runs
+        on_disk.step()
+        assert flow.cut().epochs == {"a": 6, "b": 6}
+        # Somebody else makes a cut, in another process.
+        other = Dataflow(flow.location)
+        on_disk.step()
+        assert other.cut(name="theirs").epochs == {"a": 7, "b": 7}
+        on_disk.step()
+        _until(lambda: flow.cuts()[-1].epochs["a"] == 8)
+        assert not runs.is_standing_by
+    assert not runs.is_active
+    assert not flow.status().runs
+    assert runs.error() is None
+    assert len(on_disk.a.savepoints()) == len(flow.cuts())
+    for wrong, why in (({"interval": 0}, "longer"), ({"keep": 0}, "stays"), ({"poll": "x"}, "7d")):
+        with pytest.raises(ValueError, match=why):
+            flow.run(**wrong)
+
+
+def test_a_coordinator_ends_after_more_failures_than_may_be(on_disk: Pair) -> None:
+    on_disk.a.publish()
+    on_disk.b.consume(on_disk.a, 0)
+    on_disk.b.run()
+    flow = on_disk.flow
+    flow._machinery.wait = lambda _: None  # type: ignore[method-assign]
+    runs = flow.run(interval=0.01, poll=0.01, tolerable_failures=2)
+    _until(lambda: not runs.is_active)
+    error = runs.error()
+    assert isinstance(error, CleancutError)
+    assert error.error_id == "CLEANCUT_DATAFLOW_INCONSISTENT"
+    assert "a is at its beginning" in str(runs.trouble)
+    assert flow.status().next is None
+    runs.stop()
+
+
+def test_a_driver_attends_to_requests(on_disk: Pair) -> None:
+    flow, a = on_disk.flow, on_disk.a
+    on_disk.step()
+    is_running = threading.Event()
+    is_running.set()
+    closed = []
+
+    def close() -> AnswerRecord:
+        closed.append(a.run())
+        return AnswerRecord(closed[-1], is_closing=True)
+
+    attending = Attending(Attendant(flow._store, "a", close), is_running.is_set, 0.02)
+    with attending:
+        attending.begin()
+        assert flow.cut(5).epochs == {"a": 1, "b": 0}
+        assert (closed, attending.answered) == ([1], 1)
+    assert flow.cut(0.1).asked == {}
+    assert "attending" not in {path.name for path in Path(flow.location).rglob("attending/*")}
+
+
+def test_all_go_back_to_a_cut_and_on(on_disk: Pair, without_spark: Callable[[Pair], None]) -> None:
+    flow, a, b = on_disk.flow, on_disk.a, on_disk.b
+    without_spark(on_disk)
+    for _ in range(3):
+        on_disk.step()
+    good = flow.cut(name="good")
+    for _ in range(2):
+        on_disk.step()
+    plan = flow.restore("good")
+    assert [(of.member, of.act, of.now, of.to) for of in plan.members] == [
+        ("a", "rollback", 4, 2),
+        ("b", "rollback", 4, 2),
+    ]
+    assert [(of.sender, of.after, of.epochs) for of in plan.channels] == [("a", 2, (3, 4))]
+    assert "Nothing is changed yet." in str(plan)
+    done = plan.apply()
+    assert done.is_applied
+    assert (a.epoch, b.epoch) == (5, 5)
+    assert [of.epoch for of in cleancut.Channel(a.channel).epochs()] == [0, 1, 2]
+    # What was in flight is so again, and a cut of that is the same.
+    again = flow.cut()
+    assert again.epochs == {"a": 5, "b": 5}
+    assert (
+        [of.epochs for of in flow.in_flight()]
+        == [(2,)]
+        == [of.epochs for of in flow.in_flight(good.number)]
+    )
+    # There already: nothing to be done.
+    assert {of.act for of in flow.restore("good").members} == {"stays"}
+    on_disk.step()
+    assert flow.cut().epochs == {"a": 6, "b": 6}
+    with pytest.raises(RequestError, match="carried out"):
+        done.apply()
+
+
+def test_a_restore_that_dies_anywhere_is_begun_again(
+    tmp_path: Path, without_spark: Callable[[Pair], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    for at in range(4):
+        pair = Pair(str(tmp_path / str(at))).added()
+        without_spark(pair)
+        for _ in range(2):
+            pair.step()
+        pair.flow.cut(name="good")
+        pair.step()
+        count = 0
+
+        def dying(of: Callable[..., Any], at: int = at) -> Callable[..., Any]:
+            def called(*given: Any) -> Any:
+                nonlocal count
+                count += 1
+                if count == at + 1:
+                    raise Killed
+                return of(*given)
+
+            return called
+
+        with monkeypatch.context() as patched:
+            patched.setattr(pair, "roll_back", dying(pair.roll_back))
+            patched.setattr(acting.Restoring, "_follow", dying(acting.Restoring._follow))
+            try:
+                pair.flow.restore("good").apply()
+            except Killed:
+                assert at < 3
+            else:
+                assert at == 3
+        pair.flow.restore("good").apply()
+        assert {of.act for of in pair.flow.restore("good").members} == {"stays"}
+        assert [of.epoch for of in cleancut.Channel(pair.a.channel).epochs()] == [0, 1]
+        assert pair.flow.cut().edges[0].consumed == 0
+
+
+def test_what_cannot_go_back_is_refused(on_disk: Pair) -> None:
+    flow, a, b = on_disk.flow, on_disk.a, on_disk.b
+    a.run()
+    flow.cut(name="early")
+    b.run()
+    with pytest.raises(RequestError, match="b had not begun at that cut"):
+        flow.restore("early")
+    flow.cut(name="good")
+    a.run()
+    # A run that has not said that it has ended.
+    owner = {"runId": "r-1", "host": "h", "startedMs": 1_790_000_000_000}
+    place = on_disk.home.place(a.checkpoint)
+    place.create(f"cleancut/owners/{1:020d}.json", json.dumps(owner).encode())
+    plan = flow.restore("good")
+    assert "run r-1 on h" in plan.running["a"]
+    with pytest.raises(RequestError, match="have not said that they have ended"):
+        plan.apply()
+    flow.remove("a")
+    flow.add("a", f"{on_disk.home.prefix}elsewhere")
+    with pytest.raises(RequestError, match="a has another checkpoint by now"):
+        flow.restore("good")
+
+
+def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
+    on_disk: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, home = on_disk.flow, on_disk.home.prefix
+    for _ in range(3):
+        on_disk.step()
+    (flying,) = Path(home).glob("channel/a/_epochs/*2.json")
+    name = json.loads(flying.read_text())["files"][0]["name"]
+    (Path(home) / "channel/a" / name).parent.mkdir(parents=True)
+    (Path(home) / "channel/a" / name).write_bytes(b"rows")
+    at = flow.cut(name="good")
+    on_disk.step()
+    made = []
+
+    class Planned:
+        def __init__(self, checkpoint: str, into: str) -> None:
+            self.of = Path(checkpoint).name, into
+
+        def apply(self) -> None:
+            name, into = self.of
+            made.append(name)
+            query = on_disk.a if name == "a" else on_disk.b
+            twin = Query(f"{name}2", on_disk.home, query.reads, epoch=1)
+            twin.epoch, twin.at, twin.cuts = 2, dict(query.cuts[2]), {}
+            assert twin.checkpoint == into
+            twin.commit()
+
+    monkeypatch.setattr(acting, "clone", lambda of, into, _, *, session: Planned(of, into))
+    members = {name: f"{home}ckpt/{name}2" for name in "ab"}
+    channels = {on_disk.a.channel: f"{home}channel/a2"}
+    with pytest.raises(RequestError, match="have no new place"):
+        flow.clone(f"{home}flow2", members, {}, at="good")
+    with pytest.raises(RequestError, match="two of the places are the same"):
+        flow.clone(f"{home}flow2", members, {on_disk.a.channel: on_disk.a.channel}, at="good")
+    plan = flow.clone(f"{home}flow2", members, channels, at="good")
+    assert [(of.sender, of.epochs) for of in plan.channels] == [("a", (1, 2))]
+    assert isinstance(plan, FlowPlan)
+    plan.apply()
+    flow.clone(f"{home}flow2", members, channels, at="good").apply()
+    assert made == ["a", "b"]
+    twin = Dataflow(f"{home}flow2")
+    cut = twin.cut()
+    assert cut.epochs == at.epochs
+    assert [of.query_id for of in cut.members] == ["id-a2", "id-b2"]
+    (edge,) = twin.in_flight()
+    assert (edge.sender, edge.epochs, edge.rows) == ("a", (2,), 10)
+    assert Path(home, "channel/a2", name).read_bytes() == b"rows"
+    owner = json.loads(Path(home, "channel/a2/_query.json").read_text())
+    assert owner["queryId"] == "id-a2"
+    # The first one is as it was.
+    assert flow.cut().epochs == {"a": 3, "b": 3}
+
+
+def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    flow, place = on_disk.flow, on_disk.flow.location
+
+    def said(act: str, *given: str, status: int = _cli.OK) -> str:
+        assert _cli.main(["flow", place, act, *given]) == status
+        return capsys.readouterr().out
+
+    on_disk.step()
+    on_disk.step()
+    made = json.loads(said("cut", "--name", "good", "--no-ask", "--json"))
+    assert made["epochs"] == {"a": 1, "b": 1}
+    assert [of["name"] for of in json.loads(said("members", "--json"))] == ["a", "b"]
+    for act in ("status", "edges", "cuts", "history", "show", "in-flight"):
+        assert "a" in said(act)
+        assert json.loads(said(act, "--json"))
+    assert "is missing" in said("verify", status=_cli.DAMAGED)
+    assert "is missing" in said("drill", "--at", "good", status=_cli.DAMAGED)
+    on_disk.step()
+    said("cut", "--timeout", "1s")
+    assert "2" in said("savepoint", "late")
+    assert "late is given up" in said("drop-savepoint", "late")
+    assert "there is no late" in said("drop-savepoint", "late", status=_cli.REFUSED)
+    on_disk.step()
+    said("cut")
+    assert "1 are to be given up" in said("expire", "--keep", "1")
+    assert "1 were given up" in said("expire", "--keep", "1", "--apply")
+    assert [of.names for of in flow.cuts()] == [("good",), ()]
+    plan = said("restore", "--to", "good")
+    assert "rollback" in plan
+    assert "Run the command again with --apply" in plan
+    other = f"{on_disk.home.prefix}ckpt/c"
+    assert "c" in said("add", "c", other)
+    assert "c is no member any more" in said("remove", "c")
+    assert "there is no c" in said("remove", "c", status=_cli.REFUSED)
+    assert _cli.main(["flow", f"{place}/none", "status"]) == _cli.REFUSED
+    assert "CLEANCUT_DATAFLOW_NOT_FOUND" in capsys.readouterr().err
+
+
+def _until(is_so: Callable[[], object], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
