@@ -178,9 +178,11 @@ class SimQuery:
                 if manifest is None:
                     break
                 read = (*read, (of, manifest.attempt.token))
-            if read:
-                # What was hidden while it was read is not taken.
-                self._require(records, read[-1])
+            # What was hidden while it was read is not taken, nor what follows something else than
+            # what was read before: each epoch of a channel says which one it comes after.
+            for of_both in (before.consumed[source][-1:], read[-1:]):
+                for sent in of_both:
+                    self._require(records, sent)
             consumed.append(read)
         return State(tuple(consumed))
 

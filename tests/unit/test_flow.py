@@ -11,7 +11,7 @@ import pytest
 
 import cleancut
 from cleancut import Dataflow, RequestError, _cli
-from cleancut._dataflow.acts import Done, FlowPlan
+from cleancut._dataflow.acts import Done, FlowPlan, Restoring
 from cleancut._dataflow.closing import Attendant
 from cleancut._dataflow.records import AnswerRecord
 from cleancut._spark import dataflow as acting
@@ -34,10 +34,10 @@ class Pair:
         flow: the dataflow.
     """
 
-    def __init__(self, prefix: str, **access: str) -> None:
-        self.home = RealBucket(prefix, S3Access(**access))
+    def __init__(self, prefix: str, endpoint: str | None = None, region: str | None = None) -> None:
+        self.home = RealBucket(prefix, S3Access(endpoint, region))
         self.a, self.b = Query("a", self.home), Query("b", self.home, ("a",))
-        self.flow = Dataflow(f"{prefix}/flow", **access)
+        self.flow = Dataflow(f"{prefix}/flow", endpoint=endpoint, region=region)
 
     def added(self) -> "Pair":
         for query in (self.a, self.b):
@@ -118,13 +118,21 @@ def test_members_come_and_go(pair: Pair) -> None:
         with pytest.raises(RequestError) as raised:
             flow.add(name, place)
         assert raised.value.error_id == REFUSED
+    # Here as elsewhere a cut keeps what it has by a savepoint of each.
+    made = flow.cut(name="good")
+    assert made.epochs == {"a": 1, "b": 1}
+    assert pair.a.savepoints() == [made.members[0].savepoint]
+    assert [of.epochs for of in flow.in_flight("good")] == [(1,)]
     assert flow.remove("b")
     assert not flow.remove("b")
     assert flow.cut().epochs == {"a": 1}
+    flow.drop_savepoint("good")
+    flow.expire(keep=1).apply()
+    assert pair.b.savepoints() == []
 
 
-def test_cuts_are_made_named_looked_into_and_given_up(pair: Pair) -> None:
-    flow = pair.flow
+def test_cuts_are_made_named_looked_into_and_given_up(on_disk: Pair) -> None:
+    pair, flow = on_disk, on_disk.flow
     pair.step(rows=7)
     pair.step(rows=5)
     first = flow.cut(name="good")
@@ -209,7 +217,8 @@ def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> No
             flow.run()
         for epoch in range(1, 6):
             on_disk.step()
-            _until(lambda epoch=epoch: flow.cuts() and flow.cuts()[-1].epochs["a"] == epoch)
+            _until(lambda: _last(flow) == on_disk.a.epoch)
+            assert epoch == on_disk.a.epoch
         assert len(flow.cuts()) <= 4
         assert flow.status().runs
         on_disk.step()
@@ -219,9 +228,9 @@ def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> No
         on_disk.step()
         assert other.cut(name="theirs").epochs == {"a": 7, "b": 7}
         on_disk.step()
-        _until(lambda: flow.cuts()[-1].epochs["a"] == 8)
+        _until(lambda: _last(flow) == 8)
         assert not runs.is_standing_by
-    assert not runs.is_active
+    assert "is_active=False" in repr(runs)
     assert not flow.status().runs
     assert runs.error() is None
     assert len(on_disk.a.savepoints()) == len(flow.cuts())
@@ -230,12 +239,14 @@ def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> No
             flow.run(**wrong)
 
 
-def test_a_coordinator_ends_after_more_failures_than_may_be(on_disk: Pair) -> None:
+def test_a_coordinator_ends_after_more_failures_than_may_be(
+    on_disk: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     on_disk.a.publish()
     on_disk.b.consume(on_disk.a, 0)
     on_disk.b.run()
     flow = on_disk.flow
-    flow._machinery.wait = lambda _: None  # type: ignore[method-assign]
+    monkeypatch.setattr(flow._machinery, "wait", lambda _: None)
     runs = flow.run(interval=0.01, poll=0.01, tolerable_failures=2)
     _until(lambda: not runs.is_active)
     error = runs.error()
@@ -328,7 +339,7 @@ def test_a_restore_that_dies_anywhere_is_begun_again(
 
         with monkeypatch.context() as patched:
             patched.setattr(pair, "roll_back", dying(pair.roll_back))
-            patched.setattr(acting.Restoring, "_follow", dying(acting.Restoring._follow))
+            patched.setattr(Restoring, "_follow", dying(Restoring._follow))
             try:
                 pair.flow.restore("good").apply()
             except Killed:
@@ -453,6 +464,12 @@ def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[s
     assert "there is no c" in said("remove", "c", status=_cli.REFUSED)
     assert _cli.main(["flow", f"{place}/none", "status"]) == _cli.REFUSED
     assert "CLEANCUT_DATAFLOW_NOT_FOUND" in capsys.readouterr().err
+
+
+def _last(flow: Dataflow) -> int | None:
+    """The epoch of `a` in the last cut."""
+    cuts = flow.cuts()
+    return cuts[-1].epochs["a"] if cuts else None
 
 
 def _until(is_so: Callable[[], object], seconds: float = 20.0) -> None:

@@ -84,7 +84,7 @@ class Dataflow(Flow):
         self,
         to: str | os.PathLike[str],
         members: Mapping[str, str | os.PathLike[str]],
-        channels: Mapping[str | os.PathLike[str], str | os.PathLike[str]],
+        channels: Mapping[str, str | os.PathLike[str]],
         *,
         at: int | str | None = None,
         session: "SparkSession | None" = None,
