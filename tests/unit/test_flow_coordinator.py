@@ -1,8 +1,10 @@
 """How vectors are made: in what order, by how many requests, and what failures leave."""
 
+import json
 import time
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ from cleancut._dataflow.closing import Attendant
 from cleancut._dataflow.coordinator import BACKOFF_S, Coordinator
 from cleancut._dataflow.log import Pins
 from cleancut._dataflow.machinery import Machinery
-from cleancut._dataflow.records import AnswerRecord, VectorRecord
+from cleancut._dataflow.records import AnswerRecord, MemberRecord, VectorRecord
 from cleancut.errors import CleancutError, FencedError, RetryableError, error_of
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._files.going_back import note
@@ -494,3 +496,33 @@ def test_a_channel_of_which_nobody_knows_who_sends_binds_its_readers() -> None:
         world.coordinator().cut(1)
     world.bucket.before = nothing
     assert world.coordinator().cut(1).epochs == {"a": 0, "b": 0}
+
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "dataflow"
+
+
+def test_records_are_read_and_written_as_the_vectors_have_them() -> None:
+    def stored(name: str) -> bytes:
+        fields = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
+        return (json.dumps(fields, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+
+    vector = VectorRecord.decode(stored("vector"), "p", 7)
+    assert vector.encode() == stored("vector")
+    assert vector.epochs == {"orders": 41, "report": -1, "totals": 17}
+    assert [edge.lineage.counts(epoch) for edge in vector.edges[:1] for epoch in (35, 36, 40)] == [
+        True,
+        False,
+        True,
+    ]
+    begin = VectorRecord.decode(stored("begin"), "p", 6)
+    assert (begin.is_begin, begin.encode()) == (True, stored("begin"))
+    assert MemberRecord.decode(stored("member"), "p").encode() == stored("member")
+    assert AnswerRecord.decode(stored("answer"), "p").encode() == stored("answer")
+    assert str(names.Pin.parse(vector.members[0].pin or "")) == vector.members[0].pin
+    assert names.Pin.parse("flow-x") is None
+    world = World()
+    world.bucket.data["flow/dataflow.json"] = stored("note")
+    assert world.store.flow_id() == "5320dff0"
+    world.bucket.data["flow/dataflow.json"] = stored("note").replace(b"cleancut-", b"other-")
+    with pytest.raises(CleancutError, match="its format is other-dataflow"):
+        world.store.flow_id()

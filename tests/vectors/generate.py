@@ -12,6 +12,7 @@ from tests.vectors import (
     checkpoint_cases,
     cut_cases,
     damage_cases,
+    flow_cases,
     frame_cases,
     history_cases,
     layout_cases,
@@ -31,6 +32,7 @@ def contents() -> dict[str, str]:
         "layout.json": layout_cases.LAYOUT,
         "history/record.json": history_cases.RECORD,
     }
+    files |= {f"dataflow/{name}.json": of for name, of in flow_cases.RECORDS.items()}
     hexes: dict[str, bytes] = {}
     sound = [source.case() for source in frame_cases.sources()]
     for frame in [*sound, *damage_cases.cases()]:
