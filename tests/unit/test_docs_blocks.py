@@ -38,6 +38,7 @@ SEALED = "tests/spark/test_coordinator.py::test_the_documented_sink"
 STATUS = "tests/spark/test_coordinator.py::test_status_history_and_savepoints"
 CUTS = "tests/spark/test_rows_in_flight.py"
 LOOKING = "tests/unit/test_inspection_page.py"
+FLOW = "tests/unit/test_flow.py::test_the_documented_code_and_commands_run"
 MOVING = "tests/spark/test_offline.py::test_the_documented_acts_run"
 GOING_BACK = "tests/spark/test_rollback.py::test_the_documented_recovery_runs"
 STOPPED = "tests/spark/test_stopping.py::test_the_documented_stop_runs"
@@ -118,6 +119,8 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/watching.md", "python"): [WATCHED, PACED],
     ("docs/guides/watching.md", "sh"): [WATCHED, WATCHED],
     ("docs/concepts/cuts.md", "python"): [CUTS, CUTS],
+    ("docs/concepts/dataflow.md", "python"): [FLOW],
+    ("docs/concepts/dataflow.md", "sh"): [FLOW],
     # No cluster is there: the steps that do not install run on a copy of Spark's directory.
     ("docs/operations/kubernetes.md", "dockerfile"): [IMAGE],
     ("docs/operations/kubernetes.md", "properties"): [IMAGE],

@@ -18,6 +18,7 @@ from cleancut._spark import dataflow as acting
 from cleancut._spark.dataflow import Attending
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import CleancutError
+from tests.support.documented import blocks, commands
 from tests.support.flow_places import RealBucket
 from tests.support.flow_world import Query
 from tests.unit.s3_server import BUCKET, s3_server
@@ -464,6 +465,28 @@ def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[s
     assert "there is no c" in said("remove", "c", status=_cli.REFUSED)
     assert _cli.main(["flow", f"{place}/none", "status"]) == _cli.REFUSED
     assert "CLEANCUT_DATAFLOW_NOT_FOUND" in capsys.readouterr().err
+
+
+def test_the_documented_code_and_commands_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = Pair(str(tmp_path))
+    pair.step()
+    pair.step()
+    (manifest,) = tmp_path.glob("channel/a/_epochs/*1.json")
+    file = tmp_path / "channel/a" / json.loads(manifest.read_text())["files"][0]["name"]
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"x" * 1000)
+    (code,) = blocks("docs/concepts/dataflow.md", "python")
+    given = {"location": pair.flow.location, "cleancut": cleancut}
+    given |= {"orders_checkpoint": pair.a.checkpoint, "totals_checkpoint": pair.b.checkpoint}
+    exec(code, dict(given))
+    assert "before-the-change" in capsys.readouterr().out
+    (typed,) = blocks("docs/concepts/dataflow.md", "sh")
+    for line in commands(typed.replace("LOCATION", pair.flow.location)):
+        assert line[0] == "cleancut"
+        assert _cli.main(line[1:]) == _cli.OK, line
+    assert "restore cut" in capsys.readouterr().out
 
 
 def _last(flow: Dataflow) -> int | None:
