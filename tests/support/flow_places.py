@@ -117,9 +117,12 @@ class RealBucket(Bucket):
         super().__init__()
         self.prefix = f"{prefix}/"
         self._access = access
+        self._client: Any = None
 
     def place(self, location: str) -> Place:
-        return objects_at(location, "", self._access)
+        found = objects_at(location, "", self._access, self._client)
+        self._client = getattr(found, "client", None)
+        return found
 
 
 @dataclass

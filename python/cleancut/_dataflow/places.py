@@ -2,39 +2,50 @@
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 from cleancut._dataflow.machinery import Machinery
 from cleancut._dataflow.store import FlowStore
 from cleancut._reading.root import Root, objects_at, open_root
-from cleancut._storage.s3 import SCHEMES, S3Access
+from cleancut._storage.objects import Place
+from cleancut._storage.s3 import SCHEMES, S3Access, open_s3
 from cleancut.sinks._files.directory import PlainRecords
 
 
-@dataclass(frozen=True)
+@dataclass
 class Places:
-    """All that is in buckets is asked in one way.
+    """All that is in buckets is asked in one way, and by one client: to make one takes some time.
 
     Attributes:
         access: how a bucket is asked.
     """
 
     access: S3Access
-
-    def _access(self, location: str) -> S3Access:
-        return self.access if location.startswith(SCHEMES) else S3Access()
+    _client: Any = None
 
     def store(self, location: str, machinery: Machinery) -> FlowStore:
         """The dataflow at a location."""
-        objects = objects_at(location, "", self._access(location))
-        return FlowStore(location, objects, machinery)
+        return FlowStore(location, self._objects(location), machinery)
 
     def root(self, location: str) -> Root:
         """A checkpoint. Raises as `open_root` does."""
-        return open_root(location, self._access(location))
+        if not location.startswith(SCHEMES):
+            return open_root(location)
+        return open_root(location, self.access, self._client_for(location))
 
     def records(self, location: str) -> PlainRecords:
         """A channel."""
-        return PlainRecords(location, None, None, access=self._access(location))
+        return PlainRecords(location, None, None, objects=self._objects(location))
+
+    def _objects(self, location: str) -> Place:
+        if not location.startswith(SCHEMES):
+            return objects_at(location, "", S3Access())
+        return objects_at(location, "", self.access, self._client_for(location))
+
+    def _client_for(self, location: str) -> Any:
+        if self._client is None:
+            self._client = open_s3(location, "", self.access).client
+        return self._client
 
 
 def absolute(location: str | os.PathLike[str]) -> str:

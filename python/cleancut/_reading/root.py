@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs
@@ -103,12 +104,14 @@ class Root:
 def open_root(
     location: str | os.PathLike[str],
     access: S3Access = S3Access(),  # noqa: B008  # frozen
+    client: Any = None,
 ) -> Root:
     """Finds the root of a checkpoint and checks that this release can read it.
 
     Args:
         location: the checkpoint location.
         access: how an object store is asked.
+        client: as for `open_s3`.
 
     Raises:
         RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN, or that the object
@@ -116,7 +119,7 @@ def open_root(
     """
     text = os.fspath(location)
     try:
-        objects = objects_at(text, ROOT, access)
+        objects = objects_at(text, ROOT, access, client)
     except pa.ArrowInvalid as error:
         raise _not_found(text, str(error)) from error
     note = objects.path(FORMAT_OBJECT)
@@ -127,10 +130,10 @@ def open_root(
     return Root(text, objects)
 
 
-def objects_at(location: str, below: str, access: S3Access) -> Place:
+def objects_at(location: str, below: str, access: S3Access, client: Any = None) -> Place:
     """What lies in a directory below a location, or at the location itself."""
     if location.startswith(SCHEMES):
-        return open_s3(location, below, access)
+        return open_s3(location, below, access, client)
     if access != S3Access():
         detail = (
             "an endpoint, a region and what else says how a bucket is asked go with s3:// alone"

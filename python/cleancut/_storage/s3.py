@@ -241,13 +241,15 @@ class S3Objects:
             raise _refused(operation, target, error) from error
 
 
-def open_s3(location: str, below: str, access: S3Access) -> S3Objects:
+def open_s3(location: str, below: str, access: S3Access, client: Any = None) -> S3Objects:
     """Objects below a location such as `s3://bucket/prefix`; no request is made.
 
     Args:
         location: the place.
         below: the directory at that place.
         access: how the bucket is asked.
+        client: one that was opened with the same access, for another place; None makes one, which
+            takes some time.
 
     Raises:
         RequestError: CLEANCUT_OBJECT_LOCATION_INVALID, CLEANCUT_DEPENDENCY_MISSING or
@@ -261,7 +263,7 @@ def open_s3(location: str, below: str, access: S3Access) -> S3Objects:
     if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
         raise _invalid(location, "its path has an empty segment, '.' or '..'")
     root = "/".join(filter(None, (prefix, below)))
-    client = _client(location, access)
+    client = _client(location, access) if client is None else client
     asked_at = access.access_point or found[1]
     requests, reads, writes = access.of_requests(), access.of_reads(), access.of_writes()
     return S3Objects(client, found[1], root, asked_at, requests, reads, writes)

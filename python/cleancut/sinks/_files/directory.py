@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._reading.root import objects_at
 from cleancut._spark.driver import driver_of, text_of
+from cleancut._storage.objects import Place
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import translating
 
@@ -168,10 +169,11 @@ class PlainRecords:
         endpoint: str | None,
         region: str | None,
         *,
-        access: S3Access | None = None,
+        objects: Place | None = None,
     ) -> None:
         self.location = location
-        self._objects = objects_at(location, "", access or S3Access(endpoint, region))
+        found = objects_at(location, "", S3Access(endpoint, region)) if objects is None else objects
+        self._objects = found
 
     def at(self, name: str) -> str:
         return self._objects.path(name)
