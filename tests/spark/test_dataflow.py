@@ -1,0 +1,82 @@
+"""`Dataflow` of queries that run: a cut of both, what is in flight, and acts on the whole."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import cleancut
+from cleancut import Channel, Dataflow
+from tests.spark.test_channels import ROWS, Flow
+from tests.support.sink_places import Disk
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def flow(spark: SparkSession, tmp_path: Path) -> Flow:
+    return Flow(spark, tmp_path, Disk(tmp_path / "channel"))
+
+
+def twin_of(flow: Flow, channel: str) -> Flow:
+    """The same queries in other places."""
+    twin: Any = copy.copy(flow)
+    twin.channel = Channel(channel)
+    twin.at = lambda name: flow.at(f"{name}2")
+    found: Flow = twin
+    return found
+
+
+def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) -> None:
+    whole = Dataflow(tmp_path / "flow")
+    flow.add(2)
+    flow.send()
+    assert flow.read("one").last == flow.expected()
+    flow.add()
+    flow.send()
+    whole.add("sender", flow.at("sender"))
+    whole.add("one", flow.at("one"))
+    good = whole.cut(name="good")
+    (edge,) = good.edges
+    assert (edge.sender, edge.receiver, edge.consumed) == ("sender", "one", 1)
+    (flying,) = whole.in_flight("good")
+    assert (flying.epochs, flying.rows) == ((2,), ROWS)
+    assert whole.drill("good").problems == ()
+    # Both go on, beyond what is kept of their cuts.
+    flow.add(2)
+    flow.send()
+    assert flow.read("one").last == flow.expected(5)
+
+    twin = twin_of(flow, str(tmp_path / "channel2"))
+    places = {name: twin.at(name) for name in ("sender", "one")}
+    whole.clone(
+        tmp_path / "flow2",
+        places,
+        {edge.channel: str(tmp_path / "channel2")},
+        at="good",
+        session=flow.spark,
+    ).apply()
+
+    plan = whole.restore("good", session=flow.spark)
+    assert {of.act for of in plan.members} == {"rollback"}
+    assert [of.epochs for of in plan.channels] == [(3, 4)]
+    plan.apply()
+    assert flow.held() == [0, 1, 2]
+    # What was in flight is read again, and then what the sender sends anew.
+    assert flow.read("one").last == flow.expected(3)
+    flow.send()
+    assert flow.read("one").last == flow.expected(5)
+    assert whole.cut().edges[0].consumed == flow.held()[-1]
+    assert whole.verify().ok
+
+    # The clone has the same before it, under ids of its own.
+    of_clone = Dataflow(tmp_path / "flow2")
+    assert [of.epochs for of in of_clone.in_flight(of_clone.cut().number)] == [(2,)]
+    assert twin.read("one").last == flow.expected(3)
+    twin.send()
+    assert twin.read("one").last == flow.expected(5)
+    made = of_clone.cut()
+    assert {of.query_id for of in made.members}.isdisjoint(of.query_id for of in good.members)
+    assert cleancut.Checkpoint(places["one"]).verify().problems == ()
