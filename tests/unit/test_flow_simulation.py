@@ -8,12 +8,12 @@ from tests.sim.defects import DEFECTS
 RUNS = 40
 # From which seed on each is looked for, so that few runs find it; of those from 1 on it was the
 # given one. A change of the simulation moves them.
-FIRST = {"no_lowering": 55, "acts_of_channels_ignored": 690, "unsure_is_undone": 60}
+FIRST = {"no_lowering": 55, "acts_of_channels_ignored": 60, "unsure_is_undone": 60}
 LIMIT = 60
 
 
 def test_no_vector_that_counts_is_ever_wrong() -> None:
-    made = [simulate(seed) for seed in range(5000, 5000 + RUNS)]
+    made = [simulate(seed) for seed in range(5075, 5075 + RUNS)]
     assert sum(of.vectors for of in made) > RUNS
     assert sum(of.invariants.checked for of in made) > RUNS
     # All that may befall a request has done so.
