@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut import Channel, Dataflow
+from cleancut import Channel, Dataflow, RequestError
 from tests.spark.test_channels import ROWS, Flow
 from tests.support.sink_places import Disk
 
@@ -80,3 +80,35 @@ def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) ->
     made = of_clone.cut()
     assert {of.query_id for of in made.members}.isdisjoint(of.query_id for of in good.members)
     assert cleancut.Checkpoint(places["one"]).verify().problems == ()
+
+
+def test_a_driver_that_attends_closes_its_epoch_when_a_cut_is_made(
+    flow: Flow, tmp_path: Path
+) -> None:
+    whole = Dataflow(tmp_path / "flow")
+    whole.add("other", flow.at("other"))
+    rows = flow.spark.readStream.format("rate").option("rowsPerSecond", 20).load()
+    query = (
+        rows.selectExpr("value AS v", "value % 7 AS k")
+        .writeStream.foreachBatch(flow.channel)
+        .option("checkpointLocation", flow.at("sender"))
+        .start()
+    )
+    try:
+        cleancut.coordinator(query).wait_for(1, timeout=60)
+        with pytest.raises(RequestError, match="add it first"):
+            whole.attend(query)
+        whole.add("sender", flow.at("sender"))
+        with whole.attend(query, every=0.1) as attending:
+            before = cleancut.coordinator(query).status().committed
+            made = whole.cut(timeout="60s")
+            epoch = made.epochs["sender"]
+            assert made.asked == {}
+            assert attending.answered == 1
+            assert epoch is not None
+            assert before is not None
+            assert epoch >= before
+        assert whole.cut(timeout="5s").asked == {}
+        assert attending.answered == 1
+    finally:
+        cleancut.stop(query)

@@ -1,5 +1,6 @@
 """A dataflow on a disk and in a bucket: members, cuts, a coordinator in a thread, and acts."""
 
+import itertools
 import json
 import threading
 import time
@@ -11,11 +12,12 @@ import pytest
 
 import cleancut
 from cleancut import Dataflow, RequestError, _cli
-from cleancut._dataflow.acts import Done, FlowPlan, Restoring
+from cleancut._dataflow.acts import Done, FlowPlan
 from cleancut._dataflow.closing import Attendant
 from cleancut._dataflow.records import AnswerRecord
 from cleancut._spark import dataflow as acting
 from cleancut._spark.dataflow import Attending
+from cleancut._storage.directory import Directory
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import CleancutError
 from tests.support.documented import blocks, commands
@@ -240,6 +242,31 @@ def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> No
             flow.run(**wrong)
 
 
+def test_who_stands_by_goes_on_after_one_that_died_of_a_single_cut(
+    on_disk: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = on_disk.flow
+    on_disk.step()
+    with flow.run(interval=0.05, poll=0.02) as runs:
+        _until(lambda: _last(flow) == 0)
+        # Killed between its beginning and its end.
+        Dataflow(flow.location)._coordinator(once=True).begin()
+        _until(lambda: runs.is_standing_by)
+        on_disk.step()
+        time.sleep(0.2)
+        assert _last(flow) == 0
+        monkeypatch.setattr("cleancut._dataflow.running._ONCE_S", 0.1)
+        _until(lambda: _last(flow) == 1)
+        # For one that goes on it stands by.
+        other = Dataflow(flow.location)._coordinator()
+        other.begin()
+        _until(lambda: runs.is_standing_by)
+        time.sleep(0.4)
+        assert runs.is_standing_by
+        other.end()
+        _until(lambda: not runs.is_standing_by)
+
+
 def test_a_coordinator_ends_after_more_failures_than_may_be(
     on_disk: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,44 +340,59 @@ def test_all_go_back_to_a_cut_and_on(on_disk: Pair, without_spark: Callable[[Pai
         done.apply()
 
 
-def test_a_restore_that_dies_anywhere_is_begun_again(
-    tmp_path: Path, without_spark: Callable[[Pair], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Killed(BaseException):
-        pass
+class Killed(BaseException):
+    """What a process dies of; nothing catches it."""
 
-    for at in range(4):
+
+def dying(of: Callable[..., Any], at: int, counts: list[int], *, is_done: bool) -> Any:
+    """A function that dies in one of its calls, before or after it has done what it does."""
+
+    def called(*given: Any) -> Any:
+        counts[0] += 1
+        is_last = counts[0] == at + 1
+        if is_last and not is_done:
+            raise Killed
+        answer = of(*given)
+        if is_last:
+            raise Killed
+        return answer
+
+    return called
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_restore_that_dies_anywhere_is_begun_again(
+    tmp_path: Path,
+    without_spark: Callable[[Pair], None],
+    monkeypatch: pytest.MonkeyPatch,
+    is_done: bool,
+) -> None:
+    for at in itertools.count():
         pair = Pair(str(tmp_path / str(at))).added()
         without_spark(pair)
         for _ in range(2):
             pair.step()
         pair.flow.cut(name="good")
         pair.step()
-        count = 0
-
-        def dying(of: Callable[..., Any], at: int = at) -> Callable[..., Any]:
-            def called(*given: Any) -> Any:
-                nonlocal count
-                count += 1
-                if count == at + 1:
-                    raise Killed
-                return of(*given)
-
-            return called
-
+        counts = [0]
         with monkeypatch.context() as patched:
-            patched.setattr(pair, "roll_back", dying(pair.roll_back))
-            patched.setattr(Restoring, "_follow", dying(Restoring._follow))
+            for name in ("create", "delete"):
+                method = dying(getattr(Directory, name), at, counts, is_done=is_done)
+                patched.setattr(Directory, name, method)
             try:
                 pair.flow.restore("good").apply()
             except Killed:
-                assert at < 3
+                is_through = False
             else:
-                assert at == 3
+                is_through = True
         pair.flow.restore("good").apply()
         assert {of.act for of in pair.flow.restore("good").members} == {"stays"}
         assert [of.epoch for of in cleancut.Channel(pair.a.channel).epochs()] == [0, 1]
         assert pair.flow.cut().edges[0].consumed == 0
+        assert pair.flow.in_flight()[0].epochs == (1,)
+        if is_through:
+            break
+    assert at >= 8
 
 
 def test_what_cannot_go_back_is_refused(on_disk: Pair) -> None:

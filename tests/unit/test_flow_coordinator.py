@@ -498,6 +498,25 @@ def test_a_channel_of_which_nobody_knows_who_sends_binds_its_readers() -> None:
     assert world.coordinator().cut(1).epochs == {"a": 0, "b": 0}
 
 
+def test_what_early_coordinators_have_left_is_forgotten() -> None:
+    world, a, _ = pair()
+    a.run()
+    for _ in range(30):
+        coordinator = world.coordinator()
+        coordinator.end()
+    assert len(world.store.log()) == 30
+    assert isinstance(world.machinery, Still)
+    world.machinery.seconds += 3700
+    coordinator = world.coordinator()
+    made = coordinator.cut(1)
+    assert world.store.log() == [31, 32] == [made.number - 1, made.number]
+    listed = world.store.objects.list(names.COORDINATORS)
+    assert names.generations(listed) == (31, False)
+    assert len(listed) == 1 + 2 * 8
+    a.run()
+    assert world.coordinator().cut(1).number == 34
+
+
 VECTORS = Path(__file__).parents[1] / "vectors" / "dataflow"
 
 

@@ -16,7 +16,7 @@ from cleancut._dataflow import names
 from cleancut._dataflow.channels import ChannelView
 from cleancut._dataflow.closing import Closing
 from cleancut._dataflow.decision import Chosen, Decision, Seen, decide, member_cut, with_acts
-from cleancut._dataflow.log import OpenRoot, Pins, Term, append, end, take
+from cleancut._dataflow.log import OpenRoot, Pins, Term, append, end, forget_coordinators, take
 from cleancut._dataflow.members import MemberView
 from cleancut._dataflow.names import Pin
 from cleancut._dataflow.records import EdgeCut, MemberCut, VectorRecord
@@ -85,8 +85,9 @@ class Coordinator:
         self._number = self.term.number
         self._read_members()
         places = [of.record.checkpoint for of in self._members.values()]
-        self.pins.clean(self.term, self.flow, places)
-        self.entries = self.pins.counted(self.store.entries())
+        entries = self.pins.clean(self.term, self.flow, places)
+        forget_coordinators(self.store, self.term, entries)
+        self.entries = self.pins.counted(entries)
         self._hold_last()
         self.look()
 

@@ -467,8 +467,8 @@ class Flow:
             found["begun"] = str(moment(found["begunMs"]))
         return {key: found[key] for key in ("host", "process", "begun") if key in found}
 
-    def _coordinator(self) -> Coordinator:
-        return Coordinator(self._store, self._places.root, self._places.records)
+    def _coordinator(self, **told: object) -> Coordinator:
+        return Coordinator(self._store, self._places.root, self._places.records, told)
 
     def _looking(self) -> Coordinator:
         """One that has not begun: it looks around, and writes nothing."""
@@ -478,7 +478,7 @@ class Flow:
 
     def _coordinating(self, act: Callable[[Coordinator], Done]) -> Done:
         """Does something as the coordinator; one that runs elsewhere stands by meanwhile."""
-        coordinator = self._coordinator()
+        coordinator = self._coordinator(once=True)
         coordinator.begin()
         try:
             return act(coordinator)

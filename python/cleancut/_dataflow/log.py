@@ -13,6 +13,8 @@ from cleancut._storage.side_files import side_file_of
 from cleancut.errors import CleancutError
 
 _TRIES = 100
+_FENCED_FOR_MS = 3_600_000
+_KEPT_GENERATIONS = 8
 
 OpenRoot = Callable[[str], Root]
 
@@ -86,6 +88,22 @@ def end(store: FlowStore, term: Term) -> None:
     store.objects.create(names.ended_name(term.generation), encoded({}))
 
 
+def forget_coordinators(store: FlowStore, term: Term, entries: Iterable[VectorRecord]) -> None:
+    """Deletes what early coordinators have left, which would be read at each beginning.
+
+    The entry by which one began is what fences the one before. It stays as long as anybody can
+    have stood still between two requests.
+    """
+    since_ms = store.machinery.now_ms() - _FENCED_FOR_MS
+    old = [
+        names.vector_name(of.number)
+        for of in entries
+        if of.is_begin and of.generation < term.generation and of.written_ms < since_ms
+    ]
+    old += names.early(store.objects.list(names.COORDINATORS), term.generation - _KEPT_GENERATIONS)
+    store.machinery.each(store.objects.delete, old)
+
+
 class Pins:
     """The savepoints of vectors in the checkpoints of members."""
 
@@ -132,8 +150,8 @@ class Pins:
         there = self.there(cut.checkpoint for of in vectors for cut in of.members if cut.pin)
         return [of for of in vectors if all(_is_kept(cut, there) for cut in of.members)]
 
-    def clean(self, term: Term, flow: str, checkpoints: Iterable[str]) -> int:
-        """Removes savepoints that coordinators before this one have left; how many.
+    def clean(self, term: Term, flow: str, checkpoints: Iterable[str]) -> list[VectorRecord]:
+        """Removes savepoints that coordinators before this one have left; gives the log.
 
         Nobody writes a vector with them any more: the log has this coordinator's first entry.
         """
@@ -147,7 +165,7 @@ class Pins:
             if _is_older(Pin.parse(name), flow, term) and (checkpoint, name) not in named
         ]
         self._store.machinery.each(lambda of: self.drop(*of), left)
-        return len(left)
+        return entries
 
     def give_up(self, going: Sequence[VectorRecord], staying: Sequence[VectorRecord]) -> None:
         """Deletes vectors, and then the savepoints that no other names."""

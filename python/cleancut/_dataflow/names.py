@@ -86,6 +86,12 @@ def generations(names: Iterable[str]) -> tuple[int, bool]:
     return max(taken), max(taken) in ended
 
 
+def early(names: Iterable[str], generation: int) -> list[str]:
+    """The objects of coordinators before a generation, among the names of objects."""
+    found = (of for of in map(_COORDINATOR.fullmatch, names) if of)
+    return [of[0] for of in found if int(of[1]) < generation]
+
+
 def vector_name(number: int) -> str:
     """The object that has a vector."""
     return f"{VECTORS}/{number:020d}.json"

@@ -14,6 +14,8 @@ from cleancut.errors import CleancutError, FencedError
 _LOG = logging.getLogger("cleancut.dataflow")
 # How long `stop` waits for requests that are under way.
 _END_S = 60.0
+# How long it stands by for one that makes a single cut, and may have died of it.
+_ONCE_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class FlowRun:
 
     It makes a cut of the dataflow at each interval, if anything has changed, and gives old ones up.
     Another one that takes the dataflow, as `Dataflow.cut` of another process does, makes it stand
-    by; when that says that it has ended, this one goes on. What fails is tried again at the next
+    by; when that says that it has ended, this one goes on, and likewise if one that makes a single
+    cut has not ended within five minutes. What fails is tried again at the next
     interval. As a context manager it stops at the end of the block.
     """
 
@@ -61,6 +64,8 @@ class FlowRun:
         self._trouble: str | None = None
         self._error: BaseException | None = None
         self._cuts = 0
+        # The generation that it stands by for, and since when.
+        self._other: tuple[int, float] = (0, 0.0)
         self._thread = threading.Thread(target=self._run, name="cleancut-flow", daemon=True)
 
     def __repr__(self) -> str:
@@ -191,11 +196,16 @@ class FlowRun:
             raise error
 
     def _take_up(self) -> None:
-        """Takes the dataflow again, if whoever has taken it has ended."""
+        """Takes the dataflow again, if whoever has taken it has ended, or died."""
         try:
             coordinator = self._make()
-            listed = coordinator.store.objects.list(names.COORDINATORS)
-            if names.generations(listed)[1]:
+            store = coordinator.store
+            generation, has_ended = names.generations(store.objects.list(names.COORDINATORS))
+            now = store.machinery.monotonic()
+            if self._other[0] != generation:
+                self._other = generation, now
+            is_late = now - self._other[1] >= _ONCE_S
+            if has_ended or (is_late and store.is_once(generation)):
                 coordinator.begin()
                 self._coordinator = coordinator
         except (CleancutError, OSError) as error:

@@ -157,6 +157,14 @@ class FlowStore:
         """Gives a vector a name; False if another one has it."""
         return self.create(names.savepoint_name(savepoint), encoded({"number": number}))
 
+    def is_once(self, generation: int) -> bool:
+        """Whether a coordinator was to do one thing, and to end."""
+        name = names.coordinator_name(generation)
+        body = self.read(name)
+        if body is None:
+            return False
+        return decoded(body, self.objects.path(name), lambda of: of.get("once") is True)
+
     # Requests and answers
 
     def answer(self, number: int, member: str) -> AnswerRecord | None:
