@@ -258,9 +258,15 @@ def test_a_second_coordinator_fences_the_first() -> None:
     assert len(a.savepoints()) == 1
     assert second.cut(1).epochs == {"a": 1, "b": -1}
     assert [of.epochs["a"] for of in counted(world)] == [0, 1]
+    # Nor is it given what was the last one before, which the other may give up.
+    third = world.coordinator()
+    assert third.cut(1).epochs["a"] == 1
+    world.coordinator().end()
+    with pytest.raises(FencedError):
+        third.cut(1, ask=False)
     second.end()
     listed = world.store.objects.list(names.COORDINATORS)
-    assert names.generations(listed) == (2, True)
+    assert names.generations(listed) == (4, True)
 
 
 @pytest.mark.parametrize("at", range(40))

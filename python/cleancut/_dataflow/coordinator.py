@@ -249,6 +249,9 @@ class Coordinator:
             raise _TryAgainError(f"there is no consistent vector of the cuts that are kept: {told}")
         last = self.entries[-1] if self.entries else None
         if last is not None and not anew and self._is_same(last, decision.chosen):
+            # Whoever has followed may have given it up.
+            if self.is_followed():
+                raise self._followed()
             return last
         if self.term is None:
             raise self._followed()
