@@ -61,6 +61,7 @@ from cleancut._spark.offline import (
 )
 from cleancut._spark.pace import Pace
 from cleancut._spark.sealing import seal
+from cleancut._spark.sequence import in_sequence
 from cleancut._spark.session import configure
 from cleancut._spark.stopping import stop
 from cleancut._verifying.drill import DrillInfo
@@ -154,6 +155,7 @@ __all__ = [
     "coordinator",
     "edit",
     "errors",
+    "in_sequence",
     "iterate",
     "jar_paths",
     "migrate",

@@ -147,6 +147,27 @@ print("DONE")
 """
 )
 
+IN_ORDER = (
+    CLIENT
+    + """
+for number, rows in enumerate(([(0, 3), (0, 1)], [(0, 2), (1, 1), (0, 3)])):
+    put(number, rows)
+stream = spark.readStream.schema("k int, n int").option("maxFilesPerTrigger", 1)
+rows = cleancut.in_sequence(stream.json(str(source)), "k", "n", first=1)
+writer = rows.writeStream.format("parquet").option("checkpointLocation", location)
+query = writer.trigger(availableNow=True).start(results)
+query.awaitTermination()
+written = spark.read.parquet(results)
+assert rows_of(written) == [(0, 1), (0, 2), (0, 3), (1, 1)], rows_of(written)
+try:
+    cleancut.in_sequence(stream.json(str(source)), "k", "x")
+    raise SystemExit("it went through")
+except cleancut.RequestError as refused:
+    assert refused.error_id == "CLEANCUT_SEQUENCE_INVALID", refused
+print("DONE")
+"""
+)
+
 
 LACKS = (
     CLIENT
@@ -201,6 +222,11 @@ def client(script: str, server: ConnectServer, home: Path) -> str:
 
 def test_a_client_runs_watches_and_changes_a_query(server: Servers, tmp_path: Path) -> None:
     client(WATCHES, server("--cuts"), tmp_path)
+
+
+@long
+def test_a_client_puts_rows_in_sequence(server: Servers, tmp_path: Path) -> None:
+    client(IN_ORDER, server("--cuts"), tmp_path)
 
 
 @long

@@ -72,6 +72,7 @@ FETCHED = "tests/release/test_installed.py::test_spark_submit_takes_the_jars_fro
 MONITORED = "tests/unit/test_monitoring.py::test_the_documented_commands_and_settings_are_right"
 SERVED = "tests/spark/test_metrics.py::test_the_documented_server_serves"
 SCRAPED = "tests/spark/test_metrics.py::test_sparks_own_sinks_have_what_driver_and_executors_tell"
+ORDERED = "tests/spark/test_in_sequence.py::test_the_documented_feed_comes_in_order"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
 # Which test runs each block of a page, in their order; SAME compares it with one that is run.
@@ -102,6 +103,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/sinks/your-own.md", "python"): [OWN, OWN, OWN, OWN, OWN, PROOF],
     ("docs/guides/object-stores.md", "python"): [STARTS, STATUS, SEALED],
     ("docs/guides/testing.md", "python"): [KIT, KIT, KIT],
+    ("docs/guides/order.md", "python"): [ORDERED, ORDERED, ORDERED],
     ("docs/guides/moving.md", "python"): [MOVING],
     ("docs/guides/moving.md", "sh"): [MOVING],
     ("docs/guides/editing.md", "python"): [EDITED, SIDE, EXPIRY, BEGUN],

@@ -17,12 +17,13 @@ from cleancut.errors import error_of, from_connect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Side = Literal["coordinator", "offline", "seal", "sinks"]
+Side = Literal["coordinator", "offline", "seal", "sequence", "sinks"]
 
 _CLASSES: dict[Side, str] = {
     "coordinator": "io.cleancut.CleancutCoordinator",
     "offline": "io.cleancut.CleancutOffline",
     "seal": "io.cleancut.CleancutSeal",
+    "sequence": "io.cleancut.CleancutSequence",
     "sinks": "io.cleancut.CleancutSinks",
 }
 # Of io.cleancut's plugin for Spark Connect; another version of the call has another name.

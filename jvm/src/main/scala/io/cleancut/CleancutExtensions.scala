@@ -6,6 +6,7 @@ import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.streaming.state.cleancut.aggregation.AggregationRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.channels.ChannelRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.offline.StartCheckRule
+import org.apache.spark.sql.execution.streaming.state.cleancut.sequence.SequenceRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
   CheckpointScheme,
   InstalledJars,
@@ -32,6 +33,7 @@ class CleancutExtensions extends (SparkSessionExtensions => Unit) {
       extensions.injectColumnar(_ => ProviderRule.injection)
       extensions.injectColumnar(_ => TransformWithStateRule.injection)
       extensions.injectColumnar(_ => ChannelRule.injection)
+      extensions.injectColumnar(_ => SequenceRule.injection)
       extensions.injectCheckRule(SessionProvider.check)
       extensions.injectCheckRule(StartCheckRule.check)
     }

@@ -1,5 +1,7 @@
 package io.cleancut.error
 
+import java.time.Instant
+
 import io.cleancut.StoreId
 import io.cleancut.channels.ChannelReport
 
@@ -364,6 +366,35 @@ object Errors {
 
   def savepointInvalid(name: String, location: String, detail: String): CleancutException =
     make("CLEANCUT_SAVEPOINT_INVALID")("name" -> name, "location" -> location, "detail" -> detail)
+
+  /**
+   * @param after
+   *   the last number that was handed on
+   * @param before
+   *   the lowest that is held behind the gap
+   */
+  def sequenceGap(key: String, after: Long, before: Long, sinceMs: Long): CleancutException =
+    make("CLEANCUT_SEQUENCE_GAP")(
+      "key" -> key,
+      "after" -> after,
+      "before" -> before,
+      "since" -> Instant.ofEpochMilli(sinceMs)
+    )
+
+  /** As of [[sequenceGap]]. */
+  def sequenceFull(key: String, held: Int, after: Long, before: Long): CleancutException =
+    make("CLEANCUT_SEQUENCE_FULL")(
+      "key" -> key,
+      "held" -> held,
+      "after" -> after,
+      "before" -> before
+    )
+
+  def sequenceBroken(key: String, number: String, reason: String): CleancutException =
+    make("CLEANCUT_SEQUENCE_BROKEN")("key" -> key, "number" -> number, "reason" -> reason)
+
+  def sequenceInvalid(problem: String): CleancutException =
+    make("CLEANCUT_SEQUENCE_INVALID")("problem" -> problem)
 
   private def make(
       id: String,

@@ -2,7 +2,8 @@ package io.cleancut.bench
 
 /**
  * All benchmarks, or those that are named: `stores`, `restarts`, `scans`, `growth`, `memory`,
- * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `acts`, `grown`, `watching`.
+ * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `acts`, `grown`, `watching`,
+ * `sequence`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
  * `managers=FileContextBased` (Spark's own for local disks; also `FileSystemBased`), `turns=5`
@@ -14,7 +15,8 @@ package io.cleancut.bench
  * `delay=0,50` (milliseconds of a request), `chain=6,41` (deltas between bases), `format=1` (of
  * Spark's checkpoint), `cuts=1,2` (format versions of cuts). Of `acts`: `partitions=24,2400,10000`
  * (of four stores each). Of `grown`: `partitions=40`, `fills=100` (epochs before). Of `watching`:
- * `partitions=4,40`; its turns are pairs. Those of `capture` are in [[CompareCapture.Options]].
+ * `partitions=4,40`; its turns are pairs. Of `sequence`: `events=1000000`, `keys=10,1000`. Those of
+ * `capture` are in [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds = Seq(
@@ -31,7 +33,8 @@ object Bench {
     "rewrite",
     "acts",
     "grown",
-    "watching"
+    "watching",
+    "sequence"
   )
 
   def main(args: Array[String]): Unit = {
@@ -84,6 +87,9 @@ object Bench {
         )
       case "watching" =>
         CompareWatching.run(list("partitions", "4,40").map(_.toInt), turns.getOrElse(60))
+      case "sequence" =>
+        val events = options.getOrElse("events", "1000000").toInt
+        CompareSequence.run(events, keys("10,1000"), turns.getOrElse(3))
       case "queries" => CompareQueries.run(options.get("query").toSeq, turns.getOrElse(5))
     }
   }

@@ -18,6 +18,7 @@ import io.cleancut.{
   CleancutCoordinator,
   CleancutOffline,
   CleancutSeal,
+  CleancutSequence,
   CleancutSinks,
   Clock,
   StateVersion
@@ -27,9 +28,9 @@ import io.cleancut.{
  * One call of a method of the objects that are there for callers outside of the JVM, as py4j makes
  * it where there is a JVM.
  *
- * A JSON object: `of` ("coordinator", "offline", "seal" or "sinks"), `method`, `arguments`, and,
- * for the session of a query in the place of the client's, `query` (Spark's id of its run).
- * Arguments are as the method takes them, without sessions; a DataFrame is an object with
+ * A JSON object: `of` ("coordinator", "offline", "seal", "sequence" or "sinks"), `method`,
+ * `arguments`, and, for the session of a query in the place of the client's, `query` (Spark's id of
+ * its run). Arguments are as the method takes them, without sessions; a DataFrame is an object with
  * `relation`, Spark's message of it in Base64, and rows for an operator one with `operator`,
  * `store`, `family` and `rows`. The answer is an object with `value`; a DataFrame is one with
  * `relation`, by which the server knows it from then on.
@@ -115,6 +116,7 @@ private object RemoteCall {
     "coordinator" -> CleancutCoordinator,
     "offline" -> CleancutOffline,
     "seal" -> CleancutSeal,
+    "sequence" -> CleancutSequence,
     "sinks" -> CleancutSinks
   )
 

@@ -1,0 +1,369 @@
+"""Rows in sequence: restarts beside Spark's provider, gaps, errors, and rows in flight."""
+
+import json
+import os
+import random
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import cleancut
+from cleancut import Checkpoint, errors
+from cleancut._provider import PROVIDER_KEY
+from cleancut.testing import assert_same_rows
+from tests.support.change_feed import ChangeFeed, start
+from tests.support.cutting import cut_by_hand
+from tests.support.documented import blocks, run_as_typed
+from tests.support.in_flight_queries import OrderedEpochs
+from tests.support.kills import run_script
+from tests.support.seeds import fixed
+from tests.support.sessions import CLEANCUT, ROCKSDB
+from tests.support.tiers import long
+
+pytestmark = pytest.mark.spark
+
+SEED = fixed(41)
+PAGE = "docs/guides/order.md"
+SCHEMA = "k string, n long, p long, at timestamp"
+BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
+FIRST_TIME_S = 1_000_000_000
+
+
+class Feed:
+    """Files of rows, of which each is an epoch, and the query that puts them in sequence."""
+
+    def __init__(self, spark: SparkSession, home: Path, provider: str = CLEANCUT) -> None:
+        self.session = spark.newSession()
+        self.session.conf.set(PROVIDER_KEY, provider)
+        self.session.conf.set("spark.sql.shuffle.partitions", "2")
+        self.home = home
+        self.files = 0
+        self.rows: list[Row] = []
+        (home / "in").mkdir(parents=True)
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        path = self.home / "in" / f"{self.files:04d}.json"
+        path.write_text("\n".join(json.dumps(row, default=str) for row in rows))
+        # Spark takes files in the order of these.
+        os.utime(path, (FIRST_TIME_S + self.files,) * 2)
+        self.files += 1
+
+    def put_numbers(self, *numbers: int, second: int = 0) -> None:
+        at = BEGIN + timedelta(seconds=second)
+        self.put(*({"k": "a", "n": n, "p": n - 1, "at": at.isoformat()} for n in numbers))
+
+    def stream(self) -> DataFrame:
+        reader = self.session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        return reader.json(str(self.home / "in"))
+
+    def start(self, watermark: str | None = None, trigger: Any = None, **asked: Any) -> Any:
+        rows = self.stream()
+        if watermark is not None:
+            rows = rows.withWatermark("at", watermark)
+        asked = {"gap_column": "gap", **asked}
+        return (
+            cleancut.in_sequence(rows, "k", "n", **asked)
+            .writeStream.foreachBatch(self._collect)
+            .option("checkpointLocation", str(self.home / "checkpoint"))
+            .trigger(**(trigger or {"availableNow": True}))
+            .start()
+        )
+
+    def run(self, **asked: Any) -> list[int]:
+        """The numbers that come out, of a run to the end of what there is."""
+        before = len(self.rows)
+        query = self.start(**asked)
+        query.awaitTermination()
+        self.counts = counts_of(query)
+        return [row.n for row in self.rows[before:]]
+
+    def failed(self, **asked: Any) -> cleancut.CleancutError:
+        query = self.start(**asked)
+        with pytest.raises(StreamingQueryException):
+            query.awaitTermination()
+        found = errors.of(query)
+        assert found is not None
+        return found
+
+    def state(self, family: str) -> list[dict[str, Any]]:
+        checkpoint = Checkpoint(str(self.home / "checkpoint"))
+        found: list[dict[str, Any]] = checkpoint.state(0, family=family).to_pylist()
+        return found
+
+    def _collect(self, rows: DataFrame, epoch: int) -> None:
+        self.rows += rows.collect()
+
+
+def counts_of(query: StreamingQuery) -> dict[str, int]:
+    found: dict[str, int] = defaultdict(int)
+    for progress in query.recentProgress:
+        for row in progress.observedMetrics.values():
+            for name, count in row.asDict().items():
+                found[name] += count
+    return found
+
+
+@pytest.fixture
+def feed(spark: SparkSession, tmp_path: Path) -> Feed:
+    return Feed(spark, tmp_path)
+
+
+def drawn() -> Iterator[list[dict[str, Any]]]:
+    """Epochs of rows of several keys, out of order and some twice; the log skips numbers."""
+    draw = random.Random(SEED)
+    sent: list[tuple[float, dict[str, Any]]] = []
+    for key in "abcdef":
+        before: int | None = None
+        for n in range(1, draw.randrange(20, 90)):
+            lsn = n * 10 + draw.randrange(10)
+            row = {
+                "k": key,
+                "n": lsn,
+                "p": before,
+                "at": (BEGIN + timedelta(seconds=n)).isoformat(),
+            }
+            before = lsn
+            # A key begins with what the first epoch has of it.
+            late = draw.choice([0, 0, 25]) if n > 1 else 0
+            copies = 2 if draw.random() < 0.1 else 1
+            sent += [(n + draw.random() * late, row) for _ in range(copies)]
+    rows = [row for _, row in sorted(sent, key=lambda one: one[0])]
+    size = len(rows) // 8
+    return (rows[begin : begin + size] for begin in range(0, len(rows), size))
+
+
+@pytest.mark.parametrize("provider", [CLEANCUT, pytest.param(ROCKSDB, marks=long)])
+def test_a_log_with_holes_comes_once_and_in_order_through_restarts(
+    provider: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    feed = Feed(spark, tmp_path, provider)
+    sent: list[dict[str, Any]] = []
+    dropped = 0
+    for number, rows in enumerate(drawn()):
+        sent += rows
+        feed.put(*rows)
+        if number % 3 == 2:
+            feed.run(previous="p")
+            dropped += feed.counts["dropped"]
+    feed.run(previous="p")
+    dropped += feed.counts["dropped"]
+    wanted = {(row["k"], row["n"]): row["p"] for row in sent}
+    answer = [{"k": k, "n": n, "p": p} for (k, n), p in wanted.items()]
+    found = [{"k": row.k, "n": row.n, "p": row.p} for row in feed.rows]
+    compared = assert_same_rows(found, answer, key=["k"], order="n")
+    show(f"seed {SEED}: {len(sent)} rows sent, {dropped} dropped; {compared}")
+    assert dropped == len(sent) - len(wanted) > 0
+    assert all(row.gap is None for row in feed.rows)
+    if provider == CLEANCUT:
+        assert feed.state("held") == []
+        kept = {of["key"]["k"]: of["value"] for of in feed.state("sequence")}
+        assert {k: of["last"] for k, of in kept.items()} == {
+            key: max(n for k, n in wanted if k == key) for key in "abcdef"
+        }
+        assert sum(of["dropped"] for of in kept.values()) == dropped
+
+
+def test_rows_of_an_epoch_are_sorted_by_number_where_spark_sorts_them(feed: Feed) -> None:
+    feed.put_numbers(3, 1, 2)
+    query: Any = feed.start(first=1)
+    query.awaitTermination()
+    plan = query._jsq.streamingQuery().lastExecution().executedPlan().toString()
+    assert "Sort [k#" in plan
+    assert "ASC NULLS FIRST, n#" in plan.split("Sort [")[1].split("]")[0]
+    assert [row.n for row in feed.rows] == [1, 2, 3]
+    assert feed.state("held") == []
+    assert query.lastProgress.stateOperators[0].numRowsUpdated == 1
+
+
+def test_a_key_of_which_no_first_number_is_known_begins_with_the_lowest(feed: Feed) -> None:
+    feed.put_numbers(7, 5)
+    assert feed.run() == [5]
+    feed.put_numbers(4, 6)
+    assert feed.run() == [6, 7]
+    assert feed.counts["dropped"] == 1
+
+
+def test_a_gap_is_given_up_by_event_time_and_told_of(feed: Feed) -> None:
+    asked = {
+        "watermark": "10 seconds",
+        "event_time": "at",
+        "gap_timeout": timedelta(seconds=16),
+        "on_gap": "skip",
+        "first": 1,
+    }
+    feed.put_numbers(1, 3, second=20)
+    feed.put_numbers(6, second=40)
+    assert feed.run(**asked) == [1]
+    assert [of["value"]["held"] for of in feed.state("sequence")] == [2]
+    # The watermark is 36 s behind this epoch, and the row 3 has waited since 20 s.
+    feed.put_numbers(7, second=46)
+    assert feed.run(**asked) == [3]
+    feed.put_numbers(4, 2, 5, second=45)
+    assert feed.run(**asked) == [4, 5, 6, 7]
+    assert [row.gap.after for row in feed.rows if row.gap] == [1]
+    since = next(row.gap.since for row in feed.rows if row.gap)
+    assert since == datetime(2024, 1, 1, 0, 0, 20)
+    assert feed.counts["dropped"] == 1
+
+
+def test_a_gap_is_given_up_by_the_clock_in_an_epoch_without_rows(feed: Feed) -> None:
+    feed.put_numbers(5)
+    feed.put_numbers(6, 8)
+    query = feed.start(
+        trigger={"processingTime": "300 milliseconds"},
+        gap_timeout=timedelta(seconds=2),
+        on_gap="skip",
+    )
+    try:
+        until = time.monotonic() + 60
+        while len(feed.rows) < 3 and time.monotonic() < until:
+            assert query.isActive, query.exception()
+            time.sleep(0.1)
+    finally:
+        query.stop()
+    assert [row.n for row in feed.rows] == [5, 6, 8]
+    assert [row.gap.after if row.gap else None for row in feed.rows] == [None, None, 6]
+
+
+def test_a_gap_that_is_waited_for_is_counted_as_overdue(feed: Feed) -> None:
+    asked = {"watermark": "0 seconds", "event_time": "at", "gap_timeout": timedelta(seconds=16)}
+    feed.put_numbers(1, 3, second=0)
+    feed.put_numbers(4, second=60)
+    assert feed.run(**asked, first=1) == [1]
+    assert feed.counts["overdue"] == 1
+    # What is not behind the watermark, Spark drops.
+    feed.put_numbers(2, second=61)
+    assert feed.run(**asked, first=1) == [2, 3, 4]
+    assert feed.counts["overdue"] == 0
+
+
+def test_a_gap_fails_the_query_until_what_is_missing_comes(feed: Feed) -> None:
+    asked = {
+        "watermark": "0 seconds",
+        "event_time": "at",
+        "gap_timeout": timedelta(seconds=16),
+        "on_gap": "fail",
+        "first": 1,
+    }
+    feed.put_numbers(1, 4, second=0)
+    feed.put_numbers(5, second=30)
+    error = feed.failed(**asked)
+    assert (type(error), error.error_id) == (cleancut.RequestError, "CLEANCUT_SEQUENCE_GAP")
+    assert error.params["key"] == "[a]"
+    assert (error.params["after"], error.params["before"]) == ("1", "4")
+    assert error.params["since"] == "2024-01-01T00:00:00Z"
+    assert [row.n for row in feed.rows] == [1]
+    feed.put_numbers(2, 3, second=31)
+    assert feed.run(**asked | {"on_gap": "wait"}) == [2, 3, 4, 5]
+
+
+def test_no_more_rows_of_a_key_are_held_than_are_allowed(feed: Feed) -> None:
+    feed.put_numbers(1, *range(3, 8))
+    error = feed.failed(first=1, max_held=4)
+    assert error.error_id == "CLEANCUT_SEQUENCE_FULL"
+    assert (error.params["held"], error.params["after"]) == ("4", "1")
+    assert feed.run(first=1, max_held=4, on_gap="skip") == [1, 3, 4, 5, 6, 7]
+    assert feed.counts["gaps"] == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "previous", "reason"),
+    [
+        ([{"k": "a", "n": None}], None, "it has no number"),
+        ([{"k": "a", "n": 5, "p": 7}], "p", "it follows on 7"),
+        ([{"k": "a", "n": 1}, {"k": "a", "n": 2}], "p", "it has no predecessor"),
+    ],
+)
+def test_a_row_that_cannot_be_in_sequence_fails_the_query(
+    feed: Feed, rows: list[dict[str, Any]], previous: str | None, reason: str
+) -> None:
+    feed.put(*rows)
+    error = feed.failed(previous=previous)
+    assert error.error_id == "CLEANCUT_SEQUENCE_BROKEN"
+    assert reason in error.params["reason"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"key": []}, "key names no column"),
+        ({"key": "x"}, "key is 'x', and there is no such column"),
+        ({"sequence": "k"}, "of type STRING, and not a whole number"),
+        ({"key": ["k", "n"]}, "'n', which is in the key"),
+        ({"previous": "at"}, "of type TIMESTAMP"),
+        ({"previous": "p", "first": 1}, "first is for numbers without previous"),
+        ({"on_gap": "jump"}, "on_gap is 'jump'"),
+        ({"on_gap": "fail"}, "no gap_timeout"),
+        ({"max_held": 0}, "max_held is 0"),
+        ({"gap_timeout": timedelta(0)}, "gap_timeout is 0 ms"),
+        ({"event_time": "at"}, "gap_timeout, which is not given"),
+        ({"event_time": "at", "gap_timeout": timedelta(1)}, "has no watermark"),
+        ({"event_time": "n", "gap_timeout": timedelta(1)}, "and not a timestamp"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sequence_is_refused_at_once(
+    feed: Feed, asked: dict[str, Any], problem: str
+) -> None:
+    feed.put_numbers(1)
+    with pytest.raises(cleancut.RequestError) as raised:
+        cleancut.in_sequence(feed.stream(), **{"key": "k", "sequence": "n", **asked})
+    assert raised.value.error_id == "CLEANCUT_SEQUENCE_INVALID"
+    assert problem in raised.value.params["problem"]
+
+
+def test_a_feed_keeps_its_order_while_rows_are_in_flight(
+    spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    feed = ChangeFeed(tmp_path / "in", SEED, files=6)
+    feed.write()
+    query = start(spark, feed, tmp_path / "query")
+    with cut_by_hand(query, every_s=0.4):
+        query.awaitTermination()
+    found = OrderedEpochs(tmp_path / "query" / "results").read()
+    compared = assert_same_rows(found, feed.answer, key=["key"], order="number")
+    checkpoint = Checkpoint(str(tmp_path / "query" / "checkpoint"))
+    flying = [cut.epoch for cut in checkpoint.cuts() if cut.mode == "unaligned"]
+    channel = {(of.operator, of.channel) for of in checkpoint.cut(flying[0]).channels}
+    assert channel == {(0, "cleancut-channel-0")}
+    rows = checkpoint.in_flight(0, at=flying[0]).num_rows
+    assert rows > 0
+    show(f"seed {SEED}: {len(flying)} epochs with rows in flight, {rows} in the first; {compared}")
+
+
+UNSORTED = """
+import sys
+from pathlib import Path
+from cleancut._spark.settings import EXTENSIONS_KEY
+from tests.spark.test_in_sequence import Feed
+from tests.support.sessions import ROCKSDB, builder
+spark = builder("local[2]").config(EXTENSIONS_KEY, "").getOrCreate()
+feed = Feed(spark, Path(sys.argv[1]), ROCKSDB)
+feed.put_numbers(3, 1, 2, 9, 2)
+assert feed.run(first=1) == [1, 2, 3], feed.rows
+assert feed.counts["dropped"] == 1
+feed.put_numbers(8, 4, 7, 6, 5)
+assert feed.run(first=1) == [4, 5, 6, 7, 8, 9], feed.rows
+print("ORDERED")
+"""
+
+
+@long
+def test_without_the_extension_rows_are_sorted_all_the_same(tmp_path: Path) -> None:
+    ended = run_script(UNSORTED, str(tmp_path / "feed"))
+    assert "ORDERED" in ended.stdout, ended.stderr
+
+
+def test_the_documented_feed_comes_in_order(tmp_path: Path) -> None:
+    """The page makes its own session, which takes a process of its own."""
+    page = "\n".join([*blocks(PAGE, "python"), "print(len(handed_on), 'rows in order')"])
+    assert "7 rows in order" in run_as_typed([sys.executable, "-c", page], tmp_path)
