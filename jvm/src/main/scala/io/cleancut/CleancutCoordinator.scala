@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.{DriverCuts,
 import io.cleancut.cuts.{CommittedEpoch, Pace}
 import io.cleancut.error.Errors
 import io.cleancut.format.{ChannelJson, CostsJson}
+import io.cleancut.history.SlowTally
 
 /**
  * The coordinators of this driver's queries, for callers outside of the JVM: locations are text,
@@ -62,6 +63,7 @@ object CleancutCoordinator {
     CostsJson.write(status.usage.executors.toShare, node.putObject("executors"))
     node.put("executorCount", status.usage.executorCount)
     status.last.foreach(write(_, node.putObject("last")))
+    write(status.slow, node.putObject("slow"))
     val inFlight = node.putArray("inFlight")
     status.channels.filter(_.deferred.rows > 0).foreach { report =>
       val channel = inFlight.addObject().put("operator", report.channel.operator)
@@ -150,6 +152,15 @@ object CleancutCoordinator {
   /** Whether there was a savepoint of this name. */
   def unpin(location: String, session: SparkSession, name: String): Boolean =
     DriverCuts.within(location, session)(_.unpin(name))
+
+  private def write(slow: SlowTally, node: ObjectNode): Unit = {
+    val counts = node.putObject("counts")
+    slow.counts.toSeq.sorted.foreach { case (kind, count) => counts.put(kind, count) }
+    slow.last.foreach { case SlowTally.Last(epoch, why) =>
+      val last = node.putObject("last").put("epoch", epoch).put("kind", why.kind)
+      last.put("typicalMs", why.typicalMs).put("detail", why.detail)
+    }
+  }
 
   /** As the cut tells it, with what the write of the cut took. */
   private def write(last: CommittedEpoch, node: ObjectNode): Unit = {

@@ -20,6 +20,9 @@ trait EpochGate extends PagedCuts {
 
   private[cuts] var last = Option.empty[CommittedEpoch]
 
+  private[cuts] lazy val watchedNotes =
+    new NotesWatch(() => archive.notes(), clock, runtime.background)
+
   private lazy val leftovers = new Leftovers(archive.store, clock)
 
   /**
@@ -303,9 +306,12 @@ trait EpochGate extends PagedCuts {
     }
     runtime.watcher.foreach { watcher =>
       val weather = watcher.weather()
+      val stored = run.stored.map(_.now(used))
       watcher.committed { () =>
         import watcher.{location, name}
-        EpochRecord.of(location, name, next, Some(cutMs), tasks, aligned, weather)
+        EpochRecord
+          .of(location, name, next, Some(cutMs), tasks, aligned, weather)
+          .copy(storedBytes = stored, proven = watchedNotes.seen.flatMap(_.proven))
       }
     }
     logger.info(
@@ -455,11 +461,13 @@ trait EpochGate extends PagedCuts {
       runtime.background.execute { () =>
         try {
           val oldest = logs.retention.oldest(archive, epoch, clock.wallMs())
+          val used = usage()
           val spared = synchronized(run.ledger.spared(oldest, clock.monotonicNs()))
           val swept =
             new CutSweep(archive, runtime.baseMargin, () => laterOwner(run).isDefined)
               .run(oldest, spared)
           synchronized(run.ledger.bases.swept(oldest))
+          swept.keptBytes.foreach(of => run.stored = Some(StoredSize.listed(of, used)))
           logger.info(
             s"Swept ${swept.cuts} cuts, ${swept.segments} segments, ${swept.pages} pages and " +
               s"${swept.storeFiles} files from before the first cut"

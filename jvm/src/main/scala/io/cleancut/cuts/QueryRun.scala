@@ -31,6 +31,9 @@ final private class QueryRun(
 
   /** When it has last found, behind a cut, that nobody does. */
   @volatile var lookedNs = Option.empty[Long]
+
+  /** What of the query is stored; None where nobody has looked. */
+  @volatile var stored = Option.empty[StoredSize]
   private var held = Option.empty[HeldFrames]
   private var early = noFrames
   private var capture = Capture.Off

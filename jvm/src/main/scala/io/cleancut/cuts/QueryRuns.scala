@@ -148,7 +148,7 @@ abstract class QueryRuns private[cuts] (
     if (!taken.isAlone) tellOfRivals(taken.generation)
     val seal = listed.sealOf(committed + 1).flatMap(archive.readSeal(_, cut)).filterNot(_.isClaim)
     seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
-    new QueryRun(
+    val run = new QueryRun(
       RunId(queryId, runId, taken.generation),
       new QueryLedger(committed, cut, runtime.baseMargin, seal),
       new EpochMeter(used),
@@ -156,6 +156,9 @@ abstract class QueryRuns private[cuts] (
       Begun(committed, cut.filter(_.epoch == committed), taken.generation, taken.isAlone),
       runtime.budget
     )
+    // Of a new query nothing is there yet; of others the first sweep tells.
+    if (committed < 0) run.stored = Some(StoredSize.listed(0L, used))
+    run
   }
 
   /** A later owner may have swept what the cut names. */

@@ -18,6 +18,10 @@ final class SlowEpochs {
 
   private val recent = mutable.Queue.empty[EpochRecord]
   private var runOf = Option.empty[String]
+  @volatile private var told = SlowTally.None
+
+  /** Of the epochs that were judged; may be asked for by any thread. */
+  def tally: SlowTally = told
 
   /** The same record, with its reason if it was slow. */
   def judge(record: EpochRecord): EpochRecord = {
@@ -25,6 +29,7 @@ final class SlowEpochs {
     if (isFirst) recent.clear()
     runOf = Some(record.run.runId)
     val judged = record.copy(slow = reason(record))
+    judged.slow.foreach(why => told = told.and(record.epoch, why))
     // What a start takes is not what other epochs do.
     if (!isFirst && record.durationMs.isDefined) {
       recent += record

@@ -157,6 +157,7 @@ object DriverCuts extends Logging {
       SparkContext.getActive.foreach { context =>
         context.addSparkListener(StoreHomes.Removals)
         context.addSparkListener(DriverWeather)
+        CutsUi.askForNotes(of(_).flatMap(_.lastNotes))
         CutsUi.attach(context)
       }
       env.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env, coordinatorFor))
