@@ -418,6 +418,8 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_served(
         ["exporter", "here", "--sizes-every", "-1"],
         ["exporter", "here", "--budget", "five"],
         ["exporter"],
+        ["exporter", "here", "--spans"],
+        ["exporter", "here", "--spans", "--once"],
         ["top", "here", "--every", "inf"],
         ["top", "here", "--rows", "0"],
         ["top", "here", "--sort", "stars"],
@@ -433,16 +435,16 @@ def test_options_that_mean_nothing_are_refused(
 
 
 @contextmanager
-def collector() -> Iterator[tuple[str, list[bytes]]]:
-    """What takes OTLP over HTTP, and the bodies that have come."""
+def collector(path: str = "/v1/metrics") -> Iterator[tuple[str, list[bytes]]]:
+    """What takes OTLP over HTTP, and the bodies that have come to a path."""
     bodies: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:  # its base class calls it so
             body = self.rfile.read(int(self.headers["Content-Length"]))
             packed = self.headers.get("Content-Encoding") == "gzip"
-            assert self.path == "/v1/metrics"
-            bodies.append(gzip.decompress(body) if packed else body)
+            if self.path == path:
+                bodies.append(gzip.decompress(body) if packed else body)
             self.send_response(200)
             self.end_headers()
 
