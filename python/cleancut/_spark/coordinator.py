@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cleancut._checkpoint import Checkpoint
 from cleancut._display import html, tables
@@ -35,7 +35,14 @@ from cleancut._recovery.followed import (
 from cleancut._spark.connect import is_connect
 from cleancut._spark.driver import ClassicDriver, Driver, driver_of, text_of
 from cleancut._spark.live_view import EVERY_S, LONGEST_S, LiveView, show
-from cleancut._spark.pace import Pace, micro_dollars_of, millis_of, pace_of
+from cleancut._spark.pace import (
+    Pace,
+    failures_of,
+    micro_dollars_of,
+    millis_of,
+    pace_of,
+    switch_of,
+)
 from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import CleancutError, error_of, translating
@@ -360,6 +367,8 @@ class Coordinator:
         min_pause: timedelta | float | None = None,
         interval: timedelta | float | None = None,
         budget: float | str | None = None,
+        tolerable_failures: int | Literal["any"] | None = None,
+        autopause: bool | None = None,
     ) -> Pace:
         """How fast epochs may follow each other, beside the trigger; sets what is given.
 
@@ -373,6 +382,11 @@ class Coordinator:
             budget: what requests to the store may cost in a day, in US dollars by the prices of S3
                 Standard: 5, or "$5/day"; 0 is none. The interval follows what the last hundred
                 epochs cost on average, up to an hour. What is stored is not in it.
+            tolerable_failures: how often in a row the driver's work beside epochs (to write pages
+                of cuts, to sweep what nobody needs) may fail; one more, and the query ends behind
+                its epoch with CLEANCUT_MAINTENANCE_FAILED. "any", as at first: it never does.
+            autopause: whether that work waits behind epochs that are late: those that take twice
+                the median of the 50 before, and 200 ms more. It waits for eight epochs at most.
 
         Raises:
             ValueError: one is out of its range.
@@ -381,6 +395,8 @@ class Coordinator:
             millis_of("min_pause", min_pause),
             millis_of("interval", interval),
             micro_dollars_of(budget),
+            failures_of(tolerable_failures),
+            switch_of(autopause),
         )
         with translating():
             told: dict[str, Any] = json.loads(self._facade.pace(self._location, *asked))

@@ -128,21 +128,42 @@ object CleancutCoordinator {
    *   -1 for as it is; so for the others
    * @param microDollars
    *   a day, in millionths of a dollar; 0 is no budget
+   * @param tolerableFailures
+   *   -2 is however many
+   * @param autopause
+   *   0 or 1
    */
-  def pace(location: String, minPauseMs: Long, intervalMs: Long, microDollars: Long): String = {
+  def pace(
+      location: String,
+      minPauseMs: Long,
+      intervalMs: Long,
+      microDollars: Long,
+      tolerableFailures: Long,
+      autopause: Long
+  ): String = {
     val of = DriverCuts.pace(location)
     val now = of.pace
     val asked = Pace(
       if (minPauseMs < 0) now.minPauseMs else minPauseMs,
       if (intervalMs < 0) now.intervalMs else intervalMs,
       if (microDollars < 0) now.dollarsPerDay
-      else Option.when(microDollars > 0)(microDollars / 1e6)
+      else Option.when(microDollars > 0)(microDollars / 1e6),
+      if (tolerableFailures == -1) now.tolerableFailures
+      else Option.when(tolerableFailures >= 0)(tolerableFailures.toInt),
+      if (autopause < 0) now.autopause else autopause > 0
     )
     if (asked != now) of.set(asked)
     val node = mapper.createObjectNode()
     node.put("minPauseMs", asked.minPauseMs).put("intervalMs", asked.intervalMs)
     asked.dollarsPerDay.foreach(node.put("dollarsPerDay", _))
     node.put("boughtMs", of.boughtMs)
+    asked.tolerableFailures.foreach(node.put("tolerableFailures", _))
+    node.put("autopause", asked.autopause)
+    val beside = DriverCuts.maintenance(location).status
+    val failing = node.put("putOff", beside.putOff).putObject("failing")
+    beside.inRow.foreach { case (what, failures) =>
+      failing.putObject(what).put("count", failures.count).put("last", failures.last)
+    }
     mapper.writeValueAsString(node)
   }
 

@@ -2,8 +2,6 @@ package io.cleancut.cuts
 
 import java.util.concurrent.TimeUnit
 
-import scala.util.control.NonFatal
-
 import org.slf4j.LoggerFactory
 
 import io.cleancut.{StateVersion, StoreId}
@@ -223,9 +221,18 @@ trait EpochGate extends PagedCuts {
     // Before the next epoch is planned: a later owner has seen the cut, or else is seen here.
     checkOwner(run, epoch + 1)
     run.lookedNs = Some(clock.monotonicNs())
-    synchronized(run.ledger.lastCut).foreach(turnPages(run, _))
-    if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(run, epoch)
+    maintain(run, epoch)
     counted.commit
+  }
+
+  /** Begins what is due behind an epoch, unless that has to wait. */
+  private def maintain(run: QueryRun, epoch: Long): Unit = {
+    run.isSweepDue ||= (epoch + 1) % runtime.sweepEpochs == 0
+    if (!maintenance.waits(run.wasLate)) {
+      synchronized(run.ledger.lastCut).foreach(turnPages(run, _))
+      if (run.isSweepDue) sweepInBackground(run, epoch)
+      run.isSweepDue = false
+    }
   }
 
   /**
@@ -299,6 +306,7 @@ trait EpochGate extends PagedCuts {
     val goesOnFromOwn = CommitEntry.countedIds(entry).isDefined
     val next = if (goesOnFromOwn) cut else other.fold(cut)(_.whole)
     val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
+    run.wasLate = run.usual.took(timings.get("epochMs").map(_ + cutMs))
     val (tasks, aligned) = synchronized {
       run.advance(next)
       last = Some(CommittedEpoch(cut, cutMs))
@@ -459,7 +467,7 @@ trait EpochGate extends PagedCuts {
   private def sweepInBackground(run: QueryRun, epoch: Long): Unit = {
     if (epoch - logs.retention.epochs > 0) {
       runtime.background.execute { () =>
-        try {
+        maintenance.run(Maintenance.Sweep) {
           val oldest = logs.retention.oldest(archive, epoch, clock.wallMs())
           val used = usage()
           val spared = synchronized(run.ledger.spared(oldest, clock.monotonicNs()))
@@ -472,8 +480,6 @@ trait EpochGate extends PagedCuts {
             s"Swept ${swept.cuts} cuts, ${swept.segments} segments, ${swept.pages} pages and " +
               s"${swept.storeFiles} files from before the first cut"
           )
-        } catch {
-          case NonFatal(e) => logger.warn(s"The sweep of ${archive.location} is put off", e)
         }
         leftovers.runIfDue()
       }

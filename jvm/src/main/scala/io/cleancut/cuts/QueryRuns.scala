@@ -28,6 +28,9 @@ abstract class QueryRuns private[cuts] (
 
   private[cuts] def clock: Clock = runtime.clock
 
+  private[cuts] lazy val maintenance: Maintenance =
+    runtime.maintenance.getOrElse(Maintenance.unasked(archive.location))
+
   final private[cuts] def within[A](runId: String)(act: QueryRun => A): Either[Refusal, A] =
     runOf(runId).map(run => synchronized(act(run)))
 

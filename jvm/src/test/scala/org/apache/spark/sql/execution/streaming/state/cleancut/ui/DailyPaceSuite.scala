@@ -2,23 +2,27 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.ui
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.format.Proof
-import io.cleancut.history.{EpochRecord, EpochRecordJson, Records, StorePrices}
+import io.cleancut.format._
+import io.cleancut.history.{EpochRecord, EpochRecordJson, StorePrices}
 
 /** What pages say of a day's costs, and of proofs. */
 class DailyPaceSuite extends AnyFunSuite {
   private val s3 = "s3://bucket/query"
 
-  // Nine requests of class A each.
-  private val used = Records.share(retries = 1)
+  // Nine requests of class A each, an epoch a second.
+  private val used = ShareCosts(Map("put" -> KindCosts(9, 0, 0)), 0, 0, 0, 0, 0, 0)
+  private val unused = ShareCosts(Map.empty, 0, 0, 0, 0, 0, 0)
+
+  private def record(epoch: Long): EpochRecord = {
+    val cut = Cut(epoch, RunId(None, "run", 1), "token", epoch * 1000, "", "", Nil, Map.empty)
+    EpochRecord.of(s3, cut.copy(costs = Some(EpochCosts(unused, used, 2, Nil))))
+  }
 
   private def entry(record: EpochRecord) =
     EpochEntry.of(s3, record, EpochRecordJson.write(record))
 
-  // An epoch a second.
-  private def epochs(storedBytes: Option[Long]) = (0L until 10L).map { epoch =>
-    entry(Records.record(epoch, executors = used).copy(storedBytes = storedBytes))
-  }
+  private def epochs(storedBytes: Option[Long]) =
+    (0L until 10L).map(epoch => entry(record(epoch).copy(storedBytes = storedBytes)))
 
   test("a day costs its requests and what is stored") {
     val gigabytes = 3000L * 1000 * 1000 * 1000
@@ -49,7 +53,7 @@ class DailyPaceSuite extends AnyFunSuite {
 
   test("an entry has the proof of its record, and none is none") {
     val proof = Proof(7, 99)
-    assert(entry(Records.record(9).copy(proven = Some(proof))).proven.contains(proof))
-    assert(entry(Records.record(9)).proven.isEmpty)
+    assert(entry(record(9).copy(proven = Some(proof))).proven.contains(proof))
+    assert(entry(record(9)).proven.isEmpty)
   }
 }
