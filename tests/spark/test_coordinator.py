@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,8 @@ def test_status_history_and_savepoints(
         assert status.run_id == str(query.runId)
         assert (status.generation, status.committed) == (1, 1)
         assert [cut.epoch for cut in found.history()] == [0, 1]
+        assert [cut.epoch for cut in found.history(since=1)] == [1]
+        assert found.history(since=datetime.now(UTC)) == []
         for _ in range(2):
             counting.add()
         exec(blocks(DOCUMENTED, "python")[1], {"cleancut": cleancut, "query": query})
@@ -263,6 +266,7 @@ def test_status_history_and_savepoints(
         assert again.wait_for(4, timeout=120)
         assert again.status().generation == 2
         assert [cut.generation for cut in again.history()] == [1, 1, 1, 1, 2]
+        assert [cut.generation for cut in again.history(since=3)] == [1, 2]
     finally:
         query.stop()
 

@@ -53,6 +53,12 @@ class Pages:
         found: dict[str, Any] = self._json("epoch/json", epoch=epoch)
         return found
 
+    def query(self) -> dict[str, Any]:
+        """What the first page has of it."""
+        (found,) = self._json("json")
+        assert isinstance(found, dict)
+        return found
+
     def _json(self, path: str, **parameters: object) -> Any:
         return json.loads(self.text(path, **parameters) or "null")
 
@@ -62,7 +68,7 @@ class Driver:
 
     def __init__(self, work: Path, tree: ProcessTree) -> None:
         self.work, self.tree, self._files = work, tree, 0
-        self._await((work / "pages").exists)
+        self.until((work / "pages").exists)
         self.pages = Pages((work / "pages").read_text(), f"file:{work / 'checkpoint'}")
 
     def feed(self, *, hot: int = 0, slow_each: int = 0) -> None:
@@ -77,7 +83,7 @@ class Driver:
 
     def committed(self) -> int:
         """Waits for the epoch of the last file; gives it."""
-        self._await(lambda: len(self.known()) >= self._files)
+        self.until(lambda: len(self.known()) >= self._files)
         return self._files - 1
 
     def known(self) -> list[dict[str, Any]]:
@@ -87,7 +93,8 @@ class Driver:
         except urllib.error.HTTPError:
             return []
 
-    def _await(self, is_there: Callable[[], bool]) -> None:
+    def until(self, is_there: Callable[[], bool]) -> None:
+        """Waits for something while the driver runs."""
         until = time.monotonic() + PATIENCE_S
         while not is_there():
             assert self.tree.exit_code() is None, self.log()
@@ -125,11 +132,25 @@ def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
         live = driver.pages
         epochs = live.epochs()
         assert [of["epoch"] for of in epochs] == list(range(last + 1))
+        proof = Checkpoint(tmp_path / "checkpoint").drill()
+        # Who looks at the page has it looked for, and the next epoch knows of it.
+        driver.until(lambda: str(live.query()["proven"]).startswith(f"epoch {proof.epoch}, "))
+        assert f"epoch {proof.epoch}, {proof.proven:%Y-%m-%d %H:%M:%S} UTC" in live.text("")
+        driver.feed()
+        last = driver.committed()
+        epochs = live.epochs()
         told = live.epoch(last)
+        assert told["proven"]["epoch"] == proof.epoch
+        # Segments alone, as no sweep has listed the rest.
+        segments = sum(
+            of.stat().st_size for of in tmp_path.glob("checkpoint/cleancut/segments/*/*")
+        )
+        assert 0 < told["storedBytes"] <= segments
         (operator,) = told["operators"]
         assert sum(operator["rows"]) == KEYS
         assert len(operator["ms"]) == operator["partitions"] == 4
         assert_pages(live, last)
+        live_query = live.query()
         driver.stop()
     location = str(tmp_path / "checkpoint")
     kept = {of.epoch: of for of in Checkpoint(location).history()}
@@ -140,6 +161,7 @@ def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
         past = Pages(f"{server}/history/{application['id']}", live._location)
         assert past.epochs() == epochs
         assert past.epoch(last) == told
+        assert past.query() == live_query
         assert_pages(past, last)
 
 
@@ -149,11 +171,11 @@ def as_documented(work: Path) -> str:
     (home / "checkpoints").mkdir(parents=True)
     (home / "checkpoints" / "delays").symlink_to(work / "checkpoint")
     code = blocks(PAGE, "python")[0]
-    run_as_typed([sys.executable, "-c", code + "assert len(epochs) == 3\n"], home)
+    run_as_typed([sys.executable, "-c", code + "assert len(epochs) == 4\n"], home)
     server, history = blocks(PAGE, "sh")
     (command,) = commands(history)
     told = run_as_typed([sys.executable, "-m", *command, "--json"], home)
-    assert len(json.loads(told)) == 3
+    assert len(json.loads(told)) == 4
     export, start = server.splitlines()
     # PySpark has no such script; what it starts is started here.
     assert start == '"$SPARK_HOME/sbin/start-history-server.sh"'

@@ -23,6 +23,7 @@ from cleancut import (
     serve_metrics,
 )
 from cleancut._metrics.catalog import metrics
+from cleancut._reading.epoch_info import SLOW_KINDS
 from cleancut._reading.prices import CLASSES
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, Epochs
@@ -116,7 +117,7 @@ def assert_all_are_told(found: Mapping[str, float]) -> None:
     assert {name for name in TELLABLE if name not in found} == set()
     assert kinds == {
         f"request{what}_{kind}_total" for what in ("s", "_retries", "_failures") for kind in KINDS
-    }
+    } | {f"slow_epochs_{cause.replace('-', '_')}_total" for cause in SLOW_KINDS}
 
 
 def assert_told_of_epochs(

@@ -1,5 +1,6 @@
 """The pace of a query's epochs, which its coordinator sets while it runs."""
 
+import re
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,8 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+import cleancut
 from cleancut import Checkpoint, coordinator
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, Epochs
@@ -69,6 +72,69 @@ def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
     assert sorted(set(it.ran)) == list(range(12))
 
 
+def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Pages of cuts cannot be written, where a file has the name of their directory."""
+    it = Epochs(spark, tmp_path, PLACES["cuts"])
+    it.add(2)
+    it.run()
+    pages = Path(it.checkpoint) / "cleancut" / "pages"
+    pages.write_text("in the way")
+    it.add(28)
+    query = it.start()
+    try:
+        of = coordinator(query)
+        # At first it never fails.
+        assert of.pace().tolerable_failures is None
+        wait_for(lambda: of.pace().failing.get("writing of pages", (0, ""))[0] >= 2)
+        assert query.isActive
+        told = str(of.pace())
+        assert re.search(r"the writing of pages has failed \d+ times in a row: .*pages", told)
+        paced = of.pace(tolerable_failures=1, autopause=False)
+        assert paced.tolerable_failures == 1
+        with pytest.raises(StreamingQueryException) as raised:
+            query.awaitTermination(PATIENCE_S)
+    finally:
+        query.stop()
+    error = cleancut.errors.of(raised.value)
+    assert error is not None
+    assert error.error_id == "CLEANCUT_MAINTENANCE_FAILED"
+    ended = it.ran[-1]
+    # Its last epoch is committed, and nothing is lost.
+    assert Checkpoint(it.checkpoint).cuts()[-1].epoch == ended
+    pages.unlink()
+    again = it.start()
+    try:
+        of = coordinator(again)
+        assert of.pace().failing == {}
+        assert of.pace(tolerable_failures="any").tolerable_failures is None
+        again.processAllAvailable()
+    finally:
+        again.stop()
+    assert it.ran == [*range(ended + 1), *range(ended + 1, 30)]
+    assert it.state() == it.expected(30)
+    assert list(pages.iterdir())
+
+
+def test_what_is_done_beside_waits_while_epochs_are_late(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    it = Epochs(spark, tmp_path, PLACES["cuts"])
+    it.slow_from = 9
+    it.add(13)
+    query = it.start()
+    try:
+        of = coordinator(query)
+        assert of.pace(autopause=True).autopause
+        wait_for(lambda: of.pace().put_off > 0)
+        assert "waits while epochs are late, as behind the last" in str(of.pace())
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert it.state() == it.expected(13)
+
+
 def test_a_budget_says_what_it_gives_up(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(2)
@@ -92,5 +158,8 @@ def test_a_budget_says_what_it_gives_up(spark: SparkSession, tmp_path: Path) -> 
         for slow in (-1, timedelta(hours=2)):
             with pytest.raises(ValueError, match="interval"):
                 of.pace(interval=slow)
+        for many in (-1, 2_000_000, 0.5, True, "all"):
+            with pytest.raises(ValueError, match="tolerable_failures"):
+                of.pace(tolerable_failures=many)  # type: ignore[arg-type]
     finally:
         query.stop()

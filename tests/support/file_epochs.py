@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ PLACES = {
     "cuts": CUTS | SECOND,
     "cuts-1": CUTS | FIRST,
 }
+_SLOW_S = 3.0
 ROWS = 40
 KEYS = 13
 
@@ -56,6 +58,10 @@ class Epochs:
         # That of the query that was started last.
         self.running = spark
         self.ran: list[int] = []
+        # From this epoch on its function takes its time.
+        self.slow_from: int | None = None
+        # Whether its function fails.
+        self.broken = False
         self.given: dict[int, dict[int, int]] = {}
         (home / "in").mkdir(parents=True, exist_ok=True)
 
@@ -77,7 +83,11 @@ class Epochs:
     def start(self, **trigger: bool) -> StreamingQuery:
         def take(batch: DataFrame, epoch: int) -> None:
             self.ran.append(epoch)
+            if self.broken:
+                raise RuntimeError("broken")
             self.given[epoch] = {row.k: row["count"] for row in batch.collect()}
+            if self.slow_from is not None and epoch >= self.slow_from:
+                time.sleep(_SLOW_S)
 
         self.running = self.session()
         stream = self.running.readStream.schema("k int").option("maxFilesPerTrigger", 1)

@@ -42,6 +42,7 @@ class Facade:
             "inFlight": [],
             "aligned": {},
             "overloaded": {},
+            "slow": {"counts": {}},
         }
         if committed is not None:
             found |= {"runId": "r", "generation": 3, "committed": committed}
@@ -67,6 +68,8 @@ class Facade:
             found["inFlight"] = [IN_FLIGHT | {"partition": at} for at in (0, 5)]
             found["aligned"] = {"1": "limit is not captured yet"}
             found["overloaded"] = {"0": "7 rows did not stay in flight"}
+            last = {"epoch": 40, "kind": "gate", "typicalMs": 90, "detail": "its commit"}
+            found["slow"] = {"counts": {"gate": 2, "input": 1}, "last": last}
         return json.dumps(found)
 
     def notes(self, location: str, session: Any) -> str:

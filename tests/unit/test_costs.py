@@ -11,6 +11,7 @@ import pytest
 
 from cleancut import Checkpoint, EpochInfo, PriceList, RequestError, _cli
 from cleancut._format.costs import RequestCount
+from cleancut._reading.epoch_info import SLOW_KINDS
 from cleancut._reading.prices import CLASSES, PRICES, daily_costs
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
@@ -200,13 +201,23 @@ def test_a_side_that_did_nothing_is_told_as_such(files: CheckpointFiles) -> None
 
 
 def test_the_driver_takes_the_same_prices() -> None:
-    source = (ROOT / "jvm/src/main/scala/io/cleancut/history/RequestPrices.scala").read_text()
+    source = (ROOT / "jvm/src/main/scala/io/cleancut/history/StorePrices.scala").read_text()
     found = dict(re.findall(r"Class([AB])PerMillion = ([\d.]+)", source))
     s3 = PRICES[0]
     assert {of: float(price) for of, price in found.items()} == {
         "A": s3.class_a_per_million,
         "B": s3.class_b_per_million,
     }
+    stored = re.findall(r"(GbMonth|MonthDays) = ([\d.]+)", source)
+    assert dict(stored) == {"GbMonth": f"{s3.gb_month}", "MonthDays": "30"}
+
+
+def test_a_driver_knows_the_reasons_that_metrics_tell() -> None:
+    source = (ROOT / "jvm/src/main/scala/io/cleancut/history/SlowEpochs.scala").read_text()
+    named = dict(re.findall(r'val (\w+) = "([a-z-]+)"', source))
+    listed = re.search(r"Kinds: Seq\[String\] =\s+Seq\(([^)]+)\)", source)
+    assert listed is not None
+    assert [named[of] for of in re.findall(r"\w+", listed[1])] == list(SLOW_KINDS)
 
 
 def test_the_benchmark_through_s3a_takes_the_same_prices() -> None:

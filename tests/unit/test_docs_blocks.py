@@ -70,6 +70,7 @@ MADE = f"{RELEASED}::test_the_documented_task_makes_what_is_here"
 CHECKED = f"{RELEASED}::test_the_documented_checks_find_what_is_not_signed"
 FETCHED = "tests/release/test_installed.py::test_spark_submit_takes_the_jars_from_a_repository"
 MONITORED = "tests/unit/test_monitoring.py::test_the_documented_commands_and_settings_are_right"
+TRACED = "tests/unit/test_spans.py::test_the_documented_command_is_one"
 SERVED = "tests/spark/test_metrics.py::test_the_documented_server_serves"
 SCRAPED = "tests/spark/test_metrics.py::test_sparks_own_sinks_have_what_driver_and_executors_tell"
 ORDERED = "tests/spark/test_in_sequence.py::test_the_documented_feed_comes_in_order"
@@ -126,7 +127,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     # No cluster is there: the steps that do not install run on a copy of Spark's directory.
     ("docs/operations/kubernetes.md", "dockerfile"): [IMAGE],
     ("docs/operations/kubernetes.md", "properties"): [IMAGE],
-    ("docs/operations/monitoring.md", "sh"): [MONITORED],
+    ("docs/operations/monitoring.md", "sh"): [MONITORED, TRACED],
     ("docs/operations/monitoring.md", "yaml"): [MONITORED],
     ("docs/operations/monitoring.md", "python"): [SERVED],
     ("docs/operations/monitoring.md", "properties"): [SCRAPED],

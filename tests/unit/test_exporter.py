@@ -26,12 +26,14 @@ from cleancut._metrics.otlp import push
 from cleancut._metrics.prometheus import exposition, serve
 from cleancut._metrics.samples import Sample
 from cleancut._metrics.store_look import StoreLook
+from cleancut._reading.epoch_info import SLOW_KINDS
 from cleancut._reading.prices import PRICES
 from cleancut._reading.root import Root, open_root
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.root_files import RootFiles
 from tests.unit.test_cli import run
+from tests.unit.test_recorded import History, record
 from tests.vectors.cut_writer import QUERY_ID, WRITTEN_MS, costs
 
 NOW_S = WRITTEN_MS / 1000 + 60
@@ -194,6 +196,39 @@ def test_counters_count_from_the_first_look(cuts: CutFiles) -> None:
         }
 
 
+def test_slow_epochs_are_counted_by_what_explains_them(cuts: CutFiles) -> None:
+    """As the driver notes them: those behind the first cut that was seen, and each once."""
+    history = History(cuts.root)
+    history.write([record(epoch) for epoch in range(3)])
+    look, counted = look_at(cuts, Clock())
+    samples = look.look()
+    assert "read history" not in counted.asked
+    for cause in SLOW_KINDS:
+        assert values(samples, cause=cause) == {"slow_epochs_total": 0}
+    notes = [record(epoch) for epoch in (3, 4)]
+    (gate, calm) = (record(5), record(6))
+    gate["slow"] = gate["slow"] | {"kind": "gate"}
+    del calm["slow"]
+    history.write(notes)
+    last = history.write([gate, calm])
+    samples = look.look()
+    assert values(samples, cause="straggler") == {"slow_epochs_total": 2}
+    assert values(samples, cause="gate") == {"slow_epochs_total": 1}
+    # Files are put together, and an epoch more is slow.
+    last.unlink()
+    later = record(7)
+    later["slow"] = later["slow"] | {"kind": "of a later release"}
+    history.write([*notes, gate, calm, later])
+    first = counted.asked.copy()
+    samples = look.look()
+    assert (counted.asked - first)["read history"] == 1
+    assert values(samples, cause="straggler") == {"slow_epochs_total": 2}
+    assert values(samples, cause="of a later release") == {"slow_epochs_total": 1}
+    counted.asked.clear()
+    look.look()
+    assert "read history" not in counted.asked
+
+
 def test_what_was_read_is_not_read_again(cuts: CutFiles) -> None:
     clock = Clock()
     owner(cuts, 1, "one", NOW_S)
@@ -203,7 +238,8 @@ def test_what_was_read_is_not_read_again(cuts: CutFiles) -> None:
     first = counted.asked.copy()
     clock.s += 60
     look.look()
-    quiet = {"list cuts": 1, "list proofs": 1, "list replicas": 1, "read owners": 1}
+    listings = {"list cuts": 1, "list history": 1, "list proofs": 1, "list replicas": 1}
+    quiet = {**listings, "read owners": 1}
     assert counted.asked - first == quiet
     commit(cuts)
     first = counted.asked.copy()
@@ -382,6 +418,8 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_served(
         ["exporter", "here", "--sizes-every", "-1"],
         ["exporter", "here", "--budget", "five"],
         ["exporter"],
+        ["exporter", "here", "--spans"],
+        ["exporter", "here", "--spans", "--once"],
         ["top", "here", "--every", "inf"],
         ["top", "here", "--rows", "0"],
         ["top", "here", "--sort", "stars"],
@@ -397,16 +435,16 @@ def test_options_that_mean_nothing_are_refused(
 
 
 @contextmanager
-def collector() -> Iterator[tuple[str, list[bytes]]]:
-    """What takes OTLP over HTTP, and the bodies that have come."""
+def collector(path: str = "/v1/metrics") -> Iterator[tuple[str, list[bytes]]]:
+    """What takes OTLP over HTTP, and the bodies that have come to a path."""
     bodies: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:  # its base class calls it so
             body = self.rfile.read(int(self.headers["Content-Length"]))
             packed = self.headers.get("Content-Encoding") == "gzip"
-            assert self.path == "/v1/metrics"
-            bodies.append(gzip.decompress(body) if packed else body)
+            if self.path == path:
+                bodies.append(gzip.decompress(body) if packed else body)
             self.send_response(200)
             self.end_headers()
 

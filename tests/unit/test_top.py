@@ -20,6 +20,7 @@ from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cli import run
 from tests.unit.test_exporter import ARRIVED, OVERTAKEN, commit, cuts
+from tests.unit.test_recorded import History, record
 
 __all__ = ["cuts"]
 ROOTS = Path(__file__).parents[1] / "checkpoints" / "roots"
@@ -104,6 +105,31 @@ def test_new_epochs_come_and_rows_fit_the_height(cuts: CutFiles) -> None:
     shown = text_of(view, height=16)
     assert [row["epoch"] for row in table(shown)] == [str(at) for at in range(14, 8, -1)]
     assert len(shown.splitlines()) <= 16
+
+
+def test_the_last_slow_epoch_is_told_with_its_reason(
+    cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("cleancut._commands.watching.time.monotonic", lambda: now)
+    history = History(cuts.root)
+    history.write([record(0), record(1)])
+    view = TopView(open_root(cuts.location))
+    view.look()
+    told = " ".join(text_of(view).split())
+    assert f"slow was 1 straggler: {record(1)['slow']['detail']}" in told
+    gate = record(2)
+    gate["slow"] = {"kind": "gate", "typicalMs": 100, "detail": "its commit took 900 ms"}
+    history.write([gate])
+    # Notes come once a minute, and are not looked for with each look.
+    view.look()
+    assert "slow was 1" in text_of(view)
+    now += 30
+    view.look()
+    shown = text_of(view, height=18)
+    assert "slow was 2" in shown
+    assert "gate: its commit took 900 ms" in shown
+    assert len(shown.splitlines()) <= 18
 
 
 def test_a_store_that_fails_is_told_below_what_was_seen(cuts: CutFiles) -> None:

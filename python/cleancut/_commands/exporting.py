@@ -4,6 +4,8 @@ import argparse
 import signal
 import sys
 import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from cleancut._commands.arguments import access, add_access, add_location, seconds
@@ -11,9 +13,12 @@ from cleancut._commands.statuses import OK
 from cleancut._metrics.looks import Looks
 from cleancut._metrics.otlp import push
 from cleancut._metrics.prometheus import exposition, serve
+from cleancut._metrics.span_sender import SpanSender
 from cleancut._metrics.store_look import StoreLook
+from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.root import open_root
 from cleancut._storage.s3 import S3Access
+from cleancut.errors import RetryableError
 
 _PORT = 9464
 _EVERY_S = 60.0
@@ -48,14 +53,45 @@ def add_exporter(commands: Any) -> None:
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--otlp", metavar="URL", help="send to this collector, and serve nothing")
+    parser.add_argument(
+        "--spans", action="store_true", help="with --otlp: send a trace of each epoch, too"
+    )
     where.add_argument("--once", action="store_true", help="print them once, and serve nothing")
-    parser.set_defaults(run=_export)
+    parser.set_defaults(run=_export, refuse=parser.error)
 
 
 def _export(parsed: argparse.Namespace) -> int:
+    if parsed.spans and parsed.otlp is None:
+        parsed.refuse("--spans go to a collector, which --otlp names")
+    with ExitStack() as ended:
+        noted = None
+        if parsed.spans:
+            sender = SpanSender(parsed.otlp)
+            ended.callback(sender.close)
+            noted = _telling(sender)
+        return _export_with(parsed, noted)
+
+
+def _telling(sender: SpanSender) -> Callable[[Sequence[EpochInfo], Mapping[str, str]], None]:
+    """What sends epochs; one that cannot be sent takes no figures away."""
+
+    def tell(epochs: Sequence[EpochInfo], query: Mapping[str, str]) -> None:
+        try:
+            sender.send(epochs, query)
+        except RetryableError as error:
+            _tell(query["location"], error)
+
+    return tell
+
+
+def _export_with(
+    parsed: argparse.Namespace,
+    noted: Callable[[Sequence[EpochInfo], Mapping[str, str]], None] | None,
+) -> int:
     roots = [open_root(of, S3Access(**access(parsed))) for of in dict.fromkeys(parsed.location)]
     all_of_them = [
-        StoreLook(root, sizes_every_s=parsed.sizes_every, budget=parsed.budget) for root in roots
+        StoreLook(root, sizes_every_s=parsed.sizes_every, budget=parsed.budget, noted=noted)
+        for root in roots
     ]
     if parsed.once:
         errors: list[Exception] = []

@@ -16,6 +16,7 @@ from cleancut._commands.statuses import OK
 from cleancut._packages import extra_package
 from cleancut._reading.epoch_info import EpochInfo, request_count
 from cleancut._reading.epochs_seen import EpochsSeen
+from cleancut._reading.noted import NotedEpochs
 from cleancut._reading.prices import PRICES, daily_costs
 from cleancut._reading.root import Root, open_root
 from cleancut._recovery.followed import ProvenCut, proven_cut
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _EVERY_S = 5.0
 _ROWS = 30
 _COURSE = 40
+# Drivers note epochs once a minute at most.
+_NOTES_EVERY_S = 30.0
 _LEVELS = " ▁▂▃▄▅▆▇█"
 
 
@@ -128,6 +131,9 @@ class TopView:
         self._rows = rows
         self._seen = EpochsSeen(root, first=max(rows, _COURSE))
         self._proven: ProvenCut | None = None
+        self._noted: NotedEpochs | None = None
+        self._noted_s = 0.0
+        self._slow: EpochInfo | None = None
         self._trouble = ""
         self.sort = "epoch"
         self.is_ascending = False
@@ -137,7 +143,20 @@ class TopView:
         for _ in self._seen.look():
             pass
         self._proven = proven_cut(self._root.proofs())
+        self._look_for_slow()
         self._trouble = ""
+
+    def _look_for_slow(self) -> None:
+        """Looks for the last slow epoch, from the first that is shown on."""
+        if self._noted is None and self._seen.epochs:
+            first = self._seen.epochs[0]
+            self._noted = NotedEpochs(self._root.objects, (first.generation, first.epoch - 1))
+        elif time.monotonic() - self._noted_s < _NOTES_EVERY_S:
+            return
+        self._noted_s = time.monotonic()
+        if self._noted is not None:
+            slow = [of for of in self._noted.look() if of.slow is not None]
+            self._slow = slow[-1] if slow else self._slow
 
     def try_to_look(self) -> None:
         """The same; an error is shown below the table, and the next look tries again."""
@@ -174,8 +193,9 @@ class TopView:
         return Group(facts, Text(""), table, *trouble)
 
     def _fitting(self, height: int | None) -> int:
-        # Beside the rows: the facts, an empty line, the head, and an error.
-        return self._rows if height is None else max(min(self._rows, height - 10), 1)
+        # Beside the rows: the facts, an empty line, the head, and an error. A reason takes some.
+        beside = 10 if self._slow is None else 14
+        return self._rows if height is None else max(min(self._rows, height - beside), 1)
 
     def _sorted(self) -> list[EpochInfo]:
         """The last epochs; what does not tell the column comes last, either way round."""
@@ -196,6 +216,8 @@ class TopView:
         yield "last epoch", f"{last.epoch}, {_age(age_s)} ago, generation {last.generation}"
         proven = "never" if self._proven is None else str(self._proven)
         yield "restorable", proven
+        if self._slow is not None:
+            yield f"slow was {self._slow.epoch}", str(self._slow.slow)
         found = daily_costs(epochs, 0, PRICES)
         if found:
             costs = ", ".join(f"${of.requests_usd:.2f} ({of.store})" for of in found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cleancut._format.costs import Usage
 from cleancut._metrics.catalog import metrics
-from cleancut._reading.epoch_info import EpochInfo
+from cleancut._reading.epoch_info import SLOW_KINDS, EpochInfo
 from cleancut._recovery.followed import ProvenCut, ReplicaStatus
 
 _MS = 1000
@@ -88,14 +88,20 @@ class Counts:
 
     def __init__(self) -> None:
         self._counted: Counter[tuple[str, str]] = Counter()
-        # What has no kind is told from the beginning.
+        # What has no kind, or only few, is told from the beginning.
         for metric in metrics().values():
             if metric.type == "counter" and not metric.labels:
                 self._counted[metric.name, ""] = 0
+        for cause in SLOW_KINDS:
+            self.slow(cause, 0)
 
     def epoch(self, count: int = 1) -> None:
         """So many more are committed."""
         self._counted["epochs_total", ""] += count
+
+    def slow(self, cause: str, count: int = 1) -> None:
+        """So many more were slow."""
+        self._counted["slow_epochs_total", cause] += count
 
     def add(self, used: Usage) -> None:
         """Some more was used."""
@@ -110,9 +116,9 @@ class Counts:
         self._counted["segment_bytes_total", ""] += used.segment_bytes
 
     def samples(self) -> Iterator[Sample]:
-        """What it has come to; the kinds that there were none of are left out."""
-        for (metric, kind), value in sorted(self._counted.items()):
-            yield Sample(metric, value, {"kind": kind} if kind else {})
+        """What it has come to; the kinds of requests that there were none of are left out."""
+        for (metric, of), value in sorted(self._counted.items()):
+            yield Sample(metric, value, {metrics()[metric].labels[0]: of} if of else {})
 
 
 def _seconds(

@@ -12,6 +12,7 @@ from cleancut._metrics.samples import Counts, Sample, of_epoch, of_notes
 from cleancut._reading.cut_reader import chain_bytes
 from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.epochs_seen import EpochsSeen
+from cleancut._reading.noted import NotedEpochs
 from cleancut._reading.prices import PRICES, PriceList, daily_costs
 from cleancut._reading.root import Root
 from cleancut._reading.stored_cut import StoredCut
@@ -24,15 +25,16 @@ _RECENT_OWNERS = 5
 class StoreLook:
     """What a checkpoint tells of its query, by looks that read each cut once.
 
-    A look lists the cuts, the proofs and the notes of copies, and reads what is new. What
-    takes more, the chains of all stores and the size of all that lies there, is read again no more
-    often than `sizes_every_s`.
+    A look lists the cuts, the proofs, and what is noted of epochs and copies, and reads what is
+    new. What takes more, the chains of all stores and the size of all that lies there, is read
+    again no more often than `sizes_every_s`.
 
     Args:
         root: of the checkpoint.
         sizes_every_s: seconds between two looks at sizes.
         prices: by which costs are told.
         budget: dollars a day that the query may cost; None tells none.
+        noted: is told of the epochs that drivers note, with the labels that tell the query.
         clock: seconds since 1970.
     """
 
@@ -43,15 +45,18 @@ class StoreLook:
         sizes_every_s: float,
         prices: Sequence[PriceList] = PRICES,
         budget: float | None = None,
+        noted: Callable[[Sequence[EpochInfo], Mapping[str, str]], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._root = root
         self._sizes_every_s = sizes_every_s
         self._prices = prices
         self._budget = budget
+        self._tell_noted = noted
         self._clock = clock
         self._counts = Counts()
         self._seen = EpochsSeen(root)
+        self._noted: NotedEpochs | None = None
         self._query_id = ""
         self._owners = _Owners(root, clock)
         self._sizes: Sequence[Sample] = ()
@@ -76,6 +81,7 @@ class StoreLook:
                 self._counts.epoch()
             if counts and cut.costs is not None:
                 self._counts.add(cut.costs.all)
+        noted = self._look_for_notes()
         found = [*self._counts.samples(), *self._owners.look()]
         last = self._seen.epochs[-1] if self._seen.epochs else None
         if last is not None:
@@ -90,7 +96,20 @@ class StoreLook:
         if self._seen.last is not None:
             self._query_id = self._seen.last.query_id or self._query_id
         query = {"query": self._query_id, "location": self.location}
+        if self._tell_noted is not None:
+            self._tell_noted(noted, query)
         return [of.of(query) for of in found]
+
+    def _look_for_notes(self) -> Sequence[EpochInfo]:
+        """Those behind the first cut that was seen, from where all is counted that only grows."""
+        if self._noted is None and self._seen.epochs:
+            last = self._seen.epochs[-1]
+            self._noted = NotedEpochs(self._root.objects, (last.generation, last.epoch))
+        found = [] if self._noted is None else self._noted.look()
+        for info in found:
+            if info.slow is not None:
+                self._counts.slow(info.slow.kind)
+        return found
 
     def _notes(self, last: EpochInfo | None) -> Iterator[Sample]:
         committed = None if last is None else last.epoch

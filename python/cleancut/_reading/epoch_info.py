@@ -15,6 +15,19 @@ def request_count(requests: RequestsByKind | None) -> int | None:
     return None if requests is None else requests.total.requests
 
 
+# In the order in which drivers ask for them.
+SLOW_KINDS = (
+    "executor-lost",
+    "driver-pause",
+    "retries",
+    "upload",
+    "straggler",
+    "gate",
+    "input",
+    "unknown",
+)
+
+
 @dataclass(frozen=True, repr=False)
 class SlowEpoch(Brief):
     """Why an epoch took twice as long as others of its run, and 200 ms longer.

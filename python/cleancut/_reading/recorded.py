@@ -83,7 +83,7 @@ def recorded(root: Place, since: int | datetime) -> list[EpochInfo]:
 def _recorded(root: Place, since: int | datetime) -> list[EpochInfo]:
     found: list[EpochInfo] = []
     for name in _files(root, since):
-        infos = list(_rows(root, name))
+        infos = list(rows_of(root, name))
         found += infos
         # Files are listed from the last to the first.
         if isinstance(since, datetime) and all(info.written < since for info in infos):
@@ -96,13 +96,18 @@ def _is_since(info: EpochInfo, since: int | datetime) -> bool:
 
 
 def _files(root: Place, since: int | datetime) -> list[str]:
-    spans = {name: parse_history_name(name) for name in root.list(HISTORY)}
-    known = [(span[1], name) for name, span in spans.items() if span is not None]
+    known = [(last, name) for name, (_, last) in spans(root.list(HISTORY)).items()]
     return [
         name
         for last, name in sorted(known, reverse=True)
         if isinstance(since, datetime) or last >= since
     ]
+
+
+def spans(names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """The first and the last epoch of each file of a history, by their names."""
+    found = {name: parse_history_name(name) for name in names}
+    return {name: span for name, span in found.items() if span is not None}
 
 
 def _holding(found: Iterable[EpochInfo]) -> list[EpochInfo]:
@@ -119,7 +124,8 @@ def _holding(found: Iterable[EpochInfo]) -> list[EpochInfo]:
     return sorted(held, key=lambda info: info.epoch)
 
 
-def _rows(root: Place, name: str) -> Iterator[EpochInfo]:
+def rows_of(root: Place, name: str) -> Iterator[EpochInfo]:
+    """What a file has of epochs. Raises as `recorded` does, and FileNotFoundError."""
     data = root.read(name)
     try:
         column = pq.read_table(pa.BufferReader(data), columns=["record"]).column("record")

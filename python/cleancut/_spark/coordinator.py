@@ -4,9 +4,9 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
 
 from cleancut._checkpoint import Checkpoint
 from cleancut._display import html, tables
@@ -24,7 +24,7 @@ from cleancut._format.costs import (
 from cleancut._format.layout import PROOFS
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._reading.cut_info import moment
-from cleancut._reading.epoch_info import EpochInfo, epoch_info
+from cleancut._reading.epoch_info import EpochInfo, SlowEpoch, epoch_info
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList
 from cleancut._recovery.followed import (
     ProvenCut,
@@ -35,7 +35,14 @@ from cleancut._recovery.followed import (
 from cleancut._spark.connect import is_connect
 from cleancut._spark.driver import ClassicDriver, Driver, driver_of, text_of
 from cleancut._spark.live_view import EVERY_S, LONGEST_S, LiveView, show
-from cleancut._spark.pace import Pace, micro_dollars_of, millis_of, pace_of
+from cleancut._spark.pace import (
+    Pace,
+    failures_of,
+    micro_dollars_of,
+    millis_of,
+    pace_of,
+    switch_of,
+)
 from cleancut._spark.settings import PREFIX
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import CleancutError, error_of, translating
@@ -120,6 +127,9 @@ class CoordinatorStatus(Brief):
         replicas: the copies that passes keep up, and how far they are behind.
         overloaded: of operators, by their ids, that get more rows than they take in, so that
             their epochs wait for what `maxInFlightBytes` does not let stay in flight: how many.
+        slow_epochs: how many epochs of this run took longer than others, by the kind of what
+            explains it; see `SlowEpoch`.
+        last_slow: the last of them, by its number, and why.
     """
 
     location: str
@@ -138,6 +148,8 @@ class CoordinatorStatus(Brief):
     provider: str | None = None
     proven: ProvenCut | None = None
     replicas: tuple[ReplicaStatus, ...] = ()
+    slow_epochs: Mapping[str, int] = field(default_factory=dict)
+    last_slow: tuple[int, SlowEpoch] | None = None
 
     @property
     def requests(self) -> RequestsByKind:
@@ -164,6 +176,9 @@ class CoordinatorStatus(Brief):
             facts += [("it took", f"{last.duration_ms} ms, {last.gate_ms} ms of them in the gate")]
             facts += [("its cut took", f"{last.cut_ms} ms"), ("its requests", str(last.requests))]
             facts += [("its slowest store", str(slow)) for slow in (last.slowest or ())[:1]]
+        if self.last_slow is not None:
+            epoch, why = self.last_slow
+            facts += [(f"epoch {epoch} was slow", str(why))]
         if self.epoch is not None:
             at = self.epoch
             facts += [("under way", f"{at.epoch}: {at.reported} of {at.stores} stores")]
@@ -261,6 +276,8 @@ class Coordinator:
             provider=self._provider,
             proven=proven_cut(f"{PROOFS}/{name}" for name in notes["proofs"]),
             replicas=tuple(replica_statuses(notes["replicas"], found.get("committed"), written_ms)),
+            slow_epochs=found["slow"]["counts"],
+            last_slow=_last_slow_of(found["slow"].get("last")),
         )
 
     def _told(self) -> dict[str, Any]:
@@ -280,14 +297,20 @@ class Coordinator:
             _known_notes.pop(next(iter(_known_notes)))
         return known
 
-    def history(self) -> EpochHistory:
-        """What each epoch cost whose cut the store holds: it outlives the driver.
+    def history(self, since: int | datetime | None = None) -> EpochHistory:
+        """What each epoch cost, by what the store holds: it outlives the driver.
+
+        Args:
+            since: as in `Checkpoint.history`: the first epoch, or when the first of them was
+                committed, in UTC where it has no time zone; None is each epoch whose cut is kept.
+                Of its last epochs a driver notes only a minute later, or after 16 of them, why
+                they were slow.
 
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND before the first epoch, and as Checkpoint.
-            DamagedError: a cut is damaged.
+            DamagedError: a cut is damaged, or CLEANCUT_HISTORY_DAMAGED.
         """
-        return self._checkpoint().history()
+        return self._checkpoint().history(since)
 
     def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
         """Estimates what the query costs in a day, from the epochs whose cuts are kept.
@@ -344,6 +367,8 @@ class Coordinator:
         min_pause: timedelta | float | None = None,
         interval: timedelta | float | None = None,
         budget: float | str | None = None,
+        tolerable_failures: int | Literal["any"] | None = None,
+        autopause: bool | None = None,
     ) -> Pace:
         """How fast epochs may follow each other, beside the trigger; sets what is given.
 
@@ -357,6 +382,11 @@ class Coordinator:
             budget: what requests to the store may cost in a day, in US dollars by the prices of S3
                 Standard: 5, or "$5/day"; 0 is none. The interval follows what the last hundred
                 epochs cost on average, up to an hour. What is stored is not in it.
+            tolerable_failures: how often in a row the driver's work beside epochs (to write pages
+                of cuts, to sweep what nobody needs) may fail; one more, and the query ends behind
+                its epoch with CLEANCUT_MAINTENANCE_FAILED. "any", as at first: it never does.
+            autopause: whether that work waits behind epochs that are late: those that take twice
+                the median of the 50 before, and 200 ms more. It waits for eight epochs at most.
 
         Raises:
             ValueError: one is out of its range.
@@ -365,6 +395,8 @@ class Coordinator:
             millis_of("min_pause", min_pause),
             millis_of("interval", interval),
             micro_dollars_of(budget),
+            failures_of(tolerable_failures),
+            switch_of(autopause),
         )
         with translating():
             told: dict[str, Any] = json.loads(self._facade.pace(self._location, *asked))
@@ -498,6 +530,12 @@ def _last_of(found: dict[str, Any]) -> EpochInfo:
         cut_ms=found["cutMs"],
         channels=channels_of(found["channels"]),
     )
+
+
+def _last_slow_of(found: dict[str, Any] | None) -> tuple[int, SlowEpoch] | None:
+    if found is None:
+        return None
+    return found["epoch"], SlowEpoch(found["kind"], found["typicalMs"], found["detail"])
 
 
 def _text(number: int | None) -> str | None:

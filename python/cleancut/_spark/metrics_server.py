@@ -58,6 +58,8 @@ def of_status(status: CoordinatorStatus, first: int) -> Iterator[Sample]:
     counts = Counts()
     counts.add(status.driver + status.executors)
     counts.epoch(_committed(status) - first)
+    for cause, count in status.slow_epochs.items():
+        counts.slow(cause, count)
     yield from counts.samples()
     if status.last is not None:
         yield from of_epoch(status.last)

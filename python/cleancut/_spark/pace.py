@@ -1,7 +1,8 @@
 """How fast the epochs of a running query may follow each other."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ _BUDGET = re.compile(r"\$?([0-9]+(?:\.[0-9]+)?)(?:/day)?")
 _LEAST_USD = 0.000001
 _MOST_USD = 1_000_000.0
 _MOST_S = 3600.0
+_MOST_FAILURES = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,12 +26,22 @@ class Pace(Brief):
         budget: US dollars that requests to the store may cost in a day; None for as they do.
         bought: the interval that the budget buys at what epochs cost on average now; 0 without a
             budget, before the first epoch, and where requests cost nothing.
+        tolerable_failures: how often in a row what the driver does beside epochs may fail before
+            the query does; None for however often.
+        autopause: whether that waits while epochs are late.
+        failing: of what has failed and has not been done since: how often in a row, and the last
+            error.
+        put_off: behind how many epochs in a row it has waited, up to the last.
     """
 
     min_pause: timedelta
     interval: timedelta
     budget: float | None
     bought: timedelta
+    tolerable_failures: int | None = None
+    autopause: bool = False
+    failing: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    put_off: int = 0
 
     def __str__(self) -> str:
         parts = []
@@ -44,7 +56,16 @@ class Pace(Brief):
                 if self.bought
                 else f"{given}, which epochs do not come to"
             )
-        return "; ".join(parts) or "as its trigger says"
+        return "; ".join([*(parts or ["as its trigger says"]), *self._beside()])
+
+    def _beside(self) -> Iterator[str]:
+        if self.tolerable_failures is not None:
+            yield f"fails when more than {self.tolerable_failures} in a row of what is done beside"
+        if self.autopause:
+            waited = f", as behind the last {self.put_off} of them" if self.put_off else ""
+            yield f"what is done beside waits while epochs are late{waited}"
+        for what, (count, last) in sorted(self.failing.items()):
+            yield f"the {what} has failed {count} times in a row: {last}"
 
 
 def pace_of(fields: dict[str, Any]) -> Pace:
@@ -54,7 +75,33 @@ def pace_of(fields: dict[str, Any]) -> Pace:
         interval=timedelta(milliseconds=fields["intervalMs"]),
         budget=fields.get("dollarsPerDay"),
         bought=timedelta(milliseconds=fields["boughtMs"]),
+        tolerable_failures=fields.get("tolerableFailures"),
+        autopause=fields["autopause"],
+        failing={of: (found["count"], found["last"]) for of, found in fields["failing"].items()},
+        put_off=fields["putOff"],
     )
+
+
+def failures_of(given: int | str | None) -> int:
+    """How many failures in a row are tolerated; -1 where none is given, -2 for any.
+
+    Raises:
+        ValueError: it is no number from 0 to 1,000,000, nor "any".
+    """
+    if given is None:
+        return -1
+    if given == "any":
+        return -2
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= _MOST_FAILURES:
+        raise ValueError(
+            f'tolerable_failures is from 0 to {_MOST_FAILURES} or "any", and not {given!r}.'
+        )
+    return given
+
+
+def switch_of(given: bool | None) -> int:
+    """-1 where none is given."""
+    return -1 if given is None else int(given)
 
 
 def millis_of(name: str, given: timedelta | float | None) -> int:

@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.{DriverCuts,
 import io.cleancut.cuts.{CommittedEpoch, Pace}
 import io.cleancut.error.Errors
 import io.cleancut.format.{ChannelJson, CostsJson}
+import io.cleancut.history.SlowTally
 
 /**
  * The coordinators of this driver's queries, for callers outside of the JVM: locations are text,
@@ -62,6 +63,7 @@ object CleancutCoordinator {
     CostsJson.write(status.usage.executors.toShare, node.putObject("executors"))
     node.put("executorCount", status.usage.executorCount)
     status.last.foreach(write(_, node.putObject("last")))
+    write(status.slow, node.putObject("slow"))
     val inFlight = node.putArray("inFlight")
     status.channels.filter(_.deferred.rows > 0).foreach { report =>
       val channel = inFlight.addObject().put("operator", report.channel.operator)
@@ -126,21 +128,42 @@ object CleancutCoordinator {
    *   -1 for as it is; so for the others
    * @param microDollars
    *   a day, in millionths of a dollar; 0 is no budget
+   * @param tolerableFailures
+   *   -2 is however many
+   * @param autopause
+   *   0 or 1
    */
-  def pace(location: String, minPauseMs: Long, intervalMs: Long, microDollars: Long): String = {
+  def pace(
+      location: String,
+      minPauseMs: Long,
+      intervalMs: Long,
+      microDollars: Long,
+      tolerableFailures: Long,
+      autopause: Long
+  ): String = {
     val of = DriverCuts.pace(location)
     val now = of.pace
     val asked = Pace(
       if (minPauseMs < 0) now.minPauseMs else minPauseMs,
       if (intervalMs < 0) now.intervalMs else intervalMs,
       if (microDollars < 0) now.dollarsPerDay
-      else Option.when(microDollars > 0)(microDollars / 1e6)
+      else Option.when(microDollars > 0)(microDollars / 1e6),
+      if (tolerableFailures == -1) now.tolerableFailures
+      else Option.when(tolerableFailures >= 0)(tolerableFailures.toInt),
+      if (autopause < 0) now.autopause else autopause > 0
     )
     if (asked != now) of.set(asked)
     val node = mapper.createObjectNode()
     node.put("minPauseMs", asked.minPauseMs).put("intervalMs", asked.intervalMs)
     asked.dollarsPerDay.foreach(node.put("dollarsPerDay", _))
     node.put("boughtMs", of.boughtMs)
+    asked.tolerableFailures.foreach(node.put("tolerableFailures", _))
+    node.put("autopause", asked.autopause)
+    val beside = DriverCuts.maintenance(location).status
+    val failing = node.put("putOff", beside.putOff).putObject("failing")
+    beside.inRow.foreach { case (what, failures) =>
+      failing.putObject(what).put("count", failures.count).put("last", failures.last)
+    }
     mapper.writeValueAsString(node)
   }
 
@@ -150,6 +173,15 @@ object CleancutCoordinator {
   /** Whether there was a savepoint of this name. */
   def unpin(location: String, session: SparkSession, name: String): Boolean =
     DriverCuts.within(location, session)(_.unpin(name))
+
+  private def write(slow: SlowTally, node: ObjectNode): Unit = {
+    val counts = node.putObject("counts")
+    slow.counts.toSeq.sorted.foreach { case (kind, count) => counts.put(kind, count) }
+    slow.last.foreach { case SlowTally.Last(epoch, why) =>
+      val last = node.putObject("last").put("epoch", epoch).put("kind", why.kind)
+      last.put("typicalMs", why.typicalMs).put("detail", why.detail)
+    }
+  }
 
   /** As the cut tells it, with what the write of the cut took. */
   private def write(last: CommittedEpoch, node: ObjectNode): Unit = {

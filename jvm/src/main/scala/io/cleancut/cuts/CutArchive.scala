@@ -30,12 +30,22 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   def epochs(): Seq[Long] = listed().epochs
 
-  /** The epochs that have a cut, in order, and the seals. */
-  def listed(): CutsListed = {
-    val found = names(CutLayout.Cuts)
+  /**
+   * The epochs that have a cut, in order, and the seals.
+   *
+   * @param since
+   *   the first epoch whose cut and seals are measured
+   */
+  def listed(since: Long = 0L): CutsListed = {
+    val infos = root.list(ObjectPrefix(CutLayout.Cuts)).toVector
+    val found = infos.map(info => info.key.name.stripPrefix(CutLayout.Cuts) -> info.sizeBytes)
+    val cuts = found.flatMap { case (name, bytes) => CutLayout.parseCut(name).map(_ -> bytes) }
+    val seals = found.flatMap { case (name, bytes) => CutLayout.parseSeal(name).map(_ -> bytes) }
+    val sizes = cuts ++ seals.map { case (seal, bytes) => seal.epoch -> bytes }
     CutsListed(
-      found.flatMap(CutLayout.parseCut).sorted,
-      found.flatMap(CutLayout.parseSeal)
+      cuts.map(_._1).sorted,
+      seals.map(_._1),
+      sizes.collect { case (epoch, bytes) if epoch >= since => bytes }.sum
     )
   }
 
@@ -258,18 +268,26 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
       .sortBy(-_._1.generation)
 
   /** Every page, with the epoch in its name. */
-  def pages(): Seq[(Long, ObjectKey)] =
+  def pages(): Seq[(Long, ObjectKey)] = keysOf(pageInfos())
+
+  def pageInfos(): Seq[(Long, ObjectInfo)] =
     root
       .list(ObjectPrefix(CutLayout.Pages))
-      .flatMap(info => CutLayout.parsePage(info.key.name).map(_ -> info.key))
+      .flatMap(info => CutLayout.parsePage(info.key.name).map(_ -> info))
       .toSeq
 
   /** Every segment, with the epoch in its name. */
-  def segments(): Seq[(Long, ObjectKey)] =
+  def segments(): Seq[(Long, ObjectKey)] = keysOf(segmentInfos())
+
+  def segmentInfos(): Seq[(Long, ObjectInfo)] =
     root
       .list(ObjectPrefix(CutLayout.Segments))
-      .flatMap(info => CutLayout.parseSegment(info.key.name).map(_ -> info.key))
+      .flatMap(info => CutLayout.parseSegment(info.key.name).map(_ -> info))
       .toSeq
+
+  private def keysOf(of: Seq[(Long, ObjectInfo)]) = of.map { case (epoch, info) =>
+    epoch -> info.key
+  }
 
   /** The names of the segments that executors wrote at this time or later; no driver's. */
   def executorSegmentsSince(wallMs: Long): Set[String] =
@@ -364,8 +382,13 @@ final case class Notes(proofs: Seq[String], replicas: Seq[String]) {
     .maxByOption(of => (of.epoch, of.provenMs))
 }
 
-/** What lies beside each other under `cuts/`, by epoch. */
-final case class CutsListed(epochs: Seq[Long], seals: Seq[SealName]) {
+/**
+ * What lies beside each other under `cuts/`, by epoch.
+ *
+ * @param sizeBytes
+ *   of those that were measured
+ */
+final case class CutsListed(epochs: Seq[Long], seals: Seq[SealName], sizeBytes: Long) {
 
   /** Of several runs the latest has looked for those of the others, and knows best. */
   def sealOf(epoch: Long): Option[SealName] =

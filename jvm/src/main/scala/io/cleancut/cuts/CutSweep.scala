@@ -1,7 +1,7 @@
 package io.cleancut.cuts
 
 import io.cleancut.format.CutLayout
-import io.cleancut.objects.ObjectKey
+import io.cleancut.objects.{ObjectInfo, ObjectKey}
 
 /**
  * Deletes cuts beyond retention, and segments that no kept cut needs.
@@ -39,7 +39,7 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
    *   segments to be left alone, from what the owner knew before this began
    */
   def run(oldest: Long, spared: Set[String]): CutSweep.Swept = {
-    val listed = archive.listed()
+    val listed = archive.listed(since = oldest)
     val epochs = listed.epochs
     val cuts = epochs.filter(_ < oldest)
     // A seal has served once its epoch has a cut.
@@ -57,31 +57,56 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
     // looked up after that: who pins a cut looks afterwards whether it is still there.
     archive.delete(cuts.map(epoch => ObjectKey(CutLayout.cut(epoch))))
     archive.delete(seals.map(name => ObjectKey(CutLayout.seal(name))))
-    if (isFollowed()) CutSweep.Swept(cuts.size, segments = 0, pages = 0, storeFiles = 0)
-    else parts(oldest, anchor, spared ++ named).copy(cuts = cuts.size)
+    if (isFollowed()) CutSweep.Nothing.copy(cuts = cuts.size)
+    else {
+      val swept = parts(oldest, anchor, spared ++ named)
+      swept.copy(cuts = cuts.size, keptBytes = swept.keptBytes.map(_ + listed.sizeBytes))
+    }
   }
 
   /** What lies too far back to be needed, unless it is one of these. */
   private def parts(oldest: Long, anchor: Option[StoredCut], named: Set[String]) = {
     val pinned = archive.pinned().values.flatMap(of => of.segments ++ of.pages)
     val kept = named ++ pinned
-    def garbage(of: => Seq[(Long, ObjectKey)]) = anchor.toSeq.flatMap { cut =>
+    var keptBytes = 0L
+    def garbage(of: => Seq[(Long, ObjectInfo)]) = anchor.toSeq.flatMap { cut =>
       val newest = Math.min(oldest, cut.head.epoch) - baseMargin
-      of.collect { case (epoch, key) if epoch < newest && !kept(key.name) => key }
+      val (over, needed) = of.partition { case (epoch, info) =>
+        epoch < newest && !kept(info.key.name)
+      }
+      keptBytes += needed.map(_._2.sizeBytes).sum
+      over.map(_._2.key)
     }
-    val segments = garbage(archive.segments())
+    val segments = garbage(archive.segmentInfos())
     archive.delete(segments)
     // After what they name is settled: a page that is gone would leave that unknown.
-    val pages = garbage(archive.pages())
+    val pages = garbage(archive.pageInfos())
     archive.delete(pages)
     val files = if (anchor.exists(_.head.epoch == oldest)) archive.storeFiles() else Nil
     archive.delete(files)
-    CutSweep.Swept(cuts = 0, segments.size, pages.size, files.size)
+    val keptAll = anchor.map(_ => keptBytes)
+    CutSweep.Swept(cuts = 0, segments.size, pages.size, files.size, keptAll)
   }
 }
 
 object CutSweep {
 
-  /** How many objects were deleted; `storeFiles` are those from before the first cut. */
-  final case class Swept(cuts: Int, segments: Int, pages: Int, storeFiles: Int)
+  /**
+   * How many objects were deleted.
+   *
+   * @param storeFiles
+   *   those from before the first cut
+   * @param keptBytes
+   *   the size of all cuts, seals, segments and pages that are left; None where not all of them
+   *   were listed
+   */
+  final case class Swept(
+      cuts: Int,
+      segments: Int,
+      pages: Int,
+      storeFiles: Int,
+      keptBytes: Option[Long]
+  )
+
+  private val Nothing = Swept(cuts = 0, segments = 0, pages = 0, storeFiles = 0, None)
 }

@@ -46,6 +46,8 @@ trait FramePacker extends AutoCloseable {
  *   called by a thread that is about to wait for what another one does
  * @param watcher
  *   of the epochs that are committed
+ * @param maintenance
+ *   by what is done beside epochs; None for one that nobody asks for anything
  */
 final case class CutsRuntime(
     clock: Clock,
@@ -58,7 +60,8 @@ final case class CutsRuntime(
     paging: Option[Paging] = Some(Paging.Default),
     parts: CutArchive => CutParts = CutParts.shared,
     beforeWait: CompletableFuture[_] => Unit = _ => (),
-    watcher: Option[EpochWatcher] = None
+    watcher: Option[EpochWatcher] = None,
+    maintenance: Option[Maintenance] = None
 )
 
 object CutsRuntime {

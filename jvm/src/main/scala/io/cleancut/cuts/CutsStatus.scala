@@ -3,6 +3,7 @@ package io.cleancut.cuts
 import io.cleancut.StoreId
 import io.cleancut.channels.{ChannelCourse, ChannelReport}
 import io.cleancut.format.{Cut, RunId, StoreTime}
+import io.cleancut.history.SlowTally
 
 /**
  * Where a query stands.
@@ -23,6 +24,8 @@ import io.cleancut.format.{Cut, RunId, StoreTime}
  *   how these came to the barrier, where it is known
  * @param aligned
  *   why operators are not captured, by their ids
+ * @param slow
+ *   which epochs of this run were slow
  */
 final case class CutsStatus(
     location: String,
@@ -34,7 +37,8 @@ final case class CutsStatus(
     usage: UsageBook.Shares,
     channels: Seq[ChannelReport],
     courses: Map[StoreId, ChannelCourse],
-    aligned: Map[Long, String]
+    aligned: Map[Long, String],
+    slow: SlowTally = SlowTally.None
 ) {
 
   /**

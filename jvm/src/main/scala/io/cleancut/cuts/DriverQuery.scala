@@ -32,6 +32,9 @@ final class DriverQuery private[cuts] (val location: String) {
   /** How fast they may follow each other: what was asked of it last outlives a run. */
   val pace = new EpochPace(Clock.System)
 
+  /** What its driver does beside them. */
+  val maintenance = new Maintenance(location, () => pace.pace)
+
   /** The run that goes on. */
   def runId: Option[String] = live.map(_.runId)
 
@@ -68,6 +71,7 @@ final class DriverQuery private[cuts] (val location: String) {
           val before = live.map(_.cuts)
           starts.runBegins()
           pace.begins()
+          maintenance.begins()
           val made = make
           before.foreach(made.follow)
           live = Some(new LiveRun(runId, made))

@@ -2,8 +2,6 @@ package io.cleancut.cuts
 
 import java.util.concurrent.TimeUnit
 
-import scala.util.control.NonFatal
-
 import org.slf4j.LoggerFactory
 
 import io.cleancut.{StateVersion, StoreId}
@@ -19,6 +17,9 @@ trait EpochGate extends PagedCuts {
   import EpochState.SealBy
 
   private[cuts] var last = Option.empty[CommittedEpoch]
+
+  private[cuts] lazy val watchedNotes =
+    new NotesWatch(() => archive.notes(), clock, runtime.background)
 
   private lazy val leftovers = new Leftovers(archive.store, clock)
 
@@ -220,9 +221,18 @@ trait EpochGate extends PagedCuts {
     // Before the next epoch is planned: a later owner has seen the cut, or else is seen here.
     checkOwner(run, epoch + 1)
     run.lookedNs = Some(clock.monotonicNs())
-    synchronized(run.ledger.lastCut).foreach(turnPages(run, _))
-    if ((epoch + 1) % runtime.sweepEpochs == 0) sweepInBackground(run, epoch)
+    maintain(run, epoch)
     counted.commit
+  }
+
+  /** Begins what is due behind an epoch, unless that has to wait. */
+  private def maintain(run: QueryRun, epoch: Long): Unit = {
+    run.isSweepDue ||= (epoch + 1) % runtime.sweepEpochs == 0
+    if (!maintenance.waits(run.wasLate)) {
+      synchronized(run.ledger.lastCut).foreach(turnPages(run, _))
+      if (run.isSweepDue) sweepInBackground(run, epoch)
+      run.isSweepDue = false
+    }
   }
 
   /**
@@ -296,6 +306,7 @@ trait EpochGate extends PagedCuts {
     val goesOnFromOwn = CommitEntry.countedIds(entry).isDefined
     val next = if (goesOnFromOwn) cut else other.fold(cut)(_.whole)
     val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
+    run.wasLate = run.usual.took(timings.get("epochMs").map(_ + cutMs))
     val (tasks, aligned) = synchronized {
       run.advance(next)
       last = Some(CommittedEpoch(cut, cutMs))
@@ -303,9 +314,12 @@ trait EpochGate extends PagedCuts {
     }
     runtime.watcher.foreach { watcher =>
       val weather = watcher.weather()
+      val stored = run.stored.map(_.now(used))
       watcher.committed { () =>
         import watcher.{location, name}
-        EpochRecord.of(location, name, next, Some(cutMs), tasks, aligned, weather)
+        EpochRecord
+          .of(location, name, next, Some(cutMs), tasks, aligned, weather)
+          .copy(storedBytes = stored, proven = watchedNotes.seen.flatMap(_.proven))
       }
     }
     logger.info(
@@ -453,19 +467,19 @@ trait EpochGate extends PagedCuts {
   private def sweepInBackground(run: QueryRun, epoch: Long): Unit = {
     if (epoch - logs.retention.epochs > 0) {
       runtime.background.execute { () =>
-        try {
+        maintenance.run(Maintenance.Sweep) {
           val oldest = logs.retention.oldest(archive, epoch, clock.wallMs())
+          val used = usage()
           val spared = synchronized(run.ledger.spared(oldest, clock.monotonicNs()))
           val swept =
             new CutSweep(archive, runtime.baseMargin, () => laterOwner(run).isDefined)
               .run(oldest, spared)
           synchronized(run.ledger.bases.swept(oldest))
+          swept.keptBytes.foreach(of => run.stored = Some(StoredSize.listed(of, used)))
           logger.info(
             s"Swept ${swept.cuts} cuts, ${swept.segments} segments, ${swept.pages} pages and " +
               s"${swept.storeFiles} files from before the first cut"
           )
-        } catch {
-          case NonFatal(e) => logger.warn(s"The sweep of ${archive.location} is put off", e)
         }
         leftovers.runIfDue()
       }

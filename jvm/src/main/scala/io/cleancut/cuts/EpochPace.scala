@@ -15,8 +15,18 @@ import io.cleancut.Clock
  *   between two beginnings
  * @param dollarsPerDay
  *   what requests may cost; None for whatever they do
+ * @param tolerableFailures
+ *   how often [[Maintenance]] may fail in a row before the query does; None for however often
+ * @param autopause
+ *   whether that waits while epochs are late
  */
-final case class Pace(minPauseMs: Long, intervalMs: Long, dollarsPerDay: Option[Double])
+final case class Pace(
+    minPauseMs: Long,
+    intervalMs: Long,
+    dollarsPerDay: Option[Double],
+    tolerableFailures: Option[Int] = None,
+    autopause: Boolean = false
+)
 
 object Pace {
   val Free: Pace = Pace(0L, 0L, None)

@@ -12,15 +12,26 @@ import io.cleancut.Clock
  * wait for a store: what was known when it was last looked for. Who asks has it looked for again in
  * the background, at most once a minute.
  *
- * @param look
- *   for all notes that there are
+ * @param read
+ *   all notes that there are
  */
-final class NotesWatch(look: () => Notes, clock: Clock, background: Executor) {
+final class NotesWatch(read: () => Notes, clock: Clock, background: Executor) {
   import NotesWatch._
 
   @volatile private var known = Option.empty[Notes]
   @volatile private var dueNs = Option.empty[Long]
   private val isLooking = new AtomicBoolean
+
+  /** What was known last, without a look. */
+  def seen: Option[Notes] = known
+
+  /** Looks now, and gives what there is. */
+  def look(): Notes = {
+    val found = read()
+    known = Some(found)
+    dueNs = Some(clock.monotonicNs() + EveryNs)
+    found
+  }
 
   /** None before the first look. */
   def last: Option[Notes] = {
@@ -34,10 +45,11 @@ final class NotesWatch(look: () => Notes, clock: Clock, background: Executor) {
   }
 
   private def lookNow(): Unit =
-    try known = Some(look())
+    try known = Some(read())
     // A store that is away for a moment takes nothing from what was noted.
     catch { case NonFatal(_) => () }
     finally {
+      // One that has failed is not tried again at once.
       dueNs = Some(clock.monotonicNs() + EveryNs)
       isLooking.set(false)
     }

@@ -1,7 +1,5 @@
 package io.cleancut.cuts
 
-import scala.util.control.NonFatal
-
 import org.slf4j.LoggerFactory
 
 import io.cleancut.{StateVersion, StoreId}
@@ -43,13 +41,8 @@ trait PagedCuts extends FrameAcks {
   final private[cuts] def turnPages(run: QueryRun, cut: Cut): Unit =
     synchronized(runtime.paging.flatMap(run.pagesDue(cut, _))).foreach { turn =>
       runtime.background.execute { () =>
-        val turned =
-          try Some(turn.merged(new FrameMerge(archive, run.id, () => newId()), archive))
-          catch {
-            case NonFatal(e) =>
-              logger.warn(s"Pages of ${archive.location} are put off to a later epoch", e)
-              None
-          }
+        val merge = new FrameMerge(archive, run.id, () => newId())
+        val turned = maintenance.run(Maintenance.Pages)(turn.merged(merge, archive))
         synchronized(run.turned(turned))
       }
     }

@@ -3,6 +3,7 @@ package io.cleancut.cuts
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels.ChannelCourse
 import io.cleancut.format.Cut
+import io.cleancut.history.SlowTally
 
 /**
  * The coordinator of one query, on its driver: takes what tasks report, and turns an epoch into a
@@ -60,14 +61,16 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
         usage(),
         cut.toSeq.flatMap(_.channels),
         cut.fold(Map.empty[StoreId, ChannelCourse])(_.courses),
-        current.fold(Map.empty[Long, String])(_.aligned)
+        current.fold(Map.empty[Long, String])(_.aligned),
+        runtime.watcher.fold(SlowTally.None)(_.slow)
       )
     }
 
   /** What others have noted who looked at the query. Asks the store. */
-  def notes(): Notes = archive.notes()
+  def notes(): Notes = watchedNotes.look()
 
-  private val watchedNotes = new NotesWatch(() => notes(), runtime.clock, runtime.background)
+  /** The same as was seen last; it is looked for again in the background. */
+  def lastNotes: Option[Notes] = watchedNotes.last
 
   /** The run has ended, and nobody waits here any more. */
   override def close(): Unit = {

@@ -36,6 +36,9 @@ final class QueryFigures(
   /** What a counter of this name has come to. */
   def count(name: String): Long = counters(name)(this)
 
+  /** How many epochs of this run were slow for one of the reasons. */
+  def slow(cause: String): Long = status.slow.counts.getOrElse(cause, 0L)
+
   /** Requests of one kind. */
   def requests(kind: RequestKind): KindCounts = usage.requests(kind)
 
@@ -106,6 +109,7 @@ object QueryFigures {
 
   private val counters: Map[String, QueryFigures => Long] = Map(
     "epochs_total" -> (of => of.status.committed.fold(0L)(_ - of.begun)),
+    "slow_epochs_total" -> (_.status.slow.total),
     "requests_total" -> (_.usage.requests.requests),
     "request_retries_total" -> (_.usage.requests.retries),
     "request_failures_total" -> (_.usage.requests.failures),

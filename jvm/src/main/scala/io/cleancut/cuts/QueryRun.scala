@@ -5,6 +5,7 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 import io.cleancut.StoreId
 import io.cleancut.channels._
 import io.cleancut.format._
+import io.cleancut.history.UsualTimes
 
 /**
  * A run of a query, as its coordinator knows it, which also guards it.
@@ -31,6 +32,14 @@ final private class QueryRun(
 
   /** When it has last found, behind a cut, that nobody does. */
   @volatile var lookedNs = Option.empty[Long]
+
+  /** What of the query is stored; None where nobody has looked. */
+  @volatile var stored = Option.empty[StoredSize]
+
+  // Of the query's own thread.
+  val usual = new UsualTimes
+  var wasLate = false
+  var isSweepDue = false
   private var held = Option.empty[HeldFrames]
   private var early = noFrames
   private var capture = Capture.Off

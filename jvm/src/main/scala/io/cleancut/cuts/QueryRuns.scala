@@ -28,6 +28,9 @@ abstract class QueryRuns private[cuts] (
 
   private[cuts] def clock: Clock = runtime.clock
 
+  private[cuts] lazy val maintenance: Maintenance =
+    runtime.maintenance.getOrElse(Maintenance.unasked(archive.location))
+
   final private[cuts] def within[A](runId: String)(act: QueryRun => A): Either[Refusal, A] =
     runOf(runId).map(run => synchronized(act(run)))
 
@@ -148,7 +151,7 @@ abstract class QueryRuns private[cuts] (
     if (!taken.isAlone) tellOfRivals(taken.generation)
     val seal = listed.sealOf(committed + 1).flatMap(archive.readSeal(_, cut)).filterNot(_.isClaim)
     seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
-    new QueryRun(
+    val run = new QueryRun(
       RunId(queryId, runId, taken.generation),
       new QueryLedger(committed, cut, runtime.baseMargin, seal),
       new EpochMeter(used),
@@ -156,6 +159,9 @@ abstract class QueryRuns private[cuts] (
       Begun(committed, cut.filter(_.epoch == committed), taken.generation, taken.isAlone),
       runtime.budget
     )
+    // Of a new query nothing is there yet; of others the first sweep tells.
+    if (committed < 0) run.stored = Some(StoredSize.listed(0L, used))
+    run
   }
 
   /** A later owner may have swept what the cut names. */

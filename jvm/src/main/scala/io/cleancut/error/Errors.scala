@@ -302,6 +302,21 @@ object Errors {
   def epochIncomplete(location: String, epoch: Long, stores: String): CleancutException =
     make("CLEANCUT_EPOCH_INCOMPLETE")("location" -> location, "epoch" -> epoch, "stores" -> stores)
 
+  def maintenanceFailed(
+      location: String,
+      what: String,
+      failures: Int,
+      tolerable: Int,
+      detail: String
+  ): CleancutException =
+    make("CLEANCUT_MAINTENANCE_FAILED")(
+      "location" -> location,
+      "what" -> what,
+      "failures" -> failures,
+      "tolerable" -> tolerable,
+      "detail" -> detail
+    )
+
   def coordinatorUnreachable(
       location: String,
       frame: String,

@@ -1,7 +1,7 @@
 package io.cleancut.history
 
 import io.cleancut.channels.{ChannelCourse, Channels}
-import io.cleancut.format.{Cut, EpochCosts, RunId}
+import io.cleancut.format.{Cut, EpochCosts, Proof, RunId}
 
 /**
  * What a driver lived through in an epoch, beside what the epoch itself took.
@@ -88,6 +88,10 @@ final case class SlowReason(typicalMs: Long, kind: String, detail: String)
  *   by operator, how many did not stay in flight for lack of room
  * @param slow
  *   None where it was not slow, and where nobody judged
+ * @param storedBytes
+ *   about what lay in its store then, as the driver knew without asking
+ * @param proven
+ *   the last cut of which the driver knew then that it can be restored
  */
 final case class EpochRecord(
     location: String,
@@ -106,7 +110,9 @@ final case class EpochRecord(
     rowsBeyondBound: Map[Long, Long],
     operators: Seq[OperatorRecord],
     weather: EpochWeather,
-    slow: Option[SlowReason]
+    slow: Option[SlowReason],
+    storedBytes: Option[Long] = None,
+    proven: Option[Proof] = None
 ) {
 
   /** None where no task has run. */

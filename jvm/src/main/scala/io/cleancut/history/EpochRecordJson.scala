@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-import io.cleancut.format.{CostsJson, RunId}
+import io.cleancut.format.{CostsJson, Proof, RunId}
 
 /**
  * The form in which records are kept and sent. See `docs/FORMAT.md`, "History". A field that a
@@ -47,6 +47,10 @@ object EpochRecordJson {
     record.slow.foreach { slow =>
       val why = node.putObject("slow").put("typicalMs", slow.typicalMs)
       why.put("kind", slow.kind).put("detail", slow.detail)
+    }
+    record.storedBytes.foreach(node.put("storedBytes", _))
+    record.proven.foreach { of =>
+      node.putObject("proven").put("epoch", of.epoch).put("provenMs", of.provenMs)
     }
     mapper.writeValueAsString(node)
   }
@@ -125,7 +129,10 @@ object EpochRecordJson {
         slow.path("kind").asText,
         slow.path("detail").asText
       )
-    }
+    },
+    number(node, "storedBytes"),
+    Option(node.get("proven"))
+      .map(of => Proof(of.path("epoch").asLong, of.path("provenMs").asLong))
   )
 
   private def operator(node: JsonNode): OperatorRecord = {

@@ -20,6 +20,9 @@ trait EpochWatcher extends AutoCloseable {
    */
   def committed(record: () => EpochRecord): Unit
 
+  /** Which of the epochs that it was told of were slow, as far as it has judged. */
+  def slow: SlowTally
+
   /** The run has ended. What has been told is noted before this returns. */
   override def close(): Unit
 }

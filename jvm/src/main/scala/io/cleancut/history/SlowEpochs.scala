@@ -18,6 +18,10 @@ final class SlowEpochs {
 
   private val recent = mutable.Queue.empty[EpochRecord]
   private var runOf = Option.empty[String]
+  @volatile private var told = SlowTally.None
+
+  /** Of the epochs that were judged; may be asked for by any thread. */
+  def tally: SlowTally = told
 
   /** The same record, with its reason if it was slow. */
   def judge(record: EpochRecord): EpochRecord = {
@@ -25,6 +29,7 @@ final class SlowEpochs {
     if (isFirst) recent.clear()
     runOf = Some(record.run.runId)
     val judged = record.copy(slow = reason(record))
+    judged.slow.foreach(why => told = told.and(record.epoch, why))
     // What a start takes is not what other epochs do.
     if (!isFirst && record.durationMs.isDefined) {
       recent += record
@@ -36,7 +41,7 @@ final class SlowEpochs {
   private def reason(record: EpochRecord): Option[SlowReason] = for {
     took <- record.tookMs
     typical <- Option.when(recent.size >= Fewest)(median(recent.flatMap(_.tookMs)))
-    if took >= SlowTimes * typical && took >= typical + SlowMs
+    if isSlow(took, typical)
   } yield {
     val toExplain = (took - typical) * Share
     val reasons: Seq[() => Option[(String, String)]] = Seq(
@@ -159,11 +164,14 @@ object SlowEpochs {
   val Kinds: Seq[String] =
     Seq(ExecutorLost, DriverPause, Retries, Upload, Straggler, Gate, Input, Unknown)
 
+  private[history] def isSlow(tookMs: Long, typicalMs: Long): Boolean =
+    tookMs >= SlowTimes * typicalMs && tookMs >= typicalMs + SlowMs
+
   private val UnknownDetail = "none of what is measured explains half of it"
 
   /** A minute or more of most queries. */
-  private val Remembered = 50
-  private val Fewest = 5
+  private[history] val Remembered = 50
+  private[history] val Fewest = 5
   private val SlowTimes = 2
   private val SlowMs = 200L
   private val InputTimes = 1.5

@@ -16,7 +16,8 @@ object MetricsDoc {
           |`store` and `driver` tell the query by the labels `query` (its id) and `location`, and
           |the labels below. Spark has no labels: there one figure stands for all, the sum of sizes
           |and counts, else the greatest. The counts of requests are there for each kind, too, as
-          |`requests_get_range_total`. For Spark's Prometheus endpoint the names of both become
+          |`requests_get_range_total`, and those of slow epochs for each cause, as
+          |`slow_epochs_straggler_total`. For Spark's Prometheus endpoint the names of both become
           |`metrics_<namespace>_driver_cleancut_<query>_<name>_Value`, and those of counters end in
           |`_Count`.
           |

@@ -10,7 +10,7 @@ import org.scalatest.time.SpanSugar._
 
 import io.cleancut.{Clock, StateVersion}
 import io.cleancut.format._
-import io.cleancut.objects.{ObjectKey, RequestKind}
+import io.cleancut.objects.{ObjectKey, ObjectPrefix, RequestKind}
 import io.cleancut.cuts.OneByOne._
 
 /** The coordinator of a query, on the local disk. */
@@ -221,6 +221,10 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       .run(oldest = 56, spared = Set.empty)
     assert(archive.epochs() == (56L to 59L))
     assert(swept.segments > 20 && archive.segments().size == before - swept.segments)
+    val left = Seq(CutLayout.Cuts, CutLayout.Segments, CutLayout.Pages).flatMap { of =>
+      store.list(ObjectPrefix(of)).map(_.sizeBytes)
+    }
+    assert(swept.keptBytes.exists(_ == left.sum))
     for (e <- archive.epochs(); name <- archive.read(e).get.segments)
       assert(store.head(ObjectKey(name)).isDefined, s"$name of cut $e is gone")
   }

@@ -5,6 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.channels.{ChannelCourse, ChannelReport, RowsDigest}
 import io.cleancut.format._
+import io.cleancut.history.{SlowEpochs, SlowReason, SlowTally}
 
 /** What metrics make of where a query stands. */
 class QueryFiguresSuite extends AnyFunSuite {
@@ -66,6 +67,14 @@ class QueryFiguresSuite extends AnyFunSuite {
     assert(figures.gauge("aligned_operators").contains(1.0))
     assert(figures.gauge("executors").contains(2.0))
     assert(figures.count("epochs_total") == 5)
+  }
+
+  test("slow epochs are counted, for all reasons and for each") {
+    val why = SlowReason(100, SlowEpochs.Gate, "why")
+    val slow = SlowTally.None.and(5, why).and(6, why.copy(kind = SlowEpochs.Input)).and(9, why)
+    val figures = new QueryFigures(status(None).copy(slow = slow), begun = 4, notes = None)
+    assert(figures.count("slow_epochs_total") == 3 && figures.slow(SlowEpochs.Gate) == 2)
+    assert(figures.slow(SlowEpochs.Upload) == 0)
   }
 
   test("of operators the greatest stands for all, and of rows their sum") {

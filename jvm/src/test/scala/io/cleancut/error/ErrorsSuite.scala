@@ -48,6 +48,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.cutDamaged("s3://b/q/cleancut/cuts/7.cut", "its checksum is wrong"),
     Errors.offsetsMissing("s3://b/q", 7L, "s3://b/q/offsets/7"),
     Errors.metadataMissing("s3://b/q", "s3://b/q/metadata", "3f7a"),
+    Errors.maintenanceFailed("s3://b/q", "sweep", 4, 3, "java.io.IOException: no rights"),
     Errors.cutsOvertaken("file:/ckpt", 9L, 7L),
     Errors.queryIncompatible("file:/ckpt", 7L, "operator 0: it is a dedupe in the checkpoint"),
     Errors.cutsRequired("file:/ckpt", "it has the cut of epoch 7", "the key is false"),

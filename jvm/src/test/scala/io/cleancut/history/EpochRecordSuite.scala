@@ -59,6 +59,7 @@ class EpochRecordSuite extends AnyFunSuite {
   test("a record is read as it was written, and without its tasks where they are left out") {
     val judged = record(3, weather = EpochWeather(4, Seq("1" -> "gone"), 2))
       .copy(slow = Some(SlowReason(7, SlowEpochs.Gate, "why")), aligned = Map(0L -> "why"))
+      .copy(storedBytes = Some(1L << 40), proven = Some(Proof(2, 99)))
     assert(EpochRecordJson.read(EpochRecordJson.write(judged)) == Right(judged))
     val short = EpochRecordJson.write(judged, withCells = false)
     assert(EpochRecordJson.read(short) == Right(judged.copy(operators = Nil)))

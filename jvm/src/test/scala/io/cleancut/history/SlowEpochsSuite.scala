@@ -30,6 +30,18 @@ class SlowEpochsSuite extends AnyFunSuite {
     assert(slow.judge(other).slow.isEmpty)
   }
 
+  test("slow epochs are counted by their reasons, and the last one is kept") {
+    val slow = new SlowEpochs
+    (0L until 10L).foreach(epoch => slow.judge(record(epoch)))
+    assert(slow.tally == SlowTally.None && slow.tally.total == 0)
+    slow.judge(record(10, 2100, ms = Seq(50, 50, 2000, 50)))
+    slow.judge(record(11))
+    slow.judge(record(12, 2100, ms = Seq(50, 50, 2000, 50)))
+    val last = slow.judge(record(13, 3000, weather = EpochWeather(2900, Nil, 0)))
+    assert(slow.tally.counts == Map(SlowEpochs.Straggler -> 2L, SlowEpochs.DriverPause -> 1L))
+    assert(slow.tally.total == 3 && slow.tally.last.contains(SlowTally.Last(13, last.slow.get)))
+  }
+
   test("a partition with more rows is told, with its rows and those of others") {
     val skewed = judged(record(_, 2100, ms = Seq(50, 50, 2000, 50), rows = Seq(10, 10, 900, 10)))
     assert(skewed.map(_.kind).contains(SlowEpochs.Straggler))

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
+import java.util.Locale
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicReference
 
@@ -12,6 +13,7 @@ import org.apache.spark.sql.streaming.StateOperatorProgress
 
 import io.cleancut.Clock
 import io.cleancut.cuts.{QueryCuts, QueryFigures}
+import io.cleancut.history.SlowEpochs
 import io.cleancut.metrics.{Metric, MetricCatalog, MetricTeller}
 import io.cleancut.objects.RequestKind
 
@@ -45,7 +47,9 @@ final private[cuts] class CutMetrics(
     else if (QueryFigures.Gauges(name)) gauge(name)(look().flatMap(_.gauge(name)))
     else gauge(name)(ofProgress(name))
     if (metric.labels.contains("kind"))
-      RequestKind.values.foreach(kind => count(nameOf(name, kind))(ofKind(name, kind)))
+      RequestKind.values.foreach(kind => count(nameOf(name, kind.name))(ofKind(name, kind)))
+    if (metric.labels.contains("cause"))
+      SlowEpochs.Kinds.foreach(cause => count(nameOf(name, cause))(_.slow(cause)))
   }
 
   private def gauge(name: String)(value: => Option[Double]): Unit = {
@@ -101,8 +105,8 @@ private[cuts] object CutMetrics {
   }
 
   /** Spark has no labels, so what tells the kinds apart goes into the name. */
-  private[cuts] def nameOf(metric: String, kind: RequestKind): String = {
-    val words = kind.name.replaceAll("([A-Z])", "_$1").toLowerCase(java.util.Locale.ROOT)
+  private[cuts] def nameOf(metric: String, kind: String): String = {
+    val words = kind.replace('-', '_').replaceAll("([A-Z])", "_$1").toLowerCase(Locale.ROOT)
     s"${metric.stripSuffix("_total")}_${words}_total"
   }
 

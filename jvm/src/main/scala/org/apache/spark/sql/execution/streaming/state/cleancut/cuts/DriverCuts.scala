@@ -87,6 +87,9 @@ object DriverCuts extends Logging {
   /** How fast the epochs of such a query may follow each other. */
   def pace(location: String): EpochPace = queries.query(location).pace
 
+  /** What is done beside them. */
+  def maintenance(location: String): Maintenance = queries.query(location).maintenance
+
   /** Whether no epoch of a query is under way here. */
   def isBetween(location: String): Boolean =
     queries.find(location).forall { query =>
@@ -147,7 +150,10 @@ object DriverCuts extends Logging {
 
   private def usual(location: String, runId: String, archive: CutArchive) = {
     val feed = RunningQueries.byRun(runId).map(EpochFeed(_, location, archive, pace(location)))
-    CutsRuntime.onThreads(archive.store, Clock.System).copy(watcher = feed)
+    val maintenance = queries.query(location).maintenance
+    CutsRuntime
+      .onThreads(archive.store, Clock.System)
+      .copy(watcher = feed, maintenance = Some(maintenance))
   }
 
   private def listen(env: RpcEnv): Unit = synchronized {
@@ -157,6 +163,7 @@ object DriverCuts extends Logging {
       SparkContext.getActive.foreach { context =>
         context.addSparkListener(StoreHomes.Removals)
         context.addSparkListener(DriverWeather)
+        CutsUi.askForNotes(of(_).flatMap(_.lastNotes))
         CutsUi.attach(context)
       }
       env.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env, coordinatorFor))

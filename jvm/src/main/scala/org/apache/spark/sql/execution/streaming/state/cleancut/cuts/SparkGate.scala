@@ -52,7 +52,10 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
     for (
       runId <- run if SparkGate.isQuerys; of <- DriverCuts.queries.find(location)
       if of.runId.contains(runId)
-    ) of.pace.rest()
+    ) {
+      of.maintenance.check()
+      of.pace.rest()
+    }
 
   /** Made for the run where it has none yet, which lasts until it ends. */
   private def coordinator(runId: String): Option[QueryCuts] = {

@@ -38,7 +38,7 @@ final private[cleancut] class EpochFeed(
   private val thread =
     Executors.newSingleThreadExecutor(DaemonThreads.named("cleancut-history"))
   private val watch = new DriverWeather.Watch
-  private val slow = new SlowEpochs
+  private val judge = new SlowEpochs
   private var isTold = false
 
   override def location: String = facts.location
@@ -47,9 +47,11 @@ final private[cleancut] class EpochFeed(
 
   override def weather(): EpochWeather = watch.look()
 
+  override def slow: SlowTally = judge.tally
+
   override def committed(record: () => EpochRecord): Unit = later {
-    val judged = slow.judge(record())
-    judged.costs.foreach(of => pace.spent(RequestPrices.of(of.all)))
+    val judged = judge.judge(record())
+    judged.costs.foreach(of => pace.spent(StorePrices.of(of.all)))
     if (!isTold) post(CleancutRunBegun(RunFacts.Version, location, facts.toJson))
     isTold = true
     judged.slow.foreach { why =>

@@ -15,8 +15,8 @@ import org.apache.spark.status.KVUtils.KVIndexParam
 import org.apache.spark.util.Utils
 import org.apache.spark.util.kvstore.{KVIndex, KVStore}
 
-import io.cleancut.format.ShareCosts
-import io.cleancut.history.{EpochRecord, EpochRecordJson, RequestPrices, SlowReason}
+import io.cleancut.format.{Proof, ShareCosts}
+import io.cleancut.history.{EpochRecord, EpochRecordJson, StorePrices, SlowReason}
 
 /** The last run of a query, as Spark's store of what pages show has it. */
 private[ui] class RunEntry(@KVIndexParam val location: String, val run: String) {
@@ -35,6 +35,12 @@ private[ui] class RunEntry(@KVIndexParam val location: String, val run: String) 
  *   what its requests cost where somebody bills them
  * @param slowKind
  *   empty where the epoch was not slow
+ * @param storedBytes
+ *   0 where that is not known, also in an entry of an earlier release
+ * @param provenEpoch
+ *   of the last cut that was known to be restorable
+ * @param provenMs
+ *   0 where none was
  */
 private[ui] class EpochEntry(
     val location: String,
@@ -54,6 +60,9 @@ private[ui] class EpochEntry(
     val typicalMs: Long,
     val slowKind: String,
     val slowDetail: String,
+    val storedBytes: Long,
+    val provenEpoch: Long,
+    val provenMs: Long,
     val packed: Array[Byte]
 ) {
   @JsonIgnore @KVIndex
@@ -67,6 +76,8 @@ private[ui] class EpochEntry(
 
   @JsonIgnore def slow: Option[SlowReason] =
     Option.when(slowKind.nonEmpty)(SlowReason(typicalMs, slowKind, slowDetail))
+
+  @JsonIgnore def proven: Option[Proof] = Option.when(provenMs > 0)(Proof(provenEpoch, provenMs))
 
   @JsonIgnore def record: Either[String, EpochRecord] =
     EpochRecordJson.read(EpochEntry.unpack(packed))
@@ -93,13 +104,16 @@ private[ui] object EpochEntry {
     record.alignmentMs.getOrElse(-1L),
     record.rowsInFlight,
     used.fold(0L)(_.total.requests),
-    used.fold(0.0)(RequestPrices.of),
+    used.fold(0.0)(StorePrices.of),
     used.fold(0L)(_.bytesSent),
     record.rows,
     record.stores,
     record.slow.fold(0L)(_.typicalMs),
     record.slow.fold("")(_.kind),
     record.slow.fold("")(_.detail),
+    record.storedBytes.getOrElse(0L),
+    record.proven.fold(0L)(_.epoch),
+    record.proven.fold(0L)(_.provenMs),
     pack(json)
   )
 

@@ -9,12 +9,21 @@ import jakarta.servlet.http.HttpServletRequest
 
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 
+import io.cleancut.cuts.Notes
+
 /**
  * The tab "Cuts" of Spark's pages: queries, the epochs of one, one epoch, and what a query is set
  * to. All is drawn here, without a script.
+ *
+ * @param notes
+ *   what others have noted of the query at a location, as far as it is known; None on a history
+ *   server
  */
-final private[ui] class CutsTab(val store: CutsStore, parent: SparkUI)
-    extends SparkUITab(parent, "cuts") {
+final private[ui] class CutsTab(
+    val store: CutsStore,
+    val notes: String => Option[Notes],
+    parent: SparkUI
+) extends SparkUITab(parent, "cuts") {
   override val name: String = "Cuts"
 
   // Behind Spark's own.
@@ -27,13 +36,23 @@ final private[ui] class CutsTab(val store: CutsStore, parent: SparkUI)
 }
 
 private[ui] object CutsTab {
-  def attach(store: CutsStore, ui: SparkUI): Unit = ui.attachTab(new CutsTab(store, ui))
+  def attach(store: CutsStore, notes: String => Option[Notes], ui: SparkUI): Unit =
+    ui.attachTab(new CutsTab(store, notes, ui))
 }
 
 /** What the pages have in common. */
 abstract private[ui] class CutsPage(tab: CutsTab, prefix: String) extends WebUIPage(prefix) {
 
   protected def store: CutsStore = tab.store
+
+  /** The last cut that is known to be restorable, in words. */
+  protected def proven(location: String, last: Option[EpochEntry]): String = {
+    val notes = tab.notes(location)
+    notes.flatMap(_.proven).orElse(last.flatMap(_.proven)) match {
+      case Some(of) => s"epoch ${of.epoch}, ${Figures.moment(of.provenMs)}"
+      case None     => if (notes.isDefined) "never" else "–"
+    }
+  }
 
   /** A page of Cleancut's. */
   protected def page(request: HttpServletRequest, title: String)(content: => NodeSeq): Seq[Node] =

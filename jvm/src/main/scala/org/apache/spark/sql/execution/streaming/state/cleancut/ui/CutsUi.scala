@@ -9,6 +9,8 @@ import org.apache.spark.scheduler.SparkListener
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.ui.SparkUI
 
+import io.cleancut.cuts.Notes
+
 /**
  * Puts the tab "Cuts" into Spark's pages. A session that has Cleancut's extension has it at once,
  * also one that joins a context which runs already, where Spark loads no plugins any more.
@@ -16,6 +18,10 @@ import org.apache.spark.ui.SparkUI
 object CutsUi extends Logging {
   // Contexts that have the tab, or cannot have it.
   private val known = new mutable.WeakHashMap[SparkContext, Unit]
+  @volatile private var notes: String => Option[Notes] = _ => None
+
+  /** Has pages ask so what others have noted of the query at a location; no request for that. */
+  def askForNotes(asked: String => Option[Notes]): Unit = notes = asked
 
   /** Into those of the context that there is, if there is one. */
   def attach(): Unit = SparkContext.getActive.foreach(attach)
@@ -26,7 +32,7 @@ object CutsUi extends Logging {
         (context.ui, context.statusStore.store) match {
           case (Some(ui), store: ElementTrackingStore) =>
             context.listenerBus.addToStatusQueue(new CutsListener(context.getConf, store))
-            CutsTab.attach(new CutsStore(store), ui)
+            CutsTab.attach(new CutsStore(store), location => notes(location), ui)
           case _ => logInfo("Spark shows no pages, and so none of cuts")
         }
       } catch { case NonFatal(e) => logWarning("Spark's pages have no tab of cuts", e) }
@@ -41,7 +47,7 @@ final private[spark] class CutsHistoryPlugin extends AppHistoryServerPlugin {
 
   override def setupUI(ui: SparkUI): Unit = {
     val store = new CutsStore(ui.store.store)
-    if (!store.isEmpty) CutsTab.attach(store, ui)
+    if (!store.isEmpty) CutsTab.attach(store, _ => None, ui)
   }
 
   // Behind Spark's own.

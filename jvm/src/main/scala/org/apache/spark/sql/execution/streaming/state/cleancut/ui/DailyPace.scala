@@ -1,10 +1,39 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.ui
 
+import io.cleancut.history.StorePrices
+
 /**
- * What epochs come to in a day, at their pace: requests, and US dollars for these by the prices of
- * S3 Standard in us-east-1, without what is stored. None where nobody bills requests.
+ * What epochs come to in a day, at their pace, by the prices of S3 Standard in us-east-1.
+ *
+ * @param ofRequests
+ *   US dollars for these; None where nobody bills them
+ * @param ofStored
+ *   US dollars for what is stored; None likewise, and where the driver does not know how much it is
  */
-final private[ui] case class DailyPace(requests: Long, dollars: Option[Double])
+final private[ui] case class DailyPace(
+    requests: Long,
+    ofRequests: Option[Double],
+    ofStored: Option[Double]
+) {
+
+  /** For both, in words: "–" where nothing is billed. */
+  def dollars: String = ofRequests.fold("–") { requests =>
+    ofStored.fold(s"${Figures.dollars(requests)} and what is stored")(stored =>
+      Figures.dollars(requests + stored)
+    )
+  }
+
+  /** With what it is made of. */
+  def explained: String = {
+    val dollars = ofRequests.fold("") { requests =>
+      val stored = ofStored.fold("without what is stored") { of =>
+        s"and ${Figures.dollars(of)} for what is stored"
+      }
+      s", ${Figures.dollars(requests)} for these by the prices of S3 Standard, $stored"
+    }
+    s"${Figures.count(requests)} requests a day$dollars"
+  }
+}
 
 private[ui] object DailyPace {
   private val DayMs = 24.0 * 3600 * 1000
@@ -21,9 +50,12 @@ private[ui] object DailyPace {
     val ms = pairs.map { case (before, of) => of.writtenMs - before.writtenMs }.sum
     Option.when(ms > 0) {
       val counted = pairs.map(_._2)
+      val isBilled = location.startsWith("s3")
+      val stored = last.lastOption.map(_.storedBytes).filter(_ > 0)
       DailyPace(
         (counted.map(_.requests).sum * DayMs / ms).round,
-        Option.when(location.startsWith("s3"))(counted.map(_.dollars).sum * DayMs / ms)
+        Option.when(isBilled)(counted.map(_.dollars).sum * DayMs / ms),
+        stored.filter(_ => isBilled).map(StorePrices.storedADay)
       )
     }
   }

@@ -42,14 +42,11 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
         "generation of the owner" -> of.generation.toString
       )
     }
-    val pace = DailyPace.of(run.location, epochs).toSeq.map { of =>
-      val dollars = of.dollars.fold("") { much =>
-        s", ${Figures.dollars(much)} by the prices of S3 Standard, without what is stored"
-      }
-      "costs" -> s"${Figures.count(of.requests)} requests a day$dollars"
-    }
+    val pace = DailyPace.of(run.location, epochs).toSeq.map(of => "costs" -> of.explained)
+    val restorable = Seq("last proven restorable" -> proven(run.location, last))
     val ofOperators = record.toSeq.flatMap(operators)
-    val facts = ("checkpoint" -> run.location) +: (known ++ ofLast ++ pace ++ ofOperators)
+    val facts =
+      ("checkpoint" -> run.location) +: (known ++ ofLast ++ restorable ++ pace ++ ofOperators)
     Figures.facts(facts.map { case (what, value) => what -> Figures.text(value) }: _*)
   }
 

@@ -22,7 +22,7 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
           <th scope="col" class="n">gate</th><th scope="col" class="n">rows in flight</th>
           <th scope="col" class="n">slow</th><th scope="col" class="n">run</th>
           <th scope="col" class="n">requests a day</th><th scope="col" class="n">at S3, a day</th>
-          <th scope="col">checkpoint</th>
+          <th scope="col">proven restorable</th><th scope="col">checkpoint</th>
         </tr></thead>
         <tbody>{runs.flatMap(row(request, _))}</tbody>
       </table>)
@@ -49,7 +49,8 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
         <td class="n">{epochs.count(_.slowKind.nonEmpty)} of {epochs.size}</td>
         <td class="n">{last.generation}</td>
         <td class="n">{pace.fold("–")(of => Figures.count(of.requests))}</td>
-        <td class="n">{pace.flatMap(_.dollars).fold("–")(Figures.dollars)}</td>
+        <td class="n">{pace.fold("–")(_.dollars)}</td>
+        <td class="t">{proven(run.location, Some(last))}</td>
         <td class="place">{run.location}</td>
       </tr>
     }
@@ -61,6 +62,8 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
       JObject(
         "location" -> JString(run.location),
         "committed" -> last.fold[JValue](JNothing)(of => JInt(of.epoch)),
+        "proven" -> JString(proven(run.location, last)),
+        "storedBytes" -> last.fold[JValue](JNothing)(of => JInt(of.storedBytes)),
         "run" -> jackson.JsonMethods.parse(run.run)
       )
     })

@@ -4,11 +4,16 @@ import io.cleancut.format.ShareCosts
 import io.cleancut.objects.RequestKind
 import io.cleancut.objects.RequestKind.Billing
 
-/** What requests cost at S3 Standard in us-east-1, in US dollars. */
-object RequestPrices {
+/** What requests and bytes cost at S3 Standard in us-east-1, in US dollars. */
+object StorePrices {
   // As PRICES in cleancut/_reading/prices.py, which a test compares.
   private val ClassAPerMillion = 5.00
   private val ClassBPerMillion = 0.40
+  private val GbMonth = 0.023
+
+  // As there.
+  private val Gb = 1e9
+  private val MonthDays = 30
 
   private val billing = RequestKind.values.map(kind => kind.name -> kind.billing).toMap
 
@@ -20,4 +25,7 @@ object RequestPrices {
       case Billing.Free   => 0.0
     }
   }.sum
+
+  /** What it costs a day that so much is stored. */
+  def storedADay(bytes: Long): Double = bytes / Gb * GbMonth / MonthDays
 }

@@ -1,0 +1,59 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.ui
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.format._
+import io.cleancut.history.{EpochRecord, EpochRecordJson, StorePrices}
+
+/** What pages say of a day's costs, and of proofs. */
+class DailyPaceSuite extends AnyFunSuite {
+  private val s3 = "s3://bucket/query"
+
+  // Nine requests of class A each, an epoch a second.
+  private val used = ShareCosts(Map("put" -> KindCosts(9, 0, 0)), 0, 0, 0, 0, 0, 0)
+  private val unused = ShareCosts(Map.empty, 0, 0, 0, 0, 0, 0)
+
+  private def record(epoch: Long): EpochRecord = {
+    val cut = Cut(epoch, RunId(None, "run", 1), "token", epoch * 1000, "", "", Nil, Map.empty)
+    EpochRecord.of(s3, cut.copy(costs = Some(EpochCosts(unused, used, 2, Nil))))
+  }
+
+  private def entry(record: EpochRecord) =
+    EpochEntry.of(s3, record, EpochRecordJson.write(record))
+
+  private def epochs(storedBytes: Option[Long]) =
+    (0L until 10L).map(epoch => entry(record(epoch).copy(storedBytes = storedBytes)))
+
+  test("a day costs its requests and what is stored") {
+    val gigabytes = 3000L * 1000 * 1000 * 1000
+    val pace = DailyPace.of(s3, epochs(Some(gigabytes))).get
+    assert(pace.requests == 9 * 86400)
+    assert(pace.ofRequests.exists(of => Math.abs(of - 9 * 86400 * 5.0 / 1e6) < 1e-9))
+    assert(pace.ofStored.exists(of => Math.abs(of - 3000 * 0.023 / 30) < 1e-9))
+    assert(pace.dollars == "$6.19")
+    val wanted =
+      "777,600 requests a day, $3.89 for these by the prices of S3 Standard, and $2.30 " +
+        "for what is stored"
+    assert(pace.explained == wanted)
+  }
+
+  test("what the driver does not know is not taken for nothing") {
+    val pace = DailyPace.of(s3, epochs(None)).get
+    assert(pace.ofStored.isEmpty && pace.dollars == "$3.89 and what is stored")
+    assert(pace.explained.endsWith("without what is stored"))
+  }
+
+  test("elsewhere nothing is billed, and one epoch has no pace") {
+    val pace = DailyPace.of("file:/query", epochs(Some(1L << 40))).get
+    assert(pace.dollars == "–" && pace.ofStored.isEmpty)
+    assert(pace.explained == "777,600 requests a day")
+    assert(DailyPace.of(s3, epochs(None).take(1)).isEmpty)
+    assert(StorePrices.storedADay(0) == 0.0)
+  }
+
+  test("an entry has the proof of its record, and none is none") {
+    val proof = Proof(7, 99)
+    assert(entry(record(9).copy(proven = Some(proof))).proven.contains(proof))
+    assert(entry(record(9)).proven.isEmpty)
+  }
+}

@@ -1,0 +1,389 @@
+"""Each alert fires at a real Prometheus when what it is for happens to a query.
+
+Prometheus scrapes the exporter, or the driver, each second. Its rules are those of `conf`, with
+shorter times, and of some the thresholds: each fault says which.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from cleancut import Checkpoint, serve_metrics
+from cleancut.sinks import sealing
+from cleancut.testing import SkewedInput, slow
+from demo.ports import free_port, listens
+from tests.support.file_epochs import PLACES, Epochs, session_of
+from tests.support.kills import environment, run_script
+from tests.support.prometheus import Prometheus, binary, rules
+from tests.support.tiers import long
+
+pytestmark = [
+    long,
+    pytest.mark.spark,
+    pytest.mark.skipif(binary() is None, reason="`make prometheus` compiles it, in ten minutes"),
+]
+
+PATIENCE_S = 90
+PREFIX = "spark.sql.streaming.stateStore.cleancut."
+# What a checkpoint is told of that nobody has drilled.
+UNPROVEN = {"CleancutRestoreNotProven"}
+
+
+class Watched:
+    """A Prometheus that scrapes one target, and the alerts that it is told of."""
+
+    def __init__(self, prometheus: Prometheus, location: str) -> None:
+        self._prometheus = prometheus
+        self._location = location
+
+    def firing(self) -> set[str]:
+        """The names of alerts that fire for the checkpoint."""
+        return {
+            of["labels"]["alertname"]
+            for of in self._prometheus.alerts()
+            if of["state"] == "firing" and self._location in of["labels"]["location"]
+        }
+
+    def fires(self, alert: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Waits until an alert fires.
+
+        Args:
+            alert: its name.
+            meanwhile: is called again and again.
+        """
+        until = time.monotonic() + PATIENCE_S
+        while alert not in self.firing():
+            assert time.monotonic() < until, (self._prometheus.alerts(), self._prometheus.log)
+            meanwhile()
+            time.sleep(0.2)
+
+    def stays_quiet(self, seconds: float, besides: set[str]) -> None:
+        """Looks for so long whether an alert fires that is none of these."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            assert self.firing() <= besides
+            time.sleep(0.5)
+
+
+@contextmanager
+def watched(
+    home: Path,
+    location: str,
+    *options: str,
+    thresholds: Mapping[str, str] | None = None,
+) -> Iterator[Watched]:
+    """An exporter of a checkpoint, which a Prometheus scrapes."""
+    port = free_port()
+    command = [sys.executable, "-m", "cleancut", "exporter", location, "--port", str(port)]
+    command += ["--every", "0.5", "--sizes-every", "1", "--address", "127.0.0.1", *options]
+    with ExitStack() as ended:
+        log = ended.enter_context((home / "exporter.log").open("wb"))
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        ended.callback(process.wait, 30)
+        ended.callback(process.terminate)
+        until = time.monotonic() + 60
+        while not listens(port):
+            assert process.poll() is None, (home / "exporter.log").read_text()
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        with scraping(home, port, location, thresholds) as found:
+            yield found
+
+
+@contextmanager
+def scraping(
+    home: Path, port: int, location: str, thresholds: Mapping[str, str] | None = None
+) -> Iterator[Watched]:
+    """A Prometheus that scrapes a port."""
+    prometheus = Prometheus(home / "prometheus", port, thresholds or {})
+    try:
+        yield Watched(prometheus, location)
+    finally:
+        prometheus.stop()
+
+
+@pytest.fixture
+def it(spark: SparkSession, tmp_path: Path) -> Epochs:
+    """A query with two epochs."""
+    found = Epochs(spark, tmp_path, PLACES["cuts"])
+    found.add(2)
+    found.run()
+    return found
+
+
+def test_a_sound_query_that_is_proven_is_told_of_by_no_alert(it: Epochs, tmp_path: Path) -> None:
+    Checkpoint(it.checkpoint).drill()
+    query = it.start()
+    try:
+        with watched(tmp_path, it.checkpoint, "--budget", "5") as by:
+            until = time.monotonic() + 15
+            while time.monotonic() < until:
+                it.add()
+                query.processAllAvailable()
+                by.stays_quiet(0.5, besides=set())
+    finally:
+        query.stop()
+
+
+def test_a_damaged_cut_is_one_that_is_not_seen(it: Epochs, tmp_path: Path) -> None:
+    with watched(tmp_path, it.checkpoint) as by:
+        it.add()
+        (epoch,) = it.run()
+        cut = Path(it.checkpoint) / "cleancut" / "cuts" / f"{epoch:020d}.cut"
+        by.stays_quiet(3, besides=UNPROVEN)
+        it.add()
+        (epoch,) = it.run()
+        cut = cut.with_name(f"{epoch:020d}.cut")
+        cut.write_bytes(b"damaged")
+        by.fires("CleancutNotSeen")
+
+
+def test_a_query_that_has_stopped_commits_nothing(it: Epochs, tmp_path: Path) -> None:
+    with watched(tmp_path, it.checkpoint, thresholds={"1800": "10"}) as by:
+        by.fires("CleancutNoCut")
+
+
+def test_a_query_that_fails_at_each_start(it: Epochs, tmp_path: Path) -> None:
+    it.add()
+    it.broken = True
+    with watched(tmp_path, it.checkpoint) as by:
+
+        def start_again() -> None:
+            with pytest.raises(StreamingQueryException, match="broken"):
+                it.run()
+
+        by.fires("CleancutCutsFail", start_again)
+
+
+def test_a_store_that_takes_no_pages_fails_requests(it: Epochs, tmp_path: Path) -> None:
+    """A file lies where their directory is to be: what is done beside epochs fails."""
+    (Path(it.checkpoint) / "cleancut" / "pages").write_text("in the way")
+    query = it.start()
+
+    def epoch() -> None:
+        it.add()
+        query.processAllAvailable()
+
+    port = free_port()
+    try:
+        with (
+            serve_metrics(it.running, port=port, address="127.0.0.1"),
+            scraping(tmp_path, port, it.checkpoint) as by,
+        ):
+            by.fires("CleancutRequestsFail", epoch)
+    finally:
+        query.stop()
+    assert it.state() == it.expected(it.files)
+
+
+class Unaligned:
+    """A query of which one partition is slow, so that its rows stay in flight."""
+
+    def __init__(self, spark: SparkSession, home: Path, bound: str, row_ms: int = 20) -> None:
+        settings = {
+            "spark.sql.shuffle.partitions": "4",
+            f"{PREFIX}mode": "unaligned",
+            f"{PREFIX}maxInFlightBytes": bound,
+        }
+        session = session_of(spark, PLACES["cuts"] | settings)
+        self.input = SkewedInput(home / "input", seed=5, rows=400, keys=20, hot=0.7)
+        self.input.write(0)
+        self.files = 1
+        self.checkpoint = str(home / "checkpoint")
+        rows = self.input.stream(session).dropDuplicates(["key", "number"])
+        # The first epoch of a run is not cut.
+        is_late = (f.spark_partition_id() == 0) & (f.col("number") >= self.input.rows)
+        late = slow("value", per_row_ms=row_ms, when=is_late)
+
+        @sealing
+        def take(batch: DataFrame, epoch: int) -> None:
+            batch.collect()
+
+        slowed = rows.select("key", "number", late.alias("value"))
+        self.query = (
+            slowed.writeStream.foreachBatch(take)
+            .option("checkpointLocation", self.checkpoint)
+            .start()
+        )
+
+    def more(self) -> None:
+        """One more file."""
+        self.input.write(self.files)
+        self.files += 1
+        time.sleep(0.5)
+
+
+def test_rows_in_flight_that_grow(spark: SparkSession, tmp_path: Path) -> None:
+    it = Unaligned(spark, tmp_path, "64m")
+    try:
+        wait_for_epoch(it.checkpoint)
+        with watched(tmp_path, it.checkpoint, thresholds={"67108864": "2000"}) as by:
+            by.fires("CleancutInFlightGrows", it.more)
+    finally:
+        it.query.stop()
+
+
+def test_a_row_that_takes_long_makes_cuts_slow(spark: SparkSession, tmp_path: Path) -> None:
+    """A capture waits for the row that its task is at."""
+    it = Unaligned(spark, tmp_path, "64m", row_ms=2000)
+    try:
+        wait_for_epoch(it.checkpoint)
+        with watched(tmp_path, it.checkpoint, thresholds={"60": "0.3"}) as by:
+            by.fires("CleancutCutSlow", it.more)
+    finally:
+        it.query.stop()
+
+
+def test_an_operator_that_gets_more_than_it_takes_in(spark: SparkSession, tmp_path: Path) -> None:
+    it = Unaligned(spark, tmp_path, "1k")
+    try:
+        wait_for_epoch(it.checkpoint)
+        with watched(tmp_path, it.checkpoint) as by:
+            by.fires("CleancutOperatorOverloaded", it.more)
+    finally:
+        it.query.stop()
+
+
+def wait_for_epoch(checkpoint: str) -> None:
+    until = time.monotonic() + PATIENCE_S
+    cuts = Path(checkpoint) / "cleancut" / "cuts"
+    while not list(cuts.glob("*.cut")):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_maintenance_that_does_not_come_leaves_bases_old(tmp_path: Path) -> None:
+    answer = run_script(WITHOUT_MAINTENANCE, str(tmp_path))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    with watched(tmp_path, str(tmp_path / "checkpoint"), thresholds={"200": "9"}) as by:
+        by.fires("CleancutBaseOld")
+
+
+WITHOUT_MAINTENANCE = """
+import sys
+from pathlib import Path
+from tests.support.file_epochs import Epochs, PLACES
+from tests.support.sessions import builder
+
+never = {"maintenanceInterval": "1h", "minDeltasForSnapshot": "100000"}
+settings = {f"spark.sql.streaming.stateStore.{name}": value for name, value in never.items()}
+it = Epochs(builder("local[2]", settings).getOrCreate(), Path(sys.argv[1]), PLACES["cuts"])
+it.add(12)
+it.run()
+"""
+
+
+def test_a_restore_that_nobody_has_proven_for_long(it: Epochs, tmp_path: Path) -> None:
+    with watched(tmp_path, it.checkpoint, thresholds={"604800": "10"}) as by:
+        by.fires("CleancutRestoreNotProven")
+        Checkpoint(it.checkpoint).drill()
+        until = time.monotonic() + PATIENCE_S
+        while "CleancutRestoreNotProven" in by.firing():
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        # And again, when the proof is old.
+        by.fires("CleancutRestoreNotProven")
+
+
+def test_a_copy_that_nobody_keeps_up(it: Epochs, tmp_path: Path) -> None:
+    Checkpoint(it.checkpoint).replicate(tmp_path / "copy")
+    time.sleep(3)
+    it.add(2)
+    it.run()
+    with watched(tmp_path, it.checkpoint, thresholds={"900": "2"}) as by:
+        by.fires("CleancutReplicaBehind")
+
+
+def test_a_query_that_costs_more_than_it_may(it: Epochs, tmp_path: Path) -> None:
+    it.add(5)
+    it.run()
+    with watched(tmp_path, it.checkpoint, "--budget", "0.000001") as by:
+        by.fires("CleancutOverBudget")
+
+
+def test_two_hosts_that_take_the_query_from_each_other(tmp_path: Path) -> None:
+    """Two drivers, one of which is told another name of its host, are started in turn."""
+    if shutil.which("unshare") is None or as_host("probe", ["true"]).wait() != 0:
+        pytest.skip("no host can have another name here")
+    source = tmp_path / "in"
+    SkewedInput(source, seed=8, rows=60).write(0)
+    checkpoint = tmp_path / "checkpoint"
+    rival = [sys.executable, "-m", "tests.support.rival", "http://127.0.0.1:9"]
+    rival += [checkpoint.as_uri(), str(source), str(tmp_path)]
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(host: str | None) -> None:
+        before = owners(checkpoint)
+        running.append(as_host(host, rival))
+        until = time.monotonic() + PATIENCE_S
+        while owners(checkpoint) == before:
+            assert time.monotonic() < until
+            assert running[-1].poll() is None
+            time.sleep(0.1)
+
+    try:
+        start(None)
+        wait_for_epoch(str(checkpoint))
+        with watched(tmp_path, str(checkpoint)) as by:
+            start("localhost")
+            by.stays_quiet(3, besides=UNPROVEN)
+            start(None)
+            by.fires("CleancutTwoOwners")
+    finally:
+        (tmp_path / "done").touch()
+        for of in running:
+            of.wait(PATIENCE_S)
+
+
+def owners(checkpoint: Path) -> int:
+    return len(list((checkpoint / "cleancut" / "owners").glob("*.json")))
+
+
+def as_host(host: str | None, command: list[str]) -> "subprocess.Popen[bytes]":
+    """Starts a command, on a host that has another name if one is given."""
+    quiet = subprocess.DEVNULL
+    variables = environment() | {"SPARK_LOCAL_IP": "127.0.0.1"}
+    if host is not None:
+        command = ["unshare", "--uts", "sh", "-c", f'hostname {host} && exec "$@"', "sh", *command]
+    # It ends with all of its group when nobody holds its input any more.
+    return subprocess.Popen(
+        command,
+        env=variables,
+        stdin=subprocess.PIPE,
+        stdout=quiet,
+        stderr=quiet,
+        start_new_session=True,
+    )
+
+
+def test_each_alert_is_made_to_fire_here() -> None:
+    source = Path(__file__).read_text(encoding="utf-8")
+    (group,) = rules({})["groups"]
+    alerts = {of["alert"] for of in group["rules"]}
+    assert {of for of in alerts if f'.fires("{of}"' not in source} == set()
+
+
+def test_a_driver_is_told_of_too(it: Epochs, tmp_path: Path) -> None:
+    """`serve_metrics` has what the alerts are made of, but for what only the store knows."""
+    query = it.start()
+    try:
+        it.add()
+        query.processAllAvailable()
+        port = free_port()
+        with (
+            serve_metrics(it.running, port=port, address="127.0.0.1"),
+            scraping(tmp_path, port, it.checkpoint, {"1800": "5"}) as by,
+        ):
+            by.fires("CleancutRestoreNotProven")
+            by.fires("CleancutNoCut")
+    finally:
+        query.stop()

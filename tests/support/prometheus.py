@@ -1,0 +1,79 @@
+"""A real Prometheus, which scrapes what a test says and evaluates the alerts of `conf`, faster."""
+
+import json
+import os
+import re
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from demo.ports import free_port
+from tests.support.server_process import ServerProcess
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = ROOT / "conf" / "prometheus" / "rules.yml"
+# Of all of them: how long a thing has to be so, and over what time rates and changes are taken.
+_FOR, _RANGE = "2s", "60s"
+
+
+def binary() -> str | None:
+    """Where `make prometheus` has built it; None where it has not."""
+    built = sorted((ROOT / ".cache").glob("prometheus-*/prometheus"))
+    return os.environ.get("CLEANCUT_PROMETHEUS") or next(map(str, built[::-1]), None)
+
+
+def rules(thresholds: Mapping[str, str]) -> dict[str, Any]:
+    """The alerts, with short times.
+
+    Args:
+        thresholds: what stands in the expressions in the place of a figure. Each figure has to be
+            there.
+    """
+    text = RULES.read_text(encoding="utf-8")
+    for figure, other in thresholds.items():
+        pattern = rf"(?<=> ){re.escape(figure)}\b"
+        assert re.search(pattern, text), figure
+        text = re.sub(pattern, other, text)
+    found: dict[str, Any] = yaml.safe_load(text)
+    for group in found["groups"]:
+        for rule in group["rules"]:
+            rule["expr"] = re.sub(r"\[\d+m\]", f"[{_RANGE}]", rule["expr"])
+            if "for" in rule:
+                rule["for"] = _FOR
+    return found
+
+
+class Prometheus(ServerProcess):
+    """It scrapes one target each second, and evaluates the alerts as often."""
+
+    def __init__(self, home: Path, target: int, thresholds: Mapping[str, str]) -> None:
+        super().__init__(home)
+        home.mkdir()
+        (home / "rules.yml").write_text(yaml.safe_dump(rules(thresholds)), encoding="utf-8")
+        scrape = {
+            "job_name": "cleancut",
+            "static_configs": [{"targets": [f"127.0.0.1:{target}"]}],
+        }
+        config = {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": ["rules.yml"],
+            "scrape_configs": [scrape],
+        }
+        (home / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        self._url = f"127.0.0.1:{free_port()}"
+        found = binary()
+        assert found is not None
+        options = ["--config.file=prometheus.yml", "--storage.tsdb.path=data"]
+        command = [found, *options, f"--web.listen-address={self._url}"]
+        self.launch(command, self.alerts, OSError, within_s=60, every_s=0.1)
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """Those that are pending or firing."""
+        with urllib.request.urlopen(f"http://{self._url}/api/v1/alerts", timeout=10) as answer:
+            told = json.load(answer)
+        assert told["status"] == "success"
+        found: list[dict[str, Any]] = told["data"]["alerts"]
+        return found

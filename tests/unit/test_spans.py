@@ -1,0 +1,202 @@
+"""Epochs as spans, at a collector that takes OTLP over HTTP."""
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from cleancut import EpochInfo, _cli
+from cleancut._metrics.span_sender import SpanSender
+from cleancut._metrics.spans import Span, spans_of
+from cleancut._reading.recorded import recorded
+from cleancut.errors import RetryableError
+from tests.support.documented import blocks, commands
+from tests.unit.cut_files import CutFiles
+from tests.unit.test_exporter import collector, commit, cuts
+from tests.unit.test_recorded import History, history, record
+from tests.vectors.cut_writer import QUERY_ID
+
+__all__ = ["cuts", "history"]
+QUERY = {"query": "q", "location": "s3://bucket/q"}
+MS = 1_000_000
+
+
+def told(history: History, *epochs: int) -> list[EpochInfo]:
+    history.write([record(epoch) for epoch in epochs])
+    return recorded(history.root, epochs[0])
+
+
+def by_name(spans: Sequence[Span]) -> dict[str, Span]:
+    return {of.name: of for of in spans}
+
+
+def test_an_epoch_is_the_parts_that_it_was_made_of(history: History) -> None:
+    """As record 41 of the vectors has it: 2300 ms until its cut, 40 of them in the gate."""
+    (info,) = told(history, 41)
+    spans = list(spans_of(info))
+    assert len({of.id for of in spans}) == len(spans)
+    written_ms = round(info.written.timestamp() * 1000)
+    (root, *parts) = spans
+    assert (root.parent, root.begin_ms, root.end_ms) == (None, written_ms - 2300, written_ms + 9)
+    assert root.attributes["cleancut.slow.kind"] == "straggler"
+    assert root.attributes["cleancut.rows_in_flight"] == 12
+    # Each lies within that which it is part of.
+    known = {of.id: of for of in spans}
+    for of in parts:
+        assert of.parent is not None
+        around = known[of.parent]
+        assert around.begin_ms <= of.begin_ms <= of.end_ms <= around.end_ms, of
+    named = by_name(spans)
+    gate = named["gate"]
+    assert (gate.begin_ms, gate.end_ms) == (written_ms - 40, written_ms)
+    phases = [of for of in spans if of.parent == "gate"]
+    assert [of.end_ms - of.begin_ms for of in phases] == [
+        info.timings[f"{of.name.removeprefix('gate: ')}Ms"] for of in phases
+    ]
+    cut = named["write of the cut"]
+    assert (cut.begin_ms, cut.end_ms) == (written_ms, written_ms + 9)
+
+
+def test_the_slowest_stores_are_parts_of_their_operators(history: History) -> None:
+    (info,) = told(history, 41)
+    assert info.slowest
+    spans = list(spans_of(info))
+    stores = [of for of in spans if of.name.startswith("store ")]
+    assert len(stores) == len(info.slowest)
+    longest: dict[int, int] = {}
+    for of in info.slowest:
+        longest[of.operator] = max(longest.get(of.operator, 0), of.ms)
+    for span in spans:
+        if span.parent == "" and span.name.startswith("operator "):
+            assert span.end_ms - span.begin_ms == longest.pop(int(span.name.split()[1]))
+            # When they began is not known.
+            assert span.attributes["cleancut.begin"] == "assumed"
+    assert longest == {}
+    first, info_of_first = stores[0], info.slowest[0]
+    assert first.end_ms - first.begin_ms == info_of_first.ms
+    assert first.attributes["cleancut.partition"] == info_of_first.partition
+    assert first.attributes["cleancut.executor"] == info_of_first.executor
+    assert first.attributes["host.name"] == info_of_first.host
+
+
+def test_what_nobody_measured_is_no_span(history: History) -> None:
+    (info,) = told(history, 41)
+    bare = replace(
+        info, duration_ms=None, gate_ms=None, cut_ms=None, slowest=None, slow=None, requests=None
+    )
+    (root,) = spans_of(bare)
+    assert root.begin_ms == root.end_ms
+    assert not [name for name in root.attributes if "slow" in name or "requests" in name]
+
+
+def received(bodies: Sequence[bytes]) -> Iterator[tuple[dict[str, str], Any]]:
+    """The spans with what is told of where they are from."""
+    for body in bodies:
+        for of in ExportTraceServiceRequest.FromString(body).resource_spans:
+            where = {at.key: at.value.string_value for at in of.resource.attributes}
+            for scope in of.scope_spans:
+                for span in scope.spans:
+                    yield where, span
+
+
+def test_a_collector_gets_a_trace_of_each_epoch(history: History) -> None:
+    epochs = told(history, 41, 42)
+    with collector("/v1/traces") as (url, bodies):
+        sender = SpanSender(url)
+        sender.send(epochs, QUERY)
+        again = SpanSender(f"{url}/")
+        again.send(epochs[:1], QUERY)
+        sender.close()
+        again.close()
+    (first, second) = bodies
+    found = list(received([first]))
+    assert {where["service.name"] for where, _ in found} == {"cleancut"}
+    assert {where["cleancut.location"] for where, _ in found} == {"s3://bucket/q"}
+    traces: dict[bytes, list[Any]] = {}
+    for _, span in found:
+        traces.setdefault(span.trace_id, []).append(span)
+    assert len(traces) == 2
+    for info, spans in zip(epochs, traces.values(), strict=True):
+        assert len({span.span_id for span in spans}) == len(spans)
+        wanted = list(spans_of(info))
+        ids = {of.id: span.span_id for of, span in zip(wanted, spans, strict=True)}
+        for of, span in zip(wanted, spans, strict=True):
+            assert span.name == of.name
+            assert span.parent_span_id == (b"" if of.parent is None else ids[of.parent])
+            times = (span.start_time_unix_nano, span.end_time_unix_nano)
+            assert times == (of.begin_ms * MS, of.end_ms * MS)
+            attributes = {
+                at.key: at.value.string_value or at.value.int_value for at in span.attributes
+            }
+            assert attributes == of.attributes
+    # What is sent twice is the same.
+    repeated = {(span.trace_id, span.span_id) for _, span in received([second])}
+    assert repeated == {(span.trace_id, span.span_id) for span in next(iter(traces.values()))}
+
+
+def test_the_documented_command_is_one() -> None:
+    ((_, *arguments),) = commands(blocks("docs/operations/monitoring.md", "sh")[1])
+    parsed = _cli._parser().parse_args(arguments)
+    assert (parsed.otlp, parsed.spans) == ("http://collector:4318", True)
+
+
+def test_a_collector_that_is_away_gets_them_afterwards(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cleancut._metrics.span_sender._TIMEOUT_S", 0.2)
+    epochs = told(history, 41, 42, 43)
+    with collector("/v1/traces") as (url, bodies):
+        pass
+    sender = SpanSender(url)
+    with pytest.raises(RetryableError, match="spans of 2 epochs") as raised:
+        sender.send(epochs[:2], QUERY)
+    assert raised.value.error_id == "CLEANCUT_SPANS_UNSENT"
+    with collector("/v1/traces") as (other, bodies):
+        sender._exporter = SpanSender(other)._exporter
+        sender.send(epochs[2:], QUERY)
+        sender.send([], QUERY)
+    sender.close()
+    numbers = [
+        at.value.int_value
+        for _, span in received(bodies)
+        for at in span.attributes
+        if at.key == "cleancut.epoch"
+    ]
+    assert numbers == [41, 42, 43]
+
+
+def test_the_command_sends_what_drivers_note_behind_its_first_look(cuts: CutFiles) -> None:
+    """To a collector that takes figures, too: they come beside, and are not these."""
+    notes = History(cuts.root)
+    notes.write([record(epoch) for epoch in range(3)])
+    with collector("/v1/traces") as (url, bodies):
+        command = [sys.executable, "-m", "cleancut", "exporter", str(cuts.location)]
+        options = ["--every", "0.1", "--otlp", url, "--spans"]
+        process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            assert re.fullmatch(r"sending to http://.*\n", process.stdout.readline())
+            until = time.monotonic() + 30
+            while not bodies:
+                assert time.monotonic() < until
+                # Of what was there at its first look it tells nothing.
+                notes.write([record(commit(cuts))])
+                time.sleep(0.3)
+            process.terminate()
+            assert process.wait(30) == _cli.OK
+        finally:
+            process.kill()
+            process.wait()
+    found = list(received(bodies))
+    assert {where["cleancut.query"] for where, _ in found} == {QUERY_ID}
+    first = found[0][1].attributes[0].value.int_value
+    sent = recorded(notes.root, first)[: sum(not span.parent_span_id for _, span in found)]
+    assert (first >= 3, sent[0].epoch) == (True, first)
+    wanted = [of.name for info in sent for of in spans_of(info)]
+    assert [span.name for _, span in found] == wanted
