@@ -33,6 +33,7 @@ class Row:
 _OPERATORS = (
     "spark/test_operators.py::test_operator_gives_the_rows_and_the_state_of_the_built_in_provider"
 )
+_OUTER = ("*_outer", "left_semi")
 _PROCESSORS = (
     "spark/test_transform_with_state.py"
     "::test_transform_with_state_gives_the_rows_of_the_built_in_provider"
@@ -78,7 +79,10 @@ TABLE: dict[str, Sequence[Row]] = {
         Row("Inner joins", _of(_OPERATORS, "join-inner-no-bounds", "join-inner-bounds")),
         Row(
             "Outer and semi joins",
-            _of(_OPERATORS, *(f"join-{how}-*s" for how in ("*_outer", "left_semi"))),
+            _of(
+                _OPERATORS,
+                *(f"join-{how}-{by}" for how in _OUTER for by in ("bounds", "windows")),
+            ),
         ),
         Row("Joins of state format 3", _of(_OPERATORS, "join-*-v3"), JOINS_OF_FORMAT_3),
         Row("Joins of state format 4", _of(_OPERATORS, "join-*-v4*"), JOINS_OF_FORMAT_4),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from cleancut._dataflow import names
 from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct
-from cleancut._dataflow.channels import FlyingEpoch, flying
+from cleancut._dataflow.channels import ChannelView, FlyingEpoch, flying
 from cleancut._dataflow.facts import place_of
 from cleancut._dataflow.infos import begun
 from cleancut._dataflow.members import MemberView
@@ -14,7 +14,7 @@ from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorR
 from cleancut._dataflow.store import FlowStore
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._files.directory import PlainRecords
-from cleancut.sinks._files.manifest import Owner, claim_for
+from cleancut.sinks._files.manifest import Owner, claim_for, owner_of
 from cleancut.sinks._files.names import manifest_name
 
 # Makes a checkpoint of a savepoint of another, in a place where nothing is.
@@ -53,7 +53,8 @@ class Cloning:
         wanted = {of.name for of in self.record.members}
         edges = self._edges()
         lacking = sorted(wanted - set(self.members)) + sorted(set(edges) - set(self.channels))
-        strange = sorted(set(self.members) - wanted) + sorted(set(self.channels) - set(edges))
+        strange = sorted(set(self.members) - wanted)
+        strange += [of for of in sorted(set(self.channels) - set(edges)) if self._is_others(of)]
         for what, found in (("have no new place", lacking), ("are no part of it", strange)):
             if found:
                 raise self._refused(f"{', '.join(found)} {what}")
@@ -76,12 +77,33 @@ class Cloning:
         )
 
     def _edges(self) -> dict[str, list[EdgeCut]]:
-        """The edges between members, by their channels."""
+        """The edges between members, by their channels, and those that nobody has read yet."""
         found: dict[str, list[EdgeCut]] = {}
         for of in self.record.edges:
             if of.sender is not None:
                 found.setdefault(of.channel, []).append(of)
+        for place in set(self.channels) - set(found):
+            unread = self._unread(place)
+            if unread is not None:
+                found[place] = [unread]
         return dict(sorted(found.items()))
+
+    def _unread(self, place: str) -> EdgeCut | None:
+        """What a member has sent into a channel that no cut here has begun to read."""
+        view = ChannelView(self.places.records(place))
+        view.begin()
+        if view.trouble is not None:
+            raise self._refused(f"{place} cannot be read: {view.trouble}")
+        owner = view.owner
+        for of in self.record.members:
+            if owner is not None and of.query_id == owner.query_id:
+                acts = tuple(sorted({*of.acts, *view.acts}))
+                return EdgeCut(place, of.name, "", "", NOT_BEGUN, None, of.epoch, acts)
+        return None
+
+    def _is_others(self, place: str) -> bool:
+        """Whether somebody sends there; what nobody has sent into yet is no edge, and no fault."""
+        return owner_of(self.places.records(place)) is not None
 
     def _member(self, of: MemberCut) -> MemberAct:
         act = "add" if of.epoch < 0 else "clone"

@@ -1,0 +1,213 @@
+"""A dataflow of four queries in a diamond and a loop, whose drivers and coordinator are killed.
+
+Each query has a driver of its own, and a process beside them makes cuts of the whole; only a
+directory or a bucket joins them. One of the five dies by SIGKILL at a random moment and is started
+again, over and over. Verified: what comes out is the answer of a batch, no row is lost or doubled;
+each cut of the whole is consistent, row by row: what a query had received is what it has in its
+state or still in flight to it, and all of that had been sent; and cuts, cloned under other names
+and run on, come to the same answer. `SEED` replays, `CLEANCUT_CHAOS_RUNS` kills so many times ten.
+"""
+
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cleancut import Dataflow, FlowCut
+from demo.processes import ProcessTree
+from tests.support.flow_member import (
+    CHANNELS,
+    COORDINATOR,
+    MEMBERS,
+    Place,
+    Row,
+    expected,
+    running,
+    write_input,
+)
+from tests.support.kills import environment
+from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.seeds import chaos_runs, hunting
+from tests.support.sink_places import credentials
+from tests.support.tiers import long
+
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
+
+SEED = hunting(30)
+FILES, ROWS = 40, 25
+_LIMIT_S = 900.0
+_ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "access",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_REGION": "us-east-1",
+}
+
+
+class Processes:
+    """The queries and the coordinator, each in a process that may be killed."""
+
+    def __init__(self, place: Place, stack: ExitStack) -> None:
+        self._place = place
+        self._stack = stack
+        self.kills: Counter[str] = Counter()
+        self._lives: dict[str, ProcessTree] = {}
+        for name in (*MEMBERS, COORDINATOR):
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        log = self._place.work / f"{name}-{self.kills[name]}.log"
+        command = ["-m", "tests.support.flow_member", str(self._place.work), self._place.at]
+        command += [self._place.endpoint, name]
+        life = ProcessTree([sys.executable, *command], env=environment(), log=log)
+        self._lives[name] = self._stack.enter_context(life)
+
+    def kill(self, name: str) -> None:
+        self.check()
+        assert self._lives[name].kill()
+        self.kills[name] += 1
+        self._start(name)
+
+    def check(self) -> None:
+        """Nobody ends by itself."""
+        for name, life in self._lives.items():
+            code = life.exit_code()
+            assert code is None, f"{name} ended with {code}: {self._log(name)}"
+
+    def end(self) -> None:
+        (self._place.work / "stop").touch()
+        deadline = time.monotonic() + _LIMIT_S
+        for name, life in self._lives.items():
+            while life.exit_code() is None:
+                assert time.monotonic() < deadline, f"{name} does not end: {self._log(name)}"
+                time.sleep(0.1)
+            assert life.exit_code() == 0, f"{name}: {self._log(name)}"
+
+    def _log(self, name: str) -> str:
+        log = self._place.work / f"{name}-{self.kills[name]}.log"
+        return log.read_text(errors="replace")[-3000:]
+
+
+@pytest.fixture(scope="module")
+def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3proxy(tmp_path_factory.mktemp("s3proxy")) as started, credentials(spark):
+        yield started
+
+
+@pytest.mark.parametrize("where", ["disk", "bucket"])
+def test_a_diamond_and_a_loop_survive_the_kills_of_their_drivers_and_coordinators(
+    where: str,
+    spark: SparkSession,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    show: Callable[[str], None],
+) -> None:
+    if where == "disk":
+        place = Place(tmp_path, str(tmp_path / "flow"))
+    else:
+        endpoint = request.getfixturevalue("server").endpoint
+        place = Place(tmp_path, f"s3://{S3Server.BUCKET}/{tmp_path.name}", endpoint)
+        for name, value in _ENVIRONMENT.items():
+            monkeypatch.setenv(name, value)
+    write_input(tmp_path, SEED, FILES, ROWS)
+    flow = place.flow
+    for member in MEMBERS:
+        flow.add(member, place.checkpoint(member))
+    answer = expected(tmp_path)
+    draw = random.Random(SEED)
+    with ExitStack() as stack:
+        processes = Processes(place, stack)
+        for _ in range(10 * chaos_runs()):
+            time.sleep(2 + draw.random() * 12)
+            processes.kill(draw.choice([*MEMBERS, COORDINATOR]))
+        deadline = time.monotonic() + _LIMIT_S
+        while place.found(spark).total() < answer.total():
+            processes.check()
+            assert time.monotonic() < deadline, f"{place.found(spark).total()} of {answer.total()}"
+            time.sleep(1)
+        # What would be doubled would come now.
+        time.sleep(3)
+        processes.check()
+        processes.end()
+    found = place.found(spark)
+    show(
+        f"seed {SEED}, {where}: killed {dict(processes.kills)}; of {answer.total()} rows "
+        f"{(answer - found).total()} lost, {(found - answer).total()} doubled"
+    )
+    assert found == answer
+    cuts = flow.cuts()
+    in_flight = [check_cut(flow, cut, place, spark) for cut in cuts]
+    show(f"{len(cuts)} cuts of the whole, with so many rows in flight between: {in_flight}")
+    assert cuts
+    assert any(in_flight)
+    # All of them where it is a campaign.
+    chosen = cuts if chaos_runs() > 1 else [cuts[len(cuts) // 2]]
+    for cut in chosen:
+        check_clone(flow, cut, place, spark, answer)
+
+
+def check_cut(flow: Dataflow, cut: FlowCut, place: Place, spark: SparkSession) -> int:
+    """Whether a cut is consistent; how many rows it has in flight between its queries."""
+    report = flow.verify(cut.number)
+    assert report.ok, str(report)
+    for of in cut.members:
+        if of.name in ("left", "total") and of.epoch is not None:
+            checkpoint = place.opened(of.checkpoint)
+            channels = checkpoint.cut(savepoint=of.savepoint).channels
+            in_operator = sum(channel.rows_in_flight for channel in channels)
+            met = checkpoint.state(0, savepoint=of.savepoint).num_rows
+            assert met + in_operator == _received(cut, of.name, place, spark), (cut, of)
+    return sum(edge.rows for edge in flow.in_flight(cut.number))
+
+
+def _received(cut: FlowCut, member: str, place: Place, spark: SparkSession) -> int:
+    """How many rows a member had read of its channels, by what was sent in those epochs."""
+    count = 0
+    session = place.session(spark)
+    for edge in cut.edges:
+        if edge.receiver == member and edge.consumed is not None:
+            assert edge.sent is not None
+            assert edge.consumed <= edge.sent
+            name = edge.channel.rpartition("/")[2]
+            held = [of.epoch for of in place.epochs(name) if of.epoch <= edge.consumed]
+            rows = place.channel(name).read(session, held)
+            count += (
+                rows.where("hops > 0 AND way = 'left'").count() if name == "again" else rows.count()
+            )
+    return count
+
+
+def check_clone(
+    flow: Dataflow, cut: FlowCut, place: Place, spark: SparkSession, answer: Counter[Row]
+) -> None:
+    """A cut, run on under other names, comes to the same."""
+    there = Place(place.work, f"{place.at}-of-{cut.number}", place.endpoint)
+    plan = flow.clone(
+        f"{there.at}/flow",
+        {member: there.checkpoint(member) for member in MEMBERS},
+        {f"{place.at}/channels/{of}": f"{there.at}/channels/{of}" for of in CHANNELS},
+        at=cut.number,
+        session=place.session(spark),
+    )
+    plan.apply()
+    epoch = _epoch_of(cut, "total")
+    before = place.found(spark, until=-1 if epoch is None else epoch)
+    rest: Counter[Row] = answer - before
+    deadline = time.monotonic() + _LIMIT_S
+    with running(there, spark) as queries:
+        while there.found(spark).total() < rest.total():
+            assert time.monotonic() < deadline
+            assert all(query.exception() is None for query in queries)
+            time.sleep(0.5)
+        time.sleep(2)
+    assert there.found(spark) == rest
+
+
+def _epoch_of(cut: FlowCut, member: str) -> int | None:
+    return next(of.epoch for of in cut.members if of.name == member)
