@@ -153,6 +153,8 @@ object SequenceBench {
       running.awaitTermination()
       val found = running.recentProgress.filter(_.numInputRows > 0).sortBy(_.batchId).toSeq
       StateStore.stop()
+      val handedOn = found.map(_.sink.numOutputRows).sum
+      require(handedOn == events, s"$name: $handedOn rows of $events events")
       val counted = found.tail
       System.err.println(told(counted))
       Thread.sleep(Told)
