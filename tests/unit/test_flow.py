@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -454,6 +455,18 @@ def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
         flow.clone(f"{home}flow2", members, {on_disk.a.channel: on_disk.a.channel}, at="good")
     plan = flow.clone(f"{home}flow2", members, channels, at="good")
     assert [(of.sender, of.epochs) for of in plan.channels] == [("a", (1, 2))]
+    # One that nobody has begun to read is in flight as a whole; into another nobody has sent.
+    shutil.copytree(Path(home, "channel/a"), Path(home, "channel/spare"))
+    channels |= {f"{home}channel/{of}": f"{home}channel/{of}2" for of in ("spare", "none")}
+    plan = flow.clone(f"{home}flow2", members, channels, at="good")
+    assert [(of.sender, of.epochs) for of in plan.channels] == [("a", (1, 2)), ("a", (0, 1, 2))]
+    others = Path(home, "channel/others")
+    others.mkdir()
+    others.joinpath("_query.json").write_text(
+        '{"formatVersion": 1, "queryId": "id-z", "checkpoint": "/z"}'
+    )
+    with pytest.raises(RequestError, match="are no part of it"):
+        flow.clone(f"{home}flow2", members, channels | {str(others): f"{home}x"}, at="good")
     assert isinstance(plan, FlowPlan)
     plan.apply()
     flow.clone(f"{home}flow2", members, channels, at="good").apply()
@@ -465,6 +478,7 @@ def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
     (edge,) = twin.in_flight()
     assert (edge.sender, edge.epochs, edge.rows) == ("a", (2,), 10)
     assert Path(home, "channel/a2", name).read_bytes() == b"rows"
+    assert Path(home, "channel/spare2", name).read_bytes() == b"rows"
     owner = json.loads(Path(home, "channel/a2/_query.json").read_text())
     assert owner["queryId"] == "id-a2"
     # The first one is as it was.

@@ -12,6 +12,7 @@ from cleancut._dataflow.members import MemberView
 from cleancut._dataflow.places import Places
 from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
 from cleancut._dataflow.store import FlowStore
+from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._files.directory import PlainRecords
 from cleancut.sinks._files.manifest import Owner, claim_for, owner_of

@@ -97,7 +97,7 @@ class Dataflow(Flow):
         Args:
             to: the location of the new dataflow.
             members: for each member, the location of its new checkpoint.
-            channels: for each channel between members, where the new one is to be.
+            channels: for each channel that a member sends into, where the new one is to be.
             at: the number of the cut, or its name; None is the last.
             session: as for `restore`.
 
