@@ -85,7 +85,8 @@ class Graph:
             assert found == expected
 
 
-@pytest.mark.parametrize("kind", ["rank", pytest.param("component", marks=long)])
+@long
+@pytest.mark.parametrize("kind", ["rank", "component"])
 def test_a_loop_ends_by_itself_and_gives_what_a_batch_does(
     spark: SparkSession, tmp_path: Path, kind: str, show: Callable[[str], None]
 ) -> None:

@@ -83,10 +83,12 @@ class Cloning:
         for of in self.record.edges:
             if of.sender is not None:
                 found.setdefault(of.channel, []).append(of)
-        for place in set(self.channels) - set(found):
+        # Whatever a query reads that has not begun, it reads from the beginning.
+        are_begun = all(of.epoch != NOT_BEGUN for of in self.record.members)
+        for place in set(self.channels) - (set(found) if are_begun else set()):
             unread = self._unread(place)
             if unread is not None:
-                found[place] = [unread]
+                found.setdefault(place, []).append(unread)
         return dict(sorted(found.items()))
 
     def _unread(self, place: str) -> EdgeCut | None:
@@ -97,13 +99,17 @@ class Cloning:
             raise self._refused(f"{place} cannot be read: {view.trouble}")
         owner = view.owner
         for of in self.record.members:
-            if owner is not None and of.query_id == owner.query_id:
+            # Of one that had not begun, the cut does not know the id.
+            if owner is not None and (
+                of.query_id == owner.query_id
+                or place_of(of.checkpoint) == place_of(owner.checkpoint)
+            ):
                 acts = tuple(sorted({*of.acts, *view.acts}))
                 return EdgeCut(place, of.name, "", "", NOT_BEGUN, None, of.epoch, acts)
         return None
 
     def _is_others(self, place: str) -> bool:
-        """Whether somebody sends there; what nobody has sent into yet is no edge, and no fault."""
+        """Whether somebody else sends there; where nobody has sent yet, there is no edge."""
         return owner_of(self.places.records(place)) is not None
 
     def _member(self, of: MemberCut) -> MemberAct:
