@@ -152,6 +152,7 @@ from pathlib import Path
 import cleancut
 from cleancut import Checkpoint
 from tests.support.file_epochs import PLACES, Epochs
+from tests.support.lines import STATE_FOR_SPARK
 from tests.support.sessions import builder
 
 endpoint, home = sys.argv[1], Path(sys.argv[2])
@@ -159,11 +160,13 @@ spark = cleancut.configure(builder("local-cluster[2,1,1024]"), endpoint=endpoint
 it = Epochs(spark, home, PLACES["rocksdb"])
 it.add(3)
 it.run()
-# Into the bucket, from bucket to bucket, and out.
+# Into the bucket, from bucket to bucket, and out, to a store of Spark's where that can be.
+out = "rocksdb" if STATE_FOR_SPARK.is_here else "level-0"
 places = [it.checkpoint, "s3://bucket/one", "s3://bucket/two", str(home / "out")]
-for at, (of, into, kind) in enumerate(zip(places, places[1:], ["cuts", "cuts", "rocksdb"])):
+for at, (of, into, kind) in enumerate(zip(places, places[1:], ["cuts", "cuts", out])):
     provider = "rocksdb" if kind == "rocksdb" else "cleancut"
-    cleancut.clone(of, into, provider=provider, partitions=4 + at).apply()
+    cuts = None if kind == "rocksdb" else kind == "cuts"
+    cleancut.clone(of, into, provider=provider, cuts=cuts, partitions=4 + at).apply()
     it.settings = {"spark.sql.shuffle.partitions": "3"} | PLACES[kind]
     it.checkpoint = into
     it.add()

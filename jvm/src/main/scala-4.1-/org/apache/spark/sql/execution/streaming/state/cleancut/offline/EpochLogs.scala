@@ -56,7 +56,9 @@ private[cleancut] object EpochLogs {
   private def missingIn(session: SparkSession, location: String): Seq[Path] = {
     val logs = Seq(offsetsAt(location), commitsAt(location)).map(new Path(_))
     val outer = Iterator.iterate(new Path(location))(_.getParent).takeWhile(_ != null)
-    def isThere(path: Path) = CheckpointFileManager.create(path, conf(session)).exists(path)
+    // A bucket is there, and has no name below itself to be asked for.
+    def isThere(path: Path) =
+      path.isRoot || CheckpointFileManager.create(path, conf(session)).exists(path)
     logs.filterNot(isThere) ++ outer.takeWhile(!isThere(_))
   }
 
