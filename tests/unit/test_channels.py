@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from cleancut import Channel, DamagedError, RequestError, iterate
 from cleancut._dataflow.channel import misfit
-from cleancut._dataflow.readers import ReadUpTo, registered
+from cleancut._dataflow.readers import registered
 from cleancut.sinks._files.directory import PlainRecords
 from cleancut.sinks._files.manifest import Link, Manifest
 from cleancut.sinks._files.names import Attempt
@@ -48,13 +48,6 @@ def test_rows_that_do_not_fit_are_refused_by_their_epoch() -> None:
     assert refused.value.params["epoch"] == str(BATCH.epoch)
     with pytest.raises(TypeError, match="has no columns"):
         Channel("/channel", schema=LongType())._check(ROWS, None, BATCH)  # type: ignore[arg-type]
-
-
-def test_a_place_is_that_of_a_channel_or_none() -> None:
-    offset = '{"channel":"file:/c","epoch":7,"attempt":"ab"}'
-    assert ReadUpTo.parse(offset) == ReadUpTo("file:/c", 7, "ab")
-    for other in (None, "-", "7", '{"logOffset":3}', "{}", "[]"):
-        assert ReadUpTo.parse(other) is None
 
 
 def test_a_note_that_cannot_be_read_is_damage(tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
 """Who reads a channel, and what of it their checkpoints may still come back to."""
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from cleancut._dataflow.facts import consumed_in
+from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut._display.brief import Brief
 from cleancut._display.tables import rank
 from cleancut._format.fields import typed
-from cleancut._format.log_entries import offsets_of
 from cleancut._reading.history import History
 from cleancut._reading.root import objects_at, open_root
 from cleancut._storage.objects import Place
@@ -19,7 +19,6 @@ from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import decoded
 
 READERS = "_readers"
-NOTHING = -1
 _OFFSETS = "offsets"
 
 
@@ -56,30 +55,6 @@ class Registered:
     query_id: str
     source: str
     checkpoint: str
-
-
-@dataclass(frozen=True)
-class ReadUpTo:
-    """A place in a channel, as the offset log of a reader has it.
-
-    Attributes:
-        channel: where the channel lay then, as Hadoop names it.
-        epoch: the last one that was read; `NOTHING` before the first.
-        attempt: the token of its attempt; None likewise.
-    """
-
-    channel: str
-    epoch: int
-    attempt: str | None
-
-    @staticmethod
-    def parse(offset: str | None) -> "ReadUpTo | None":
-        """Reads the offset of a source; None if it is not one of a channel."""
-        try:
-            fields = json.loads(offset or "null")
-            return ReadUpTo(fields["channel"], int(fields["epoch"]), fields["attempt"])
-        except (ValueError, KeyError, TypeError):
-            return None
 
 
 def registered(records: Records) -> list[Registered]:
@@ -119,7 +94,7 @@ def readers_of(records: Records, access: S3Access) -> list[ChannelReader]:
     def reader(of: Registered) -> ChannelReader:
         read = list(_read(of, records.location, access))
         # One that has just begun has no cut, and needs all that there is.
-        oldest, newest = min(read, default=NOTHING), max(read, default=NOTHING)
+        oldest, newest = min(read, default=NOT_BEGUN), max(read, default=NOT_BEGUN)
         return ChannelReader(of.query_id, of.source, of.checkpoint, _known(oldest), _known(newest))
 
     return [reader(of) for of in registered(records)]
@@ -134,7 +109,7 @@ def forget_reader(records: Records, query_id: str) -> bool:
 
 
 def _known(epoch: int) -> int | None:
-    return None if epoch == NOTHING else epoch
+    return None if epoch == NOT_BEGUN else epoch
 
 
 def _read(of: Registered, channel: str, access: S3Access) -> Iterator[int]:
@@ -151,8 +126,8 @@ def _read(of: Registered, channel: str, access: S3Access) -> Iterator[int]:
             detail=failure,
         ) from failure
     for entry in entries:
-        found = ReadUpTo.parse(offsets_of(entry).get(of.source))
-        yield NOTHING if found is None else found.epoch
+        places = {found.source: found.epoch for found in consumed_in(entry)}
+        yield places.get(of.source, NOT_BEGUN)
 
 
 def _entries(checkpoint: str, access: S3Access) -> Iterable[str]:

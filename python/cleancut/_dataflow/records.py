@@ -1,14 +1,13 @@
 """What the objects of a dataflow say: JSON with a version, whole or refused."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from cleancut._dataflow.facts import Lineage
 from cleancut._dataflow.vector import NOT_BEGUN
+from cleancut._format import versioned
 from cleancut._format.fields import typed
-from cleancut.errors import error_of
 
 FORMAT_VERSION = 1
 FORMAT = "cleancut-dataflow"
@@ -264,8 +263,7 @@ def _text(fields: dict[str, Any], name: str) -> str | None:
 
 def encoded(fields: Mapping[str, Any]) -> bytes:
     """A record as it is written."""
-    body = {"formatVersion": FORMAT_VERSION, **fields}
-    return (json.dumps(body, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+    return versioned.encoded(fields, FORMAT_VERSION)
 
 
 def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
@@ -275,13 +273,6 @@ def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -
         DamagedError: CLEANCUT_DATAFLOW_DAMAGED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
     """
-    try:
-        fields = json.loads(body)
-        if not isinstance(fields, dict):
-            raise ValueError("it is not a JSON object")
-        version = typed(fields, "formatVersion", int)
-        if version == FORMAT_VERSION:
-            return parse(fields)
-    except (ValueError, TypeError, AttributeError) as problem:
-        raise error_of("CLEANCUT_DATAFLOW_DAMAGED", path=path, detail=problem) from problem
-    raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=version, supported=FORMAT_VERSION)
+    return versioned.decoded(
+        body, path, parse, version=FORMAT_VERSION, damaged="CLEANCUT_DATAFLOW_DAMAGED"
+    )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from cleancut._format import versioned
 from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
@@ -310,25 +311,14 @@ def files_of(files: Iterable[DataFile]) -> list[dict[str, Any]]:
 
 def schema_in(fields: dict[str, Any]) -> str:
     """The schema that a record has, Spark's JSON."""
-    return _compact(typed(fields, "schema", dict))
+    return json.dumps(typed(fields, "schema", dict), separators=(",", ":"), ensure_ascii=False)
 
 
 def encoded(fields: dict[str, Any]) -> bytes:
-    return (_compact({"formatVersion": FORMAT_VERSION, **fields}) + "\n").encode()
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return versioned.encoded(fields, FORMAT_VERSION)
 
 
 def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
-    try:
-        fields = json.loads(body)
-        if not isinstance(fields, dict):
-            raise ValueError("it is not a JSON object")
-        version = typed(fields, "formatVersion", int)
-        if version == FORMAT_VERSION:
-            return parse(fields)
-    except (ValueError, AttributeError) as problem:
-        raise error_of("CLEANCUT_SINK_DAMAGED", path=path, detail=problem) from problem
-    raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=version, supported=FORMAT_VERSION)
+    return versioned.decoded(
+        body, path, parse, version=FORMAT_VERSION, damaged="CLEANCUT_SINK_DAMAGED"
+    )
