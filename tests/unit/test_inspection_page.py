@@ -15,7 +15,7 @@ from tests.unit.test_cli import run
 
 GUIDES = Path(__file__).parents[2] / "docs/guides"
 PAGE = (GUIDES / "inspection.md").read_text(encoding="utf-8")
-PAGES_OF_ACTS = ("moving.md", "recovery.md", "changing.md")
+PAGES_OF_ACTS = ("moving.md", "recovery.md", "changing.md", "../concepts/dataflow.md")
 ACTS = [(GUIDES / name).read_text(encoding="utf-8") for name in PAGES_OF_ACTS]
 LOCATION = "checkpoints/delays"
 
