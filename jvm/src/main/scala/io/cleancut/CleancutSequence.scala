@@ -5,11 +5,11 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import org.apache.spark.sql.{DataFrame, Dataset}
-import org.apache.spark.sql.classic.{Dataset => ClassicDataset}
 import org.apache.spark.sql.execution.streaming.state.cleancut.sequence.{
   InSequence,
   SequenceRequest
 }
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.ClassicRows
 
 /** Rows in sequence, for callers outside of the JVM. */
 object CleancutSequence {
@@ -41,9 +41,6 @@ object CleancutSequence {
       text("gapColumn"),
       text("metrics")
     )
-    rows match {
-      case classic: ClassicDataset[_] => InSequence.of(classic.toDF(), request)
-      case other => throw new IllegalArgumentException(s"no rows of this driver: $other")
-    }
+    InSequence.of(ClassicRows.of(rows).toDF(), request)
   }
 }

@@ -7,7 +7,8 @@ import com.fasterxml.jackson.core.`type`.TypeReference
 import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.spark.sql.Dataset
-import org.apache.spark.sql.classic.{Dataset => ClassicDataset, SparkSession}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.ClassicRows
 import org.apache.spark.sql.execution.streaming.state.cleancut.sinks.SinkRows
 
 import io.cleancut.sinks.SinkDirectory
@@ -72,7 +73,7 @@ object CleancutSinks {
       partitionBy: String,
       directory: String
   ): String = SinkRows.write(
-    classic(rows),
+    ClassicRows.of(rows),
     format,
     mapper.readValue(options, Options),
     mapper.readValue(partitionBy, Columns),
@@ -81,16 +82,11 @@ object CleancutSinks {
 
   /** How many bytes Spark takes rows for, which it knows of those that it keeps; a whole number. */
   def bytes(rows: Dataset[_]): String =
-    classic(rows).queryExecution.optimizedPlan.stats.sizeInBytes.toString
+    ClassicRows.of(rows).queryExecution.optimizedPlan.stats.sizeInBytes.toString
 
   private val Options = new TypeReference[JLinkedHashMap[String, String]] {}
   private val Columns = new TypeReference[JArrayList[String]] {}
 
   private def at(session: SparkSession, path: String): SinkDirectory =
     SinkRows.directory(session, path)
-
-  private def classic(rows: Dataset[_]): ClassicDataset[_] = rows match {
-    case of: ClassicDataset[_] => of
-    case other => throw new IllegalArgumentException(s"no rows of this driver: $other")
-  }
 }

@@ -2,6 +2,8 @@ package io.cleancut.flow
 
 import com.fasterxml.jackson.databind.ObjectMapper
 
+import io.cleancut.format.NameDigits.padded
+
 /**
  * Names below a channel, which are those of the Python package's `EpochFiles`, and what a reader
  * notes there.
@@ -22,7 +24,7 @@ private[flow] object ChannelLayout {
 
   def act(epoch: Long): String = numbered(Acts, epoch)
 
-  def takenBack(of: EpochMark): String = f"$TakenBack/${of.epoch}%020d-${of.attempt}.json"
+  def takenBack(of: EpochMark): String = s"$TakenBack/${padded(of.epoch)}-${of.attempt}.json"
 
   /** The epochs that were taken back, among the names of their records. */
   def takenBackIn(names: Seq[String]): Seq[EpochMark] =
@@ -47,5 +49,5 @@ private[flow] object ChannelLayout {
     mapper.writeValueAsBytes(node)
   }
 
-  private def numbered(directory: String, number: Long) = f"$directory/$number%020d.json"
+  private def numbered(directory: String, number: Long) = s"$directory/${padded(number)}.json"
 }

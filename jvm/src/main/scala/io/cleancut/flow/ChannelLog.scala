@@ -156,10 +156,7 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
       .flatMap(ChannelLayout.untilIn)
       .getOrElse(-1L)
 
-  private def read(epoch: Long): Option[SentEpoch] = {
-    val name = ChannelLayout.manifest(epoch)
-    records.read(name).map(SentEpoch.parse(_, s"${records.location}/$name", epoch))
-  }
+  private def read(epoch: Long): Option[SentEpoch] = ChannelLog.read(records, epoch)
 
   private def millis(): Long = clock.monotonicNs() / 1000000
 }
@@ -169,15 +166,18 @@ object ChannelLog {
   /** So that a reader that is far behind begins to read soon. */
   private val MaxAhead = 1000
 
+  /** A published epoch; None if there is none of that number. */
+  def read(records: ChannelRecords, epoch: Long): Option[SentEpoch] = {
+    val name = ChannelLayout.manifest(epoch)
+    records.read(name).map(SentEpoch.parse(_, s"${records.location}/$name", epoch))
+  }
+
   /** The newest epoch that is published, if any is. */
   def newest(records: ChannelRecords): Option[SentEpoch] =
     ChannelLayout
       .numbersIn(records.names(ChannelLayout.Epochs))
       .reverseIterator
-      .map { epoch =>
-        val name = ChannelLayout.manifest(epoch)
-        records.read(name).map(SentEpoch.parse(_, s"${records.location}/$name", epoch))
-      }
+      .map(read(records, _))
       .collectFirst { case Some(of) => of }
 
   /**

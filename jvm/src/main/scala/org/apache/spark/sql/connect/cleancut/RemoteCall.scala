@@ -12,6 +12,7 @@ import org.apache.spark.connect.proto.Relation
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.connect.planner.SparkConnectPlanner
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.RunningQueries
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.ClassicRows
 import org.apache.spark.sql.{Dataset => AnyDataset, Row}
 
 import io.cleancut.{
@@ -83,15 +84,12 @@ final class RemoteCall(planner: SparkConnectPlanner) {
     val relation =
       Relation.parseFrom(Base64.getDecoder.decode(sent.path("relation").textValue))
     if (relation.hasCachedRemoteRelation)
-      classic(
-        planner.sessionHolder.getDataFrameOrThrow(relation.getCachedRemoteRelation.getRelationId)
-      )
+      ClassicRows
+        .of(
+          planner.sessionHolder.getDataFrameOrThrow(relation.getCachedRemoteRelation.getRelationId)
+        )
+        .toDF()
     else Dataset.ofRows(planner.session, planner.transformRelation(relation))
-  }
-
-  private def classic(of: AnyDataset[_]): Dataset[Row] = of match {
-    case rows: Dataset[_] => rows.toDF()
-    case other            => throw new IllegalArgumentException(s"no rows of this driver: $other")
   }
 
   private def tell(value: scala.Any, answer: ObjectNode): Unit = value match {

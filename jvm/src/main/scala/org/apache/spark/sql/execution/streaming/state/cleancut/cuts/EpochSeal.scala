@@ -84,15 +84,18 @@ object EpochSeal {
    * done, and the epochs whose result each has.
    */
   def acts(batch: Dataset[_], after: Long, epoch: Long): Seq[(Long, Long)] = {
-    val log = running(batch, epoch).offsetLog
-    for {
-      // Spark keeps entries of 100 epochs; mostly there is no number in between.
-      number <- Math.max(Math.max(after + 1, epoch - MaxGap), 0L) until epoch
-      entry <- log.offsetSeqMetadataForBatchId(number)
-      if entry.conf.contains(OffsetEntry.Act)
-      source <- entry.conf.get(OffsetEntry.SourceOfAct)
-    } yield number -> source.toLong
+    // Spark keeps entries of 100 epochs; mostly there is no number in between.
+    val first = Math.max(Math.max(after + 1, epoch - MaxGap), 0L)
+    acts(running(batch, epoch), first until epoch)
   }
+
+  /** Those that have taken numbers of a query, by its offset log. */
+  def acts(query: StreamExecution, numbers: Seq[Long]): Seq[(Long, Long)] = for {
+    number <- numbers
+    entry <- query.offsetLog.offsetSeqMetadataForBatchId(number)
+    if entry.conf.contains(OffsetEntry.Act)
+    source <- entry.conf.get(OffsetEntry.SourceOfAct)
+  } yield number -> source.toLong
 
   private def running(batch: Dataset[_], epoch: Long): StreamExecution =
     queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))

@@ -8,12 +8,12 @@ import org.apache.spark.sql.SQLContext
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.Source
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.EpochSeal
 import org.apache.spark.sql.execution.streaming.state.cleancut.sinks.SinkRows
 import org.apache.spark.sql.sources.{DataSourceRegister, StreamSourceProvider}
 import org.apache.spark.sql.types.{DataType, StructType}
 
 import io.cleancut.Clock
-import io.cleancut.cuts.OffsetEntry
 import io.cleancut.error.Errors
 import io.cleancut.flow.{ChannelLog, ChannelRecords, OwnChannel}
 import io.cleancut.objects.BucketPath
@@ -107,11 +107,8 @@ object ChannelProvider {
     def acts(query: String): Seq[OwnChannel.Act] = for {
       of <- Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(query))).toSeq
       latest <- of.offsetLog.getLatestBatchId().toSeq
-      number <- math.max(0L, latest - KeptEntries) to latest
-      entry <- of.offsetLog.offsetSeqMetadataForBatchId(number)
-      if entry.conf.contains(OffsetEntry.Act)
-      source <- entry.conf.get(OffsetEntry.SourceOfAct)
-    } yield OwnChannel.Act(number, source.toLong)
+      (act, source) <- EpochSeal.acts(of, math.max(0L, latest - KeptEntries) to latest)
+    } yield OwnChannel.Act(act, source)
 
     def pollMs: Long =
       if (records.location.startsWith(s"${BucketPath.Scheme}:")) PollOfBucketMs else PollOfFilesMs
