@@ -385,7 +385,7 @@ def test_a_death_while_epochs_are_taken_back_leaves_the_first_of_them(
 
 
 class Back:
-    """Implements of a `QuerySide` what says how a query went back."""
+    """Implements `Acted`."""
 
     def __init__(self, acts: list[Act]) -> None:
         self._acts = acts
@@ -425,5 +425,5 @@ def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs
             last += 2 if went_back else 1
             acts.append(Act(last, source))
             lines[last] = lines[source]
-            follow(records, Back(acts))  # type: ignore[arg-type]
+            follow(records, Back(acts))
             assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, acts)

@@ -13,7 +13,7 @@ import pytest
 
 import cleancut
 from cleancut import Dataflow, RequestError, _cli
-from cleancut._dataflow.acts import Done, FlowPlan
+from cleancut._dataflow.acts import FlowPlan
 from cleancut._dataflow.closing import Attendant
 from cleancut._dataflow.records import AnswerRecord
 from cleancut._spark import dataflow as acting
@@ -54,7 +54,7 @@ class Pair:
         self.b.consume(self.a, self.a.epoch - 1)
         self.b.run()
 
-    def roll_back(self, checkpoint: str, savepoint: str) -> Done:
+    def roll_back(self, checkpoint: str, savepoint: str) -> None:
         """What Spark's side does: an act behind all other epochs."""
         query = self.a if checkpoint == self.a.checkpoint else self.b
         (source,) = [
@@ -64,7 +64,7 @@ class Pair:
             if of.savepoint == savepoint and of.name == query.name
         ]
         assert source is not None
-        return Done(query.commit(act_source=source), source)
+        query.commit(act_source=source)
 
 
 @pytest.fixture(params=["disk", "bucket"])
@@ -90,7 +90,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pair], None]:
 
     def patched(pair: Pair) -> None:
         class Planned:
-            def __init__(self, done: Callable[[], Done]) -> None:
+            def __init__(self, done: Callable[[], None]) -> None:
                 self.apply = done
 
         def rollback(checkpoint: str, to: str, *, session: object) -> Planned:

@@ -1,4 +1,5 @@
 """Several queries that send to each other, and the cuts that are consistent over all of them.
 
-Nothing here needs Spark or a JVM: what is decided, is decided from what the stores hold.
+But for `channel` and `loop`, which queries run with, nothing here needs Spark or a JVM: what is
+decided, is decided from what the stores hold.
 """

@@ -1,41 +1,28 @@
 """Acts on a whole dataflow: a plan that tells what it will do, and does it when it is told to."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cleancut._dataflow.facts import place_of
 from cleancut._dataflow.infos import begun
 from cleancut._dataflow.members import MemberView
 from cleancut._dataflow.places import Places
 from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
-from cleancut._dataflow.store import FlowStore
+from cleancut._dataflow.store import FlowStore, refused
 from cleancut._display import tables
-from cleancut._display.brief import Brief
+from cleancut._display.brief import Brief, plain
 from cleancut._recovery.expiry import owner_alive
 from cleancut._recovery.replicas import fence
-from cleancut.errors import CleancutError, error_of
-from cleancut.sinks._core.query_side import Act, QuerySide
+from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._files.going_back import follow
 from cleancut.sinks._files.view import look
 
 _READ = 64
 
 
-class Done(NamedTuple):
-    """What an act on one checkpoint has made.
-
-    Attributes:
-        epoch: the one that did it.
-        source: the one whose result it has.
-    """
-
-    epoch: int
-    source: int
-
-
 # Has a query go back to a savepoint of its checkpoint.
-RollBack = Callable[[str, str], Done]
+RollBack = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,17 +104,16 @@ class FlowPlan(Brief):
             FencedError: CLEANCUT_DATAFLOW_FENCED.
         """
         if self.is_applied or self._do is None:
-            raise _refused(self.location, self.act, "this plan has been carried out")
+            raise refused(self.location, self.act, "this plan has been carried out")
         if self.running and fence is None:
             told = "; ".join(f"{name}: {who}" for name, who in sorted(self.running.items()))
             reason = f"queries have not said that they have ended (stop them, or fence): {told}"
-            raise _refused(self.location, self.act, reason)
+            raise refused(self.location, self.act, reason)
         return replace(self._do(fence), is_applied=True, _do=None)
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
-        plain = asdict(replace(self, _do=None))
-        return {key: value for key, value in plain.items() if not key.startswith("_")}
+        return plain(self)
 
     def __str__(self) -> str:
         into = f" into {self.into}" if self.into else ""
@@ -173,13 +159,13 @@ class Restoring:
             there = members.get(of.name)
             if there is not None and place_of(there.checkpoint) != place_of(of.checkpoint):
                 reason = f"{of.name} has another checkpoint by now, {there.checkpoint}"
-                raise _refused(self.store.location, "restore", reason)
+                raise self.store.refused("restore", reason)
             if of.epoch < 0 <= views[of.name].newest:
                 reason = (
                     f"{of.name} had not begun at that cut, and has by now; start it with a new "
                     "checkpoint location, and add it anew"
                 )
-                raise _refused(self.store.location, "restore", reason)
+                raise self.store.refused("restore", reason)
         acts = tuple(self._act(of, views[of.name]) for of in self.record.members)
         going = {of.member for of in acts if of.act == "rollback"}
         new = sorted(set(members) - {of.name for of in self.record.members})
@@ -200,7 +186,7 @@ class Restoring:
         view.held = of if of.pin else None
         view.look()
         if view.trouble is not None:
-            raise _refused(self.store.location, "restore", f"{of.name}: {view.trouble}")
+            raise self.store.refused("restore", f"{of.name}: {view.trouble}")
         self.store.machinery.each(view.read, view.unread())
         view.read_held()
         return view
@@ -239,11 +225,10 @@ class Restoring:
                 cut = self.record.member(name)
                 assert cut is not None
                 fence(self.places.root(cut.checkpoint), why)
-        done = {}
         for act in plan.members:
             cut = self.record.member(act.member)
             if act.act == "rollback" and cut is not None and cut.pin is not None:
-                done[act.member] = self.roll_back(cut.checkpoint, cut.pin)
+                self.roll_back(cut.checkpoint, cut.pin)
         # Also of those that an earlier try has had go back, and died before it came here.
         for edge in self._channels({of.name for of in self.record.members}):
             self._follow(edge)
@@ -255,12 +240,12 @@ class Restoring:
         if cut is not None and cut.epoch >= 0:
             acts = [Act(*act) for act in self._view(cut).lineage().acts]
             if acts:
-                follow(self.places.records(edge.channel), cast("QuerySide", _Side(acts)))
+                follow(self.places.records(edge.channel), _Side(acts))
 
 
 @dataclass(frozen=True)
 class _Side:
-    """What `follow` asks of a query."""
+    """Implements `Acted` for a query that does not run."""
 
     done: Sequence[Act]
 
@@ -275,7 +260,3 @@ def _is_there(of: MemberCut, view: MemberView) -> bool:
     if last is None or last.epoch < view.newest:
         return False
     return last.token == of.token or last.source == of.epoch
-
-
-def _refused(location: str, act: str, reason: str) -> CleancutError:
-    return error_of("CLEANCUT_DATAFLOW_REFUSED", location=location, act=act, reason=reason)

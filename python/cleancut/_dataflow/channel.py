@@ -1,12 +1,13 @@
 """What one query sends to others: epochs that each of them reads once, and nobody has to mark."""
 
+import json
 import os
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cleancut._dataflow.readers import ChannelReader, forget_reader, readers_of
 from cleancut._display.info_list import InfoList
-from cleancut._format.ages import age_of
+from cleancut._format.ages import age_ms
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
@@ -81,8 +82,6 @@ class Channel(PublishedFiles):
         Raises:
             RequestError: CLEANCUT_FLOW_SCHEMA.
         """
-        import json
-
         from pyspark.sql.types import StructType
 
         known = [] if last is None else [StructType.fromJson(json.loads(last.schema))]
@@ -154,7 +153,7 @@ class Channel(PublishedFiles):
             "maxBytesPerTrigger": max_bytes,
             "pollInterval": _millis(poll_interval),
             "feedback": feedback or None,
-            "yieldsTo": None if yields_to is None else yields_to._path,
+            "yieldsTo": None if yields_to is None else yields_to.path,
             "yieldsAbove": yields_above,
         }
         reader = spark.readStream.format(FORMAT)
@@ -243,7 +242,7 @@ class Channel(PublishedFiles):
         kept = Kept.of(keep, younger_than)
         records = PlainRecords(self._path, endpoint, region)
         found = readers_of(records, S3Access(endpoint, region))
-        collect(records, age_of(grace) // timedelta(milliseconds=1))
+        collect(records, age_ms(grace))
         if not found:
             return InfoList()
         read = min(-1 if of.oldest is None else of.oldest for of in found)

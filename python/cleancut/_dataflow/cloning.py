@@ -8,7 +8,7 @@ from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct
 from cleancut._dataflow.channels import ChannelView, FlyingEpoch, flying
 from cleancut._dataflow.facts import place_of
 from cleancut._dataflow.infos import begun
-from cleancut._dataflow.members import MemberView
+from cleancut._dataflow.members import looked_at
 from cleancut._dataflow.places import Places
 from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
 from cleancut._dataflow.store import FlowStore
@@ -51,8 +51,10 @@ class Cloning:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, a member or a channel has no new place, or its
                 new place is taken; CLEANCUT_SINK_EPOCHS_MIXED.
         """
+        return self._planned(self._edges())
+
+    def _planned(self, edges: Mapping[str, list[EdgeCut]]) -> FlowPlan:
         wanted = {of.name for of in self.record.members}
-        edges = self._edges()
         lacking = sorted(wanted - set(self.members)) + sorted(set(edges) - set(self.channels))
         strange = sorted(set(self.members) - wanted)
         strange += [of for of in sorted(set(self.channels) - set(edges)) if self._is_others(of)]
@@ -137,13 +139,14 @@ class Cloning:
         return found
 
     def _done(self) -> FlowPlan:
-        plan = self.plan()
+        edges = self._edges()
+        plan = self._planned(edges)
         self.into.flow_id(create=True)
         for of in plan.members:
             if of.act == "clone":
                 self._clone(of)
-        for place, edges in self._edges().items():
-            self._copy(place, edges)
+        for place, of_channel in edges.items():
+            self._copy(place, of_channel)
             self.into.move(place, self.channels[place])
         # The last to come: who finds the dataflow finds it whole.
         for of in plan.members:
@@ -164,11 +167,8 @@ class Cloning:
 
     def _made(self, of: MemberAct) -> str | None:
         """The id of the query whose checkpoint was made; None if it was not."""
-        view = MemberView(MemberRecord(of.member, of.checkpoint, 0), self.places.root, _wanted=1)
-        view.look()
-        for epoch in view.unread():
-            view.read(epoch)
-        cuts = view.cuts()
+        record = MemberRecord(of.member, of.checkpoint, 0)
+        cuts = looked_at(record, self.places.root, self.store.machinery, cuts=1).cuts()
         return cuts[-1].query_id if cuts else None
 
     def _copy(self, place: str, edges: list[EdgeCut]) -> None:
@@ -193,9 +193,7 @@ class Cloning:
             into.create(manifest_name(epoch), manifest.encode())
 
     def _refused(self, reason: str) -> CleancutError:
-        return error_of(
-            "CLEANCUT_DATAFLOW_REFUSED", location=self.store.location, act="clone", reason=reason
-        )
+        return self.store.refused("clone", reason)
 
 
 def _files(of: FlyingEpoch) -> Iterator[str]:

@@ -16,7 +16,16 @@ from cleancut._dataflow import names
 from cleancut._dataflow.channels import ChannelView
 from cleancut._dataflow.closing import Closing
 from cleancut._dataflow.decision import Chosen, Decision, Seen, decide, member_cut, with_acts
-from cleancut._dataflow.log import OpenRoot, Pins, Term, append, end, forget_coordinators, take
+from cleancut._dataflow.log import (
+    OpenRoot,
+    Pins,
+    Term,
+    append,
+    end,
+    forget_coordinators,
+    staying,
+    take,
+)
 from cleancut._dataflow.members import MemberView
 from cleancut._dataflow.names import Pin
 from cleancut._dataflow.records import EdgeCut, MemberCut, VectorRecord
@@ -393,21 +402,15 @@ class Coordinator:
             FencedError: CLEANCUT_DATAFLOW_FENCED.
         """
         assert keep >= 1, "the last vector always stays"
-        young = set() if since_ms is None else set(self.entries_since(since_ms))
-        last = {of.number for of in self.entries[-keep:]}
         if len(self.entries) <= keep:
             return []
-        kept = last | young | set(self.store.savepoints().values())
+        kept = staying(self.entries, self.store.savepoints().values(), keep, since_ms)
         going = [of for of in self.entries if of.number not in kept]
         if not going:
             return []
         if self.is_followed():
             raise self._followed()
-        staying = [of for of in self.entries if of.number in kept]
-        self.pins.give_up(going, staying)
-        self.entries = staying
+        stay = [of for of in self.entries if of.number in kept]
+        self.pins.give_up(going, stay)
+        self.entries = stay
         return going
-
-    def entries_since(self, since_ms: int) -> list[int]:
-        """The numbers of vectors that were written since a time."""
-        return [of.number for of in self.entries if of.written_ms >= since_ms]

@@ -24,9 +24,22 @@ class Seen:
     channels: Mapping[str, ChannelView]
     moved: Mapping[str, str]
 
-    def sender(self, of: Consumed) -> str | None:
-        """The member that sends into the channel that a source reads, if one does."""
-        return _senders(self).get(self.place(of))
+    def senders(self) -> Mapping[str, str]:
+        """The member that sends into each channel, where one does."""
+        ids: dict[str, str] = {}
+        places: dict[str, str] = {}
+        for name, view in self.members.items():
+            cuts = view.cuts()
+            ids.update((of.query_id, name) for of in cuts if of.query_id is not None)
+            if not cuts:
+                # What it has published before its first cut tells of its checkpoint, too.
+                places[place_of(view.record.checkpoint)] = name
+        found = {}
+        for place, channel in self.channels.items():
+            if channel.owner is not None:
+                sender = ids.get(channel.owner.query_id)
+                found[place] = sender or places.get(place_of(channel.owner.checkpoint))
+        return {place: sender for place, sender in found.items() if sender is not None}
 
     def place(self, of: Consumed) -> str:
         """Where the channel is that a source reads."""
@@ -66,7 +79,7 @@ class Decision:
 
 def decide(seen: Seen) -> Decision:
     """The newest consistent vector of what has been seen."""
-    senders = _senders(seen)
+    senders = seen.senders()
     lineages = {name: view.lineage() for name, view in seen.members.items()}
     cuts = {name: view.cuts() for name, view in seen.members.items()}
     usable: dict[str, list[CutFacts]] = {}
@@ -94,24 +107,6 @@ def decide(seen: Seen) -> Decision:
         why = None if ahead is None else str(ahead)
         chosen[name] = Chosen(facts, _reason(seen.members[name], epoch, unusable[name], why))
     return Decision(chosen, tuple(_edges(chosen, seen, senders)), {})
-
-
-def _senders(seen: Seen) -> Mapping[str, str]:
-    """The member that sends into each channel, where one does."""
-    ids: dict[str, str] = {}
-    places: dict[str, str] = {}
-    for name, view in seen.members.items():
-        cuts = view.cuts()
-        ids.update((of.query_id, name) for of in cuts if of.query_id is not None)
-        if not cuts:
-            # What it has published before its first cut tells of its checkpoint, too.
-            places[place_of(view.record.checkpoint)] = name
-    found = {}
-    for place, channel in seen.channels.items():
-        if channel.owner is not None:
-            sender = ids.get(channel.owner.query_id)
-            found[place] = sender or places.get(place_of(channel.owner.checkpoint))
-    return {place: sender for place, sender in found.items() if sender is not None}
 
 
 def _candidate(cut: CutFacts, seen: Seen, senders: Mapping[str, str]) -> Candidate:

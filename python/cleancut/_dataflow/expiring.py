@@ -1,13 +1,14 @@
 """Plans which cuts of a dataflow go."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cleancut._dataflow.log import staying
 from cleancut._dataflow.records import VectorRecord
-from cleancut._display.brief import Brief
+from cleancut._dataflow.store import refused
+from cleancut._display.brief import Brief, plain
 from cleancut._display.tables import ranges
-from cleancut.errors import error_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,12 +47,7 @@ class FlowExpiry(Brief):
             FencedError: CLEANCUT_DATAFLOW_FENCED.
         """
         if self.is_applied or self._coordinating is None:
-            raise error_of(
-                "CLEANCUT_DATAFLOW_REFUSED",
-                location=self.location,
-                act="expire",
-                reason="this plan has been carried out",
-            )
+            raise refused(self.location, "expire", "this plan has been carried out")
         keep, since_ms = self._rule
         gone: Sequence[VectorRecord] = self._coordinating(lambda of: of.expire(keep, since_ms))
         return replace(
@@ -64,8 +60,7 @@ class FlowExpiry(Brief):
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
-        plain = asdict(replace(self, _coordinating=None))
-        return {key: value for key, value in plain.items() if not key.startswith("_")}
+        return plain(self)
 
     def __str__(self) -> str:
         done = "were given up" if self.is_applied else "are to be given up"
@@ -93,16 +88,14 @@ def plan_expiry(
         coordinating: does something as the coordinator.
     """
     keep, since_ms = rule
-    kept = {of.number for of in counted[-keep:]} | set(named.values())
-    if since_ms is not None:
-        kept |= {of.number for of in counted if of.written_ms >= since_ms}
+    kept = staying(counted, named.values(), keep, since_ms)
     going = [of for of in counted if of.number not in kept]
-    staying = [of for of in counted if of.number in kept]
-    pins = {of.pin for one in staying for of in one.members}
+    stay = [of for of in counted if of.number in kept]
+    pins = {of.pin for one in stay for of in one.members}
     return FlowExpiry(
         location=location,
         going=tuple(of.number for of in going),
-        staying=tuple(of.number for of in staying),
+        staying=tuple(of.number for of in stay),
         names=dict(named),
         savepoints=len({of.pin for one in going for of in one.members if of.pin} - pins),
         _rule=rule,

@@ -24,12 +24,12 @@ from cleancut._dataflow.infos import (
 )
 from cleancut._dataflow.log import Pins
 from cleancut._dataflow.machinery import Machinery
-from cleancut._dataflow.members import MemberView
+from cleancut._dataflow.members import MemberView, looked_at
 from cleancut._dataflow.places import Places, absolute
 from cleancut._dataflow.records import MemberRecord, VectorRecord, decoded
 from cleancut._dataflow.running import FlowRun, Pacing
 from cleancut._display.info_list import InfoList
-from cleancut._format.ages import age_of
+from cleancut._format.ages import age_ms, age_of
 from cleancut._reading.cut_info import moment
 from cleancut._storage.s3 import S3Access
 
@@ -138,11 +138,7 @@ class Flow:
         return InfoList(map(self._member, self._store.members().values()))
 
     def _member(self, record: MemberRecord) -> FlowMember:
-        view = MemberView(record, self._places.root, _wanted=1)
-        view.look()
-        for epoch in view.unread():
-            view.read(epoch)
-        return _member_info(view)
+        return _member_info(looked_at(record, self._places.root, self._machinery, cuts=1))
 
     def edges(self) -> InfoList[FlowEdge]:
         """The channels that the last cuts of the members read, and how far they have come.
@@ -359,7 +355,7 @@ class Flow:
             raise ValueError("expire takes keep, younger_than, or both")
         if keep is not None and keep < 1:
             raise ValueError(f"keep is {keep}, and the last cut always stays")
-        since_ms = None if age is None else self._machinery.now_ms() - _ms(age)
+        since_ms = None if age is None else self._machinery.now_ms() - age_ms(age)
         return plan_expiry(
             self._location,
             self._counted(),
@@ -417,7 +413,7 @@ class Flow:
             timeout_s=_seconds(timeout),
             ask=ask,
             keep=keep,
-            young_ms=None if younger_than is None else _ms(age_of(younger_than)),
+            young_ms=None if younger_than is None else age_ms(younger_than),
             tolerable_failures=tolerable_failures,
         )
         self._runs = FlowRun(self._coordinator, pacing)
@@ -502,18 +498,20 @@ def _member_info(view: MemberView) -> FlowMember:
 
 def _edges_now(looking: Coordinator) -> InfoList[FlowEdge]:
     seen = looking.seen
+    senders = seen.senders()
     found = []
     for name, view in sorted(seen.members.items()):
         cuts = view.cuts()
         for of in cuts[-1].consumed if cuts else ():
-            sender = seen.sender(of)
+            channel = seen.place(of)
+            sender = senders.get(channel)
             found.append(
                 FlowEdge(
                     sender=sender,
                     receiver=name,
                     consumed=begun(of.epoch),
                     sent=None if sender is None else begun(seen.members[sender].newest),
-                    channel=seen.place(of),
+                    channel=channel,
                     source=of.source,
                 )
             )
@@ -534,7 +532,3 @@ def positive_s(name: str, given: Age) -> float:
     if seconds == 0:
         raise ValueError(f"{name} is 0, and is to be longer")
     return seconds
-
-
-def _ms(age: timedelta) -> int:
-    return age // timedelta(milliseconds=1)

@@ -83,6 +83,23 @@ def append(store: FlowStore, term: Term, record: VectorRecord) -> None:
         raise store.fenced(term.generation if found is None else found.generation, detail)
 
 
+def staying(
+    entries: Sequence[VectorRecord], named: Iterable[int], keep: int, since_ms: int | None
+) -> set[int]:
+    """The numbers of the vectors that stay when others are given up.
+
+    Args:
+        entries: all that count, ascending.
+        named: the numbers of those that have a name.
+        keep: how many of the last stay.
+        since_ms: those that were written since then stay, too, in Unix time; None is none.
+    """
+    kept = {*named, *(of.number for of in entries[-keep:])}
+    if since_ms is not None:
+        kept |= {of.number for of in entries if of.written_ms >= since_ms}
+    return kept
+
+
 def end(store: FlowStore, term: Term) -> None:
     """Says that the coordinator has ended, so that another one need not wait."""
     store.objects.create(names.ended_name(term.generation), encoded({}))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cleancut._dataflow.facts import CutFacts, Lineage, facts_of, that_count
+from cleancut._dataflow.machinery import Machinery
 from cleancut._dataflow.records import MemberCut, MemberRecord
 from cleancut._format.layout import cut_name, savepoint_name
 from cleancut._reading.root import Root
@@ -175,3 +176,20 @@ class MemberView:
     def damaged(self) -> dict[int, str]:
         """The epochs whose cuts are damaged, and how."""
         return dict(self._damaged)
+
+
+def looked_at(
+    record: MemberRecord, open_root: Callable[[str], Root], machinery: Machinery, *, cuts: int
+) -> MemberView:
+    """A member as it is now.
+
+    Args:
+        record: says where it is.
+        open_root: finds a checkpoint.
+        machinery: reads beside each other.
+        cuts: how many of the last are read.
+    """
+    view = MemberView(record, open_root, _wanted=cuts)
+    view.look()
+    machinery.each(view.read, view.unread())
+    return view

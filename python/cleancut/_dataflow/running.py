@@ -4,7 +4,6 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 
 from cleancut._dataflow import names
 from cleancut._dataflow.coordinator import Coordinator
@@ -135,12 +134,7 @@ class FlowRun:
     def __enter__(self) -> "FlowRun":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self) -> None:

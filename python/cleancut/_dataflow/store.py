@@ -184,4 +184,9 @@ class FlowStore:
 
     def refused(self, act: str, reason: str) -> CleancutError:
         """The error for what cannot be done with this dataflow."""
-        return error_of("CLEANCUT_DATAFLOW_REFUSED", location=self.location, act=act, reason=reason)
+        return refused(self.location, act, reason)
+
+
+def refused(location: str, act: str, reason: str) -> CleancutError:
+    """The error for what cannot be done with the dataflow at a location."""
+    return error_of("CLEANCUT_DATAFLOW_REFUSED", location=location, act=act, reason=reason)

@@ -1,7 +1,7 @@
 """Values that show themselves in one line."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,13 @@ class Brief(DataclassInstance):
             type(self).__name__,
             {of.name: getattr(self, of.name) for of in fields(self) if of.name[0] != "_"},
         )
+
+
+def plain(info: DataclassInstance) -> dict[str, Any]:
+    """The fields of a value that are for others, as plain values, for JSON."""
+    private: dict[str, Any] = {of.name: None for of in fields(info) if of.name[0] == "_"}
+    found = asdict(replace(info, **private))
+    return {name: value for name, value in found.items() if name not in private}
 
 
 def brief(name: str, values: dict[str, object]) -> str:

@@ -22,6 +22,11 @@ def age_of(given: timedelta | str) -> timedelta:
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
+def age_ms(given: timedelta | str) -> int:
+    """The same in whole milliseconds. Raises ValueError as that does."""
+    return age_of(given) // timedelta(milliseconds=1)
+
+
 def epoch_or_time(given: str) -> int | datetime:
     """An epoch, or a time in the form of ISO 8601.
 

@@ -10,12 +10,12 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from cleancut._display import tables
-from cleancut._display.brief import Brief
+from cleancut._display.brief import Brief, plain
 from cleancut._format.ages import age_of
 from cleancut._format.layout import (
     CUTS,
@@ -131,8 +131,7 @@ class Expiry(Brief):
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
-        plain = asdict(replace(self, _root=None))
-        return {key: value for key, value in plain.items() if not key.startswith("_")}
+        return plain(self)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))

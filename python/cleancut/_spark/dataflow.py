@@ -4,10 +4,9 @@ import logging
 import os
 import threading
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cleancut._dataflow.acts import Done, FlowPlan, Restoring
+from cleancut._dataflow.acts import FlowPlan, Restoring
 from cleancut._dataflow.cloning import Cloning
 from cleancut._dataflow.closing import Attendant
 from cleancut._dataflow.facts import place_of
@@ -66,9 +65,8 @@ class Dataflow(Flow):
                 cut, or a member cannot go back to it.
         """
 
-        def roll_back(checkpoint: str, savepoint: str) -> Done:
-            done = rollback(checkpoint, savepoint, session=session).apply()
-            return Done(done.epoch, done.source)
+        def roll_back(checkpoint: str, savepoint: str) -> None:
+            rollback(checkpoint, savepoint, session=session).apply()
 
         return Restoring(
             store=self._store,
@@ -203,12 +201,7 @@ class Attending:
     def __enter__(self) -> "Attending":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self) -> None:

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from cleancut._display import tables
-from cleancut._display.brief import Brief
+from cleancut._display.brief import Brief, plain
 from cleancut._spark.driver import Driver, StateFamily, driver_of
 from cleancut._spark.running import client_session, running_session
 from cleancut._spark.settings import PREFIX
@@ -117,8 +117,7 @@ class Plan(Brief):
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
-        plain = replace(self, _arguments=(), _session=None)
-        return {key: value for key, value in asdict(plain).items() if not key.startswith("_")}
+        return plain(self)
 
     def __str__(self) -> str:
         names = ["operator", "name", "partitions", "stores"]

@@ -29,7 +29,14 @@ class Act:
     source: int
 
 
-class QuerySide(Protocol):
+class Acted(Protocol):
+    """What tells how a query has gone back."""
+
+    def acts(self, after: int) -> Sequence[Act]:
+        """Those after an epoch and before this one, also such as were not done; ascending."""
+
+
+class QuerySide(Acted, Protocol):
     """One epoch of one run, as the query has it.
 
     `sealed_output` may come first; then either `finish`, or `compute` or `hold`, and `close`.
@@ -41,9 +48,6 @@ class QuerySide(Protocol):
 
     def generation(self) -> int | None:
         """How many runs have owned the query; None where nothing counts them."""
-
-    def acts(self, after: int) -> Sequence[Act]:
-        """Those after an epoch and before this one, also such as were not done; ascending."""
 
     def sealed_output(self) -> str | None:
         """What an earlier run gave to `close`."""

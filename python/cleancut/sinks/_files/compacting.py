@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import chain
 
-from cleancut._format.ages import age_of
+from cleancut._format.ages import age_ms
 from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
 from cleancut.sinks._core.columns import quoted
@@ -79,8 +79,7 @@ class Kept:
             raise ValueError(f"keep is {keep}, and the last epoch always stays")
         if younger_than is None:
             return Kept(keep, None)
-        age_ms = age_of(younger_than) // timedelta(milliseconds=1)
-        return Kept(keep, time.time_ns() // 1_000_000 - age_ms)
+        return Kept(keep, time.time_ns() // 1_000_000 - age_ms(younger_than))
 
     def before(self, published: Mapping[int, int]) -> int:
         """The last epoch that does not stay; -1 if all do.

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from cleancut._display.info_list import InfoList
-from cleancut._format.ages import age_of
+from cleancut._format.ages import age_ms
 from cleancut.sinks._core.columns import column_names
 from cleancut.sinks._files.compacting import Compactor, Kept, collect, expire
 from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
@@ -112,7 +112,7 @@ class EpochFiles(PublishedFiles):
         if file_bytes < 1:
             raise ValueError(f"file_bytes is {file_bytes}, and is to be 1 or more")
         directory = SinkDirectory(spark, self._path)
-        collect(directory, _milliseconds(grace))
+        collect(directory, age_ms(grace))
         reader = RowReader(spark, directory, self._output.options)
         made = Compactor(reader, directory, self._output, file_bytes).run(kept)
         shown = chain.from_iterable(use.shown for use in made)
@@ -151,9 +151,5 @@ class EpochFiles(PublishedFiles):
             raise ValueError("expire takes keep, younger_than, or both")
         kept = Kept.of(1 if keep is None else keep, younger_than)
         records = PlainRecords(self._path, endpoint, region)
-        collect(records, _milliseconds(grace))
+        collect(records, age_ms(grace))
         return published(expire(records, kept))
-
-
-def _milliseconds(age: timedelta | str) -> int:
-    return age_of(age) // timedelta(milliseconds=1)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 
 from cleancut._format.fields import typed
-from cleancut.sinks._core.query_side import Act, QuerySide, counts, kept_until
+from cleancut.sinks._core.query_side import Act, Acted, counts, kept_until
 from cleancut.sinks._files.compacted import Version, change_version, newest_version
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import Manifest, decoded, encoded
@@ -20,7 +20,7 @@ from cleancut.sinks._files.names import (
 from cleancut.sinks._files.view import View, look
 
 
-def follow(records: Records, side: QuerySide) -> Version:
+def follow(records: Records, side: Acted) -> Version:
     """Has readers see what counts for the query after the acts on it, and nothing else.
 
     The sink notes by what act it went back: to tell, when another act goes back to before that
