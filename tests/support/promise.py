@@ -29,6 +29,7 @@ PROMISES = ROOT / "tests" / "promises"
 DEFAULTS = ROOT / "conf" / "cleancut-defaults.conf"
 REFERENCE = ROOT / "docs" / "reference" / "configuration.md"
 Snapshot = dict[str, dict[str, Any]]
+_OF_PYTHON = r"(?:Coordinator|Offline|Sequence|Sinks)\b"
 
 
 def releases() -> list[str]:
@@ -57,15 +58,16 @@ def today() -> Snapshot:
 def jvm(jars: tuple[str, ...]) -> dict[str, list[str]]:
     """The classes that Spark, Scala and Java know by name, with their public methods.
 
-    `CleancutOffline` and `CleancutSinks` are for the Python package of their own release alone.
+    Those of `_OF_PYTHON` are for the Python package of their own release alone. A name with `$` is
+    one that the compiler has made.
     """
     found = {}
     with zipfile.ZipFile(jars[-1]) as archive:
         for name in archive.namelist():
-            if re.fullmatch(r"io/cleancut/Cleancut(?!Offline|Sinks)\w+\.class", name):
+            if re.fullmatch(rf"io/cleancut/Cleancut(?!{_OF_PYTHON})\w+\.class", name):
                 one = read_class(archive.read(name))
                 public = [of for (of, access) in one.members.items() if access & 1]
-                found[one.name] = sorted("".join(member) for member in public)
+                found[one.name] = sorted("".join(of) for of in public if "$" not in of[0])
     return found
 
 
