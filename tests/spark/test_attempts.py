@@ -23,7 +23,7 @@ SEED = fixed(6)
 EPOCHS = 3
 COUNTED = ["aggregation-update", "deduplication", "session-windows", "pandas-with-state"]
 COUNTED += ["join-full_outer-bounds", "limit"]
-USUALLY = {"limit"}
+USUALLY = {"aggregation-update"}
 
 
 def first_time(marker: Path) -> bool:

@@ -35,7 +35,7 @@ def query_of(it: Epochs, session: SparkSession) -> DataFrame:
     return stream.json(str(it.home / "in")).groupBy("k").count()
 
 
-@pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
+@pytest.mark.parametrize("place", usually((), PLACES))
 def test_a_query_goes_on_from_the_state_that_is_given(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:

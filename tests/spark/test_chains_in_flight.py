@@ -83,7 +83,7 @@ def put(source: Path, file: int, lines: list[dict[str, float]]) -> None:
     os.utime(path, (1_700_000_000 + file, 1_700_000_000 + file))
 
 
-@pytest.mark.parametrize("name", usually({"joined"}, CHAINS))
+@pytest.mark.parametrize("name", usually((), CHAINS))
 def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_are_late(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -39,7 +39,7 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield started
 
 
-@pytest.fixture(params=[pytest.param("disk", marks=long), "bucket"])
+@pytest.fixture(params=["disk", pytest.param("bucket", marks=long)])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     if request.param == "disk":
         return Disk(tmp_path / "channel")

@@ -28,7 +28,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "cuts": {"provider": "cleancut", "cuts": True},
 }
 
-USUAL = {"rocksdb to cuts", "cuts-1 to rocksdb", "cuts to level-0"}
+USUAL = {"rocksdb to cuts"}
 WAYS = [f"{of} to {to}" for of, to in product(PLACES, KINDS)]
 
 

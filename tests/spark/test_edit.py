@@ -38,7 +38,7 @@ def bump(state: DataFrame) -> DataFrame:
     return changed.union(state.limit(1).select(key.alias("key"), count(7).alias("value")))
 
 
-@pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, PLACES))
+@pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
 def test_a_query_goes_on_with_what_was_edited(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:

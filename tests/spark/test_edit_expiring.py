@@ -239,6 +239,7 @@ def test_what_would_have_expired_is_kept(spark: SparkSession, tmp_path: Path) ->
     it.epoch(range(3))
 
 
+@long
 def test_an_expiry_that_spark_would_not_see_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     it = Query(spark, tmp_path, "cuts", LASTING_TTL_MS)
     it.epoch(range(2))

@@ -44,8 +44,8 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield started
 
 
-# What is on disk goes the same ways, and other tests here are on disk alone.
-@pytest.fixture(params=[pytest.param("disk", marks=long), "bucket"])
+# What is in a bucket goes the same ways.
+@pytest.fixture(params=["disk", pytest.param("bucket", marks=long)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "disk":
         return Disk(tmp_path / "sink")
@@ -73,6 +73,7 @@ def failing(sink: EpochFiles, at: int) -> Callable[[DataFrame, int], None]:
     return write
 
 
+@pytest.mark.parametrize("place", [pytest.param("disk", marks=long), "bucket"], indirect=True)
 @pytest.mark.parametrize("cuts", [False, True], ids=["files", "cuts"])
 def test_an_epoch_that_is_published_runs_again_and_is_not_written(
     cuts: bool, spark: SparkSession, tmp_path: Path, place: Place

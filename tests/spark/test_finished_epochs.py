@@ -275,7 +275,7 @@ OTHERS: dict[str, tuple[Callable[..., DataFrame], Callable[..., None]]] = {
 }
 
 
-@pytest.mark.parametrize("name", usually({"join"}, OTHERS))
+@pytest.mark.parametrize("name", usually((), OTHERS))
 def test_epochs_of_other_operators_are_finished_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -409,7 +409,7 @@ def test_an_epoch_with_equal_input_is_run_again_for_a_function_that_asks_for_it(
     assert query.check(write.rows()) == FILES * ROWS
 
 
-@pytest.mark.parametrize("steady", [True, False])
+@pytest.mark.parametrize("steady", [pytest.param(True, marks=long), False])
 def test_what_was_staged_and_is_gone_is_only_missed_where_it_cannot_be_made_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steady: bool
 ) -> None:

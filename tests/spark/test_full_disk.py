@@ -16,6 +16,7 @@ from tests.support.queries import OPERATORS
 from tests.support.results import Difference, EpochFiles, FailureNoted
 from tests.support.seeds import fixed
 from tests.support.sessions import ROCKSDB, results, run, start
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -72,6 +73,7 @@ def one_more_epoch(spark: SparkSession, root: Path, events: Path) -> str:
     return error.error_id
 
 
+@long
 def test_query_fails_clearly_on_a_full_disk_and_goes_on_when_there_is_room(
     small_disk: Path, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -15,6 +15,7 @@ import cleancut
 from cleancut import Checkpoint, coordinator
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, Epochs
+from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
@@ -117,6 +118,7 @@ def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
     assert list(pages.iterdir())
 
 
+@long
 def test_what_is_done_beside_waits_while_epochs_are_late(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -39,10 +39,8 @@ CASES = {
 }
 # Each form once, and each case.
 USUALLY = {
-    "applyInPandasWithState-event-time",
     "applyInPandasWithState-whole",
     "transformWithState-plain",
-    "applyInPandasWithState-retried",
 }
 # Of event time: what a file covers, by how much the next one begins later, and the delay. Nothing
 # is late as it comes, and much of it would be late if it were to come two files later.

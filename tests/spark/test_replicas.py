@@ -63,6 +63,7 @@ def last_epoch(location: Path) -> int:
     return max((int(name.partition(".")[0]) for name in names), default=-1)
 
 
+@long
 def test_a_killed_query_goes_on_from_its_copy(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

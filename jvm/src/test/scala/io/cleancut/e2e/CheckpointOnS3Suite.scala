@@ -44,7 +44,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   private def localSession(): SparkSession = session(_.master("local[2]"))
 
   private def builder: SparkSession.Builder = SmallQueries
-    .builder("local-cluster[2,1,1024]")
+    .builder(Cluster)
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.jars", System.getProperty("cleancut.test.jars"))
     .config("spark.executor.extraJavaOptions", S3Server.CredentialOptions)
@@ -88,11 +88,12 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     } finally spark.stop()
   }
 
-  test("a query goes on in another cluster with the bucket as the only survivor") {
+  test("a query goes on in a cluster with the bucket as the only survivor") {
     val found = mutable.Map.empty[String, String]
-    val last = for (files <- Seq(0 until 3, 3 until 6)) yield {
+    // The first needs no processes of its own, which take long to start.
+    val last = for ((files, master) <- Seq((0 until 3) -> "local[2]", (3 until 6) -> Cluster)) yield {
       files.foreach(write(events, _))
-      run(Location, found)(totals)
+      run(Location, found, _.master(master))(totals)
     }
     assert(last == last.distinct.sorted, "a run began anew")
     val spark = localSession()
@@ -112,17 +113,14 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     assert(cut.stores.exists(_.frames.head._1 == FrameKind.Base))
     assert(cut.run.generation == 2 && cut.commit.startsWith("v") && cut.offsets.startsWith("v"))
     assert(cut.segments.forall(name => objects.contains(s"cleancut/$name")))
-    checkCosts(cuts.map(archive("queries/totals").read(_).get))
+    checkCosts(cuts.map(archive("queries/totals").read(_).get).filter(_.run.generation == 2))
   }
 
   /** Executors are processes of their own here, which have to load the state when a run begins. */
   private def checkCosts(cuts: Seq[Cut]): Unit = {
     val costs = cuts.map(_.costs.get)
     val reads = costs.map(_.executors.requests.get("getRange").fold(0L)(_.requests))
-    val begins = cuts.zip(cuts.tail).zipWithIndex.collect {
-      case ((before, after), i) if before.run.generation != after.run.generation => i + 1
-    }
-    assert(begins.size == 1 && begins.forall(reads(_) > 0), s"$reads, $begins")
+    assert(cuts.size == 3 && reads.head > 0, s"$reads")
     assert(costs.forall(c => c.executorCount > 0 && c.driver.requests("create").requests > 0))
     assert(costs.forall(_.driver.frames > 0), "small frames ride to the driver")
     val slowest = costs.flatMap(_.slowest)
@@ -241,6 +239,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
 }
 
 object CheckpointOnS3Suite {
+  private val Cluster = "local-cluster[2,1,1024]"
   private val State = "spark.sql.streaming.stateStore"
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
   private val Location = s"s3://${S3Server.Bucket}/queries/totals"

@@ -90,7 +90,7 @@ object DifferentialQueriesSuite {
   private val Patience = 5.minutes
 
   /** One in so many operators is met by `make test`. */
-  private val UsualShare = 28
+  private val UsualShare = 40
 
   // The operators take turns.
   private val seeds: Seq[Long] = {

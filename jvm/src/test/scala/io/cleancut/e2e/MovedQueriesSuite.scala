@@ -46,7 +46,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     checkAll(rolledBack)
   }
 
-  test("queries whose bases refer to earlier ones give what they give where they are") {
+  test("queries whose bases refer to earlier ones give what they give where they are", LongTest) {
     checkAll(referring, seedsOfReferring)
   }
 

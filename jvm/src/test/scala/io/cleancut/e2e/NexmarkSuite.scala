@@ -56,6 +56,6 @@ class NexmarkSuite extends AnyFunSuite with AgainstRocksDb {
 object NexmarkSuite {
   // A minute of events, so that windows close on the way.
   private val Count = 6000
-  private val Usual = Set(4, 8)
+  private val Usual = Set(8)
   private val Events = NexmarkEvents(perSecond = 100, inFlight = 20, people = 100)
 }

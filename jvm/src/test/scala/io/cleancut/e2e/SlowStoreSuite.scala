@@ -25,7 +25,7 @@ class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
   private def isWrite(of: String)(request: HttpMessage): Boolean =
     request.method == "PUT" && request.target.contains(of)
 
-  test("repeated requests, slow uploads and a slow commit are told apart") {
+  test("repeated requests, slow uploads and a slow commit are told apart", LongTest) {
     val spark = SmallQueries.session("local[2]")(
       _.config("spark.sql.shuffle.partitions", "2")
         .config("spark.ui.enabled", "true")

@@ -27,7 +27,7 @@ class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
     compare(OutputMode.Append())(balances(_).toDF())
   }
 
-  test("an operator with an initial state gives the rows of the built-in provider") {
+  test("an operator with an initial state gives the rows of the built-in provider", LongTest) {
     import spark.implicits._
     val openings = Seq(Opening(1, 1000), Opening(2, 2000), Opening(99, 3000)).toDS()
     compare(OutputMode.Append()) { events =>

@@ -13,7 +13,7 @@ import org.apache.spark.sql.functions.{col, expr, timestamp_seconds}
 import io.cleancut.CleancutSeal
 import io.cleancut.conf.Keys
 import io.cleancut.e2e.WithCuts
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{LongTest, TestDirectory}
 
 /** How many messages a task needs, whatever stores its operator has. */
 class TaskMessagesSuite extends AnyFunSuite with WithCuts {
@@ -35,7 +35,8 @@ class TaskMessagesSuite extends AnyFunSuite with WithCuts {
   for {
     (name, query) <- Seq[(String, DataFrame => DataFrame)]("join" -> joined, "count" -> counted)
     mode <- Seq("aligned", "unaligned")
-  } test(s"$name, $mode: a task tells when it begins and when it is done, and no more") {
+    tags = if (name == "join") Nil else Seq(LongTest)
+  } test(s"$name, $mode: a task tells when it begins and when it is done, and no more", tags: _*) {
     TestDirectory.use("messages") { root =>
       spark.conf.set(Keys.Mode.name, mode)
       val input = MemoryStream(Encoders.scalaLong, spark)
