@@ -2,9 +2,9 @@
 
 A query sends an epoch of some rows at a time, and another one, in the same driver, hands what it
 reads to a function of `foreachBatch`. What counts is the time from when the manifest was made to
-when the reader has counted the rows; and beside it what the same reader takes for a file of
-Parquet that is laid into a directory, as Spark's own source of files finds it. On a directory, and
-in a bucket of a server on this machine.
+when the reader has counted the rows. Beside it, what the same reader takes for what Spark's own
+sink of files writes, and for a file of Parquet that no query has laid into a directory, as Spark's
+own source of files finds it. On a directory, and in a bucket of a server on this machine.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from cleancut import Channel
 from tests.support.s3_servers import S3Server, s3proxy
@@ -64,22 +65,58 @@ def by_channel(spark: SparkSession, home: Path, place: Place, epochs: int, rows:
     """Nanoseconds of each epoch, from its manifest to the reader's count."""
     session = session_at(spark, place)
     channel = Channel(place.location, schema=_SCHEMA)
+    stream = channel.stream(session)
+
+    def published(_: int) -> int:
+        newest = channel.epochs(endpoint=_endpoint(place))[-1]
+        return int(newest.published.timestamp() * 1e9)
+
+    def send(out: DataFrame) -> DataStreamWriter:
+        return out.writeStream.foreachBatch(channel)
+
+    return _sent(session, home, stream, send, published, epochs, rows)
+
+
+def by_sink(spark: SparkSession, home: Path, epochs: int, rows: int) -> list[int]:
+    """The same of what Spark's own sink of files writes, from its entry of an epoch."""
+    sink = home / "sink"
+    sink.mkdir(parents=True)
+    stream = spark.readStream.schema(_SCHEMA).parquet(str(sink))
+
+    def published(epoch: int) -> int:
+        # Each tenth holds what the others before it have said, too.
+        (entry,) = (sink / "_spark_metadata").glob(f"{epoch}{'.compact' * (epoch % 10 == 9)}")
+        return entry.stat().st_mtime_ns
+
+    def send(out: DataFrame) -> DataStreamWriter:
+        return out.writeStream.format("parquet").option("path", str(sink))
+
+    return _sent(spark, home, stream, send, published, epochs, rows)
+
+
+def _sent(
+    session: SparkSession,
+    home: Path,
+    stream: DataFrame,
+    send: Callable[[DataFrame], DataStreamWriter],
+    published: Callable[[int], int],
+    epochs: int,
+    rows: int,
+) -> list[int]:
+    """Sends epochs one at a time, each when the one before has been read."""
     (home / "in").mkdir(parents=True)
     source = session.readStream.schema("n BIGINT").json(str(home / "in"))
     out = source.selectExpr(f"explode(sequence(n * {rows}, n * {rows} + {rows - 1})) as id")
     out = out.selectExpr("id", "concat('order ', cast(id as string)) as note").coalesce(1)
     found = []
-    with _reading(channel.stream(session), home / "reader") as counted:
-        sender = out.writeStream.foreachBatch(channel)
-        query = sender.option("checkpointLocation", str(home / "sender")).start()
+    with _reading(stream, home / "reader") as counted:
+        query = send(out).option("checkpointLocation", str(home / "sender")).start()
         try:
             for n in range(_WARM_UP + epochs):
                 path = home / "in" / f"{n}.json"
                 path.with_suffix(".tmp").write_text(f'{{"n": {n}}}')
                 path.with_suffix(".tmp").rename(path)
-                at_ns = counted.wait((n + 1) * rows)
-                newest = channel.epochs(endpoint=_endpoint(place))[-1]
-                found.append(at_ns - int(newest.published.timestamp() * 1e9))
+                found.append(counted.wait((n + 1) * rows) - published(n))
         finally:
             query.stop()
     return found[_WARM_UP:]
@@ -130,7 +167,10 @@ def main() -> None:
             "a channel in a bucket": lambda: by_channel(
                 spark, home / "bucket", Bucket(server.endpoint, "channel"), asked.epochs, asked.rows
             ),
-            "files, by Spark's own source": lambda: by_files(
+            "Spark's own sink of files": lambda: by_sink(
+                spark.newSession(), home / "sparks", asked.epochs, asked.rows
+            ),
+            "files of no query, by Spark's own source": lambda: by_files(
                 spark.newSession(), home, asked.epochs, asked.rows
             ),
         }
