@@ -65,7 +65,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   private def run(
       location: String,
       found: mutable.Map[String, String],
-      change: SparkSession.Builder => SparkSession.Builder = identity
+      change: SparkSession.Builder => SparkSession.Builder
   )(query: DataFrame => DataFrame): Long = {
     // With checkpoint ids, which Spark's entry of the commit log names.
     val spark = session(of => change(of.config(s"$State.checkpointFormatVersion", "2")))
@@ -91,10 +91,11 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   test("a query goes on in a cluster with the bucket as the only survivor") {
     val found = mutable.Map.empty[String, String]
     // The first needs no processes of its own, which take long to start.
-    val last = for ((files, master) <- Seq((0 until 3) -> "local[2]", (3 until 6) -> Cluster)) yield {
-      files.foreach(write(events, _))
-      run(Location, found, _.master(master))(totals)
-    }
+    val last =
+      for ((files, master) <- Seq((0 until 3) -> "local[2]", (3 until 6) -> Cluster)) yield {
+        files.foreach(write(events, _))
+        run(Location, found, _.master(master))(totals)
+      }
     assert(last == last.distinct.sorted, "a run began anew")
     val spark = localSession()
     try {
@@ -120,7 +121,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
   private def checkCosts(cuts: Seq[Cut]): Unit = {
     val costs = cuts.map(_.costs.get)
     val reads = costs.map(_.executors.requests.get("getRange").fold(0L)(_.requests))
-    assert(cuts.size == 3 && reads.head > 0, s"$reads")
+    assert(cuts.size >= 3 && reads.head > 0, s"$reads")
     assert(costs.forall(c => c.executorCount > 0 && c.driver.requests("create").requests > 0))
     assert(costs.forall(_.driver.frames > 0), "small frames ride to the driver")
     val slowest = costs.flatMap(_.slowest)

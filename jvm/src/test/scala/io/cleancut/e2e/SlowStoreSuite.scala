@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.history.CleancutE
 import org.apache.spark.sql.functions.count
 
 import io.cleancut.history.{EpochRecordJson, SlowEpochs, SlowReason}
-import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3Server, SmallQueries}
+import io.cleancut.testkit.{Fault, HttpMessage, LongTest, ProxiedServer, S3Server, SmallQueries}
 
 /** A store makes an epoch slow in one way after the other, and each is told for what it is. */
 class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
