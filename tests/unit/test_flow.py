@@ -519,8 +519,94 @@ def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[s
     assert "c" in said("add", "c", other)
     assert "c is no member any more" in said("remove", "c")
     assert "there is no c" in said("remove", "c", status=_cli.REFUSED)
+    assert said("rollback", "--to", "good") == plan
+    assert "lies at" in said("move-channel", on_disk.a.channel, f"{other}-moved")
+    assert {of.channel for of in flow.edges()} == {f"file:{other}-moved"}
+    assert json.loads(said("move-channel", f"{other}-moved", other, "--json"))["to"] == other
     assert _cli.main(["flow", f"{place}/none", "status"]) == _cli.REFUSED
     assert "CLEANCUT_DATAFLOW_NOT_FOUND" in capsys.readouterr().err
+
+
+class Session:
+    """What stands for Spark's."""
+
+    stopped = 0
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
+    on_disk: Pair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow, home = on_disk.flow, on_disk.home.prefix
+    on_disk.step()
+    on_disk.step()
+    flow.cut(name="good")
+    on_disk.step()
+    flow.cut()
+    session, asked, done = Session(), [], []
+
+    def started(parsed: Any) -> Session:
+        asked.append((parsed.act, parsed.conf))
+        return session
+
+    class Planned:
+        def __init__(self, *act: str) -> None:
+            self._act = act
+
+        def apply(self) -> None:
+            done.append(self._act)
+
+    def rollback(checkpoint: str, to: str, *, session: object) -> Planned:
+        return Planned("rollback", checkpoint, str(session is not None))
+
+    def clone(checkpoint: str, into: str, _: str, *, session: object) -> Planned:
+        return Planned("clone", checkpoint, into, str(session is not None))
+
+    monkeypatch.setattr(acting, "rollback", rollback)
+    monkeypatch.setattr(acting, "clone", clone)
+    monkeypatch.setattr(_cli, "_session", started)
+
+    def said(act: str, *given: str, status: int = _cli.OK) -> str:
+        assert _cli.main(["flow", flow.location, act, *given]) == status
+        out, err = capsys.readouterr()
+        return out or err
+
+    places = ["--member", "a", f"{home}ckpt/a2", "--member", "b", f"{home}ckpt/b2"]
+    channel = ["--channel", on_disk.a.channel, f"{home}channel/a2"]
+    given = [f"{home}flow2", *places, *channel, "--at", "good"]
+    plan = json.loads(said("clone", *given, "--json"))
+    assert [of["act"] for of in plan["members"]] == ["clone", "clone"]
+    assert (plan["into"], plan["is_applied"]) == (f"{home}flow2", False)
+    assert "Run the command again with --apply" in said("clone", *given)
+    # What is refused takes no Spark.
+    assert "have no new place" in said(
+        "clone", f"{home}flow2", *places, "--apply", status=_cli.REFUSED
+    )
+    assert "a has two new places" in said(
+        "clone", *given, "--member", "a", f"{home}x", "--apply", status=_cli.REFUSED
+    )
+    with pytest.raises(SystemExit):
+        said("clone", f"{home}flow2")
+    assert (asked, done, session.stopped) == ([], [], 0)
+    reached = ["--endpoint", "http://s3:9000", "--requester-pays", "--conf", "x.y=z"]
+    assert json.loads(said("clone", *given, *reached, "--apply", "--json"))["is_applied"]
+    prefix = "spark.sql.streaming.stateStore.cleancut."
+    told = [f"{prefix}endpoint=http://s3:9000", f"{prefix}requesterPays=true", "x.y=z"]
+    assert asked == [("clone", told)]
+    assert done == [
+        ("clone", query.checkpoint, f"{home}ckpt/{query.name}2", "True")
+        for query in (on_disk.a, on_disk.b)
+    ]
+    assert [of.name for of in Dataflow(f"{home}flow2").members()] == ["a", "b"]
+    assert session.stopped == 1
+    said("rollback", "--to", "good", "--apply")
+    assert asked[1:] == [("restore", [])]
+    assert [of[:2] for of in done[2:]] == [
+        ("rollback", query.checkpoint) for query in (on_disk.a, on_disk.b)
+    ]
+    assert session.stopped == 2
 
 
 def test_the_documented_code_and_commands_run(
@@ -539,10 +625,13 @@ def test_the_documented_code_and_commands_run(
     exec(code, dict(given))
     assert "before-the-change" in capsys.readouterr().out
     (typed,) = blocks("docs/concepts/dataflow.md", "sh")
-    for line in commands(typed.replace("LOCATION", pair.flow.location)):
+    typed = typed.replace("LOCATION", pair.flow.location).replace("CHANNEL", pair.a.channel)
+    for line in commands(typed):
         assert line[0] == "cleancut"
         assert _cli.main(line[1:]) == _cli.OK, line
-    assert "restore cut" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "restore cut" in out
+    assert "clone cut" in out
 
 
 def _last(flow: Dataflow) -> int | None:

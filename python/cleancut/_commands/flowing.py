@@ -1,19 +1,23 @@
-"""The command `cleancut flow`: looks at a dataflow, makes cuts of it, and goes back to one."""
+"""The command `cleancut flow`: looks at a dataflow, makes cuts, goes back to one, and clones it."""
 
 import argparse
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cleancut._commands.arguments import access, add_access
 from cleancut._commands.statuses import DAMAGED, OK, REFUSED
+from cleancut._dataflow.acts import FlowPlan
 from cleancut._dataflow.flow import Flow
+from cleancut._dataflow.store import refused
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan
+from cleancut._spark.settings import OPTIONS
 
 Session = Callable[[argparse.Namespace], Any]
-_RESTORE = "restore"
+# Acts on checkpoints, by a Spark of their own.
+_RESTORE, _CLONE = "restore", "clone"
 AddSpark = Callable[[argparse.ArgumentParser], None]
 
 
@@ -36,7 +40,7 @@ class FlowCommands:
         """Adds them to the others."""
         parser = commands.add_parser(
             "flow",
-            help="look at several queries and their consistent cuts; make some, and go back to one",
+            help="look at several queries and their consistent cuts; make, restore and clone them",
             description="Looks at a dataflow, several queries that send to each other by channels, "
             "and makes consistent cuts of all of them. The queries may run, anywhere.",
         )
@@ -56,10 +60,17 @@ class FlowCommands:
         self._add_members(acts)
         self._add_cuts(acts)
         self._add_restore(acts)
+        self._add_clone(acts)
 
-    def _act(self, acts: Any, name: str, text: str, run: Any) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = acts.add_parser(name, help=text)
-        if name != _RESTORE:
+    def _act(
+        self, acts: Any, name: str, text: str, run: Any, aliases: Sequence[str] = ()
+    ) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = acts.add_parser(name, help=text, aliases=aliases)
+        if name in (_RESTORE, _CLONE):
+            self._add_spark(parser)
+            parser.add_argument("--apply", action="store_true", help="do it, by a Spark of its own")
+            parser.set_defaults(act=name)
+        else:
             parser.add_argument("--json", action="store_true", help="print JSON")
         add_access(parser)
 
@@ -75,6 +86,9 @@ class FlowCommands:
         adding.add_argument("checkpoint", metavar="CHECKPOINT", help="its checkpointLocation")
         removing = self._act(acts, "remove", "have a query be a member no more", _remove)
         removing.add_argument("name", metavar="NAME", help="what it is called")
+        moving = self._act(acts, "move-channel", "note that a channel lies elsewhere", _move)
+        moving.add_argument("channel", metavar="CHANNEL", help="where it was, as cuts have it")
+        moving.add_argument("to", metavar="TO", help="where it lies now")
 
     def _add_cuts(self, acts: Any) -> None:
         cutting = self._act(acts, "cut", "make a cut of the dataflow now", _cut)
@@ -107,18 +121,78 @@ class FlowCommands:
 
     def _add_restore(self, acts: Any) -> None:
         text = "have all queries go on from a cut; with --apply, else a plan"
-        restoring = self._act(acts, _RESTORE, text, self._restore)
+        restoring = self._act(acts, _RESTORE, text, self._restore, aliases=["rollback"])
         _add_at(restoring, "to")
-        restoring.add_argument("--apply", action="store_true", help="do it, by a Spark of its own")
         restoring.add_argument("--fence", metavar="WHY", help="take queries from runs that died")
-        self._add_spark(restoring)
-        restoring.set_defaults(act=_RESTORE)
+
+    def _add_clone(self, acts: Any) -> None:
+        text = "make another dataflow of a cut, beside this one; with --apply, else a plan"
+        cloning = self._act(acts, _CLONE, text, self._clone)
+        cloning.add_argument("into", metavar="INTO", help="where the new one is to keep its cuts")
+        _add_at(cloning, "at")
+        cloning.add_argument(
+            "--member",
+            nargs=2,
+            action="append",
+            required=True,
+            metavar=("NAME", "CHECKPOINT"),
+            help="where the new checkpoint of a query is to be; once for each",
+        )
+        cloning.add_argument(
+            "--channel",
+            nargs=2,
+            action="append",
+            default=[],
+            metavar=("CHANNEL", "TO"),
+            help="where the copy of a channel is to be; once for each that a query sends into",
+        )
 
     def _restore(self, flow: Any, parsed: argparse.Namespace) -> int:
-        session = self._session(parsed) if parsed.apply else None
-        plan = flow.restore(_which(parsed.to), session=session)
-        print_plan(plan.apply(fence=parsed.fence) if parsed.apply else plan, parsed)
+        def plan(session: Any) -> FlowPlan:
+            found: FlowPlan = flow.restore(_which(parsed.to), session=session)
+            return found
+
+        return self._done(plan, parsed, fence=parsed.fence)
+
+    def _clone(self, flow: Any, parsed: argparse.Namespace) -> int:
+        def plan(session: Any) -> FlowPlan:
+            members, channels = _places(parsed.member, flow), _places(parsed.channel, flow)
+            at = _which(parsed.at)
+            found: FlowPlan = flow.clone(parsed.into, members, channels, at=at, session=session)
+            return found
+
+        return self._done(plan, parsed)
+
+    def _done(
+        self, plan: Callable[[Any], FlowPlan], parsed: argparse.Namespace, **how: str | None
+    ) -> int:
+        """Prints a plan, or carries it out. What is refused is so before Spark is started."""
+        planned = plan(None)
+        if parsed.apply:
+            parsed.conf = [*_settings(parsed), *parsed.conf]
+            session = self._session(parsed)
+            try:
+                planned = plan(session).apply(**how)
+            finally:
+                session.stop()
+        print_plan(planned, parsed)
         return OK
+
+
+def _settings(parsed: argparse.Namespace) -> list[str]:
+    """What Spark is told of a store that the options say how to reach; --conf goes before it."""
+    given = {name: value for name, value in access(parsed).items() if value not in (None, False)}
+    return [f"{of.key}={of.render(given[of.name])}" for of in OPTIONS if of.name in given]
+
+
+def _places(given: Sequence[Sequence[str]], flow: Flow) -> dict[str, str]:
+    """The new place of each query, or of each channel."""
+    found: dict[str, str] = {}
+    for name, place in given:
+        if found.setdefault(name, place) != place:
+            reason = f"{name} has two new places, {found[name]} and {place}"
+            raise refused(flow.location, _CLONE, reason)
+    return found
 
 
 def _add_at(parser: argparse.ArgumentParser, name: str) -> None:
@@ -157,6 +231,15 @@ def _remove(flow: Flow, parsed: argparse.Namespace) -> int:
 
 def _drop(flow: Flow, parsed: argparse.Namespace) -> int:
     return _gone(flow.drop_savepoint(parsed.name), f"{parsed.name} is given up", parsed.name)
+
+
+def _move(flow: Flow, parsed: argparse.Namespace) -> int:
+    flow.move_channel(parsed.channel, parsed.to)
+    if parsed.json:
+        print_json({"channel": parsed.channel, "to": parsed.to})
+    else:
+        print(f"{parsed.channel} lies at {parsed.to} now")
+    return OK
 
 
 def _gone(was_there: bool, text: str, name: str) -> int:
