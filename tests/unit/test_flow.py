@@ -182,6 +182,39 @@ def test_cuts_are_made_named_looked_into_and_given_up(on_disk: Pair) -> None:
     assert json.dumps(status.to_dict(), default=str)
 
 
+def test_an_expiry_counts_the_savepoints_that_go_in_its_plan_and_when_it_is_done(
+    on_disk: Pair,
+) -> None:
+    """Once a name counted once for all members, and one that a later cut needs as gone."""
+    flow, a, b = on_disk.flow, on_disk.a, on_disk.b
+    b.run()
+    for _ in range(3):
+        a.run()
+        flow.cut()
+
+    def there() -> int:
+        return len(a.savepoints()) + len(b.savepoints())
+
+    # `b` stands still, and the first one's savepoint of it is that of all.
+    assert there() == 4
+    plan = flow.expire(keep=1)
+    assert (len(plan.going), plan.savepoints) == (2, 2)
+    done = plan.apply()
+    assert (done.going, done.staying, done.savepoints) == (plan.going, plan.staying, 2)
+    assert there() == 2
+    # What has moved in both goes in both. A cut that comes after the plan stays, and is told.
+    for query in (a, b):
+        query.run()
+    flow.cut()
+    plan = flow.expire(keep=1)
+    assert (len(plan.going), plan.savepoints) == (1, 2)
+    a.run()
+    last = flow.cut()
+    done = plan.apply()
+    assert (len(done.going), done.staying) == (2, (last.number,))
+    assert (done.savepoints, there()) == (3, 2)
+
+
 def test_a_cut_is_checked_by_what_its_objects_say(on_disk: Pair) -> None:
     flow, home = on_disk.flow, Path(on_disk.home.prefix)
     on_disk.step(rows=7)

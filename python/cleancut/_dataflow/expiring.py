@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cleancut._dataflow.log import staying
+from cleancut._dataflow.coordinator import Coordinator
+from cleancut._dataflow.log import needless, staying
 from cleancut._dataflow.records import VectorRecord
 from cleancut._dataflow.store import refused
 from cleancut._display.brief import Brief, plain
@@ -48,15 +49,20 @@ class FlowExpiry(Brief):
         """
         if self.is_applied or self._coordinating is None:
             raise refused(self.location, "expire", "this plan has been carried out")
-        keep, since_ms = self._rule
-        gone: Sequence[VectorRecord] = self._coordinating(lambda of: of.expire(keep, since_ms))
+        gone, stay = self._coordinating(self._done)
         return replace(
             self,
             going=tuple(of.number for of in gone),
-            savepoints=len({of.pin for one in gone for of in one.members if of.pin}),
+            staying=tuple(of.number for of in stay),
+            savepoints=len(needless(gone, stay)),
             is_applied=True,
             _coordinating=None,
         )
+
+    def _done(self, by: Coordinator) -> tuple[Sequence[VectorRecord], Sequence[VectorRecord]]:
+        """What was given up, and what has stayed."""
+        gone = by.expire(*self._rule)
+        return gone, tuple(by.entries)
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
@@ -91,13 +97,12 @@ def plan_expiry(
     kept = staying(counted, named.values(), keep, since_ms)
     going = [of for of in counted if of.number not in kept]
     stay = [of for of in counted if of.number in kept]
-    pins = {of.pin for one in stay for of in one.members}
     return FlowExpiry(
         location=location,
         going=tuple(of.number for of in going),
         staying=tuple(of.number for of in stay),
         names=dict(named),
-        savepoints=len({of.pin for one in going for of in one.members if of.pin} - pins),
+        savepoints=len(needless(going, stay)),
         _rule=rule,
         _coordinating=coordinating,
     )

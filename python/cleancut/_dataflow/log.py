@@ -189,10 +189,21 @@ class Pins:
         self._store.machinery.each(
             lambda of: self._store.objects.delete(names.vector_name(of.number)), going
         )
-        kept = {(cut.checkpoint, cut.pin) for of in staying for cut in of.members}
-        needless = {(cut.checkpoint, cut.pin or "") for of in going for cut in of.members}
-        gone = sorted((place, pin) for place, pin in needless - kept if pin)
-        self._store.machinery.each(lambda of: self.drop(*of), gone)
+        self._store.machinery.each(lambda of: self.drop(*of), needless(going, staying))
+
+
+def needless(
+    going: Iterable[VectorRecord], staying: Iterable[VectorRecord]
+) -> list[tuple[str, str]]:
+    """The savepoints that go with vectors, since none that stays has them.
+
+    Returns:
+        The checkpoint and the name of each: what a vector keeps anew has one name in all of its
+        members.
+    """
+    kept = {(cut.checkpoint, cut.pin) for of in staying for cut in of.members}
+    gone = {(cut.checkpoint, cut.pin) for of in going for cut in of.members if cut.pin}
+    return sorted((place, pin) for place, pin in gone - kept if pin)
 
 
 def _is_kept(cut: MemberCut, there: Mapping[str, set[str]]) -> bool:
