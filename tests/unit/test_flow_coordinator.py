@@ -26,6 +26,14 @@ def pair() -> tuple[World, Query, Query]:
     return world, world.query("a"), world.query("b", "a")
 
 
+def both(a: Query, b: Query, epochs: int = 1) -> None:
+    """Epochs of a sender and its reader, which has consumed each at once."""
+    for _ in range(epochs):
+        a.run()
+        b.consume(a, a.epoch)
+        b.run()
+
+
 def counted(world: World) -> list[VectorRecord]:
     pins = Pins(world.store, open_root_in(world.bucket))
     return pins.counted(world.store.entries())
@@ -33,10 +41,7 @@ def counted(world: World) -> list[VectorRecord]:
 
 def test_a_vector_has_the_newest_cuts_that_fit_and_keeps_them() -> None:
     world, a, b = pair()
-    for _ in range(3):
-        a.run()
-        b.consume(a, a.epoch)
-        b.run()
+    both(a, b, 3)
     a.publish()
     b.consume(a, 3)
     b.run()
@@ -64,12 +69,7 @@ def test_a_vector_has_the_newest_cuts_that_fit_and_keeps_them() -> None:
 
 def test_what_was_taken_back_keeps_a_cut_out_of_vectors() -> None:
     world, a, b = pair()
-    a.run()
-    b.consume(a, 0)
-    b.run()
-    a.run()
-    b.consume(a, 1)
-    b.run()
+    both(a, b, 2)
     coordinator = world.coordinator()
     assert coordinator.cut(1).epochs == {"a": 1, "b": 1}
     # The sender goes back, and its channel does not know it yet.
@@ -90,10 +90,7 @@ def test_what_was_taken_back_keeps_a_cut_out_of_vectors() -> None:
 def test_what_was_hidden_by_hand_or_by_an_act_that_is_forgotten_does_not_count() -> None:
     for is_noted in (False, True):
         world, a, b = pair()
-        for epoch in (0, 1):
-            a.run()
-            b.consume(a, epoch)
-            b.run()
+        both(a, b, 2)
         a.commit(act_source=0)
         if is_noted:
             note(open_records_in(world.bucket)(a.channel), Act(2, 0))
@@ -110,12 +107,7 @@ def test_what_was_hidden_by_hand_or_by_an_act_that_is_forgotten_does_not_count()
 
 def test_an_epoch_that_was_published_anew_is_not_what_was_consumed() -> None:
     world, a, b = pair()
-    a.run()
-    b.consume(a, 0)
-    b.run()
-    a.run()
-    b.consume(a, 1)
-    b.run()
+    both(a, b, 2)
     # As after a restore by other means: the same number, another attempt, nothing remembered.
     key = f"channel/a/_epochs/{1:020d}.json"
     del world.bucket.data[key]
@@ -224,9 +216,7 @@ def test_older_cuts_are_read_as_far_as_it_takes_them() -> None:
 
 def test_a_receiver_whose_old_cuts_are_swept_has_what_the_last_vector_keeps() -> None:
     world, a, b = pair()
-    a.run()
-    b.consume(a, 0)
-    b.run()
+    both(a, b)
     first = world.coordinator().cut(1)
     a.publish()
     for _ in range(5):
@@ -275,13 +265,9 @@ def test_a_coordinator_that_dies_anywhere_leaves_what_the_next_one_removes(
     at: int, is_done: bool
 ) -> None:
     world, a, b = pair()
-    a.run()
-    b.consume(a, 0)
-    b.run()
+    both(a, b)
     before = world.coordinator().cut(1)
-    a.run()
-    b.consume(a, 1)
-    b.run()
+    both(a, b)
 
     class Killed(BaseException):
         pass
