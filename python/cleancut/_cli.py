@@ -46,6 +46,7 @@ _STATUSES: Mapping[type[CleancutError], int] = {
 }
 
 _DEFAULT_LIMIT = 20
+_KEYS = {option.name: option.key for option in OPTIONS}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -146,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compatible(commands)
     add_exporter(commands)
     add_top(commands)
-    FlowCommands(Dataflow, _add_spark, _session).add(commands)
+    FlowCommands(Dataflow, _add_spark, _session, _KEYS).add(commands)
     completing = commands.add_parser("completion", help="print what completes commands in a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
     completing.set_defaults(run=_completion)

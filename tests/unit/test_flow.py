@@ -6,7 +6,9 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -560,13 +562,34 @@ def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[s
     assert "CLEANCUT_DATAFLOW_NOT_FOUND" in capsys.readouterr().err
 
 
-class Session:
-    """What stands for Spark's."""
+@dataclass
+class NoSpark:
+    """What stands for Spark in acts that commands do.
 
-    stopped = 0
+    Attributes:
+        asked: for which act a session was started, and with what settings.
+        done: what was done in one, and to which places.
+        stopped: how many sessions have ended.
+    """
+
+    asked: list[tuple[str, list[str]]] = field(default_factory=list)
+    done: list[tuple[str, ...]] = field(default_factory=list)
+    stopped: int = 0
+
+    def start(self, parsed: Any) -> "NoSpark":
+        self.asked.append((parsed.act, parsed.conf))
+        return self
 
     def stop(self) -> None:
         self.stopped += 1
+
+    def act(self, name: str) -> Callable[..., Any]:
+        def planned(*places: str, session: object) -> Any:
+            assert session is self
+            # The last one is a savepoint, whose name is drawn.
+            return SimpleNamespace(apply=lambda: self.done.append((name, *places[:-1])))
+
+        return planned
 
 
 def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
@@ -578,28 +601,10 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
     flow.cut(name="good")
     on_disk.step()
     flow.cut()
-    session, asked, done = Session(), [], []
-
-    def started(parsed: Any) -> Session:
-        asked.append((parsed.act, parsed.conf))
-        return session
-
-    class Planned:
-        def __init__(self, *act: str) -> None:
-            self._act = act
-
-        def apply(self) -> None:
-            done.append(self._act)
-
-    def rollback(checkpoint: str, to: str, *, session: object) -> Planned:
-        return Planned("rollback", checkpoint, str(session is not None))
-
-    def clone(checkpoint: str, into: str, _: str, *, session: object) -> Planned:
-        return Planned("clone", checkpoint, into, str(session is not None))
-
-    monkeypatch.setattr(acting, "rollback", rollback)
-    monkeypatch.setattr(acting, "clone", clone)
-    monkeypatch.setattr(_cli, "_session", started)
+    spark = NoSpark()
+    monkeypatch.setattr(acting, "rollback", spark.act("rollback"))
+    monkeypatch.setattr(acting, "clone", spark.act("clone"))
+    monkeypatch.setattr(_cli, "_session", spark.start)
 
     def said(act: str, *given: str, status: int = _cli.OK) -> str:
         assert _cli.main(["flow", flow.location, act, *given]) == status
@@ -614,32 +619,25 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
     assert (plan["into"], plan["is_applied"]) == (f"{home}flow2", False)
     assert "Run the command again with --apply" in said("clone", *given)
     # What is refused takes no Spark.
-    assert "have no new place" in said(
-        "clone", f"{home}flow2", *places, "--apply", status=_cli.REFUSED
-    )
-    assert "a has two new places" in said(
-        "clone", *given, "--member", "a", f"{home}x", "--apply", status=_cli.REFUSED
-    )
+    for wrong, why in (
+        ([f"{home}flow2", *places], "have no new place"),
+        ([*given, "--member", "a", f"{home}x"], "a has two new places"),
+    ):
+        assert why in said("clone", *wrong, "--apply", status=_cli.REFUSED)
     with pytest.raises(SystemExit):
         said("clone", f"{home}flow2")
-    assert (asked, done, session.stopped) == ([], [], 0)
+    assert spark == NoSpark()
     reached = ["--endpoint", "http://s3:9000", "--requester-pays", "--conf", "x.y=z"]
     assert json.loads(said("clone", *given, *reached, "--apply", "--json"))["is_applied"]
     prefix = "spark.sql.streaming.stateStore.cleancut."
     told = [f"{prefix}endpoint=http://s3:9000", f"{prefix}requesterPays=true", "x.y=z"]
-    assert asked == [("clone", told)]
-    assert done == [
-        ("clone", query.checkpoint, f"{home}ckpt/{query.name}2", "True")
-        for query in (on_disk.a, on_disk.b)
-    ]
+    assert (spark.asked, spark.stopped) == ([("clone", told)], 1)
+    queries = on_disk.a, on_disk.b
+    assert spark.done == [("clone", of.checkpoint, f"{home}ckpt/{of.name}2") for of in queries]
     assert [of.name for of in Dataflow(f"{home}flow2").members()] == ["a", "b"]
-    assert session.stopped == 1
     said("rollback", "--to", "good", "--apply")
-    assert asked[1:] == [("restore", [])]
-    assert [of[:2] for of in done[2:]] == [
-        ("rollback", query.checkpoint) for query in (on_disk.a, on_disk.b)
-    ]
-    assert session.stopped == 2
+    assert (spark.asked[1:], spark.stopped) == ([("restore", [])], 2)
+    assert spark.done[2:] == [("rollback", of.checkpoint) for of in queries]
 
 
 def test_the_documented_code_and_commands_run(

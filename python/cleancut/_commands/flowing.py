@@ -3,7 +3,7 @@
 import argparse
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cleancut._commands.arguments import access, add_access
@@ -13,7 +13,6 @@ from cleancut._dataflow.flow import Flow
 from cleancut._dataflow.store import refused
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan
-from cleancut._spark.settings import OPTIONS
 
 Session = Callable[[argparse.Namespace], Any]
 # Acts on checkpoints, by a Spark of their own.
@@ -24,17 +23,22 @@ AddSpark = Callable[[argparse.ArgumentParser], None]
 class FlowCommands:
     """Adds the commands, and runs them."""
 
-    def __init__(self, flow: type[Flow], add_spark: AddSpark, session: Session) -> None:
+    def __init__(
+        self, flow: type[Flow], add_spark: AddSpark, session: Session, keys: Mapping[str, str]
+    ) -> None:
         """Names what the commands need.
 
         Args:
             flow: the class of dataflows.
             add_spark: adds what says which Spark an act starts.
             session: starts it.
+            keys: by the name of an option that says how a store is reached, the key of Spark's
+                configuration that says the same.
         """
         self._flow = flow
         self._add_spark = add_spark
         self._session = session
+        self._keys = keys
 
     def add(self, commands: Any) -> None:
         """Adds them to the others."""
@@ -166,10 +170,10 @@ class FlowCommands:
     def _done(
         self, plan: Callable[[Any], FlowPlan], parsed: argparse.Namespace, **how: str | None
     ) -> int:
-        """Prints a plan, or carries it out. What is refused is so before Spark is started."""
+        """Prints a plan, or carries it out. Where none can be made, no Spark is started."""
         planned = plan(None)
         if parsed.apply:
-            parsed.conf = [*_settings(parsed), *parsed.conf]
+            parsed.conf = [*self._settings(parsed), *parsed.conf]
             session = self._session(parsed)
             try:
                 planned = plan(session).apply(**how)
@@ -178,11 +182,10 @@ class FlowCommands:
         print_plan(planned, parsed)
         return OK
 
-
-def _settings(parsed: argparse.Namespace) -> list[str]:
-    """What Spark is told of a store that the options say how to reach; --conf goes before it."""
-    given = {name: value for name, value in access(parsed).items() if value not in (None, False)}
-    return [f"{of.key}={of.render(given[of.name])}" for of in OPTIONS if of.name in given]
+    def _settings(self, parsed: argparse.Namespace) -> list[str]:
+        """What Spark is told of a store that the options say how to reach; --conf overrides it."""
+        given = {name: of for name, of in access(parsed).items() if of not in (None, False)}
+        return [f"{self._keys[name]}={'true' if of is True else of}" for name, of in given.items()]
 
 
 def _places(given: Sequence[Sequence[str]], flow: Flow) -> dict[str, str]:
