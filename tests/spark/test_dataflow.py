@@ -1,14 +1,16 @@
 """`Dataflow` of queries that run: a cut of both, what is in flight, and acts on the whole."""
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut import Channel, Dataflow, RequestError
+from cleancut import Channel, Dataflow, RequestError, _cli
 from tests.spark.test_channels import ROWS, Flow
 from tests.support.sink_places import Disk
 
@@ -29,6 +31,27 @@ def twin_of(flow: Flow, channel: str) -> Flow:
     return found
 
 
+@pytest.fixture
+def in_this_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has commands take the session of the tests, which outlives them."""
+    unstopped = SimpleNamespace(
+        _jvm=spark._jvm, _jsparkSession=spark._jsparkSession, stop=lambda: None
+    )
+    monkeypatch.setattr(_cli, "_session", lambda _: unstopped)
+
+
+def cloned(
+    whole: Dataflow, into: Path, members: Mapping[str, str], channels: Mapping[str, str]
+) -> None:
+    """Clones its cut `good` as it is typed."""
+    asked = ["flow", whole.location, "clone", str(into), "--at", "good", "--apply"]
+    for option, places in (("--member", members), ("--channel", channels)):
+        for pair in places.items():
+            asked += [option, *pair]
+    assert _cli.main(asked) == _cli.OK
+
+
+@pytest.mark.usefixtures("in_this_process")
 def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) -> None:
     whole = Dataflow(tmp_path / "flow")
     flow.add(2)
@@ -51,13 +74,7 @@ def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) ->
 
     twin = twin_of(flow, str(tmp_path / "channel2"))
     places = {name: twin.at(name) for name in ("sender", "one")}
-    whole.clone(
-        tmp_path / "flow2",
-        places,
-        {edge.channel: str(tmp_path / "channel2")},
-        at="good",
-        session=flow.spark,
-    ).apply()
+    cloned(whole, tmp_path / "flow2", places, {edge.channel: str(tmp_path / "channel2")})
 
     plan = whole.restore("good", session=flow.spark)
     assert {of.act for of in plan.members} == {"rollback"}
