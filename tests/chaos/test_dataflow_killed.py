@@ -32,7 +32,7 @@ from tests.support.flow_member import (
     write_input,
 )
 from tests.support.kills import environment
-from tests.support.s3_servers import S3Server, s3proxy
+from tests.support.s3_servers import VERSITYGW, S3Server, s3proxy, versitygw
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sink_places import credentials
 from tests.support.tiers import long
@@ -93,28 +93,28 @@ class Processes:
         return log.read_text(errors="replace")[-3000:]
 
 
-@pytest.fixture(scope="module")
-def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with s3proxy(tmp_path_factory.mktemp("s3proxy")) as started, credentials(spark):
-        yield started
-
-
-@pytest.mark.parametrize("where", ["disk", "bucket"])
-def test_a_diamond_and_a_loop_survive_the_kills_of_their_drivers_and_coordinators(
-    where: str,
+@pytest.fixture(params=["disk", s3proxy.__name__, *([versitygw.__name__] if VERSITYGW else [])])
+def place(
+    request: pytest.FixtureRequest,
     spark: SparkSession,
     tmp_path: Path,
-    request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
-    show: Callable[[str], None],
+) -> Iterator[Place]:
+    """On a disk, or in a bucket of each server that there is."""
+    if request.param == "disk":
+        yield Place(tmp_path, str(tmp_path / "flow"))
+        return
+    for name, value in _ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    start = {of.__name__: of for of in (s3proxy, versitygw)}[request.param]
+    (tmp_path / "server").mkdir()
+    with start(tmp_path / "server") as server, credentials(spark):
+        yield Place(tmp_path, f"s3://{S3Server.BUCKET}/{tmp_path.name}", server.endpoint)
+
+
+def test_a_diamond_and_a_loop_survive_the_kills_of_their_drivers_and_coordinators(
+    place: Place, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    if where == "disk":
-        place = Place(tmp_path, str(tmp_path / "flow"))
-    else:
-        endpoint = request.getfixturevalue("server").endpoint
-        place = Place(tmp_path, f"s3://{S3Server.BUCKET}/{tmp_path.name}", endpoint)
-        for name, value in _ENVIRONMENT.items():
-            monkeypatch.setenv(name, value)
     write_input(tmp_path, SEED, FILES, ROWS)
     flow = place.flow
     for member in MEMBERS:
@@ -137,7 +137,7 @@ def test_a_diamond_and_a_loop_survive_the_kills_of_their_drivers_and_coordinator
         processes.end()
     found = place.found(spark)
     show(
-        f"seed {SEED}, {where}: killed {dict(processes.kills)}; of {answer.total()} rows "
+        f"seed {SEED}, {place.at}: killed {dict(processes.kills)}; of {answer.total()} rows "
         f"{(answer - found).total()} lost, {(found - answer).total()} doubled"
     )
     assert found == answer
