@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from cleancut import Channel
+from tests.bench import coordinated
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.sessions import builder, take_out_defaults
 from tests.support.sink_places import Bucket, Disk, Place, session_at
@@ -150,11 +151,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--rows", type=int, default=100)
+    parser.add_argument(
+        "--coordinator",
+        type=int,
+        metavar="PAIRS",
+        help="what a coordinator costs instead: so many windows with one, and as many without",
+    )
+    parser.add_argument("--seconds", type=int, default=20, help="the length of such a window")
     asked = parser.parse_args()
     os.environ |= {"AWS_ACCESS_KEY_ID": "access", "AWS_SECRET_ACCESS_KEY": "secret"}
     os.environ["AWS_REGION"] = "us-east-1"
-    spark = builder("local[2]").getOrCreate()
+    spark = builder("local[2]", coordinated.SETTINGS).getOrCreate()
     take_out_defaults(spark)
+    if asked.coordinator is not None:
+        coordinated.run(spark, asked.coordinator, asked.seconds, asked.rows)
+        spark.stop()
+        return
     print("| what is read | epochs | rows of each | p50 | p90 | max |")
     print("|---|---|---|---|---|---|")
     with ExitStack() as stack:

@@ -93,10 +93,12 @@ class Place:
             session.conf.set(key, value)
         return session
 
-    def start(self, spark: SparkSession, member: str) -> StreamingQuery:
-        """Starts a query, from wherever it was left."""
+    def start(self, spark: SparkSession, member: str, every_s: int = 0) -> StreamingQuery:
+        """Starts a query, from wherever it was left; epochs of orders come so often at most."""
         rows, sink = _query(self, self.session(spark), member)
         writer = rows.writeStream.queryName(member).foreachBatch(sink)
+        if member == "orders":
+            writer = writer.trigger(processingTime=f"{every_s} seconds")
         return writer.option("checkpointLocation", self.checkpoint(member)).start()
 
     def found(self, spark: SparkSession, until: int | None = None) -> Counter[Row]:
@@ -157,9 +159,9 @@ def expected(work: Path) -> Counter[Row]:
 
 
 @contextmanager
-def running(place: Place, spark: SparkSession) -> Iterator[list[StreamingQuery]]:
+def running(place: Place, spark: SparkSession, every_s: int = 0) -> Iterator[list[StreamingQuery]]:
     """All four queries, in one driver."""
-    queries = [place.start(spark, member) for member in MEMBERS]
+    queries = [place.start(spark, member, every_s) for member in MEMBERS]
     try:
         yield queries
     finally:

@@ -1,0 +1,159 @@
+"""What a coordinator costs the queries of a dataflow: `make bench-channel ARGS='--coordinator 12'`.
+
+The four queries of a diamond and a loop run in one driver at an even load. In one of two windows of
+time a coordinator in the same driver makes a cut of the whole every second, and each query is asked
+to close its epoch for it; in the other nobody does. The windows come in pairs, of which every other
+one begins with the coordinator, so that what drifts weighs on both. What counts is the processor
+time of the driver, its JVM and its Python together, and how long an epoch takes.
+"""
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import cleancut
+from tests.support.flow_member import MEMBERS, Place, running
+
+# Of the progress of a query so much has to be kept as a window has.
+SETTINGS = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
+_WARM_UP_S = 60
+_SETTLE_S = 2
+_EVERY_S = 1.0
+
+
+@dataclass
+class Window:
+    """What was seen in one window.
+
+    Attributes:
+        cpu_ms: processor time of the driver, a second of the window.
+        epochs_ms: how long each epoch took that had rows, of all queries.
+        cuts: how many cuts of the dataflow were made.
+    """
+
+    cpu_ms: float = 0.0
+    epochs_ms: list[int] = field(default_factory=list)
+    cuts: int = 0
+
+
+def measure(spark: SparkSession, home: Path, pairs: int, seconds: int, rows: int) -> str:
+    """A table of what the coordinator costs.
+
+    Args:
+        spark: the session of the driver.
+        home: a directory for all of it.
+        pairs: how many pairs of windows.
+        seconds: the length of a window.
+        rows: how many the dataflow gets in a second.
+    """
+    place = Place(home, str(home / "flow"))
+    for member in MEMBERS:
+        place.flow.add(member, place.checkpoint(member))
+    total_s = _WARM_UP_S + 2 * pairs * (seconds + 2 * _SETTLE_S) + 60
+    _write_input(home, total_s, rows)
+    with running(place, spark, every_s=1) as queries:
+        time.sleep(_WARM_UP_S)
+        found = []
+        for pair in range(pairs):
+            is_first = pair % 2 == 0
+            first = _window(spark, place, queries, seconds, is_on=is_first)
+            second = _window(spark, place, queries, seconds, is_on=not is_first)
+            found.append((first, second) if is_first else (second, first))
+        assert all(query.exception() is None for query in queries)
+        for query in queries:
+            cleancut.stop(query)
+    return table(found)
+
+
+def _write_input(home: Path, files: int, rows: int) -> None:
+    """A file for each second; a tenth of the rows goes round the loop."""
+    (home / "in").mkdir(parents=True)
+    for number in range(files):
+        path = home / "in" / f"{number:05}.json"
+        order = {"v": number, "way": "order"}
+        path.write_text(
+            "\n".join(
+                json.dumps(order | {"id": number * rows + n, "hops": int(n % 10 == 0)})
+                for n in range(rows)
+            )
+        )
+        os.utime(path, (number, number))
+
+
+def _window(
+    spark: SparkSession, place: Place, queries: list[StreamingQuery], seconds: int, *, is_on: bool
+) -> Window:
+    found = Window()
+    with ExitStack() as stack:
+        if is_on:
+            flow = place.flow
+            for query, member in zip(queries, MEMBERS, strict=True):
+                stack.enter_context(flow.attend(query, member, every=_EVERY_S))
+            runs = stack.enter_context(flow.run(interval=_EVERY_S, poll=_EVERY_S, timeout="5s"))
+        time.sleep(_SETTLE_S)
+        before = {query.id: _last(query) for query in queries}
+        cuts = runs.cuts if is_on else 0
+        cpu_ms, began = _cpu_ms(spark), time.monotonic()
+        time.sleep(seconds)
+        found.cpu_ms = (_cpu_ms(spark) - cpu_ms) / (time.monotonic() - began)
+        found.cuts = (runs.cuts - cuts) if is_on else 0
+        for query in queries:
+            found.epochs_ms += [
+                progress["durationMs"]["triggerExecution"]
+                for progress in query.recentProgress
+                if progress["batchId"] > before[query.id] and progress["numInputRows"]
+            ]
+    # What was asked for last is through before the other window begins.
+    time.sleep(_SETTLE_S)
+    return found
+
+
+def _last(query: StreamingQuery) -> int:
+    progress = query.lastProgress
+    return -1 if progress is None else int(progress["batchId"])
+
+
+def _cpu_ms(spark: SparkSession) -> float:
+    """Of this process, and of its JVM, by what Linux says."""
+    gateway: Any = spark.sparkContext._gateway
+    told = Path(f"/proc/{gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()
+    jvm_ms = sum(map(int, told[11:13])) * 1e3 / os.sysconf("SC_CLK_TCK")
+    own = os.times()
+    return jvm_ms + (own.user + own.system) * 1e3
+
+
+def table(pairs: list[tuple[Window, Window]]) -> str:
+    """What pairs of windows have shown, the one with a coordinator first, as Markdown."""
+    made = sum(on.cuts for on, _ in pairs)
+    lines = [f"{len(pairs)} pairs, {made} cuts of the dataflow", ""]
+    lines += ["| | with a coordinator | without | ratio, mean of the pairs |", "|---|---|---|---|"]
+    cpu = [(on.cpu_ms, off.cpu_ms) for on, off in pairs]
+    epochs = [(statistics.mean(on.epochs_ms), statistics.mean(off.epochs_ms)) for on, off in pairs]
+    counts = [(float(len(on.epochs_ms)), float(len(off.epochs_ms))) for on, off in pairs]
+    lines.append(_line("processor time of the driver in a second", cpu, "ms"))
+    lines.append(_line("an epoch, mean of the queries", epochs, "ms"))
+    lines.append(_line("epochs in a window", counts, ""))
+    return "\n".join(lines)
+
+
+def _line(what: str, pairs: list[tuple[float, float]], unit: str) -> str:
+    on, off = (statistics.median(side) for side in zip(*pairs, strict=True))
+    ratios = [one / other for one, other in pairs]
+    noise = 2 * statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else float("nan")
+    figures = [f"{of:.0f} {unit}".strip() for of in (on, off)]
+    return f"| {what} | {' | '.join(figures)} | {statistics.mean(ratios):.3f} ± {noise:.3f} |"
+
+
+def run(spark: SparkSession, pairs: int, seconds: int, rows: int) -> None:
+    """Prints the table."""
+    with tempfile.TemporaryDirectory() as home:
+        print(measure(spark, Path(home), pairs, seconds, rows))
