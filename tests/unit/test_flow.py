@@ -641,8 +641,9 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
 
 
 def test_the_documented_code_and_commands_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     pair = Pair(str(tmp_path))
     pair.step()
     pair.step()

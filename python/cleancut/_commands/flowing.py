@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cleancut._commands.arguments import access, add_access
+from cleancut._commands.flow_page import add_page_options, show_page
 from cleancut._commands.statuses import DAMAGED, OK, REFUSED
 from cleancut._dataflow.acts import FlowPlan
 from cleancut._dataflow.flow import Flow
@@ -17,6 +18,7 @@ from cleancut._display.printed import print_json, print_list, print_plan
 Session = Callable[[argparse.Namespace], Any]
 # Acts on checkpoints, by a Spark of their own.
 _RESTORE, _CLONE = "restore", "clone"
+_PAGE = "page"
 AddSpark = Callable[[argparse.ArgumentParser], None]
 
 
@@ -61,6 +63,8 @@ class FlowCommands:
             ("history", "list how old each member was", lambda flow, of: _list(flow.history(), of)),
         ):
             self._act(acts, name, text, run)
+        text = "print all of that as a page of HTML, or serve it"
+        add_page_options(self._act(acts, _PAGE, text, show_page))
         self._add_members(acts)
         self._add_cuts(acts)
         self._add_restore(acts)
@@ -74,7 +78,7 @@ class FlowCommands:
             self._add_spark(parser)
             parser.add_argument("--apply", action="store_true", help="do it, by a Spark of its own")
             parser.set_defaults(act=name)
-        else:
+        elif name != _PAGE:
             parser.add_argument("--json", action="store_true", help="print JSON")
         add_access(parser)
 

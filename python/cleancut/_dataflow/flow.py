@@ -1,6 +1,7 @@
 """A dataflow: its members, its cuts, and the coordinator that makes them; no Spark is needed."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from cleancut._dataflow.infos import (
 from cleancut._dataflow.log import Pins
 from cleancut._dataflow.machinery import Machinery
 from cleancut._dataflow.members import MemberView, looked_at
+from cleancut._dataflow.page import page
 from cleancut._dataflow.places import Places, absolute
 from cleancut._dataflow.records import MemberRecord, VectorRecord, decoded
 from cleancut._dataflow.running import FlowRun, Pacing
@@ -452,6 +454,18 @@ class Flow:
             failures=0 if self._runs is None else self._runs.failures,
             trouble=None if self._runs is None else self._runs.trouble,
         )
+
+    def page(self) -> str:
+        """The dataflow as a document of HTML, which needs no script and no other file.
+
+        It draws how the queries hang together, and has what `status()`, `in_flight()`, `history()`
+        and `cuts()` tell.
+
+        Raises:
+            RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
+            DamagedError: CLEANCUT_DATAFLOW_DAMAGED; CLEANCUT_SINK_DAMAGED, a channel is damaged.
+        """
+        return page(self, moment(time.time_ns() // 1_000_000))
 
     def _told(self, generation: int) -> Mapping[str, Any]:
         name = names.coordinator_name(generation)

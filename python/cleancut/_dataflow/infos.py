@@ -7,7 +7,7 @@ from typing import Any
 
 from cleancut._dataflow.records import VectorRecord
 from cleancut._dataflow.vector import NOT_BEGUN
-from cleancut._display import html, tables
+from cleancut._display import graphs, html, tables
 from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, rank
@@ -179,8 +179,28 @@ class FlowStatus(Brief):
         return f"{tables.text_facts(self._facts())}\n\n{self.members}\n\n{self.edges}"
 
     def _repr_html_(self) -> str:
-        parts = (self.members._repr_html_(), self.edges._repr_html_())
+        parts = (self._drawn(), self.members._repr_html_(), self.edges._repr_html_())
         return html.facts(self._facts()) + "".join(parts)
+
+    def _drawn(self) -> str:
+        nodes = [
+            graphs.Node(of.name, _epoch(of.epoch), is_other=of.name in self.why, title=title)
+            for of in self.members
+            for title in [f"{of.name}, {_epoch(of.epoch)}. {self.why.get(of.name, '')}".rstrip()]
+        ]
+        known = {of.name for of in self.members}
+        told: dict[tuple[str, str], list[str]] = {}
+        for of in self.edges:
+            if of.sender is not None and {of.sender, of.receiver} <= known:
+                text = f"{_number(of.consumed)} of {_number(of.sent)}"
+                told.setdefault((of.sender, of.receiver), []).append(text)
+        arrows = [graphs.Arrow(*ends, ", ".join(texts)) for ends, texts in told.items()]
+        label = f"Queries that send to each other: {', '.join(sorted(known))}"
+        caption = (
+            "On each arrow, the last epoch that the receiver's last cut has consumed, of the last"
+            " that the sender's has sent. A dashed box is kept back."
+        )
+        return html.wide_figure(graphs.graph(nodes, arrows, label), caption, label)
 
     def _facts(self) -> list[tuple[str, object]]:
         facts: list[tuple[str, object]] = [("dataflow", self.location)]
@@ -251,6 +271,14 @@ def ages(record: VectorRecord) -> list[FlowAge]:
         )
         for of in record.members
     ]
+
+
+def _epoch(epoch: int | None) -> str:
+    return "not begun" if epoch is None else f"epoch {epoch}"
+
+
+def _number(epoch: int | None) -> str:
+    return "none" if epoch is None else str(epoch)
 
 
 def begun(epoch: int) -> int | None:

@@ -76,6 +76,20 @@ def figure(drawing: str, caption: str) -> str:
     return _framed(f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>")
 
 
+def wide_figure(drawing: str, caption: str, of: str) -> str:
+    """The same of one that may be wider than there is room.
+
+    Args:
+        drawing: SVG of a fixed width.
+        caption: the line below it.
+        of: what it shows, for whoever hears it.
+    """
+    if not drawing:
+        return ""
+    scrolled = _scrolled(drawing, of)
+    return _framed(f"<figure>{scrolled}<figcaption>{escape(caption)}</figcaption></figure>")
+
+
 def text(of: str) -> str:
     """A paragraph."""
     return f"<p>{escape(of)}</p>"

@@ -1,0 +1,73 @@
+"""A dataflow as a page: how its queries hang together, how far each is, and what holds it back."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from html import escape
+from typing import Protocol
+
+from cleancut._dataflow.infos import FlowAge, FlowCut, FlowInFlight, FlowStatus
+from cleancut._display import charts, html
+from cleancut._display.info_list import InfoList
+
+_STYLE = (
+    "<style>:root{color-scheme:light dark}"
+    "body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:75em}"
+    "h1{font-size:1.3em;overflow-wrap:anywhere}h2{font-size:1.1em;margin:1.6em 0 .4em}"
+    "table{font-size:.9em}th,td{border-bottom:1px solid GrayText}"
+    ":focus-visible{outline:2px solid Highlight}</style>"
+)
+
+
+class _Shown(Protocol):
+    """What a page asks a dataflow for."""
+
+    def status(self) -> FlowStatus: ...
+    def cuts(self) -> InfoList[FlowCut]: ...
+    def in_flight(self) -> InfoList[FlowInFlight]: ...
+    def history(self) -> InfoList[FlowAge]: ...
+
+
+def page(flow: _Shown, now: datetime) -> str:
+    """A document of HTML, which needs no script and no other file.
+
+    Args:
+        flow: what is shown.
+        now: when.
+    """
+    status = flow.status()
+    title = f"Dataflow {status.location}"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        html.text(f"As it was at {now:%Y-%m-%d %H:%M:%S} UTC."),
+        status._repr_html_(),
+    ]
+    if status.last is not None:
+        parts += [
+            _headed("In flight, at the last cut", flow.in_flight()._repr_html_()),
+            _headed("How old each member was", _ages(flow.history())),
+            _headed("Cuts", InfoList(reversed(flow.cuts()))._repr_html_()),
+        ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title>{_STYLE}</head>"
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _headed(title: str, inner: str) -> str:
+    return f"<h2>{escape(title)}</h2>{inner}"
+
+
+def _ages(lines: Sequence[FlowAge]) -> str:
+    """For each member how long before each cut of the dataflow its own had been written."""
+    by_member: Mapping[str, list[int | None]] = defaultdict(list)
+    for of in lines:
+        by_member[of.member].append(of.behind_ms)
+    drawn = [
+        (f"{name}, ms", charts.sparkline(f"{name}, ms", values), known[-1])
+        for name, values in by_member.items()
+        if (known := [value for value in values if value is not None])
+    ]
+    return html.courses(drawn) or html.text("(none)")
