@@ -35,12 +35,14 @@ class Window:
     """What was seen in one window.
 
     Attributes:
-        cpu_ms: processor time of the driver, a second of the window.
+        jvm_ms: processor time of the driver's JVM, a second of the window.
+        python_ms: the same of its Python, in which the coordinator is.
         epochs_ms: how long each epoch took that had rows, of all queries.
         cuts: how many cuts of the dataflow were made.
     """
 
-    cpu_ms: float = 0.0
+    jvm_ms: float = 0.0
+    python_ms: float = 0.0
     epochs_ms: list[int] = field(default_factory=list)
     cuts: int = 0
 
@@ -102,9 +104,11 @@ def _window(
         time.sleep(_SETTLE_S)
         before = {query.id: _last(query) for query in queries}
         cuts = runs.cuts if is_on else 0
-        cpu_ms, began = _cpu_ms(spark), time.monotonic()
+        jvm_ms, python_ms, began = *_cpu_ms(spark), time.monotonic()
         time.sleep(seconds)
-        found.cpu_ms = (_cpu_ms(spark) - cpu_ms) / (time.monotonic() - began)
+        jvm_after_ms, python_after_ms, ended = *_cpu_ms(spark), time.monotonic()
+        found.jvm_ms = (jvm_after_ms - jvm_ms) / (ended - began)
+        found.python_ms = (python_after_ms - python_ms) / (ended - began)
         found.cuts = (runs.cuts - cuts) if is_on else 0
         for query in queries:
             found.epochs_ms += [
@@ -122,13 +126,13 @@ def _last(query: StreamingQuery) -> int:
     return -1 if progress is None else int(progress["batchId"])
 
 
-def _cpu_ms(spark: SparkSession) -> float:
-    """Of this process, and of its JVM, by what Linux says."""
+def _cpu_ms(spark: SparkSession) -> tuple[float, float]:
+    """Of the JVM of this process, by what Linux says, and of itself."""
     gateway: Any = spark.sparkContext._gateway
     told = Path(f"/proc/{gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()
     jvm_ms = sum(map(int, told[11:13])) * 1e3 / os.sysconf("SC_CLK_TCK")
     own = os.times()
-    return jvm_ms + (own.user + own.system) * 1e3
+    return jvm_ms, (own.user + own.system) * 1e3
 
 
 def table(pairs: list[tuple[Window, Window]]) -> str:
@@ -136,10 +140,12 @@ def table(pairs: list[tuple[Window, Window]]) -> str:
     made = sum(on.cuts for on, _ in pairs)
     lines = [f"{len(pairs)} pairs, {made} cuts of the dataflow", ""]
     lines += ["| | with a coordinator | without | ratio, mean of the pairs |", "|---|---|---|---|"]
-    cpu = [(on.cpu_ms, off.cpu_ms) for on, off in pairs]
+    cpu = [(on.jvm_ms + on.python_ms, off.jvm_ms + off.python_ms) for on, off in pairs]
+    python = [(on.python_ms, off.python_ms) for on, off in pairs]
     epochs = [(statistics.mean(on.epochs_ms), statistics.mean(off.epochs_ms)) for on, off in pairs]
     counts = [(float(len(on.epochs_ms)), float(len(off.epochs_ms))) for on, off in pairs]
     lines.append(_line("processor time of the driver in a second", cpu, "ms"))
+    lines.append(_line("that of its Python alone", python, "ms"))
     lines.append(_line("an epoch, mean of the queries", epochs, "ms"))
     lines.append(_line("epochs in a window", counts, ""))
     return "\n".join(lines)
