@@ -21,13 +21,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
+from cleancut import Dataflow
+from cleancut._storage.s3 import S3Access
 from tests.support.flow_member import MEMBERS, Place, running
+from tests.support.flow_places import RealBucket
+from tests.support.flow_world import Query
 
 # Of the progress of a query so much has to be kept as a window has.
 SETTINGS = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
 _WARM_UP_S = 60
 _SETTLE_S = 2
 _EVERY_S = 1.0
+_VECTORS, _CUTS_BETWEEN = 25, 4
 
 
 @dataclass
@@ -159,7 +164,47 @@ def _line(what: str, pairs: list[tuple[float, float]], unit: str) -> str:
     return f"| {what} | {' | '.join(figures)} | {statistics.mean(ratios):.3f} ± {noise:.3f} |"
 
 
+def alone(home: Path, members: int) -> tuple[float, float, float]:
+    """A coordinator over simulated queries in a ring, on a disk, that commit four cuts a vector.
+
+    Returns:
+        Medians in ms: processor time and time of a vector, from the look to what is given up, and
+        processor time of a look that finds nothing.
+    """
+    bucket = RealBucket(str(home), S3Access())
+    ring = [Query(f"q{n}", bucket, (f"q{(n - 1) % members}",)) for n in range(members)]
+    flow = Dataflow(home / "flow")
+    for query in ring:
+        flow.add(query.name, query.checkpoint)
+    by = flow._coordinator()
+    by.begin()
+    vectors, idle = [], []
+    for _ in range(_VECTORS):
+        for _ in range(_CUTS_BETWEEN):
+            for n, query in enumerate(ring):
+                query.run()
+                if ring[n - 1].epoch > 0:
+                    query.consume(ring[n - 1], ring[n - 1].epoch - 1)
+        cpu_s, began_s = time.process_time(), time.monotonic()
+        by.poll()
+        by.cut(1, ask=False)
+        by.expire(10)
+        vectors.append((time.process_time() - cpu_s, time.monotonic() - began_s))
+        cpu_s = time.process_time()
+        by.poll()
+        idle.append(time.process_time() - cpu_s)
+    by.end()
+    cpu, took = (statistics.median(of) * 1e3 for of in zip(*vectors, strict=True))
+    return cpu, took, statistics.median(idle) * 1e3
+
+
 def run(spark: SparkSession, pairs: int, seconds: int, rows: int) -> None:
-    """Prints the table."""
+    """Prints both tables."""
     with tempfile.TemporaryDirectory() as home:
         print(measure(spark, Path(home), pairs, seconds, rows))
+    print("\n| members | processor time of a vector | it takes | of a look at nothing new |")
+    print("|---|---|---|---|")
+    for members in (4, 10):
+        with tempfile.TemporaryDirectory() as home:
+            figures = " | ".join(f"{of:.1f} ms" for of in alone(Path(home), members))
+        print(f"| {members} | {figures} |")

@@ -1,6 +1,11 @@
 """The table of the benchmark of a coordinator beside its queries."""
 
-from tests.bench.coordinated import Window, table
+from pathlib import Path
+
+import pytest
+
+from tests.bench import coordinated
+from tests.bench.coordinated import Window, alone, table
 
 
 def test_the_table_has_medians_and_the_mean_ratio_of_the_pairs_with_its_noise() -> None:
@@ -28,3 +33,11 @@ def test_the_table_has_medians_and_the_mean_ratio_of_the_pairs_with_its_noise() 
         "| an epoch, mean of the queries | 20 ms | 20 ms | 1.333 ± 0.667 |",
         "| epochs in a window | 1 | 1 | 1.333 ± 0.667 |",
     ]
+
+
+def test_a_coordinator_alone_makes_a_vector_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinated, "_VECTORS", 3)
+    assert all(of > 0 for of in alone(tmp_path, 2))
+    assert len(list((tmp_path / "flow/vectors").iterdir())) == 1 + 3
