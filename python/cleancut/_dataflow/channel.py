@@ -2,20 +2,23 @@
 
 import json
 import os
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from cleancut._dataflow.kafka_topic import KafkaTopic
 from cleancut._dataflow.readers import ChannelReader, forget_reader, readers_of
+from cleancut._dataflow.topic_publishing import TopicPublishing
 from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._files.compacting import Kept, collect, expire
-from cleancut.sinks._files.directory import PlainRecords
+from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
 from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
-from cleancut.sinks._files.publishing import Output
+from cleancut.sinks._files.publishing import Output, Publishing
 from cleancut.sinks._files.view import look
 
 if TYPE_CHECKING:
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 FORMAT = "cleancut-channel"
 # Columns by which Spark tells files apart; rows have none of these names.
 _RESERVED = ("cleancut_epoch", "cleancut_file", "cleancut_sender", "cleancut_attempt")
+# As manifests name how rows lie, and as people do: in files, and in a topic.
+_KINDS = ("parquet", "kafka")
+_PLACES = ("files", "a topic of Kafka")
+_TAG = "cleancut_attempt"
 
 
 class Channel(PublishedFiles):
@@ -44,7 +51,11 @@ class Channel(PublishedFiles):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, schema: "StructType | str | None" = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        schema: "StructType | str | None" = None,
+        topic: KafkaTopic | None = None,
     ) -> None:
         """Names the place; nothing is looked at yet.
 
@@ -54,9 +65,13 @@ class Channel(PublishedFiles):
             schema: of the rows, as Spark's type or as DDL such as "key STRING, n BIGINT". It lets
                 readers start before anything was sent, and is checked when rows are. None is that
                 of what was sent last.
+            topic: of Kafka, in which the rows lie; the path then has what is said of them. None has
+                them lie in files below the path. A channel keeps to what it began with. Readers
+                need to name it only where they need options to reach it.
         """
-        super().__init__(path, Output("parquet", (), {}, self._check))
+        super().__init__(path, Output(_KINDS[topic is not None], (), {}, self._check))
         self._schema = schema
+        self._topic = topic
 
     def __repr__(self) -> str:
         return f"Channel({self._path!r})"
@@ -76,14 +91,32 @@ class Channel(PublishedFiles):
         """Of the rows, as it was given."""
         return self._schema
 
+    @property
+    def topic(self) -> KafkaTopic | None:
+        """In which the rows lie, as it was given."""
+        return self._topic
+
+    def _made(self, directory: SinkDirectory, session: "SparkSession") -> Publishing:
+        if self._topic is None:
+            return super()._made(directory, session)
+        return TopicPublishing(directory, self._output, self._topic, session)
+
     def _check(self, rows: "StructType", last: Manifest | None, batch: Batch) -> None:
         """Whether rows have the columns that were promised, and those that were sent before.
 
         Raises:
-            RequestError: CLEANCUT_FLOW_SCHEMA.
+            RequestError: CLEANCUT_FLOW_SCHEMA; CLEANCUT_SINK_REFUSED, they lie elsewhere.
         """
         from pyspark.sql.types import StructType
 
+        if last is not None and last.format != self._output.format:
+            raise error_of(
+                "CLEANCUT_SINK_REFUSED",
+                sink=self.name,
+                reason=f"its rows lie in {_PLACES[last.format != _KINDS[0]]}, and epoch"
+                f" {batch.epoch} is to lie in {_PLACES[self._topic is not None]}; take a channel"
+                " of its own for that",
+            )
         known = [] if last is None else [StructType.fromJson(json.loads(last.schema))]
         if self._schema is not None:
             known.append(self._declared())
@@ -157,12 +190,48 @@ class Channel(PublishedFiles):
             "yieldsAbove": yields_above,
         }
         reader = spark.readStream.format(FORMAT)
-        for key, value in options.items():
+        for key, value in (options | self._of_reader()).items():
             if value is not None:
                 reader = reader.option(key, value)
         if self._schema is not None:
             reader = reader.schema(self._declared())
         return reader.load(self._path)
+
+    def _of_reader(self) -> dict[str, str]:
+        told = {} if self._topic is None else self._topic.reader_options
+        return {f"kafka.{name}": value for name, value in told.items()}
+
+    def read(
+        self,
+        spark: "SparkSession",
+        epochs: Iterable[int] | None = None,
+        *,
+        epoch_column: str | None = None,
+    ) -> "DataFrame":
+        """The rows of published epochs, as they are now; epochs that come later are not in it.
+
+        Columns are found by their names. Those that an epoch does not have are null in its rows.
+
+        Args:
+            spark: any session that can read the path, and the topic, if the rows lie in one.
+            epochs: which ones; None is all of them.
+            epoch_column: the name of a column to add, which says what epoch a row is of.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published, or none is.
+            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest or a file that it names is missing.
+        """
+        wanted = None if epochs is None else sorted(set(epochs))
+        found = look(SinkDirectory(spark, self._path), wanted).infos
+        if not any(of.manifest.topic is not None for of in found):
+            return super().read(spark, wanted, epoch_column=epoch_column)
+        reader = spark.read.format(FORMAT).option("epochs", ",".join(str(of.epoch) for of in found))
+        for key, value in self._of_reader().items():
+            reader = reader.option(key, value)
+        if epoch_column is None:
+            return reader.load(self._path)
+        rows = reader.option("tagColumn", _TAG).load(self._path)
+        return rows.withColumn(epoch_column, rows[_TAG]["epoch"]).drop(_TAG)
 
     def epochs(
         self, *, endpoint: str | None = None, region: str | None = None

@@ -131,7 +131,7 @@ class FlyingEpoch:
         epoch: Spark's batch id of the sender.
         attempt: by which it was published.
         rows: how many it has.
-        bytes: of its files.
+        bytes: of its files, or of its records in a topic.
         manifest: by which it is, or was, published.
         is_hidden: whether it was taken back since.
     """
@@ -162,7 +162,7 @@ def flying(records: Records, edge: EdgeCut) -> list[FlyingEpoch]:
                 epoch=epoch,
                 attempt=manifest.attempt.token,
                 rows=manifest.rows,
-                bytes=sum(file.bytes for file in manifest.files),
+                bytes=manifest.size_bytes,
                 manifest=manifest,
                 is_hidden=is_hidden,
             )

@@ -16,7 +16,7 @@ from cleancut.sinks._core.epoch_sink import EpochSink
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
 from cleancut.sinks._files.going_back import forget, hide, show
-from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._files.manifest import Manifest, refuse_topic
 from cleancut.sinks._files.publishing import Output, Publishing
 from cleancut.sinks._files.rows import RowReader
 from cleancut.sinks._files.view import SeenEpoch, look
@@ -32,8 +32,8 @@ class PublishedEpoch(Brief):
     Attributes:
         epoch: Spark's batch id.
         rows: how many it has.
-        files: how many hold them.
-        bytes: the size of all its files.
+        files: how many hold them; 0 where they lie in a topic.
+        bytes: the size of all its files, or of the values of all its records.
         format: Spark's name of their format.
         query_id: Spark's id of the query.
         run_id: Spark's id of the run that wrote it.
@@ -70,8 +70,12 @@ class PublishedFiles(EpochSink):
             RequestError: CLEANCUT_SINK_OWNED, another query writes to this path.
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        self._publishing = Publishing(SinkDirectory(session, self._path), self._output)
+        self._publishing = self._made(SinkDirectory(session, self._path), session)
         self._publishing.follow(side)
+
+    def _made(self, directory: SinkDirectory, session: "SparkSession") -> Publishing:
+        """What publishes the epochs of a run."""
+        return Publishing(directory, self._output)
 
     def published(self, batch: Batch) -> str | None:
         """The manifest of the epoch; see `EpochSink`.
@@ -159,8 +163,8 @@ class PublishedFiles(EpochSink):
 
         Raises:
             RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published;
-                CLEANCUT_SINK_EPOCHS_MIXED, their files have rows of others; what `Checkpoint`
-                raises for a location.
+                CLEANCUT_SINK_EPOCHS_MIXED, their files have rows of others; CLEANCUT_FLOW_IN_TOPIC,
+                they lie in no files; what `Checkpoint` raises for a location.
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
         """
         records = PlainRecords(self._path, endpoint, region)
@@ -174,6 +178,8 @@ class PublishedFiles(EpochSink):
                     epochs=str(seen.chosen),
                     others=str(others),
                 )
+        for of in view.apart:
+            refuse_topic(of, records.location)
         found = [(of.epoch, of.files) for of in view.apart]
         found += [(min(seen.chosen), seen.part.files) for seen in view.together]
         return [records.at(file.name) for _, files in sorted(found) for file in files]

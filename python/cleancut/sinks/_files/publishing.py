@@ -3,7 +3,7 @@
 import logging
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -156,25 +156,35 @@ class Publishing:
 
     def stage(self, df: "DataFrame", batch: Batch) -> Manifest:
         """Writes the rows where nobody looks for them; gives what is to be published."""
-        attempt = Attempt(batch.epoch, secrets.token_hex(16))
         link = self._linked(df.schema, batch)
-        if not self._is_prepared:
-            self._directory.prepare()
-            self._is_prepared = True
+        self._prepare()
+        attempt = Attempt(batch.epoch, secrets.token_hex(16))
         rows, written = self._directory.write(df, self._output, attempt.directory)
         # Of an epoch that only moves the watermark Spark writes a file without rows.
         files = tuple(DataFile(*file) for file in sorted(written)) if rows else ()
+        found = self._manifest(attempt, df.schema, link, batch)
+        return replace(found, rows=rows, files=files)
+
+    def _prepare(self) -> None:
+        if not self._is_prepared:
+            self._directory.prepare()
+            self._is_prepared = True
+
+    def _manifest(
+        self, attempt: Attempt, schema: "StructType", link: Link | None, batch: Batch
+    ) -> Manifest:
+        """That of an epoch without rows."""
         return Manifest(
             attempt=attempt,
             query_id=batch.query_id,
             run_id=batch.run_id,
             planned_ms=batch.planned_ms,
             published_ms=time.time_ns() // 1_000_000,
-            rows=rows,
-            files=files,
+            rows=0,
+            files=(),
             format=self._output.format,
             partition_by=self._output.partition_by,
-            schema=df.schema.json(),
+            schema=schema.json(),
             link=link,
         )
 

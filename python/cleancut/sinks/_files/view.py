@@ -108,8 +108,7 @@ class View:
     def infos(self) -> list[SeenEpoch]:
         """All that are seen; ascending."""
         found = [
-            SeenEpoch(of, len(of.files), sum(file.bytes for file in of.files), in_part=False)
-            for of in self.manifests
+            SeenEpoch(of, len(of.files), of.size_bytes, in_part=False) for of in self.manifests
         ]
         for seen in self.parts:
             for member in seen.members:

@@ -20,6 +20,8 @@ _OPEN = (
 )
 # Librdkafka's own default.
 _TRANSACTION_MS = 60_000
+# Librdkafka's own settings which decide what a sink promises.
+_OWN = ("transactional.id", "enable.idempotence", "bootstrap.servers", "acks", "error_cb")
 
 Result = TypeVar("Result")
 
@@ -42,6 +44,11 @@ class KafkaCluster:
     def transaction_ms(self) -> int:
         """How long a transaction may be open."""
         return int(self.options.get("transaction.timeout.ms", _TRANSACTION_MS))
+
+    def not_its_own(self) -> str | None:
+        """Why these options cannot be; None if they can."""
+        own = sorted(set(self.options) & set(_OWN))
+        return f"it sets these options itself: {', '.join(own)}" if own else None
 
     def secrets(self) -> Sequence[str]:
         """What may stand in no text."""
@@ -99,22 +106,41 @@ class KafkaCluster:
         except kafka.KafkaException as problem:
             if problem.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
-        resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, self.control)
-        found = asked.describe_configs([resource], request_timeout=wait)[resource]
-        try:
-            policy = str(
-                self._told(asked, lambda: found.result(wait), errors)["cleanup.policy"].value
-            )
-        except kafka.KafkaException as problem:
-            # Who may write to a topic may not always ask how it is kept.
-            _LOG.warning("it is not known whether %s is compacted: %s", self.control, problem)
-            return None
-        if policy != "compact":
+        policy = self.cleanup_policy(self.control, seconds)
+        if policy not in (None, "compact"):
             return (
                 f"the topic {self.control} has cleanup.policy {policy}, by which what is noted"
                 " there would be deleted; set compact, or name another control_topic"
             )
         return None
+
+    def cleanup_policy(self, topic: str, seconds: float) -> str | None:
+        """How a topic is kept; None if that is not known."""
+        kafka, errors = confluent_kafka(), list[str]()
+        admin, wait = kafka.admin, min(seconds, _ANSWER_S)
+        asked = admin.AdminClient(self.conf(errors), logger=_LOG)
+        resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
+        found = asked.describe_configs([resource], request_timeout=wait)[resource]
+        try:
+            return str(
+                self._told(asked, lambda: found.result(wait), errors)["cleanup.policy"].value
+            )
+        except kafka.KafkaException as problem:
+            # Who may write to a topic may not always ask how it is kept.
+            _LOG.warning("it is not known whether %s is compacted: %s", topic, problem)
+            return None
+
+    def partitions(self, client: Any, topic: str, seconds: float) -> int:
+        """How many a topic has; 0 if there is none of this name, which does not make it.
+
+        Args:
+            client: of this cluster.
+            topic: its name.
+            seconds: for which an answer is waited for.
+        """
+        # Asked for one topic, a broker may make it.
+        found = client.list_topics(timeout=min(seconds, _ANSWER_S)).topics.get(topic)
+        return 0 if found is None else len(found.partitions)
 
     def last_note(
         self, key: bytes, seconds: float, *, is_settled: bool, since: int = 0

@@ -35,8 +35,6 @@ _LOG = logging.getLogger("cleancut.sinks")
 # What is noted of an epoch of which some parts may be sent, and others not.
 DECIDED = "decided"
 _BYTES = ("StringType", "CharType", "VarcharType", "BinaryType")
-# Librdkafka's own settings which decide what the sink promises.
-_OWN = ("transactional.id", "enable.idempotence", "bootstrap.servers", "acks", "error_cb")
 
 
 class KafkaSink(EpochSink):
@@ -89,7 +87,7 @@ class KafkaSink(EpochSink):
         self._epoch_header = epoch_header
         self._retry_for_s = retry_for_s
         self._cluster = KafkaCluster(servers, dict(options or {}), control_topic)
-        self._rules = DocumentRules(f"KafkaSink {topic or 'of the column topic'}")
+        self._rules = self._made_rules(f"KafkaSink {topic or 'of the column topic'}")
         self._rows: PackedRows | None = None
         # Of the run that has begun.
         self._query = self._noted_run = ""
@@ -98,9 +96,12 @@ class KafkaSink(EpochSink):
         self._noted = LedgerDocument()
         # Where, in the topic of notes; 0 if that is not known.
         self._noted_at = 0
-        own = sorted(set(self._cluster.options) & set(_OWN))
-        if own:
-            raise self._refusal(f"it sets these options itself: {', '.join(own)}")
+        problem = self._cluster.not_its_own()
+        if problem is not None:
+            raise self._refusal(problem)
+
+    def _made_rules(self, sink: str) -> DocumentRules:
+        return DocumentRules(sink)
 
     def __repr__(self) -> str:
         return f"KafkaSink({self._cluster.servers!r}, topic={self._topic!r})"
@@ -228,8 +229,7 @@ class KafkaSink(EpochSink):
         try:
             producer.begin_transaction()
             if rows is not None:
-                count = self._send(producer, rows, batch)
-                self._rules.publish(noted, batch, "", count)
+                self._write(producer, noted, rows, batch)
             to = {"topic": self._cluster.control, "partition": 0, "on_delivery": told}
             self._produce(producer, **to, key=self._key(self._query), value=noted.encode())
             self._commit(producer)
@@ -241,6 +241,12 @@ class KafkaSink(EpochSink):
                 raise self._refusal(f"epoch {batch.epoch} {problem}") from None
             raise
         self._noted = noted
+
+    def _write(
+        self, producer: Any, noted: LedgerDocument, rows: Iterable[Record], batch: Batch
+    ) -> None:
+        """Hands the records over, and changes what is to be noted."""
+        self._rules.publish(noted, batch, "", self._send(producer, rows, batch))
 
     def _send(self, producer: Any, rows: Iterable[Record], batch: Batch) -> int:
         try:

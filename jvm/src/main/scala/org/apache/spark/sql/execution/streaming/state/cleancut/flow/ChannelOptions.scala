@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.flow
 
+import java.util.Locale
+
 import scala.util.Try
 
 import org.apache.spark.network.util.JavaUtils
@@ -20,6 +22,10 @@ import io.cleancut.flow.ChannelBounds
  * @param yieldsTo
  *   a channel that the query reads too, and how many bytes of it may wait: while there are more,
  *   nothing is taken of this one
+ * @param epochs
+ *   those that a batch reads
+ * @param kafka
+ *   options for the topic that the rows lie in, with `kafka.` before their names
  */
 final case class ChannelOptions(
     path: String,
@@ -27,7 +33,9 @@ final case class ChannelOptions(
     bounds: ChannelBounds,
     pollMs: Option[Long],
     isFeedback: Boolean,
-    yieldsTo: Option[(String, Long)]
+    yieldsTo: Option[(String, Long)],
+    epochs: Seq[Long],
+    kafka: Map[String, String]
 )
 
 object ChannelOptions {
@@ -40,8 +48,11 @@ object ChannelOptions {
   private val Feedback = "feedback"
   private val YieldsTo = "yieldsTo"
   private val YieldsAbove = "yieldsAbove"
-  private val Known =
+  private val Epochs = "epochs"
+  private val Kafka = "kafka."
+  private val OfStream =
     Seq(Path, Tag, MaxEpochs, MaxRows, MaxBytes, Poll, Feedback, YieldsTo, YieldsAbove)
+  private val OfBatch = Seq(Path, Tag, Epochs)
 
   /** Of a channel that others yield to. */
   private val DefaultBytes = 64L << 20
@@ -49,14 +60,18 @@ object ChannelOptions {
   /**
    * Reads Spark's options of a source.
    *
+   * @param isBatch
+   *   whether some epochs are read, and no stream
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CONF_INVALID
    */
-  def parse(parameters: Map[String, String]): ChannelOptions = {
+  def parse(parameters: Map[String, String], isBatch: Boolean): ChannelOptions = {
+    val known = if (isBatch) OfBatch else OfStream
     val options = CaseInsensitiveMap(parameters)
     def refuse(problem: String) = throw Errors.confInvalid(Seq(s"Of a channel's reader, $problem."))
-    parameters.keys.filterNot(key => Known.exists(_.equalsIgnoreCase(key))).foreach { key =>
-      refuse(s"$key is no option; there are ${Known.mkString(", ")}")
+    val (kafka, own) = parameters.partition { case (key, _) => isOfKafka(key) }
+    own.keys.filterNot(key => known.exists(_.equalsIgnoreCase(key))).foreach { key =>
+      refuse(s"$key is no option; there are ${known.mkString(", ")}")
     }
     def positive(key: String, read: String => Long, what: String) = options.get(key).map { text =>
       Try(read(text)).filter(_ > 0).getOrElse(refuse(s"$key is $text, and is to be $what"))
@@ -76,7 +91,15 @@ object ChannelOptions {
       options.get(YieldsTo).map { path =>
         val above = positive(YieldsAbove, JavaUtils.byteStringAsBytes, "a size such as 64m")
         path -> above.getOrElse(DefaultBytes)
-      }
+      },
+      if (isBatch) {
+        val text = options.getOrElse(Epochs, "missing")
+        Try(text.split(',').toSeq.map(_.trim.toLong))
+          .getOrElse(refuse(s"$Epochs is $text, and is to be numbers with commas between them"))
+      } else Nil,
+      kafka
     )
   }
+
+  private def isOfKafka(key: String) = key.toLowerCase(Locale.ROOT).startsWith(Kafka)
 }

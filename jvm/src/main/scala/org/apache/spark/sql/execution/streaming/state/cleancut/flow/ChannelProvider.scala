@@ -10,17 +10,28 @@ import org.apache.spark.sql.execution.streaming.Source
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.EpochSeal
 import org.apache.spark.sql.execution.streaming.state.cleancut.sinks.SinkRows
-import org.apache.spark.sql.sources.{DataSourceRegister, StreamSourceProvider}
+import org.apache.spark.sql.sources.{
+  BaseRelation,
+  DataSourceRegister,
+  RelationProvider,
+  StreamSourceProvider
+}
 import org.apache.spark.sql.types.{DataType, StructType}
 
 import io.cleancut.Clock
 import io.cleancut.error.Errors
-import io.cleancut.flow.{ChannelLog, ChannelRecords, OwnChannel}
+import io.cleancut.flow.{ChannelLog, ChannelRecords, OwnChannel, SentEpoch}
 import io.cleancut.objects.BucketPath
 import io.cleancut.sinks.SinkDirectory
 
-/** What Spark knows as `format("cleancut-channel")`: reads what one query sends to others. */
-final class ChannelProvider extends StreamSourceProvider with DataSourceRegister {
+/**
+ * What Spark knows as `format("cleancut-channel")`: reads what one query sends to others, as a
+ * stream, or in a batch the epochs that are named.
+ */
+final class ChannelProvider
+    extends StreamSourceProvider
+    with RelationProvider
+    with DataSourceRegister {
   import ChannelProvider._
 
   override def shortName(): String = "cleancut-channel"
@@ -31,7 +42,15 @@ final class ChannelProvider extends StreamSourceProvider with DataSourceRegister
       providerName: String,
       parameters: Map[String, String]
   ): (String, StructType) =
-    (shortName(), new Opened(context, schema, parameters).rows.wholeSchema)
+    (shortName(), new Opened(context, schema, parameters, isBatch = false).rows.wholeSchema)
+
+  override def createRelation(
+      context: SQLContext,
+      parameters: Map[String, String]
+  ): BaseRelation = {
+    val channel = new Opened(context, None, parameters, isBatch = true)
+    new ChannelRelation(context, channel.rows, channel.chosen)
+  }
 
   override def createSource(
       context: SQLContext,
@@ -40,7 +59,7 @@ final class ChannelProvider extends StreamSourceProvider with DataSourceRegister
       providerName: String,
       parameters: Map[String, String]
   ): Source = {
-    val channel = new Opened(context, schema, parameters)
+    val channel = new Opened(context, schema, parameters, isBatch = false)
     // Below `sources` in the checkpoint, by the number of the source.
     val place = new Path(metadataPath)
     val checkpoint = place.getParent.getParent.toString
@@ -77,9 +96,10 @@ object ChannelProvider {
   final private class Opened(
       context: SQLContext,
       asked: Option[StructType],
-      parameters: Map[String, String]
+      parameters: Map[String, String],
+      isBatch: Boolean
   ) {
-    val options: ChannelOptions = ChannelOptions.parse(parameters)
+    val options: ChannelOptions = ChannelOptions.parse(parameters, isBatch)
 
     private val session = context.sparkSession match {
       case classic: SparkSession => classic
@@ -88,11 +108,18 @@ object ChannelProvider {
 
     val records: ChannelRecords = new OnStore(SinkRows.directory(session, options.path))
 
+    /** The epochs that a batch reads. */
+    val chosen: Seq[SentEpoch] = options.epochs.map { epoch =>
+      val found = ChannelLog.read(records, epoch)
+      found.getOrElse(throw Errors.flowExpired(records.location, epoch - 1, epoch))
+    }
+
     val rows: ChannelRows = new ChannelRows(
       session,
       records.location,
       withoutTag(asked.getOrElse(sent)).asNullable,
-      options.tag
+      options.tag,
+      options.kafka
     )
 
     /** Whether so much waits of the channel that goes first that nothing is to be taken of this. */
@@ -113,7 +140,7 @@ object ChannelProvider {
     def pollMs: Long =
       if (records.location.startsWith(s"${BucketPath.Scheme}:")) PollOfBucketMs else PollOfFilesMs
 
-    private def sent: StructType = ChannelLog.newest(records) match {
+    private def sent: StructType = chosen.lastOption.orElse(ChannelLog.newest(records)) match {
       case Some(of) => DataType.fromJson(of.schema).asInstanceOf[StructType]
       case None     => throw Errors.flowEmpty(records.location)
     }

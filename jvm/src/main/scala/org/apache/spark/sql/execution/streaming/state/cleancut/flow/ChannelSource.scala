@@ -86,13 +86,13 @@ final class ChannelSource(
   override def getBatch(start: Option[Offset], end: Offset): DataFrame = synchronized {
     val from = start.flatMap(of => markOf(of))
     val to = markOf(end)
-    if (from == to) rows.of(() => Nil)
+    if (from == to) rows.none
     else {
       val known = to.flatMap(log.known(from, _))
+      val inTopic = known.fold(log.isInTopic)(_.exists(_.topic.nonEmpty))
       // Spark also asks for the last batch of an earlier run, does not read it, and it may be gone.
-      rows.of(() =>
-        known.getOrElse(to.toSeq.flatMap(mark => synchronized(log.between(from, mark))))
-      )
+      def find() = known.getOrElse(to.toSeq.flatMap(mark => synchronized(log.between(from, mark))))
+      rows.of(() => find(), inTopic, isStreaming = true)
     }
   }
 

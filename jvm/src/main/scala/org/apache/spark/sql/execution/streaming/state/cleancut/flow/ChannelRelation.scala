@@ -1,0 +1,24 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.flow
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{Row, SQLContext}
+import org.apache.spark.sql.sources.{BaseRelation, TableScan}
+import org.apache.spark.sql.types.StructType
+
+import io.cleancut.flow.SentEpoch
+
+/** Some epochs of a channel, as a batch reads them. */
+final class ChannelRelation(
+    override val sqlContext: SQLContext,
+    rows: ChannelRows,
+    epochs: Seq[SentEpoch]
+) extends BaseRelation
+    with TableScan {
+
+  override def schema: StructType = rows.wholeSchema
+
+  override def buildScan(): RDD[Row] = {
+    val inTopic = epochs.exists(_.topic.nonEmpty)
+    rows.of(() => epochs, inTopic, isStreaming = false).rdd
+  }
+}
