@@ -34,7 +34,10 @@ class SentTopicSuite extends AnyFunSuite {
   }
 
   test("a version goes with the place of its rows, and one that comes later is refused") {
-    refused("CLEANCUT_FORMAT_UNKNOWN", manifest.replace("\"formatVersion\":2", "\"formatVersion\":3"))
+    refused(
+      "CLEANCUT_FORMAT_UNKNOWN",
+      manifest.replace("\"formatVersion\":2", "\"formatVersion\":3")
+    )
     refused("CLEANCUT_FLOW_FOREIGN", manifest.replace("\"formatVersion\":2", "\"formatVersion\":1"))
     refused("CLEANCUT_FLOW_FOREIGN", manifest.replace("\"kafka\"", "\"parquet\""))
   }
