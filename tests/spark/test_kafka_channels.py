@@ -133,13 +133,17 @@ def victim(home: Path, topic: KafkaTopic, step: str, epoch: int) -> int:
     """Runs a sender in a process of its own; how that ended."""
     told = [str(home), topic.servers, topic.name, step, str(epoch)]
     with (home / f"{step}-{epoch}.log").open("wb") as log:
-        return subprocess.run(
+        process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.topic_victim", *told],
             cwd=ROOT,
+            # It ends, with all its group, when this end is closed.
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
-            timeout=VICTIM_S,
-        ).returncode
+            start_new_session=True,
+        )
+        with process:
+            return process.wait(VICTIM_S)
 
 
 def test_a_sender_that_is_killed_around_its_transaction_sends_each_row_once(
@@ -229,7 +233,7 @@ def ranges_of(channel: Path, epoch: int) -> list[tuple[int, int, int]]:
 def test_rows_that_the_topic_has_deleted_are_told_and_not_passed_over(
     loss: str, spark: SparkSession, broker: KafkaBroker, topic: KafkaTopic, tmp_path: Path
 ) -> None:
-    from confluent_kafka import TopicPartition
+    from confluent_kafka import Producer, TopicPartition
 
     channel = Channel(tmp_path / "channel", topic=topic)
     for epoch in range(3):
@@ -238,7 +242,12 @@ def test_rows_that_the_topic_has_deleted_are_told_and_not_passed_over(
     manifest = json.loads((tmp_path / "channel/_epochs" / f"{1:020}.json").read_text())
     [lies] = manifest["topic"]["ranges"]
     if loss == "all":
+        # With records of somebody else where those of the channel were.
         broker.remake_topic(topic.name, 2)
+        plain = Producer({"bootstrap.servers": broker.servers})
+        for number in range(8 * ROWS):
+            plain.produce(topic.name, b"{}", partition=number % 2)
+        plain.flush(20)
     else:
         before = lies["first"] + 5 if loss == "a part" else lies["last"] + 1
         admin: Any = broker.admin()

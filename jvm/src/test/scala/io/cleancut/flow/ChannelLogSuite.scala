@@ -124,7 +124,7 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     assert(found(body.replace("\"epoch\":0", "\"epoch\":1")).getMessage.contains("of epoch 1"))
     assert(found(body.replace("\"rows\":1", "\"rows\":\"1\"")).errorId == "CLEANCUT_FLOW_DAMAGED")
     assert(found(body.replace("\"after\"", "\"before\"")).errorId == "CLEANCUT_FLOW_FOREIGN")
-    assert(found(body.replace("Version\":1", "Version\":2")).errorId == "CLEANCUT_FORMAT_UNKNOWN")
+    assert(found(body.replace("Version\":1", "Version\":3")).errorId == "CLEANCUT_FORMAT_UNKNOWN")
   }
 
   test("a reader notes itself once, and anew where its checkpoint has moved") {
