@@ -330,7 +330,8 @@ def test_a_channel_keeps_to_what_it_began_with(
     for first, then in ((topic, None), (None, topic)):
         path = tmp_path / ("topic" if first else "files")
         give(Channel(path, topic=first), spark, 0)
-        error = refusal(lambda path=path, then=then: give(Channel(path, topic=then), spark, 1))  # type: ignore[misc]
+        moved = Channel(path, topic=then)
+        error = refusal(lambda moved=moved: give(moved, spark, 1))  # type: ignore[misc]
         assert error.error_id == "CLEANCUT_SINK_REFUSED"
         assert f"epoch 1 is to lie in {'files' if first else 'a topic'}" in str(error)
         give(Channel(path, topic=first), spark, 1)

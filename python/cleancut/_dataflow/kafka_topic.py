@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cleancut._display.brief import brief
 from cleancut.errors import error_of
 from cleancut.sinks._kafka.cluster import KafkaCluster
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KafkaTopic:
     """Where the rows of a `Channel` lie, in the place of files.
 
@@ -35,10 +36,13 @@ class KafkaTopic:
 
     servers: str
     name: str
-    options: Mapping[str, Any] = field(default_factory=dict, repr=False, kw_only=True)
-    reader_options: Mapping[str, str] = field(default_factory=dict, repr=False, kw_only=True)
+    options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    reader_options: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     control_topic: str = field(default="cleancut-epochs", kw_only=True)
     retry_for_s: float = field(default=60.0, kw_only=True)
+
+    def __repr__(self) -> str:
+        return brief(type(self).__name__, {"servers": self.servers, "name": self.name})
 
     def __post_init__(self) -> None:
         """Checks the options.
