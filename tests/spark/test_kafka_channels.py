@@ -276,7 +276,7 @@ def test_values_come_as_they_were_sent(
         "if(id = 3, NULL, concat('wörd \"', id, '\\n\\u0000')) AS s",
         "unhex('00FF7F') AS bin",
         "date_sub(DATE'0001-03-01', -int(id)) AS day",
-        "timestamp_micros(-62135596800000001 + id) AS early",
+        "timestamp_micros(-11644473599999999 + id) AS early",
         "timestamp_micros(1700000000123456 + id) AS at",
         "TIMESTAMP_NTZ'2024-02-29 23:59:59.999999' AS local",
         "array(1, NULL, int(id)) AS list",
@@ -359,7 +359,7 @@ def test_a_topic_is_no_files(spark: SparkSession, topic: KafkaTopic, tmp_path: P
     for epoch in range(4):
         give(channel, spark, epoch)
     files = EpochFiles(tmp_path / "channel")
-    acts = (channel.paths, lambda: files.read(spark), lambda: files.compact(spark))
+    acts = (channel.paths, lambda: files.read(spark), lambda: files.compact(spark, keep=1))
     for act in acts:
         with pytest.raises(CleancutError) as refused:
             act()
