@@ -85,9 +85,9 @@ def test_a_manifest_that_is_not_whole_is_damaged(detail: str, body: bytes) -> No
 )
 def test_a_later_format_is_not_guessed_at(decode: Callable[[bytes], object]) -> None:
     with pytest.raises(RequestError) as raised:
-        decode(b'{"formatVersion":2,"anything":1}')
+        decode(b'{"formatVersion":3,"anything":1}')
     assert raised.value.error_id == "CLEANCUT_FORMAT_UNKNOWN"
-    assert raised.value.params["found"] == "2"
+    assert raised.value.params["found"] == "3"
 
 
 def refusal(check: Callable[[], object]) -> CleancutError:
