@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 FORMAT = "cleancut-channel"
 # Columns by which Spark tells files apart; rows have none of these names.
 _RESERVED = ("cleancut_epoch", "cleancut_file", "cleancut_sender", "cleancut_attempt")
-# As manifests name how rows lie, and as people do: in files, and in a topic.
-_KINDS = ("parquet", "kafka")
-_PLACES = ("files", "a topic of Kafka")
+# As manifests name how rows lie, and as people do.
+_IN_FILES, _IN_TOPIC = "parquet", "kafka"
+_PLACES = {_IN_FILES: "files", _IN_TOPIC: "a topic of Kafka"}
 _TAG = "cleancut_attempt"
 
 
@@ -69,7 +69,9 @@ class Channel(PublishedFiles):
                 them lie in files below the path. A channel keeps to what it began with. Readers
                 need to name it only where they need options to reach it.
         """
-        super().__init__(path, Output(_KINDS[topic is not None], (), {}, self._check))
+        super().__init__(
+            path, Output(_IN_FILES if topic is None else _IN_TOPIC, (), {}, self._check)
+        )
         self._schema = schema
         self._topic = topic
 
@@ -113,9 +115,8 @@ class Channel(PublishedFiles):
             raise error_of(
                 "CLEANCUT_SINK_REFUSED",
                 sink=self.name,
-                reason=f"its rows lie in {_PLACES[last.format != _KINDS[0]]}, and epoch"
-                f" {batch.epoch} is to lie in {_PLACES[self._topic is not None]}; take a channel"
-                " of its own for that",
+                reason=f"its rows lie in {_PLACES[last.format]}, and epoch {batch.epoch} is to lie"
+                f" in {_PLACES[self._output.format]}; take a channel of its own for that",
             )
         known = [] if last is None else [StructType.fromJson(json.loads(last.schema))]
         if self._schema is not None:
