@@ -186,6 +186,7 @@ test-without-jar:
 	$(STAGE) check-python $(MAKE) check-python
 	$(STAGE) $@ $(PYTEST) tests/unit --numprocesses=2 $(REPORT) $(ARGS)
 
+test-scala: export CLEANCUT_JARS_ARE_MADE := yes
 test-scala:
 	$(STAGE) $@ $(SBT) $(SBT_UNIT)
 

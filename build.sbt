@@ -285,7 +285,7 @@ lazy val childJvmSettings = Seq(
     "-Daws.secretAccessKey=secret",
     s"-Dcleancut.test.s3proxy=${ChildJvm.classPath(update.value, ChildJvm.S3Proxy)}",
     // The jars that users get are a part of what is tested.
-    s"-Dcleancut.test.jars=${(common / assembly).value},${assembly.value}",
+    s"-Dcleancut.test.jars=${(common / usersJar).value},${usersJar.value}",
     s"-Dcleancut.test.otherSdk=${ChildJvm.classPath(update.value, ChildJvm.OtherSdk)}"
   ),
   Test / envVars ++= localCluster.value,
@@ -302,7 +302,14 @@ lazy val childJvmSettings = Seq(
   }
 )
 
+lazy val usersJar = taskKey[File]("The jar that users get.")
+
 lazy val assemblySettings = Seq[Setting[_]](
+  // `make test` has made it when tests begin, and processes beside this one have it open.
+  usersJar := Def.taskDyn {
+    val made = (assembly / assemblyOutputPath).value
+    if (sys.env.contains("CLEANCUT_JARS_ARE_MADE")) Def.task(made) else Def.task(assembly.value)
+  }.value,
   assembly / assemblyJarName :=
     s"${moduleName.value}_${scalaBinaryVersion.value}-${version.value}.jar",
   assembly / assemblyOutputPath :=

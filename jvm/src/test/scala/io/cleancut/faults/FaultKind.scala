@@ -41,13 +41,16 @@ object FaultKind {
   private val flipped =
     FaultKind("flipped", isOfBodies = true)(random => Fault.FlipBody(random.nextDouble()))
 
-  val all: Seq[FaultKind] = Seq(FaultKind("delay")(_ => Fault.Delay(DelayMs))) ++ before ++ after ++
+  /** Those that keep nobody waiting. */
+  val quick: Seq[FaultKind] = before ++ after ++
     Seq(
       FaultKind("request dropped")(_ => Fault.DropRequest),
       answerDropped,
       FaultKind("cut short", isOfBodies = true)(random => Fault.CutBody(random.nextInt(100))),
       flipped
     )
+
+  val all: Seq[FaultKind] = FaultKind("delay")(_ => Fault.Delay(DelayMs)) +: quick
 
   /** One of each sort, for what lasts until the query has died of it. */
   val lasting: Seq[FaultKind] = Seq(before(1), after.head, answerDropped, flipped)
