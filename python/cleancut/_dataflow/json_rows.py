@@ -2,19 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from cleancut.sinks._core.columns import by_name, quoted
+from cleancut.sinks._core.columns import JSON_OPTIONS, by_name, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
-# Spark's own forms of times keep no microseconds. ChannelTopic.scala reads by the same ones.
-_OPTIONS = {
-    "ignoreNullFields": "false",
-    "timeZone": "UTC",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
+# ChannelTopic.scala reads by the same forms of times.
+_OPTIONS = {"ignoreNullFields": "false", "timeZone": "UTC", **JSON_OPTIONS}
 _PLAIN = frozenset(
     f"{name}Type"
     for name in (

@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from html import escape
 from typing import Protocol
 
-from cleancut._dataflow.infos import FlowAge, FlowCut, FlowInFlight, FlowStatus
+from cleancut._dataflow.infos import FlowCut, FlowInFlight, FlowStatus
 from cleancut._display import charts, html
 from cleancut._display.info_list import InfoList
 
@@ -17,6 +17,7 @@ _STYLE = (
     "table{font-size:.9em}th,td{border-bottom:1px solid GrayText}"
     ":focus-visible{outline:2px solid Highlight}</style>"
 )
+_MS = timedelta(milliseconds=1)
 
 
 class _Shown(Protocol):
@@ -25,7 +26,6 @@ class _Shown(Protocol):
     def status(self) -> FlowStatus: ...
     def cuts(self) -> InfoList[FlowCut]: ...
     def in_flight(self) -> InfoList[FlowInFlight]: ...
-    def history(self) -> InfoList[FlowAge]: ...
 
 
 def page(flow: _Shown, now: datetime) -> str:
@@ -43,10 +43,11 @@ def page(flow: _Shown, now: datetime) -> str:
         status._repr_html_(),
     ]
     if status.last is not None:
+        cuts = flow.cuts()
         parts += [
             _headed("In flight, at the last cut", flow.in_flight()._repr_html_()),
-            _headed("How old each member was", _ages(flow.history())),
-            _headed("Cuts", InfoList(reversed(flow.cuts()))._repr_html_()),
+            _headed("How old each member was", _ages(cuts)),
+            _headed("Cuts", InfoList(reversed(cuts))._repr_html_()),
         ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -60,11 +61,13 @@ def _headed(title: str, inner: str) -> str:
     return f"<h2>{escape(title)}</h2>{inner}"
 
 
-def _ages(lines: Sequence[FlowAge]) -> str:
+def _ages(cuts: Sequence[FlowCut]) -> str:
     """For each member how long before each cut of the dataflow its own had been written."""
     by_member: Mapping[str, list[int | None]] = defaultdict(list)
-    for of in lines:
-        by_member[of.member].append(of.behind_ms)
+    for cut in cuts:
+        for of in cut.members:
+            age = None if of.written is None else (cut.written - of.written) // _MS
+            by_member[of.name].append(age)
     drawn = [
         (f"{name}, ms", charts.sparkline(f"{name}, ms", values), known[-1])
         for name, values in by_member.items()
