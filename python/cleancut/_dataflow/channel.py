@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
 from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
 from cleancut.sinks._files.publishing import Output, Publishing
-from cleancut.sinks._files.view import look
+from cleancut.sinks._files.view import View, look
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -202,31 +201,13 @@ class Channel(PublishedFiles):
         told = {} if self._topic is None else self._topic.reader_options
         return {f"kafka.{name}": value for name, value in told.items()}
 
-    def read(
-        self,
-        spark: "SparkSession",
-        epochs: Iterable[int] | None = None,
-        *,
-        epoch_column: str | None = None,
+    def _rows(
+        self, spark: "SparkSession", directory: SinkDirectory, view: View, epoch_column: str | None
     ) -> "DataFrame":
-        """The rows of published epochs, as they are now; epochs that come later are not in it.
-
-        Columns are found by their names. Those that an epoch does not have are null in its rows.
-
-        Args:
-            spark: any session that can read the path, and the topic, if the rows lie in one.
-            epochs: which ones; None is all of them.
-            epoch_column: the name of a column to add, which says what epoch a row is of.
-
-        Raises:
-            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published, or none is.
-            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest or a file that it names is missing.
-        """
-        wanted = None if epochs is None else sorted(set(epochs))
-        found = look(SinkDirectory(spark, self._path), wanted).infos
-        if not any(of.manifest.topic is not None for of in found):
-            return super().read(spark, wanted, epoch_column=epoch_column)
-        reader = spark.read.format(FORMAT).option("epochs", ",".join(str(of.epoch) for of in found))
+        if not any(of.manifest.topic is not None for of in view.infos):
+            return super()._rows(spark, directory, view, epoch_column)
+        epochs = ",".join(str(of.epoch) for of in view.infos)
+        reader = spark.read.format(FORMAT).option("epochs", epochs)
         for key, value in self._of_reader().items():
             reader = reader.option(key, value)
         if epoch_column is None:

@@ -19,7 +19,7 @@ from cleancut.sinks._files.going_back import forget, hide, show
 from cleancut.sinks._files.manifest import Manifest, refuse_topic
 from cleancut.sinks._files.publishing import Output, Publishing
 from cleancut.sinks._files.rows import RowReader
-from cleancut.sinks._files.view import SeenEpoch, look
+from cleancut.sinks._files.view import SeenEpoch, View, look
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -126,7 +126,7 @@ class PublishedFiles(EpochSink):
         the order is that of the newest epoch, and what only older ones have follows.
 
         Args:
-            spark: any session that can read the path.
+            spark: any session that can read the path, and a topic, if the rows lie in one.
             epochs: which ones; None is all of them.
             epoch_column: the name of a column to add, which says what epoch a row is of.
 
@@ -138,6 +138,11 @@ class PublishedFiles(EpochSink):
         view = look(directory, epochs)
         if not view.infos:
             raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=directory.location, epochs="any")
+        return self._rows(spark, directory, view, epoch_column)
+
+    def _rows(
+        self, spark: "SparkSession", directory: SinkDirectory, view: View, epoch_column: str | None
+    ) -> "DataFrame":
         return RowReader(spark, directory, self._output.options).rows(view, epoch_column)
 
     def paths(
