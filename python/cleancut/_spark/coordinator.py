@@ -303,7 +303,7 @@ class Coordinator:
         Args:
             since: as in `Checkpoint.history`: the first epoch, or when the first of them was
                 committed, in UTC where it has no time zone; None is each epoch whose cut is kept.
-                Of its last epochs a driver notes only a minute later, or after 16 of them, why
+                Of its last epochs a driver notes only a minute later, or after 64 of them, why
                 they were slow.
 
         Raises:

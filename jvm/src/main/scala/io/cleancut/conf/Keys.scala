@@ -249,7 +249,7 @@ object Keys {
   val History: Key[Long] = Key(
     "history",
     doc = "How long it is kept what the epochs of a query took, and why some were slow, after " +
-      "their cuts are gone. It is written beside the cuts, in a request for sixteen epochs or " +
+      "their cuts are gone. It is written beside the cuts, in a request for 64 epochs or for " +
       "more, and takes some hundred bytes for each. 0ms keeps none.",
     default = 90L * 24 * 3600 * 1000,
     KeyType.durationMs(maxMs = 10 * MaxRetentionMs),

@@ -13,19 +13,29 @@ import io.cleancut.objects.{ObjectKey, ObjectPrefix}
 /**
  * Keeps the history of a query beside its cuts, longer than these. For one thread at a time.
  *
- * Records are written some at a time, so that a file costs a request for [[FlushRecords]] epochs.
- * What a driver that dies has not written yet is drawn from the cuts that are kept, by the run that
- * follows it: less than these tell of their epochs, but of each. Files that have become many are
- * put together into one, which is there before they are deleted; so a reader, or a rival, may find
- * a record twice, and never none.
+ * Records are written some at a time, so that a file costs a request for many epochs, or for those
+ * of a minute. What a driver that dies has not written yet is drawn from the cuts that are kept, by
+ * the run that follows it: less than these tell of their epochs, but of each. Files that have
+ * become many are put together into one, which is there before they are deleted; so a reader, or a
+ * rival, may find a record twice, and never none.
  *
  * @param location
  *   of the query's checkpoint
  * @param keepMs
  *   how old files may become, by the clock of the store
+ * @param keptCuts
+ *   of how many epochs the query keeps the cuts: no more wait to be written
  */
-final class HistoryWriter(location: String, archive: CutArchive, keepMs: Long, clock: Clock) {
+final class HistoryWriter(
+    location: String,
+    archive: CutArchive,
+    keepMs: Long,
+    keptCuts: Int,
+    clock: Clock
+) {
   import HistoryWriter._
+
+  private val flushRecords = Math.min(FlushRecords, keptCuts)
 
   private val waiting = mutable.ArrayBuffer.empty[EpochRecord]
   private var sinceNs = 0L
@@ -39,7 +49,7 @@ final class HistoryWriter(location: String, archive: CutArchive, keepMs: Long, c
     if (waiting.isEmpty) sinceNs = clock.monotonicNs()
     waiting += record
     last = record.epoch
-    val isDue = waiting.size >= FlushRecords || clock.monotonicNs() - sinceNs >= FlushNs
+    val isDue = waiting.size >= flushRecords || clock.monotonicNs() - sinceNs >= FlushNs
     if (isDue) flush(files)
   }
 
@@ -109,7 +119,8 @@ final class HistoryWriter(location: String, archive: CutArchive, keepMs: Long, c
 private object HistoryWriter {
   private val logger = LoggerFactory.getLogger(classOf[HistoryWriter])
 
-  private val FlushRecords = 16
+  /** A file costs processors what many epochs of a tenth of a second do not notice. */
+  private val FlushRecords = 64
   private val FlushNs = TimeUnit.MINUTES.toNanos(1)
   private val MergedFiles = 32
 

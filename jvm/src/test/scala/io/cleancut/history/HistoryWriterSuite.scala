@@ -1,12 +1,14 @@
 package io.cleancut.history
 
+import java.util.concurrent.TimeUnit
+
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.Clock
 import io.cleancut.cuts.{CutArchive, CutsOnDisk, ForwardingStore}
 import io.cleancut.history.Records._
 import io.cleancut.objects.{ObjectKey, ObjectPrefix, ObjectStore}
-import io.cleancut.testkit.Seeded
+import io.cleancut.testkit.{ManualClock, Seeded}
 
 class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
   private def files: Seq[ObjectKey] =
@@ -15,16 +17,41 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
   private def stored: Seq[EpochRecord] =
     files.flatMap(key => HistoryFile.read(store.get(key).get)).map(_.fold(fail(_), identity))
 
-  private def writer(of: ObjectStore = store, keepMs: Long = 1L << 40) =
-    new HistoryWriter("location", new CutArchive(of, Clock.System), keepMs, Clock.System)
+  private def writer(
+      of: ObjectStore = store,
+      keepMs: Long = 1L << 40,
+      keptCuts: Int = 100,
+      clock: Clock = Clock.System
+  ) = new HistoryWriter("location", new CutArchive(of, clock), keepMs, keptCuts, clock)
+
+  private def epochsOfFiles: Seq[Seq[Long]] =
+    files.map(key => HistoryFile.read(store.get(key).get).map(_.fold(fail(_), _.epoch)))
 
   test("records are written some at a time, and all of them at the end") {
     val history = writer()
-    (0L until 20L).foreach(epoch => history.add(record(epoch)))
-    assert(files.size == 1 && stored.map(_.epoch) == (0L until 16L))
+    (0L until 80L).foreach(epoch => history.add(record(epoch)))
+    assert(epochsOfFiles == Seq(0L until 64L))
     history.flush()
     history.flush()
-    assert(files.size == 2 && stored.map(_.epoch).sorted == (0L until 20L))
+    assert(epochsOfFiles.sortBy(_.head) == Seq(0L until 64L, 64L until 80L))
+  }
+
+  test("no more records wait than there are cuts that tell of them") {
+    val history = writer(keptCuts = 10)
+    (0L until 25L).foreach(epoch => history.add(record(epoch)))
+    assert(epochsOfFiles.sortBy(_.head) == Seq(0L until 10L, 10L until 20L))
+  }
+
+  test("no record waits for longer than a minute once another one comes") {
+    val clock = new ManualClock
+    val history = writer(clock = clock)
+    history.add(record(0))
+    clock.advance(59, TimeUnit.SECONDS)
+    history.add(record(1))
+    assert(files.isEmpty)
+    clock.advance(1, TimeUnit.SECONDS)
+    history.add(record(2))
+    assert(epochsOfFiles == Seq(0L until 3L))
   }
 
   test("what tasks did is kept of slow epochs alone") {

@@ -114,9 +114,10 @@ private[cleancut] object EpochFeed {
       query.trigger.toString,
       set.filter { case (key, _) => key.startsWith(Keys.Prefix) || SparkKeys.contains(key) }
     )
+    val kept = session.sessionState.conf.minBatchesToRetain
     val bus = query.sparkSession.sparkContext.listenerBus
     val writer = Option.when(settings.historyMs > 0)(
-      new HistoryWriter(location, archive, settings.historyMs, Clock.System)
+      new HistoryWriter(location, archive, settings.historyMs, kept, Clock.System)
     )
     new EpochFeed(facts, bus.post, writer, pace)
   }
