@@ -75,7 +75,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("name", usually({"limit", "one operator only"}, QUERIES))
+@pytest.mark.parametrize("name", usually({"limit"}, QUERIES))
 def test_what_is_not_captured_runs_aligned_and_says_why(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:

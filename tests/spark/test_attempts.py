@@ -15,7 +15,7 @@ from tests.support.queries import OPERATORS, Events, Operator
 from tests.support.results import Difference, EpochFiles
 from tests.support.seeds import fixed
 from tests.support.sessions import ROCKSDB, run
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -76,7 +76,9 @@ def expected(
     return run(spark, operator, events=events, root=tmp_path / "peer", provider=ROCKSDB)
 
 
-@pytest.mark.parametrize("how", [throw, die], ids=["throws", "is killed"])
+@pytest.mark.parametrize(
+    "how", [pytest.param(throw, id="throws"), pytest.param(die, id="is killed", marks=long)]
+)
 @pytest.mark.parametrize(
     "place", usually({"after the commit"}, ["before the state", "after the commit"])
 )
@@ -170,6 +172,7 @@ def test_sink_that_fails_after_the_commit_gets_the_same_rows_again(
     assert Difference.between(expected, found).none
 
 
+@long
 def test_two_queries_in_one_session_do_not_meet(
     events: Path, expected: dict[int, list[str]], spark: SparkSession, tmp_path: Path
 ) -> None:

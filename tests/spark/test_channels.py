@@ -326,6 +326,7 @@ def test_a_reader_that_is_lost_is_named_and_may_be_let_go(near: Flow) -> None:
     assert [of.query_id == query for of in near.channel.readers()] == [False]
 
 
+@long
 def test_a_reader_of_any_provider_keeps_what_its_offset_log_names(on_disk: Flow) -> None:
     on_disk.spark.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "false")
     on_disk.add(6)

@@ -156,6 +156,7 @@ def test_a_rollback_into_what_was_put_together_and_its_undo(
     assert query.last() == query.batch()
 
 
+@long
 def test_large_epochs_keep_their_files(spark: SparkSession, tmp_path: Path) -> None:
     query = on_disk(spark, tmp_path)
     query.run()

@@ -144,6 +144,7 @@ def test_restart_on_a_damaged_frame_fails_and_names_it(
     assert not Checkpoint(query.checkpoint).verify().ok
 
 
+@long
 def test_restart_finds_what_the_checksum_of_the_file_system_finds(
     query: Stopped, spark: SparkSession
 ) -> None:
@@ -223,6 +224,7 @@ def test_restart_without_a_base_and_its_deltas_fails_and_names_the_version(
     refuse_and_name(restart(spark, query), victim, MISSING)
 
 
+@long
 @pytest.mark.parametrize("damage", [partial(flip, position=100), remove], ids=["flip", "remove"])
 @pytest.mark.parametrize(("version", "kind"), usually(*_OF_FRAMES))
 def test_versions_that_do_not_build_on_the_damage_stay_loadable(

@@ -88,7 +88,7 @@ def test_an_edit_whose_number_is_taken_names_that_number(
     assert it.run() == [3, 4]
 
 
-@pytest.mark.parametrize("entries", [1, 2])
+@pytest.mark.parametrize("entries", [pytest.param(1, marks=long), 2])
 @pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
 def test_no_query_begins_behind_an_edit_that_was_broken_off(
     spark: SparkSession, tmp_path: Path, place: str, entries: int

@@ -74,7 +74,9 @@ def failing(sink: EpochFiles, at: int) -> Callable[[DataFrame, int], None]:
 
 
 @pytest.mark.parametrize("place", [pytest.param("disk", marks=long), "bucket"], indirect=True)
-@pytest.mark.parametrize("cuts", [False, True], ids=["files", "cuts"])
+@pytest.mark.parametrize(
+    "cuts", [pytest.param(False, id="files", marks=long), pytest.param(True, id="cuts")]
+)
 def test_an_epoch_that_is_published_runs_again_and_is_not_written(
     cuts: bool, spark: SparkSession, tmp_path: Path, place: Place
 ) -> None:
@@ -164,6 +166,7 @@ def test_rows_of_no_query_are_refused(spark: SparkSession, tmp_path: Path) -> No
     assert not (tmp_path / "sink").exists()
 
 
+@long
 def test_a_batch_whose_rows_spark_sorts(query: Query) -> None:
     """Spark cannot read such a batch once it has kept it."""
     spark = query.spark
@@ -347,6 +350,7 @@ def dataset(paths: list[str], endpoint: str | None) -> Any:
     return pyarrow.dataset.dataset(paths, filesystem=files, partitioning="hive")
 
 
+@long
 def test_a_sink_goes_back_with_its_query_and_forth_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:

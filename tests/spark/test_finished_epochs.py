@@ -201,6 +201,7 @@ def test_an_epoch_that_cannot_be_run_again_is_finished(
     assert query.check(rows) == FILES * ROWS
 
 
+@long
 def test_the_first_epoch_of_a_run_is_finished_too_without_a_row_in_flight(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,6 +359,7 @@ class Replacing:
         ]
 
 
+@long
 def test_a_function_that_has_written_the_epoch_need_not_have_it_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:

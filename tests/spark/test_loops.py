@@ -140,6 +140,7 @@ def test_what_comes_round_is_in_the_cut_that_a_loop_goes_back_to(
     assert len(graph.channel.epochs()) == len(held)
 
 
+@long
 def test_other_rows_wait_while_much_comes_round(spark: SparkSession, tmp_path: Path) -> None:
     session = with_cuts(spark, 1)
     source, loop = Channel(tmp_path / "source"), Channel(tmp_path / "loop", schema="v BIGINT")

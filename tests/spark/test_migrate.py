@@ -158,6 +158,7 @@ def test_a_variable_gets_a_column_and_others_stay(spark: SparkSession, tmp_path:
     }
 
 
+@long
 def test_sparks_sink_of_files_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     it = Moved(spark, tmp_path, "cuts", forms.distinct, forms.distinct)
     # It puts its entries together in every second epoch, and stops if one is missing.

@@ -76,7 +76,7 @@ def query(spark: SparkSession, tmp_path: Path) -> Counts:
     return Counts(spark, tmp_path)
 
 
-@pytest.mark.parametrize("provider", [ROCKSDB, HDFS])
+@pytest.mark.parametrize("provider", [ROCKSDB, pytest.param(HDFS, marks=long)])
 def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) -> None:
     query.begin(provider)
     before = query.bytes()
@@ -133,6 +133,7 @@ def test_a_query_that_is_to_have_other_partitions_has_them_when_it_is_started(
     assert epochs(query) == [0, 1, 2, 3, 4, 5, 6]
 
 
+@long
 def test_partitions_that_cannot_be_had_yet_come_with_a_later_start(query: Counts) -> None:
     query.begin(PROVIDER_CLASS)
     query.run()

@@ -73,6 +73,7 @@ def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
     assert sorted(set(it.ran)) == list(range(12))
 
 
+@long
 def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:

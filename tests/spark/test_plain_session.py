@@ -80,6 +80,7 @@ def write(home: Path, name: str, keys: list[int]) -> None:
     (home / "in" / name).write_text("\n".join(json.dumps({"k": key}) for key in keys))
 
 
+@long
 def test_class_name_and_jars_are_all_that_a_query_needs(tmp_path: Path) -> None:
     jar = {"spark.jars": listed(cleancut.jar_paths())}
     write(tmp_path, "a.json", [1, 1, 2])

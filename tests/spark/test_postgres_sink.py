@@ -404,6 +404,7 @@ def test_tasks_that_run_twice_count_once(
     assert server.rows(f"SELECT count(*), count(DISTINCT id) FROM {table}") == [(100, 100)]
 
 
+@long
 def test_the_reader_of_the_demo_notices_less_than_whole_epochs(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

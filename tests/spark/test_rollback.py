@@ -26,7 +26,7 @@ from tests.support.documented import blocks, commands
 from tests.support.file_epochs import FIRST, KEYS, PLACES, Epochs
 from tests.support.lines import STATE_FOR_SPARK
 from tests.support.sessions import with_cuts
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -118,7 +118,7 @@ def test_a_savepoint_or_a_time_is_gone_back_to(query: Callable[[str], Epochs]) -
     assert it.state() == it.expected(6)
 
 
-@pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, ["rocksdb", "cuts"]))
+@pytest.mark.parametrize("place", usually({"cuts"}, ["rocksdb", "cuts"]))
 def test_an_epoch_that_does_not_come_to_its_end_is_left_behind(
     query: Callable[[str], Epochs], place: str
 ) -> None:
@@ -288,6 +288,7 @@ def test_sparks_own_sink_of_files_goes_back_with_the_query_and_on(
     assert it.seen() == list(range(17))
 
 
+@long
 def test_a_gap_that_was_forgotten_is_filled_by_the_next_act(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -302,6 +303,7 @@ def test_a_gap_that_was_forgotten_is_filled_by_the_next_act(
     assert it.seen() == list(range(11))
 
 
+@long
 def test_a_sink_of_files_that_has_not_heard_of_an_act_hears_of_it_when_that_begins_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:

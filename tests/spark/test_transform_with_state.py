@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 
 import cleancut
 from tests.support.events import write_events
+from tests.support.lines import ROWS_OF_PROCESSORS
 from tests.support.processors import OUTPUT, STATE, Grown, Numbered, PandasLedger, RowLedger
 from tests.support.queries import AVRO, CHECKPOINT_IDS, Events, Operator
 from tests.support.results import Difference
@@ -59,7 +60,13 @@ QUERIES = {
 
 
 @long
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=ROWS_OF_PROCESSORS.needed if name.startswith("rows") else ())
+        for name in QUERIES
+    ],
+)
 def test_transform_with_state_gives_the_rows_of_the_built_in_provider(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

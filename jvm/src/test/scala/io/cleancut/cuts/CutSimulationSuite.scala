@@ -91,7 +91,7 @@ object CutSimulationSuite {
   private val seeds: Seq[Long] = {
     def number(name: String): Option[Long] = sys.env.get(name).map(_.toLong)
     val first = number("CLEANCUT_FIRST_SEED").getOrElse(1L)
-    val count = number("CLEANCUT_SIMULATIONS").getOrElse(40L)
+    val count = number("CLEANCUT_SIMULATIONS").getOrElse(20L)
     number("CLEANCUT_SEED").map(Seq(_)).getOrElse(first until first + count)
   }
 

@@ -136,7 +136,7 @@ object FaultMatrixSuite {
   private val OfKinds = 1
   private val OfLasting = 1
   private val OfSteps = 1
-  private val OfAllSteps = 4
+  private val OfAllSteps = 2
   // They wait for deadlines.
   private val OfAborts = 0
 

@@ -54,7 +54,7 @@ class TlsSuite extends AnyFunSuite {
     }
   }
 
-  test("a certificate for another host is refused") {
+  test("a certificate for another host is refused", LongTest) {
     served("dns:elsewhere.example") { (ca, server) =>
       val refused = said(server, Some(ca.trustStore))
       assert(refused.contains("[CLEANCUT_OBJECT_STORE_REFUSED]"), refused)
