@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel release docs docs-site clean
+.PHONY: help lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -329,6 +329,9 @@ wheel: jar  ## build dist/*.whl with the jars inside
 	rm -rf dist
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls -l dist
+
+image: wheel  ## the documented image, built, and a query killed in it; needs root, buildah and debootstrap
+	$(PYTEST) tests/image $(ARGS)
 
 RELEASE := .venv-release
 DOCS := .venv-docs

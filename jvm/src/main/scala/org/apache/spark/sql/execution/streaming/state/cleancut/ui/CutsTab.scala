@@ -121,7 +121,7 @@ private[ui] object CutsPage {
   // Colours of marks stand out by 3:1 and more from a white and from a black page; text is the
   // page's own. Spark's pages say by an attribute which of the two they are.
   val Styles: String =
-    """.cleancut { max-width: 80rem; }
+    """.cleancut p, .cleancut dl { max-width: 80rem; }
       |.cleancut h2 { font-size: 1.25rem; margin-top: 1.5rem; }
       |.cleancut section h3 { font-size: 1rem; margin-top: 1rem; }
       |.cleancut .wide { overflow-x: auto; }
@@ -130,6 +130,7 @@ private[ui] object CutsPage {
       |  border-bottom: 1px solid rgba(128,128,128,.35); }
       |.cleancut td.n, .cleancut th.n { text-align: right; white-space: nowrap;
       |  font-variant-numeric: tabular-nums; }
+      |.cleancut thead th.n { white-space: normal; }
       |.cleancut dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
       |.cleancut dt { font-weight: 600; } .cleancut dd { margin: 0; overflow-wrap: anywhere; }
       |.cleancut .ways { margin-bottom: .4rem; } .cleancut .ways a { margin-right: 1rem; }
@@ -143,6 +144,7 @@ private[ui] object CutsPage {
       |  stroke-width: 1.5; }
       |.cleancut .t { white-space: nowrap; }
       |.cleancut td.place { overflow-wrap: anywhere; min-width: 12rem; }
+      |.cleancut td.told { min-width: 20rem; }
       |@media (max-width: 40rem) { .cleancut dl { grid-template-columns: 1fr; }
       |  .cleancut dd { margin-bottom: .4rem; } }
       |""".stripMargin

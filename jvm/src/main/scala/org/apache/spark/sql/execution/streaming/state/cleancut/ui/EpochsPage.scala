@@ -151,6 +151,13 @@ private[ui] object EpochsPage {
     Column("epoch", "epoch", "n", _.epoch, _.epoch.toString),
     Column("written", "committed", "t", _.writtenMs, of => Figures.moment(of.writtenMs)),
     Column("duration", "it took", "n", _.durationMs, of => Figures.millis(of.durationMs)),
+    Column(
+      "slow",
+      "why it was slow",
+      "told",
+      of => if (of.slowKind.isEmpty) 0L else of.durationMs - of.typicalMs,
+      of => of.slow.fold("")(why => s"${why.kind}: ${why.detail}")
+    ),
     Column("gate", "gate", "n", _.gateMs, of => Figures.millis(of.gateMs)),
     Column("alignment", "alignment", "n", _.alignmentMs, of => Figures.millis(of.alignmentMs)),
     Column("cut", "write of the cut", "n", _.cutMs, of => Figures.millis(of.cutMs)),
@@ -158,14 +165,7 @@ private[ui] object EpochsPage {
     Column("inFlight", "in flight", "n", _.rowsInFlight, of => Figures.count(of.rowsInFlight)),
     Column("requests", "requests", "n", _.requests, of => Figures.count(of.requests)),
     Column("sent", "sent", "n", _.bytesSent, of => Figures.bytes(of.bytesSent)),
-    Column("run", "run", "n", _.generation, _.generation.toString),
-    Column(
-      "slow",
-      "why it was slow",
-      "place",
-      of => if (of.slowKind.isEmpty) 0L else of.durationMs - of.typicalMs,
-      of => of.slow.fold("")(why => s"${why.kind}: ${why.detail}")
-    )
+    Column("run", "run", "n", _.generation, _.generation.toString)
   )
 
   def median(of: Seq[Long]): Long = if (of.isEmpty) -1L else of.sorted.apply(of.size / 2)
