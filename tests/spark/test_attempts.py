@@ -151,6 +151,7 @@ def test_tasks_that_fail_after_their_commit_leave_no_trace(
     assert difference.none
 
 
+@long
 def test_sink_that_fails_after_the_commit_gets_the_same_rows_again(
     events: Path, expected: dict[int, list[str]], spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ def read_plainly(sink: EpochFiles) -> int:
     return int(pyarrow.dataset.dataset(sink.paths()).count_rows())
 
 
+@long
 def test_a_rollback_into_what_was_put_together_and_its_undo(
     spark: SparkSession, tmp_path: Path
 ) -> None:

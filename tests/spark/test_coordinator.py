@@ -342,6 +342,7 @@ def told(history: Sequence[EpochInfo]) -> Counter[str]:
     return +counted
 
 
+@long
 def test_cuts_tell_what_the_server_was_asked_for(
     session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

@@ -156,6 +156,7 @@ def test_what_cannot_be_put_back_is_refused(spark: SparkSession, tmp_path: Path)
     assert Checkpoint(it.checkpoint).verify().ok
 
 
+@long
 def test_state_of_other_operators_is_edited(spark: SparkSession, tmp_path: Path) -> None:
     """Keys that a deduplication has seen, and the state of a function, each under its own id."""
     source = tmp_path / "in"

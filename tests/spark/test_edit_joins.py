@@ -346,7 +346,8 @@ def test_the_time_of_a_row_is_found_out(spark: SparkSession, tmp_path: Path, kin
         assert Checkpoint(it.checkpoint).state(0, family="left-tsWithKey").num_rows == 0
 
 
-@pytest.mark.parametrize("version", [pytest.param(2, marks=long), 4])
+@long
+@pytest.mark.parametrize("version", [2, 4])
 def test_a_join_begins_with_rows_that_are_given(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:

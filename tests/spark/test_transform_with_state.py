@@ -115,6 +115,7 @@ def _compare_readers(spark: SparkSession, root: Path) -> None:
     assert any(family.is_internal for family in families.values())
 
 
+@long
 def test_state_of_an_older_schema_is_read_after_a_column_was_added(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

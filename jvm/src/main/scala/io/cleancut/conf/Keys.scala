@@ -250,7 +250,7 @@ object Keys {
     "history",
     doc = "How long it is kept what the epochs of a query took, and why some were slow, after " +
       "their cuts are gone. It is written beside the cuts, in a request for 64 epochs or for " +
-      "more, and takes some hundred bytes for each. 0ms keeps none.",
+      "those of a minute, and takes some hundred bytes for each. 0ms keeps none.",
     default = 90L * 24 * 3600 * 1000,
     KeyType.durationMs(maxMs = 10 * MaxRetentionMs),
     since = "0.1.0"

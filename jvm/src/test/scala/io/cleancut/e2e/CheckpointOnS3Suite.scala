@@ -20,7 +20,7 @@ import org.apache.spark.sql.streaming.Trigger
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.format.{Cut, FrameKind}
 import io.cleancut.objects.{ObjectPrefix, S3TestStore}
-import io.cleancut.testkit.{S3ProxyServer, S3Server, SmallQueries}
+import io.cleancut.testkit.{LongTest, S3ProxyServer, S3Server, SmallQueries}
 
 /**
  * A query whose checkpoint location is on an object store, in a cluster with processes of its own
@@ -132,7 +132,10 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
 
   private def archive(query: String) = S3TestStore.archive(server.endpoint, query)
 
-  test("a sink that skips an epoch that it has seen, after a death between it and the cut") {
+  test(
+    "a sink that skips an epoch that it has seen, after a death between it and the cut",
+    LongTest
+  ) {
     val location = s"s3://${S3Server.Bucket}/queries/skipped"
     val input = Files.createDirectory(home.resolve("skipped"))
     val totals = mutable.Map.empty[String, String]

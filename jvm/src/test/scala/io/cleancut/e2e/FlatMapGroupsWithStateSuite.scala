@@ -34,7 +34,7 @@ class FlatMapGroupsWithStateSuite extends AnyFunSuite with AgainstRocksDb {
       tags: _*
     )(compare(mode)(flatMapped(_, timeout, mode)))
 
-  test("mapGroupsWithState gives the rows of the built-in provider") {
+  test("mapGroupsWithState gives the rows of the built-in provider", LongTest) {
     compare(OutputMode.Update())(mapped)
   }
 

@@ -20,7 +20,7 @@ import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.Cut
 import io.cleancut.objects.HadoopStore
-import io.cleancut.testkit.{TestDirectory, Warnings}
+import io.cleancut.testkit.{LongTest, TestDirectory, Warnings}
 
 /** A row of a key, in the order of its number; `slow` keys take their time. */
 final case class Numbered(key: Long, number: Long, slow: Boolean)
@@ -68,7 +68,10 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
     }
   }
 
-  test("a slow key of flatMapGroupsWithState is overtaken, and its rows come in later epochs") {
+  test(
+    "a slow key of flatMapGroupsWithState is overtaken, and its rows come in later epochs",
+    LongTest
+  ) {
     TestDirectory.use("unaligned") { root =>
       val run = new SlowQuery(root)
       run.start("unaligned")
