@@ -4,7 +4,7 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.testkit.{Draws, Seeded}
+import io.cleancut.testkit.Seeded
 
 /** The rows of a channel, told apart by key and number; `late` rows may not stay in flight. */
 class ChannelIteratorSuite extends AnyFunSuite with Seeded {
@@ -70,7 +70,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
         assert(of.map(_.number) == of.map(_.number).sorted, s"key $key is out of order")
       if (port.kept.nonEmpty && passed.drop(port.overtakenAt + 1).nonEmpty) withLate += 1
     }
-    assert(withLate > Draws.of(60), "hardly any case had what the test is about")
+    assert(withLate > 20, "hardly any case had what the test is about")
   }
 
   test("groups that are not split stay in flight as a whole, or not at all") {
@@ -90,7 +90,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
       if (port.kept.nonEmpty && port.beyondBound > 0) beyond += 1
     }
     info(s"$withLate cases with late rows, $beyond beyond the bound")
-    assert(withLate > Draws.of(80) && beyond > 0, "hardly any case had what the test is about")
+    assert(withLate > 20 && beyond > 0, "hardly any case had what the test is about")
   }
 
   test("a second attempt hands on what the first did, whatever the order of its input") {
