@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 import sys
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ from cleancut import Plan, RequestError
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.settings import PREFIX
 from demo.processes import ProcessTree
+from tests.support.copies import copied
 from tests.support.file_epochs import session_of
 from tests.support.kills import environment
 from tests.support.seeds import chaos_runs, hunting
@@ -168,13 +168,13 @@ def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
     query.run(begun, files=FILES)
     untouched = tmp_path / "untouched"
     if act != "bootstrap":
-        shutil.copytree(begun, untouched)
+        copied(begun, untouched)
     first = planned(act, str(untouched)).epoch
     tally: Counter[str] = Counter()
     for number in range(KILLS):
         location = tmp_path / f"killed-{number}"
         if act != "bootstrap":
-            shutil.copytree(begun, location)
+            copied(begun, location)
         struck = kill(act, location, tmp_path / f"{number}.log", draw.random() * longest_s)
         tally["struck" if struck else "too late"] += 1
         is_done = is_refused(act, str(location), first)

@@ -16,6 +16,7 @@ import cleancut
 from cleancut import CleancutError, errors
 from cleancut.errors import ErrorKind
 from cleancut.sinks import EpochFiles, sealing
+from tests.support.copies import copied
 from tests.support.damages import flip
 from tests.support.sessions import with_cuts
 
@@ -83,13 +84,13 @@ def test_a_sink_that_another_query_owns(numbers: Numbers, tmp_path: Path) -> Non
 def fenced(numbers: Numbers, sink: Sink) -> CleancutError:
     """What a driver is told whose next epoch another one commits while its sink runs."""
     numbers.run("own", sealing(lambda _rows, _epoch: None))
-    shutil.copytree(numbers.home / "own", numbers.home / "other")
+    copied(numbers.home / "own", numbers.home / "other")
     numbers.add()
     numbers.run("other", sealing(lambda _rows, _epoch: None))
 
     def overtaken(rows: DataFrame, epoch: int) -> None:
         of_other, of_own = (numbers.home / name / "cleancut" for name in ("other", "own"))
-        shutil.copytree(of_other, of_own, dirs_exist_ok=True)
+        copied(of_other, of_own, over=True)
         sink(rows, epoch)
 
     error = numbers.failed("own", overtaken)

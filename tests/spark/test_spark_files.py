@@ -1,6 +1,5 @@
 """Spark's own files of a checkpoint, as real queries write them: verify and a restart."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from pyspark.sql import SparkSession
 from cleancut import Checkpoint, _cli
 from cleancut.errors import CleancutError, from_java
 from tests.spark.test_cuts_on_files import Counting
+from tests.support.copies import copied
 from tests.support.damages import flip, without_checksum_file
 from tests.support.events import write_events
 from tests.support.queries import OPERATORS
@@ -31,7 +31,7 @@ def counted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Co
 
 @pytest.fixture
 def copy(counted: Counting, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(counted.checkpoint, tmp_path / "checkpoint"))
+    return copied(counted.checkpoint, tmp_path / "checkpoint")
 
 
 def found(checkpoint: Path) -> set[str]:

@@ -3,7 +3,6 @@
 When a case fails because Spark's is right, the guide has to say so.
 """
 
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import cleancut
+from tests.support.copies import copied
 from tests.support.file_epochs import PLACES, session_of, write_file
 from tests.support.tiers import long
 
@@ -95,7 +95,7 @@ def test_rescale_keeps_what_sparks_repartition_may_lose(
     begun = tmp_path / "begun"
     work.add(0)
     work.run(begun)
-    copies = [Path(shutil.copytree(begun, tmp_path / name)) for name in ("sparks", "ours", "alone")]
+    copies = [copied(begun, tmp_path / name) for name in ("sparks", "ours", "alone")]
     work.add(1)
     expected = work.run(copies[2])
     assert expected

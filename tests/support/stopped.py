@@ -1,7 +1,6 @@
 """A stopped query with a base and deltas, of which copies can be damaged."""
 
 import contextlib
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import CleancutError, errors
+from tests.support.copies import copied
 from tests.support.events import write_events
 from tests.support.queries import OPERATORS
 from tests.support.sessions import start
@@ -51,7 +51,7 @@ class Stopped:
 
     def copy(self, root: Path) -> "Stopped":
         """The same in another place. The input stays: Spark knows its files by their paths."""
-        shutil.copytree(self.root, root)
+        copied(self.root, root)
         return Stopped(self.events, root)
 
     def forget_epochs(self, *epochs: int) -> None:
