@@ -81,6 +81,23 @@ def test_a_peak_is_drawn_however_many_values_there_are() -> None:
     assert "the largest partition 4321 with 99, the median 1" in (spread.get("aria-label") or "")
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0.0, "0"),
+        (2.5, "2.5"),
+        (0.125, "0.125"),
+        (99_999.5, "99999.5"),
+        (1_234_567_890, "1234567890"),
+    ],
+)
+def test_a_large_figure_is_no_power_of_ten(number: float, shown: str) -> None:
+    assert charts.numeral(number) == shown
+    assert f">{shown}</td>" in html.courses([("bytes", "", number)])
+    drawing = charts.sparkline("bytes", [number, number])
+    assert f"2 values from {shown} to {shown}, the last {shown}" in drawing
+
+
 def test_a_timeline_of_many_marks_keeps_the_tallest_and_what_stands_out() -> None:
     begin = datetime(2026, 11, 26, tzinfo=UTC)
     marks = [

@@ -53,6 +53,11 @@ class Mark:
     text: str
 
 
+def numeral(number: float) -> str:
+    """A number in six digits, or in all that it has before the point: never as a power of ten."""
+    return f"{number:.0f}" if abs(number) >= 100_000 else f"{number:g}"
+
+
 def bars(values: Sequence[object]) -> list[str]:
     """A bar for each number, as long as its share of the largest; nothing for what is none.
 
@@ -90,7 +95,10 @@ def sparkline(name: str, values: Sequence[object]) -> str:
         for at, number in enumerate(drawn)
     ]
     last = next(point for point in reversed(points) if point is not None)
-    label = f"{name}: {len(known)} values from {low:g} to {high:g}, the last {known[-1]:g}"
+    label = (
+        f"{name}: {len(known)} values from {numeral(low)} to {numeral(high)}, "
+        f"the last {numeral(known[-1])}"
+    )
     return (
         f"{_opened(label, _LINE_WIDTH, _LINE_HEIGHT)}"
         f'<path d="{_path(points)}" fill="none" stroke="currentColor" stroke-width="1.2"/>'
@@ -110,13 +118,16 @@ def spread(sizes: Sequence[tuple[str, float]]) -> str:
     columns = [
         f'<rect x="{at * wide}" y="{height - tall:.1f}" width="{wide - 1}" '
         f'height="{tall:.1f}" fill="{OTHER if own == name else PLAIN}">'
-        f"<title>{escape(own)}: {size:g}</title></rect>"
+        f"<title>{escape(own)}: {numeral(size)}</title></rect>"
         for at, (own, size) in enumerate(drawn)
         for tall in [max(_share(size, 0, largest) * (height - 1), 1)]
     ]
     width = len(drawn) * wide
     level = height - _share(middle, 0, largest) * (height - 1)
-    label = f"{len(sizes)} sizes, the largest {name} with {largest:g}, the median {middle:g}"
+    label = (
+        f"{len(sizes)} sizes, the largest {name} with {numeral(largest)}, "
+        f"the median {numeral(middle)}"
+    )
     return (
         f"{_opened(label, width, _COLUMNS_HEIGHT)}{''.join(columns)}"
         f'<line x1="0" x2="{width}" y1="{level:.1f}" y2="{level:.1f}" stroke="currentColor" '

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
+from cleancut._display.charts import numeral
 from cleancut._display.tables import Column, cell
 
 _MOST_ROWS = 200
@@ -63,7 +64,7 @@ def courses(drawn: Sequence[tuple[str, str, float]]) -> str:
         return ""
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{drawing}</td>'
-        f'<td class="number">{last:g}</td></tr>'
+        f'<td class="number">{numeral(last)}</td></tr>'
         for name, drawing, last in drawn
     )
     return _framed(f"<table><tbody>{rows}</tbody></table>")
