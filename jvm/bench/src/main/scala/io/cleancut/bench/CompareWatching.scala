@@ -10,7 +10,7 @@ object CompareWatching {
 
   def run(partitions: Seq[Int], pairs: Int): Unit = {
     println("\n### Telling of epochs\n")
-    println(Figures.table(Seq("partitions", "pairs", "told", "not told", "median of ratios"), Nil))
+    println(Figures.table(Seq("partitions", "pairs", "told", "not told", "ratio"), Nil))
     partitions.foreach { count =>
       val halves = Seq(true, false).map { toldFirst =>
         val arguments = Seq(pairs / 2, count, Rows).map(_.toString) :+ toldFirst.toString
