@@ -56,7 +56,7 @@ class EpochInfo(Brief):
         generation: of the driver that committed it; each start of the query has a higher one.
         written: when its cut was put together, in UTC.
         duration_ms: milliseconds from when the first task opened a store until then, by the
-            driver's clock; None too where no task did.
+            driver's clock, and at least `gate_ms`; None too where no task did.
         gate_ms: milliseconds of these between the end of the sink and then; `timings` has its
             parts.
         cut_ms: milliseconds that writing the cut took afterwards, which the next cut of the same

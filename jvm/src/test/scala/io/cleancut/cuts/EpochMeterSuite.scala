@@ -42,6 +42,14 @@ class EpochMeterSuite extends AnyFunSuite {
     )
   }
 
+  test("an epoch whose tasks run at the gate lasts as long as the gate") {
+    val meter = new EpochMeter(puts(0, 0))
+    meter.opened(1L, Left, ns(1020))
+    val timings = meter.timings(ns(1000), gate(1000, 40, 70, 75))
+    assert(timings("gateMs") == 75L)
+    assert(timings("epochMs") == 75L)
+  }
+
   test("an epoch that no task has opened a store for has no duration") {
     val timings = new EpochMeter(puts(0, 0)).timings(ns(1000), gate(1000, 1, 2, 3))
     assert(!timings.contains("epochMs") && timings("gateMs") == 3L)
