@@ -99,9 +99,9 @@ class Checkpoint(Expirable):
             profile: of the AWS configuration, whose credentials are taken; None is as above.
 
         Raises:
-            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN or
-                CLEANCUT_OBJECT_LOCATION_INVALID; for `s3://` also CLEANCUT_OBJECT_STORE_REFUSED and
-                CLEANCUT_DEPENDENCY_MISSING.
+            RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN,
+                CLEANCUT_OBJECT_LOCATION_INVALID or CLEANCUT_FILE_SYSTEM_UNAVAILABLE; for `s3://`
+                also CLEANCUT_OBJECT_STORE_REFUSED and CLEANCUT_DEPENDENCY_MISSING.
             RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
         """
         access = S3Access(endpoint, region, access_point, requester_pays, encryption, profile)

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow.fs
 import pytest
 
 from cleancut import _cli
@@ -154,3 +155,33 @@ def test_an_endpoint_goes_with_an_object_store_alone(
     status, _, err = run(capsys, "ls", str(four_cuts.location), "--endpoint", "http://x")
     assert status == _cli.REFUSED
     assert err.startswith("[CLEANCUT_OBJECT_LOCATION_INVALID]")
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OSError("Unable to load libjvm\ndlopen(/a/libjvm.so) failed\ndlopen(/b/libjvm.so) failed"),
+        NotImplementedError("Unable to load libjvm"),
+    ],
+)
+def test_hdfs_without_its_native_client_is_one_sentence_and_a_remedy(
+    failure: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It printed each of the 70 paths at which Arrow had looked for a library."""
+
+    class WithoutClient:
+        @staticmethod
+        def from_uri(_: str) -> None:
+            raise failure
+
+    monkeypatch.setattr(pyarrow.fs, "FileSystem", WithoutClient)
+    error_id = "CLEANCUT_FILE_SYSTEM_UNAVAILABLE"
+    location = "hdfs://name-node:8020/checkpoint"
+    status, _, err = run(capsys, "ls", location)
+    assert status == _cli.REFUSED
+    assert err.startswith(
+        f"[{error_id}] {location} cannot be opened on this machine: Unable to load libjvm. "
+        "Nothing was read or changed."
+    )
+    assert "dlopen" not in err
+    assert err.count("\n") == 1

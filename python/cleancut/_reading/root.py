@@ -114,8 +114,8 @@ def open_root(
         client: as for `open_s3`.
 
     Raises:
-        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN, or that the object
-            store cannot be asked.
+        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN,
+            CLEANCUT_FILE_SYSTEM_UNAVAILABLE, or that the object store cannot be asked.
     """
     text = os.fspath(location)
     try:
@@ -159,6 +159,12 @@ def _of_uri(location: str) -> tuple[pyarrow.fs.FileSystem, str]:
         if not location.startswith("file:/"):
             raise
         return pyarrow.fs.LocalFileSystem(), location.removeprefix("file:").removeprefix("//")
+    except (OSError, NotImplementedError) as error:
+        # Arrow lists each path at which it looked for a library, one a line.
+        detail = str(error).partition("\n")[0].rstrip(". ")
+        raise error_of(
+            "CLEANCUT_FILE_SYSTEM_UNAVAILABLE", location=location, detail=detail
+        ) from error
     return found, path
 
 
