@@ -2,11 +2,15 @@ package io.cleancut.suites
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.internal.SQLConf.STATE_STORE_PROVIDER_CLASS
+import org.apache.spark.sql.internal.StaticSQLConf.SPARK_SESSION_EXTENSIONS
 import org.apache.spark.sql.test.SharedSparkSession
 
-import io.cleancut.CleancutStateStoreProvider
+import io.cleancut.{CleancutExtensions, CleancutStateStoreProvider}
 
-/** A suite of Spark's with this provider in place of any other that its tests ask for. */
+/**
+ * A suite of Spark's with the provider and the session extension that `cleancut.configure` sets, in
+ * place of any provider that its tests ask for.
+ */
 trait OnCleancut extends SharedSparkSession {
 
   // Some suites ask for their conf while they are made.
@@ -14,7 +18,9 @@ trait OnCleancut extends SharedSparkSession {
     STATE_STORE_PROVIDER_CLASS.key -> classOf[CleancutStateStoreProvider].getName
 
   abstract override protected def sparkConf: SparkConf =
-    super.sparkConf.set(providerClass._1, providerClass._2)
+    super.sparkConf
+      .set(providerClass._1, providerClass._2)
+      .set(SPARK_SESSION_EXTENSIONS.key, classOf[CleancutExtensions].getName)
 
   // Many tests wrap themselves into the conf of the provider that they were written for.
   abstract override protected def withSQLConf[T](pairs: (String, String)*)(f: => T): T =

@@ -195,47 +195,44 @@ class StreamingLeftSemiJoinWithVCFSuite
 
 class StreamingLeftSemiJoinV4Suite extends streaming.StreamingLeftSemiJoinV4Suite with OnCleancut
 
-class TransformWithListStateSuite extends streaming.TransformWithListStateSuite with WithExtensions
+class TransformWithListStateSuite extends streaming.TransformWithListStateSuite with OnCleancut
 
 class TransformWithListStateTTLSuite
     extends streaming.TransformWithListStateTTLSuite
-    with WithExtensions
+    with OnCleancut
 
-class TransformWithMapStateSuite extends streaming.TransformWithMapStateSuite with WithExtensions
+class TransformWithMapStateSuite extends streaming.TransformWithMapStateSuite with OnCleancut
 
-class TransformWithMapStateTTLSuite
-    extends streaming.TransformWithMapStateTTLSuite
-    with WithExtensions
+class TransformWithMapStateTTLSuite extends streaming.TransformWithMapStateTTLSuite with OnCleancut
 
-class TransformWithStateAvroSuite extends streaming.TransformWithStateAvroSuite with WithExtensions
+class TransformWithStateAvroSuite extends streaming.TransformWithStateAvroSuite with OnCleancut
 
 class TransformWithStateChainingSuite
     extends streaming.TransformWithStateChainingSuite
-    with WithExtensions
+    with OnCleancut
 
 class TransformWithStateClusterSuite
     extends streaming.TransformWithStateClusterSuite
-    with WithExtensions
+    with OnCleancut
 
 class TransformWithStateInitialStateSuite
     extends streaming.TransformWithStateInitialStateSuite
-    with WithExtensions
+    with OnCleancut
 
 class TransformWithStateUnsafeRowSuite
     extends streaming.TransformWithStateUnsafeRowSuite
-    with WithExtensions
+    with OnCleancut
 
 class TransformWithStateValidationSuite
     extends streaming.TransformWithStateValidationSuite
-    with WithExtensions
+    with OnCleancut
 
 class TransformWithValueStateTTLSuite
     extends streaming.TransformWithValueStateTTLSuite
-    with WithExtensions
+    with OnCleancut
 
 class StateDataSourceTransformWithStateSuite
     extends state.StateDataSourceTransformWithStateSuite
-    with WithExtensions
     with AllChanges
 
 class StateDataSourceChangeDataReaderSuite

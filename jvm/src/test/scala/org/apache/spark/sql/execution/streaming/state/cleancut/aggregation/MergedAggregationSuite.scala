@@ -13,6 +13,7 @@ import org.apache.spark.sql.{Column, DataFrame, Encoders}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreRestoreExec
 import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, StreamingQueryWrapper}
@@ -105,6 +106,34 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(ours.epochs == theirs.epochs)
     assert(ours.plans.map(mergers) == Seq.fill(Steps)(0))
     assert(ours.plans.forall(_.exists(_.isInstanceOf[StateStoreRestoreExec])))
+  }
+
+  test("a grouping of coalesced input keeps its exchange, and its groups at a restart") {
+    TestDirectory.use("cleancut-aggregation") { root =>
+      val session = spark.newSession()
+      session.conf.set(Provider, Cleancut)
+      val source = MemoryStream(Encoders.product[Sale], session)
+      val epochs = mutable.TreeMap.empty[Long, Seq[String]]
+      val plans = for ((partitions, step) <- Seq(1, 2).zipWithIndex) yield {
+        source.addData(sales(step))
+        val counts = source.toDF().coalesce(partitions).groupBy("shop").count()
+        taken(counts, OutputMode.Update(), root, epochs)
+      }
+      val exchanged = plans.map { plan =>
+        val merger = plan.collectFirst { case merged: MergedRestoreExec => merged }
+        merger.toSeq.flatMap(_.collect { case exchange: ShuffleExchangeLike => exchange })
+      }
+      val partitions = session.conf.get("spark.sql.shuffle.partitions").toInt
+      assert(partitions > 1)
+      assert(
+        exchanged.map(_.map(_.outputPartitioning.numPartitions)) == Seq.fill(2)(Seq(partitions))
+      )
+      val updated = sales(1).map(_.shop).toSet
+      val expected = (sales(0) ++ sales(1)).map(_.shop).filter(updated).groupBy(identity).map {
+        case (shop, all) => s"[${shop.fold("null")(_.toString)},${all.size}]"
+      }
+      assert(epochs.last._2 == expected.toSeq.sorted)
+    }
   }
 
   /** Starts the query anew for each step, with the switch as it is then. */

@@ -183,6 +183,25 @@ class ProviderContractSuite extends AnyFunSuite {
     assert(!counted(open) && counted(store.metrics))
   }
 
+  test("the change feed reports each key that a range deletion removed") {
+    val provider =
+      Providers.setup().copy(encoder = RangeKeyScanStateEncoderSpec(KeySchema, Seq(0))).open()
+    commit(provider, 0, 1L -> 10L, 2L -> 20L, 3L -> 30L)
+    val store = provider.getStore(1)
+    store.deleteRange(key(1), key(3), StateStore.DEFAULT_COL_FAMILY_NAME)
+    store.commit()
+    val reader = provider match {
+      case replay: SupportsFineGrainedReplay => replay.getStateStoreChangeDataReader(2, 2)
+      case other                             => fail(s"$other has no change feed")
+    }
+    val changes = reader.map { case (kind, key, value, epoch) =>
+      (kind, key.getLong(0), Option(value), epoch)
+    }.toSet
+    val deleted = Set(1L, 2L).map(id => (RecordType.DELETE_RECORD, id, None, 1L))
+    assert(changes == deleted)
+    provider.close()
+  }
+
   test("operations out of order are refused") {
     val provider = Providers.setup().open()
     val store = provider.getStore(0)
