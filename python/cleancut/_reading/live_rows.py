@@ -15,6 +15,7 @@ from cleancut._format.frame import Block, FrameRequest
 from cleancut._format.identity import Family, Identity
 from cleancut._format.layout import StoreId
 from cleancut._format.records import Record
+from cleancut._reading.state import LIST_WITHOUT_START
 
 Row = tuple[bytes, bytes]
 
@@ -111,6 +112,7 @@ class LiveState:
                 blocks = list(frame.blocks_of(family.family_id, key))[::-1]
             else:
                 blocks = list(frame.blocks_from_the_end())
+            newer = len(found)
             for record in (of for block in blocks for of in reversed(block.records)):
                 if record[:2] != wanted:
                     continue
@@ -118,6 +120,8 @@ class LiveState:
                     found.append(record.value)
                 if not record.is_merge:
                     return found[::-1]
+            if frame.is_base and len(found) > newer:
+                raise frame.request.damaged(LIST_WITHOUT_START)
         return found[::-1]
 
     def _frames(self) -> Iterator[LiveFrame]:

@@ -6,6 +6,8 @@ from cleancut._format.frame import Frame
 from cleancut._format.identity import Family
 from cleancut.errors import CleancutError
 
+LIST_WITHOUT_START = "a list in a base begins with a merge, so that its first values are missing"
+
 
 @dataclass
 class State:
@@ -43,6 +45,7 @@ class State:
         if frame.identity.families:
             self.families = {family.family_id: family for family in frame.identity.families}
             self.rows = {number: self.rows.get(number, {}) for number in self.families}
+        is_base = frame.identity.name.kind == "base"
         for family_id, key, value, is_merge in frame.records():
             rows = self.rows.get(family_id)
             if rows is None:
@@ -51,15 +54,17 @@ class State:
                 rows.pop(key, None)
             elif not is_merge:
                 rows[key] = [value]
-            elif self.families[family_id].is_multi_valued:
-                rows.setdefault(key, []).append(value)
-            else:
+            elif not self.families[family_id].is_multi_valued:
                 raise frame.request.damaged(f"a merge in family {family_id}, which has no lists")
+            elif is_base and key not in rows:
+                raise frame.request.damaged(LIST_WITHOUT_START)
+            else:
+                rows.setdefault(key, []).append(value)
         if self.inexact is None and self.keys != frame.keys:
             raise frame.request.damaged(
                 f"the store has {self.keys} live keys after it, and its trailer says {frame.keys}"
             )
         values = sum(len(values) for rows in self.rows.values() for values in rows.values())
-        if frame.identity.name.kind == "base" and values != frame.record_count:
+        if is_base and values != frame.record_count:
             raise frame.request.damaged("it holds a key more than once")
         self.version, self.version_id = frame.identity.name.version, frame.identity.name.version_id
