@@ -62,6 +62,9 @@ case class MergedRestoreExec(
       }
   }
 
+  /** Contains the name of Spark's operator, by which users and tools find it in a plan. */
+  override def nodeName: String = "MergedStateStoreRestore"
+
   override def output: Seq[Attribute] = child.output
 
   override def outputPartitioning: Partitioning = child.outputPartitioning

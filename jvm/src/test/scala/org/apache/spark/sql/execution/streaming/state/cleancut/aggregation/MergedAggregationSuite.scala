@@ -128,6 +128,7 @@ class MergedAggregationSuite extends AnyFunSuite with BeforeAndAfterAll {
       assert(
         exchanged.map(_.map(_.outputPartitioning.numPartitions)) == Seq.fill(2)(Seq(partitions))
       )
+      assert(plans.forall(_.toString.contains("StateStoreRestore")))
       val updated = sales(1).map(_.shop).toSet
       val expected = (sales(0) ++ sales(1)).map(_.shop).filter(updated).groupBy(identity).map {
         case (shop, all) => s"[${shop.fold("null")(_.toString)},${all.size}]"
