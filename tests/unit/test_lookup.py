@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from cleancut import Checkpoint, DamagedError, RequestError, _cli
 from cleancut._format.key_hash import key_hash
 from cleancut._reading.history import History
-from cleancut._reading.lookup import rows_of_key
+from cleancut._reading.lookup import Operator, rows_of_key
 from cleancut._reading.root import Root, open_root
 from cleancut._storage.objects import Place, Stored
 from cleancut._storage.s3 import S3Access
@@ -172,6 +173,21 @@ def test_of_numbers_that_are_equal_in_a_key_the_bytes_are_too() -> None:
     assert encoded(cells_of(row, (other, other), "key")) == encoded(
         cells_of(row, (math.nan, math.nan), "key")
     )
+
+
+def test_numbers_of_numpy_are_normalized_too() -> None:
+    row = struct_of(struct_type(a="float"), "key")
+    assert encoded(cells_of(row, np.float32(-0.0), "key")) == bytes(16)
+
+
+def test_keys_that_spark_does_not_normalize_keep_their_bits() -> None:
+    row = struct_of(struct_type(a="double", b=struct_type(c="float")), "key")
+    cells = cells_of(row, (-0.0, (-0.0,)), "key", normalized=False)
+    assert encoded(cells) == encode_row(
+        struct_type(a="double", b=struct_type(c="float")), {"a": -0.0, "b": {"c": -0.0}}
+    )
+    assert Operator("stateStoreSave").normalizes_keys
+    assert not Operator("flatMapGroupsWithState").normalizes_keys
 
 
 @given(st.binary(max_size=40))

@@ -29,6 +29,9 @@ _BY_WHOLE_KEY = {
 # The last column of a key is when the session began.
 _SESSIONS = "sessionWindowStateStoreSaveExec"
 
+# Operators whose functions get keys as they are; Spark normalizes the numbers of all others.
+_BY_GIVEN_KEY = {"flatMapGroupsWithState", "applyInPandasWithState"}
+
 # What is kept for a group has its key; a map has another one besides.
 _BY_GROUP = {
     "transformWithStateExec",
@@ -69,7 +72,9 @@ def rows_of_key(
     found = family_of(history, state, family)
     if found.encoding != UNSAFE_ROW:
         raise unreadable(found)
-    cells = cells_of(struct_of(found.key_schema, "key"), key, "key")
+    of = Operator.at(checkpoint, operator, state.store.store, family, stored.version - 1)
+    columns = struct_of(found.key_schema, "key")
+    cells = cells_of(columns, key, "key", normalized=of.normalizes_keys)
     decoder, row = BatchDecoder(found, Selection()), encoded(cells)
 
     def values(partition: int) -> pa.RecordBatch:
@@ -77,8 +82,9 @@ def rows_of_key(
         family_there = family_of(history, own, family)
         return decoder.batch(own, [(row, value) for value in own.values(family_there, row)])
 
-    of = Operator.at(checkpoint, operator, state.store.store, family, stored.version - 1)
-    partitions = of.partitions(found, cells, stored.partitions)
+    # A hash is of the normalized number in any case.
+    hashed = cells_of(columns, key, "key")
+    partitions = of.partitions(found, hashed, stored.partitions)
     batches = [batch for batch in mapped(values, partitions) if batch.num_rows]
     return pa.Table.from_batches(batches, described(decoder.schema, state.store, stored))
 
@@ -110,6 +116,11 @@ class Operator:
         count = counts.pop() if len(counts) == 1 else None
         part = store if family == "default" else family
         return Operator(note.name, count, part, family in note.map_variables)
+
+    @property
+    def normalizes_keys(self) -> bool:
+        """Whether Spark normalizes floating-point numbers of its keys."""
+        return self.name not in _BY_GIVEN_KEY | _BY_GROUP
 
     def partitions(
         self, family: Family, cells: Sequence[Cell], there: Sequence[int]

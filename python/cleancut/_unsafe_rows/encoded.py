@@ -49,13 +49,15 @@ class Cell(NamedTuple):
     fields: "Sequence[Cell]" = ()
 
 
-def cells_of(row: Struct, values: object, path: str) -> list[Cell]:
+def cells_of(row: Struct, values: object, path: str, *, normalized: bool = True) -> list[Cell]:
     """The values of a row, checked against its types.
 
     Args:
         row: its columns.
         values: by the names of the columns, or in their order; of a row of one column its value.
         path: what to call it in errors.
+        normalized: whether -0.0 becomes 0.0 and each NaN the same one, as in the keys that Spark
+            groups and joins by.
 
     Raises:
         TypeError: a value is missing, too many, or does not fit its column.
@@ -64,7 +66,10 @@ def cells_of(row: Struct, values: object, path: str) -> list[Cell]:
     given = _by_name(names, values, path)
     if isinstance(values, Texts):
         given = _parsed(row, given, path)
-    return [_cell(field.column, given[field.name], f"{path}.{field.name}") for field in row.fields]
+    return [
+        _cell(field.column, given[field.name], f"{path}.{field.name}", normalized=normalized)
+        for field in row.fields
+    ]
 
 
 def encoded(cells: Sequence[Cell]) -> bytes:
@@ -131,14 +136,16 @@ def _by_name(names: Sequence[str], values: object, path: str) -> Mapping[str, An
     return given
 
 
-def _cell(column: Column, value: object, path: str) -> Cell:
+def _cell(column: Column, value: object, path: str, *, normalized: bool) -> Cell:
     if value is None:
         return Cell(column, None)
     if isinstance(column, Struct):
-        fields = cells_of(column, value, path)
+        fields = cells_of(column, value, path, normalized=normalized)
         return Cell(column, encoded(fields), fields)
     try:
-        return Cell(column, _scalar(column, value))
+        raw = _scalar(column, value)
+        is_float = pa.types.is_floating(column.arrow)
+        return Cell(column, _normalized(raw) if is_float and normalized else raw)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
         raise TypeError(f"{path} is of type {column.arrow}, and {value!r} is none") from error
 
@@ -164,18 +171,18 @@ def _scalar(column: Column, value: object) -> bytes:
             is_whole = pa.types.is_integer(column.arrow)
             if isinstance(value, bool) or (is_whole and not hasattr(value, "__index__")):
                 raise TypeError(value)
-            array = pa.array([_as_key(value)], column.arrow)
+            array = pa.array([value], column.arrow)
             return bytes(array.buffers()[1])[: column.width]
         case YearMonthInterval():
             return struct.pack("<i", pa.scalar(value, column.arrow).as_py().months)
     raise TypeError("no key")
 
 
-def _as_key(value: object) -> object:
+def _normalized(raw: bytes) -> bytes:
     """What Spark makes of a floating-point number in a key: one zero, and one NaN."""
-    if isinstance(value, float):
-        return math.nan if math.isnan(value) else value + 0.0
-    return value
+    form = "<d" if len(raw) == _WORD else "<f"
+    number: float = struct.unpack(form, raw)[0]
+    return struct.pack(form, math.nan if math.isnan(number) else number + 0.0)
 
 
 def _signed_bytes(number: int) -> int:

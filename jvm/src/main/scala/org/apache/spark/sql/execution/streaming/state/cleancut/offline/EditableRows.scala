@@ -3,12 +3,22 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias,
+  CreateNamedStruct,
+  Expression,
+  GetStructField,
+  Literal,
+  UnsafeProjection,
+  UnsafeRow
+}
+import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
+import org.apache.spark.sql.catalyst.plans.logical.Project
 import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
-import org.apache.spark.sql.functions.{col, exists, size}
-import org.apache.spark.sql.types.{ArrayType, DataType, StructType}
+import org.apache.spark.sql.functions.{col, count, exists, size}
+import org.apache.spark.sql.types.{ArrayType, DataType, StringType, StructType}
 
 /** Where a column family is in an operator. */
 final private[offline] case class FamilyAt(store: Int, family: Int)
@@ -80,9 +90,51 @@ private[offline] trait EditableRows extends Serializable {
     }
   }
 
+  /**
+   * The same rows with their keys as Spark looks them up. Spark compares keys as bytes, so it
+   * normalizes floating-point numbers of the keys that it groups and joins by: -0.0 is 0.0, and
+   * there is one NaN. A key that is not normalized is never found.
+   */
+  final def normalized(rows: DataFrame): DataFrame =
+    if (!operator.normalizesKeys) rows
+    else {
+      val plan = rows.asInstanceOf[Dataset[_]].logicalPlan
+      val columns = plan.output.map { column =>
+        val expression = column.name match {
+          case Key   => NormalizeFloatingNumbers.normalize(column)
+          case Value => withNormalizedKeys(column)
+          case _     => column
+        }
+        if (expression eq column) column else Alias(expression, column.name)()
+      }
+      Dataset.ofRows(rows.sparkSession.asInstanceOf[SparkSession], Project(columns, plan))
+    }
+
+  /** A value that repeats the key columns, which Spark reads back as the columns of the group. */
+  private def withNormalizedKeys(value: Expression): Expression = value.dataType match {
+    case row: StructType if operator.repeatsKeys =>
+      val keys = first.schema.keySchema.length
+      CreateNamedStruct(row.fields.toSeq.zipWithIndex.flatMap { case (field, at) =>
+        val column = GetStructField(value, at)
+        Seq(
+          Literal(field.name),
+          if (at < keys) NormalizeFloatingNumbers.normalize(column) else column
+        )
+      })
+    case _ => value
+  }
+
   protected def checkOnce(rows: DataFrame, refused: String => Nothing): Unit =
     if (first.schema.keySchema.nonEmpty) {
-      val twice = rows.groupBy(Key).count().where(col("count") > 1).take(1)
+      // A grouping normalizes keys. Their texts are different where those of the state may be.
+      val keys = if (operator.normalizesKeys) Seq(Key) else Seq(Key, TextOfKey)
+      val twice = rows
+        .select(col(Key), col(Key).cast(StringType).as(TextOfKey))
+        .groupBy(keys.map(col): _*)
+        .agg(count(Key).as("count"))
+        .where(col("count") > 1)
+        .select(Key, "count")
+        .take(1)
       twice.foreach(row => refused(s"the rows have the key ${row.get(0)} ${row.get(1)} times"))
     }
 
@@ -98,6 +150,7 @@ private[offline] trait EditableRows extends Serializable {
 private[offline] object EditableRows {
   val Key = "key"
   val Value = "value"
+  private val TextOfKey = "text"
 
   /** The rows as they are stored. */
   def internal(rows: DataFrame): RDD[InternalRow] =

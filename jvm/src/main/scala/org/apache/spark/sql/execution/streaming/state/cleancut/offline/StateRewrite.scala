@@ -224,7 +224,7 @@ private[offline] object StateRewrite {
 
   object Edited {
     def of(rows: EditableRows, frame: DataFrame): Edited =
-      Edited(rows, EditableRows.internal(rows.grouped(frame)))
+      Edited(rows, EditableRows.internal(rows.grouped(rows.normalized(frame))))
   }
 
   final case class Task(operator: StoredOperator, partition: Int, ids: Seq[Option[String]])

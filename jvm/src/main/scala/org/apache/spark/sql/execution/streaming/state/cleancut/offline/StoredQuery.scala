@@ -93,6 +93,8 @@ final private[cleancut] case class StoredStore(
 /**
  * @param count
  *   over how many partitions its state is spread, if it is
+ * @param aggregationFormat
+ *   Spark's state format of an aggregation without sessions
  */
 final private[cleancut] case class StoredOperator(
     id: Long,
@@ -100,8 +102,16 @@ final private[cleancut] case class StoredOperator(
     count: Int,
     stores: Seq[StoredStore],
     joinFormat: Option[Int],
+    aggregationFormat: Option[Int],
     variables: Map[String, TransformWithStateVariableInfo]
 ) {
+
+  /** Whether Spark normalizes floating-point numbers of its keys. */
+  def normalizesKeys: Boolean = StoredOperator.Normalizing(name)
+
+  /** Whether the values of its state begin with the columns that it groups by. */
+  def repeatsKeys: Boolean = name == StoredOperator.SessionWindow || aggregationFormat.contains(1)
+
   def families: Seq[(StateRows, StoredFamily)] =
     for (store <- stores; family <- store.families)
       yield StateRows(id, store.name, family.name) -> family
@@ -129,7 +139,14 @@ private[offline] object StoredOperator {
   // What Spark calls operators in the description of a query.
   private val Limit = "globalLimit"
   val Join = "symmetricHashJoin"
+  val Aggregation = "stateStoreSave"
   val SessionWindow = "sessionWindowStateStoreSaveExec"
+
+  private val Duplicates = Set("dedupe", "dedupeWithinWatermark")
+
+  /** Other operators keep the keys of their rows as they are. */
+  private val Normalizing = Set(Aggregation, SessionWindow, Join) ++
+    Duplicates.filter(_ => DuplicateKeys.AreNormalized)
 
   val TransformWithState: Set[String] = Set(
     "transformWithStateExec",
@@ -138,13 +155,8 @@ private[offline] object StoredOperator {
   )
 
   /** Those that keep state under the very columns that they group by. */
-  val ByGroup: Set[String] = Set(
-    "stateStoreSave",
-    "dedupe",
-    "dedupeWithinWatermark",
-    "flatMapGroupsWithState",
-    "applyInPandasWithState"
-  )
+  val ByGroup: Set[String] =
+    Duplicates ++ Set(Aggregation, "flatMapGroupsWithState", "applyInPandasWithState")
 }
 
 /**
@@ -336,6 +348,8 @@ private[offline] object StoredQuery {
   ): Seq[StoredOperator] = {
     val partitions = partitionsIn(recorded)
     val joinFormat = valueIn(recorded, SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION).toInt
+    val aggregationFormat =
+      valueIn(recorded, SQLConf.STREAMING_AGGREGATION_STATE_FORMAT_VERSION).toInt
     val reader =
       new StateMetadataPartitionReader(location, new SerializableConfiguration(hadoopConf), epoch)
     reader.allOperatorStateMetadata.toSeq.map { metadata =>
@@ -364,6 +378,7 @@ private[offline] object StoredQuery {
         partitions,
         stores,
         Option.when(isJoin)(joinFormat),
+        Option.when(info.operatorName == StoredOperator.Aggregation)(aggregationFormat),
         variables
       )
     }

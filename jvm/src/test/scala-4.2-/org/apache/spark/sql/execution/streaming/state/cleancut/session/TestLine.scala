@@ -22,6 +22,9 @@ object TestLine {
   /** Whether acts write state for a provider of Spark's own. */
   val ActsWriteForSpark: Boolean = BuiltFor.Spark == "4.2"
 
+  /** Whether `dropDuplicates` normalizes floating-point numbers of its keys. */
+  val NormalizesDuplicates: Boolean = BuiltFor.Spark == "4.2"
+
   def maintain(provider: StateStoreProvider): Unit = provider.doMaintenance()
 
   /** Stores of this line have none. */

@@ -21,6 +21,9 @@ object TestLine {
   /** Whether acts write state for a provider of Spark's own. */
   val ActsWriteForSpark: Boolean = true
 
+  /** Whether `dropDuplicates` normalizes floating-point numbers of its keys. */
+  val NormalizesDuplicates: Boolean = true
+
   def maintain(provider: StateStoreProvider): Unit = {
     provider.doSnapshotMaintenance()
     provider.doCleanupMaintenance()
