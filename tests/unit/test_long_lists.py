@@ -7,7 +7,7 @@ import pytest
 
 from cleancut import Checkpoint, DamagedError
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
-from tests.vectors.frame_cases import FAMILY, LISTS, identity_of, merge, version_id
+from tests.vectors.frame_cases import FAMILY, LISTS, identity_of, merge
 from tests.vectors.frame_encoder import Change, encode_frame, key_hash
 
 HOT, COLD = 5, (1, 2, 3, 4, 6, 7, 8, 9)
@@ -96,14 +96,17 @@ def test_a_list_that_lacks_a_block_in_the_middle_is_damaged(
     assert problem.affects == (VERSION, VERSION + 1)
 
 
-def test_a_list_that_begins_in_the_middle_is_damaged(files: CheckpointFiles) -> None:
+@pytest.mark.parametrize("appended", [0, 2])
+def test_a_list_that_begins_in_the_middle_is_damaged(appended: int, files: CheckpointFiles) -> None:
     """As a writer leaves it that loses the first block of a list."""
     identity = identity_of(1, families=[FAMILY, LISTS]) | {"partition": 0}
     rows = list_of(HOT, range(10))[5:]
     directory = files.directory(0, 0)
     directory.mkdir(parents=True)
     data = encode_frame("base", identity, [rows], 1, "zstd").joined()
-    (directory / f"{1:020d}-{version_id(1)}.base").write_bytes(data)
+    (directory / name_of(1, "base")).write_bytes(data)
+    for version in range(2, 2 + appended):
+        files.delta(version, [merge(HOT, "x", 100, 0.5)], 1, families=[])
     checkpoint = Checkpoint(files.location)
     with pytest.raises(DamagedError):
         checkpoint.state(0, family="lists")
@@ -111,3 +114,4 @@ def test_a_list_that_begins_in_the_middle_is_damaged(files: CheckpointFiles) -> 
         checkpoint.lookup(0, (HOT, "x"), family="lists")
     (problem,) = checkpoint.verify().problems
     assert problem.error_id == "CLEANCUT_FRAME_DAMAGED"
+    assert problem.affects == tuple(range(1, 2 + appended))

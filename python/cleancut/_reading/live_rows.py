@@ -156,7 +156,7 @@ class _Fold:
         if frame.is_base:
             self._forget_families_but(frame.identity.families)
             for block in frame.blocks():
-                yield from self._base_rows(block.records)
+                yield from self._base_rows(block.records, frame)
         else:
             blocks = frame.blocks_from_the_end()
             self._forget_families_but(frame.identity.families)
@@ -176,15 +176,20 @@ class _Fold:
             there = {family.family_id for family in families}
             self._said = {of: said for of, said in self._said.items() if of in there}
 
-    def _base_rows(self, records: Iterable[Record]) -> Iterator[tuple[int, bytes, bytes]]:
+    def _base_rows(
+        self, records: Iterable[Record], frame: LiveFrame
+    ) -> Iterator[tuple[int, bytes, bytes]]:
         for family_id, key, value, is_merge in records:
             said = self._said.get(family_id)
             if said is None or key in said or value is None:
                 continue
             if not is_merge:
                 self.live += 1
-                if key in self._behind[family_id]:
-                    self._in_base.add((family_id, key))
+            # Of other keys, the number of live keys shows whether each has a put.
+            if key in self._behind[family_id]:
+                if is_merge and (family_id, key) not in self._in_base:
+                    raise frame.request.damaged(LIST_WITHOUT_START)
+                self._in_base.add((family_id, key))
             yield family_id, key, value
 
     def _delta_rows(
