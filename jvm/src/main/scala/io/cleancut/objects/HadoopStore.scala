@@ -168,6 +168,17 @@ final class HadoopStore private[objects] (
       else Iterator.single(info(ObjectKey(name), status))
     }
 
+  /** Visits only directories that can contain names of the range. */
+  override def listRange(range: ObjectRange): Iterator[ObjectInfo] = {
+    def within(directory: String): Iterator[ObjectInfo] =
+      children(directory).flatMap { case (name, status) =>
+        if (!ObjectKey.isKey(name)) Iterator.empty
+        else if (status.isDirectory) if (range.overlaps(name)) within(name) else Iterator.empty
+        else Iterator.single(info(ObjectKey(name), status)).filter(of => range.contains(of.key))
+      }
+    within(range.prefix.name.stripSuffix("/"))
+  }
+
   override def listLevel(prefix: ObjectPrefix): Iterator[Listed] =
     children(prefix.name.stripSuffix("/")).flatMap {
       case (name, status) if ObjectKey.isKey(name) =>

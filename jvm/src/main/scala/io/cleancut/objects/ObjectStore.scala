@@ -79,6 +79,13 @@ trait ObjectStore extends AutoCloseable {
   def list(prefix: ObjectPrefix): Iterator[ObjectInfo]
 
   /**
+   * The objects in a range of names. A store that lists objects in the order of their names is
+   * asked for no more pages than the range takes; any other lists all objects below the prefix.
+   */
+  def listRange(range: ObjectRange): Iterator[ObjectInfo] =
+    list(range.prefix).filter(info => range.contains(info.key))
+
+  /**
    * What lies directly below a prefix. It costs the pages that so much takes, however much lies
    * deeper. Fetched and as sure as that of [[list]].
    */

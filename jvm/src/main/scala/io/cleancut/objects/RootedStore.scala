@@ -33,6 +33,11 @@ final class RootedStore(under: ObjectStore, prefix: String) extends ObjectStore 
   override def list(below: ObjectPrefix): Iterator[ObjectInfo] =
     under.list(ObjectPrefix(prefix + below.name)).map(relative)
 
+  override def listRange(range: ObjectRange): Iterator[ObjectInfo] = {
+    val below = ObjectPrefix(prefix + range.prefix.name)
+    under.listRange(ObjectRange(below, prefix + range.after, prefix + range.until)).map(relative)
+  }
+
   override def listLevel(below: ObjectPrefix): Iterator[Listed] =
     under.listLevel(ObjectPrefix(prefix + below.name)).map {
       case Listed.Here(info)    => Listed.Here(relative(info))

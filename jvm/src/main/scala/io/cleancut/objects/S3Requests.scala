@@ -78,6 +78,9 @@ final private[objects] class S3Requests(where: BucketPath, connection: S3Connect
       .overrideConfiguration(until(attempt))
       .build()
 
+  /** Whether the store lists objects in the order of their names: directory buckets do not. */
+  val listsInOrder: Boolean = !Seq("--x-s3", "--xa-s3").exists(bucket.endsWith)
+
   def list(page: ListPage, attempt: Attempt): ListObjectsV2Request =
     ListObjectsV2Request
       .builder()
@@ -85,6 +88,7 @@ final private[objects] class S3Requests(where: BucketPath, connection: S3Connect
       .prefix(where.fullName(page.prefix))
       .delimiter(if (page.isOneLevel) "/" else null)
       .continuationToken(page.continuation.orNull)
+      .startAfter(if (page.continuation.isEmpty) page.after.map(where.prefix + _).orNull else null)
       .overrideConfiguration(until(attempt))
       .build()
 
@@ -182,7 +186,8 @@ private[objects] object S3Requests {
   final case class ListPage(
       prefix: ObjectPrefix,
       isOneLevel: Boolean,
-      continuation: Option[String] = None
+      continuation: Option[String] = None,
+      after: Option[String] = None
   )
 
   /** The name of the user metadata that holds a [[WriterToken]]. */

@@ -221,7 +221,18 @@ final class S3Store private (
     }
 
   override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] =
-    pages(S3Requests.ListPage(prefix, isOneLevel = false))
+    objects(S3Requests.ListPage(prefix, isOneLevel = false))
+
+  override def listRange(range: ObjectRange): Iterator[ObjectInfo] =
+    if (!requests.listsInOrder) super.listRange(range)
+    else {
+      val first =
+        S3Requests.ListPage(range.prefix, isOneLevel = false, after = Some(range.after))
+      objects(first).takeWhile(_.key.name < range.until)
+    }
+
+  private def objects(first: S3Requests.ListPage): Iterator[ObjectInfo] =
+    pages(first)
       .flatMap(_.contents.asScala)
       // What has no key of ours was put there by others, and is none of our business.
       .flatMap(found => where.keyOf(found.key).map(info(_, found)))

@@ -23,6 +23,8 @@ abstract class ForwardingStore(under: ObjectStore) extends ObjectStore {
 
   override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] = under.list(prefix)
 
+  override def listRange(range: ObjectRange): Iterator[ObjectInfo] = under.listRange(range)
+
   override def listLevel(prefix: ObjectPrefix): Iterator[Listed] = under.listLevel(prefix)
 
   override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int =

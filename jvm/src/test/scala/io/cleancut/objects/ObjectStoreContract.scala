@@ -197,6 +197,20 @@ abstract class ObjectStoreContract
     assert(one.map(_.sizeBytes) == Set(1L) && one.forall(_.modifiedMs > 0))
   }
 
+  test("a listing of a range has the names between its limits, at any depth") {
+    val all = Seq("a/2", "b/1/x", "b/2/x", "b/2/y/z", "b/22/x", "b/3/x", "b/4.cut", "c/1")
+    all.foreach(put(_, "x"))
+    def range(after: String, until: String) = {
+      val found = store.listRange(ObjectRange(ObjectPrefix("b/"), after, until))
+      found.map(_.key.name).toSeq.sorted
+    }
+    assert(range("b/", "b0") == all.slice(1, 7))
+    assert(range("b/2/", "b/3/") == Seq("b/2/x", "b/2/y/z", "b/22/x"))
+    assert(range("b/2/x", "b/22/x") == Seq("b/2/y/z"))
+    assert(range("b/3", "b/4") == Seq("b/3/x") && range("b/3", "b/5") == Seq("b/3/x", "b/4.cut"))
+    assert(range("b/5/", "b/9/").isEmpty)
+  }
+
   test("a name may hold every character that keys allow") {
     val name = "state=0/_meta-data/v1.2_a=B.cut"
     put(name, "x")
