@@ -73,6 +73,11 @@ object CleancutCoordinator {
         .get(report.channel)
         .foreach(course => channel.put("bytes", course.bytesInFlight))
     }
+    val savepoints = node.putArray("unreadableSavepoints")
+    status.unreadableSavepoints.foreach { of =>
+      val savepoint = savepoints.addObject().put("name", of.name).put("detail", of.detail)
+      of.lastEpoch.foreach(savepoint.put("lastEpoch", _))
+    }
     val aligned = node.putObject("aligned")
     status.aligned.foreach { case (operator, why) => aligned.put(operator.toString, why) }
     val overloaded = node.putObject("overloaded")

@@ -13,5 +13,13 @@ import io.cleancut.format.Cut
  *   its own
  * @param isAlone
  *   whether no other run can write any more; else one may still plan the next epoch, and commit it
+ * @param collector
+ *   deletes what its query does not need any more; None if nothing may
  */
-final case class Begun(committed: Long, cut: Option[Cut], generation: Long, isAlone: Boolean)
+final case class Begun(
+    committed: Long,
+    cut: Option[Cut],
+    generation: Long,
+    isAlone: Boolean,
+    collector: Option[GarbageCollector] = None
+)

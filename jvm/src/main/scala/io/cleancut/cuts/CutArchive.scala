@@ -20,6 +20,7 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   import CutArchive._
 
   private val cutBytes = new LongAdder
+  private val written = new LongAdder
 
   def location: String = root.location
 
@@ -30,32 +31,28 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   def epochs(): Seq[Long] = listed().epochs
 
-  /**
-   * The epochs that have a cut, in order, and the seals.
-   *
-   * @param since
-   *   the first epoch whose cut and seals are measured
-   */
-  def listed(since: Long = 0L): CutsListed = {
-    val infos = root.list(ObjectPrefix(CutLayout.Cuts)).toVector
-    val found = infos.map(info => info.key.name.stripPrefix(CutLayout.Cuts) -> info.sizeBytes)
-    val cuts = found.flatMap { case (name, bytes) => CutLayout.parseCut(name).map(_ -> bytes) }
-    val seals = found.flatMap { case (name, bytes) => CutLayout.parseSeal(name).map(_ -> bytes) }
-    val sizes = cuts ++ seals.map { case (seal, bytes) => seal.epoch -> bytes }
-    CutsListed(
-      cuts.map(_._1).sorted,
-      seals.map(_._1),
-      sizes.collect { case (epoch, bytes) if epoch >= since => bytes }.sum
-    )
+  /** Lists all cuts and seals. */
+  def listed(): CutsListed = CutsListed.of(root.list(ObjectPrefix(CutLayout.Cuts)).toVector)
+
+  /** Lists the cuts and seals of the epochs from `from` to before `until`. */
+  def listed(from: Long, until: Long): CutsListed =
+    CutsListed.of(inRange(CutLayout.Cuts, from, until).toVector)
+
+  /** Without a request where there is no epoch. */
+  private def inRange(directory: String, from: Long, until: Long): Iterator[ObjectInfo] =
+    if (until <= Math.max(from, 0L)) Iterator.empty
+    else root.listRange(rangeOf(directory, from, until))
+
+  /** The cut of the first epoch from this one on that has one. */
+  def openFrom(epoch: Long): Option[StoredCut] = open(epoch).orElse {
+    val found = root.listRange(rangeOf(CutLayout.Cuts, epoch + 1, Long.MaxValue))
+    found.flatMap(info => CutsListed.epochOf(info)).nextOption().flatMap(open(_))
   }
 
-  /** The first epoch whose cut was written at this time or later, by the clock of the store. */
-  def firstSince(wallMs: Long): Option[Long] =
-    root
-      .list(ObjectPrefix(CutLayout.Cuts))
-      .filter(_.modifiedMs >= wallMs)
-      .flatMap(info => CutLayout.parseCut(info.key.name.stripPrefix(CutLayout.Cuts)))
-      .minOption
+  private def rangeOf(directory: String, from: Long, until: Long): ObjectRange = {
+    def limit(epoch: Long) = directory + NameDigits.padded(Math.max(epoch, 0L))
+    ObjectRange(ObjectPrefix(directory), limit(from), limit(until))
+  }
 
   /** The cut of an epoch, whole. */
   def read(epoch: Long): Option[Cut] = open(epoch).map(_.whole)
@@ -72,6 +69,9 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   /** The size of all cuts and seals, and of what these name, that were read, in bytes. */
   def cutBytesRead: Long = cutBytes.sum
+
+  /** Bytes of the cuts, seals and pages that were written through this archive. */
+  def bytesWritten: Long = written.sum
 
   /** Writes a cut if its epoch has none; whether this one is the epoch's. */
   def create(cut: Cut): Boolean = create(CutLayout.cut(cut.epoch), cut)
@@ -125,10 +125,17 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   }
 
   /** The cuts that are kept under a name, by name. */
-  def pinned(): Map[String, StoredCut] = names(CutLayout.Savepoints)
-    .flatMap(CutLayout.parseSavepoint)
-    .flatMap(name => savepoint(name).map(name -> _))
-    .toMap
+  def pinned(): Map[String, StoredCut] =
+    savepointInfos().flatMap { case (name, _) => savepoint(name).map(name -> _) }.toMap
+
+  /** Every savepoint, by name. */
+  def savepointInfos(): Seq[(String, ObjectInfo)] = root
+    .list(ObjectPrefix(CutLayout.Savepoints))
+    .flatMap { info =>
+      val name = info.key.name.stripPrefix(CutLayout.Savepoints)
+      CutLayout.parseSavepoint(name).map(_ -> info)
+    }
+    .toSeq
 
   /** The cut that is kept under this name. */
   def savepoint(name: String, parts: CutParts = CutParts.read(this)): Option[StoredCut] = {
@@ -147,22 +154,31 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   }
 
   /**
-   * Says at the root what lies there, before any cut of that format version does. A note of an
-   * earlier version is replaced: whoever reads it then knows that it may not do.
+   * Creates `format.json`, before an object that needs this format version. A marker of a lower
+   * version is replaced by one of the highest version, whatever version is needed: a write that
+   * takes effect late then never lowers the version.
    */
   def mark(queryId: Option[String], version: Int = FormatNote.Roots): Unit = {
     val key = ObjectKey(StoreLayout.FormatObject)
-    val note = FormatNote(queryId, version).toJson
     val known = root.get(key).map(FormatNote.parse)
     known match {
-      case None => root.create(key, note, WriterToken.fresh(clock))
-      case Some(Right(of)) if of.version < version => root.put(key, note)
-      case Some(Right(_))                          => ()
-      case Some(Left(found))                       =>
+      case None =>
+        val marker = FormatNote(queryId, version).toJson
+        val result = root.create(key, marker, WriterToken.fresh(clock))
+        // Another process may have created one of a lower version.
+        if (result != CreateResult.Created) mark(queryId, version)
+      case Some(marker) if isLower(marker, version) => raise(queryId)
+      case Some(Right(_))                           => ()
+      case Some(Left(found))                        =>
         throw Errors.formatUnknown(pathOf(key.name), found, FormatNote.Supported)
     }
-    ()
   }
+
+  private def isLower(marker: Either[String, FormatNote], version: Int): Boolean =
+    marker.exists(_.version < version)
+
+  private def raise(queryId: Option[String]): Unit =
+    root.put(ObjectKey(StoreLayout.FormatObject), FormatNote(queryId, FormatNote.Latest).toJson)
 
   /**
    * Writes pages of these chains.
@@ -177,6 +193,7 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     val name = CutLayout.page(epoch, StateVersion.newId(clock))
     // Nobody else has this name, so that a plain write, which may be repeated, is enough.
     root.put(ObjectKey(name), bytes)
+    written.add(bytes.length.toLong)
     PageRef(name, bytes.length.toLong, CutParts.crcOf(bytes), of.size, of.head.store)
   }
 
@@ -226,7 +243,8 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     var generation = latest + 1
     while (!tryOwn(queryId, runId, host, generation)) generation += 1
     val before = CutLayout.ended(generation - 1).stripPrefix(CutLayout.Owners)
-    Taken(generation, isAlone = generation == 1 || known.contains(before))
+    val isAlone = generation == 1 || known.contains(before)
+    Taken(generation, isAlone, new StoreClock(this, generation, clock))
   }
 
   /** Says that the run of a generation does nothing any more. */
@@ -245,8 +263,11 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   def owners(last: Long): Seq[Owner] =
     (last until Math.max(last - Owner.Notes, 0L) by -1L).flatMap(owner)
 
-  def isOwned(generation: Long): Boolean =
-    root.head(ObjectKey(CutLayout.owner(generation))).isDefined
+  def isOwned(generation: Long): Boolean = ownedMs(generation).isDefined
+
+  /** The time at which a generation was taken, by the clock of the object store. */
+  def ownedMs(generation: Long): Option[Long] =
+    root.head(ObjectKey(CutLayout.owner(generation))).map(_.modifiedMs)
 
   /**
    * The tables of the segments of an epoch, of the latest run first. One that another owner of the
@@ -270,32 +291,30 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
   /** Every page, with the epoch in its name. */
   def pages(): Seq[(Long, ObjectKey)] = keysOf(pageInfos())
 
-  def pageInfos(): Seq[(Long, ObjectInfo)] =
-    root
-      .list(ObjectPrefix(CutLayout.Pages))
-      .flatMap(info => CutLayout.parsePage(info.key.name).map(_ -> info))
-      .toSeq
+  /** The pages of the epochs from `from` to before `until`, with their epochs. */
+  def pageInfos(from: Long = 0L, until: Long = Long.MaxValue): Seq[(Long, ObjectInfo)] =
+    partsIn(CutLayout.Pages, from, until)(CutLayout.parsePage)
 
   /** Every segment, with the epoch in its name. */
   def segments(): Seq[(Long, ObjectKey)] = keysOf(segmentInfos())
 
-  def segmentInfos(): Seq[(Long, ObjectInfo)] =
-    root
-      .list(ObjectPrefix(CutLayout.Segments))
-      .flatMap(info => CutLayout.parseSegment(info.key.name).map(_ -> info))
-      .toSeq
+  /** The segments of the epochs from `from` to before `until`, with their epochs. */
+  def segmentInfos(from: Long = 0L, until: Long = Long.MaxValue): Seq[(Long, ObjectInfo)] =
+    partsIn(CutLayout.Segments, from, until)(CutLayout.parseSegment)
+
+  private def partsIn(directory: String, from: Long, until: Long)(
+      epochOf: String => Option[Long]
+  ): Seq[(Long, ObjectInfo)] = {
+    val isAll = from <= 0L && until == Long.MaxValue
+    val found =
+      if (isAll) root.list(ObjectPrefix(directory))
+      else inRange(directory, from, until)
+    found.flatMap(info => epochOf(info.key.name).map(_ -> info)).toSeq
+  }
 
   private def keysOf(of: Seq[(Long, ObjectInfo)]) = of.map { case (epoch, info) =>
     epoch -> info.key
   }
-
-  /** The names of the segments that executors wrote at this time or later; no driver's. */
-  def executorSegmentsSince(wallMs: Long): Set[String] =
-    root
-      .list(ObjectPrefix(CutLayout.Segments))
-      .filter(info => info.modifiedMs >= wallMs && !isOfDriver(info.key.name))
-      .map(_.key.name)
-      .toSet
 
   /** Frames that lie in files of their stores, as they do before the first cut. */
   def storeFiles(): Seq[ObjectKey] =
@@ -303,11 +322,15 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
 
   def delete(keys: Seq[ObjectKey]): Unit = if (keys.nonEmpty) root.delete(keys)
 
-  private def create(name: String, cut: Cut): Boolean =
-    root.create(ObjectKey(name), cut.toBytes, WriterToken(cut.token)) match {
+  private def create(name: String, cut: Cut): Boolean = {
+    val bytes = cut.toBytes
+    val isOwn = root.create(ObjectKey(name), bytes, WriterToken(cut.token)) match {
       case CreateResult.Created   => true
       case CreateResult.Exists(_) => head(name, cut.epoch).exists(_.token == cut.token)
     }
+    if (isOwn) written.add(bytes.length.toLong)
+    isOwn
+  }
 
   private def stored(name: String, head: Cut, parts: CutParts) =
     new StoredCut(head, pathOf(name), parts)
@@ -363,8 +386,10 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
  *
  * @param isAlone
  *   whether the run before has said that it has ended, or there was none
+ * @param storeClock
+ *   the object store's time, as the owner derives it from its own object
  */
-final case class Taken(generation: Long, isAlone: Boolean)
+final case class Taken(generation: Long, isAlone: Boolean, storeClock: StoreClock)
 
 /**
  * What others have noted beside a query; nothing here depends on it.
@@ -383,22 +408,49 @@ final case class Notes(proofs: Seq[String], replicas: Seq[String]) {
 }
 
 /**
- * What lies beside each other under `cuts/`, by epoch.
+ * Cuts and seals as a listing has them.
  *
- * @param sizeBytes
- *   of those that were measured
+ * @param cutInfos
+ *   by epoch, ascending
  */
-final case class CutsListed(epochs: Seq[Long], seals: Seq[SealName], sizeBytes: Long) {
+final case class CutsListed(
+    cutInfos: Seq[(Long, ObjectInfo)],
+    sealInfos: Seq[(SealName, ObjectInfo)]
+) {
+
+  def epochs: Seq[Long] = cutInfos.map(_._1)
+
+  def seals: Seq[SealName] = sealInfos.map(_._1)
 
   /** Of several runs the latest has looked for those of the others, and knows best. */
   def sealOf(epoch: Long): Option[SealName] =
     seals.filter(_.epoch == epoch).maxByOption(_.generation)
+
+  /** Bytes of the cuts and seals of the epochs from this one on. */
+  def sizeSince(epoch: Long): Long =
+    cutInfos.filter(_._1 >= epoch).map(_._2.sizeBytes).sum +
+      sealInfos.filter(_._1.epoch >= epoch).map(_._2.sizeBytes).sum
+}
+
+object CutsListed {
+  private[cuts] def epochOf(info: ObjectInfo): Option[Long] =
+    CutLayout.parseCut(info.key.name.stripPrefix(CutLayout.Cuts))
+
+  private[cuts] def of(infos: Seq[ObjectInfo]): CutsListed = {
+    def seal(info: ObjectInfo) =
+      CutLayout.parseSeal(info.key.name.stripPrefix(CutLayout.Cuts))
+    CutsListed(
+      infos.flatMap(info => epochOf(info).map(_ -> info)).sortBy(_._1),
+      infos.flatMap(info => seal(info).map(_ -> info))
+    )
+  }
 }
 
 object CutArchive {
   private val OfDriver = s"/${CutsRuntime.Driver}-"
 
-  private def isOfDriver(segment: String) =
+  /** Whether a driver wrote a segment. */
+  private[cuts] def isOfDriver(segment: String): Boolean =
     segment.contains(OfDriver) || FrameMerge.isMerged(segment)
   private val Gone = "a cut names it, and it is gone"
   private val HeadBytes = 64L << 10

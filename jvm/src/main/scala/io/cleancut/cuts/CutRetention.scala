@@ -11,13 +11,10 @@ package io.cleancut.cuts
  */
 final case class CutRetention(epochs: Int, ms: Long = 0L) {
 
-  /**
-   * The oldest epoch whose cut stays when this one has its. The store tells the ages, by a listing
-   * of the cuts where any might go that is young.
-   */
-  def oldest(archive: CutArchive, epoch: Long, nowMs: Long): Long = {
-    val byNumber = epoch - epochs
-    if (ms == 0L || byNumber <= 0L) byNumber
-    else archive.firstSince(nowMs - ms).fold(byNumber)(Math.min(byNumber, _))
-  }
+  /** The oldest epoch whose cut stays by its number when this one has its. */
+  def oldestByNumber(epoch: Long): Long = epoch - epochs
+
+  /** The oldest epoch whose cut stays. */
+  def oldest(epoch: Long, ages: CutAges): Long =
+    ages.firstYoung().fold(oldestByNumber(epoch))(Math.min(oldestByNumber(epoch), _))
 }

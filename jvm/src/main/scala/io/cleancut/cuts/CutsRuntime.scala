@@ -31,7 +31,7 @@ trait FramePacker extends AutoCloseable {
  *   does what tasks of this query wait for; it is the query's own, so that no other waits for its
  *   store
  * @param background
- *   runs what no query waits for
+ *   runs what no query waits for; it is the query's own too
  * @param sweepEpochs
  *   epochs between two sweeps, each of which takes some listings
  * @param baseMargin
@@ -74,6 +74,12 @@ object CutsRuntime {
   /** At a time, for one query. */
   private val MaxRequests = 4
 
+  /**
+   * Page turns, sweeps and scans of markers: one of each at most at a time, so that none of them
+   * waits for another. A listing that takes long must not hold up pages.
+   */
+  private val MaxMaintenance = 3
+
   /** @param budget for all frames of this and other queries that are in memory */
   def onThreads(
       store: ObjectStore,
@@ -84,7 +90,7 @@ object CutsRuntime {
     // What a packer takes has a bound of its own.
     new BudgetedPacker(new SegmentPacker(store, Driver, clock), budget.room(Long.MaxValue)),
     DaemonThreads.pool("cleancut-coordinator-requests", MaxRequests),
-    new CompletableFuture[Unit]().defaultExecutor(),
+    DaemonThreads.pool("cleancut-maintenance", MaxMaintenance),
     SweepEpochs,
     QueryLedger.BaseMargin,
     budget

@@ -26,6 +26,8 @@ import io.cleancut.history.SlowTally
  *   why operators are not captured, by their ids
  * @param slow
  *   which epochs of this run were slow
+ * @param unreadableSavepoints
+ *   savepoints that the last sweep of this run could not read
  */
 final case class CutsStatus(
     location: String,
@@ -38,7 +40,8 @@ final case class CutsStatus(
     channels: Seq[ChannelReport],
     courses: Map[StoreId, ChannelCourse],
     aligned: Map[Long, String],
-    slow: SlowTally = SlowTally.None
+    slow: SlowTally = SlowTally.None,
+    unreadableSavepoints: Seq[UnreadableSavepoint] = Nil
 ) {
 
   /**

@@ -6,7 +6,7 @@ import org.slf4j.LoggerFactory
 
 import io.cleancut.StateVersion
 import io.cleancut.error.Errors
-import io.cleancut.format.{Cut, Paged, StoreCut}
+import io.cleancut.format.{Cut, Paged, SealName, StoreCut}
 
 /**
  * What a run makes known of its first epoch before anything of it may be seen. A run before it may
@@ -57,7 +57,7 @@ trait EpochClaim extends QueryRuns {
     // written when the epoch is over.
     val anew = seal(run, epoch, Nil, offsets = "")
       .copy(isClaim = true, paged = runtime.paging.map(_ => NoChains))
-    writeSeal(followed.fold(anew) { of =>
+    writeSeal(run, followed.fold(anew) { of =>
       of.copy(run = run.id, token = StateVersion.newId(clock), writtenMs = clock.wallMs())
     })
     // A later owner has seen the object, or else is seen here.
@@ -82,9 +82,11 @@ trait EpochClaim extends QueryRuns {
     timings = Map.empty
   )
 
-  final private[cuts] def writeSeal(seal: Cut): Unit =
+  final private[cuts] def writeSeal(run: QueryRun, seal: Cut): Unit = {
     if (!archive.seal(seal))
       throw Errors.fenced(archive.location, seal.epoch, "another run of the same generation")
+    synchronized(run.sealWritten(SealName(seal.epoch, seal.run.generation)))
+  }
 }
 
 private object EpochClaim {

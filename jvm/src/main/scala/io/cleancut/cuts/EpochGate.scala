@@ -1,6 +1,6 @@
 package io.cleancut.cuts
 
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{RejectedExecutionException, TimeUnit}
 
 import org.slf4j.LoggerFactory
 
@@ -137,7 +137,7 @@ trait EpochGate extends PagedCuts {
       case SealBy.AnObject =>
         // An epoch that runs again behind its seal is to be cut where it was.
         val own = seal(run, epoch, stores, logs.offsets(epoch))
-        writeSeal(withFrames(run, own).copy(channels = decisions, output = output))
+        writeSeal(run, withFrames(run, own).copy(channels = decisions, output = output))
         // A later owner has seen the object, or else is seen here.
         checkOwner(run, epoch)
     }
@@ -227,11 +227,14 @@ trait EpochGate extends PagedCuts {
 
   /** Begins what is due behind an epoch, unless that has to wait. */
   private def maintain(run: QueryRun, epoch: Long): Unit = {
-    run.isSweepDue ||= (epoch + 1) % runtime.sweepEpochs == 0
+    run.isSweepDue ||= (epoch + 1) % runtime.sweepEpochs == 0 && run.collector.isDue(epoch)
     if (!maintenance.waits(run.wasLate)) {
       synchronized(run.ledger.lastCut).foreach(turnPages(run, _))
-      if (run.isSweepDue) sweepInBackground(run, epoch)
-      run.isSweepDue = false
+      // While a sweep runs, the next one stays due.
+      if (run.isSweepDue && run.collector.tryStart()) {
+        run.isSweepDue = false
+        sweepInBackground(run, epoch)
+      }
     }
   }
 
@@ -301,6 +304,7 @@ trait EpochGate extends PagedCuts {
     )
     val cut = withPages(run, whole)
     val other = if (archive.create(cut)) None else Some(adopted(run, epoch))
+    run.collector.committed(epoch)
     val writeNs = clock.monotonicNs() - readyNs
     // Spark names the versions that it has counted, and has the next tasks go on from those.
     val goesOnFromOwn = CommitEntry.countedIds(entry).isDefined
@@ -314,7 +318,7 @@ trait EpochGate extends PagedCuts {
     }
     runtime.watcher.foreach { watcher =>
       val weather = watcher.weather()
-      val stored = run.stored.map(_.now(used))
+      val stored = run.stored.map(_.now(used, archive))
       watcher.committed { () =>
         import watcher.{location, name}
         EpochRecord
@@ -465,26 +469,35 @@ trait EpochGate extends PagedCuts {
     if (!run.lookedNs.exists(clock.monotonicNs() - _ < maxAgeNs)) checkOwner(run, epoch)
 
   private def sweepInBackground(run: QueryRun, epoch: Long): Unit = {
-    if (epoch - logs.retention.epochs > 0) {
-      runtime.background.execute { () =>
-        maintenance.run(Maintenance.Sweep) {
-          val oldest = logs.retention.oldest(archive, epoch, clock.wallMs())
-          val used = usage()
-          val spared = synchronized(run.ledger.spared(oldest, clock.monotonicNs()))
-          val swept =
-            new CutSweep(archive, runtime.baseMargin, () => laterOwner(run).isDefined)
-              .run(oldest, spared)
-          synchronized(run.ledger.bases.swept(oldest))
-          swept.keptBytes.foreach(of => run.stored = Some(StoredSize.listed(of, used)))
-          logger.info(
-            s"Swept ${swept.cuts} cuts, ${swept.segments} segments, ${swept.pages} pages and " +
-              s"${swept.storeFiles} files from before the first cut"
-          )
-        }
-        leftovers.runIfDue()
-      }
+    val sweep: Runnable = () => {
+      maintenance.run(Maintenance.Sweep)(sweepNow(run, epoch))
+      leftovers.runIfDue()
     }
-    ()
+    try runtime.background.execute(sweep)
+    catch {
+      case e: RejectedExecutionException =>
+        run.collector.cancel()
+        logger.info(s"No sweep of ${archive.location}, as its run has ended: $e")
+    }
+  }
+
+  private def sweepNow(run: QueryRun, epoch: Long): Unit = {
+    val used = usage()
+    val served = synchronized(run.servedSeals)
+    val (swept, oldest) = run.collector.run(epoch, served.toSeq) { oldest =>
+      synchronized(run.ledger.spared(oldest, clock.monotonicNs()))
+    }
+    synchronized {
+      run.ledger.bases.swept(oldest)
+      run.forget(served)
+    }
+    run.stored = swept.keptBytes
+      .map(StoredSize.listed(_, used, archive))
+      .orElse(run.stored.map(_.minus(swept.deletedBytes)))
+    logger.info(
+      s"Swept ${swept.cuts} cuts, ${swept.segments} segments, ${swept.pages} pages and " +
+        s"${swept.storeFiles} files from before the first cut"
+    )
   }
 
   private def msSince(start: Long): Long =

@@ -31,14 +31,17 @@ final class Maintenance(location: String, asked: () => Pace) {
     putOff = 0
   }
 
-  /** Does some of it. None where it has failed, which fails nobody now. */
+  /**
+   * Does some of it. None where it has failed, which fails nobody now. An error that ends the
+   * thread counts as a failure too.
+   */
   def run[A](what: String)(act: => A): Option[A] =
     try {
       val done = act
       synchronized(inRow -= what)
       Some(done)
     } catch {
-      case NonFatal(e) =>
+      case e: Throwable =>
         val failed = synchronized {
           val count = inRow.get(what).fold(0)(_.count) + 1
           inRow += what -> Failures(count, e.toString)
@@ -48,6 +51,7 @@ final class Maintenance(location: String, asked: () => Pace) {
           s"The $what of $location is put off, for the ${ordinal(failed)} time in a row",
           e
         )
+        if (!NonFatal(e)) throw e
         None
     }
 

@@ -1,5 +1,12 @@
 package io.cleancut.cuts
 
+import java.util.concurrent.{
+  CompletableFuture,
+  RejectedExecutionException,
+  TimeUnit,
+  TimeoutException
+}
+
 import org.slf4j.LoggerFactory
 
 import io.cleancut.{StateVersion, StoreId}
@@ -9,6 +16,8 @@ import io.cleancut.format._
 /** How cuts and seals name their chains, and the pages that are written for that. */
 trait PagedCuts extends FrameAcks {
   import PagedCuts.logger
+
+  @volatile private var pageTurn = Option.empty[CompletableFuture[Unit]]
 
   /** Says where the chains of a cut are, of which it then holds none itself. */
   final private[cuts] def withPages(run: QueryRun, cut: Cut): Cut =
@@ -40,11 +49,37 @@ trait PagedCuts extends FrameAcks {
   /** Writes the pages that are due after a cut, while the query goes on. */
   final private[cuts] def turnPages(run: QueryRun, cut: Cut): Unit =
     synchronized(runtime.paging.flatMap(run.pagesDue(cut, _))).foreach { turn =>
-      runtime.background.execute { () =>
-        val merge = new FrameMerge(archive, run.id, () => newId())
-        val turned = maintenance.run(Maintenance.Pages)(turn.merged(merge, archive))
-        synchronized(run.turned(turned))
+      val done = new CompletableFuture[Unit]
+      pageTurn = Some(done)
+      try runtime.background.execute(() => turnPages(run, turn, done))
+      catch {
+        case e: RejectedExecutionException =>
+          synchronized(run.turned(None))
+          done.complete(())
+          logger.info(s"No pages of ${archive.location}, as its run has ended: $e")
       }
+    }
+
+  private def turnPages(run: QueryRun, turn: PageTurn, done: CompletableFuture[Unit]): Unit = {
+    var turned = Option.empty[PageTurn.Turned]
+    // Whatever error ends it, the next epoch has the pages written again.
+    try if (!isClosed) {
+        val merge = new FrameMerge(archive, run.id, () => newId())
+        turned = maintenance.run(Maintenance.Pages)(turn.merged(merge, archive))
+      }
+    finally {
+      synchronized(run.turned(turned))
+      done.complete(())
+      ()
+    }
+  }
+
+  /** Waits for pages that are being written, which would bring back a directory that is deleted. */
+  final private[cuts] def awaitPages(): Unit =
+    try pageTurn.foreach(_.get(PagedCuts.PatienceMs, TimeUnit.MILLISECONDS))
+    catch {
+      case _: TimeoutException =>
+        logger.info(s"Pages of ${archive.location} are being written after the end of its run")
     }
 
   /** A cut of format version 1 has its chains in itself alone: they come into pages here. */
@@ -82,4 +117,7 @@ trait PagedCuts extends FrameAcks {
 
 private object PagedCuts {
   private val logger = LoggerFactory.getLogger(classOf[QueryCuts])
+
+  /** How long the end of a run waits for pages. */
+  private val PatienceMs = 2000L
 }

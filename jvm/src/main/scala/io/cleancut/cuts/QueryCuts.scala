@@ -1,5 +1,7 @@
 package io.cleancut.cuts
 
+import scala.util.control.NonFatal
+
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels.ChannelCourse
 import io.cleancut.format.Cut
@@ -47,6 +49,10 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     new QueryFigures(statusAfter(None), run.begun.committed, watchedNotes.last)
   }
 
+  private def isCheckpointStored =
+    try synchronized(current).forall(isStored)
+    catch { case NonFatal(_) => true }
+
   private def statusAfter(stored: Option[Cut]): CutsStatus =
     synchronized {
       val cut = current.fold(stored)(_.ledger.lastCut)
@@ -62,7 +68,8 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
         cut.toSeq.flatMap(_.channels),
         cut.fold(Map.empty[StoreId, ChannelCourse])(_.courses),
         current.fold(Map.empty[Long, String])(_.aligned),
-        runtime.watcher.fold(SlowTally.None)(_.slow)
+        runtime.watcher.fold(SlowTally.None)(_.slow),
+        current.toSeq.flatMap(_.collector.unreadable)
       )
     }
 
@@ -77,7 +84,11 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     isClosed = true
     runtime.packer.close()
     synchronized(current.toSeq.flatMap(_.close())).foreach(_())
-    runtime.watcher.foreach(_.close())
+    awaitPages()
+    runtime.watcher.foreach { watcher =>
+      if (!isCheckpointStored) watcher.abandon()
+      watcher.close()
+    }
     logs.close()
   }
 }

@@ -94,6 +94,7 @@ object QueryFigures {
     "beyond_bound_rows" -> (of => Some(of.courses.map(_.rowsBeyondBound).sum.toDouble)),
     "overloaded_operators" -> (of => Some(of.status.overloaded.size.toDouble)),
     "aligned_operators" -> (of => Some(of.status.aligned.size.toDouble)),
+    "unreadable_savepoints" -> (of => Some(of.status.unreadableSavepoints.size.toDouble)),
     "stores" -> (_.last.map(_.cut.stores.size.toDouble)),
     "executors" -> (of => Some(of.status.usage.executorCount.toDouble)),
     "owner_generation" -> (_.status.run.map(_.generation.toDouble)),

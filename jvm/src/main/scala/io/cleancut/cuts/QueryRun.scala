@@ -12,6 +12,8 @@ import io.cleancut.history.UsualTimes
  *
  * @param seal
  *   of the first epoch, by an earlier run
+ * @param collector
+ *   deletes what the query does not need any more
  * @param budget
  *   for the frames that it keeps
  */
@@ -21,6 +23,7 @@ final private class QueryRun(
     val meter: EpochMeter,
     seal: Option[Cut],
     val begun: Begun,
+    val collector: GarbageCollector,
     budget: FrameBudget
 ) {
   val barrier = new Barrier
@@ -40,6 +43,9 @@ final private class QueryRun(
   val usual = new UsualTimes
   var wasLate = false
   var isSweepDue = false
+
+  // The seals of this run whose epochs have cuts: the next sweep deletes them.
+  private var sealNames = Set.empty[SealName]
   private var held = Option.empty[HeldFrames]
   private var early = noFrames
   private var capture = Capture.Off
@@ -74,6 +80,15 @@ final private class QueryRun(
     isTurning = isTurning || due.isDefined
     due
   }
+
+  /** It has written a seal. */
+  def sealWritten(name: SealName): Unit = sealNames += name
+
+  /** The seals of epochs that have cuts. */
+  def servedSeals: Set[SealName] = sealNames.filter(_.epoch <= ledger.lastCommitted)
+
+  /** They are deleted. */
+  def forget(seals: Set[SealName]): Unit = sealNames --= seals
 
   /** They are; or it has failed. */
   def turned(pages: Option[PageTurn.Turned]): Unit = {

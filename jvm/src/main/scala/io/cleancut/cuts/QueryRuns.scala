@@ -62,9 +62,15 @@ abstract class QueryRuns private[cuts] (
    */
   final def ended(runId: String): Unit =
     synchronized(current.filter(of => of.id.runId == runId && of.maySayEnded)).foreach { run =>
-      archive.ended(run.id.generation)
+      if (isStored(run)) archive.ended(run.id.generation)
       run.hasEnded = true
     }
+
+  /**
+   * Whether the checkpoint of a run is there: a directory that was deleted is not to come back with
+   * what the end of the run writes.
+   */
+  final private[cuts] def isStored(run: QueryRun): Boolean = archive.isOwned(run.id.generation)
 
   /** Runs that another coordinator of this driver had are not believed any more. */
   final private[cuts] def follow(earlier: QueryRuns): Unit = {
@@ -151,17 +157,37 @@ abstract class QueryRuns private[cuts] (
     if (!taken.isAlone) tellOfRivals(taken.generation)
     val seal = listed.sealOf(committed + 1).flatMap(archive.readSeal(_, cut)).filterNot(_.isClaim)
     seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
+    val collector = newCollector(taken, listed)
+    val last = cut.filter(_.epoch == committed)
     val run = new QueryRun(
       RunId(queryId, runId, taken.generation),
       new QueryLedger(committed, cut, runtime.baseMargin, seal),
       new EpochMeter(used),
       seal,
-      Begun(committed, cut.filter(_.epoch == committed), taken.generation, taken.isAlone),
+      Begun(committed, last, taken.generation, taken.isAlone, Some(collector)),
+      collector,
       runtime.budget
     )
     // Of a new query nothing is there yet; of others the first sweep tells.
-    if (committed < 0) run.stored = Some(StoredSize.listed(0L, used))
+    if (committed < 0) run.stored = Some(StoredSize.listed(0L, used, archive))
     run
+  }
+
+  private def newCollector(taken: Taken, listed: CutsListed): GarbageCollector = {
+    val retention = logs.retention
+    val written = listed.cutInfos.iterator.map { case (epoch, info) => epoch -> info.modifiedMs }
+    val ages = new CutAges(retention.ms, written.to(Iterable), taken.storeClock, clock)
+    def isFollowed() = isClosed || archive.isOwned(taken.generation + 1)
+    new GarbageCollector(
+      archive,
+      retention,
+      runtime.baseMargin,
+      ages,
+      taken.storeClock,
+      listed.seals,
+      () => isFollowed(),
+      clock
+    )
   }
 
   /** A later owner may have swept what the cut names. */

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.offline.StartResc
 
 import io.cleancut.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
-import io.cleancut.cuts.{Begun, CutArchive, CutRetention}
+import io.cleancut.cuts.{CutArchive, CutRetention}
 import io.cleancut.objects.{
   BucketPath,
   HadoopStore,
@@ -82,9 +82,7 @@ private[cleancut] object FileManagers {
     val gate = new SparkGate(checkpoint.toString, archive, logs)
     val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
     val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
-    def sweep(begun: Begun): Unit =
-      begun.cut.foreach(cut => StartSweep.run(archive, begun, cut, keep))
-    new StartOfRun(gate, offsets, files, sweep, Clock.System)
+    new StartOfRun(gate, offsets, files, StartSweep.run(archive, _), Clock.System)
   }
 
   def isSourceLog(path: Path): Boolean =

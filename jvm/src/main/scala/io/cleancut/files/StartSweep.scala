@@ -6,8 +6,8 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-import io.cleancut.{Clock, DaemonThreads}
-import io.cleancut.cuts.{Begun, CutArchive, CutRetention, CutSweep, QueryLedger, StoredCut}
+import io.cleancut.DaemonThreads
+import io.cleancut.cuts.{Begun, CutArchive, GarbageCollector}
 import io.cleancut.format.Cut
 
 /**
@@ -18,51 +18,28 @@ import io.cleancut.format.Cut
  */
 private[files] object StartSweep extends Logging {
   private val MaxWaitMs = 10000L
-  private val YoungMs = 3600000L
   private val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-sweep"))
 
   /**
    * @param begun
    *   the run that owns the query
-   * @param cut
-   *   the last
-   * @param retention
-   *   which are kept beside it
    */
-  def run(archive: CutArchive, begun: Begun, cut: Cut, retention: CutRetention): Unit =
-    if (cut.epoch - retention.epochs > 0) {
-      val done = CompletableFuture.runAsync(() => sweep(archive, begun, cut, retention), threads)
-      try {
-        done.get(MaxWaitMs, TimeUnit.MILLISECONDS)
-        ()
-      } catch {
-        case _: TimeoutException =>
-          logInfo(s"The sweep of ${archive.location} goes on while the query runs")
+  def run(archive: CutArchive, begun: Begun): Unit =
+    for (cut <- begun.cut; collector <- begun.collector)
+      if (collector.isDue(cut.epoch) && collector.tryStart()) {
+        val done = CompletableFuture.runAsync(() => sweep(archive, collector, cut), threads)
+        try {
+          done.get(MaxWaitMs, TimeUnit.MILLISECONDS)
+          ()
+        } catch {
+          case _: TimeoutException =>
+            logInfo(s"The sweep of ${archive.location} goes on while the query runs")
+        }
       }
-    }
 
-  /**
-   * What the last cut lists for that, and what the run before may be about to name: of its
-   * announcements nobody knows here.
-   */
-  private def spared(archive: CutArchive, oldest: Long): Set[String] = {
-    val listed = archive.last().toSet[StoredCut].flatMap(_.head.spared(oldest))
-    listed ++ archive.executorSegmentsSince(Clock.System.wallMs() - YoungMs)
-  }
-
-  private def sweep(
-      archive: CutArchive,
-      begun: Begun,
-      cut: Cut,
-      retention: CutRetention
-  ): Unit =
-    try {
-      val oldest = retention.oldest(archive, cut.epoch, Clock.System.wallMs())
-      def isFollowed = archive.isOwned(begun.generation + 1)
-      new CutSweep(archive, QueryLedger.BaseMargin, () => isFollowed)
-        .run(oldest, spared(archive, oldest))
-      ()
-    } catch {
+  private def sweep(archive: CutArchive, collector: GarbageCollector, last: Cut): Unit =
+    try collector.runAtStart(last)
+    catch {
       case NonFatal(e) => logWarning(s"The sweep of ${archive.location} is put off", e)
     }
 }

@@ -31,6 +31,9 @@ object FormatNote {
 
   /** The same, with bases that refer to other stores. */
   val Referring = 3
+
+  /** The only version that a replaced marker gets. */
+  val Latest: Int = Referring
   private val Versions = Seq(Stores, Roots, Referring)
   private val mapper = new ObjectMapper
 

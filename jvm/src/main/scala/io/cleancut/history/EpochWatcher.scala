@@ -23,6 +23,9 @@ trait EpochWatcher extends AutoCloseable {
   /** Which of the epochs that it was told of were slow, as far as it has judged. */
   def slow: SlowTally
 
+  /** The checkpoint is gone: from now on nothing is written to it. */
+  def abandon(): Unit
+
   /** The run has ended. What has been told is noted before this returns. */
   override def close(): Unit
 }

@@ -13,6 +13,7 @@ class MetricCatalogSuite extends AnyFunSuite {
       "epochs",
       "rows",
       "operators",
+      "savepoints",
       "stores",
       "executors",
       "generation",

@@ -40,6 +40,7 @@ final private[cleancut] class EpochFeed(
   private val watch = new DriverWeather.Watch
   private val judge = new SlowEpochs
   private var isTold = false
+  @volatile private var isAbandoned = false
 
   override def location: String = facts.location
 
@@ -62,11 +63,13 @@ final private[cleancut] class EpochFeed(
     }
     val json = EpochRecordJson.write(judged)
     post(CleancutEpochCommitted(EpochRecordJson.Version, location, judged.epoch, json))
-    writer.foreach(_.add(judged))
+    if (!isAbandoned) writer.foreach(_.add(judged))
   }
 
+  override def abandon(): Unit = isAbandoned = true
+
   override def close(): Unit = {
-    later(writer.foreach(_.flush()))
+    later(if (!isAbandoned) writer.foreach(_.flush()))
     thread.shutdown()
     // The driver may be about to end.
     if (!thread.awaitTermination(PatienceMs, TimeUnit.MILLISECONDS))
