@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{
   FileContextBasedCheckpointFileManager,
   FileSystemBasedCheckpointFileManager
 }
-import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.SparkGate
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.{EndOfRuns, SparkGate}
 import org.apache.spark.sql.execution.streaming.state.cleancut.offline.StartRescale
 
 import io.cleancut.Clock
@@ -37,6 +37,11 @@ private[files] object FileCheckpoint {
     }
     new DelegatedFiles(ofPath) {
       override def createCheckpointDirectory(): Path = start(files, hadoopConf)
+
+      override def delete(deleted: Path): Unit = {
+        if (deleted == path) EndOfRuns.beforeDeletion()
+        super.delete(deleted)
+      }
     }
   }
 
@@ -57,7 +62,7 @@ private[files] object FileCheckpoint {
   )(begun: Begun): Unit = begun.cut.foreach { cut =>
     val commits = new Path(checkpoint, CheckpointLogs.Commits)
     new CommitEntries(commits, sparks(commits, hadoopConf)).rollForward(cut)
-    StartSweep.run(archive, begun, cut, FileManagers.retention(hadoopConf))
+    StartSweep.run(archive, begun)
   }
 
   /** Where the epochs of a checkpoint are committed by cuts. */

@@ -84,7 +84,7 @@ object SparkGate {
     }
 
   /** Spark runs the jobs of a query under the id of its run. */
-  private def runOfThread(): Option[String] =
+  private[cuts] def runOfThread(): Option[String] =
     SparkContext.getActive.flatMap(c => Option(c.getLocalProperty(SparkContext.SPARK_JOB_GROUP_ID)))
 
   private[cuts] def host: String = Try(InetAddress.getLocalHost.getHostName).getOrElse("unknown")
