@@ -42,6 +42,7 @@ class Facade:
             "inFlight": [],
             "aligned": {},
             "overloaded": {},
+            "unreadableSavepoints": [],
             "slow": {"counts": {}},
         }
         if committed is not None:
@@ -68,6 +69,8 @@ class Facade:
             found["inFlight"] = [IN_FLIGHT | {"partition": at} for at in (0, 5)]
             found["aligned"] = {"1": "limit is not captured yet"}
             found["overloaded"] = {"0": "7 rows did not stay in flight"}
+            broken = {"name": "early", "detail": "its page is gone.", "lastEpoch": 4}
+            found["unreadableSavepoints"] = [broken]
             last = {"epoch": 40, "kind": "gate", "typicalMs": 90, "detail": "its commit"}
             found["slow"] = {"counts": {"gate": 2, "input": 1}, "last": last}
         return json.dumps(found)
@@ -226,6 +229,10 @@ def test_rows_in_flight_are_told_by_channel_and_with_the_reasons_for_aligned_ope
     assert re.search(r"in flight +40 rows in 2 channels", str(status))
     assert status.overloaded == {0: "7 rows did not stay in flight"}
     assert re.search(r"operator 0 is overloaded +7 rows did not stay in flight", str(status))
+    assert [of.name for of in status.unreadable_savepoints] == ["early"]
+    assert re.search(
+        r"unreadable savepoint +Savepoint early cannot be read: its page is gone", str(status)
+    )
     assert re.search(r"operator 1 is aligned +limit is not captured yet", str(status))
     before = coordinator(Facade(None)).status()
     assert (before.in_flight, before.aligned) == ((), {})

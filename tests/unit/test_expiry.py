@@ -14,11 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cleancut import Checkpoint, DamagedError, RequestError, _cli
+from cleancut import Checkpoint, DamagedError, RequestError, RetryableError, _cli
 from cleancut._reading.cut_reader import CutReader
 from cleancut._reading.root import Root, open_root
 from cleancut._recovery.expiry import expire, sweep
+from cleancut._recovery.kept_savepoints import last_before
 from cleancut._storage.directory import Directory
+from cleancut.errors import error_of
 from tests.support.documented import blocks, commands
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.conftest import four_epochs
@@ -586,3 +588,95 @@ def test_a_plan_reads_no_more_than_what_stays(four_cuts: CutFiles) -> None:
     asked.clear()
     expire(rooted(four_cuts, Counting), 1, None)
     assert sum(name.startswith("cuts/") for name in asked) == 1
+
+
+def at_times(cuts: CutFiles, first_s: float, step_s: float = 10.0) -> None:
+    """Gives each cut a write time by its epoch."""
+    for epoch in range(cuts.epoch):
+        os.utime(cuts.cut_path(epoch), (first_s + epoch * step_s,) * 2)
+
+
+@pytest.mark.parametrize("damage", ["cut", "page"])
+def test_an_unreadable_savepoint_keeps_what_existed_when_it_was_created(
+    four_cuts: CutFiles, damage: str
+) -> None:
+    all_needless(four_cuts)
+    four_cuts.savepoint("early", 2)
+    path = four_cuts.root / "savepoints" / "early.cut"
+    at_times(four_cuts, first_s := time.time() - 10_000)
+    os.utime(path, (first_s + 55,) * 2)
+    late = {epoch: orphan(four_cuts, epoch, 9) for epoch in (1, 5, 6, 7)}
+    if damage == "cut":
+        four_cuts.change(path, lambda data: data[:-1])
+        os.utime(path, (first_s + 55,) * 2)
+    else:
+        pages = CutReader(open_root(four_cuts.location).objects).savepoint("early").root
+        if pages is None:
+            pytest.skip("a cut of version 1 has no pages")
+        (four_cuts.root / str(pages.pages[0].name)).unlink()
+    before = parts(four_cuts.objects())
+    plan = Checkpoint(four_cuts.location).expire(keep=1)
+    (note,) = plan.notes
+    assert note.startswith("Savepoint early cannot be read: [CLEANCUT_CUT_DAMAGED]")
+    assert "cleancut unpin" in note
+    assert "up to epoch 5 is deleted" in note
+    done = plan.apply()
+    assert done.notes == plan.notes
+    gone = before - parts(four_cuts.objects())
+    assert {int(name.split("/")[2]) for name in gone} <= {6, 7}
+    assert {f"cleancut/{late[6]}", f"cleancut/{late[7]}"} <= gone
+    assert [of.epoch for of in Checkpoint(four_cuts.location).cuts()] == [four_cuts.epoch - 1]
+    assert Checkpoint(four_cuts.location).unpin("early")
+    swept = Checkpoint(four_cuts.location).sweep().apply()
+    assert swept.notes == ()
+    assert parts(four_cuts.objects()) == named(four_cuts)
+
+
+def test_write_times_tell_the_last_epoch_before_a_savepoint() -> None:
+    regular = {5: 50, 6: 60, 7: 70, 8: 80}
+    assert [last_before(at, regular) for at in (40, 59, 60, 65, 79)] == [4, 5, 6, 6, 7]
+    assert last_before(80, regular) is None
+    assert last_before(90, regular) is None
+    # A run that was followed wrote a cut late: a cut before a gap is no evidence.
+    assert last_before(40, {2: 55, **regular}) == 4
+    assert last_before(65, {2: 66, **regular}) == 6
+    assert last_before(1, {}) is None
+
+
+def test_an_object_store_that_does_not_answer_is_no_unreadable_savepoint(
+    four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four_cuts.savepoint("good", 1)
+    before = four_cuts.objects()
+
+    def savepoint(self: CutReader, name: str) -> None:
+        raise error_of(
+            "CLEANCUT_OBJECT_STORE_UNAVAILABLE",
+            operation="Get",
+            target=name,
+            attempts=1,
+            waitedMs=0,
+            detail="time out",
+        )
+
+    monkeypatch.setattr(CutReader, "savepoint", savepoint)
+    with pytest.raises(RetryableError):
+        Checkpoint(four_cuts.location).expire(keep=1)
+    assert four_cuts.objects() == before
+
+
+def test_a_fenced_run_keeps_what_is_young_by_the_clock_of_the_store(
+    four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(30):
+        four_cuts.commit(([], 3), ([], 1))
+    young, old = orphan(four_cuts, 1, 9), orphan(four_cuts, 2, 9)
+    os.utime(four_cuts.root / old, (1, 1))
+    own(four_cuts, 1, ended=False)
+    # The host is a day ahead of the store.
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + DAY_S)
+    Checkpoint(four_cuts.location).expire(keep=1).apply(fence="given up")
+    stays = parts(four_cuts.objects())
+    assert f"cleancut/{young}" in stays
+    assert f"cleancut/{old}" not in stays

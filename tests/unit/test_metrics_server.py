@@ -51,6 +51,7 @@ def test_a_query_with_cuts_is_told_whole(session: Any, facade: Facade) -> None:
     assert plain["last_commit_timestamp_seconds"] == WRITTEN_MS / 1000
     assert (plain["epoch_duration_seconds"], plain["cut_write_duration_seconds"]) == (0.8, 0.021)
     assert (plain["executors"], plain["aligned_operators"]) == (2, 1)
+    assert plain["unreadable_savepoints"] == 1
     assert (plain["proven_epoch"], plain["unproven_epochs"]) == (41, 1)
     assert plain["proven_timestamp_seconds"] == 7
     assert (plain["sent_bytes_total"], plain["segments_total"]) == (11, 4)

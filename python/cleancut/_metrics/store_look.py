@@ -9,7 +9,7 @@ from dataclasses import replace
 from cleancut._format.layout import OWNERS, REPLICAS, last_generation, owner_name
 from cleancut._format.placed import Chain
 from cleancut._metrics.samples import Counts, Sample, of_epoch, of_notes
-from cleancut._reading.cut_reader import chain_bytes
+from cleancut._reading.cut_reader import CutReader, chain_bytes
 from cleancut._reading.epoch_info import EpochInfo
 from cleancut._reading.epochs_seen import EpochsSeen
 from cleancut._reading.noted import NotedEpochs
@@ -17,6 +17,7 @@ from cleancut._reading.prices import PRICES, PriceList, daily_costs
 from cleancut._reading.root import Root
 from cleancut._reading.stored_cut import StoredCut
 from cleancut._recovery.followed import proven_cut, replica_notes, replica_statuses
+from cleancut._recovery.kept_savepoints import read_savepoints
 
 _SOON_S = 600
 _RECENT_OWNERS = 5
@@ -124,7 +125,14 @@ class StoreLook:
         if is_due and self._seen.last is not None:
             self._sizes = list(_of_chains(self._seen.last))
             self._stored_bytes = self._root.stored_bytes()
-            self._sizes = [*self._sizes, Sample("stored_bytes", self._stored_bytes)]
+            unreadable = read_savepoints(
+                self._root.objects, CutReader(self._root.objects)
+            ).unreadable
+            self._sizes = [
+                *self._sizes,
+                Sample("stored_bytes", self._stored_bytes),
+                Sample("unreadable_savepoints", len(unreadable)),
+            ]
             self._sized_s = now_s
         return self._sizes
 

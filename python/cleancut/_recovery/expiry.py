@@ -31,7 +31,6 @@ from cleancut._format.layout import (
     parse_cut_name,
     parse_frame_name,
     parse_page_name,
-    parse_savepoint_name,
     parse_seal_name,
     parse_segment_name,
 )
@@ -39,8 +38,9 @@ from cleancut._format.log_entries import rolled_back_from
 from cleancut._reading.cut_reader import CutReader
 from cleancut._reading.root import Root
 from cleancut._reading.stored_cut import StoredCut
+from cleancut._recovery.kept_savepoints import KeptSavepoints, read_savepoints
 from cleancut._recovery.replicas import fence
-from cleancut._storage.objects import Stored
+from cleancut._storage.objects import Place, Stored
 from cleancut._storage.parallel import mapped
 from cleancut._storage.side_files import side_file_of
 from cleancut.errors import CleancutError, DamagedError, error_of
@@ -191,6 +191,8 @@ class _Look:
         self._parts = {name: of for found in parts for name, of in found.items()}
         self.owner = _owner_of(root)
         self._beside = fenced or self.owner
+        # The owner's object of a fence was written just now, by the clock of the object store.
+        self._now_ms = _owned_ms(self._objects) if fenced else time.time() * 1000
         # After it: what the last run has committed before its end is in these.
         self.cuts = self._objects.details(CUTS)
         self._saved = self._objects.details(SAVEPOINTS)
@@ -208,11 +210,9 @@ class _Look:
         """Whether a run has taken the query since."""
         return last_generation(self._objects.list(OWNERS)) > self.owner.generation
 
-    def savepoints(self) -> Mapping[str, StoredCut]:
-        """Those that there are now, by name."""
-        found = (parse_savepoint_name(name) for name in self._objects.list(SAVEPOINTS))
-        names = sorted(name for name in found if name is not None)
-        return dict(zip(names, mapped(self._reader.savepoint, names), strict=True))
+    def savepoints(self) -> KeptSavepoints:
+        """Those that there are now."""
+        return read_savepoints(self._objects, self._reader, self.cuts)
 
     def _seen_beside(self) -> Iterator[StoredCut]:
         """The cuts that go: an act that has seen one may yet commit bases that refer to it."""
@@ -236,28 +236,28 @@ class _Look:
         seals = ((name, parse_seal_name(name)) for name in self.cuts)
         return sorted(name for name, epoch in seals if epoch is not None and epoch <= self.last)
 
-    def garbage(self, pinned: Iterable[StoredCut], kind: str) -> list[str]:
+    def garbage(self, savepoints: KeptSavepoints, kind: str) -> list[str]:
         """The segments or pages that nothing needs."""
-        needed = self._named | self._names_of(pinned)
+        needed = self._named | self._names_of(savepoints.cuts.values())
         prefix = f"{kind}/"
         return sorted(
             name
             for name, of in self._parts.items()
-            if name.startswith(prefix) and name not in needed and self._may_go(name, of)
+            if name.startswith(prefix) and name not in needed and self._may_go(name, of, savepoints)
         )
 
-    def _may_go(self, name: str, of: Stored) -> bool:
+    def _may_go(self, name: str, of: Stored, savepoints: KeptSavepoints) -> bool:
         segment, page = parse_segment_name(name), parse_page_name(name)
         part = segment or page
         # Frames of an epoch without a cut may be those that it is committed with.
-        if part is None or part.epoch > self.last:
+        if part is None or part.epoch > self.last or savepoints.may_reference(part.epoch):
             return False
         if self._beside.alive is None:
             return True
         # Cuts that an act has seen may have gone when the query was taken from it.
         if self._beside.is_fence:
             return False
-        is_young = of.modified_ms >= time.time() * 1000 - _YOUNG_MS
+        is_young = of.modified_ms >= self._now_ms - _YOUNG_MS
         return part.epoch < self.staying[0] - _MARGIN_EPOCHS and not is_young
 
     def frames(self) -> list[str]:
@@ -290,15 +290,15 @@ class _Look:
 
 def _planned(act: Act, root: Root, oldest: int, since: Mapping[str, int]) -> Expiry:
     look = _Look(root, oldest)
-    pinned = look.savepoints()
-    segments = look.garbage(pinned.values(), SEGMENTS)
-    pages, frames = look.garbage(pinned.values(), PAGES), look.frames()
+    savepoints = look.savepoints()
+    segments = look.garbage(savepoints, SEGMENTS)
+    pages, frames = look.garbage(savepoints, PAGES), look.frames()
     going = [*look.cut_names, *look.seal_names, *segments, *pages, *frames]
     goes = look.size(going)
     return Expiry(
         act=act,
         location=root.location,
-        kept=_kept(look, pinned, since),
+        kept=_kept(look, savepoints.cuts, since),
         epochs=tuple(look.going),
         seals=len(look.seal_names),
         segments=len(segments),
@@ -307,7 +307,7 @@ def _planned(act: Act, root: Root, oldest: int, since: Mapping[str, int]) -> Exp
         bytes=goes,
         bytes_left=look.stored - goes,
         owner=look.owner.alive,
-        notes=tuple(_notes(look)),
+        notes=tuple(_notes(look, savepoints)),
         _root=root,
         _oldest=oldest,
     )
@@ -332,9 +332,9 @@ def _apply(plan: Expiry, why: str | None) -> Expiry:
     if look.is_followed():
         reason = "a run has begun meanwhile; cuts were deleted, and nothing that they lead to"
         raise _refused(plan.act, root.location, reason)
-    pinned = look.savepoints()
-    segments = look.garbage(pinned.values(), SEGMENTS)
-    pages, frames = look.garbage(pinned.values(), PAGES), look.frames()
+    savepoints = look.savepoints()
+    segments = look.garbage(savepoints, SEGMENTS)
+    pages, frames = look.garbage(savepoints, PAGES), look.frames()
     _delete(root, look.with_side_files(segments))
     # A page that is gone would leave unknown what it names.
     _delete(root, look.with_side_files(pages))
@@ -349,8 +349,14 @@ def _apply(plan: Expiry, why: str | None) -> Expiry:
         frames=len(frames),
         bytes=goes,
         bytes_left=look.stored - goes,
+        notes=tuple(_notes(look, savepoints)),
         is_applied=True,
     )
+
+
+def _owned_ms(objects: Place) -> int:
+    """When the query was taken last, by the clock of the object store."""
+    return max(of.modified_ms for of in objects.details(OWNERS).values())
 
 
 def _delete(root: Root, names: Sequence[str]) -> None:
@@ -420,7 +426,8 @@ def _kept(
     return tuple(KeptCut(epoch, tuple(of)) for epoch, of in sorted(why.items()))
 
 
-def _notes(look: _Look) -> Iterable[str]:
+def _notes(look: _Look, savepoints: KeptSavepoints) -> Iterable[str]:
+    yield from map(str, savepoints.unreadable)
     if look.owner.alive is not None:
         yield (
             f"{look.owner.alive} has not said that it has ended: nothing is done beside it, and "

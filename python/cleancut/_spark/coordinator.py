@@ -32,6 +32,7 @@ from cleancut._recovery.followed import (
     proven_cut,
     replica_statuses,
 )
+from cleancut._recovery.kept_savepoints import UnreadableSavepoint
 from cleancut._spark.connect import is_connect
 from cleancut._spark.driver import ClassicDriver, Driver, driver_of, text_of
 from cleancut._spark.live_view import EVERY_S, LONGEST_S, LiveView, show
@@ -130,6 +131,8 @@ class CoordinatorStatus(Brief):
         slow_epochs: how many epochs of this run took longer than others, by the kind of what
             explains it; see `SlowEpoch`.
         last_slow: the last of them, by its number, and why.
+        unreadable_savepoints: the savepoints that the last garbage collection of this run could not
+            read. No segment or page from before their creation is deleted.
     """
 
     location: str
@@ -150,6 +153,7 @@ class CoordinatorStatus(Brief):
     replicas: tuple[ReplicaStatus, ...] = ()
     slow_epochs: Mapping[str, int] = field(default_factory=dict)
     last_slow: tuple[int, SlowEpoch] | None = None
+    unreadable_savepoints: tuple[UnreadableSavepoint, ...] = ()
 
     @property
     def requests(self) -> RequestsByKind:
@@ -190,6 +194,7 @@ class CoordinatorStatus(Brief):
         facts += [
             (f"operator {of} is overloaded", why) for of, why in sorted(self.overloaded.items())
         ]
+        facts += [("unreadable savepoint", str(of)) for of in self.unreadable_savepoints]
         if self.proven is not None:
             facts += [("restorable", str(self.proven))]
         facts += [(f"copy at {of.location}", str(of)) for of in self.replicas]
@@ -278,6 +283,10 @@ class Coordinator:
             replicas=tuple(replica_statuses(notes["replicas"], found.get("committed"), written_ms)),
             slow_epochs=found["slow"]["counts"],
             last_slow=_last_slow_of(found["slow"].get("last")),
+            unreadable_savepoints=tuple(
+                UnreadableSavepoint(of["name"], of["detail"], of.get("lastEpoch"))
+                for of in found["unreadableSavepoints"]
+            ),
         )
 
     def _told(self) -> dict[str, Any]:

@@ -67,6 +67,7 @@ def of_status(status: CoordinatorStatus, first: int) -> Iterator[Sample]:
         yield Sample("committed_epoch", status.committed)
     yield Sample("executors", status.executor_count)
     yield Sample("aligned_operators", len(status.aligned))
+    yield Sample("unreadable_savepoints", len(status.unreadable_savepoints))
     if status.generation is not None:
         yield Sample("owner_generation", status.generation)
     yield from of_notes(status.committed, status.proven, status.replicas)
