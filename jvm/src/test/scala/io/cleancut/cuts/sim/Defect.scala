@@ -98,6 +98,18 @@ object Defect {
   /** Who gives cuts up by hand does not look for a run that has begun meanwhile. */
   case object ExpiredBeside extends Defect("which is not there", "was deleted, which")
 
+  /** A sweep takes a savepoint that cannot be read for none. */
+  case object SavepointSkipped extends Defect("was deleted, which the savepoint")
+
+  /** A sweep knows the creation of such a savepoint by the clock of its own host. */
+  case object SavepointByHostClock extends Defect("was deleted, which the savepoint")
+
+  /** A sweep knows the ages of cuts by the clock of its own host. */
+  case object AgesByHostClock extends Defect("was deleted, which is young")
+
+  /** A sweep begins whether or not another one runs. */
+  case object SweepsAtOnce extends Defect("sweeps at once")
+
   /** A query begins whether or not an act has been finished. */
   case object ActsUnseen extends Defect("too many rows", "the sink has rows", "runs")
 
@@ -110,6 +122,9 @@ object Defect {
     SweptBeside,
     ExpiredBeside
   )
+
+  /** Those of savepoints that cannot be read. */
+  val ofSavepoints: Set[Defect] = Set(SavepointSkipped, SavepointByHostClock)
 
   /** Those of acts on the checkpoint. */
   val ofActs: Set[Defect] = Set[Defect](ActForgets, ActsUnseen) ++ ofReferences
@@ -129,5 +144,5 @@ object Defect {
         EarlyMerge,
         ShortWindow,
         AllCounted
-      ) ++ ofActs
+      ) ++ ofActs ++ ofSavepoints ++ Seq(AgesByHostClock, SweepsAtOnce)
 }

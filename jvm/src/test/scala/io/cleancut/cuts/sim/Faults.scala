@@ -59,6 +59,10 @@ object Fault {
   case object ActBehindReference extends Fault("act on bases that refer themselves")
   case object Expiry extends Fault("cuts given up by hand")
   case object ExpiryStopped extends Fault("cuts given up by hand while a run began")
+  case object StartSweep extends Fault("sweep at the start of a run")
+  case object SlowListing extends Fault("listing of segments took long")
+  case object UnreadableSavepoint extends Fault("savepoint not readable by a sweep")
+  case object UnreadablePage extends Fault("page not readable by a sweep")
   case object LeftByAct extends Fault("start of the query behind an act that was not done")
 
   val all: Seq[Fault] = Seq(
@@ -114,7 +118,11 @@ object Fault {
     ActBehindReference,
     Expiry,
     ExpiryStopped,
-    LeftByAct
+    LeftByAct,
+    StartSweep,
+    SlowListing,
+    UnreadableSavepoint,
+    UnreadablePage
   )
 }
 

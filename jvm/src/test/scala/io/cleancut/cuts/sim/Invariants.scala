@@ -26,6 +26,7 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
  *   - Where each run finds other rows, the state of a task has those that it has shown.
  *   - With each cut the sink has the rows of all epochs up to it but those in flight, each once.
  *   - What a sink has seen of an epoch behind the first cut is durable, and is not made again.
+ *   - A process runs one sweep at a time.
  *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
  *     that a cut or a savepoint names, or its bases refer to, nor files of stores from before the
  *     first cut while an epoch of theirs is kept.
@@ -208,6 +209,8 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       CutLayout.parseCut(cut).foreach { epoch =>
         if (epoch >= oldestKept && !expired(epoch) && !late(epoch))
           violated(s"the cut of epoch $epoch was deleted, the last is $last")
+        if (isYoung(name) && !expired(epoch) && !late(epoch))
+          violated(s"the cut of epoch $epoch was deleted, which is young")
         cuts -= epoch
       }
     case Named(part) =>
@@ -290,6 +293,15 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   }
 
   private def oldestKept = last - plan.keep
+
+  /** Up to which age, by the clock of the store, a cut is kept. */
+  var keptMs = 0L
+
+  /** The present time of the store. */
+  var nowMs: () => Long = () => 0L
+
+  private def isYoung(name: String) =
+    keptMs > 0L && bucket.get(name).exists(_.modifiedMs > nowMs() - keptMs)
 
   /** Spark's entry of an epoch appears as a file. */
   private def entered(epoch: Long, entry: String): Unit =

@@ -159,7 +159,7 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
   /** Makes all stores of what the cut has. */
   private def referred(cut: Cut, epoch: Long): Map[StoreId, String] = {
     val frames = plan.stores.map { store =>
-      val version = StateVersion(epoch + 1, StateVersion.newId(world.clock))
+      val version = StateVersion(epoch + 1, StateVersion.newId(process.clock))
       val name = FrameName(store, version, FrameKind.Base)
       SimFrame(name, None, writer, Vector.empty, cut.of(store).get.frames)
     }
@@ -227,7 +227,7 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
     if (faults.strikes(Fault.AttemptFailed)) throw new AttemptLost("the task's code failed")
     val read = cut.of(store).map(_.version.id)
     val rows = executor.load(store, cut.epoch + 1, read)
-    val version = StateVersion(epoch + 1, StateVersion.newId(world.clock))
+    val version = StateVersion(epoch + 1, StateVersion.newId(process.clock))
     val base = SimFrame(FrameName(store, version, FrameKind.Base), None, writer, rows)
     executor.deliver(runId, attempt, Seq(base))
     version.id

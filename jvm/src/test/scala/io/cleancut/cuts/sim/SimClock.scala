@@ -12,6 +12,9 @@ final class SimClock(random: Random, baton: Baton) extends Clock {
 
   override def wallMs(): Long = SimClock.StartMs + TimeUnit.NANOSECONDS.toMillis(monotonicNs())
 
+  /** The time, which does not pass by this. */
+  def nowMs: Long = SimClock.StartMs + TimeUnit.NANOSECONDS.toMillis(nowNs)
+
   override def monotonicNs(): Long = {
     nowNs += TimeUnit.MICROSECONDS.toNanos(100)
     nowNs
@@ -27,6 +30,19 @@ final class SimClock(random: Random, baton: Baton) extends Clock {
     baton.yieldNow()
     nowNs += unit.toNanos(duration)
   }
+}
+
+/**
+ * The clock of one host.
+ *
+ * @param aheadMs
+ *   how far its wall clock is ahead of that of the object store; negative if it is behind
+ */
+final class HostClock(time: Clock, val aheadMs: Long) extends Clock {
+  override def wallMs(): Long = time.wallMs() + aheadMs
+  override def monotonicNs(): Long = time.monotonicNs()
+  override def randomBytes(count: Int): Array[Byte] = time.randomBytes(count)
+  override def sleep(duration: Long, unit: TimeUnit): Unit = time.sleep(duration, unit)
 }
 
 private object SimClock {

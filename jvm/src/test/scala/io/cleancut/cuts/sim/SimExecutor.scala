@@ -19,8 +19,9 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
   import SimExecutor.Held
   import world.{baton, faults, plan}
 
-  private val root = new RootedStore(world.store(s"${driver.name}-$name"), Names.Root)
-  private val archive = new CutArchive(root, world.clock)
+  private val clock = world.hostClock()
+  private val root = new RootedStore(world.store(s"${driver.name}-$name", clock), Names.Root)
+  private val archive = new CutArchive(root, clock)
   private val states = mutable.LinkedHashMap.empty[(StoreId, StateVersion), Held]
   var isAlive = true
 
@@ -94,7 +95,7 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
   private def upload(runId: String, base: SealedFrame): Unit = {
     val version = base.name.version.number
     val run = identity(runId, version - 1)
-    val id = StateVersion.newId(world.clock)
+    val id = StateVersion.newId(clock)
     val segment = new Segment(CutLayout.segment(run.epoch, name, id), run)
     driver
       .ask(runId, "announce")(Believed.right[Refusal, Unit])(
@@ -125,9 +126,9 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     val epoch = frame.name.version.number - 1
     val of = identity(runId, epoch)
     if (world.defect != Defect.EarlyAck)
-      (SegmentPacker.writeSegment(root, name, world.clock)(of, Seq(frame)).head, () => ())
+      (SegmentPacker.writeSegment(root, name, clock)(of, Seq(frame)).head, () => ())
     else {
-      val id = StateVersion.newId(world.clock)
+      val id = StateVersion.newId(clock)
       val segment = new Segment(CutLayout.segment(epoch, name, id), of)
       val (bytes, placed) = segment.pack(Seq(frame))
       // In the background, and so behind what the task does next.

@@ -6,6 +6,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
+import io.cleancut.Clock
 import io.cleancut.cuts._
 import io.cleancut.files.{CheckpointLogs, ObjectFileManager}
 import io.cleancut.objects.RootedStore
@@ -16,24 +17,32 @@ final class Unreachable(message: String) extends RuntimeException(message)
 /**
  * The driver of one application, with its executors.
  *
- * @param keep
- *   how many epochs it keeps
+ * @param retention
+ *   which cuts it keeps
  */
-final class SimProcess(world: World, val name: String, keep: Int, val paging: Option[Paging]) {
+final class SimProcess(
+    world: World,
+    val name: String,
+    retention: CutRetention,
+    val paging: Option[Paging]
+) {
   import world.{baton, faults, plan}
 
-  val store = world.store(name)
+  private val host = world.hostClock()
+  def clock: Clock = host
+
+  val store = world.store(name, host)
   val root = new RootedStore(store, Names.Root)
-  val archive = new CutArchive(root, world.clock)
+  val archive = new CutArchive(root, clock)
   private val logs =
-    new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), CutRetention(keep))
+    new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), retention)
 
   val cuts: QueryCuts = new QueryCuts(
     archive,
     logs,
     name,
     CutsRuntime(
-      world.clock,
+      clock,
       new SimPacker(world, this, root, CutsRuntime.Driver, cuts),
       request => request.run(),
       task => {
@@ -123,7 +132,21 @@ final class SimProcess(world: World, val name: String, keep: Int, val paging: Op
 
   /** A log of Spark's, as this process reads and writes it. */
   def files(log: String): CheckpointFileManager =
-    new ObjectFileManager(Names.log(log), store, () => (), world.clock)
+    new ObjectFileManager(Names.log(log), store, () => (), clock)
+
+  /** The sweep of a run that starts, which goes on while the query runs. */
+  def sweepAtStart(begun: Begun): Unit =
+    for (cut <- begun.cut; collector <- begun.collector)
+      if (collector.isDue(cut.epoch) && collector.tryStart()) {
+        faults.count(Fault.StartSweep)
+        baton.spawn(s"sweep at the start of $name", this, Baton.Slow) {
+          world.sweeping { () =>
+            try collector.runAtStart(cut)
+            catch { case NonFatal(_) => () }
+          }
+        }
+        ()
+      }
 
   /** A user pins a cut, and perhaps gives it up some time later. */
   def pin(name: String, epoch: Long): Unit = {

@@ -63,9 +63,10 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     else process.files("offsets"),
     begun => {
       if (plan.isOnFiles) begun.cut.foreach(rollForward)
+      process.sweepAtStart(begun)
       if (invariants.isLeftByAct) faults.count(Fault.LeftByAct)
     },
-    world.clock
+    process.clock
   )
   private val offsets = start.ofOffsets(process.files("offsets"))
   private val commits = SimQuery.commits(plan, process.files("commits"), process.archive, gate)

@@ -4,7 +4,7 @@ import scala.collection.mutable
 import scala.util.Random
 import scala.util.control.NonFatal
 
-import io.cleancut.cuts.{Begun, CutSweep}
+import io.cleancut.cuts.{Begun, CutRetention, CutSweep}
 import io.cleancut.files.Gate
 
 /** What one run of the simulation came to. */
@@ -41,6 +41,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   private var disturbances = world.random.nextInt(MaxDisturbances)
   // Apart from them: one that takes long has to begin early.
   private var bases = world.random.nextInt(MaxBases)
+  private var pins = MaxPins
   // Drawn beside all else, which is the same without them.
   private val ofActs = new Random(seed + ActsSeed)
   private var acts = {
@@ -182,17 +183,25 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     else if (strikes(Fault.RunAgain)) runs += driver.newRun(target)
     else if (strikes(Fault.ExecutorCrash)) {
       driver.crashExecutor(world.random.nextInt(plan.executors))
-    } else if (bases > 0 && faults.strikes(Fault.Maintenance, Rate)) {
+    } else if (pins > 0 && world.isDue(PinEvery)) {
+      pins -= 1
+      pin(driver)
+    } else if (bases > 0 && (world.isDue(BaseEvery) || faults.strikes(Fault.Maintenance, Rate))) {
       bases -= 1
       maintain(driver)
-    } else if (strikes(Fault.Pin)) {
-      val age = world.random.nextInt(plan.keep + 2)
-      driver.pin(s"pin-${runs.size}-$disturbances", invariants.last - age)
-    } else if (defect == Defect.NoMargin) {
+    } else if (strikes(Fault.Pin)) pin(driver)
+    else if (defect == Defect.NoMargin) {
       if (world.random.nextBoolean()) maintain(driver) else sweepAnyway(driver, baseMargin = 0L)
+    } else if (defect == Defect.SweepsAtOnce) {
+      sweepAnyway(driver, plan.baseMargin)
     } else if (defect == Defect.NotSpared) {
       if (world.random.nextBoolean()) maintain(driver) else sweepAnyway(driver, plan.baseMargin)
     }
+  }
+
+  private def pin(driver: SimProcess): Unit = {
+    val age = world.random.nextInt(plan.keep + 2)
+    driver.pin(s"pin-${runs.size}-$disturbances-$pins", invariants.last - age)
   }
 
   private def maintain(driver: SimProcess): Unit =
@@ -202,16 +211,19 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   private def sweepAnyway(driver: SimProcess, baseMargin: Long): Unit = {
     baton.spawn("broken sweep", driver) {
       val sweep = new CutSweep(driver.archive, baseMargin, () => false)
-      try sweep.run(invariants.last - plan.keep, spared = Set.empty)
-      catch { case NonFatal(_) => () }
-      ()
+      world.sweeping { () =>
+        try sweep.run(invariants.last - plan.keep, spared = Set.empty)
+        catch { case NonFatal(_) => () }
+        ()
+      }
     }
     ()
   }
 
   /** Without faults a query goes on to its end, and what no cut needs is swept. */
   private def finish(): Unit = {
-    val driver = world.newProcess(plan.keep)
+    val driver = world.newProcess(CutRetention(plan.keep))
+    invariants.keptMs = 0L
     acts = 0
     actsInFlight = 0
     // As the error would say that the query ends with.
@@ -222,15 +234,28 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
         baton.yieldUntil(running.isOver)
       }
     }
-    val more = plan.keep + plan.baseMargin + plan.sweepEpochs + 2
+    val swept = plan.keep + plan.baseMargin + plan.sweepEpochs + 2
+    val more = if (world.hasSavepoints) 2 * swept else swept
     // Acts may have gone beyond it.
     val end = Math.max(target, invariants.last + 1) + more
     val last = driver.newRun(end)
+    // What savepoints need of old segments then, no cut does.
+    while (world.hasSavepoints && !last.isOver) {
+      baton.yieldNow()
+      if (world.isDue(BaseEvery) && bases > -MaxLateBases) {
+        bases -= 1
+        driver.executors(world.random.nextInt(plan.executors)).maintain(last.runId)
+      } else if (world.isDue(PinEvery) && pins > -MaxPins) {
+        pins -= 1
+        pin(driver)
+      }
+    }
     baton.yieldUntil(last.isOver && !baton.isAnyAlive(driver))
     last.failure.foreach(e => invariants.violated(s"a run without faults failed: $e"))
     if (invariants.last != end - 1) {
       invariants.violated(s"epoch ${invariants.last} is the last and not ${end - 1}")
     }
+    world.heal()
     new CutSweep(driver.archive, plan.baseMargin, () => false)
       .run(invariants.last - plan.keep, spared = Set.empty)
     val left = invariants.orphans(world.names)
@@ -289,6 +314,12 @@ private object Simulation {
   val MaxRuns = 60
   val MaxDisturbances = 10
   val MaxBases = 8
+
+  /** In runs with savepoints. */
+  val MaxPins = 6
+  val PinEvery = 10
+  val BaseEvery = 10
+  val MaxLateBases = 20
 
   /** Acts are drawn in one of so many runs, and then up to so many. */
   val ActsEvery = 2

@@ -1,9 +1,10 @@
 package io.cleancut.cuts.sim
 
+import scala.collection.mutable
 import scala.util.Random
 
 import io.cleancut.{StateVersion, StoreId}
-import io.cleancut.cuts.{BlindToOwners, ForwardingStore, Paging}
+import io.cleancut.cuts.{BlindToOwners, CutRetention, ForwardingStore, Paging}
 import io.cleancut.format.{Counted, Cut, CutLayout, FrameKind, StoreLayout}
 import io.cleancut.objects._
 
@@ -42,7 +43,7 @@ final class World(val seed: Long, val defect: Defect) {
   /** Whether a query is to end behind the cut that it has just made. */
   var pauses: () => Boolean = () => false
 
-  private val isSweep = ThreadLocal.withInitial(() => false)
+  private[sim] val isSweep = ThreadLocal.withInitial(() => false)
 
   /** Does the work of a sweep, which is that of its thread. */
   def sweeping(sweep: Runnable): Unit = {
@@ -51,6 +52,28 @@ final class World(val seed: Long, val defect: Defect) {
     finally isSweep.set(false)
   }
 
+  private val broken = mutable.Set.empty[String]
+  private val healed = mutable.Set.empty[String]
+
+  /** Whether a sweep cannot read a savepoint now; it can again some time later, for good. */
+  def isBroken(savepoint: String): Boolean =
+    if (healed(savepoint)) false
+    else if (!broken(savepoint)) {
+      val isStruck = faults.strikes(Fault.UnreadableSavepoint, SavepointRate) || isDue(2)
+      if (isStruck) broken += savepoint else healed += savepoint
+      isStruck
+    } else {
+      val isHealed = random.nextInt(HealsEvery) == 0
+      if (isHealed) {
+        broken -= savepoint
+        healed += savepoint
+      }
+      !isHealed
+    }
+
+  /** From now on all savepoints can be read. */
+  def heal(): Unit = healed ++= names
+
   def names: Seq[String] = bucket.names
 
   def nextAttempt(): Long = {
@@ -58,16 +81,41 @@ final class World(val seed: Long, val defect: Defect) {
     attempts
   }
 
-  def newProcess(): SimProcess = newProcess(plan.keep + random.nextInt(plan.keepMore + 1))
+  def newProcess(): SimProcess = {
+    val keep = plan.keep + random.nextInt(plan.keepMore + 1)
+    newProcess(CutRetention(keep, keptMs))
+  }
 
-  def newProcess(keep: Int): SimProcess = {
+  def newProcess(retention: CutRetention): SimProcess = {
     processes += 1
-    new SimProcess(this, s"driver-$processes", keep, paging)
+    new SimProcess(this, s"driver-$processes", retention, paging)
+  }
+
+  /** The clock of a host that is started. */
+  def hostClock(): HostClock = {
+    val drawn = Skews(ofHosts.nextInt(Skews.size))
+    new HostClock(clock, if (defect == Defect.SavepointByHostClock) Skews.min else drawn)
   }
 
   def loseSeals(): Unit = names.filter(_.endsWith(".sealed")).foreach(bucket.delete)
 
   def processCount: Int = processes
+
+  // What differs between hosts is drawn apart from all else.
+  private val ofHosts = new Random(seed + HostsSeed)
+
+  /** Whether savepoints are many, and chains short, so that little but savepoints needs much. */
+  val hasSavepoints: Boolean =
+    ofHosts.nextInt(SavepointsEvery) == 0 || Defect.ofSavepoints(defect)
+
+  /** Whether something is due that comes once in so many steps, in a run with savepoints. */
+  def isDue(every: Int): Boolean = hasSavepoints && ofHosts.nextInt(every) == 0
+  private val keptMs = {
+    val isDrawn = ofHosts.nextInt(AgesEvery) == 0
+    if (isDrawn || defect == Defect.AgesByHostClock) YoungMs else 0L
+  }
+  invariants.keptMs = keptMs
+  invariants.nowMs = () => clock.nowMs
 
   private val disk = new SimulatedDisk(bucket)
 
@@ -76,7 +124,7 @@ final class World(val seed: Long, val defect: Defect) {
     defect == Defect.None && new Random(~seed).nextInt(World.DiskEvery) == 0
 
   /** The bucket as a process sees it; or as files, through the store of Hadoop's file systems. */
-  def store(process: String): ObjectStore = {
+  def store(process: String, host: HostClock): ObjectStore = {
     val store = new SlowSeals(
       plainStore(process),
       () => if (faults.strikes(Fault.SlowSeal, SealRate)) random.nextInt(MaxSealSteps) else 0,
@@ -86,7 +134,8 @@ final class World(val seed: Long, val defect: Defect) {
         finally slowSeals -= 1
       }
     )
-    val below = if (defect == Defect.Overwriting) new Overwriting(store) else store
+    val swept = new SweptStore(store, this, host)
+    val below = if (defect == Defect.Overwriting) new Overwriting(swept) else swept
     val frozen = new FrozenWrites(below, mayFreeze, () => freeze())
     val roots = new RewrittenCuts(frozen, rewritten)
     defect match {
@@ -271,6 +320,20 @@ final private class Overwriting(under: ObjectStore) extends ForwardingStore(unde
 private object World {
 
   val DiskEvery = 4
+
+  val HostsSeed: Long = 1L << 41
+
+  /** How far the clocks of hosts are ahead of that of the store, in milliseconds. */
+  val Skews: IndexedSeq[Long] = IndexedSeq(0L, -7_200_000L, -300L, 300L, 86_400_000L)
+
+  /** One run of so many keeps cuts for their age. */
+  val AgesEvery = 4
+  val YoungMs = 300L
+
+  /** There are few savepoints. */
+  val SavepointRate = 20.0
+  val HealsEvery = 30
+  val SavepointsEvery = 4
 
   /** A run has some thousands. */
   val MaxSteps = 200_000L
