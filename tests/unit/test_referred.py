@@ -71,7 +71,8 @@ class Acts(CutFiles):
         frames = []
         for at in range(partitions):
             froms = range(at, before, partitions) if before > partitions else [at % before]
-            spread = {"partitions": partitions, "keys": {"default": [[0], [1]]}}
+            keys = {"default": [[0], [1]]}
+            spread = {"partitions": partitions, "sourcePartitions": before, "keys": keys}
             frames.append(
                 referring(
                     self.epoch + 1,
@@ -369,7 +370,7 @@ def test_columns_within_columns_tell_the_partition_of_a_key() -> None:
         None,
         None,
         (),
-        Spread(4, {family.name: [[1, 0]]}),
+        Spread(4, 1, {family.name: [[1, 0]]}),
     )
     is_wanted = wanted(identity, family)
     row = struct_of(key, "key")
@@ -385,7 +386,7 @@ def test_a_key_in_another_encoding_is_refused() -> None:
     key = {"fields": [{"name": "k", "type": "long"}]}
     family = Family(0, "default", key, VALUE, False, False, "avro")
     name = FrameName(3, "0" * 32, "base")
-    spread = Spread(4, {"default": [[0]]})
+    spread = Spread(4, 1, {"default": [[0]]})
     identity = Identity(StoreId(0, 1, "default"), name, None, None, (), spread)
     with pytest.raises(RequestError, match="rescaled by reference") as raised:
         wanted(identity, family)

@@ -28,7 +28,8 @@ OF_THREE, OF_FOUR = CHAINS[3]
 # Of 16 people those whom Spark's hash of id and name sends to partition 3 of 5.
 PEOPLE = [put(number, f"person-{number}", number, number / 2) for number in range(1, 17)]
 OURS = [PEOPLE[number - 1] for number in (3, 4, 6, 10)]
-BY_WHOLE_KEY = {"partitions": 5, "keys": {"default": [[0], [1]]}}
+WHOLE_KEY = {"default": [[0], [1]]}
+BY_WHOLE_KEY = {"partitions": 5, "sourcePartitions": 1, "keys": WHOLE_KEY}
 
 
 def referring(
@@ -127,7 +128,7 @@ def _of_some_rows() -> Iterator[CheckpointCase]:
         objects | again,
         [Read(9, [*OURS, GRACE])],
     )
-    left_out, _ = act(referring(ACT + 1, [people], spread={"partitions": 5, "keys": {}}))
+    left_out, _ = act(referring(ACT + 1, [people], spread=BY_WHOLE_KEY | {"keys": {}}))
     yield CheckpointCase(
         "refers-to-no-family",
         "A family that the spread does not name is gone.",
@@ -176,13 +177,24 @@ def _damaged() -> Iterator[CheckpointCase]:
     strange = replace(body, names=[b"segments/x.seg", *body.names[1:]])
     yield crafted("to-no-segment", "A name is not that of a segment.", body=strange)
     for name, spread in {
-        "no-partitions": {"partitions": 0, "keys": {}},
-        "no-keys": {"partitions": 5},
-        "no-columns": {"partitions": 5, "keys": {"default": [[]]}},
-        "columns-that-are-none": {"partitions": 5, "keys": {"default": [["id"]]}},
+        "no-partitions": BY_WHOLE_KEY | {"partitions": 0},
+        "no-source-partitions": {"partitions": 5, "keys": WHOLE_KEY},
+        "more-source-partitions": BY_WHOLE_KEY | {"sourcePartitions": 2},
+        "no-keys": {"partitions": 5, "sourcePartitions": 1},
+        "no-columns": BY_WHOLE_KEY | {"keys": {"default": [[]]}},
+        "columns-that-are-none": BY_WHOLE_KEY | {"keys": {"default": [["id"]]}},
     }.items():
         yield crafted(f"by-{name}", "It cannot be told which rows it has.", spread=spread)
     segment, people = _people()
+    # The source of partition 3 of 10 has rows of partitions 3 and 8 only.
+    spread = BY_WHOLE_KEY | {"partitions": 10, "sourcePartitions": 5}
+    objects, _ = act(referring(ACT + 1, [people], spread=spread))
+    yield CheckpointCase(
+        "refers-to-rows-of-no-partition",
+        "A source has a row that belongs to no partition which refers to it.",
+        segment | objects,
+        [Read(6, error=DAMAGED)],
+    )
     name, parts, stored = write_segment(4, [base_of(5, PEOPLE[:1], partition=1)], number=8)
     objects, _ = act(referring(ACT + 1, [people, stored]))
     yield CheckpointCase(

@@ -40,11 +40,14 @@ class Spread:
 
     Attributes:
         partitions: of how many.
+        source_partitions: number of partitions of the state that the source belongs to. Each row of
+            the source belongs to a partition with the same remainder.
         keys: by the name of a family the columns of its keys that rows are divided by, each by its
             place in the key, then in the row that is there, and so on; others are left out.
     """
 
     partitions: int
+    source_partitions: int
     keys: Mapping[str, Sequence[Sequence[int]]]
 
 
@@ -125,10 +128,13 @@ def _spread(fields: Any) -> Spread:
     partitions, keys = typed(fields, "partitions", int), typed(fields, "keys", dict)
     if partitions < 1:
         raise ValueError(f"it is spread over {partitions} partitions")
+    sources = typed(fields, "sourcePartitions", int)
+    if sources < 1 or partitions % sources:
+        raise ValueError(f"{partitions} is not a multiple of {sources} source partitions")
     for columns in keys.values():
         if not isinstance(columns, list) or not all(map(_is_place, columns)):
             raise ValueError("it does not say by which columns it is spread")
-    return Spread(partitions, keys)
+    return Spread(partitions, sources, keys)
 
 
 def _is_place(place: object) -> bool:

@@ -70,7 +70,10 @@ class ReferredBase:
         for source in self.sources:
             for of in source.families:
                 own = self._own(of)
-                if own is not None and own[0].family_id == family and own[1](key):
+                if own is None or own[0].family_id != family:
+                    continue
+                # The key may be in no source, so its partition may be any.
+                if wanted(self.header, of)(key):
                     values = enumerate(source.values(of, key))
                     yield Block(0, 0, [Record(family, key, of, at > 0) for at, of in values])
 
@@ -94,7 +97,7 @@ class ReferredBase:
     def _own(self, of: Family) -> tuple[Family, Wanted] | None:
         """The family that one of a source becomes here, and which of its keys do."""
         found = next((own for own in self.identity.families if own.name == of.name), None)
-        return None if found is None else (found, wanted(self.header, of))
+        return None if found is None else (found, wanted(self.header, of, self.request))
 
 
 def fill(state: State, frame: Frame, sources: Iterable[State]) -> None:
@@ -118,7 +121,7 @@ def fill(state: State, frame: Frame, sources: Iterable[State]) -> None:
                 continue
             rows = state.rows.setdefault(own.family_id, {})
             try:
-                is_wanted = wanted(frame.identity, of)
+                is_wanted = wanted(frame.identity, of, frame.request)
             except CleancutError as error:
                 state.inexact, is_wanted = error, lambda _: True
             for key, values in source.rows[of.family_id].items():
@@ -146,8 +149,14 @@ def join(into: dict[str, Family], families: Iterable[Family], spread: Spread | N
         into[of.name] = of if is_first else replace(of, family_id=number)
 
 
-def wanted(identity: Identity, family: Family) -> Wanted:
+def wanted(identity: Identity, family: Family, request: FrameRequest | None = None) -> Wanted:
     """Which keys of a family of a source a base has.
+
+    Args:
+        identity: of the base.
+        family: of the source.
+        request: of the base, if all keys that follow are in the source. The returned function then
+            raises CLEANCUT_FRAME_DAMAGED for a key that no base with this source would have.
 
     Raises:
         RequestError: CLEANCUT_COLUMN_UNREADABLE, it cannot be told.
@@ -175,7 +184,13 @@ def wanted(identity: Identity, family: Family) -> Wanted:
                 partition=identity.store.partition,
                 store=identity.store.store,
             ) from error
-        return partition_of(cells, spread.partitions) == identity.store.partition
+        partition, own = partition_of(cells, spread.partitions), identity.store.partition
+        if request is not None and (partition - own) % spread.source_partitions:
+            raise request.damaged(
+                f"a key of partition {partition} of {spread.partitions} is in a source that has "
+                f"rows of partition {own}: no store would have it"
+            )
+        return partition == own
 
     return is_wanted
 

@@ -13,13 +13,26 @@ import io.cleancut.{StateVersion, StoreId}
  * Which rows of its sources a base that refers to others has: those of its own partition, of so
  * many.
  *
+ * @param sourcePartitions
+ *   number of partitions of the state that the sources belong to; divides `partitions`. Each row of
+ *   a source belongs to a partition with the same remainder, or no store would have it
  * @param keys
  *   by the name of a family the columns of its keys that rows are divided by, each by its place in
  *   the key, then in the row that is there, and so on. Families that are not named are left out
  */
-final case class Spread(partitions: Int, keys: Map[String, Seq[Seq[Int]]]) {
+final case class Spread(
+    partitions: Int,
+    sourcePartitions: Int,
+    keys: Map[String, Seq[Seq[Int]]]
+) {
+
+  /** Whether the source of one partition may have a row of another partition. */
+  def shareSource(one: Int, other: Int): Boolean =
+    one % sourcePartitions == other % sourcePartitions
+
   private[format] def write(node: ObjectNode): Unit = {
     node.put("partitions", partitions)
+    node.put("sourcePartitions", sourcePartitions)
     val families = node.putObject("keys")
     keys.toSeq.sortBy(_._1).foreach { case (name, columns) =>
       val array = families.putArray(name)
@@ -37,10 +50,16 @@ object Spread {
   private[format] def read(node: JsonNode): Spread = {
     val partitions = number(node.path("partitions"))
     require(partitions > 0, s"it is spread over $partitions partitions")
+    val sources = number(node.path("sourcePartitions"))
+    require(
+      sources > 0 && partitions % sources == 0,
+      s"$partitions partitions are not a multiple of $sources source partitions"
+    )
     val keys = node.path("keys")
     require(keys.isObject, "it does not say by what it is spread")
     Spread(
       partitions,
+      sources,
       keys.properties.asScala.map(of => of.getKey -> elements(of.getValue).map(pathOf)).toMap
     )
   }

@@ -118,7 +118,8 @@ private[offline] object StateReference {
       val spreads = for {
         operator <- query.operators if operator.isSpread
         index <- operator.stores.indices
-      } yield spreadOf(operator, operator.stores(index), after).map((operator.id, index) -> _)
+      } yield spreadOf(operator, operator.stores(index), after, before)
+        .map((operator.id, index) -> _)
       Option.when(spreads.forall(_.isDefined)) {
         new StateReference(query, after, spreads.flatten.toMap)
       }
@@ -128,12 +129,13 @@ private[offline] object StateReference {
   private def spreadOf(
       operator: StoredOperator,
       store: StoredStore,
-      partitions: Int
+      partitions: Int,
+      sourcePartitions: Int
   ): Option[Spread] = {
     val keys = store.families.map { family =>
       PartitionOfKey.columnsOf(operator, store, family).map(family.name -> _)
     }
-    Option.when(keys.forall(_.isDefined))(Spread(partitions, keys.flatten.toMap))
+    Option.when(keys.forall(_.isDefined))(Spread(partitions, sourcePartitions, keys.flatten.toMap))
   }
 
   private def newVersion(number: Long) =

@@ -230,6 +230,25 @@ final private[offline] case class StoredQuery(
   /** In how many partitions state is that is spread by its keys. */
   def partitions: Int = StoredQuery.partitionsIn(recorded)
 
+  /**
+   * Whether Spark partitions the input of each stateful operator by all columns of its keys. Spark
+   * takes an absent value for false, as in checkpoints from before Spark 3.3: the state may then be
+   * partitioned by fewer columns.
+   */
+  def isStrictlyDistributed: Boolean = SparkCalls
+    .recordedValue(recorded, SQLConf.STATEFUL_OPERATOR_USE_STRICT_DISTRIBUTION)
+    .contains("true")
+
+  /** Refuses an operation that moves rows to the partitions of their keys if these are unknown. */
+  def checkPartitioning(refused: String => Nothing): Unit =
+    if (!isStrictlyDistributed && operators.exists(_.isSpread)) {
+      refused(
+        s"its offset log records ${SQLConf.STATEFUL_OPERATOR_USE_STRICT_DISTRIBUTION.key}=false; " +
+          "its state may be partitioned by fewer columns than its keys have, and Spark does not " +
+          "record by which ones; start the query with a new checkpoint instead"
+      )
+    }
+
   /** The class whose state this is. */
   def providerClass: String =
     SparkCalls

@@ -89,7 +89,7 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
         val own = context.newLog()
         try {
           load(own, files.of(source), chainOf(source), count, () => ())
-          log.absorb(own, wanted(store, spread, _))
+          log.absorb(own, wanted(files, store, version, spread, _))
         } finally own.release()
       }
       if (keys.sum != log.allKeys) {
@@ -97,9 +97,14 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       }
   }
 
-  /** Which keys of a family the store is to have. */
+  /**
+   * Which keys of a family the store is to have. A key that is left out must belong to another
+   * store with the same source.
+   */
   private def wanted(
+      files: FrameFiles,
       store: StoreId,
+      version: StateVersion,
       spread: Option[Spread],
       family: FamilySchema
   ): Option[Long => Boolean] =
@@ -110,7 +115,15 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
           val handle = context.handle(family, table = null, Record.NoBound)
           val partition = new KeyColumns(family, columns).partition(of.partitions)
           val row = new UnsafeRow(handle.keyFields)
-          address => partition(handle.keyAt(row, address)) == store.partition
+          address => {
+            val own = partition(handle.keyAt(row, address))
+            if (!of.shareSource(own, store.partition)) {
+              val detail = s"a key of partition $own of ${of.partitions} is in a source that " +
+                s"has rows of partition ${store.partition}: no store would have it"
+              throw damaged(files, store, version, detail)
+            }
+            own == store.partition
+          }
         }
     }
 
