@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -22,7 +21,7 @@ from tests.support.copies import copied
 from tests.support.file_epochs import session_of
 from tests.support.kills import environment
 from tests.support.seeds import chaos_runs, hunting
-from tests.support.sessions import ROCKSDB
+from tests.support.sessions import ROCKSDB, START_REFUSED
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
@@ -187,7 +186,7 @@ def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
         for checkpoint in goes_on:
             try:
                 found = query.run(checkpoint, files=FILES + 1)
-            except StreamingQueryException:
+            except START_REFUSED:
                 # Between the two logs, so that it has to be begun again.
                 tally["between"] += 1
                 planned(act, str(location)).apply()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import cleancut
@@ -16,6 +15,7 @@ from cleancut import Checkpoint, RequestError
 from tests.support.file_epochs import KEYS, PLACES, Epochs
 from tests.support.kills import run_script
 from tests.support.s3_servers import s3proxy
+from tests.support.sessions import START_REFUSED
 from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
@@ -138,7 +138,7 @@ def test_a_clone_that_was_killed_cannot_be_started_and_is_made_again(
     shutil.rmtree(into / "cleancut" / "cuts", ignore_errors=True)
     other = Epochs(spark, tmp_path, PLACES[to])
     other.checkpoint, other.files = str(into), it.files
-    with pytest.raises(StreamingQueryException):
+    with pytest.raises(START_REFUSED, match="CLEANCUT_ACT_UNFINISHED"):
         other.run()
     assert other.given == {}
     cleancut.clone(it.checkpoint, str(into), 1, **KINDS[to]).apply()

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -25,7 +24,7 @@ from cleancut.testing import SkewedInput, slow
 from tests.support.documented import blocks, commands
 from tests.support.file_epochs import FIRST, KEYS, PLACES, Epochs
 from tests.support.lines import STATE_FOR_SPARK
-from tests.support.sessions import with_cuts
+from tests.support.sessions import START_REFUSED, with_cuts
 from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
@@ -149,7 +148,7 @@ def test_it_is_left_behind_for_the_last_epoch_also_after_a_rollback_that_was_kil
     uncommit(it.checkpoint, 3)
     cleancut.rollback(it.checkpoint, 1).apply()
     uncommit(it.checkpoint, 5)
-    with pytest.raises(StreamingQueryException):
+    with pytest.raises(START_REFUSED):
         it.run()
     with pytest.raises(RequestError, match=r"epoch 3 has been begun .* go back first"):
         cleancut.rescale(it.checkpoint, 6)
@@ -225,7 +224,7 @@ def test_a_rollback_that_was_killed_before_its_commit_begins_again(
         path.unlink(missing_ok=True)
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     given = dict(it.given)
-    with pytest.raises(StreamingQueryException):
+    with pytest.raises(START_REFUSED):
         it.run()
     assert it.given == given
     again = cleancut.rollback(it.checkpoint, 1)

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -37,6 +39,8 @@ DELTA_SETTINGS = {
     # Else a table of a few rows is read by 50 tasks.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
+# A query is refused by `start()`, or when it reads its logs.
+START_REFUSED = (StreamingQueryException, Py4JJavaError)
 _FILE_SYSTEMS = ("fs.file.", "fs.AbstractFileSystem.", "hadoop.security.")
 
 

@@ -77,13 +77,16 @@ private[files] object FileCheckpoint {
   private def start(files: CheckpointFileManager, hadoopConf: Configuration): Path = {
     val checkpoint = files.createCheckpointDirectory()
     RecordedProvider.check(checkpoint, files, FileManagers.settingsIn(hadoopConf))
-    if (isWithCuts(checkpoint, files, FileManagers.settingsIn(hadoopConf))) {
+    val last = if (isWithCuts(checkpoint, files, FileManagers.settingsIn(hadoopConf))) {
       val (archive, _) = cutsOf(checkpoint, hadoopConf)
       new WriteProbe(archive.store, Clock.System).run()
       new Leftovers(archive.store, Clock.System).run()
-      archive.last().foreach(of => QueryMetadata.check(checkpoint, of.head, files))
-    }
+      archive.last()
+    } else None
+    last.foreach(of => QueryMetadata.check(checkpoint, of.head, files))
+    // It completes a rescale that was interrupted.
     StartRescale.run(checkpoint, FileManagers.settingsIn(hadoopConf))
+    if (last.isEmpty) UnfinishedActs.checkWithoutCut(checkpoint, files)
     checkpoint
   }
 

@@ -65,8 +65,10 @@ private[cleancut] object FileManagers {
           )
           val (archive, _) = cutsOf(path, settings, keep)
           val files = new ObjectFileManager(path, store, () => (), Clock.System)
-          archive.last().foreach(of => QueryMetadata.check(path, of.head, files))
+          val last = archive.last()
+          last.foreach(of => QueryMetadata.check(path, of.head, files))
           StartRescale.run(path, allSettings)
+          if (last.isEmpty) UnfinishedActs.checkWithoutCut(path, files)
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)
     }

@@ -43,19 +43,36 @@ private[files] object UnfinishedActs {
       }
     }
 
+  /**
+   * The same for a checkpoint without a cut, before a query starts: the last entry of the offset
+   * log must not be that of an operation without an entry of the commit log.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_ACT_UNFINISHED
+   */
+  def checkWithoutCut(checkpoint: Path, files: CheckpointFileManager): Unit = {
+    val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
+    def committed = epochsIn(new Path(checkpoint, CheckpointLogs.Commits), files).lastOption
+    for {
+      epoch <- epochsIn(offsets, files).lastOption
+      act <- OffsetEntry.act(LogEntries.read(new Path(offsets, epoch.toString), files))
+      if !committed.contains(epoch)
+    } throw Errors.actUnfinished(checkpoint.toString, act, epoch)
+  }
+
   /** In their order. */
   private def entriesAfter(
       epoch: Long,
       offsets: Path,
       files: CheckpointFileManager
-  ): Seq[(Long, String)] = {
+  ): Seq[(Long, String)] = epochsIn(offsets, files)
+    .filter(_ > epoch)
+    .map(of => of -> LogEntries.read(new Path(offsets, of.toString), files))
+
+  private def epochsIn(log: Path, files: CheckpointFileManager): Seq[Long] = {
     val listed =
-      try files.list(offsets).toSeq
+      try files.list(log).toSeq
       catch { case _: FileNotFoundException => Nil }
-    listed
-      .flatMap(_.getPath.getName.toLongOption)
-      .filter(_ > epoch)
-      .sorted
-      .map(of => of -> LogEntries.read(new Path(offsets, of.toString), files))
+    listed.flatMap(_.getPath.getName.toLongOption).sorted
   }
 }

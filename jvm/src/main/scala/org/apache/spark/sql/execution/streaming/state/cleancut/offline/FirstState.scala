@@ -37,6 +37,7 @@ final private[offline] class FirstState(
   def plan(): OfflinePlan = {
     check()
     val of = stored(described)
+    of.checkPartitioning(refused)
     val own = edits(of)
     begins.carried(of.operators, filled(own), refused)
     planOf(of, own)
@@ -50,6 +51,7 @@ final private[offline] class FirstState(
     check()
     // Before anything is there, whatever there is to refuse.
     val planned = stored(described)
+    planned.checkPartitioning(refused)
     val own = edits(planned)
     own.foreach { case (of, df) => of.checkRows(df, planned, refused) }
     begins.carried(planned.operators, filled(own), refused)
@@ -81,9 +83,9 @@ final private[offline] class FirstState(
 
   /** What stands before the state: an entry of the epoch, the query's id, and its descriptions. */
   private def begin(): StoredQuery = {
-    place.files.createCheckpointDirectory()
     val nothing = stored(Nil)
     OfflineEpoch.takeBack(target, nothing)
+    place.files.createCheckpointDirectory()
     // Another query may have been begun here, and killed.
     place.files.delete(new Path(place.stateRoot))
     OfflineEpoch.announce(target, nothing, begins.act, Map.empty)

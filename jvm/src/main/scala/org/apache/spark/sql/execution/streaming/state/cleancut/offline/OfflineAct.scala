@@ -109,13 +109,19 @@ final case class OfflineAct(
     val written = pinned(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
       OfflineRun.using(target, name, newId()) { run =>
+        val staged = stagedFor(target, query, run)
         run(s"cleancut: $name ${query.location}") {
           if (!target.isNew) OfflineEpoch.takeBack(target, query)
+          staged.foreach(_.delete())
           run.replace(target, query, partitions, from)
-          val written = reference(from, query).fold[Seq[Written]](
-            ifThere(query)(rewritten(from, query, target, run, savepoint, edited))
-          )(_(from, target, run, savepoint, refusing(from)))
-          OfflineEpoch.commit(target, query, run, name, settings, written)
+          val written =
+            try {
+              val made = reference(from, query).fold[Seq[Written]](
+                ifThere(query)(rewritten(from, query, target, run, savepoint, staged, edited))
+              )(_(from, target, run, savepoint, refusing(from)))
+              OfflineEpoch.commit(target, query, run, name, settings, made, staged)
+              made
+            } finally staged.foreach(_.delete())
           // It must not have an entry before that, or it would pass over an epoch of the query's.
           fileSink.foreach(new SparkFileSink(from.session, _).follow(query.epoch, target.epoch))
           written
@@ -131,16 +137,28 @@ final case class OfflineAct(
       target: OfflineTarget,
       run: OfflineRun,
       savepoint: Option[String],
+      staged: Option[StagedState],
       edited: Option[StateRewrite.Edited]
   ): Seq[Rewritten] = {
     val before = query.confOf(from.session)
     val after = before.clone()
     settings.foreach { case (key, value) => after.setConfString(key, value) }
-    val stores = (from.stores(before, savepoint), target.place.stores(after))
-    val rewrite =
-      new StateRewrite(target.place.session, query, target, stores._1, stores._2, run)
+    val own = target.place.stores(after)
+    val to = staged.fold(own)(of => own.copy(stateRoot = of.stateRoot))
+    val source = from.stores(before, savepoint)
+    val rewrite = new StateRewrite(target.place.session, query, target, source, to, run)
     rewrite(partitions, edited)
   }
+
+  /** Versions of Cleancut's stores have ids that order them; Spark's have numbers alone. */
+  private def stagedFor(
+      target: OfflineTarget,
+      query: StoredQuery,
+      run: OfflineRun
+  ): Option[StagedState] =
+    Option.when(!target.isNew && providerAfter(query) != Cleancut) {
+      new StagedState(target.place.location, run.id, target.place.hadoopConf)
+    }
 
   /** How it is done where no row need be copied. */
   private def reference(from: OfflinePlace, query: StoredQuery): Option[StateReference] = {
@@ -173,8 +191,10 @@ final case class OfflineAct(
     }
 
   private def prepare(target: OfflineTarget, from: OfflinePlace, query: StoredQuery): Unit = {
-    target.place.files.createCheckpointDirectory()
     OfflineEpoch.takeBack(target, query)
+    target.place.files.createCheckpointDirectory()
+    // An operation that was interrupted may have left snapshots of other versions.
+    target.place.files.delete(new Path(target.place.stateRoot))
     OfflineEpoch.announce(target, query, name, settings)
     NewCheckpoint.identify(target.place, from, name, other.exists(_.isOtherQuery))
     NewCheckpoint.copySources(target.place, from, query.offsets)
@@ -187,9 +207,10 @@ final case class OfflineAct(
 
   private def targetOf(from: OfflinePlace, query: StoredQuery): OfflineTarget = other match {
     case None =>
-      // Where nothing else keeps a query from beginning behind the entry alone, a number does that
-      // is not used.
-      val isSkipping = query.isBack || edit.isDefined
+      // An unused epoch keeps a query from starting on the entry alone. The state of the old and of
+      // the new partitions would otherwise have versions that such a query takes for its own.
+      val isSkipping =
+        query.isBack || edit.isDefined || (partitions.isDefined && !from.isWithCuts)
       val epoch =
         if (query.isHalfDone && from.isWithCuts) query.planned + 2
         else if (isSkipping) query.begun + 2
@@ -257,6 +278,7 @@ final case class OfflineAct(
     partitions.filter(_ == query.partitions).foreach(n => refused(s"it has $n partitions already"))
     for (_ <- partitions; of <- query.operators.find(!PartitionOfKey.isKnown(_)))
       refused(s"where the keys of operator ${of.id} (${of.name}) belong is not known")
+    if (partitions.isDefined || edit.isDefined) query.checkPartitioning(refused)
     for (sink <- fileSink; why <- new SparkFileSink(from.session, sink).problem(query.epoch))
       refused(why)
     val target = targetOf(from, query)

@@ -44,11 +44,20 @@ private[offline] object OfflineEpoch {
    * about to write its own, which wants these entries: this one then comes behind them.
    */
   def takeBack(target: OfflineTarget, query: StoredQuery): Unit =
-    if (target.isNew) target.place.newLogs.offsetLog.purgeAfter(target.last)
-    else if (query.isHalfDone && !target.place.isWithCuts) {
+    if (target.isNew) {
+      if (target.place.logs.offsetLog.getLatest().isDefined)
+        target.place.newLogs.offsetLog.purgeAfter(target.last)
+    } else if (query.isHalfDone && !target.place.isWithCuts) {
       retired(target).bringBack()
+      val staged =
+        new StagedState(target.place.location, OfflineAct.newId(), target.place.hadoopConf)
+      staged.deleteMoved(lastVersion(query))
+      staged.delete()
       target.place.logs.offsetLog.purgeAfter(query.begun)
     }
+
+  /** The highest version that the query itself may have written. */
+  private def lastVersion(query: StoredQuery): Long = query.begun + 1
 
   private def spreadIn(query: StoredQuery) = query.operators.filter(_.isSpread).map(_.id)
 
@@ -127,7 +136,8 @@ private[offline] object OfflineEpoch {
       run: OfflineRun,
       act: String,
       settings: Map[String, String],
-      written: Seq[Written]
+      written: Seq[Written],
+      staged: Option[StagedState] = None
   ): Unit = {
     val OfflineTarget(place, _, epoch, isNew) = target
     val logs = if (isNew) place.newLogs else place.logs
@@ -141,6 +151,10 @@ private[offline] object OfflineEpoch {
           if (!isNew) logs.offsetLog.purgeAfter(epoch - 1)
           throw e
       }
+    }
+    staged.foreach { of =>
+      of.deleteMoved(lastVersion(query))
+      of.moveToState(written.size)
     }
     val changed = settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt)
     // Of a query that has not run, what it was planned from says it already.

@@ -1,0 +1,352 @@
+package io.cleancut.e2e
+
+import java.nio.file.{Files, Path}
+import java.util.concurrent.atomic.AtomicBoolean
+
+import scala.collection.concurrent.TrieMap
+import scala.util.{Failure, Random, Success, Try, Using}
+
+import org.apache.commons.io.FileUtils
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.{classic, DataFrame, SparkSession}
+import org.apache.spark.sql.execution.streaming.state.cleancut.offline._
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestLine
+import org.apache.spark.sql.functions.{col, lit, struct}
+import org.apache.spark.sql.streaming.Trigger
+
+import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
+import io.cleancut.conf.Keys
+import io.cleancut.testkit.{
+  LoadedStores,
+  LongTest,
+  SessionPool,
+  SmallQueries,
+  StepFileSystem,
+  TestDirectory
+}
+
+/**
+ * Offline operations that are killed, or that another driver overtakes, at a random call of the
+ * file system. Then the query is started, with Cleancut's file manager or with Spark's, or the
+ * operation is repeated first. A start must be refused, or must give the counts before or after the
+ * operation; later runs, each of which loads its state from files, must agree with it.
+ */
+class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
+  import InterruptedOperationsSuite._
+
+  override protected lazy val spark: SparkSession = SmallQueries.session(master)(
+    _.config("spark.sql.extensions", classOf[io.cleancut.CleancutExtensions].getName)
+      .config(s"spark.hadoop.fs.${StepFileSystem.Scheme}.impl", classOf[StepFileSystem].getName)
+      .config("spark.sql.streaming.stateStore.maintenanceShutdownTimeout", "2")
+      .config("spark.sql.streaming.stateStore.maintenanceForceShutdownTimeout", "1")
+  )
+
+  private val sessions = new SessionPool(spark)
+  private val prepared = TrieMap.empty[Place, Path]
+
+  override protected def afterAll(): Unit = {
+    prepared.values.foreach(TestDirectory.delete)
+    super.afterAll()
+  }
+
+  test("interrupted operations leave the old state or the new one") {
+    checkAll(1L to UsualRuns)
+  }
+
+  test("many interrupted operations leave the old state or the new one", LongTest) {
+    checkAll(DrawnRuns.seeds("CLEANCUT_OPERATIONS", default = LongRuns))
+  }
+
+  test(
+    "operations that are killed at each of their steps leave the old state or the new",
+    LongTest
+  ) {
+    for (operation <- Operations; place <- placesOf(operation)) {
+      val steps = stepsOf(operation, place)
+      (1 to steps).foreach { step =>
+        val seed = step.toLong
+        outcome(new Trial(operation, place, step, isKilled = true, new Random(seed)))
+          .foreach(wrong => fail(s"$operation on $place, killed at step $step of $steps: $wrong"))
+      }
+      info(s"$operation on $place: $steps steps")
+    }
+  }
+
+  private def checkAll(seeds: Seq[Long]) = {
+    note(s"seeds ${seeds.head} to ${seeds.last}")
+    val wrong = seeds.flatMap { seed =>
+      val random = DrawnRuns.random(seed)
+      val operation = DrawnQuery.oneOf(random, Operations: _*)
+      val place = DrawnQuery.oneOf(random, placesOf(operation): _*)
+      val step = 1 + random.nextInt(stepsOf(operation, place).max(1))
+      val trial = new Trial(operation, place, step, isKilled = random.nextInt(4) > 0, random)
+      outcome(trial).map(what => s"CLEANCUT_SEED=$seed $trial: $what")
+    }
+    assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
+  }
+
+  private def placesOf(operation: Operation): Seq[Place] =
+    Places.filter(of => operation.isFor(of) && (TestLine.ActsWriteForSpark || !of.isSparks))
+
+  private val counted = TrieMap.empty[(Operation, Place), Int]
+
+  /** Number of the calls that change something when the operation succeeds. */
+  private def stepsOf(operation: Operation, place: Place): Int =
+    counted.getOrElseUpdate(
+      (operation, place),
+      inCopy(place) { home =>
+        StepFileSystem.counting((_, _) => ()) {
+          sessions.use(settings(place)) { session =>
+            val done = Try(run(operation, session, home))
+            done.failed.foreach(e => if (!isNarrowRefusal(place, e)) throw e)
+          }
+        }
+      }
+    )
+
+  private def isNarrowRefusal(place: Place, e: Throwable): Boolean =
+    place.isNarrow && e.getMessage.contains(StrictKey)
+
+  /** What is wrong, if anything is. */
+  private def outcome(trial: Trial): Option[String] = inCopy(trial.place) { home =>
+    sessions.use(settings(trial.place)) { session =>
+      val query = new Counts(session, home)
+      val hit = new AtomicBoolean
+      StepFileSystem.counting { (number, what) =>
+        if (trial.isKilled && number >= trial.step) {
+          hit.set(true)
+          throw new StepFileSystem.Killed(what)
+        }
+        if (!trial.isKilled && number == trial.step) hit.set(query.plan())
+      }(Try(run(trial.operation, session, home)).failed.foreach(_ => ()))
+      LoadedStores.stop()
+      if (trial.isRepeated) Try(run(trial.operation, session, home))
+      LoadedStores.stop()
+      check(trial, query, session)
+    }
+  }
+
+  private def check(trial: Trial, query: Counts, session: SparkSession): Option[String] = {
+    val runs = (1 to RunsAfter).map(_ => () => query.runNext(trial.isStock))
+    val first = runs.head()
+    val repaired = first match {
+      case Failure(_) => Try(run(trial.operation, session, query.home)).flatMap(_ => query.rerun())
+      case success    => success
+    }
+    (repaired +: runs.tail.map(_())).zipWithIndex.collectFirst(Function.unlift {
+      case (Failure(e), number)  => Some(s"run $number failed: ${DrawnRuns.ending(Failure(e))}")
+      case (Success(()), number) => query.wrong().map(keys => s"after run $number, $keys")
+    })
+  }
+
+  private def run(operation: Operation, session: SparkSession, home: Path): Unit = {
+    LoadedStores.stop()
+    val location = Counts.location(home)
+    operation
+      .make(session.asInstanceOf[classic.SparkSession], location)
+      .run(
+        session.asInstanceOf[classic.SparkSession],
+        location
+      )
+    LoadedStores.stop()
+  }
+
+  /** A copy of a checkpoint whose query has processed three files, with its input. */
+  private def inCopy[A](place: Place)(body: Path => A): A = {
+    val source = prepared.getOrElseUpdate(place, prepare(place))
+    val home = Files.createTempDirectory("cleancut-interrupted")
+    try {
+      FileUtils.copyDirectory(source.toFile, home.toFile)
+      // The log of the source has absolute paths.
+      Using.resource(Files.list(home.resolve("checkpoint/sources/0"))) { entries =>
+        entries.forEach { of =>
+          val text = Files.readString(of)
+          val _ = Files.writeString(of, text.replace(source.toString, home.toString))
+        }
+      }
+      body(home)
+    } finally {
+      LoadedStores.stop()
+      val _ = FileUtils.deleteQuietly(home.toFile)
+    }
+  }
+
+  private def prepare(place: Place): Path = {
+    val home = Files.createTempDirectory("cleancut-prepared")
+    sessions.use(settings(place)) { session =>
+      val query = new Counts(session, home)
+      (1 to FilesBefore).foreach(_ => query.runNext(isStock = false).get)
+      assert(query.wrong().isEmpty)
+    }
+    LoadedStores.stop()
+    home
+  }
+}
+
+private object InterruptedOperationsSuite {
+  private val UsualRuns = 1L
+  private val LongRuns = 40L
+  private val FilesBefore = 3
+  private val RunsAfter = 3
+  private val KeyCount = 24
+  private val Partitions = 3
+
+  /** What the edit adds to each count. */
+  private val Added = 1000L
+
+  private val RocksDb = AgainstRocksDb.RocksDb
+  private val Cleancut = classOf[CleancutStateStoreProvider].getName
+  private val ManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+  private val SparksManager =
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+  final case class Place(name: String, provider: String, own: Map[String, String]) {
+    def isSparks: Boolean = provider == RocksDb
+    def isNarrow: Boolean = own.contains(StrictKey)
+    def isWithCuts: Boolean = own.contains(Keys.Cuts.name)
+    override def toString: String = name
+  }
+
+  private val ChangelogKey =
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+  private val StrictKey = "spark.sql.streaming.statefulOperator.useStrictDistribution"
+  private val FormatKey = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+  val Places: Seq[Place] = Seq(
+    Place("RocksDB with changelog", RocksDb, Map(ChangelogKey -> "true", FormatKey -> "1")),
+    Place("RocksDB without changelog", RocksDb, Map(ChangelogKey -> "false", FormatKey -> "1")),
+    Place("RocksDB with ids", RocksDb, Map(ChangelogKey -> "true", FormatKey -> "2")),
+    Place("Cleancut without cuts", Cleancut, Map(FormatKey -> "1")),
+    Place("Cleancut with cuts", Cleancut, Map(Keys.Cuts.name -> "true")),
+    Place(
+      "Cleancut with cuts, input partitioned by fewer columns",
+      Cleancut,
+      Map(Keys.Cuts.name -> "true", StrictKey -> "false")
+    )
+  )
+
+  def settings(place: Place): Map[String, String] = Map(
+    "spark.sql.streaming.stateStore.providerClass" -> place.provider,
+    "spark.sql.shuffle.partitions" -> Partitions.toString,
+    ManagerKey -> classOf[CleancutCheckpointFileManager].getName
+  ) ++ place.own
+
+  final case class Operation(
+      name: String,
+      isFor: Place => Boolean,
+      make: (classic.SparkSession, String) => OfflineAct
+  ) {
+    override def toString: String = name
+  }
+
+  private val Counted = StateRows(0L, "default", "default")
+
+  val Operations: Seq[Operation] = Seq(
+    Operation("rescale to more", _ => true, (_, _) => OfflineAct.rescale(5)),
+    Operation("rescale to fewer", _ => true, (_, _) => OfflineAct.rescale(2)),
+    Operation("rescale to a multiple", _.isWithCuts, (_, _) => OfflineAct.rescale(6)),
+    Operation("rollback", _ => true, (_, _) => OfflineAct.rollback(OfflineSource.Epoch(0L))),
+    Operation("edit", _ => true, edit(_, _)),
+    Operation("adopt", _.isSparks, (_, _) => OfflineAct.Adopt),
+    Operation(
+      "release",
+      of => !of.isSparks && !of.isWithCuts && TestLine.ActsWriteForSpark,
+      (_, _) => OfflineAct.Release
+    )
+  )
+
+  private def edit(session: classic.SparkSession, location: String): OfflineAct = {
+    val rows = OfflineAct.state(session, location, Counted)
+    val value = struct((col("value.count") % Added + lit(Added)).as("count"))
+    OfflineAct.edit(Counted, rows.withColumn("value", value))
+  }
+
+  /**
+   * @param step
+   *   the call before which it happens
+   * @param isKilled
+   *   whether the operation is killed; otherwise another driver plans the next epoch
+   */
+  final class Trial(
+      val operation: Operation,
+      val place: Place,
+      val step: Int,
+      val isKilled: Boolean,
+      random: Random
+  ) {
+    val isRepeated: Boolean = random.nextInt(4) == 0
+
+    /** Whether the next run is on Spark's file manager. */
+    val isStock: Boolean = !place.isWithCuts && random.nextBoolean()
+
+    override def toString: String =
+      s"$operation on $place, ${if (isKilled) "killed" else "overtaken"} at step $step" +
+        (if (isRepeated) ", repeated" else "") + (if (isStock) ", started on stock Spark" else "")
+  }
+
+  object Counts {
+    def location(home: Path): String = s"${StepFileSystem.Scheme}:${home.resolve("checkpoint")}"
+  }
+
+  /** Counts rows by key; each run processes one more file, which has each key once. */
+  final class Counts(session: SparkSession, val home: Path) {
+    private val input = home.resolve("in")
+    private var found = Map.empty[Long, Long]
+
+    private def files: Int = Option(input.toFile.list).fold(0)(_.count(_.endsWith(".json")))
+
+    def runNext(isStock: Boolean): Try[Unit] = {
+      Files.createDirectories(input)
+      val lines = (0 until KeyCount).map(key => s"""{"k":$key}""")
+      Files.writeString(input.resolve(s"$files.json"), lines.mkString("\n"))
+      run(if (isStock) SparksManager else classOf[CleancutCheckpointFileManager].getName)
+    }
+
+    def rerun(): Try[Unit] = run(classOf[CleancutCheckpointFileManager].getName)
+
+    private def run(manager: String): Try[Unit] = Try {
+      session.conf.set(ManagerKey, manager)
+      LoadedStores.stop()
+      val rows = session.readStream
+        .schema("k long")
+        .option("maxFilesPerTrigger", 1)
+        .json(s"file:$input")
+        .selectExpr("k div 2 as half", "k % 2 as rest")
+        .repartition(col("half"))
+        .groupBy("half", "rest")
+        .count()
+      var batches = Map.empty[Long, Long]
+      rows.writeStream
+        .outputMode("update")
+        .option("checkpointLocation", Counts.location(home))
+        .foreachBatch { (batch: DataFrame, _: Long) =>
+          batches ++= batch
+            .collect()
+            .map(row => row.getLong(0) * 2 + row.getLong(1) -> row.getLong(2))
+        }
+        .trigger(Trigger.AvailableNow())
+        .start()
+        .awaitTermination()
+      LoadedStores.stop()
+      found ++= batches
+    }
+
+    /** The keys without the count of the files, with or without what the edit adds. */
+    def wrong(): Option[String] = {
+      val right = Seq(files.toLong, files + Added)
+      val isRight = found.size == KeyCount && right.exists(count => found.values.forall(_ == count))
+      Option.when(!isRight)(s"the counts of $files files are ${found.toSeq.sorted.mkString(" ")}")
+    }
+
+    /** What another driver does when it plans the next epoch; false if the epoch is planned. */
+    def plan(): Boolean = {
+      val log = home.resolve("checkpoint/offsets")
+      val last = log.toFile.list.flatMap(_.toLongOption).max
+      val next = log.resolve(s"${last + 1}")
+      val isFree = last == FilesBefore - 1
+      if (isFree) Files.copy(log.resolve(last.toString), next)
+      isFree
+    }
+  }
+}
