@@ -57,8 +57,18 @@ final private[cleancut] class OpenGroup(schema: ChannelSchema, splitsGroups: Boo
   def goesOn(row: UnsafeRow): Boolean = key.exists(_ == schema.keyHash(row))
 }
 
+/** Rows of a channel in an attempt that may leave some of them in flight. */
+private[cleancut] trait CapturingChannel extends Iterator[UnsafeRow] {
+
+  /**
+   * Whether rows of a key are in flight, as far as the channel has been read. The answer is final
+   * once the channel has ended.
+   */
+  def hasInFlight(keyHash: Int): Boolean
+}
+
 /** Ends once for all, however often it is asked. */
-abstract private[cleancut] class ChannelIterator extends Iterator[UnsafeRow] {
+abstract private[cleancut] class ChannelIterator extends CapturingChannel {
   private var ready: UnsafeRow = _
   private var hasEnded = false
 
@@ -119,6 +129,8 @@ final private[cleancut] class DecidingChannel(
   private var behind = Iterator.empty[UnsafeRow]
   private var isFirst = true
   private var beyondBound = 0L
+
+  override def hasInFlight(keyHash: Int): Boolean = keptKeys(keyHash)
 
   override protected def isMore: Boolean =
     back.hasNext || behindBack != null || source.hasNext || kept.sizeBytes > maxBytes
@@ -196,11 +208,13 @@ final private[cleancut] class DecidingChannel(
 }
 
 /**
- * The rows of a channel in an attempt that repeats what another one has decided: it hands on all
- * but those that stay in flight, a multiset, since a shuffle does not keep its order.
+ * Rows of a channel in an attempt that repeats a decision: it emits all rows but those of the
+ * decision. The decision has the last rows of each key, so that of equal rows the last ones stay in
+ * flight. Which ones these are is known at the end of the input only. So from the first row on that
+ * equals one of the decision, rows are buffered until then.
  *
  * @param staying
- *   in flight
+ *   rows that the decision left in flight, in their order
  */
 final private[cleancut] class FollowingChannel(
     source: Iterator[UnsafeRow],
@@ -211,26 +225,45 @@ final private[cleancut] class FollowingChannel(
 ) extends ChannelIterator {
   private val input = new RowsDigest.Builder
   private val deferred = new RowsDigest.Builder
-  private val left = mutable.HashMap.empty[UnsafeRow, Int]
+  // For each row of the decision: equal rows in the buffer beyond those that stay in flight.
+  private val surplus = mutable.HashMap.empty[UnsafeRow, Int]
+  private val keys = mutable.Set.empty[Int]
+  private val buffer = port.newBuffer()
+  private lazy val atEnd = buffer.iterator
 
-  staying.iterator.foreach(row => left.updateWith(row.copy())(n => Some(n.getOrElse(0) + 1)))
+  staying.iterator.foreach { row =>
+    surplus.updateWith(row.copy())(count => Some(count.getOrElse(0) - 1))
+    keys += schema.keyHash(row)
+  }
 
-  override protected def isMore: Boolean = source.hasNext
+  override def hasInFlight(keyHash: Int): Boolean = keys(keyHash)
+
+  override protected def isMore: Boolean = source.hasNext || atEnd.hasNext
 
   override protected def advance(): UnsafeRow =
-    if (!source.hasNext) null
-    else {
-      val row = source.next()
-      val hash = schema.hash(row)
-      input.add(hash)
-      left.get(row) match {
-        case Some(count) =>
-          deferred.add(hash)
-          if (count == 1) left -= row else left(row) = count - 1
-          null
-        case None => row
-      }
-    }
+    if (source.hasNext) take(source.next())
+    else if (atEnd.hasNext) emitSurplus(atEnd.next())
+    else null
+
+  private def take(row: UnsafeRow): UnsafeRow = {
+    input.add(schema.hash(row))
+    val isDecided = surplus.contains(row)
+    if (isDecided) surplus(row) += 1
+    if (isDecided || buffer.size > 0) {
+      buffer.add(row)
+      null
+    } else row
+  }
+
+  private def emitSurplus(row: UnsafeRow): UnsafeRow = surplus.get(row) match {
+    case None                     => row
+    case Some(count) if count > 0 =>
+      surplus(row) = count - 1
+      row
+    case _ =>
+      deferred.add(schema.hash(row))
+      null
+  }
 
   override protected def end(): Unit = {
     val found = ChannelReport(port.channel, input.result, deferred.result)

@@ -4,7 +4,7 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.testkit.Seeded
+import io.cleancut.testkit.{Draws, Seeded}
 
 /** The rows of a channel, told apart by key and number; `late` rows may not stay in flight. */
 class ChannelIteratorSuite extends AnyFunSuite with Seeded {
@@ -103,6 +103,24 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
       assert(again.sorted == passed.sorted)
       assert(second.kept == first.kept && second.report == first.report)
     }
+  }
+
+  test("a second attempt emits the rows of each key in the order of the first") {
+    var between = 0
+    forSeeds(500) { random =>
+      // Few values, so that equal rows have others between them.
+      val rows = numbered(60, keys = 1 + random.nextInt(4), random, lateShare = 0.1)
+        .map(row => row.copy(number = row.number % (1 + random.nextInt(3))))
+      val first = new Port(overtakenAt = random.nextInt(60))
+      val maxBytes = if (random.nextInt(3) == 0) 512L else 1L << 20
+      val passed = decide(rows, first, maxBytes)
+      val second = new Port
+      val again = follow(rows, second, first)
+      assert(again.groupBy(_.key) == passed.groupBy(_.key))
+      assert(second.kept == first.kept && second.report == first.report)
+      if (first.kept.exists(passed.contains)) between += 1
+    }
+    assert(between > Draws.of(100), "hardly any run had equal rows on both sides of the cut")
   }
 
   test("a second attempt with other input is refused") {
