@@ -24,6 +24,9 @@ final case class PassedGap(after: Long, sinceMs: Option[Long])
  *   a row is good until the next one is asked for
  * @param nowMs
  *   by the clock of the timeout
+ * @param hasInFlight
+ *   whether rows of the key will follow in a later epoch although they belong to this one. A gap is
+ *   not judged then, because such a row may close it.
  * @param key
  *   for errors
  */
@@ -34,6 +37,7 @@ final class SequenceRun[R](
     input: Iterator[R],
     rows: SequencedRows[R],
     nowMs: Long,
+    hasInFlight: () => Boolean,
     key: () => String
 ) {
   import progress._
@@ -50,6 +54,9 @@ final class SequenceRun[R](
 
   /** Whether a gap has gone on for longer than it should, and is still waited for. */
   var isOverdue = false
+
+  // A gap is due, and rows of the key are in flight.
+  private var isUnjudged = false
 
   /** The row to hand on, behind an [[advance]] that was true. */
   def row: R = handed.get
@@ -71,7 +78,10 @@ final class SequenceRun[R](
   /** When a timer is to look at this key, if one is needed. */
   def dueMs: Option[Long] =
     for (timeout <- rules.timeoutMs; since <- waitingSinceMs)
-      yield if (isOverdue) nowMs + timeout else since + timeout
+      yield
+        if (isOverdue) nowMs + timeout
+        else if (isUnjudged) nowMs + 1
+        else since + timeout
 
   @tailrec
   private def step(): Boolean =
@@ -176,7 +186,8 @@ final class SequenceRun[R](
     val since = if (held > 0) waitingSinceMs else scala.None
     val isDue = (for (timeout <- rules.timeoutMs; of <- since) yield of + timeout <= nowMs)
       .getOrElse(false)
-    if (!isDue) false
+    isUnjudged = isDue && hasInFlight()
+    if (!isDue || isUnjudged) false
     else if (!hasBegun) {
       last = awaited
       true

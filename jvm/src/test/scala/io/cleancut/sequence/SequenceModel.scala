@@ -10,7 +10,12 @@ final case class Numbered(number: Long, previous: Long, atMs: Long)
 final case class HandedOn(number: Long, gapAfter: Option[Long])
 
 /** What an epoch comes to, for one key. */
-final case class EpochResult(rows: Seq[HandedOn], dropped: Long, gaps: Long, isOverdue: Boolean)
+final case class EpochResult(rows: Seq[HandedOn], dropped: Long, gaps: Long, isOverdue: Boolean) {
+
+  /** With the result of in-flight rows of the epoch, which decide whether a gap is overdue. */
+  def ++(later: EpochResult): EpochResult =
+    EpochResult(rows ++ later.rows, dropped + later.dropped, gaps + later.gaps, later.isOverdue)
+}
 
 /** Why a query must fail. */
 final case class MustFail(id: String) extends Exception(id)

@@ -20,9 +20,11 @@ class SequenceRunSuite extends AnyFunSuite with Seeded {
       val key = new Key(rules)
       val epochs = drawEpochs(random, rules)
       val found = mutable.Buffer.empty[HandedOn]
+      val isCut = random.nextBoolean()
       val ends = epochs.iterator.takeWhile { case (rows, nowMs) =>
         val expected = attempt(model.epoch(rows, nowMs))
-        val result = attempt(key.epoch(rows, nowMs))
+        val cutAt = if (isCut) random.nextInt(rows.size + 1) else rows.size
+        val result = attempt(key.epoch(rows, nowMs, cutAt))
         assert(result == expected)
         result.foreach { of =>
           found ++= of.rows
@@ -56,6 +58,15 @@ class SequenceRunSuite extends AnyFunSuite with Seeded {
       assert(key.progress.dropped == twice.size - numbers.size)
       assert(key.heldNumbers.isEmpty)
     }
+  }
+
+  test("a gap is not judged while rows of the key are in flight") {
+    val key = new Key(SequenceRules(isDense = true, Some(1), Some(10), OnGap.Skip, 10))
+    assert(key.epoch(Seq(dense(1, 0), dense(4, 0)), 0).rows == Seq(HandedOn(1, None)))
+    // Row 3 is in flight when row 2 has been processed, and the gap is due.
+    val closing = key.epoch(Seq(dense(2, 20), dense(3, 20)), 20, cutAt = 1)
+    assert(closing.rows == Seq(2L, 3L, 4L).map(HandedOn(_, None)))
+    assert(closing.gaps == 0 && closing.dropped == 0)
   }
 
   test("rows that come in order touch nothing that is held") {
@@ -165,27 +176,42 @@ class SequenceRunSuite extends AnyFunSuite with Seeded {
     def isWhole: Boolean = failures == 0
     def heldNumbers: Seq[Long] = rows.keys.toSeq.sorted
 
-    def epoch(input: Seq[Numbered], nowMs: Long): EpochResult = {
+    def epoch(input: Seq[Numbered], nowMs: Long): EpochResult = epoch(input, nowMs, input.size)
+
+    /** Rows from `cutAt` on are in flight at first. */
+    def epoch(input: Seq[Numbered], nowMs: Long, cutAt: Int): EpochResult = {
       val kept = rows.clone()
       val before = copied
-      val run = new SequenceRun[Numbered](
-        rules,
-        progress,
-        store,
-        input.sortBy(_.number).iterator,
-        reading,
-        nowMs,
-        () => "k"
-      )
-      val found = mutable.Buffer.empty[HandedOn]
-      try while (run.advance()) found += HandedOn(run.row.number, run.gapBefore.map(_.after))
-      catch {
+      try {
+        val (first, inFlight) = input.sortBy(_.number).splitAt(cutAt)
+        if (inFlight.isEmpty) run(first, nowMs)
+        else run(first, nowMs, hasInFlight = true) ++ run(inFlight, nowMs)
+      } catch {
         case failure: CleancutException =>
           failures += 1
           rows = kept
           progress = before
           throw failure
       }
+    }
+
+    private def run(
+        sorted: Seq[Numbered],
+        nowMs: Long,
+        hasInFlight: Boolean = false
+    ): EpochResult = {
+      val run = new SequenceRun[Numbered](
+        rules,
+        progress,
+        store,
+        sorted.iterator,
+        reading,
+        nowMs,
+        () => hasInFlight,
+        () => "k"
+      )
+      val found = mutable.Buffer.empty[HandedOn]
+      while (run.advance()) found += HandedOn(run.row.number, run.gapBefore.map(_.after))
       run.dueMs.foreach(due => assert(due > nowMs))
       assert(run.dueMs.isDefined == (rules.timeoutMs.isDefined && rows.nonEmpty))
       assert(progress.held == rows.size)

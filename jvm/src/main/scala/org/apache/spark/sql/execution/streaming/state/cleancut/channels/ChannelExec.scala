@@ -97,14 +97,21 @@ case class ChannelExec(
 /**
  * Rows that come together by key.
  *
- * @param order
- *   of the rows
+ * @param keyOrder
+ *   grouping columns, in the order that the operator requires
+ * @param rowOrder
+ *   sort order of the input: the grouping columns, then columns that sort the rows of a key
  * @param worker
  *   whether the function that they are for runs in Python
  * @param dropped
  *   true for rows that the operator drops as late before they come to the worker
  */
-case class GroupedInput(order: Seq[SortOrder], worker: Boolean, dropped: Option[Expression])
+case class GroupedInput(
+    keyOrder: Seq[SortOrder],
+    rowOrder: Seq[SortOrder],
+    worker: Boolean,
+    dropped: Option[Expression]
+)
 
 /** What each task of a [[ChannelExec]] does. */
 final private class ChannelProgram(
@@ -143,12 +150,22 @@ final private class ChannelProgram(
     opened.decided match {
       case Some((decided, staying)) =>
         val left = staying.fold(port.newBuffer())(port.frames.read)
-        new FollowingChannel(source, port.rows, port, decided, left)
-      case None if opened.mayDefer && groups.exists(_.worker) => port.toWorker(source)
+        published(new FollowingChannel(source, port.rows, port, decided, left))
+      case None if opened.mayDefer && groups.exists(_.worker) => published(port.toWorker(source))
       case None if opened.mayDefer                            =>
-        new DecidingChannel(source, port.rows, port, settings.maxInFlightBytes, splitsGroups)
+        val maxBytes = settings.maxInFlightBytes
+        published(new DecidingChannel(source, port.rows, port, maxBytes, splitsGroups))
       case None => source
     }
+  }
+
+  /** The operator can ask which of its keys have in-flight rows. */
+  private def published(channel: CapturingChannel): Iterator[UnsafeRow] = {
+    groups.foreach { of =>
+      val hash = ChannelProgram.keyHash(hashed, of.keyOrder.map(_.child))
+      InFlightKeys.register(operator.operatorId, key => channel.hasInFlight(hash(key)))
+    }
+    channel
   }
 
   /** An operator that does not get its rows by key has no groups. */
@@ -160,7 +177,10 @@ final private class ChannelProgram(
       buffer: RowBuffer
   ): Iterator[UnsafeRow] = groups match {
     case Some(of) =>
-      val order = new LazilyGeneratedOrdering(of.order, output)
+      val order = GroupedOrder(
+        new LazilyGeneratedOrdering(of.keyOrder, output),
+        new LazilyGeneratedOrdering(of.rowOrder, output)
+      )
       RowsInTurn(earlier, exchanged, order, splitsGroups, buffer)
     case None => earlier.iterator ++ exchanged
   }
@@ -253,7 +273,7 @@ final private class ChannelProgram(
       opened
     }
 
-    def toWorker(source: Iterator[UnsafeRow]): Iterator[UnsafeRow] = {
+    def toWorker(source: Iterator[UnsafeRow]): CapturingChannel = {
       val page = new WorkerPage(attempt, splitsGroups)
       TaskContext.get().addTaskCompletionListener[Unit](_ => page.close())
       flag.onRaise(() => page.overtake())
@@ -304,10 +324,17 @@ private object ChannelProgram {
     })
   }
 
-  def keyHash(hashed: Seq[Expression], output: Seq[Attribute]): UnsafeRow => Int =
+  /**
+   * Hash of the columns by which the exchange divides its rows.
+   *
+   * @param input
+   *   columns of the rows to hash: those of the exchange, or the grouping columns alone
+   */
+  def keyHash(hashed: Seq[Expression], input: Seq[Expression]): InternalRow => Int =
     if (hashed.isEmpty) _ => 0
     else {
-      val projection = UnsafeProjection.create(Seq(new Murmur3Hash(hashed)), output)
+      val columns = input.collect { case attribute: Attribute => attribute }
+      val projection = UnsafeProjection.create(Seq(new Murmur3Hash(hashed)), columns)
       row => projection(row).getInt(0)
     }
 }

@@ -294,7 +294,10 @@ final private class ChannelPlan(
     case _ if !onSort   => Right(None)
     case sort: SortExec =>
       val worker = PythonOperator.is(operator)
-      Right(Some(GroupedInput(sort.sortOrder, worker, PythonOperator.dropped(operator))))
+      // The sort may have further columns, which order the rows of a key.
+      val keyOrder = operator.requiredChildOrdering.head
+      val dropped = PythonOperator.dropped(operator)
+      Right(Some(GroupedInput(keyOrder, sort.sortOrder, worker, dropped)))
     case _ => Left("its input is sorted already, so there is no sort to merge with")
   }
 

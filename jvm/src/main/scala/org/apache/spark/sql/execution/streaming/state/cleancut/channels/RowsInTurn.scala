@@ -53,6 +53,20 @@ final private[cleancut] class TurnedOrder(
 }
 
 /**
+ * Order of the rows of an input that is grouped by key.
+ *
+ * @param keys
+ *   compares the keys of rows only
+ * @param rows
+ *   compares keys first, then the rows of a key. It has more columns than `keys` if the operator
+ *   requires sorted groups.
+ */
+final private[cleancut] case class GroupedOrder(
+    keys: Ordering[InternalRow],
+    rows: Ordering[InternalRow]
+)
+
+/**
  * Rows of a channel by key, those of earlier epochs with the others of their key. They begin behind
  * the key at which the last epoch was cut: if they always began with the first, the last keys would
  * never have a turn while an earlier one is overtaken in each epoch.
@@ -63,7 +77,9 @@ private[cleancut] object RowsInTurn {
    * @param earlier
    *   in the order in which they were to be handed on, the key that was cut first
    * @param exchanged
-   *   sorted
+   *   rows of the exchange, sorted by `order.rows`
+   * @param order
+   *   order of the keys, and of the rows
    * @param splitsGroups
    *   whether rows of the first key of `earlier` have been handed on
    * @param buffer
@@ -72,17 +88,17 @@ private[cleancut] object RowsInTurn {
   def apply(
       earlier: RowBuffer,
       exchanged: Iterator[UnsafeRow],
-      order: Ordering[InternalRow],
+      order: GroupedOrder,
       splitsGroups: Boolean,
       buffer: RowBuffer
   ): Iterator[UnsafeRow] = if (earlier.size == 0) exchanged
   else {
     val cut = earlier.iterator.next().copy()
     val isTurned: InternalRow => Boolean =
-      if (splitsGroups) order.lteq(_, cut) else order.lt(_, cut)
-    val ofCut = (row: UnsafeRow) => splitsGroups && order.equiv(row, cut)
+      if (splitsGroups) order.keys.lteq(_, cut) else order.keys.lt(_, cut)
+    val ofCut = (row: UnsafeRow) => splitsGroups && order.keys.equiv(row, cut)
     val turned = earlier.iterator.dropWhile(ofCut) ++ earlier.iterator.takeWhile(ofCut)
-    new MergedRows(turned, turn(exchanged, isTurned, buffer), new TurnedOrder(order, isTurned))
+    new MergedRows(turned, turn(exchanged, isTurned, buffer), new TurnedOrder(order.rows, isTurned))
   }
 
   /** The rows that are turned, which come first, behind the others. */

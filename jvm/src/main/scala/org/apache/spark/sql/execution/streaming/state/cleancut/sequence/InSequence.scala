@@ -61,7 +61,7 @@ object InSequence {
       field.copy(name = place.toString)
     })
     val processor =
-      new SequenceProcessor(input.rules, input.read, keySchema, schema, isSorted = false)
+      new SequenceProcessor(input.rules, input.read, keySchema, schema)
     implicit val keys: ExpressionEncoder[InternalRow] = RowObjects.copying(keySchema)
     val plan = TransformWithState[InternalRow, InternalRow, InternalRow](
       input.key,

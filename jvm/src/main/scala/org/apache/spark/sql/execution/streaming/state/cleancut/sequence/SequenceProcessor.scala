@@ -1,5 +1,8 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.sequence
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.channels.InFlightKeys
+
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
@@ -15,16 +18,16 @@ import io.cleancut.sequence._
  * one before them, by their numbers. A key of which nothing is held touches the first alone, once
  * an epoch.
  *
- * @param isSorted
- *   whether the rows of a key come by number, as [[SequenceRule]] sees to; if not, those of one key
- *   and epoch are sorted in memory
+ * @param sortedFor
+ *   ID of the operator, if its input is sorted by number ([[SequenceRule]]). If not, the rows of a
+ *   key are sorted in memory, and no rows are in flight to the operator.
  */
 final private[cleancut] class SequenceProcessor(
     val rules: SequenceRules,
     columns: SequenceColumns,
     keySchema: StructType,
     schema: StructType,
-    val isSorted: Boolean
+    sortedFor: Option[Long] = None
 ) extends StatefulProcessor[InternalRow, InternalRow, InternalRow] {
   @transient private var sequence: ValueState[InternalRow] = _
   @transient private var rowsHeld: MapState[Long, InternalRow] = _
@@ -33,8 +36,14 @@ final private[cleancut] class SequenceProcessor(
   /** Which column the rows of a key are to be sorted by. */
   def orderedBy: Int = columns.number.place
 
-  def sorted: SequenceProcessor =
-    new SequenceProcessor(rules, columns, keySchema, schema, isSorted = true)
+  def isSorted: Boolean = sortedFor.isDefined
+
+  /**
+   * @param operator
+   *   ID of the operator whose input is sorted
+   */
+  def sorted(operator: Long): SequenceProcessor =
+    new SequenceProcessor(rules, columns, keySchema, schema, Some(operator))
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = {
     this.timeMode = timeMode
@@ -80,9 +89,19 @@ final private[cleancut] class SequenceProcessor(
       input,
       columns.read(now, () => named),
       now,
+      () => hasInFlight(key),
       () => named
     )
     new SequenceOutput(run, () => settle(run))
+  }
+
+  private def hasInFlight(key: InternalRow): Boolean = {
+    val keys = for {
+      operator <- sortedFor
+      task <- Option(TaskContext.get())
+      keys <- InFlightKeys.of(task.taskAttemptId(), operator)
+    } yield keys
+    keys.exists(_.contains(key))
   }
 
   private def settle(run: SequenceRun[InternalRow]): Unit = {

@@ -24,7 +24,9 @@ object SequenceRule extends Rule[SparkPlan] {
       val sorted = sort.copy(sortOrder = order :+ SortOrder(number, Ascending))
       exec.copy(
         child = sorted,
-        statefulProcessor = processor.sorted.asInstanceOf[StatefulProcessor[Any, Any, Any]]
+        statefulProcessor = processor
+          .sorted(exec.getStateInfo.operatorId)
+          .asInstanceOf[StatefulProcessor[Any, Any, Any]]
       )
   }
 

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.worker
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.channels.{
+  CapturingChannel,
   ChannelPort,
   ChannelSchema,
   OpenGroup
@@ -41,7 +42,7 @@ final private[cleancut] class WorkerChannel(
     worker: WorkerShare,
     maxBytes: Long,
     splitsGroups: Boolean
-) extends Iterator[UnsafeRow] {
+) extends CapturingChannel {
   import WorkerChannel._
 
   private val source = input.buffered
@@ -80,6 +81,15 @@ final private[cleancut] class WorkerChannel(
       row
     }
 
+  /** Known once the worker has received all rows. */
+  override def hasInFlight(keyHash: Int): Boolean = inFlight(keyHash)
+
+  private lazy val inFlight: Set[Int] = {
+    val keys = mutable.Set.empty[Int]
+    foreachInFlight(row => keys += schema.keyHash(row))
+    keys.toSet
+  }
+
   /** The worker is done: what it has left stays in flight, and then what was not handed on. */
   def finish(): Unit = {
     val staying = port.newBuffer()
@@ -88,15 +98,19 @@ final private[cleancut] class WorkerChannel(
       staying.add(row)
       deferred.add(schema.hash(row))
     }
+    foreachInFlight(keep)
+    if (staying.size > 0) port.write(staying)
+    port.arrived(ChannelReport(port.channel, read.result, deferred.result), beyondBound)
+  }
+
+  private def foreachInFlight(use: UnsafeRow => Unit): Unit = {
     worker.skipped.foreach { first =>
       val known = handed - onTheirWay.size
       val rows = onTheirWay.iterator
       (known until first).foreach(_ => rows.next())
-      rows.forEachRemaining(row => keep(row))
+      rows.forEachRemaining(row => use(row))
     }
-    kept.iterator.foreach(keep)
-    if (staying.size > 0) port.write(staying)
-    port.arrived(ChannelReport(port.channel, read.result, deferred.result), beyondBound)
+    kept.iterator.foreach(use)
   }
 
   private def isInGroup: Boolean = !splitsGroups && source.hasNext && group.goesOn(source.head)

@@ -1,8 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.channels
 
+import scala.collection.mutable
 import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.catalyst.InternalRow
 
 import io.cleancut.testkit.{Draws, Seeded}
 
@@ -136,6 +139,62 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
     )
     for (other <- others)
       assertThrows[Differs](follow(other, new Port, first))
+  }
+
+  test("keys come once, and their rows by number, over epochs that are cut and retried") {
+    var cut, retried = 0
+    forSeeds(300) { random =>
+      val splitsGroups = random.nextInt(3) > 0
+      val last = mutable.Map.empty[Long, Long].withDefaultValue(0L)
+      var inFlight = Seq.empty[Case]
+      var emitted = Seq.empty[Case]
+      val epochs = Seq.fill(6) {
+        Seq.fill(random.nextInt(20)) {
+          val key = random.nextInt(5).toLong
+          // Numbers are not unique: equal rows are in different epochs.
+          last(key) += random.nextInt(2)
+          Case(key, last(key), isLate = false)
+        }
+      }
+      epochs.foreach { news =>
+        val source = inTurn(inFlight, news.sorted, splitsGroups)
+        assert(
+          source.map(_.key).zip(source.map(_.key).drop(1)).count { case (a, b) => a != b } ==
+            math.max(source.map(_.key).distinct.size - 1, 0),
+          "a key comes twice"
+        )
+        val port = new Port(overtakenAt = random.nextInt(30))
+        val passed = decide(source, port, splitsGroups = splitsGroups)
+        if (random.nextBoolean()) {
+          val again = new Port
+          assert(follow(source, again, port) == passed && again.kept == port.kept)
+          retried += 1
+        }
+        if (port.kept.nonEmpty) cut += 1
+        inFlight = port.kept
+        emitted ++= passed
+      }
+      val all = emitted ++ inFlight
+      for ((key, rows) <- epochs.flatten.groupBy(_.key))
+        assert(all.filter(_.key == key) == rows, s"key $key is out of order")
+      assert(all.size == epochs.flatten.size)
+    }
+    info(s"$cut epochs were cut, $retried retried")
+    assert(cut > Draws.of(300) && retried > Draws.of(300))
+  }
+
+  private def inTurn(earlier: Seq[Case], news: Seq[Case], splitsGroups: Boolean): Seq[Case] = {
+    def buffer(rows: Seq[Case]) = {
+      val made = (new Port).newBuffer()
+      rows.foreach(row => made.add(unsafe(row)))
+      made
+    }
+    val keys: Ordering[InternalRow] = Ordering.by(_.getLong(0))
+    val rows: Ordering[InternalRow] = Ordering.by(row => (row.getLong(0), row.getLong(1)))
+    val order = GroupedOrder(keys, rows)
+    RowsInTurn(buffer(earlier), news.iterator.map(unsafe), order, splitsGroups, buffer(Nil))
+      .map(parse)
+      .toVector
   }
 
   private def decide(

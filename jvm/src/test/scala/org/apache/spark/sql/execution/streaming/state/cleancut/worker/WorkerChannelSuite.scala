@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.worker
 import org.apache.spark.sql.execution.streaming.state.cleancut.channels.{
   ChannelCases,
   DecidingChannel,
+  GroupedOrder,
   MergedRows,
   RowsInTurn
 }
@@ -118,7 +119,10 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
 
   test("keys begin behind the one that was cut, each comes once, its earlier rows first") {
     forSeeds(200) { random =>
-      val order = Ordering.by((row: InternalRow) => row.getLong(0))
+      val keys: Ordering[InternalRow] = Ordering.by(_.getLong(0))
+      val byNumber: Ordering[InternalRow] = Ordering.by(row => (row.getLong(0), row.getLong(1)))
+      // Some operators require the rows of a key sorted as well.
+      val order = GroupedOrder(keys, if (random.nextBoolean()) keys else byNumber)
       val splitsGroups = random.nextBoolean()
       // What an epoch left that began behind key `turn`, and what came since.
       val turn = random.nextInt(8)
@@ -138,18 +142,18 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
         port.newBuffer()
       ).map(parse).toVector
       assert(rows.sorted == (earlier ++ later).sorted)
-      val keys = rows.map(_.key)
-      val once = keys.zip(keys.drop(1)).count { case (a, b) => a != b } + 1
-      assert(rows.isEmpty || once == keys.distinct.size, s"a key comes twice: $keys")
+      val found = rows.map(_.key)
+      val once = found.zip(found.drop(1)).count { case (a, b) => a != b } + 1
+      assert(rows.isEmpty || once == found.distinct.size, s"a key comes twice: $found")
       for ((key, of) <- rows.groupBy(_.key)) assert(of == of.sorted, s"key $key is out of order")
       for (cut <- earlier.headOption)
-        assert((if (splitsGroups) keys.last else keys.head) == cut.key)
+        assert((if (splitsGroups) found.last else found.head) == cut.key)
     }
   }
 
   test("no key starves while the task is cut in another one in each epoch") {
     for (splitsGroups <- Seq(true, false)) {
-      val order = Ordering.by((row: InternalRow) => row.getLong(0))
+      val order: Ordering[InternalRow] = Ordering.by(_.getLong(0))
       var left = Seq.empty[Case]
       val passed = (0 until 40).flatMap { epoch =>
         val batch = Seq.tabulate(60)(i => Case(if (i < 50) 3L else i % 6L, epoch * 100L + i, false))
@@ -157,7 +161,8 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
         val buffer = port.newBuffer()
         left.foreach(row => buffer.add(unsafe(row)))
         val sorted = batch.sorted.iterator.map(unsafe)
-        val rows = RowsInTurn(buffer, sorted, order, splitsGroups, port.newBuffer())
+        val rows =
+          RowsInTurn(buffer, sorted, GroupedOrder(order, order), splitsGroups, port.newBuffer())
         val channel = new DecidingChannel(rows, Schema, port, 1L << 20, splitsGroups)
         val here = channel.map(parse).toVector
         left = port.kept
