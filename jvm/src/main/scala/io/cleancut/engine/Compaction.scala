@@ -83,10 +83,25 @@ final class Compaction(
     backTo(made.last)
     val served = old.versions.flatMap(version => made.find(_.of eq version))
     require(served.size == old.versions.size, "a version that is served was not copied")
+    served.foreach(verify)
     fresh.serve(served.map(_.copy))
     isOver = true
     fresh
   }
+
+  /** A copy that has lost or gained rows must never be served. */
+  private def verify(version: Made): Unit =
+    version.of.parts.foreach { part =>
+      val copied = version.copy.parts.find(_.family.schema.id == part.family.schema.id).map(_.mark)
+      val (keys, bytes) = copied.fold((0L, 0L))(mark => (mark.keys, mark.liveBytes))
+      if (keys != part.mark.keys || bytes != part.mark.liveBytes) {
+        throw new IllegalStateException(
+          s"The copy of ${old.store} version ${version.of.number} has $keys keys in $bytes bytes " +
+            s"of family ${part.family.schema.name}; ${part.mark.keys} keys in " +
+            s"${part.mark.liveBytes} bytes were expected. The store is unchanged."
+        )
+      }
+    }
 
   def abandon(): Unit = old.inStep {
     if (!isOver) {
@@ -152,6 +167,12 @@ final class Compaction(
       } else copy(rows.address, into)
       count += 1
       goOn = (count & Compaction.CheckMask) != 0 || isWanted()
+    }
+    if (goOn && count != part.mark.keys) {
+      throw new IllegalStateException(
+        s"A scan of ${old.store} family ${part.family.schema.name} returned $count keys; " +
+          s"${part.mark.keys} were expected. The store is unchanged."
+      )
     }
     goOn
   }

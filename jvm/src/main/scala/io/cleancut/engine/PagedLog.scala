@@ -20,6 +20,8 @@ final class PagedLog(account: MemoryAccount, name: String) {
 
   private var addresses = new Array[Long](4)
   private var sizes = new Array[Int](4)
+  // Bytes used of the page that begins in a slot; in its further slots the distance to the first,
+  // negative. 0 for a page that is empty.
   private var ends = new Array[Int](4)
   private var slot = -1
   private var slotsTaken = 0
@@ -111,7 +113,7 @@ final class PagedLog(account: MemoryAccount, name: String) {
     for (i <- 0 until slots) {
       addresses(next + i) = if (page == 0L) 0L else page + i.toLong * SlotBytes
       sizes(next + i) = if (i == 0) usable else Continuation
-      ends(next + i) = 0
+      ends(next + i) = -i
     }
     slot = next
     slotsTaken = next + slots
@@ -182,17 +184,21 @@ object PagedLog {
     }
 
     private def isPastPage(ref: Int): Boolean = {
-      val slot = pageOf(ref)
-      val inPage = (ref - (slot << SlotUnitBits)).toLong << UnitBits
-      inPage >= ends(slot)
+      val first = firstSlotOf(ref)
+      val inPage = (ref - (first << SlotUnitBits)).toLong << UnitBits
+      inPage >= ends(first)
     }
 
     private def nextPage(ref: Int): Int = {
-      var slot = pageOf(ref) + 1
-      while (slot < slots && ends(slot) == 0) slot += 1
+      var slot = firstSlotOf(ref) + 1
+      while (slot < slots && ends(slot) <= 0) slot += 1
       if (slot < slots) slot << SlotUnitBits else end
     }
 
-    private def pageOf(ref: Int): Int = Math.min(ref >>> SlotUnitBits, slots - 1)
+    /** The first slot of the page that spans the slot of `ref`. */
+    private def firstSlotOf(ref: Int): Int = {
+      val slot = Math.min(ref >>> SlotUnitBits, slots - 1)
+      slot + Math.min(ends(slot), 0)
+    }
   }
 }

@@ -73,6 +73,34 @@ class PagedLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
+  test("a page that was reserved over several slots shows each record that begins in it") {
+    TestMemory.using("checked") { owned =>
+      val log = new PagedLog(owned.account, "reserved")
+      val size = 1000
+      val count = 3 * Slot / size
+      val first = log.reserve(count * size)
+      log.provide(first)
+      val next = log.append(16)
+      val view = log.view()
+      var ref = view.skip(PagedLog.FirstRef)
+      for (i <- 0 until count) {
+        assert(ref == first + i * (size >>> 3))
+        ref = view.skip(ref + (size >>> 3))
+      }
+      assert(ref == next && view.skip(ref + 2) == view.end)
+      log.free()
+    }
+  }
+
+  test("a log tells how much room it has left") {
+    val account = MemoryAccount.over(new EndlessMemory)
+    val log = new PagedLog(account, "room")
+    val room = log.roomBytes
+    log.append(Slot)
+    assert(room - log.roomBytes >= Slot && room - log.roomBytes <= 2L * Slot)
+    log.free()
+  }
+
   test("a small log takes little memory") {
     TestMemory.using("checked") { owned =>
       val log = new PagedLog(owned.account, "small")
