@@ -9,11 +9,17 @@ object RecordOperation {
   val Merge: Byte = 3
 }
 
-/** Encodes records of the log into the blocks of a frame. */
+/**
+ * Encodes records of the log into the blocks of a frame.
+ *
+ * @param maxBytes
+ *   raw size that a block does not exceed, unless it has one record only
+ */
 final class RecordBlocks(
     memory: Memory,
     queue: BlockQueue,
-    targetBytes: Int = RecordBlocks.TargetBytes
+    targetBytes: Int = RecordBlocks.TargetBytes,
+    maxBytes: Int = RecordBlocks.MaxBytes
 ) {
   import Record._
 
@@ -74,28 +80,38 @@ final class RecordBlocks(
   /**
    * Adds all records of a key's values, oldest first, given the newest of them and the key's hash.
    * Keys come in the order of their hashes, those of one family after another with a [[flush]] in
-   * between: so the rows of one hash are in one block, which can be found by it.
+   * between. The rows of one hash are in one block, which a reader finds by the hash. Only if they
+   * exceed `maxBytes` they are split over several blocks, and the frame has no index of its blocks.
    */
-  def addInOrder(family: Int, view: PagedLog.View, newest: Long, hash: Int): Unit = {
-    if (length >= targetBytes && hash != lastHash) flush()
+  def addInOrder(family: Int, view: PagedLog.View, newest: Long, hash: Int): Unit =
+    if (isAdded(memory, newest)) {
+      values(memory, newest)(view.address).foreach(gatherInOrder(family, _, hash))
+    } else gatherInOrder(family, newest, hash)
+
+  private def gatherInOrder(family: Int, address: Long, hash: Int): Unit = {
+    val isSameHash = records > 0 && hash == lastHash
+    val isFull = length > maxBytes - maxBytesOf(address)
+    if (isFull || (length >= targetBytes && !isSameHash)) close(isSplit = isSameHash)
     if (records == 0) firstHash = hash
     lastHash = hash
     inOrderOf = family
-    if (isAdded(memory, newest)) values(memory, newest)(view.address).foreach(gatherRow(family, _))
-    else gatherRow(family, newest)
-  }
-
-  private def gatherRow(family: Int, address: Long): Unit = {
     gather(family, address, asMerge = false)
     rowBytes += sizeBytes(memory, address)
   }
 
-  /** Makes a block of what has gathered, if anything. */
-  def flush(): Unit = if (records > 0) {
-    // Where one hash has more than an index can say, the base is one to be read as a whole.
-    val content = Option.when(inOrderOf >= 0 && rowBytes <= RecordBlocks.MaxIndexedBytes) {
-      BlockContent(inOrderOf, rowBytes.toInt, firstHash, lastHash)
-    }
+  private def maxBytesOf(address: Long): Int =
+    RecordBlocks.MaxHeadBytes + keyLength(memory, address) +
+      Math.max(valueLength(memory, address), 0)
+
+  /** Closes the current block, if it has records. */
+  def flush(): Unit = close(isSplit = false)
+
+  /** @param isSplit whether further rows of the last hash are in the next block */
+  private def close(isSplit: Boolean): Unit = if (records > 0) {
+    // Without a content the base has no index of its blocks, and is read as a whole.
+    val isIndexed = inOrderOf >= 0 && !isSplit && rowBytes <= RecordBlocks.MaxIndexedBytes
+    val content =
+      Option.when(isIndexed)(BlockContent(inOrderOf, rowBytes.toInt, firstHash, lastHash))
     queue.add(length, records, content)
     scratch = null
     length = 0
@@ -138,6 +154,12 @@ object RecordBlocks {
    * raw and the stored block stay in the second-level cache.
    */
   val TargetBytes: Int = 128 << 10
+
+  /**
+   * Raw size up to which the rows of one hash share a block. Larger rows have a block each; the
+   * limit of a row keeps such a block below the limit of the format.
+   */
+  val MaxBytes: Int = 256 << 20
 
   /** Of the rows of a block that has a place in the index of a base. */
   private val MaxIndexedBytes = 1L << 30

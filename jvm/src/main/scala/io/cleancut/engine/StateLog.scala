@@ -311,17 +311,19 @@ final class StateLog(
 
   /**
    * Writes all rows of `version` into a base. May run in any thread that holds the log, which must
-   * be complete. A block is closed when it has `blockBytes`.
+   * be complete. A block is closed when it has `blockBytes`. Rows of one hash that exceed
+   * `maxBlockBytes` are split over several blocks.
    */
   def writeBase(
       version: Version,
       frame: FrameWriter,
-      blockBytes: Int = RecordBlocks.TargetBytes
+      blockBytes: Int = RecordBlocks.TargetBytes,
+      maxBlockBytes: Int = RecordBlocks.MaxBytes
   ): Unit = {
     require(isComplete, "the log has not been read whole")
     val queue = new BlockQueue(frame)
     try {
-      val blocks = new RecordBlocks(memory, queue, blockBytes)
+      val blocks = new RecordBlocks(memory, queue, blockBytes, maxBlockBytes)
       version.parts.foreach { part =>
         val id = part.family.schema.id
         new HashOrder(memory, part.view, part.mark).foreach { (hash, newest) =>

@@ -26,7 +26,9 @@ private[format] object FrameLayout {
   val CodecNone: Byte = 0
   val CodecZstd: Byte = 1
 
-  /** Beyond these a length is taken for damage, before memory is taken for it. */
+  /**
+   * A reader takes a greater length for damage before it allocates memory. A writer fails instead.
+   */
   val MaxIdentityBytes: Int = 64 << 20
   val MaxBlockBytes: Int = 1 << 30
   val MaxIndexBytes: Int = 256 << 20

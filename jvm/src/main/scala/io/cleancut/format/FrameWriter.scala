@@ -51,6 +51,7 @@ final class FrameWriter(
       content: Option[BlockContent] = None
   ): FrameBlock = {
     require(rawLength > 0 && recordCount > 0, "a block holds at least one record")
+    require(rawLength <= MaxBlockBytes, s"a block of $rawLength bytes would not be read")
     made += 1
     new FrameBlock(made - 1, headerCrc, compressionLevel, scratch, rawLength, recordCount, content)
   }
