@@ -54,7 +54,7 @@ final class FrameLoad(log: StateLog) {
       family.schema.id,
       throw reader.damaged(s"it does not say what family ${family.schema.id} has after it")
     )
-    family.table.setTotals(totals)
+    family.table.setTotals(totals, reader.damaged)
   }
 
   private def verify(reader: FrameReader): Unit = {

@@ -84,6 +84,10 @@ final class PagedLog(account: MemoryAccount, name: String) {
 
   def free(): Unit = while (slot >= 0) dropLastPage()
 
+  /** Bytes that can still be appended before the log is full. */
+  def roomBytes: Long =
+    (MaxSlots - slotsTaken).toLong * SlotBytes + (capacity - position)
+
   /** What lies below `end` now, for a reader that may outlive later appends. */
   def view(): View = {
     if (slot >= 0) ends(slot) = position

@@ -289,8 +289,9 @@ final class StateLog(
   /** Asks the thread that writes to read what is left, since somebody else needs all rows. */
   def wantWhole(): Unit = isWholeWanted = true
 
-  /** Does what [[wantWhole]] asked for. */
-  def completeIfWanted(): Unit = if (isWholeWanted) complete()
+  /** Does what [[wantWhole]] asked for. Fails if the rows are not what the frames state. */
+  def completeIfWanted(): Unit =
+    if (isWholeWanted || tables.exists(_.table.hasWrongTotals)) complete()
 
   /** Reads what is left of that base. */
   def complete(): Unit = while (takeInNext(Int.MaxValue)) {}

@@ -38,6 +38,16 @@ final class Table(
   // Of the base that the table was loaded from; null when all of it is in the log.
   private var unread: UnreadBlocks = _
 
+  // Keys and bytes that the frames state, and that are not in the log: those of unread blocks.
+  private var unreadKeys = 0L
+  private var unreadBytes = 0L
+
+  // False while a frame is replayed, until its totals are set.
+  private var areTotalsSet = true
+
+  // Makes the error for totals that are wrong, of the frame that states them.
+  private var damaged: String => Throwable = _
+
   private var liveKeys = 0L
   private var liveBytes = 0L
   private var totalBytes = 0L
@@ -55,6 +65,9 @@ final class Table(
   def end: Int = log.end
 
   def deadBytes: Long = totalBytes - liveBytes
+
+  /** Bytes that can still be appended before the log is full. */
+  def roomBytes: Long = log.roomBytes
 
   def mark(): Table.Mark = Table.Mark(log.end, liveKeys, liveBytes, totalBytes)
 
@@ -82,12 +95,21 @@ final class Table(
     liveKeys = totals.keys
     liveBytes = totals.bytes
     totalBytes = totals.bytes
+    unreadKeys = totals.keys
+    unreadBytes = totals.bytes
+    damaged = frame.damaged
+    verifyTotals()
   }
+
+  /** Whether all of the base has been read, and was not what the frames state. */
+  private[engine] def hasWrongTotals: Boolean =
+    areTotalsSet && unread != null && unread.isEmpty
 
   /** Takes in the next block of the base, if there is one left; whether more are. */
   private[engine] def takeInNext(): Boolean = {
-    if (unread != null) takeIn(unread.first)
-    unread != null
+    if (hasWrongTotals) verifyTotals()
+    if (unread != null && !unread.isEmpty) takeIn(unread.first)
+    unread != null && !unread.isEmpty
   }
 
   /**
@@ -95,7 +117,7 @@ final class Table(
    * it, and no more.
    */
   def anyRow(): Long =
-    if (unread == null) {
+    if (unread == null || unread.isEmpty) {
       val rows = snapshot(NoBound)
       if (rows.advance()) rows.address else 0L
     } else {
@@ -108,10 +130,29 @@ final class Table(
   /** Takes in all that is left of the base. */
   def complete(): Unit = while (takeInNext()) {}
 
-  /** What a frame says that the table has after it. */
-  private[engine] def setTotals(totals: FamilyTotals): Unit = {
+  /**
+   * Sets what a frame states that the table has after it. It is compared with the rows when all of
+   * the base has been read; `damaged` makes the error.
+   */
+  private[engine] def setTotals(totals: FamilyTotals, damaged: String => Throwable): Unit = {
+    this.damaged = damaged
+    areTotalsSet = true
+    unreadKeys += totals.keys - liveKeys
+    unreadBytes += totals.bytes - liveBytes
     liveKeys = totals.keys
     liveBytes = totals.bytes
+    verifyTotals()
+  }
+
+  /** Compares the rows with what the frames state, if all rows are in the log. */
+  private def verifyTotals(): Unit = if (areTotalsSet && (unread == null || unread.isEmpty)) {
+    if (unreadKeys != 0L || unreadBytes != 0L) {
+      throw damaged(
+        s"$name has ${liveKeys - unreadKeys} keys in ${liveBytes - unreadBytes} bytes, the index " +
+          s"says $liveKeys keys in $liveBytes bytes"
+      )
+    }
+    unread = null
   }
 
   private[engine] def totals: FamilyTotals = FamilyTotals(liveKeys, liveBytes)
@@ -123,12 +164,14 @@ final class Table(
   private[engine] def replayPut(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)
     reserveKey()
+    areTotalsSet = false
     val hash = hashOf(key)
     write(key, hash, probeTaken(key, hash), value, value.length)
   }
 
   /** As [[remove]], likewise. */
   private[engine] def replayRemove(key: Bytes): Unit = {
+    areTotalsSet = false
     val hash = hashOf(key)
     if (isUnread(hash)) {
       reserveKey()
@@ -272,7 +315,7 @@ final class Table(
    * the record that was its newest before, so one pass forward restores the index.
    */
   def rollback(mark: Table.Mark): Unit = {
-    if (unread != null && Integer.compareUnsigned(mark.end, unread.end) < 0) complete()
+    if (unread != null && Integer.compareUnsigned(mark.end, unread.end) < 0) readForRollback()
     val view = log.view()
     val key = new Bytes
     foreachRef(view, mark.end) { (ref, address) =>
@@ -295,6 +338,14 @@ final class Table(
     liveKeys = mark.keys
     liveBytes = mark.liveBytes
     totalBytes = mark.totalBytes
+  }
+
+  /** Reads all of the base, none of whose rows remain; so its totals do not matter. */
+  private def readForRollback(): Unit = {
+    while (!unread.isEmpty) takeInRows(unread.first)
+    unread = null
+    unreadKeys = 0L
+    unreadBytes = 0L
   }
 
   /** The rows of the version that ends at `bound` ([[Record.NoBound]]: all so far). */
@@ -480,10 +531,14 @@ final class Table(
 
   /** Puts the rows of a block into the log, before all that was replayed or written meanwhile. */
   private def takeIn(block: Int): Unit = {
+    takeInRows(block)
+    verifyTotals()
+  }
+
+  private def takeInRows(block: Int): Unit = {
     // One more than it has: who takes it in may have made room for a key of his own.
     index.reserve(index.size + unread.recordsOf(block).toLong + 1)
     unread.takeIn(block)(insert)
-    if (unread.isEmpty) unread = null
   }
 
   private def insert(record: BlockRecords, ref: Int): Unit = {
@@ -496,17 +551,26 @@ final class Table(
     memory.copyRow(key.base, key.offset, null, keyAddress(address), key.length)
     val to = valueAddress(address, key.length)
     if (value.length > 0) memory.copyRow(value.base, value.offset, null, to, value.length)
+    val isNewest = slot == Absent ||
+      link(ref, address, HashIndex.refOf(index.word(slot)), slot, hash)
+    if (isNewest) {
+      if (!isAdded(memory, address)) unreadKeys -= 1
+      unreadBytes -= sizeBytes(memory, address)
+    }
     if (slot == Absent) {
       index.insert(hash, ref)
       ordered.foreach { entries =>
         entries.reserve()
         entries.insert(key, ref, hash)
       }
-    } else link(ref, address, HashIndex.refOf(index.word(slot)), slot, hash)
+    }
   }
 
-  /** Links a record of the base with one of the same key: a value before it, or one after. */
-  private def link(ref: Int, address: Long, known: Int, slot: Int, hash: Int): Unit = {
+  /**
+   * Links a record of the base with one of the same key: a value before it, or one after. Returns
+   * whether its value is one of the newest of the key, together with those before it.
+   */
+  private def link(ref: Int, address: Long, known: Int, slot: Int, hash: Int): Boolean = {
     // The oldest of those after it, if there are any.
     var after = 0
     var before = known
@@ -521,6 +585,7 @@ final class Table(
       setNext(memory, address, after)
       setPrev(memory, log.address(after), ref)
     }
+    after == 0 && (before == 0 || isAdded(memory, address))
   }
 
   private def holds(ref: Int, key: Bytes): Boolean = {

@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.engine.OneFamily._
 import io.cleancut.error.CleancutException
-import io.cleancut.format.{BaseFrame, FrameBytes}
+import io.cleancut.format.{BaseFrame, FamilyTotals, FrameBytes}
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Rows
 
@@ -117,6 +117,128 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
           BaseFrame.open(frame.request, new Counted(frame.bytes.take(length)))
         }
     }
+  }
+
+  test("a list larger than a page of the log is scanned, copied and written again") {
+    TestMemory.using("fast") { owned =>
+      val keys = Seq(1, 2, 3).map(i => Blob.of(i.toByte))
+      val log = OneFamily.newLog(owned)
+      for (key <- keys; i <- 0 until 40)
+        log.merge(Blob.bytes(key), Bytes.of(Array.fill(PagedLog.SlotBytes / 30)(i.toByte)))
+      log.seal(Target, keep = 1)
+      val frame = Frames.write(Frames.base(Target, 3L))(log.writeBase(log.latest, _))
+      log.release()
+      val restored = OneFamily.newLog(owned)
+      restored.attach(frame.open().get)
+      restored.seal(Target, keep = 1)
+      restored.complete()
+      verifyLists(restored, owned, keys, 40)
+      val compaction = new Compaction(restored, _ => None, owned.memory, owned.account)
+      assert(compaction.copyOldest(() => true))
+      val copy = compaction.catchUp()
+      restored.release()
+      verifyLists(copy, owned, keys, 40)
+      assert(Frames.write(Frames.base(Target, 3L))(copy.writeBase(copy.latest, _)).bytes.nonEmpty)
+      copy.release()
+    }
+  }
+
+  test("a list larger than the limit of a block is split, and read back in its order") {
+    TestMemory.using("fast") { owned =>
+      val key = Blob.of(1)
+      val log = OneFamily.newLog(owned)
+      for (i <- 0 until 100) log.merge(Blob.bytes(key), Bytes.of(Array.fill(100)(i.toByte)))
+      log.put(Blob.bytes(Blob.of(2)), Bytes.of(new Array[Byte](5000)))
+      log.seal(Target, keep = 1)
+      val frame = Frames.write(Frames.base(Target, 2L)) {
+        log.writeBase(log.latest, _, blockBytes = 500, maxBlockBytes = 2000)
+      }
+      log.release()
+      val blocks = frame.read { (reader, _) =>
+        Iterator.continually(reader.nextBlock() -> reader.rawLength).takeWhile(_._1 > 0).toVector
+      }
+      assert(blocks.size >= 7)
+      assert(blocks.forall { case (records, bytes) => records == 1 || bytes <= 2000 })
+      assert(frame.open().isEmpty, "the blocks of a split list have no place in the index")
+      val restored = OneFamily.newLog(owned)
+      frame.read((reader, scratch) => restored.load(reader, scratch))
+      verifyLists(restored, owned, Seq(key), 100)
+      restored.release()
+    }
+  }
+
+  for ((what, wrong) <- Seq("keys" -> FamilyTotals(1L, 0L), "bytes" -> FamilyTotals(0L, 8L)))
+    test(s"wrong $what in the totals of a delta are an error once the base has been read") {
+      TestMemory.using("fast") { owned =>
+        val rows = rowsOf(new Random(7), 500)
+        val log = OneFamily.newLog(owned)
+        log.attach(BaseFrame.open(request(rows), new Counted(baseOf(rows, owned, 300).bytes)).get)
+        val right = log.contents.totals
+        val totals = FamilyTotals(right.keys + wrong.keys, right.bytes + wrong.bytes)
+        new LogFiles(owned.memory)
+          .load(Seq(new LogFiles(owned.memory).emptyDelta(Target, totals)), log)
+        log.seal(Frames.version(8), keep = 1)
+        rows.keys.take(3).foreach(get(log, owned, _))
+        for (_ <- 0 until 2)
+          assert(
+            intercept[CleancutException](log.complete()).getErrorId == "CLEANCUT_FRAME_DAMAGED"
+          )
+        assert(intercept[CleancutException](log.scan(Record.NoBound)).getErrorId.nonEmpty)
+        assert(intercept[CleancutException](log.completeIfWanted()).getErrorId.nonEmpty)
+        log.release()
+      }
+    }
+
+  test("a compaction that misses a key fails, and leaves the log as it is") {
+    TestMemory.using("fast") { owned =>
+      val rows = rowsOf(new Random(8), 100)
+      val log = OneFamily.newLog(owned)
+      rows.foreach { case (key, value) => log.put(Blob.bytes(key), Blob.bytes(value)) }
+      log.seal(Target, keep = 1)
+      // As if a later record had replaced it, which no scan returns.
+      val lost = log.find(Blob.bytes(rows.keys.head), Record.NoBound)
+      Record.setNext(owned.memory, lost, log.latest.mark.end - 1)
+      val compaction = new Compaction(log, _ => None, owned.memory, owned.account)
+      val failure = intercept[IllegalStateException](compaction.copyOldest(() => true))
+      assert(failure.getMessage.contains(s"returned ${rows.size - 1} keys"))
+      compaction.abandon()
+      log.release()
+    }
+  }
+
+  test("a copy whose totals are not those of its log is never served") {
+    TestMemory.using("fast") { owned =>
+      val log = OneFamily.newLog(owned)
+      val keys = (1 to 20).map(i => Blob.of(i.toByte))
+      keys.foreach(key => log.put(Blob.bytes(key), Blob.bytes(key)))
+      log.seal(Target, keep = 1)
+      val compaction = new Compaction(log, _ => None, owned.memory, owned.account)
+      assert(compaction.copyOldest(() => true))
+      keys.foreach(key => log.merge(Blob.bytes(key), Blob.bytes(key)))
+      log.seal(Frames.version(8), keep = 2)
+      // The value that was added last becomes one that was replaced.
+      val lost = log.find(Blob.bytes(keys.last), Record.NoBound)
+      Record.setNext(owned.memory, lost, PagedLog.FirstRef)
+      assert(intercept[IllegalStateException](compaction.catchUp()).getMessage.contains("expected"))
+      compaction.abandon()
+      log.release()
+    }
+  }
+
+  private def verifyLists(
+      log: StateLog,
+      owned: TestMemory.Owned,
+      keys: Seq[Blob.Blob],
+      values: Int
+  ): Unit = {
+    val scan = log.scan(Record.NoBound)
+    val lists = Iterator
+      .continually(scan.advance())
+      .takeWhile(identity)
+      .map(_ => Blob.keyAt(owned.memory, scan.address) -> log.values(owned.memory, scan.address))
+      .toMap
+    for (key <- keys)
+      assert(lists.get(key).map(_.map(_.head)).contains((0 until values).map(_.toByte)))
   }
 
   private def attached(source: Counted, rows: Rows, owned: TestMemory.Owned): StateLog = {
