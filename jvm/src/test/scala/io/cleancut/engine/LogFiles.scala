@@ -6,7 +6,8 @@ import org.scalatest.Assertions
 
 import io.cleancut.StateVersion
 import io.cleancut.engine.OneFamily._
-import io.cleancut.testkit.Blob.Rows
+import io.cleancut.format.FamilyTotals
+import io.cleancut.testkit.Blob.Lists
 import io.cleancut.testkit.Frames
 import io.cleancut.testkit.Frames.Frame
 
@@ -18,10 +19,31 @@ final private[engine] class LogFiles(memory: Memory) extends Assertions {
 
   def replaceBy(base: Frame): Unit = chains(base.identity.version.id) = Seq(base)
 
-  def base(log: StateLog, target: StateVersion, blockBytes: Int): Frame = {
+  def base(log: StateLog, target: StateVersion, blockBytes: Int, maxBlockBytes: Int): Frame = {
     log.complete()
     val version = log.find(target.number, Some(target.id)).get
-    Frames.write(Frames.base(target, version.mark.keys))(log.writeBase(version, _, blockBytes))
+    val base = Frames.write(Frames.base(target, version.mark.keys)) {
+      log.writeBase(version, _, blockBytes, maxBlockBytes)
+    }
+    verifyBlocks(base, maxBlockBytes)
+    base
+  }
+
+  /** No block exceeds the limit, unless it has only one record. */
+  private def verifyBlocks(base: Frame, maxBytes: Int): Unit = base.read { (reader, _) =>
+    var records = reader.nextBlock()
+    while (records > 0) {
+      assert(records == 1 || reader.rawLength <= maxBytes)
+      records = reader.nextBlock()
+    }
+  }
+
+  /** A delta without records that follows `parent`, and states these totals. */
+  def emptyDelta(parent: StateVersion, totals: FamilyTotals): Frame = {
+    val target = Frames.version(parent.number + 1)
+    Frames.write(Frames.delta(target, Some(parent))) {
+      _.finish(totals.keys, Map(Schema.id -> totals))
+    }
   }
 
   /** Applies the frames in order; the trailers' counts are compared on the way. */
@@ -37,7 +59,7 @@ final private[engine] class LogFiles(memory: Memory) extends Assertions {
   }
 
   /** The frames make just these rows. `into` is an empty log, and freed afterwards. */
-  def verifyLoads(frames: Seq[Frame], rows: Rows, into: StateLog): Unit =
+  def verifyLoads(frames: Seq[Frame], rows: Lists, into: StateLog): Unit =
     try {
       load(frames, into)
       val scan = new OpenFullScan(memory, into, rows, Record.NoBound)

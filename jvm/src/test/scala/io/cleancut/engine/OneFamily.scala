@@ -1,11 +1,11 @@
 package io.cleancut.engine
 
 import io.cleancut.format.FamilySchema
-import io.cleancut.testkit.{Frames, TestMemory}
+import io.cleancut.testkit.{Blob, Frames, TestMemory}
 
 /** Logs with a single column family, used as if the log were its table. */
 object OneFamily {
-  val Schema: FamilySchema = FamilySchema(0, "default", "{}", "{}", "{}")
+  val Schema: FamilySchema = FamilySchema(0, "default", "{}", "{}", "{}", isMultiValued = true)
 
   def newLog(owned: TestMemory.Owned, order: FamilySchema => Option[KeyOrder] = _ => None) =
     declared(new StateLog(Frames.Store, order, owned.memory, owned.account))
@@ -26,9 +26,15 @@ object OneFamily {
 
     def put(key: Bytes, value: Bytes): Unit = contents.put(key, value)
 
+    def merge(key: Bytes, value: Bytes): Unit = contents.merge(key, value)
+
     def remove(key: Bytes): Boolean = contents.remove(key)
 
     def find(key: Bytes, bound: Int): Long = contents.find(key, bound)
+
+    /** Of the key whose newest record is at this address, oldest first. */
+    def values(memory: Memory, newest: Long): Vector[Blob.Blob] =
+      contents.valuesAt(newest).toVector.map(Blob.valueAt(memory, _))
 
     def scan(bound: Int): RecordScan = contents.snapshot(bound)
 

@@ -4,13 +4,13 @@ import org.scalatest.{Assertion, Assertions}
 
 import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.Blob
-import io.cleancut.testkit.Blob.{Blob, Rows}
+import io.cleancut.testkit.Blob.{Blob, Lists}
 
 /** A scan that a test keeps open across later changes, and the rows that it still has to give. */
-abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows: Rows)
+abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows: Lists)
     extends Assertions {
   require(log.retain(), "the log has been freed")
-  protected var rest: Rows = rows
+  protected var rest: Lists = rows
   private var seen = Set.empty[Blob]
 
   /** The scan reads nothing at or above this ref. */
@@ -22,8 +22,8 @@ abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows:
   protected def advance(): Boolean
   protected def address: Long
   protected def verifyEnd(): Assertion = assert(rest.isEmpty, "rows are missing in the scan")
-  protected def verifyRow(key: Blob, value: Blob): Assertion =
-    assert(rest.get(key).contains(value), "a row does not belong in the scan")
+  protected def verifyRow(key: Blob, values: Vector[Blob]): Assertion =
+    assert(rest.get(key).contains(values), "a row does not belong in the scan")
 
   /** Takes up to `count` rows; false when the scan has ended, all its rows having been right. */
   def take(count: Int): Boolean = {
@@ -35,7 +35,7 @@ abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows:
         val key = Blob.keyAt(memory, address)
         assert(!seen(key), s"a key came twice in $this")
         seen += key
-        verifyRow(key, Blob.valueAt(memory, address))
+        verifyRow(key, log.values(memory, address))
         rest -= key
       } else verifyEnd()
       left -= 1
@@ -47,7 +47,7 @@ abstract private[engine] class OpenScan(memory: Memory, val log: StateLog, rows:
 }
 
 /** A scan over all rows of a version, or of what was there when it was opened. */
-final private[engine] class OpenFullScan(memory: Memory, log: StateLog, rows: Rows, bound: Int)
+final private[engine] class OpenFullScan(memory: Memory, log: StateLog, rows: Lists, bound: Int)
     extends OpenScan(memory, log, rows) {
   private val scan = log.scan(bound)
   override def isOrdered: Boolean = false
@@ -60,7 +60,7 @@ final private[engine] class OpenFullScan(memory: Memory, log: StateLog, rows: Ro
 final private[engine] class OpenRankScan(
     memory: Memory,
     log: StateLog,
-    rows: Rows,
+    rows: Lists,
     rank: Long,
     bound: Int
 ) extends OpenScan(memory, log, rows.filter(row => FirstByteRank.of(row._1) == rank)) {

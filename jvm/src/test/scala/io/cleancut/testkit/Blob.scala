@@ -10,6 +10,9 @@ object Blob {
   type Blob = ArraySeq[Byte]
   type Rows = Map[Blob, Blob]
 
+  /** The values of each key, oldest first. */
+  type Lists = Map[Blob, Vector[Blob]]
+
   def of(bytes: Byte*): Blob = ArraySeq.unsafeWrapArray(bytes.toArray)
 
   def random(random: Random, length: Int): Blob = {

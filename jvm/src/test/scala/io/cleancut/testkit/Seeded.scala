@@ -16,15 +16,16 @@ trait Seeded extends Assertions {
     val first = System.nanoTime()
     val seeds =
       sys.env.get("CLEANCUT_SEED").fold(Seq.tabulate(Draws.of(most))(first + _))(s => Seq(s.toLong))
-    for (seed <- seeds)
-      try withClue(s"${Seeded.replay(seed)}: ")(body(new Random(seed)))
+    for ((seed, i) <- seeds.zipWithIndex)
+      try withClue(s"${Seeded.replay(seed, i + 1)}: ")(body(new Random(seed)))
       catch {
         case e: TestFailedException => throw e
-        case e: Throwable           => throw new AssertionError(Seeded.replay(seed), e)
+        case e: Throwable           => throw new AssertionError(Seeded.replay(seed, i + 1), e)
       }
   }
 }
 
 object Seeded {
-  private def replay(seed: Long): String = s"CLEANCUT_SEED=$seed repeats this"
+  private def replay(seed: Long, run: Int): String =
+    s"CLEANCUT_SEED=$seed repeats this, which is run $run"
 }
