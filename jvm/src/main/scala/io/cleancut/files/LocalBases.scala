@@ -221,8 +221,16 @@ object LocalBases {
   /** What is fetched; `end` is called once, when it is not needed any more. */
   final private class Fetched(pieces: PiecesOnDisk, end: () => Unit) extends FrameBytes {
     private var isClosed = false
+    private val givenUp = mutable.Set.empty[Int]
 
     override def length: Long = pieces.length
+
+    override def giveUp(offset: Long, count: Long): Boolean = {
+      val again = pieces.piecesOf(offset, count).filterNot(givenUp)
+      givenUp ++= again
+      again.foreach(pieces.discard)
+      again.nonEmpty
+    }
 
     override def read(offset: Long, into: Array[Byte], count: Int): Unit =
       pieces.read(offset, into, count)
@@ -255,19 +263,18 @@ object LocalBases {
         case None        =>
           try file.read(offset, into, count)
           catch {
-            case _: IOException if giveUp() => read(offset, into, count)
+            case _: IOException if giveUp(offset, count.toLong) => read(offset, into, count)
           }
       }
 
     override def areAtHand: Boolean = instead.forall(_.areAtHand)
 
-    override def giveUp(): Boolean = {
-      val isFirst = instead.isEmpty
-      if (isFirst) {
+    override def giveUp(offset: Long, count: Long): Boolean = instead match {
+      case Some(bytes) => bytes.giveUp(offset, count)
+      case None        =>
         forget()
         instead = Some(far())
-      }
-      isFirst
+        true
     }
 
     override def close(): Unit = {

@@ -33,6 +33,7 @@ final class PiecesOnDisk(
   private val file = new LocalFile(path, isNew = true)
   private val fetched = new ConcurrentHashMap[Int, CompletableFuture[Unit]]
   private val left = new AtomicInteger(pieces)
+  private val arrived = ConcurrentHashMap.newKeySet[Int]
   private val next = new AtomicInteger(0)
   private val atHand = new CompletableFuture[Unit]
   private val hasFailed = new AtomicBoolean
@@ -50,9 +51,22 @@ final class PiecesOnDisk(
   }
 
   override def read(at: Long, into: Array[Byte], count: Int): Unit = {
-    if (count > 0)
-      ((at / pieceBytes).toInt to ((at + count - 1) / pieceBytes).toInt).foreach(await)
+    piecesOf(at, count.toLong).foreach(await)
     file.read(at, into, count)
+  }
+
+  /** The pieces that have bytes of a range. */
+  def piecesOf(at: Long, count: Long): Range =
+    if (count <= 0) 0 until 0
+    else (at / pieceBytes).toInt to ((at + count - 1) / pieceBytes).toInt
+
+  /** Drops a piece that has arrived, so that the next read of it fetches it again. */
+  def discard(piece: Int): Unit = {
+    val known = fetched.get(piece)
+    if (known != null && known.isDone) {
+      fetched.remove(piece, known)
+      ()
+    }
   }
 
   override def close(): Unit = {
@@ -93,7 +107,7 @@ final class PiecesOnDisk(
         throw new IOException(s"$key ends at $size, and is read up to ${offset + from + count}")
       case RangeResult.Missing => throw new FileNotFoundException(s"$key is gone")
     }
-    if (left.decrementAndGet() == 0) {
+    if (arrived.add(piece) && left.decrementAndGet() == 0) {
       whole
       atHand.complete(())
       ()

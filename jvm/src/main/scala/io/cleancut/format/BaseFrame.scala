@@ -40,7 +40,12 @@ final class BaseFrame private (
   /** Reads a block into the scratch's raw buffer, and checks it. */
   def read(block: BlockPlace, scratch: BlockScratch): Unit =
     try readOnce(block, scratch)
-    catch { case _: CleancutException if source.giveUp() => readOnce(block, scratch) }
+    catch {
+      case _: CleancutException if source.giveUp(block.offset, sizeOf(block)) =>
+        readOnce(block, scratch)
+    }
+
+  private def sizeOf(block: BlockPlace): Long = BlockHeaderBytes.toLong + block.storedBytes
 
   private def readOnce(block: BlockPlace, scratch: BlockScratch): Unit = {
     codec.checkSizes(block.ordinal, block.rawBytes, block.storedBytes, block.records)
@@ -75,7 +80,9 @@ object BaseFrame {
    */
   def open(request: FrameRequest, source: FrameBytes): Option[BaseFrame] =
     try openOnce(request, source)
-    catch { case _: CleancutException if source.giveUp() => openOnce(request, source) }
+    catch {
+      case _: CleancutException if source.giveUp(0L, source.length) => openOnce(request, source)
+    }
 
   private def openOnce(request: FrameRequest, source: FrameBytes): Option[BaseFrame] = {
     val scratch = BlockScratch.borrow()

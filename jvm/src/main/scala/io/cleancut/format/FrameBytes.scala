@@ -16,8 +16,11 @@ trait FrameBytes extends Closeable {
    */
   def read(offset: Long, into: Array[Byte], count: Int): Unit
 
-  /** Gives up a copy that proved to be damaged; whether there is something to read instead. */
-  def giveUp(): Boolean = false
+  /**
+   * Discards the local copy of these bytes, which proved to be damaged. Returns whether the next
+   * read fetches them again; it does so once for the same bytes.
+   */
+  def giveUp(offset: Long, count: Long): Boolean = false
 
   /** Whether nothing has to be fetched any more. */
   def areAtHand: Boolean = true

@@ -3,6 +3,7 @@ package io.cleancut.files
 import java.io.IOException
 import java.nio.file.{Files, Path}
 import java.util.concurrent.{ConcurrentLinkedQueue, Executors}
+import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
 import scala.util.{Random, Using}
@@ -15,6 +16,7 @@ import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.ForwardingStore
 import io.cleancut.engine.OneFamily._
 import io.cleancut.engine.{OneFamily, Record}
+import io.cleancut.error.CleancutException
 import io.cleancut.format.{BaseFrame, FrameBytes, FrameKind, FrameName, FramePlace}
 import io.cleancut.objects.{ObjectKey, ObjectStore, RangeResult}
 import io.cleancut.testkit.{Blob, Frames, StoreOnDisk}
@@ -108,6 +110,29 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Eventually {
       far.isBroken = false
       for (piece <- 0 until 4) take(found, piece.toLong * PieceBytes, 10)
       assert(found.areAtHand)
+    }
+  }
+
+  test("a piece that arrived corrupted is fetched again, once for each reader") {
+    val frame = base()
+    store.put(key, frame.bytes)
+    for ((corrupted, isRead) <- Seq(1 -> true, Int.MaxValue -> false)) {
+      val far = new Watched(store)
+      far.corrupted.set(corrupted)
+      val bases = new LocalBases(() => local)
+      val bytes = bases.open(far, name(1), place(0, frame.bytes.length.toLong), threads, Bound)
+      def read() = {
+        val log = OneFamily.newLog()
+        try {
+          log.attach(BaseFrame.open(frame.request, bytes).get)
+          log.complete()
+          log.keys
+        } finally log.release()
+      }
+      if (isRead) assert(read() == Rows.size)
+      else assert(intercept[CleancutException](read()).getErrorId == "CLEANCUT_FRAME_DAMAGED")
+      bytes.close()
+      assert(far.ranges.size == 2, "the only piece is fetched and fetched again")
     }
   }
 
@@ -270,6 +295,9 @@ object LocalBasesSuite {
   private class Watched(under: ObjectStore) extends ForwardingStore(under) {
     val ranges = new ConcurrentLinkedQueue[Long]
     @volatile var isBroken = false
+
+    /** How many ranges are still changed on their way. */
+    val corrupted = new AtomicInteger
     private var blockedFrom = Long.MaxValue
     private var blockedUntil = Long.MaxValue
 
@@ -290,7 +318,13 @@ object LocalBasesSuite {
       if (isBroken) throw new IOException("the network is gone")
       ranges.add(offset)
       pass(offset)
-      super.getRange(key, offset, length)
+      super.getRange(key, offset, length) match {
+        case RangeResult.Found(bytes) if corrupted.getAndDecrement() > 0 =>
+          val changed = bytes.clone()
+          changed(bytes.length / 2) = (changed(bytes.length / 2) ^ 1).toByte
+          RangeResult.Found(changed)
+        case found => found
+      }
     }
   }
 }
