@@ -76,7 +76,9 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
     count += 1
   }
 
+  /** Removes the entry in `slot`, which must be a slot that was found for a key. */
   def delete(slot: Int): Unit = {
+    require((slot & (Slots - 1)) != 0, s"slot $slot of a hash index holds no entry")
     val bucket = slot / Slots
     val hash = hashOf(word(slot))
     var at = home(hash)

@@ -26,6 +26,17 @@ class HashIndexSuite extends AnyFunSuite with Seeded {
       }
     }
 
+  test("an index refuses to delete what is no slot of an entry") {
+    TestMemory.using("checked") { owned =>
+      val index = new HashIndex(owned.memory, owned.account)
+      index.reserve()
+      index.insert(7, 1)
+      for (slot <- Seq(0, 8)) intercept[IllegalArgumentException](index.delete(slot))
+      assert(index.size == 1)
+      index.free()
+    }
+  }
+
   test("an index from which all was deleted is empty") {
     forSeeds(10) { random =>
       using { pairs =>

@@ -238,7 +238,12 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private def rewound(open: StateLog, version: StateLog.Version): Option[StateLog] = {
     var isRewound = false
     try isRewound = open.tryRewindTo(version)
-    finally if (!isRewound) open.release()
+    catch {
+      case e: Throwable =>
+        // Part of it has been rewound: the next attempt loads the version from its files.
+        drop(open)
+        throw e
+    } finally if (!isRewound) open.release()
     if (isRewound) Some(open) else None
   }
 
