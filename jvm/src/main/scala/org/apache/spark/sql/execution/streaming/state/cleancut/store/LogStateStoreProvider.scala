@@ -161,7 +161,8 @@ class LogStateStoreProvider
   override protected def writeDueBase(): Unit = maintaining("writing a base") {
     if (versions.position.exists(BasePlan.isDue)) {
       versions.retainCurrent().foreach { log =>
-        try if (ReadThrough.complete(context, log)) BaseWriter.write(context, versions, log)
+        try
+          if (ReadThrough.complete(context, versions, log)) BaseWriter.write(context, versions, log)
         finally log.release()
       }
     }

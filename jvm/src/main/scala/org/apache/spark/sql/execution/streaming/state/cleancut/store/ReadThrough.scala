@@ -18,6 +18,9 @@ private[cleancut] object ReadThrough extends Logging {
   /** Blocks of one store after which another one has its turn. */
   private val Turn = 16
 
+  /** Blocks that are read while a task may have to wait for the store. */
+  private val BlocksPerHold = 4
+
   /** Of the bound on memory, up to which a base is read before its rows are asked for. */
   private val Share = 0.7
 
@@ -36,25 +39,26 @@ private[cleancut] object ReadThrough extends Logging {
     }
 
   /**
-   * Reads all of a log for one who needs it whole. False if a task is in the store, which then does
-   * it with its commit.
+   * Reads all of a log for maintenance, in short holds of the store between which tasks enter.
+   * False if a task is in the store; it then reads the rest when it commits.
    */
-  def complete(context: StoreContext, log: StateLog): Boolean = {
-    val isComplete = log.isComplete || alone(context)(log.complete())
-    if (!isComplete) log.wantWhole()
-    isComplete
+  def complete(context: StoreContext, versions: StoreVersions, log: StateLog): Boolean = {
+    var isMore = !log.isComplete
+    while (isMore && alone(context, versions) { isMore = log.takeInNext(BlocksPerHold) }) {}
+    if (isMore) log.wantWhole()
+    !isMore
   }
 
   /** Reads some blocks; whether it is worth to go on. */
   private def readSome(context: StoreContext, versions: StoreVersions): Boolean =
     versions.retainCurrent().exists { log =>
-      try (0 until Turn).forall(_ => readOne(context, log))
+      try (0 until Turn).forall(_ => readOne(context, versions, log))
       finally log.release()
     }
 
-  private def readOne(context: StoreContext, log: StateLog): Boolean = {
+  private def readOne(context: StoreContext, versions: StoreVersions, log: StateLog): Boolean = {
     var isMore = false
-    hasRoom(log) && alone(context) { isMore = log.takeInNext(1) } && isMore
+    hasRoom(log) && alone(context, versions) { isMore = log.takeInNext(1) } && isMore
   }
 
   private def hasRoom(log: StateLog): Boolean = {
@@ -62,13 +66,19 @@ private[cleancut] object ReadThrough extends Logging {
     account.residentBytes + log.liveBytes - log.residentBytes < account.boundBytes * Share
   }
 
-  /** Runs `body` as the one user of the store; false if there is another. */
-  private def alone(context: StoreContext)(body: => Unit): Boolean = {
-    val isIn = context.access.tryEnter(self)
-    if (isIn)
-      try context.gate(body)
-      finally context.access.leave(self)(())
-    isIn
+  /**
+   * Runs `body` as the one user of the store. False if a task is in it; another reader of the base
+   * is waited for.
+   */
+  private def alone(context: StoreContext, versions: StoreVersions)(body: => Unit): Boolean = {
+    versions.baseReading.lock()
+    try {
+      val isIn = context.access.tryEnter(self)
+      if (isIn)
+        try context.gate(body)
+        finally context.access.leave(self)(())
+      isIn
+    } finally versions.baseReading.unlock()
   }
 
   private def self = StoreUser(this, "the reading of a base")

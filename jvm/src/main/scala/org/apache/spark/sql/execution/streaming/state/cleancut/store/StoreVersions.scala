@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
 import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.locks.ReentrantLock
 
 import io.cleancut.StateVersion
 import io.cleancut.engine.{Compaction, StateLog}
@@ -28,6 +29,9 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 
   /** Whether the following of a copy has been asked for and has not begun. */
   val isFollowed = new AtomicBoolean
+
+  /** Held by the one maintenance user that reads the base, so that others wait and do not spin. */
+  val baseReading = new ReentrantLock
 
   /** Likewise, the reading of what is left of a base. */
   val isReadThrough = new AtomicBoolean

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
 import java.nio.file.Files
+import java.util.concurrent.atomic.AtomicInteger
 
 import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
@@ -94,6 +95,37 @@ class LazyRestoreSuite extends AnyFunSuite with Eventually {
       // The fourth delta makes one due, and the task that was in the store then reads the rest.
       assert(bases == (if (version < 7) 1 else 2))
     }
+    provider.close()
+  }
+
+  test("a task enters a store between the blocks that maintenance reads") {
+    val confs = Map(
+      "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+      Keys.MemoryBound.name -> "1m"
+    )
+    val hadoop = Map(FailingFiles.ManagerKey -> classOf[WatchedFiles].getName)
+    val provider = written().copy(confs = confs, hadoop = hadoop).open()
+    for (version <- 3L to 6L) commit(provider, version, -1L -> version)
+    val reads = new AtomicInteger
+    @volatile var readsBefore = 0
+    @volatile var usedBefore = 0L
+    val task = new Thread(() => {
+      val store = provider.getStore(7)
+      readsBefore = reads.get
+      usedBefore = store.metrics.memoryUsedBytes
+      store.abort()
+    })
+    // The task comes during the second read, and waits for the store.
+    WatchedFiles.beforeRead = () =>
+      if (reads.incrementAndGet() == 2) {
+        task.start()
+        while (task.isAlive && task.getState != Thread.State.TIMED_WAITING) Thread.sleep(1)
+      }
+    try provider.doMaintenance()
+    finally WatchedFiles.beforeRead = () => ()
+    task.join()
+    assert(readsBefore >= 2 && readsBefore <= 4)
+    assert(usedBefore < Rows * 80 / 2)
     provider.close()
   }
 
