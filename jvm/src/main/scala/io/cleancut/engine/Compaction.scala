@@ -237,9 +237,14 @@ object Compaction {
   private val MinDeadBytes = 512L << 10
 
   /**
-   * Whether a log is worth compacting: more than half of it is garbage. Each byte copied then frees
-   * at least one, so compaction costs at most one more copy of what was written.
+   * Whether a log is worth compacting. More than half of it is garbage: each byte copied then frees
+   * at least one, so compaction costs at most one more copy of what was written. Or a family comes
+   * near the limit of its log, where waiting for that would be too late.
    */
   def isDue(log: StateLog): Boolean =
-    log.deadBytes > MinDeadBytes && log.deadBytes > log.liveBytes
+    log.deadBytes > MinDeadBytes && (log.deadBytes > log.liveBytes || log.isShortOfRoom)
+
+  /** Whether compaction would at least double the room that is left in a log. */
+  private[engine] def isShortOfRoom(deadBytes: Long, roomBytes: Long): Boolean =
+    deadBytes > 0L && deadBytes >= roomBytes
 }

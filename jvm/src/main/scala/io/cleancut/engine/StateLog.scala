@@ -345,6 +345,10 @@ final class StateLog(
 
   def liveBytes: Long = tables.iterator.map(_.table.neededBytes).sum
 
+  /** Whether a table needs a compaction to have room for as much as its garbage takes. */
+  private[engine] def isShortOfRoom: Boolean =
+    tables.exists(of => Compaction.isShortOfRoom(of.table.deadBytes, of.table.roomBytes))
+
   private[engine] def table(id: Int): Option[Table] =
     current.find(_.schema.id == id).map(_.table)
 

@@ -98,6 +98,14 @@ class StateLogSuite extends AnyFunSuite with Seeded {
     }
   }
 
+  test("compaction is due when garbage takes as much as the room that is left") {
+    val gib = 1L << 30
+    assert(!Compaction.isShortOfRoom(deadBytes = 0L, roomBytes = 0L))
+    // Of 32 GiB, 20 are live.
+    assert(!Compaction.isShortOfRoom(deadBytes = 5 * gib, roomBytes = 7 * gib))
+    assert(Compaction.isShortOfRoom(deadBytes = 6 * gib, roomBytes = 6 * gib))
+  }
+
   test("compaction is due when more than half of the log is garbage, and not for little") {
     using { (log, _) =>
       val value = Blob.random(new scala.util.Random(1), 2000)
