@@ -131,6 +131,7 @@ def stores() -> list[StoreCase]:
             CHAIN_READS,
         ),
         *_families(),
+        *_long_lists(),
         *_attempts(),
         *_broken(),
     ]
@@ -154,6 +155,20 @@ def _families() -> list[StoreCase]:
     ]
     doc = "A family with lists comes, grows, is dropped with its rows, and comes back empty."
     return [StoreCase("families-come-and-go", doc, files, reads)]
+
+
+def _long_lists() -> list[StoreCase]:
+    first = put(1, "ada", 8, 0.5)
+    rows = [replace(first, family=1), *(merge(1, "ada", n, 0.5) for n in range(5))]
+    blocks = [[ADA, *rows[:2]], rows[2:5], [rows[5], replace(LIN, family=1)]]
+    identity = identity_of(3, families=[FAMILY, LISTS])
+    data = encode_frame("base", identity, blocks, 3).joined()
+    later = merge(1, "ada", 9, 0.5)
+    files = {f"{3:020d}-{identity['id']}.base": data, **delta(4, [later], 3)}
+    everything = [ADA, *rows, replace(LIN, family=1)]
+    reads = [Read(3, everything), Read(4, [*everything, later])]
+    doc = "The values of one key are in several blocks of a base."
+    return [StoreCase("list-over-blocks", doc, files, reads)]
 
 
 def _attempts() -> list[StoreCase]:
