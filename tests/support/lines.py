@@ -45,3 +45,4 @@ STATE_FOR_SPARK = Ability("4.2")
 REAL_TIME = Ability("4.3")
 # Read by Spark from its RocksDB provider; it also reads those of Cleancut's on 4.0.
 STATE_WITH_IDS = Ability("4.1")
+NAMED_SOURCES = Ability("4.2")

@@ -9,7 +9,8 @@ DIRECTORIES = ("offsets", "commits", "sources", "state")
 _FILE = "[^/.][^/]*"
 
 NUMBERED = re.compile(r"(offsets|commits)/([0-9]+)")
-OF_SOURCES = re.compile(rf"sources/[0-9]+/{_FILE}")
+# A source is known by its number or by its name.
+OF_SOURCES = re.compile(rf"sources/{_FILE}/{_FILE}")
 OF_OPERATORS = re.compile(rf"state/[0-9]+/_metadata/(.+/)?{_FILE}")
 # Another state store keeps its own files below `state`, which are none of Spark's.
 OF_STATE = re.compile(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 _PLACE = "cleancut-place"
 _CHECKSUM = "cleancut-crc32c"
 _OF_SPARK = re.compile(
-    r"(?:.*/)?((?:offsets|commits)/[0-9][^/]*|sources/[0-9]+/[0-9][^/]*|"
+    r"(?:.*/)?((?:offsets|commits)/[0-9][^/]*|sources/[^/.][^/]*/[0-9][^/]*|"
     r"state/[0-9]+/(?:[0-9]+/(?:.+/)?)?_[^/]+/.+)"
 )
 _CASTAGNOLI = 0x82F63B78

@@ -83,7 +83,7 @@ def missing_of_sources(names: Iterable[str], offsets: bytes, epoch: int) -> Miss
     there = set(names)
     missing: Missing = []
     for source, offset in _offsets(offsets).items():
-        found = _json(offset) if offset is not None and source.isdecimal() else None
+        found = _json(offset) if offset is not None else None
         last = found.get("logOffset") if isinstance(found, dict) else None
         if not isinstance(last, int):
             continue

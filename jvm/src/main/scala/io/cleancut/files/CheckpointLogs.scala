@@ -54,7 +54,7 @@ private[cleancut] object CheckpointLogs {
   val Commits = "commits"
   val Offsets = "offsets"
 
-  /** Where each source may keep a log of its own, by its number. */
+  /** Where each source may keep a log of its own, by its number or name. */
   val Sources = "sources"
 
   /** Spark's file with the id of the query. */

@@ -31,7 +31,7 @@ private[files] object FileCheckpoint {
           .fold[CheckpointFileManager](new UngatedCommits(path, files))(_.ofCommits(path, files))
       case CheckpointLogs.Offsets =>
         startOfRun(path.getParent, hadoopConf).fold(files)(_.ofOffsets(files))
-      case _ if FileManagers.isSourceLog(path) =>
+      case _ if FileManagers.isSourceLog(path, files) =>
         startOfRun(path.getParent.getParent, hadoopConf).fold(files)(_.ofSource(path, files))
       case _ => files
     }

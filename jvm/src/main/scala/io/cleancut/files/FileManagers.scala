@@ -47,7 +47,7 @@ private[cleancut] object FileManagers {
         val log =
           new ObjectLog(path, store, Clock.System, CheckpointLogs.wroteOffsets(location, _, _))
         startOfRun(path.getParent, store, settings, keep).ofOffsets(log)
-      case _ if isSourceLog(path) =>
+      case _ if isSourceLog(path, new ObjectFileManager(path, store, () => (), Clock.System)) =>
         val log = new ObjectLog(path, store, Clock.System, (_, _) => ())
         startOfRun(path.getParent.getParent, store, settings, keep).ofSource(path, log)
       case CheckpointLogs.Commits =>
@@ -87,8 +87,15 @@ private[cleancut] object FileManagers {
     new StartOfRun(gate, offsets, files, StartSweep.run(archive, _), Clock.System)
   }
 
-  def isSourceLog(path: Path): Boolean =
-    path.getName.toLongOption.isDefined && path.getParent.getName == CheckpointLogs.Sources
+  /**
+   * Whether a source has its log there, under its number or its name. A checkpoint location may
+   * have the same parent directory as a log with a name.
+   */
+  def isSourceLog(path: Path, files: => CheckpointFileManager): Boolean =
+    path.getParent != null && path.getParent.getName == CheckpointLogs.Sources && {
+      path.getName.toLongOption.isDefined ||
+      files.exists(new Path(path.getParent.getParent, CheckpointLogs.Metadata))
+    }
 
   private[files] def cutsOf(
       checkpoint: Path,

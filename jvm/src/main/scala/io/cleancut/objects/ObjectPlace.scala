@@ -11,7 +11,7 @@ private[objects] object ObjectPlace {
 
   // The last that fits counts, for a checkpoint may lie below such a name.
   private val OfSpark = (
-    "(?:.*/)?((?:offsets|commits)/[0-9][^/]*|sources/[0-9]+/[0-9][^/]*|" +
+    "(?:.*/)?((?:offsets|commits)/[0-9][^/]*|sources/[^/.][^/]*/[0-9][^/]*|" +
       "state/[0-9]+/(?:[0-9]+/(?:.+/)?)?_[^/]+/.+)"
   ).r
 

@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 import java.io.{InputStream, OutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 
+import scala.annotation.unused
 import scala.io.Source
 
 import org.apache.hadoop.fs.Path
@@ -39,8 +40,16 @@ private[cleancut] object EpochLogs {
   /** The settings that Spark keeps for the query. */
   def recorded(offsets: Offsets): Option[Recorded] = offsets.metadata
 
-  /** Of each source, in the order in which Spark knows them. */
-  def ofSources(offsets: Offsets): Seq[Option[Offset]] = offsets.offsets
+  /** The offset of each source, by the number of the source. */
+  def bySource(offsets: Offsets): Seq[(String, Option[Offset])] =
+    offsets.offsets.zipWithIndex.map { case (offset, number) => number.toString -> offset }
+
+  /** Whether Spark identifies sources by their names. */
+  def areNamed(@unused offsets: Offsets): Boolean = false
+
+  /** The entry of a query that has read nothing. */
+  def unread(query: PlannedStart, recorded: OffsetSeqMetadata): Offsets =
+    OffsetSeq(query.sources.map(_ => None), Some(recorded))
 
   def withConf(offsets: Offsets)(change: Map[String, String] => Map[String, String]): Offsets =
     offsets.copy(metadata = offsets.metadata.map(of => of.copy(conf = change(of.conf))))

@@ -28,12 +28,28 @@ private[cleancut] object EpochLogs {
   /** The settings that Spark keeps for the query. */
   def recorded(offsets: Offsets): Option[Recorded] = offsets.metadataOpt
 
-  /** Of each source, in the order in which Spark knows them. */
-  def ofSources(offsets: Offsets): Seq[Option[Offset]] = offsets match {
-    case seq: OffsetSeq => seq.offsets
-    case map: OffsetMap => map.offsetsMap.toSeq.sortBy(_._1.toInt).map(_._2)
+  /** The offset of each source, by the name of the source, or by its number. */
+  def bySource(offsets: Offsets): Seq[(String, Option[Offset])] = offsets match {
+    case seq: OffsetSeq =>
+      seq.offsets.zipWithIndex.map { case (offset, number) => number.toString -> offset }
+    case map: OffsetMap => map.offsetsMap.toSeq.sortBy(_._1)
     case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
   }
+
+  /** Whether Spark identifies sources by their names. */
+  def areNamed(offsets: Offsets): Boolean = offsets match {
+    case map: OffsetMap => !map.offsetsMap.keys.forall(_.toIntOption.isDefined)
+    case _              => false
+  }
+
+  /** The entry of a query that has read nothing. */
+  def unread(query: PlannedStart, recorded: OffsetSeqMetadata): Offsets =
+    if (!query.namesSources) OffsetSeq(query.sources.map(_ => None), Some(recorded))
+    else {
+      val OffsetSeqMetadata(watermarkMs, timestampMs, conf) = recorded
+      val none = query.sources.map(_ -> Option.empty[Offset]).toMap
+      OffsetMap(none, OffsetSeqMetadataV2(watermarkMs, timestampMs, conf))
+    }
 
   def withConf(offsets: Offsets)(change: Map[String, String] => Map[String, String]): Offsets =
     offsets match {

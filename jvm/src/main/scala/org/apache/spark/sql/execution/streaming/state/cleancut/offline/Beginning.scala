@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.SparkCalls
 
-import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeq, OffsetSeqMetadata}
+import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
 import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.Clock
@@ -28,7 +28,7 @@ private[offline] trait Beginning {
   /** Those under which it is planned, and its stores are written. */
   def conf: SQLConf
 
-  def offsets(sources: Int): EpochLogs.Offsets
+  def offsets(query: PlannedStart): EpochLogs.Offsets
 
   def commit: EpochLogs.Commit
 
@@ -70,8 +70,7 @@ final private[offline] class Anew(place: OfflinePlace) extends Beginning {
 
   override def conf: SQLConf = place.session.sessionState.conf.clone()
 
-  override def offsets(sources: Int): EpochLogs.Offsets =
-    OffsetSeq(Seq.fill(sources)(None), Some(recorded))
+  override def offsets(query: PlannedStart): EpochLogs.Offsets = EpochLogs.unread(query, recorded)
 
   override def commit: EpochLogs.Commit =
     EpochLogs.firstCommit(
@@ -114,7 +113,7 @@ final private[offline] class Migrated(
   override val source: Long = stored.epoch
   override val recorded: EpochLogs.Recorded = stored.recorded
   override def conf: SQLConf = stored.confOf(place.session)
-  override def offsets(sources: Int): EpochLogs.Offsets = stored.offsets
+  override def offsets(query: PlannedStart): EpochLogs.Offsets = stored.offsets
   override def commit: EpochLogs.Commit = stored.commit
 
   override def keeping[A](body: Option[StoresAt] => A): A = old.pinned(stored.epoch) { savepoint =>
@@ -162,10 +161,10 @@ final private[offline] class Migrated(
   }
 
   override def check(query: PlannedStart, refused: String => Nothing): Unit = {
-    val sources = EpochLogs.ofSources(stored.offsets).size
-    if (sources != query.sources) {
-      refused(s"it has offsets of $sources sources, and the query has ${query.sources}")
-    }
+    SourceChanges
+      .between(stored.offsets, query)
+      .find(_.kind == StartFinding.Refused)
+      .foreach(finding => refused(finding.what))
     stored.checkInFlight(old, refused)(_ => Some("whose columns may be others now"))
     if (!old.isWithCuts) OfflineAct.checkStopped(old, refused)
   }

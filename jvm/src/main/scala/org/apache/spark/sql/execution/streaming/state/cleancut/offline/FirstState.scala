@@ -137,7 +137,7 @@ final private[offline] class FirstState(
     begins.source,
     begins.source,
     begins.source,
-    begins.offsets(query.sources),
+    begins.offsets(query),
     begins.commit,
     operators,
     isHalfDone = false,

@@ -4,6 +4,7 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.connector.read.streaming.Offset
 import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.execution.streaming.state._
 
@@ -12,8 +13,8 @@ import io.cleancut.error.Errors
 /** What Spark keeps beside state and logs of epochs, in the place of a checkpoint that is made. */
 private[offline] object NewCheckpoint {
   private val Metadata = "metadata"
-  private val Sources = "sources"
-  private val Compacted = ".compact"
+  val Sources = "sources"
+  val Compacted = ".compact"
   private val LogOffset = "\"logOffset\"\\s*:\\s*(\\d+)".r.unanchored
 
   /**
@@ -66,20 +67,21 @@ private[offline] object NewCheckpoint {
     for (source <- namesIn(from, Sources)) {
       val log = s"$Sources/$source"
       val names = namesIn(from, log)
-      val last = source.toIntOption.flatMap(lastEntry(offsets, _))
+      val last = EpochLogs.bySource(offsets).toMap.get(source).flatten.flatMap(logEntryOf)
       val (later, own) = names.partition(name => last.exists(isAfter(name, _)))
       // Such an entry stands for those before it, too.
       val copied = if (later.exists(_.endsWith(Compacted))) names else own
       copied.foreach(name => copy(place, from, s"$log/$name"))
     }
 
-  private def isAfter(name: String, last: Long): Boolean =
-    name.stripSuffix(Compacted).toLongOption.exists(_ > last)
+  private def isAfter(name: String, last: Long): Boolean = entryNumber(name).exists(_ > last)
 
-  private def lastEntry(offsets: EpochLogs.Offsets, source: Int): Option[Long] =
-    EpochLogs.ofSources(offsets).lift(source).flatten.map(_.json).collect {
-      case LogOffset(number) => number.toLong
-    }
+  /** The number of an entry in the log of a source. */
+  def entryNumber(name: String): Option[Long] = name.stripSuffix(Compacted).toLongOption
+
+  /** The last entry in the log of a file source that an offset includes. */
+  def logEntryOf(offset: Offset): Option[Long] =
+    Some(offset.json).collect { case LogOffset(number) => number.toLong }
 
   /** Copies the schemas of state that operators are described with. */
   def copySchemas(place: OfflinePlace, from: OfflinePlace, query: StoredQuery): Unit =

@@ -28,8 +28,15 @@ final private[offline] class PlannedStart(query: DataFrame, mode: String) {
 
   def isStreaming: Boolean = query.isStreaming
 
-  /** As many sources as Spark makes of it, which keeps an offset of each. */
-  def sources: Int = analyzed.collect { case PlannedStart.Source(of) => of }.distinct.size
+  private val names: Seq[Option[String]] =
+    analyzed.collect { case PlannedStart.Source(source) => source }.distinct.map(SourceNames.of)
+
+  /** The names of its sources, or their numbers. Spark keeps an offset of each. */
+  def sources: Seq[String] =
+    names.zipWithIndex.map { case (name, number) => name.getOrElse(number.toString) }
+
+  /** Whether Spark identifies its sources by their names. */
+  def namesSources: Boolean = names.exists(_.isDefined)
 
   def hasWatermark: Boolean = analyzed.exists(_.isInstanceOf[EventTimeWatermark])
 

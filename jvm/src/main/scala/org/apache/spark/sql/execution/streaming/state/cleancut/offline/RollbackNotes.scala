@@ -40,5 +40,5 @@ private[offline] object RollbackNotes {
 
   /** By the offsets, which are the number of an entry in the log of the source. */
   private def hasFiles(offsets: EpochLogs.Offsets): Boolean =
-    EpochLogs.ofSources(offsets).flatten.exists(_.json.contains("\"logOffset\""))
+    EpochLogs.bySource(offsets).flatMap(_._2).exists(NewCheckpoint.logEntryOf(_).isDefined)
 }

@@ -103,20 +103,7 @@ final private[offline] class StartCheck(session: SparkSession, query: PlannedSta
     try Right(body)
     catch { case NonFatal(e) => Left(Option(e.getMessage).getOrElse(e.toString)) }
 
-  private def sources: Seq[StartFinding] = {
-    val (before, now) = (EpochLogs.ofSources(stored.offsets).size, query.sources)
-    if (before == now) Nil
-    else
-      Seq(
-        StartFinding(
-          Refused,
-          "sources",
-          s"the checkpoint has offsets of $before sources, and the query has $now",
-          "Spark knows sources by their order, and takes none in and leaves none out; begin with " +
-            "a new checkpoint."
-        )
-      )
-  }
+  private def sources: Seq[StartFinding] = SourceChanges.between(stored.offsets, query)
 
   private def settings: Seq[StartFinding] = {
     val conf = session.sessionState.conf
