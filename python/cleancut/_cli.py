@@ -335,6 +335,9 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     )
     add_location(parser)
     parser.add_argument("--apply", action="store_true", help="do it")
+    if name in ("clone", "rollback"):
+        what = "continue without the rows of input files that do not exist any more"
+        parser.add_argument("--allow-missing-input", action="store_true", help=what)
     # A clone leaves the query as it is.
     if name != "clone":
         parser.add_argument(
@@ -613,6 +616,7 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
             session=session,
             file_sink=sink,
             rewrite=parsed.rewrite,
+            allow_missing_input=parsed.allow_missing_input,
         )
     if parsed.act == "clone":
         return clone(
@@ -624,6 +628,7 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
             cuts=None if parsed.cuts is None else parsed.cuts == "true",
             provider=parsed.provider,
             partitions=parsed.partitions,
+            allow_missing_input=parsed.allow_missing_input,
             **{f"into_{name}": value for name, value in access(parsed, "into_").items()},
         )
     return {"adopt": adopt, "release": release}[parsed.act](location, session, file_sink=sink)

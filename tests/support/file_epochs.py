@@ -62,6 +62,7 @@ class Epochs:
         self.slow_from: int | None = None
         # Whether its function fails.
         self.broken = False
+        self.source_options: dict[str, str] = {}
         self.given: dict[int, dict[int, int]] = {}
         (home / "in").mkdir(parents=True, exist_ok=True)
 
@@ -91,6 +92,7 @@ class Epochs:
 
         self.running = self.session()
         stream = self.running.readStream.schema("k int").option("maxFilesPerTrigger", 1)
+        stream = stream.options(**self.source_options)
         counted = stream.json(str(self.home / "in")).groupBy("k").count()
         writer = counted.writeStream.outputMode("update").foreachBatch(take)
         writer = writer.option("checkpointLocation", self.checkpoint)

@@ -101,13 +101,14 @@ def test_a_rollback_is_done_as_it_was_planned(session: Any) -> None:
     then = datetime(2026, 11, 25, 12, 0, 0, 250_000, tzinfo=UTC)
     at = int(then.timestamp() * 1000)
     # Whatever was asked for: what was found, if the last epoch is what it was then.
-    done = ("", "epoch", 2, "", 4, False, True)
-    assert asked(2) == [("", "epoch", 2, "", -1, False, False), done]
-    assert asked(then) == [("", "time", at, "", -1, False, False), done]
-    assert asked(undo=True) == [("", "undo", 0, "", -1, False, False), done]
+    done = ("", "epoch", 2, "", 4, False, False, True)
+    assert asked(2) == [("", "epoch", 2, "", -1, False, False, False), done]
+    assert asked(then) == [("", "time", at, "", -1, False, False, False), done]
+    assert asked(undo=True) == [("", "undo", 0, "", -1, False, False, False), done]
+    assert asked(2, allow_missing_input=True)[1] == ("", "epoch", 2, "", 4, False, True, True)
     assert asked("good", file_sink="/out", rewrite=True) == [
-        ("/out", "savepoint", 0, "good", -1, True, False),
-        ("/out", "savepoint", 0, "good", 4, True, True),
+        ("/out", "savepoint", 0, "good", -1, True, False, False),
+        ("/out", "savepoint", 0, "good", 4, True, False, True),
     ]
     plan = cleancut.rollback("/q", 2, session=session)
     assert "is to make of the state after epoch 2:" in str(plan)
@@ -132,7 +133,7 @@ def test_a_clone_says_how_its_own_store_is_reached_and_nothing_of_the_sessions(
     def access_of(**how: Any) -> dict[str, str]:
         plan = cleancut.clone("/q", "s3://bucket/q", session=session, **how)
         plan.apply(session)
-        planned, done = (json.loads(call[-2]) for call in session.facade.calls[-2:])
+        planned, done = (json.loads(call[-3]) for call in session.facade.calls[-2:])
         assert planned == done
         found: dict[str, str] = planned
         return found

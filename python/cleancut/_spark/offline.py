@@ -227,6 +227,7 @@ def rollback(
     session: "SparkSession | None" = None,
     file_sink: str | None = None,
     rewrite: bool = False,
+    allow_missing_input: bool = False,
 ) -> Plan:
     """Plans to have a stopped query go on from an earlier state.
 
@@ -244,10 +245,13 @@ def rollback(
         file_sink: likewise; the files of epochs after the one that is gone back to are not seen any
             more, and are seen again when that is undone.
         rewrite: as for `rescale`.
+        allow_missing_input: roll back although files that a file source has read after that epoch
+            do not exist any more. The state loses their rows.
 
     Returns:
-        The plan. Its `notes` say what the sink and the sources have to do with it. Its `apply`
-        does it, and refuses if the query has gone on since.
+        The plan. Its `notes` say what the sink and the sources have to do with it, and list
+        missing input files. Its `apply` does it, and refuses if the query has gone on since, or
+        if input files are missing.
 
     Raises:
         TypeError: neither `to` nor `undo` is given, or both are.
@@ -257,11 +261,11 @@ def rollback(
     if (to is None) != undo:
         raise TypeError("rollback takes either an epoch, a savepoint or a time, or undo=True")
     which = ("undo", 0, "") if undo else _which(to)
-    sink = file_sink or ""
-    plan = asked(session, "rollback", location, (sink, *which, _ANY, rewrite), apply=False)
+    sink, options = file_sink or "", (rewrite, allow_missing_input)
+    plan = asked(session, "rollback", location, (sink, *which, _ANY, *options), apply=False)
     # What was planned, whatever a time or an undo would find later.
     chosen = which if which[0] == "savepoint" else ("epoch", plan.source, "")
-    return replace(plan, _arguments=(sink, *chosen, plan.last, rewrite))
+    return replace(plan, _arguments=(sink, *chosen, plan.last, *options))
 
 
 def clone(
@@ -280,6 +284,7 @@ def clone(
     into_access_point: str | None = None,
     into_requester_pays: bool = False,
     into_encryption: str | None = None,
+    allow_missing_input: bool = False,
 ) -> Plan:
     """Plans to make another checkpoint of a query's state, in another place.
 
@@ -309,6 +314,7 @@ def clone(
         into_access_point: the ARN of an access point to ask there in place of the bucket.
         into_requester_pays: whether requests there say that this side pays for them.
         into_encryption: of what is written there, as `encryption` of `configure`.
+        allow_missing_input: as for `rollback`, if `at` is given.
 
     Returns:
         The plan; its `apply` does it. A clone that was killed cannot be started, until it is begun
@@ -329,7 +335,7 @@ def clone(
     }
     access = {f"{PREFIX}{name}": value for name, value in given.items() if value is not None}
     wanted = (not same_query, spoken(cuts), provider or "", partitions or 0)
-    others = (into, *wanted, json.dumps(access))
+    others = (into, *wanted, json.dumps(access), allow_missing_input)
     return asked(session, "copy", location, (*which, *others), apply=False)
 
 

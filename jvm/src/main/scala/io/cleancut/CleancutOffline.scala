@@ -60,6 +60,8 @@ object CleancutOffline {
    *   of which `name` does; "undo" for what the last rollback has left behind
    * @param last
    *   the last epoch, where the query must not have gone on since; -1 if it may
+   * @param allowMissingInput
+   *   whether to do it although input files of later epochs are missing
    */
   def rollback(
       session: SparkSession,
@@ -70,11 +72,12 @@ object CleancutOffline {
       name: String,
       last: Long,
       rewrite: Boolean,
+      allowMissingInput: Boolean,
       apply: Boolean
   ): String = {
     val act = OfflineAct
       .rollback(source(kind, number, name), Some(last).filter(_ >= 0))
-      .copy(isRewrite = rewrite)
+      .copy(isRewrite = rewrite, allowsMissingInput = allowMissingInput)
     done(act, session, location, fileSink, apply)
   }
 
@@ -96,6 +99,8 @@ object CleancutOffline {
    * @param access
    *   how the store of the new place is reached, as a JSON object by the names of keys; empty for
    *   as the session says
+   * @param allowMissingInput
+   *   as of [[rollback]]
    */
   def copy(
       session: SparkSession,
@@ -109,6 +114,7 @@ object CleancutOffline {
       provider: String,
       partitions: Int,
       access: String,
+      allowMissingInput: Boolean,
       apply: Boolean
   ): String = {
     val to = OfflineCopy(
@@ -121,6 +127,7 @@ object CleancutOffline {
       .copy(source(kind, number, name), to)
       .copy(
         partitions = Option.when(partitions != 0)(partitions),
+        allowsMissingInput = allowMissingInput,
         providerClass = provider match {
           case ""         => None
           case "cleancut" => OfflineAct.Adopt.providerClass

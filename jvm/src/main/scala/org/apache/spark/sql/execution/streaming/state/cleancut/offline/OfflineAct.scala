@@ -38,6 +38,8 @@ import io.cleancut.error.{CleancutException, Errors}
  *   where another checkpoint is to be made, which leaves this one as it is
  * @param isRewrite
  *   whether rows are copied even where stores can refer to what is there
+ * @param allowsMissingInput
+ *   whether to resume from an earlier epoch although input files of later epochs are missing
  */
 final case class OfflineAct(
     name: String,
@@ -48,7 +50,8 @@ final case class OfflineAct(
     fileSink: Option[String] = None,
     edit: Option[OfflineEdit] = None,
     other: Option[OfflineCopy] = None,
-    isRewrite: Boolean = false
+    isRewrite: Boolean = false,
+    allowsMissingInput: Boolean = false
 ) {
   import OfflineAct._
 
@@ -62,7 +65,7 @@ final case class OfflineAct(
     val from = OfflinePlace.of(session, location)
     behindSink(from).fold {
       val (query, target) = checked(from)
-      planOf(from, query, target)
+      planOf(from, query, target).withNotes(missingInput(from, query).map(_.note))
     }(_._1)
   }
 
@@ -100,6 +103,8 @@ final case class OfflineAct(
 
   private def done(from: OfflinePlace): OfflinePlan = {
     val (query, target) = checked(from)
+    val missing = missingInput(from, query)
+    if (!allowsMissingInput) missing.foreach(input => refusing(from)(input.refusal))
     val edited = edit.map { of =>
       val asked = editable(from, query)(of.of)
       val rows = asked.knowing(there(from, query).of(asked.operator), refusing(from))
@@ -128,8 +133,12 @@ final case class OfflineAct(
         }
       }
     }
-    planOf(from, query, target).done(written)
+    planOf(from, query, target).withNotes(missing.map(_.note)).done(written)
   }
+
+  /** Of a query that resumes from an earlier epoch. */
+  private def missingInput(from: OfflinePlace, query: StoredQuery): Option[MissingInput] =
+    if (query.isBack) new ReplayedInput(from, query).missing else None
 
   private def rewritten(
       from: OfflinePlace,
@@ -437,6 +446,8 @@ final case class OfflinePlan(
     notes: Seq[String],
     copiesRows: Boolean = true
 ) {
+
+  private[offline] def withNotes(more: Iterable[String]): OfflinePlan = copy(notes = notes ++ more)
 
   /** With the rows that were written; none where none had to be. */
   private[offline] def done(written: Seq[Written]): OfflinePlan = {
