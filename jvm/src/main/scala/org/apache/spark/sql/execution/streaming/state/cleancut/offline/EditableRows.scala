@@ -253,9 +253,7 @@ final private[offline] class RowsThere(
   def of(operator: StoredOperator)(at: FamilyAt): RDD[(UnsafeRow, Seq[UnsafeRow])] = {
     val own = tasks.filter(_.operator.id == operator.id)
     val reader = stores
-    session.sparkContext
-      .parallelize(own, Math.max(own.size, 1))
-      .flatMap(reader.rowsOf(_, at))
+    ExecutorTasks.each(session.sparkContext, own).flatMap(reader.rowsOf(_, at))
   }
 
   def frame(rows: EditableRows): DataFrame = {

@@ -168,9 +168,9 @@ final private[offline] case class TimedSide(
       refused: String => Nothing
   ): EditableRows = {
     val (from, placeAt) = (times, keySchema.length)
-    val seen = stored(rows)
+    val all = stored(rows)
       .map { case (key, values) => from.seen(key, values, key.getLong(placeAt)) }
-      .fold(from.nothing)(_.and(_))
+    val seen = ExecutorTasks.fold(all)(from.nothing)(_.and(_))
     copy(times = times.knowing(seen, refused), earliestUs = seen.earliestUs)
   }
 
@@ -186,10 +186,12 @@ final private[offline] case class TimedSide(
       refused: String => Nothing
   ): Unit = {
     val (from, keys, width) = (times, keySchema.length, valueSchema.length)
-    val (earliest, isDivided) = internal(rows)
+    val found = internal(rows)
       .map(row => from.of(row.getStruct(0, keys), row.getStruct(1, width)))
       .map(all => (all.min, all.distinct.size > 1))
-      .fold((Long.MaxValue, false)) { case (a, b) => (Math.min(a._1, b._1), a._2 || b._2) }
+    val (earliest, isDivided) = ExecutorTasks.fold(found)((Long.MaxValue, false)) { (a, b) =>
+      (Math.min(a._1, b._1), a._2 || b._2)
+    }
     if (isDivided) refused("a row has one time in its key, and another one in its value")
     // Spark evicts from where it has evicted until on, and sees no row before that again.
     val watermarkMs = query.recorded.batchWatermarkMs

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
+import java.nio.ByteBuffer
 import java.util.UUID
 
 import org.apache.spark.Partitioner
@@ -122,12 +123,11 @@ final private[offline] class StateRewrite(
     written
   }
 
-  private def copied(stores: OfflineStores): Seq[Rewritten] =
-    session.sparkContext
-      .parallelize(tasks, Math.max(tasks.size, 1))
+  private def copied(stores: OfflineStores): Seq[Rewritten] = ExecutorTasks.collect(
+    ExecutorTasks
+      .each(session.sparkContext, tasks)
       .flatMap(task => task.operator.stores.indices.map(stores.copy(task, _)))
-      .collect()
-      .toSeq
+  )
 
   private def moved(
       stores: OfflineStores,
@@ -139,23 +139,23 @@ final private[offline] class StateRewrite(
       operator.partitionsOf(partitions).map(operator.id -> _)
     }
     val places = targets.zipWithIndex.toMap
-    val stored: RDD[(Int, Row)] = session.sparkContext
-      .parallelize(ways, Math.max(ways.size, 1))
+    val stored = ExecutorTasks
+      .each(session.sparkContext, ways)
       .flatMap(stores.spread(_, partitions, places))
     val added = edits.map { of =>
       val own = of.rows
       of.internal.mapPartitions(stores.divide(own, _, partitions, places))
     }
-    val rows = session.sparkContext.union(stored +: added)
+    val rows = session.sparkContext.union(stored +: added).mapValues(_.toBytes)
     val byId = query.operators.map(of => of.id -> of).toMap
-    val written = rows
-      .partitionBy(new Given(targets.size))
-      .mapPartitionsWithIndex { (index, own) =>
-        val (operator, partition) = targets(index)
-        stores.fill(byId(operator), partition, own.map(_._2))
-      }
-      .collect()
-      .toSeq
+    val written = ExecutorTasks.collect(
+      rows
+        .partitionBy(new Given(targets.size))
+        .mapPartitionsWithIndex { (index, own) =>
+          val (operator, partition) = targets(index)
+          stores.fill(byId(operator), partition, own.map(of => Row.of(of._2)))
+        }
+    )
     checkMoved(written)
     written.flatMap(_.stores)
   }
@@ -174,10 +174,11 @@ final private[offline] class StateRewrite(
   private def check(stores: OfflineStores, written: Seq[Rewritten]): Unit = {
     val byId = query.operators.map(of => of.id -> of).toMap
     val tasks = written.map(of => byId(of.operator) -> of)
-    val found = session.sparkContext
-      .parallelize(tasks, Math.max(tasks.size, 1))
-      .map { case (operator, of) => stores.sumOf(operator, of) }
-      .collect()
+    val found = ExecutorTasks.collect(
+      ExecutorTasks
+        .each(session.sparkContext, tasks)
+        .map { case (operator, of) => stores.sumOf(operator, of) }
+    )
     written.zip(found).filter { case (of, sum) => of.sum != sum }.foreach { case (of, sum) =>
       val store = byId(of.operator).stores(of.store).name
       throw Errors.rewriteDiffers(
@@ -233,10 +234,52 @@ private[offline] object StateRewrite {
   final case class Way(task: Task, to: StoredOperator, left: Set[StateRows])
 
   /** What goes through the exchange: rows of a key, and what all rows of a store add up to. */
-  sealed trait Row extends Serializable
+  sealed trait Row {
+
+    /** Any serializer takes an array of bytes. */
+    def toBytes: Array[Byte]
+  }
+
   final case class KeyRow(store: Int, family: Int, key: Array[Byte], values: Array[Array[Byte]])
-      extends Row
-  final case class SumRow(store: Int, left: RowsOfStore) extends Row
+      extends Row {
+    override def toBytes: Array[Byte] = {
+      val size = 4 * Integer.BYTES + key.length + values.map(Integer.BYTES + _.length).sum
+      val bytes = ByteBuffer.allocate(size).putInt(family).putInt(store)
+      bytes.putInt(key.length).put(key).putInt(values.length)
+      values.foreach(value => bytes.putInt(value.length).put(value))
+      bytes.array
+    }
+  }
+
+  final case class SumRow(store: Int, left: RowsOfStore) extends Row {
+    override def toBytes: Array[Byte] = ByteBuffer
+      .allocate(2 * Integer.BYTES + 2 * java.lang.Long.BYTES)
+      .putInt(NoFamily)
+      .putInt(store)
+      .putLong(left.rows)
+      .putLong(left.digest)
+      .array
+  }
+
+  object Row {
+    def of(bytes: Array[Byte]): Row = {
+      val in = ByteBuffer.wrap(bytes)
+      val (family, store) = (in.getInt(), in.getInt())
+      if (family == NoFamily) SumRow(store, RowsOfStore(in.getLong(), in.getLong()))
+      else {
+        val key = next(in)
+        KeyRow(store, family, key, Array.fill(in.getInt())(next(in)))
+      }
+    }
+
+    private def next(in: ByteBuffer): Array[Byte] = {
+      val bytes = new Array[Byte](in.getInt())
+      in.get(bytes)
+      bytes
+    }
+  }
+
+  private val NoFamily = -1
 
   /** What came to a partition, by store, and what it was told that had left others. */
   final case class Filled(
