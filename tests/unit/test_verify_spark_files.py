@@ -70,6 +70,15 @@ def test_what_a_query_writes_is_sound(four_cuts: CutFiles) -> None:
     assert "15 sound files of Spark's" in str(report)
 
 
+def test_a_deleted_last_cut_is_named(four_cuts: CutFiles) -> None:
+    cuts = four_cuts.location / "cleancut/cuts"
+    last = max(cuts.glob("*.cut"))
+    (four_cuts.location / "commits/3").write_bytes(b"v1\n{}")
+    last.unlink()
+    name = str(last.relative_to(four_cuts.location))
+    assert (name, DAMAGED) in found(four_cuts.location)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(name: str, four_cuts: CutFiles) -> None:
     (four_cuts.location / name).unlink()

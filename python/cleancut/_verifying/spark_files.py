@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from cleancut._format.cut import Cut
+from cleancut._format.layout import CUTS, cut_name, parse_cut_name
 from cleancut._format.log_entries import rolled_back_from, unused_before
 from cleancut._format.spark_names import DIRECTORIES, METADATA, is_sparks
 from cleancut._format.wrapped import cut_damaged
@@ -120,7 +121,18 @@ class SparkFilesCheck:
         missing += self._gaps(committed | self._unused(offsets), "commits", set())
         entry = self._entries.get(f"offsets/{last}", b"")
         missing += spark_entries.missing_of_sources(names, entry, last)
+        missing += self._missing_cut(committed)
         return missing + spark_entries.missing_of_operators(names, self.operators, self._entries)
+
+    def _missing_cut(self, committed: set[int]) -> list[tuple[str, str]]:
+        """The cut of the last epoch in the commit log, whose entry is written after the cut."""
+        last = max(committed, default=-1)
+        epochs = map(parse_cut_name, self.root.objects.list(CUTS))
+        cuts = [epoch for epoch in epochs if epoch is not None]
+        if not cuts or max(cuts) >= last:
+            return []
+        name = self.root.objects.path(cut_name(last))
+        return [(self._name(name), f"the commit log ends with epoch {last}")]
 
     def _unused(self, offsets: set[int]) -> set[int]:
         """The epochs before those of acts, which are planned and not committed."""

@@ -288,6 +288,19 @@ object Errors {
       "path" -> path
     )
 
+  /**
+   * @param entry
+   *   the last epoch of the offset log, if it has any
+   * @param epoch
+   *   the last epoch that has a cut
+   */
+  def offsetsDeleted(location: String, entry: Option[Long], epoch: Long): CleancutException =
+    make("CLEANCUT_OFFSETS_DELETED")(
+      "location" -> location,
+      "log" -> entry.fold("is empty")(last => s"ends with epoch $last"),
+      "epoch" -> epoch
+    )
+
   /** @param path of the file */
   def metadataMissing(location: String, path: String, query: String): CleancutException =
     make("CLEANCUT_METADATA_MISSING")("location" -> location, "path" -> path, "query" -> query)

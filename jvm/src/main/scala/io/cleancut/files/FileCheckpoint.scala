@@ -83,7 +83,10 @@ private[files] object FileCheckpoint {
       new Leftovers(archive.store, Clock.System).run()
       archive.last()
     } else None
-    last.foreach(of => QueryMetadata.check(checkpoint, of.head, files))
+    last.foreach { cut =>
+      QueryMetadata.check(checkpoint, cut.head, files)
+      LastOffsets.check(checkpoint, cut.head, files)
+    }
     // It completes a rescale that was interrupted.
     StartRescale.run(checkpoint, FileManagers.settingsIn(hadoopConf))
     if (last.isEmpty) UnfinishedActs.checkWithoutCut(checkpoint, files)

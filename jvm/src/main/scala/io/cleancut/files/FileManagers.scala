@@ -66,7 +66,10 @@ private[cleancut] object FileManagers {
           val (archive, _) = cutsOf(path, settings, keep)
           val files = new ObjectFileManager(path, store, () => (), Clock.System)
           val last = archive.last()
-          last.foreach(of => QueryMetadata.check(path, of.head, files))
+          last.foreach { cut =>
+            QueryMetadata.check(path, cut.head, files)
+            LastOffsets.check(path, cut.head, files)
+          }
           StartRescale.run(path, allSettings)
           if (last.isEmpty) UnfinishedActs.checkWithoutCut(path, files)
         }

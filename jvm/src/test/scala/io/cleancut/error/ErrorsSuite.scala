@@ -49,6 +49,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.channelDiffers("s3://b/q", 7L, "s3://b/q/7.sealed", report(100), report(99)),
     Errors.coordinatorUnreachable("s3://b/q", "operator=0 7", "the run has been followed"),
     Errors.cutDamaged("s3://b/q/cleancut/cuts/7.cut", "its checksum is wrong"),
+    Errors.offsetsDeleted("s3://b/q", Some(6L), 7L),
     Errors.offsetsMissing("s3://b/q", 7L, "s3://b/q/offsets/7"),
     Errors.metadataMissing("s3://b/q", "s3://b/q/metadata", "3f7a"),
     Errors.maintenanceFailed("s3://b/q", "sweep", 4, 3, "java.io.IOException: no rights"),

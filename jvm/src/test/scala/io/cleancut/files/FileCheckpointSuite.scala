@@ -84,8 +84,13 @@ abstract class FileCheckpointContract
     val store = StoreCut(StoreId(0, 0, "default"), Seq((FrameKind.Base, version, place)))
     val run = RunId(queryId, "r", 1)
     val stores = if (withStore) Seq(store) else Nil
+    writeOffsets(epoch)
     assert(archive.create(Cut(epoch, run, id, 0, text, "offsets", stores, Map.empty)))
   }
+
+  /** The entry of an epoch, which is there before its cut. */
+  private def writeOffsets(epoch: Long): Unit =
+    fileSystem.create(new Path(checkpoint, s"offsets/$epoch")).close()
 
   private def id = StateVersion.newId(Clock.System)
 
@@ -150,6 +155,22 @@ abstract class FileCheckpointContract
       val changed = errorOf(start())
       assert(changed.errorId == "CLEANCUT_CUT_DAMAGED" && changed.getMessage.contains("/metadata"))
     }
+  }
+
+  test("a start is refused where the offset log ends before the last cut") {
+    cut(3, "v1 of 3")
+    cut(4, "v1 of 4")
+    start()
+    fileSystem.delete(new Path(checkpoint, "offsets/4"), false)
+    val deleted = errorOf(start())
+    assert(deleted.errorId == "CLEANCUT_OFFSETS_DELETED")
+    assert(deleted.getMessage.contains(s"ends with epoch 3"))
+    assert(deleted.getMessage.contains(s"cleancut rollback $checkpoint --to-epoch 4 --apply"))
+    fileSystem.delete(new Path(checkpoint, "offsets"), true)
+    assert(errorOf(start()).getMessage.contains("is empty"))
+    LastOffsets.restore(checkpoint, archive, manager(checkpoint, "true"))
+    start()
+    assert(read(4).contains("v1 of 4"))
   }
 
   test("an entry of the offset log that is missing is an error that names it") {

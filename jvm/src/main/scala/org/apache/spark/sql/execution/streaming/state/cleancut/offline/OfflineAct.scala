@@ -113,7 +113,8 @@ final case class OfflineAct(
     }
     val written = pinned(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
-      OfflineRun.using(target, name, newId()) { run =>
+      val isBack = query.isBack && !target.isNew
+      OfflineRun.using(target, name, newId(), isBack) { run =>
         val staged = stagedFor(target, query, run)
         run(s"cleancut: $name ${query.location}") {
           if (!target.isNew) OfflineEpoch.takeBack(target, query)

@@ -2,6 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
 import java.util.UUID
 
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.sql.classic.SparkSession
@@ -9,8 +11,9 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
 import org.apache.spark.unsafe.Platform
 
 import io.cleancut.StoreId
-import io.cleancut.cuts.{QueryCuts, StoredInFlight}
+import io.cleancut.cuts.{CutRetention, QueryCuts, SparkLogs, StoredInFlight}
 import io.cleancut.error.Errors
+import io.cleancut.files.LastOffsets
 import io.cleancut.format.{SealedFrame, StoreCut}
 
 /**
@@ -75,6 +78,15 @@ final private[offline] class OfflineRun private (
   def settle(target: OfflineTarget): Unit = cuts.foreach(_.settle(id.toString, target.epoch))
 }
 
+/** Logs of a query whose epochs are committed by cuts, and by nothing else. */
+final private class CutsAlone(logs: SparkLogs) extends SparkLogs {
+  override def queryId(): Option[String] = logs.queryId()
+  override def offsets(epoch: Long): String = logs.offsets(epoch)
+  override def lastPlainCommit(): Option[Long] = None
+  override def retention: CutRetention = logs.retention
+  override def close(): Unit = logs.close()
+}
+
 private[offline] object OfflineRun {
 
   /** As sums of rows in flight have it. */
@@ -90,15 +102,21 @@ private[offline] object OfflineRun {
   /**
    * Ends it in any case.
    *
+   * @param isBack
+   *   whether it resumes from a cut, whatever the commit log has after it
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_OFFLINE_REFUSED, somebody has committed an epoch meanwhile
    */
-  def using[A](target: OfflineTarget, act: String, id: UUID)(body: OfflineRun => A): A = {
+  def using[A](target: OfflineTarget, act: String, id: UUID, isBack: Boolean = false)(
+      body: OfflineRun => A
+  ): A = {
     val OfflineTarget(place, last, _, _) = target
     place.cuts match {
       case None                  => body(new OfflineRun(place.session, id, None))
       case Some((archive, logs)) =>
-        val cuts = DriverCuts.beginAct(place.location, id.toString, archive, logs)
+        if (isBack) LastOffsets.restore(new Path(place.location), archive, place.files)
+        val known = if (isBack) new CutsAlone(logs) else logs
+        val cuts = DriverCuts.beginAct(place.location, id.toString, archive, known)
         try {
           val committed = cuts.begin(id.toString).committed
           if (committed != last) {

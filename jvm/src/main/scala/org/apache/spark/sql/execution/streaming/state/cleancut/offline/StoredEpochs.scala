@@ -83,12 +83,7 @@ final private[offline] class StoredEpochs(
     ofCut(found)
   }
 
-  private def ofCut(cut: StoredCut) = StoredEpoch(
-    cut.head.epoch,
-    offsets.parse(cut.head.offsets),
-    commits.parse(cut.head.commit),
-    Some(cut)
-  )
+  private def ofCut(cut: StoredCut) = StoredEpochs.of(cut, offsets, commits)
 
   /** Times ascend with epochs, so that few are looked at. */
   private def lastUntil(wallMs: Long): Long = {
@@ -140,6 +135,18 @@ final private class StoredCommits(of: OfflinePlace) extends CommitsAtRest(of.ses
   }
 }
 
-private object StoredEpochs {
+private[offline] object StoredEpochs {
+
+  /** The epoch of a cut, which has the entries of both logs. */
+  def of(place: OfflinePlace, cut: StoredCut): StoredEpoch =
+    of(cut, new StoredOffsets(place), new StoredCommits(place))
+
+  private def of(cut: StoredCut, offsets: StoredOffsets, commits: StoredCommits) = StoredEpoch(
+    cut.head.epoch,
+    offsets.parse(cut.head.offsets),
+    commits.parse(cut.head.commit),
+    Some(cut)
+  )
+
   def stream(text: String): InputStream = new ByteArrayInputStream(text.getBytes(UTF_8))
 }

@@ -293,18 +293,23 @@ private[offline] object StoredQuery {
     val location = place.location
     def refused(reason: String) = throw Errors.offlineRefused(act, location, reason)
     val logs = place.logs
-    val (latestEntry, offsets) = logs.offsetLog
-      .getLatest()
+    // A cut stands for itself, whatever goes on after it; and who goes back leaves that behind.
+    val isBack = source != OfflineSource.Last
+    val ofCut = if (isBack || isLookedAt) lastCut(place) else None
+    val latest =
+      logs.offsetLog.getLatest().filter { case (epoch, _) => ofCut.forall(_.number <= epoch) }
+    val (latestEntry, offsets) = latest
+      .orElse(ofCut.map(epoch => epoch.number -> epoch.offsets))
       .getOrElse(throw Errors.checkpointNotFound(location, "it has no offset log"))
-    val (last, commit) =
-      logs.commitLog.getLatest().getOrElse(refused("it has no committed epoch"))
+    val (last, commit) = ofCut
+      .map(epoch => epoch.number -> epoch.commit)
+      .orElse(logs.commitLog.getLatest())
+      .getOrElse(refused("it has no committed epoch"))
     val isHalfDone = latestEntry > last && OfflineEpoch.isOne(offsets)
     // What an act has left is not the query's.
     val begun = (latestEntry until last by -1L)
       .find(of => logs.offsetLog.get(of).exists(!OfflineEpoch.isOne(_)))
       .getOrElse(last)
-    // A cut stands for itself, whatever goes on after it; and who goes back leaves that behind.
-    val isBack = source != OfflineSource.Last
     val isLeft = isLookedAt || isBack || (isCopied && place.isWithCuts)
     if (begun != last && !isLeft) {
       val what =
@@ -315,10 +320,13 @@ private[offline] object StoredQuery {
     val ended =
       if (latestEntry == last) offsets
       else
-        logs.offsetLog.get(last).getOrElse(refused(s"its offset log has no entry of epoch $last"))
-    val latest = StoredEpoch(last, ended, commit)
+        ofCut
+          .fold(logs.offsetLog.get(last))(cut => Some(cut.offsets))
+          .getOrElse(refused(s"its offset log has no entry of epoch $last"))
+    val atEnd = StoredEpoch(last, ended, commit)
+    val isOneOfThem = isCopied || latestEntry != last || latest.isEmpty
     val of =
-      new StoredEpochs(place, logs, latest, isCopied || latestEntry != last, refused).find(source)
+      new StoredEpochs(place, logs, atEnd, isOneOfThem, refused).find(source)
     val recorded = EpochLogs
       .recorded(of.offsets)
       .getOrElse(refused("its offset log does not hold the query's settings"))
@@ -345,6 +353,10 @@ private[offline] object StoredQuery {
       place.access
     )
   }
+
+  /** Entries of the logs may have been deleted, and the cut has both. */
+  private def lastCut(place: OfflinePlace): Option[StoredEpoch] =
+    place.cuts.flatMap(_._1.last()).map(StoredEpochs.of(place, _))
 
   /** Each stateful operator leaves something there, also one that nobody has described. */
   private def hasNoState(location: String, hadoopConf: Configuration): Boolean = {
