@@ -62,7 +62,7 @@ final private class QueryRun(
    * Whether its end is to be told. Where a run before it had not said that it has ended, that one
    * may still plan an epoch, until this one has committed one.
    */
-  def maySayEnded: Boolean = !hasEnded && (begun.isAlone || ledger.lastCommitted >= first)
+  def maySayEnded: Boolean = !hasEnded && (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))
 
   /** Of the epoch that runs. */
   def channels: EpochChannels = ledger.epoch.channels

@@ -4,6 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.format._
+import io.cleancut.objects.ObjectKey
 import io.cleancut.cuts.OneByOne._
 
 /** An epoch that makes all of the state anew, in stores of its own choosing. */
@@ -31,6 +32,18 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
   private def write(act: QueryCuts, store: StoreId, attempt: Long): Ack = {
     assert(act.open("act", attempt, store, Epochs).isRight)
     submit(act, "act", frame(store, Epochs + 1, attempt, FrameKind.Base))
+  }
+
+  test("an act that is broken off before its cut does not say that it has ended") {
+    val query = atOnce()
+    for (e <- 0L until Epochs) epoch(query, "r1", e)
+    // The query still runs, and may commit its next epoch.
+    val act = driver()
+    act.begin("act")
+    act.replace("act", Epochs + 1, Set(part(0)))
+    act.ended("act")
+    assert(store.head(ObjectKey(CutLayout.ended(2))).isEmpty)
+    assert(!driver().begin("r2").isAlone)
   }
 
   test("it has its own stores and none of the cut before, also for whoever reads the pages") {
