@@ -17,6 +17,8 @@ import io.cleancut.objects.ObjectInfo
  *   for the ages of segments
  * @param seals
  *   those of earlier runs
+ * @param permit
+ *   whether a sweep of the query runs in this process
  */
 final class GarbageCollector private[cuts] (
     archive: CutArchive,
@@ -26,11 +28,11 @@ final class GarbageCollector private[cuts] (
     storeClock: StoreClock,
     seals: Seq[SealName],
     isFollowed: () => Boolean,
+    permit: AtomicBoolean,
     clock: Clock
 ) {
   import GarbageCollector._
 
-  private val isRunning = new AtomicBoolean
   private val sweep = new CutSweep(archive, baseMargin, isFollowed)
   @volatile private var completeNs = Option.empty[Long]
 
@@ -44,10 +46,10 @@ final class GarbageCollector private[cuts] (
   def isDue(epoch: Long): Boolean = retention.oldestByNumber(epoch) > 0
 
   /** Takes the permit for a sweep; false if one runs. */
-  def tryStart(): Boolean = isRunning.compareAndSet(false, true)
+  def tryStart(): Boolean = permit.compareAndSet(false, true)
 
   /** Returns the permit of a sweep that does not run. */
-  private[cuts] def cancel(): Unit = isRunning.set(false)
+  private[cuts] def cancel(): Unit = permit.set(false)
 
   /**
    * Runs a sweep of the owner, with the permit.

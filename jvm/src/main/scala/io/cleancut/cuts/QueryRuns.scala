@@ -1,6 +1,7 @@
 package io.cleancut.cuts
 
 import java.util.concurrent.CompletableFuture
+import java.util.concurrent.atomic.AtomicBoolean
 
 import org.slf4j.LoggerFactory
 
@@ -23,6 +24,7 @@ abstract class QueryRuns private[cuts] (
   private[cuts] var current = Option.empty[QueryRun]
   private[cuts] val book = new UsageBook
   private var past = Set.empty[String]
+  private val sweepPermit = new AtomicBoolean
   @volatile private[cuts] var isClosed = false
   private val starts = new SharedStart(start, runtime.beforeWait)
 
@@ -186,6 +188,7 @@ abstract class QueryRuns private[cuts] (
       taken.storeClock,
       listed.seals,
       () => isFollowed(),
+      sweepPermit,
       clock
     )
   }
