@@ -85,10 +85,7 @@ final class QueryCuts(archive: CutArchive, logs: SparkLogs, host: String, runtim
     runtime.packer.close()
     synchronized(current.toSeq.flatMap(_.close())).foreach(_())
     awaitPages()
-    runtime.watcher.foreach { watcher =>
-      if (!isCheckpointStored) watcher.abandon()
-      watcher.close()
-    }
+    runtime.watcher.foreach(_.close(() => isCheckpointStored))
     logs.close()
   }
 }

@@ -1,7 +1,7 @@
 package io.cleancut.history
 
 /** Who is told of the epochs of a query as they are committed. */
-trait EpochWatcher extends AutoCloseable {
+trait EpochWatcher {
 
   /** Of the query's checkpoint. */
   def location: String
@@ -23,9 +23,11 @@ trait EpochWatcher extends AutoCloseable {
   /** Which of the epochs that it was told of were slow, as far as it has judged. */
   def slow: SlowTally
 
-  /** The checkpoint is gone: from now on nothing is written to it. */
-  def abandon(): Unit
-
-  /** The run has ended. What has been told is noted before this returns. */
-  override def close(): Unit
+  /**
+   * The run has ended. What has been told is noted before this returns.
+   *
+   * @param isStored
+   *   whether the checkpoint is there; called right before a write
+   */
+  def close(isStored: () => Boolean): Unit
 }

@@ -50,20 +50,35 @@ final class HistoryWriter(
     waiting += record
     last = record.epoch
     val isDue = waiting.size >= flushRecords || clock.monotonicNs() - sinceNs >= FlushNs
-    if (isDue) flush(files)
+    if (isDue) flush(files, () => true)
   }
 
-  /** Writes what has been added. */
-  def flush(): Unit = known.foreach(flush)
+  /**
+   * Writes what has been added.
+   *
+   * @param mayWrite
+   *   called right before the first write; if it is false nothing is written
+   */
+  def flush(mayWrite: () => Boolean = () => true): Unit = known.foreach(flush(_, mayWrite))
 
-  private def flush(files: mutable.ArrayBuffer[HistoryLayout.Of]): Unit = if (waiting.nonEmpty) {
-    files += put(waiting.toSeq)
+  private def flush(
+      files: mutable.ArrayBuffer[HistoryLayout.Of],
+      mayWrite: () => Boolean
+  ): Unit = if (waiting.nonEmpty) {
+    val records = waiting.toSeq
+    val file = HistoryFile.write(records)
     waiting.clear()
+    if (mayWrite()) {
+      files += put(records, file)
+      mergeDue(files)
+    }
+  }
+
+  private def mergeDue(files: mutable.ArrayBuffer[HistoryLayout.Of]): Unit =
     Levels.foreach { level =>
       val ofLevel = files.filter(of => level.holds(of.last - of.first + 1)).toSeq
       if (ofLevel.size >= MergedFiles) merge(ofLevel, files)
     }
-  }
 
   /** Finds out what there is; a listing. */
   private def begin(next: Long): mutable.ArrayBuffer[HistoryLayout.Of] = {
@@ -88,13 +103,13 @@ final class HistoryWriter(
     (first until until).flatMap(archive.head).map(EpochRecord.of(location, _))
   }
 
-  private def put(records: Seq[EpochRecord]): HistoryLayout.Of = {
+  private def put(records: Seq[EpochRecord], file: Array[Byte]): HistoryLayout.Of = {
     val name = HistoryLayout.file(
       records.head.epoch,
       records.map(_.epoch).max,
       StateVersion.newId(clock)
     )
-    archive.store.put(ObjectKey(name), HistoryFile.write(records))
+    archive.store.put(ObjectKey(name), file)
     HistoryLayout.parse(name).get
   }
 
@@ -108,7 +123,7 @@ final class HistoryWriter(
     // A rival may have put them together already, and a later release may have written some.
     if (bodies.forall(_._2.isDefined) && records.size == rows.size) {
       val sorted = records.sortBy(record => (record.epoch, record.run.generation))
-      files += put(sorted)
+      files += put(sorted, HistoryFile.write(sorted))
       archive.store.delete(parts.map(of => ObjectKey(of.name)))
       logger.info(s"${parts.size} files of the history of $location are one")
     }

@@ -22,8 +22,12 @@ import io.cleancut.{DaemonThreads, Recent}
  * [[beforeDeletion]]. The listener is for runs whose latch could not be replaced.
  */
 object EndOfRuns extends Logging {
+
+  /** How long `stop()` waits for a store that does not answer. */
+  private val StopPatienceMs = 10000L
+
   // The listeners of a session wait for each other, and are not to wait for a store that is away.
-  private val PatienceMs = 2000L
+  private val ListenerPatienceMs = 2000L
 
   /** More runs than end at the same time. */
   private val MaxEnds = 1024
@@ -32,7 +36,7 @@ object EndOfRuns extends Logging {
 
   /** To be called while the run goes on. */
   private[cuts] def watch(runId: String): Unit = RunningQueries.byRun(runId).foreach { query =>
-    TerminationLatch.replace(query)(() => end(runId))
+    TerminationLatch.replace(query)(() => end(runId, StopPatienceMs))
     val streams = query.sparkSession.streams
     streams.synchronized {
       if (!streams.listListeners().contains(Listener)) streams.addListener(Listener)
@@ -42,17 +46,17 @@ object EndOfRuns extends Logging {
   /** Ends the run whose checkpoint the query's own thread is about to delete. */
   def beforeDeletion(): Unit =
     if (Thread.currentThread.isInstanceOf[QueryExecutionThread])
-      SparkGate.runOfThread().foreach(end)
+      SparkGate.runOfThread().foreach(end(_, StopPatienceMs))
 
   /** Waits for the end, also for one that another thread has begun. */
-  private def end(runId: String): Unit =
+  private def end(runId: String, patienceMs: Long): Unit =
     try {
       val noted = ends.synchronized {
         if (!ends.containsKey(runId))
           ends.put(runId, threads.submit[Unit](() => DriverCuts.ended(runId)))
         ends.get(runId)
       }
-      noted.get(PatienceMs, TimeUnit.MILLISECONDS)
+      noted.get(patienceMs, TimeUnit.MILLISECONDS)
     } catch {
       case NonFatal(e) => logInfo(s"The end of run $runId is not noted: $e")
     }
@@ -61,7 +65,7 @@ object EndOfRuns extends Logging {
     override def onQueryStarted(event: QueryStartedEvent): Unit = ()
     override def onQueryProgress(event: QueryProgressEvent): Unit = ()
     override def onQueryTerminated(event: QueryTerminatedEvent): Unit = {
-      end(event.runId.toString)
+      end(event.runId.toString, ListenerPatienceMs)
       try CutMetrics.end(event.runId.toString)
       catch { case NonFatal(e) => logInfo(s"Metrics of run ${event.runId} are left: $e") }
     }

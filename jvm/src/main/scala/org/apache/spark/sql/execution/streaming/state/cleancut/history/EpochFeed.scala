@@ -40,7 +40,6 @@ final private[cleancut] class EpochFeed(
   private val watch = new DriverWeather.Watch
   private val judge = new SlowEpochs
   private var isTold = false
-  @volatile private var isAbandoned = false
 
   override def location: String = facts.location
 
@@ -63,13 +62,11 @@ final private[cleancut] class EpochFeed(
     }
     val json = EpochRecordJson.write(judged)
     post(CleancutEpochCommitted(EpochRecordJson.Version, location, judged.epoch, json))
-    if (!isAbandoned) writer.foreach(_.add(judged))
+    writer.foreach(_.add(judged))
   }
 
-  override def abandon(): Unit = isAbandoned = true
-
-  override def close(): Unit = {
-    later(if (!isAbandoned) writer.foreach(_.flush()))
+  override def close(isStored: () => Boolean): Unit = {
+    later(writer.foreach(_.flush(isStored)))
     thread.shutdown()
     // The driver may be about to end.
     if (!thread.awaitTermination(PatienceMs, TimeUnit.MILLISECONDS))
@@ -86,7 +83,7 @@ final private[cleancut] class EpochFeed(
 }
 
 private[cleancut] object EpochFeed {
-  private val PatienceMs = 1500L
+  private val PatienceMs = 8000L
 
   /**
    * Of the session's keys, those that say how epochs begin and how long they can be gone back to.
