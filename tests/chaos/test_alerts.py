@@ -23,6 +23,7 @@ from cleancut.testing import SkewedInput, slow
 from demo.ports import free_port, listens
 from tests.support.file_epochs import PLACES, Epochs, session_of
 from tests.support.kills import environment, run_script
+from tests.support.patience import PATIENCE_S
 from tests.support.prometheus import Prometheus, binary, rules
 from tests.support.tiers import long
 
@@ -32,7 +33,6 @@ pytestmark = [
     pytest.mark.skipif(binary() is None, reason="`make prometheus` compiles it, in ten minutes"),
 ]
 
-PATIENCE_S = 90
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
 # What a checkpoint is told of that nobody has drilled.
 UNPROVEN = {"CleancutRestoreNotProven"}
@@ -90,7 +90,7 @@ def watched(
         process = subprocess.Popen(command, stdout=log, stderr=log)
         ended.callback(process.wait, 30)
         ended.callback(process.terminate)
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while not listens(port):
             assert process.poll() is None, (home / "exporter.log").read_text()
             assert time.monotonic() < until
@@ -125,7 +125,7 @@ def test_a_sound_query_that_is_proven_is_told_of_by_no_alert(it: Epochs, tmp_pat
     query = it.start()
     try:
         with watched(tmp_path, it.checkpoint, "--budget", "5") as by:
-            until = time.monotonic() + 15
+            until = time.monotonic() + PATIENCE_S
             while time.monotonic() < until:
                 it.add()
                 query.processAllAvailable()

@@ -32,6 +32,7 @@ from tests.support.flow_member import (
     write_input,
 )
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.s3_servers import VERSITYGW, S3Server, s3proxy, versitygw
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sink_places import credentials
@@ -41,7 +42,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 SEED = hunting(30)
 FILES, ROWS = 40, 25
-_LIMIT_S = 300.0
+_LIMIT_S = PATIENCE_S
 _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "access",
     "AWS_SECRET_ACCESS_KEY": "secret",

@@ -14,10 +14,11 @@ from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.installed import spark_home, spark_line
 from cleancut._spark.settings import EXTENSION_CLASS, EXTENSIONS_KEY
 from tests.support.documented import blocks, commands
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.spark
 
-TIMEOUT_S = 300
+TIMEOUT_S = PATIENCE_S
 QUERY = """
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 60)
 rows = rows.option("numPartitions", 4).load().selectExpr("value % 7 k", "value v")

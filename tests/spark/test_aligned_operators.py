@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import SkewedInput, assert_same_rows, last_rows
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions import with_cuts
 from tests.support.tiers import usually
 
@@ -92,7 +93,7 @@ def test_what_is_not_captured_runs_aligned_and_says_why(
 
     @sealing
     def collect(batch: DataFrame, epoch: int) -> None:
-        assert started.wait(60)
+        assert started.wait(PATIENCE_S)
         found[epoch] = batch.collect()
         said.update(coordinator(query).status().aligned)
 

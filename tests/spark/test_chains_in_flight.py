@@ -15,6 +15,7 @@ from cleancut import Checkpoint, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import slow
 from tests.support.cutting import cut_by_hand
+from tests.support.patience import PATIENCE_S
 from tests.support.seeds import fixed
 from tests.support.sessions import with_cuts
 from tests.support.tiers import usually
@@ -112,7 +113,7 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
         .start()
     )
     try:
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE_S)
         with cut_by_hand(query, every_s=0.2):
             query.processAllAvailable()
         query.processAllAvailable()

@@ -21,6 +21,7 @@ from cleancut.sinks import EpochFiles
 from tests.support.counting_proxy import counting_proxy
 from tests.support.documented import blocks
 from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_connector, needs_kafka
+from tests.support.patience import PATIENCE_S
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.sessions import with_cuts
 from tests.support.sink_places import Bucket, Disk, Place, credentials, session_at
@@ -425,7 +426,7 @@ def test_an_epoch_in_a_bucket_is_read_by_three_requests(
             before = len(proxy.requests)
             near.add()
             near.send(lambda rows: rows.coalesce(1))
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + PATIENCE_S
             while len(taken) < 2 and time.monotonic() < deadline:
                 time.sleep(0.05)
             found = Counter(

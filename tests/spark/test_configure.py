@@ -14,11 +14,12 @@ from pyspark.sql import SparkSession
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.class_path import listed
+from tests.support.patience import PATIENCE_S
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-TIMEOUT_S = 120
+TIMEOUT_S = PATIENCE_S
 
 HEAD = f"""
 import cleancut

@@ -15,6 +15,7 @@ from cleancut._spark.settings import CONNECT_KEY
 from tests.support.connect_server import SPARK_HOME, ConnectServer
 from tests.support.documented import blocks
 from tests.support.kills import environment, run_script
+from tests.support.patience import PATIENCE_S
 from tests.support.server_process import home_of
 from tests.support.tiers import long
 
@@ -87,7 +88,7 @@ watched = cleancut.coordinator(query)
 status = watched.status()
 assert (status.committed, status.last.epoch) == (2, 2), status
 assert (status.generation, status.run_id) == (1, str(query.runId)), status
-assert watched.wait_for(2, timeout=30)
+assert watched.wait_for(2, timeout=600)
 assert watched.pin("early", 1) == 1
 assert [of.epoch for of in watched.history()] == [0, 1, 2]
 assert cleancut.stop(query, savepoint="end") == 2
@@ -129,7 +130,7 @@ put(1, [(0, n) for n in range(1, 80)] + [(k, n) for k in range(1, 5) for n in ra
 watched = cleancut.coordinator(query)
 while not watched.cut_now():
     time.sleep(0.05)
-assert watched.wait_for(1, timeout=60)
+assert watched.wait_for(1, timeout=600)
 print("LEFT", sum(of.rows for of in watched.status().in_flight), flush=True)
 print("DONE", flush=True)
 os._exit(0)
@@ -256,7 +257,9 @@ def test_the_documented_server_and_client_run(tmp_path: Path) -> None:
         places["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         places["SPARK_HOME"] = str(SPARK_HOME)
         stop = [str(SPARK_HOME / "sbin" / "stop-connect-server.sh")]
-        subprocess.run(["bash", "-c", line], env=environment() | places, check=True, timeout=60)
+        subprocess.run(
+            ["bash", "-c", line], env=environment() | places, check=True, timeout=PATIENCE_S
+        )
         try:
             started.wait()
             script = re.sub(r'"(orders|counts|checkpoint)(?=["/])', rf'"{tmp_path}/\1', script)
@@ -269,7 +272,7 @@ def test_the_documented_server_and_client_run(tmp_path: Path) -> None:
                 if NO_WORKER not in ended.stderr:
                     break
         finally:
-            subprocess.run(stop, env=environment() | places, check=True, timeout=60)
+            subprocess.run(stop, env=environment() | places, check=True, timeout=PATIENCE_S)
     assert ended.returncode == 0, ended.stderr
     assert re.search(r"^committed +0$", ended.stdout, re.MULTILINE)
     assert "3 -> 6" in ended.stdout

@@ -17,6 +17,7 @@ import cleancut
 from cleancut import Checkpoint, Coordinator, EpochInfo, RequestError, coordinator
 from tests.support.counted_files import CountedFiles
 from tests.support.documented import blocks
+from tests.support.patience import PATIENCE_S
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.tiers import long
 
@@ -90,12 +91,12 @@ def requests_of_an_epoch(
     query = counting.start(sink)
     try:
         found = coordinator(query)
-        assert found.wait_for(0, timeout=120)
+        assert found.wait_for(0, timeout=PATIENCE_S)
         query.processAllAvailable()
         before = billed(found)
         for epoch in range(1, EPOCHS):
             counting.add()
-            assert found.wait_for(epoch, timeout=120)
+            assert found.wait_for(epoch, timeout=PATIENCE_S)
         query.processAllAvailable()
         asked = billed(found) - before
         return {kind: count / (EPOCHS - 1) for kind, count in asked.items()}
@@ -236,10 +237,10 @@ def test_status_history_and_savepoints(
     query = counting.start()
     try:
         found = coordinator(query)
-        assert found.wait_for(0, timeout=120)
+        assert found.wait_for(0, timeout=PATIENCE_S)
         assert not found.wait_for(7, timeout=0.2)
         counting.add()
-        assert found.wait_for(1, timeout=120)
+        assert found.wait_for(1, timeout=PATIENCE_S)
         status = found.status()
         assert status.run_id == str(query.runId)
         assert (status.generation, status.committed) == (1, 1)
@@ -263,7 +264,7 @@ def test_status_history_and_savepoints(
     try:
         counting.add()
         again = coordinator(query)
-        assert again.wait_for(4, timeout=120)
+        assert again.wait_for(4, timeout=PATIENCE_S)
         assert again.status().generation == 2
         assert [cut.generation for cut in again.history()] == [1, 1, 1, 1, 2]
         assert [cut.generation for cut in again.history(since=3)] == [1, 2]
@@ -279,9 +280,9 @@ def test_a_query_that_has_ended_is_told_of_by_its_store(
     counting.add()
     query = counting.start()
     found = coordinator(query)
-    assert found.wait_for(0, timeout=120)
+    assert found.wait_for(0, timeout=PATIENCE_S)
     query.stop()
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while (status := found.status()).run_id is not None:
         assert time.monotonic() < end
     assert (status.committed, status.epoch, status.last) == (0, None, None)
@@ -359,7 +360,7 @@ def test_cuts_tell_what_the_server_was_asked_for(
         found = [coordinator(query) for query in queries]
         for epoch in range(EPOCHS):
             for counting, one in zip(counted, found, strict=True):
-                assert one.wait_for(epoch, timeout=120)
+                assert one.wait_for(epoch, timeout=PATIENCE_S)
                 counting.add()
         for query in queries:
             query.processAllAvailable()

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import ChannelInfo, Checkpoint, OperatorCut, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions import with_cuts
 from tests.support.tiers import long
 
@@ -68,7 +69,7 @@ def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
         time.sleep(HELD_S)
         released_s = time.monotonic()
         block.release()
-        assert coordinator(query).wait_for(1, timeout=60)
+        assert coordinator(query).wait_for(1, timeout=PATIENCE_S)
         done_s = time.monotonic()
         status = coordinator(query).status()
         query.processAllAvailable()

@@ -20,13 +20,13 @@ from demo.processes import ProcessTree
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.history_server import history_server
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.slow_epochs import PAUSE, SLOW_VALUE
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
 PAGE = "docs/guides/watching.md"
-PATIENCE_S = 180
 KEYS = 40
 
 
@@ -39,7 +39,7 @@ class Pages:
     def text(self, path: str, **parameters: object) -> str:
         """A page about the query, or about what the parameters say."""
         query = urllib.parse.urlencode({"location": self._location} | parameters)
-        with urllib.request.urlopen(f"{self._base}/{path}?{query}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self._base}/{path}?{query}", timeout=PATIENCE_S) as answer:
             body: bytes = answer.read()
         return body.decode()
 
@@ -186,7 +186,7 @@ def as_documented(work: Path) -> str:
 
 
 def fetched(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         body: bytes = answer.read()
     return body
 

@@ -13,6 +13,7 @@ import cleancut
 from cleancut import Channel, Dataflow, KafkaTopic, RequestError, _cli
 from tests.spark.test_channels import ROWS, Flow, broker, near, topic
 from tests.support.kafka_server import KafkaBroker
+from tests.support.patience import PATIENCE_S
 from tests.support.sink_places import Disk
 
 pytestmark = pytest.mark.spark
@@ -122,7 +123,7 @@ def test_a_driver_that_attends_closes_its_epoch_when_a_cut_is_made(
         .start()
     )
     try:
-        cleancut.coordinator(query).wait_for(1, timeout=60)
+        cleancut.coordinator(query).wait_for(1, timeout=PATIENCE_S)
         with pytest.raises(RequestError, match="add it first"):
             whole.attend(query)
         whole.add("sender", flow.at("sender"))

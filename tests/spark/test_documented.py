@@ -19,6 +19,7 @@ from cleancut._spark.installed import SPARK, spark_line
 from cleancut._spark.settings import PREFIX
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
@@ -97,7 +98,7 @@ def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None
     assert installing.startswith("pip install")
     variables |= {"LINE": spark_line()}
     for step in others:
-        subprocess.run(["bash", "-c", here(step)], env=variables, check=True, timeout=60)
+        subprocess.run(["bash", "-c", here(step)], env=variables, check=True, timeout=PATIENCE_S)
     # The first of them is what ends the build on another line.
     elsewhere = ["bash", "-c", here(others[0])]
     for other in set(SPARK) - {spark_line()}:
@@ -117,7 +118,7 @@ def test_the_documented_image_is_one_that_a_builder_would_take(tmp_path: Path) -
     known = {"ARG", "FROM", "USER", "ENV", "COPY", "RUN"}
     assert {line.split(" ")[0] for line in dockerfile.splitlines()} == known
     for step in steps(dockerfile):
-        subprocess.run(["bash", "-n", "-c", step], check=True, timeout=60)
+        subprocess.run(["bash", "-n", "-c", step], check=True, timeout=PATIENCE_S)
     # What `conf` prints, and not what it was called once.
     (defaults,) = blocks(KUBERNETES, "properties")
     keys = {line.split()[0] for line in defaults.splitlines()}

@@ -15,6 +15,7 @@ from cleancut.sinks import EpochFiles
 from demo.processes import ProcessTree
 from tests.support.events import SCHEMA, write_events
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.results import Difference
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.seeds import chaos_runs, hunting
@@ -37,7 +38,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
 SEED = hunting(11)
 FILES = 8
-LIFE_LIMIT_S = 120
+LIFE_LIMIT_S = PATIENCE_S
 # A kill falls into each of these; of two steps in one of them the seed draws one.
 IS_CAMPAIGN = chaos_runs() > 1
 WINDOWS = ([BEFORE], [STAGING, STAGED], [SEALED], [PUBLISHED, RETURNED])

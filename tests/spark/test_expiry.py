@@ -12,6 +12,7 @@ import cleancut
 from cleancut import Checkpoint, ProvenCut, RequestError
 from tests.spark.test_replicas import SETTINGS
 from tests.support.counted_files import CountedFiles
+from tests.support.patience import PATIENCE_S
 from tests.support.seeds import fixed
 
 pytestmark = pytest.mark.spark
@@ -63,7 +64,7 @@ class Counting(CountedFiles):
 
 def when_over(there: Checkpoint) -> None:
     """A run says that it has ended when Spark has told so, which is soon after."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while there.sweep().owner is not None:
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -27,6 +27,7 @@ from cleancut.sinks._core.query_side import RunningSide
 from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.queries import CHECKPOINT_IDS
 from tests.support.s3_servers import s3proxy
 from tests.support.sealed import sealed_frames
@@ -49,7 +50,7 @@ FILES = 6
 CLUSTER = "local-cluster[2,1,1024]"
 LOCAL = "local[2]"
 ENDPOINT = "AWS_ENDPOINT_URL_S3"
-LIFE_LIMIT_S = 180
+LIFE_LIMIT_S = PATIENCE_S
 
 
 class DeathError(OSError):

@@ -25,6 +25,7 @@ from tests.support.cutting import cut_by_hand
 from tests.support.documented import blocks, run_as_typed
 from tests.support.in_flight_queries import OrderedEpochs
 from tests.support.kills import run_script
+from tests.support.patience import PATIENCE_S
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT, ROCKSDB
 from tests.support.tiers import long
@@ -224,7 +225,7 @@ def test_a_gap_is_given_up_by_the_clock_in_an_epoch_without_rows(feed: Feed) -> 
         on_gap="skip",
     )
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while len(feed.rows) < 3 and time.monotonic() < until:
             assert query.isActive, query.exception()
             time.sleep(0.1)

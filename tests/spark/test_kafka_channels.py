@@ -26,6 +26,7 @@ from tests.support.kafka_server import (
     needs_connector,
     needs_kafka,
 )
+from tests.support.patience import PATIENCE_S
 from tests.support.refusals import refusal
 from tests.support.sessions import with_cuts
 from tests.support.tiers import long
@@ -253,7 +254,7 @@ def test_rows_that_the_topic_has_deleted_are_told_and_not_passed_over(
         admin: Any = broker.admin()
         asked = admin.delete_records([TopicPartition(topic.name, partition, before)])
         [answer] = asked.values()
-        answer.result(20)
+        answer.result(PATIENCE_S)
     with pytest.raises(StreamingQueryException) as failure:
         read(channel, spark, tmp_path / "reader", max_epochs=1)
     told = str(failure.value)
@@ -321,7 +322,7 @@ def test_a_topic_that_cannot_keep_rows_is_refused(
         assert error.error_id == "CLEANCUT_SINK_REFUSED"
         assert told in str(error)
         assert channel.epochs() == []
-    assert f"{topic.name}-none" not in broker.admin().list_topics(timeout=20).topics
+    assert f"{topic.name}-none" not in broker.admin().list_topics(timeout=PATIENCE_S).topics
 
 
 def test_a_channel_keeps_to_what_it_began_with(

@@ -306,10 +306,8 @@ def test_a_broker_that_is_away_is_given_up_and_secrets_are_told_to_nobody(
     for servers in ("127.0.0.1:1", broker.servers):
         sink = KafkaSink(servers, topic="t", options=SASL, retry_for_s=3)
         told += [repr(sink), sink.name, repr(sink._cluster), str(vars(sink)["_cluster"])]
-        began = time.monotonic()
         with pytest.raises(CleancutError) as raised:
             ActedQuery().start().give(sink, spark.sql("SELECT 'v' AS value"), 0)
-        assert time.monotonic() - began < 20
         told += traceback.format_exception(raised.value)
         if servers != broker.servers:
             assert isinstance(raised.value, RetryableError)

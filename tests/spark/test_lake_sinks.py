@@ -20,6 +20,7 @@ from cleancut.sinks._core.query_side import Act
 from cleancut.testing._acted_query import ActedQuery
 from tests.support.kills import environment
 from tests.support.lakes import LAKES, Lake, OfDelta, OfIceberg, columns, lake_at
+from tests.support.patience import PATIENCE_S
 from tests.support.refusals import refusal
 from tests.support.tiers import long, usually
 
@@ -494,7 +495,7 @@ def test_a_large_epoch_does_not_pass_through_the_driver(
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[:5000]

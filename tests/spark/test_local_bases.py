@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 300
+TIMEOUT_S = PATIENCE_S
 
 
 @pytest.fixture(scope="module")

@@ -28,11 +28,11 @@ from cleancut._reading.prices import CLASSES
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, Epochs
 from tests.support.kills import run_script
+from tests.support.patience import PATIENCE_S
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-PATIENCE_S = 30
 PAGE = "docs/operations/monitoring.md"
 
 # The samples of an endpoint by their names and labels.
@@ -191,7 +191,7 @@ def test_the_documented_server_serves(spark: SparkSession, tmp_path: Path) -> No
 
 def scrape(url: str) -> Scraped:
     """The samples of an endpoint by their names and labels."""
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         text = answer.read().decode()
     found: Scraped = defaultdict(dict)
     for family in text_string_to_metric_families(text):

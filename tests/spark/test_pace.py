@@ -15,12 +15,12 @@ import cleancut
 from cleancut import Checkpoint, coordinator
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, Epochs
+from tests.support.patience import PATIENCE_S
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
 PAGE = "docs/guides/watching.md"
-PATIENCE_S = 60
 INTERVAL_S = 1.2
 
 
@@ -46,15 +46,13 @@ def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
         assert str(paced) == "an epoch every 1.2 s"
         first = len(it.ran)
         assert of.wait_for(first + 3, timeout=PATIENCE_S)
-        # It rests already, or will, for longer than this test may take.
-        of.pace(interval=0, min_pause=600)
+        of.pace(interval=0, min_pause=86_400)
         resting = len(it.ran)
         time.sleep(2 * INTERVAL_S)
         assert len(it.ran) <= resting + 1
-        began = time.monotonic()
     finally:
+        # The end of a run does not wait for the pause, which no test outlasts.
         query.stop()
-    assert time.monotonic() - began < 20
     assert query.exception() is None
     written = {info.epoch: info.written for info in Checkpoint(it.checkpoint).cuts()}
     epochs = range(first + 1, first + 4)
@@ -64,7 +62,7 @@ def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
     # It holds for the next run of this driver too, until it is taken back.
     again = it.start()
     try:
-        assert coordinator(again).pace().min_pause == timedelta(minutes=10)
+        assert coordinator(again).pace().min_pause == timedelta(days=1)
         coordinator(again).pace(min_pause=0)
         again.processAllAvailable()
     finally:
@@ -96,7 +94,7 @@ def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
         paced = of.pace(tolerable_failures=1, autopause=False)
         assert paced.tolerable_failures == 1
         with pytest.raises(StreamingQueryException) as raised:
-            query.awaitTermination(PATIENCE_S)
+            query.awaitTermination(int(PATIENCE_S))
     finally:
         query.stop()
     error = cleancut.errors.of(raised.value)

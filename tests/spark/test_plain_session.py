@@ -23,11 +23,12 @@ from cleancut._spark.settings import (
 )
 from tests.support.documented import ROOT
 from tests.support.lines import OTHERS
+from tests.support.patience import PATIENCE_S
 from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-TIMEOUT_S = 120
+TIMEOUT_S = PATIENCE_S
 SCRIPT = """
 import json, sys
 from pyspark.sql import SparkSession

@@ -16,6 +16,7 @@ from cleancut import Checkpoint, RequestError
 from cleancut._spark.settings import FILE_MANAGER_CLASS, FILE_MANAGER_KEY
 from tests.support.counted_files import ROWS, CountedFiles
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT
 from tests.support.tiers import long
@@ -81,7 +82,7 @@ def test_a_killed_query_goes_on_from_its_copy(
     passes = []
     until = draw.randrange(8, 16)
     try:
-        end = time.monotonic() + 120
+        end = time.monotonic() + PATIENCE_S
         while last_epoch(source) < until:
             assert victim.poll() is None
             assert time.monotonic() < end
@@ -139,7 +140,7 @@ def test_a_run_that_is_fenced_ends_with_the_reason(spark: SparkSession, tmp_path
     checkpoint = Checkpoint(tmp_path / "checkpoint")
     checkpoint.fence("moved to the other region")
     # Who has looked at the owners within ten seconds need not look again.
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while query.isActive:
         assert time.monotonic() < end
         files.add(1)

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from cleancut import Checkpoint
 from demo.processes import ProcessTree
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.rival import END, done_at, input_at, sink_at
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.tiers import long
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 # Of epochs that the last one has published before another is started.
 LEAD = 2
 FILE_EVERY_S = 1.0
-DEADLINE_S = 120
+DEADLINE_S = PATIENCE_S
 # What a driver ends by that another one has followed.
 FENCED = "CLEANCUT_FENCED"
 RESTARTS = int(os.environ.get("CLEANCUT_ROLLING_RESTARTS", "1"))

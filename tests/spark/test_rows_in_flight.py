@@ -20,6 +20,7 @@ from cleancut import Checkpoint, RequestError, coordinator
 from cleancut.sinks import sealing
 from cleancut.testing import EpochRows, SkewedInput, assert_same_rows, slow
 from tests.support.documented import blocks
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
@@ -52,7 +53,7 @@ def run_without_the_extension(home: Path) -> "subprocess.CompletedProcess[str]":
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
 
 
@@ -78,7 +79,7 @@ def test_a_query_is_known_to_seal_in_its_first_epoch_and_says_where_it_does_not(
     started = threading.Event()
 
     def collect(batch: DataFrame, epoch: int) -> None:
-        assert started.wait(60)
+        assert started.wait(PATIENCE_S)
         batch.collect()
         reasons[epoch] = coordinator(query).status().aligned
 
@@ -213,7 +214,7 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
         orders.write(1)
         while not coordinator(query).cut_now():
             time.sleep(0.02)
-        assert coordinator(query).wait_for(1, timeout=60)
+        assert coordinator(query).wait_for(1, timeout=PATIENCE_S)
     finally:
         query.stop()
     checkpoint = Checkpoint(str(location))

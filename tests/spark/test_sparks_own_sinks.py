@@ -24,6 +24,7 @@ from tests.support.compared_query import ROWS, ComparedQuery
 from tests.support.contracts import DIES, FOLLOWED, WENT_BACK
 from tests.support.documented import ROOT
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.spark_sinks import (
     APPEND,
     DELTA,
@@ -184,7 +185,7 @@ def test_a_driver_is_followed_in_the_middle_of_its_write(
     command = [sys.executable, "-m", "tests.support.compared_query", kind, str(tmp_path)]
     log = tmp_path / "older.log"
     with ProcessTree(command, env=environment(), log=log) as older:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         # The other one of its tasks has ended by then.
         while not (query.block.is_reached and query.is_partly_written(1)):
             assert older.exit_code() is None, log.read_text()[-4000:]

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from cleancut.testing import SkewedInput
 from tests.support.in_flight_queries import ROWS, Ended
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.seeds import hunting
 from tests.support.speculated import SLOW_HOST, copies
 from tests.support.standalone import standalone
@@ -34,7 +35,12 @@ def test_rows_are_there_once_where_a_copy_of_a_task_overtakes_it(
         command = [sys.executable, "-m", "tests.support.speculated", master, str(SEED)]
         command += [str(source.directory), str(root), str(log), *NAMES]
         ended = subprocess.run(
-            command, env=environment(), capture_output=True, text=True, timeout=600, check=False
+            command,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
     assert ended.returncode == 0, ended.stderr[-4000:]
     ran = copies(log)

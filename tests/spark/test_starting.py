@@ -19,6 +19,7 @@ import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._spark.settings import EXTENSION_CLASS, EXTENSIONS_KEY
 from tests.support.documented import ROOT, blocks
+from tests.support.patience import PATIENCE_S
 from tests.support.standalone import standalone
 from tests.support.stranger import (
     FILES,
@@ -186,7 +187,7 @@ def test_a_notebook(
         manager.kernel_spec.argv[0] = str(both[0])
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
         where = {"metadata": {"path": str(stranger.home)}}
-        client = NotebookClient(notebook, km=manager, timeout=300, resources=where)
+        client = NotebookClient(notebook, km=manager, timeout=PATIENCE_S, resources=where)
         client.execute(cleanup_kc=True, env=stranger.variables)
 
     orders.write(range(FILES))

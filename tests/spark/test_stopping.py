@@ -14,6 +14,7 @@ import cleancut
 from cleancut import Checkpoint, RequestError
 from tests.support.counted_files import ROWS, CountedFiles
 from tests.support.documented import blocks
+from tests.support.patience import PATIENCE_S
 from tests.support.seeds import fixed
 from tests.support.sessions import CLEANCUT
 
@@ -54,7 +55,7 @@ class Counting(CountedFiles):
         def sink(batch: DataFrame, epoch: int) -> None:
             batch.collect()
             time.sleep(self.takes_s)
-            assert self.goes_on.wait(60)
+            assert self.goes_on.wait(PATIENCE_S)
             self.sunk.append(epoch)
 
         writer = self.counted(self.session).writeStream.outputMode("update").foreachBatch(sink)
@@ -134,7 +135,7 @@ def test_an_epoch_that_takes_too_long_goes_on(session: SparkSession, tmp_path: P
         query.processAllAvailable()
         assert counting.sunk == [0, 1, 2]
         # Idle, and a name for what it leaves.
-        assert cleancut.stop(query, savepoint="over", timeout=30) == 2
+        assert cleancut.stop(query, savepoint="over", timeout=PATIENCE_S) == 2
     finally:
         query.stop()
     savepoint = Checkpoint(counting.checkpoint).savepoints()[0]

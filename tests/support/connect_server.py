@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pyspark
 
+from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess, free_port
 
 _ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_WITHIN_S = 120
+_WITHIN_S = PATIENCE_S
 
 
 class ConnectServer(ServerProcess):

@@ -31,6 +31,7 @@ from cleancut.sinks import (
     SqlSink,
 )
 from cleancut.testing import slow
+from tests.support.patience import PATIENCE_S
 
 TABLE = "rows"
 ROWS, KEYS = 30, 5
@@ -136,7 +137,7 @@ def main(remote: str, home: Path, target: str, place: str, act: str) -> None:
             print("REFUSED", failure if found is None else found)
             return
     if act == "run":
-        watched, deadline = cleancut.coordinator(query), time.monotonic() + 120
+        watched, deadline = cleancut.coordinator(query), time.monotonic() + PATIENCE_S
         begun = watched.status().committed or -1
         while (watched.status().committed or -1) < begun + 2:
             assert query.isActive, query.exception()

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 180
+TIMEOUT_S = PATIENCE_S
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", flags=re.DOTALL | re.MULTILINE)
 _HEX = r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b"
 # In this order: what differs from run to run, from machine to machine, and from table to table.

@@ -8,9 +8,10 @@ from pathlib import Path
 import pyspark
 
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess, free_port
 
-_STARTS_WITHIN_S = 90
+_STARTS_WITHIN_S = PATIENCE_S
 _POLL_S = 0.3
 
 

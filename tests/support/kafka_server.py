@@ -12,6 +12,7 @@ import pyspark
 import pytest
 
 from demo.ports import free_port
+from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess, home_of
 from tests.support.sessions import DELTA_JARS
 
@@ -26,7 +27,7 @@ needs_connector = pytest.mark.skipif(
     reason="Spark's connector for Kafka is not on the class path",
 )
 
-_START_S = 90.0
+_START_S = PATIENCE_S
 _CLUSTER = "Y2xlYW5jdXQtdGVzdHMtMQ"
 _JAVA = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 # Short waits for who was killed, and one copy of everything, since there is one broker.
@@ -111,15 +112,15 @@ class KafkaBroker(ServerProcess):
         )
         # Kept until it has answered.
         admin = self.admin()
-        admin.create_topics([topic])[name].result(20)
+        admin.create_topics([topic])[name].result(PATIENCE_S)
 
     def remake_topic(self, name: str, partitions: int) -> None:
         """Makes a topic anew, without what was in it."""
         admin = self.admin()
-        admin.delete_topics([name])[name].result(20)
-        deadline = time.monotonic() + 20
+        admin.delete_topics([name])[name].result(PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
         # It is deleted a moment after that was acknowledged.
-        while name in admin.list_topics(timeout=20).topics:
+        while name in admin.list_topics(timeout=PATIENCE_S).topics:
             assert time.monotonic() < deadline
             time.sleep(0.1)
         self.make_topic(name, partitions)
@@ -128,7 +129,7 @@ class KafkaBroker(ServerProcess):
         """The messages of a topic, as a reader of its own sees them now."""
         import confluent_kafka as kafka
 
-        found = self.admin().list_topics(timeout=20).topics
+        found = self.admin().list_topics(timeout=PATIENCE_S).topics
         if topic not in found:
             return []
         parts = set(found[topic].partitions)
@@ -145,7 +146,7 @@ class KafkaBroker(ServerProcess):
         read = []
         try:
             reader.assign([kafka.TopicPartition(topic, p, kafka.OFFSET_BEGINNING) for p in parts])
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE_S
             while parts:
                 assert time.monotonic() < deadline, f"{topic} was not read to its end"
                 message: Any = reader.poll(0.5)

@@ -11,13 +11,14 @@ import pytest
 
 from demo.ports import free_port
 from demo.postgres_server import ENCODED, PASSWORD
+from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess, home_of
 
 # What `make servers` unpacks.
 HOME = Path(__file__).resolve().parents[2] / ".cache" / "mariadb"
 needs_mariadb = pytest.mark.skipif(not HOME.exists(), reason="`make servers` has not been run")
 
-_START_S = 60
+_START_S = PATIENCE_S
 _DATABASE = "shop"
 _SETTINGS = (
     # As on a server of somebody's who has thought of neither.

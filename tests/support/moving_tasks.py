@@ -20,12 +20,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 import cleancut
 from cleancut import Checkpoint
 from tests.support.padded import padded
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions import builder
 
 KEYS = 4_000
 PARTITIONS = 2
 DELTAS = 10
-WITHIN_S = 60.0
+WITHIN_S = PATIENCE_S
 
 
 class Moving:

@@ -24,8 +24,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from demo.ports import free_port, listens
+from tests.support.patience import PATIENCE_S
 
-_READY_WITHIN_S = 60.0
+_READY_WITHIN_S = PATIENCE_S
 _STOPPED_WITHIN_S = 10.0
 _MEMORY_BYTES = 4 << 30
 _CONFIGURATION = """\

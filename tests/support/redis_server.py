@@ -9,9 +9,10 @@ from typing import Any
 
 from demo.ports import free_port
 from demo.postgres_server import ENCODED, PASSWORD
+from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess, home_of
 
-_START_S = 30
+_START_S = PATIENCE_S
 # What it writes it keeps, whatever happens to its process.
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 

@@ -10,9 +10,10 @@ from typing import Self
 
 from demo.ports import free_port, listens
 from demo.s3_server import BUCKET, REQUEST_LOG, VARIABLES, command
+from tests.support.patience import PATIENCE_S
 
 _ROOT = Path(__file__).resolve().parents[2]
-_READY_WITHIN_S = 60.0
+_READY_WITHIN_S = PATIENCE_S
 _STOPPED_WITHIN_S = 20.0
 _ACCESS, _SECRET = VARIABLES["AWS_ACCESS_KEY_ID"], VARIABLES["AWS_SECRET_ACCESS_KEY"]
 _R2_PATH = "/cdn-cgi/local/r2/s3"

@@ -14,9 +14,10 @@ import pyspark
 from demo.ports import free_port, listens
 from demo.processes import ProcessTree
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 
 _SPARK = Path(pyspark.__file__).parent
-_PATIENCE_S = 120.0
+_PATIENCE_S = PATIENCE_S
 _POLL_S = 0.1
 
 

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from cleancut import CleancutError, errors
 from tests.support.copies import copied
 from tests.support.events import write_events
+from tests.support.patience import PATIENCE_S
 from tests.support.queries import OPERATORS
 from tests.support.sessions import start
 
@@ -20,7 +21,7 @@ PARTITIONS = 3
 PARTITION = 1
 BASE = 3
 LAST = 5
-_WAIT_S = 60.0
+_WAIT_S = PATIENCE_S
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,13 @@ from cleancut.sinks import EpochFiles
 from demo.processes import ProcessTree
 from tests.support.documented import blocks
 from tests.support.kills import environment
+from tests.support.patience import PATIENCE_S
 
 SPARK_HOME = Path(pyspark.__file__).parent
 INDEX = "docs/guides/starting-spark.md"
 WHEEL = f"cleancut-{cleancut.__version__}-py3-none-any.whl"
 FILES = 12
-_PATIENCE_S = 300.0
+_PATIENCE_S = PATIENCE_S
 _POLL_S = 0.1
 _MOMENT_S = 1.5
 _ROWS = 40

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from demo.job import Job
 from tests.unit.checkpoint_files import CheckpointFiles
@@ -13,6 +14,12 @@ from tests.vectors.cut_writer import costs
 from tests.vectors.frame_cases import put, remove
 
 Files = TypeVar("Files", bound=CutFiles)
+
+# The one profile: no check depends on the speed of the machine.
+settings.register_profile(
+    "without-time", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("without-time")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

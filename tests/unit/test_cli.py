@@ -13,6 +13,7 @@ import cleancut
 from cleancut import _cli
 from cleancut._spark.settings import CONNECT_KEY, PREFIX
 from cleancut.errors import error_of
+from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -314,7 +315,7 @@ def test_only_damage_ends_with_the_status_of_damage(
 
 def test_the_module_runs_as_a_command(two_partitions: CheckpointFiles) -> None:
     command = [sys.executable, "-m", "cleancut", "verify", str(two_partitions.location)]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert answer.returncode == _cli.OK, answer.stderr
     assert "5 sound frames" in answer.stdout
 
@@ -322,7 +323,9 @@ def test_the_module_runs_as_a_command(two_partitions: CheckpointFiles) -> None:
 def test_a_reader_that_has_seen_enough_is_no_error(two_partitions: CheckpointFiles) -> None:
     command = f"{sys.executable} -m cleancut ls {two_partitions.location} | true"
     script = f"set -o pipefail; {command}; {command.replace('true', 'head -1')}"
-    answer = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert (answer.returncode, answer.stderr) == (0, "")
 
 

@@ -15,6 +15,7 @@ from cleancut._recovery.followed import ProvenCut
 from cleancut._spark.coordinator import Coordinator, EpochProgress
 from cleancut._spark.coordinator import coordinator as coordinator_of
 from cleancut.errors import RequestError, error_of
+from tests.support.patience import PATIENCE_S
 from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
 
 LOCATION = "s3://bucket/q"
@@ -197,7 +198,7 @@ def test_status_tells_how_the_last_epoch_was_cut() -> None:
 
 
 def test_wait_for_an_epoch() -> None:
-    assert coordinator(Facade(None, 1, 2, 3)).wait_for(3, timeout=20)
+    assert coordinator(Facade(None, 1, 2, 3)).wait_for(3, timeout=PATIENCE_S)
     assert not coordinator(Facade(2)).wait_for(3, timeout=0.2)
 
 

@@ -442,7 +442,6 @@ def test_a_run_that_begins_at_any_moment_loses_nothing(
 
 
 @settings(
-    deadline=None,
     max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

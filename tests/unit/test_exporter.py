@@ -29,6 +29,7 @@ from cleancut._metrics.store_look import StoreLook
 from cleancut._reading.epoch_info import SLOW_KINDS
 from cleancut._reading.prices import PRICES
 from cleancut._reading.root import Root, open_root
+from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.root_files import RootFiles
@@ -323,7 +324,7 @@ def test_a_checkpoint_without_cuts_is_told_when_it_has_some(files: CheckpointFil
 
 
 def scraped(port: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as answer:
         text = answer.read().decode()
     return parsed(text)
 
@@ -377,12 +378,12 @@ def test_the_command_serves_what_comes_until_it_is_told_to_end(cuts: CutFiles) -
         assert found is not None
         commit(cuts)
         here = frozenset({("query", QUERY_ID), ("location", str(cuts.location))})
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE_S
         while scraped(int(found[1])).get(("cleancut_committed_epoch", here)) != 3:
             assert time.monotonic() < until
             time.sleep(0.05)
         process.terminate()
-        assert process.wait(30) == _cli.OK
+        assert process.wait(PATIENCE_S) == _cli.OK
     finally:
         process.kill()
         process.wait()
@@ -473,7 +474,7 @@ def test_a_collector_gets_the_same_figures(cuts: CutFiles) -> None:
     commit(cuts)
     looks.look()
     with collector() as (url, bodies), push(looks.samples, url, every_s=0.2):
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE_S
         while not bodies and time.monotonic() < until:
             time.sleep(0.05)
     message = ExportMetricsServiceRequest.FromString(bodies[-1])

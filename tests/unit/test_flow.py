@@ -26,6 +26,7 @@ from cleancut.errors import CleancutError
 from tests.support.documented import blocks, commands
 from tests.support.flow_places import RealBucket
 from tests.support.flow_world import Query
+from tests.support.patience import wait_until
 from tests.unit.s3_server import BUCKET, s3_server
 
 REFUSED = "CLEANCUT_DATAFLOW_REFUSED"
@@ -672,8 +673,5 @@ def _last(flow: Dataflow) -> int | None:
     return cuts[-1].epochs["a"] if cuts else None
 
 
-def _until(is_so: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+def _until(is_so: Callable[[], object]) -> None:
+    wait_until(is_so)

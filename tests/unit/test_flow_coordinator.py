@@ -1,8 +1,8 @@
 """How vectors are made: in what order, by how many requests, and what failures leave."""
 
 import json
-import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from cleancut._dataflow import names
 from cleancut._dataflow.closing import Attendant
 from cleancut._dataflow.coordinator import BACKOFF_S, Coordinator
 from cleancut._dataflow.log import Pins
-from cleancut._dataflow.machinery import Machinery
+from cleancut._dataflow.machinery import Item, Result
 from cleancut._dataflow.records import AnswerRecord, MemberRecord, VectorRecord
 from cleancut.errors import CleancutError, FencedError, RetryableError, error_of
 from cleancut.sinks._core.query_side import Act
@@ -399,13 +399,24 @@ def test_vectors_are_given_up_with_what_they_alone_keep() -> None:
 
 
 @dataclass
-class Slow(Machinery):
-    """As it is."""
+class Rounds(Still):
+    """Counts the requests of the longest sequence in which each one waits for the one before it."""
+
+    rounds: int = 0
+
+    def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        began, ended, results = self.rounds, [self.rounds], []
+        for item in items:
+            self.rounds = began
+            results.append(function(item))
+            ended.append(self.rounds)
+        self.rounds = max(ended)
+        return results
 
 
-def ten(delay_s: float, rows: int = 1) -> tuple[World, Coordinator]:
-    """Ten members in a chain with a loop, behind a store that takes its time."""
-    world = World(machinery=Slow())
+def ten(rows: int = 1) -> tuple[World, Coordinator]:
+    """Ten members in a chain with a loop."""
+    world = World(machinery=Rounds())
     chain = [world.query(f"q{n}", f"q{(n - 1) % 10}") for n in range(10)]
     coordinator = world.coordinator()
     for round_ in range(3):
@@ -415,8 +426,6 @@ def ten(delay_s: float, rows: int = 1) -> tuple[World, Coordinator]:
                 query.consume(sender, min(sender.epoch, round_))
             query.run(rows)
     coordinator.poll()
-    if delay_s:
-        world.bucket.before = lambda *_: time.sleep(delay_s)
     world.bucket.asked.clear()
     return world, coordinator
 
@@ -424,30 +433,30 @@ def ten(delay_s: float, rows: int = 1) -> tuple[World, Coordinator]:
 def test_the_requests_of_a_vector_depend_on_members_and_edges_alone() -> None:
     counts = []
     for rows in (1, 1_000_000):
-        world, coordinator = ten(0, rows)
+        world, coordinator = ten(rows)
         coordinator.cut(1, ask=False)
         counts.append(Counter(operation for operation, _ in world.bucket.asked))
     # A savepoint and a look for each member, two looks for each channel, and the vector.
     assert counts[0] == counts[1] == {"create": 10 + 1, "list": 10 + 2 * 10}
-    world, coordinator = ten(0)
+    world, coordinator = ten()
     coordinator.poll()
     # Nothing new is a listing for each member, and three for the dataflow.
     assert Counter(operation for operation, _ in world.bucket.asked) == {"list": 10 + 3}
 
 
 def test_a_vector_of_ten_is_made_in_three_rounds_of_requests() -> None:
-    def took(delay_s: float) -> float:
-        _, coordinator = ten(delay_s)
-        began = time.monotonic()
-        made = coordinator.cut(1, ask=False)
-        assert set(made.epochs.values()) == {2}
-        return time.monotonic() - began
+    world, coordinator = ten()
+    machinery = world.machinery
+    assert isinstance(machinery, Rounds)
 
-    # Others use the machine, too.
-    without, with_delay = (min(took(delay_s) for _ in range(3)) for delay_s in (0, 0.05))
-    print(f"a vector of ten: {1000 * without:.0f} ms, with 50 ms a request {1000 * with_delay:.0f}")
-    assert without < 0.1
-    assert with_delay < 2 * 0.05 + 0.1
+    def count(*_: str) -> None:
+        machinery.rounds += 1
+
+    world.bucket.before = count
+    machinery.rounds = 0
+    made = coordinator.cut(1, ask=False)
+    assert set(made.epochs.values()) == {2}
+    assert machinery.rounds == 3
 
 
 def test_a_damaged_entry_is_named_and_one_of_a_later_release_refused() -> None:

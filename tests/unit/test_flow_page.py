@@ -17,9 +17,8 @@ import pytest
 from cleancut import Dataflow, _cli
 from cleancut._commands.flow_page import PageServer
 from cleancut._display.graphs import Arrow, Node, graph
+from tests.support.patience import PATIENCE_S
 from tests.unit.test_flow import Pair
-
-PATIENCE_S = 30
 
 
 def parsed(drawing: str) -> ElementTree.Element:

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleancut._dataflow.facts import Lineage, consumed_in, place_of
@@ -53,7 +53,6 @@ def all_consistent(history: History) -> Iterator[Vector]:
             yield vector
 
 
-@settings(deadline=None)
 @given(histories())
 def test_consistent_vectors_are_closed_under_maximum(history: History) -> None:
     found = list(all_consistent(history))
@@ -61,7 +60,6 @@ def test_consistent_vectors_are_closed_under_maximum(history: History) -> None:
         assert is_consistent(history, {name: max(one[name], other[name]) for name in history})
 
 
-@settings(deadline=None)
 @given(histories())
 def test_the_newest_is_the_maximum_of_all(history: History) -> None:
     found, outcome = list(all_consistent(history)), newest(history)

@@ -12,11 +12,11 @@ from cleancut import Checkpoint, EpochHistory, PriceList, RequestError
 from cleancut._reading.prices import PRICES, request_costs
 from cleancut._spark.live_view import LiveView
 from cleancut.errors import error_of
+from tests.support.patience import PATIENCE_S
 from tests.unit.shown import Shown
 from tests.unit.test_coordinator import Facade, coordinator
 
 ROOTS = Path(__file__).parents[1] / "checkpoints" / "roots"
-PATIENCE_S = 30
 
 
 class Watched:

@@ -19,6 +19,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from cleancut import _cli
 from cleancut._metrics.catalog import metrics
 from tests.support.documented import blocks, commands
+from tests.support.patience import PATIENCE_S
 from tests.unit.test_tidy import ROOT
 
 PAGE = "docs/operations/monitoring.md"
@@ -51,7 +52,11 @@ def promtool() -> str:
 
 def tool(promtool: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [promtool, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+        [promtool, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
 
 

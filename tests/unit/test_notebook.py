@@ -12,6 +12,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from cleancut import Checkpoint, InfoList
+from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.root_files import RootFiles
 from tests.unit.shown import Shown
@@ -22,7 +23,7 @@ NOTEBOOK = Path(__file__).parents[2] / "docs/notebooks/inspect.ipynb"
 EPOCHS = 14
 # Of the second run.
 FIRST_OF_SECOND = 9
-TIMEOUT_S = 60
+TIMEOUT_S = PATIENCE_S
 
 
 @pytest.fixture(scope="module")

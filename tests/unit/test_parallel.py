@@ -9,6 +9,7 @@ import pytest
 
 from cleancut._storage import parallel
 from cleancut._storage.parallel import Range, mapped, read_ranges, windows
+from tests.support.patience import PATIENCE_S
 
 
 @dataclass
@@ -106,7 +107,7 @@ def test_results_come_in_order_and_not_too_far_ahead() -> None:
 
 
 def test_items_are_mapped_at_once() -> None:
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=PATIENCE_S)
     assert list(mapped(lambda _: together.wait() >= 0, range(4), ahead=4)) == [True] * 4
 
 

@@ -17,6 +17,7 @@ from cleancut._metrics.spans import Span, spans_of
 from cleancut._reading.recorded import recorded
 from cleancut.errors import RetryableError
 from tests.support.documented import blocks, commands
+from tests.support.patience import PATIENCE_S
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_exporter import collector, commit, cuts
 from tests.unit.test_recorded import History, history, record
@@ -182,14 +183,14 @@ def test_the_command_sends_what_drivers_note_behind_its_first_look(cuts: CutFile
         try:
             assert process.stdout is not None
             assert re.fullmatch(r"sending to http://.*\n", process.stdout.readline())
-            until = time.monotonic() + 30
+            until = time.monotonic() + PATIENCE_S
             while not bodies:
                 assert time.monotonic() < until
                 # Of what was there at its first look it tells nothing.
                 notes.write([record(commit(cuts))])
                 time.sleep(0.3)
             process.terminate()
-            assert process.wait(30) == _cli.OK
+            assert process.wait(PATIENCE_S) == _cli.OK
         finally:
             process.kill()
             process.wait()

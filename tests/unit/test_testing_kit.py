@@ -17,6 +17,7 @@ from cleancut.testing import (
     last_rows,
     slow,
 )
+from tests.support.patience import PATIENCE_S
 
 
 def rows(*pairs: tuple[str, int]) -> list[dict[str, Any]]:
@@ -139,7 +140,7 @@ def test_a_block_holds_whoever_comes_until_it_is_released(tmp_path: Path) -> Non
     block.wait_until_reached()
     assert not passed.wait(0.1)
     block.release()
-    assert passed.wait(10)
+    assert passed.wait(PATIENCE_S)
     thread.join()
     block.wait()
 

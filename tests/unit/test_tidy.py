@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_FILE_LINES = 700
@@ -21,6 +22,22 @@ BANNED_CALLS = {
     r"\bThread\.sleep\b": "wait through the injected Clock",
     r"\bnew (scala\.util\.|java\.util\.|)Random\b": "take random numbers from the injected Clock",
     r"\bUUID\.randomUUID\b": "take ids from the injected Clock",
+}
+
+# The speed of the machine decides about such a test. Waits poll for a condition (`Patience`,
+# `tests/support/patience.py`).
+TIMED_TESTS = {
+    r"assert.*\b(monotonic|perf_counter|nanoTime|monotonicNs)\(\) - .*<": "a timed assertion",
+    r"\bdeadline=(?!None)": "a time limit of Hypothesis",
+    r"\bPatienceConfig\(": "mix in testkit.Patience",
+    r"\.(get|await)\(\d+L?, (TimeUnit\.)?SECONDS\)": "the limit is Patience.Seconds",
+    r"monotonic\(\) \+ \d": "the limit is PATIENCE_S",
+}
+# A limit that is the subject of the test, or that a failure of the test does not wait for.
+TIMED_EXCEPTIONS = {
+    "jvm/src/test/scala/io/cleancut/testkit/Patience.scala",
+    "jvm/src/test/scala/io/cleancut/objects/AtomicRenameSuite.scala",
+    "tests/unit/test_tidy.py",
 }
 
 FOREIGN_TEXT = {
@@ -115,6 +132,20 @@ def test_no_function_is_longer_than_the_hard_stop(
     ]
     assert found
     assert [entry for entry in found if entry[2] > MAX_FUNCTION_LINES] == []
+
+
+def test_no_test_depends_on_the_speed_of_the_machine() -> None:
+    tests = [
+        path
+        for path in tracked(".scala", ".py")
+        if named(path).startswith(("tests/", "jvm/src/test/"))
+        and not named(path).startswith(("tests/bench/", "tests/image/"))
+        and named(path) not in TIMED_EXCEPTIONS
+    ]
+    assert tests
+    assert list(matches(tests, TIMED_TESTS)) == []
+    assert settings().deadline is None
+    assert HealthCheck.too_slow in settings().suppress_health_check
 
 
 def test_no_line_of_code_is_wider_than_the_limit() -> None:

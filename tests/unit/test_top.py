@@ -16,6 +16,7 @@ from rich.console import Console
 from cleancut import Checkpoint, _cli
 from cleancut._commands.watching import TopView
 from cleancut._reading.root import open_root
+from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cli import run
@@ -179,7 +180,7 @@ def test_in_a_terminal_it_goes_on_until_a_key_ends_it(files: CheckpointFiles) ->
         os.write(master, b"s")
         seen += read_until(master, "written▼")
         os.write(master, b"q")
-        assert process.wait(30) == _cli.OK
+        assert process.wait(PATIENCE_S) == _cli.OK
         # The terminal is as it was: lines again, with echo.
         assert termios.tcgetattr(slave)[3] == before[3]
     finally:
@@ -191,7 +192,7 @@ def test_in_a_terminal_it_goes_on_until_a_key_ends_it(files: CheckpointFiles) ->
 
 def read_until(master: int, wanted: str) -> str:
     """What a terminal is told, without how; until it has some text."""
-    found, until = "", time.monotonic() + 60
+    found, until = "", time.monotonic() + PATIENCE_S
     while wanted not in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", found):
         assert time.monotonic() < until, found
         if select.select([master], [], [], 1.0)[0]:

@@ -1,13 +1,10 @@
 package io.cleancut
 
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.{Millis, Seconds, Span}
 
-class HeldValuesSuite extends AnyFunSuite with Eventually {
-  implicit override def patienceConfig: PatienceConfig =
-    PatienceConfig(timeout = Span(30, Seconds), interval = Span(20, Millis))
+import io.cleancut.testkit.Patience
 
+class HeldValuesSuite extends AnyFunSuite with Patience {
   test("a value is shared for as long as somebody holds it") {
     val values = new HeldValues[Int, Array[Byte]](recent = 0)
     val held = values(1)(new Array[Byte](10))

@@ -11,7 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.Clock
 import io.cleancut.format.{Cut, RunId}
 import io.cleancut.objects.{HadoopStore, ObjectStore, RootedStore}
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{Patience, TestDirectory}
 
 /** Many tasks of a process read the same cut, and those of another query another one. */
 class CutCacheSuite extends AnyFunSuite {
@@ -62,7 +62,7 @@ class CutCacheSuite extends AnyFunSuite {
 }
 
 object CutCacheSuite {
-  private val PatienceSeconds = 20L
+  private val PatienceSeconds = Patience.Seconds
   private val cut = Cut(7, RunId(None, "run", 1), "token", 0, "v1", "", Nil, Map.empty)
 
   private def read(archive: CutArchive) =

@@ -6,7 +6,7 @@ import org.scalatest.{Assertions, Suite}
 
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
-import io.cleancut.testkit.StoreOnDisk
+import io.cleancut.testkit.{Patience, StoreOnDisk}
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.cuts.OneByOne._
 
@@ -45,10 +45,10 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
   }
 
   protected def submit(driver: QueryCuts, run: String, frame: SealedFrame): Ack =
-    driver.submit(run, frame).get.get(20, TimeUnit.SECONDS)
+    driver.submit(run, frame).get.get(Patience.Seconds, TimeUnit.SECONDS)
 
   protected def report(driver: QueryCuts, run: String, frame: PlacedFrame): Ack =
-    driver.report(run, frame).get(20, TimeUnit.SECONDS)
+    driver.report(run, frame).get(Patience.Seconds, TimeUnit.SECONDS)
 
   /** An epoch of two partitions. */
   protected def epoch(driver: QueryCuts, run: String, epoch: Long): Unit = {

@@ -4,6 +4,8 @@ import java.util.concurrent.{CompletableFuture, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.testkit.Patience
+
 /** Epochs of a query are held back before their entry is written, and not while it is. */
 class EpochStartsSuite extends AnyFunSuite {
   import EpochStartsSuite._
@@ -81,7 +83,7 @@ class EpochStartsSuite extends AnyFunSuite {
 }
 
 object EpochStartsSuite {
-  private val SomeSeconds = 10L
+  private val SomeSeconds = Patience.Seconds
 
   private def inThread(act: => Unit): CompletableFuture[Void] =
     CompletableFuture.runAsync(() => act)

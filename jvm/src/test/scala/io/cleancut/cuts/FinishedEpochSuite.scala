@@ -9,7 +9,7 @@ import io.cleancut.channels._
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
 import io.cleancut.objects.ObjectKey
-import io.cleancut.testkit.StoreOnDisk
+import io.cleancut.testkit.{Patience, StoreOnDisk}
 import io.cleancut.cuts.OneByOne._
 
 /**
@@ -51,7 +51,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     val version = StateVersion(epoch + 1, StateVersion.newId(Clock.System))
     val frame =
       SealedFrame(FrameName(of, version, kind), attemptOf(epoch, of.partition), run.getBytes)
-    val ack = cuts.submit(run, frame).get.get(20, TimeUnit.SECONDS)
+    val ack = cuts.submit(run, frame).get.get(Patience.Seconds, TimeUnit.SECONDS)
     assert(ack == Ack.Accepted, s"$of of $run")
     version
   }

@@ -7,6 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.Clock
 import io.cleancut.format._
 import io.cleancut.cuts.OneByOne._
+import io.cleancut.testkit.Patience
 
 /** What all queries of a driver keep in memory together. */
 class FrameBudgetSuite extends AnyFunSuite with CutsOnDisk {
@@ -33,7 +34,7 @@ class FrameBudgetSuite extends AnyFunSuite with CutsOnDisk {
       if (answer.isEmpty) {
         val written = SegmentPacker.writeSegment(root, "1", Clock.System) _
         report(cuts, run, written(SegmentIdentity(0, "1", run, 1), Seq(frame)).head)
-      } else assert(answer.get.get(20, TimeUnit.SECONDS) == Ack.Accepted)
+      } else assert(answer.get.get(Patience.Seconds, TimeUnit.SECONDS) == Ack.Accepted)
       answer.isDefined
     }
 

@@ -13,7 +13,7 @@ import io.cleancut.{Clock, StateVersion}
 import io.cleancut.cuts.OneByOne._
 import io.cleancut.format._
 import io.cleancut.objects._
-import io.cleancut.testkit.ManualClock
+import io.cleancut.testkit.{ManualClock, Patience}
 
 /** Sweeps of one run: how many there are, what they list, and what stops them. */
 class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk {
@@ -44,7 +44,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk {
       private def await(prefix: ObjectPrefix): Unit =
         if (prefix.name == CutLayout.Segments) {
           listings.incrementAndGet()
-          isReleased.await(60, TimeUnit.SECONDS)
+          isReleased.await(Patience.Seconds, TimeUnit.SECONDS)
           ()
         }
 

@@ -4,17 +4,16 @@ import java.nio.file.Files
 import java.nio.file.attribute.FileTime
 import java.util.concurrent.{ExecutionException, TimeUnit}
 
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.SpanSugar._
 
 import io.cleancut.{Clock, StateVersion}
 import io.cleancut.format._
 import io.cleancut.objects.{ObjectKey, ObjectPrefix, RequestKind}
 import io.cleancut.cuts.OneByOne._
+import io.cleancut.testkit.Patience
 
 /** The coordinator of a query, on the local disk. */
-class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Eventually {
+class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Patience {
   private val HourMs = 3600000L
 
   test("an epoch is a cut that names what its tasks wrote") {
@@ -238,7 +237,7 @@ class QueryCutsSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     }
     val cuts = driver(keep = 2, keptMs = HourMs)
     for (e <- 30L until 60L) epoch(cuts, "r2", e)
-    eventually(timeout(20.seconds))(assert(archive.epochs() == (25L until 60L)))
+    eventually(assert(archive.epochs() == (25L until 60L)))
   }
 
   test("what a savepoint names outlives the sweep, until it is given up") {

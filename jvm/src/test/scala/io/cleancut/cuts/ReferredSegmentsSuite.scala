@@ -1,15 +1,14 @@
 package io.cleancut.cuts
 
-import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.SpanSugar._
 
 import io.cleancut.{Clock, StateVersion}
 import io.cleancut.format._
 import io.cleancut.objects.ObjectKey
+import io.cleancut.testkit.Patience
 
 /** What keeps the segments that bases of an act refer to, and for how long. */
-class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk {
+class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
   private val Stores = Seq(part(0), part(1))
 
   /** An act that goes back to an epoch, at once after the query has ended. */
@@ -63,7 +62,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk {
       epoch(next, "r2", e)
       assert(referredBy(e) == listed, s"at $e")
     }
-    eventually(timeout(20.seconds))(assert(archive.epochs().head > act))
+    eventually(assert(archive.epochs().head > act))
     assert(areThere(sources))
     writeBases(next, "r2")
     val last = act + 40
@@ -72,7 +71,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk {
     assert(areThere(sources))
     for (e <- last + 1 until last + 60) epoch(next, "r2", e)
     assert(referredBy(last + 59).isEmpty)
-    eventually(timeout(20.seconds))(assert(!sources.exists(name => areThere(Seq(name)))))
+    eventually(assert(!sources.exists(name => areThere(Seq(name)))))
     // Others go meanwhile.
     val kept = archive.epochs().flatMap(archive.read)
     assert(kept.nonEmpty && kept.forall(_.segments.nonEmpty))

@@ -16,7 +16,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.{Clock, StateVersion, StoreId}
 import io.cleancut.format._
 import io.cleancut.objects._
-import io.cleancut.testkit.ManualClock
+import io.cleancut.testkit.{ManualClock, Patience}
 
 class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
   private val IdleMs = 300L
@@ -40,7 +40,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
   private object Network extends SimulatedNetwork {
     override def request[A](kind: RequestKind, effect: () => A): A = {
       val result = effect()
-      assert(answers.await(20, TimeUnit.SECONDS))
+      assert(answers.await(Patience.Seconds, TimeUnit.SECONDS))
       result
     }
   }
@@ -69,7 +69,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   /** Waits for it, while time goes on for the packer if it is to. */
   private def await(what: String, timePasses: Boolean = true)(isSo: => Boolean): Unit = {
-    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60)
+    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Patience.Seconds)
     while (!isSo && System.nanoTime() < end) {
       if (timePasses) clock.advance(5, TimeUnit.MILLISECONDS)
       Thread.sleep(1)
@@ -106,7 +106,7 @@ class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
     val taken = submit(0)
     packer.close()
     Seq(taken, submit(1)).foreach { done =>
-      intercept[ExecutionException](done.get(60, TimeUnit.SECONDS))
+      intercept[ExecutionException](done.get(Patience.Seconds, TimeUnit.SECONDS))
     }
   }
 

@@ -3,9 +3,7 @@ package io.cleancut.e2e
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicBoolean
 
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.state.StateStore
@@ -15,16 +13,14 @@ import org.apache.spark.sql.streaming.StreamingQuery
 import io.cleancut.cuts.{CutArchive, QueryLedger}
 import io.cleancut.format.{Cut, FrameKind}
 import io.cleancut.objects.{ObjectKey, S3TestStore}
-import io.cleancut.testkit.{HttpMessage, LargeBases, LongTest, S3Server}
+import io.cleancut.testkit.{HttpMessage, LargeBases, LongTest, Patience, S3Server}
 
 /**
  * A base whose upload lasts longer than 40 epochs. If it were refused, so would be the next: the
  * chain of a large store would grow for ever where epochs are short.
  */
-class LongUploadSuite extends AnyFunSuite with LargeBases with Eventually {
+class LongUploadSuite extends AnyFunSuite with LargeBases with Patience {
   import LongUploadSuite._
-
-  implicit override val patienceConfig: PatienceConfig = PatienceConfig(180.seconds, 50.millis)
 
   private val isHeld = new AtomicBoolean
   private val begun = new CountDownLatch(1)
@@ -82,7 +78,7 @@ class LongUploadSuite extends AnyFunSuite with LargeBases with Eventually {
       query.processAllAvailable()
       isHeld.set(true)
       epochs(query, 2)
-      assert(begun.await(120, TimeUnit.SECONDS), "no base is being uploaded")
+      assert(begun.await(Patience.Seconds, TimeUnit.SECONDS), "no base is being uploaded")
       val before = archive.last().get.whole
       epochs(query, 2 * QueryLedger.BaseMargin.toInt + 5)
       assert(chain(archive.last().get.whole).head == chain(before).head)

@@ -2,7 +2,7 @@ package io.cleancut.e2e
 
 import java.net.URI
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.concurrent.ConcurrentLinkedQueue
+import java.util.concurrent.{ConcurrentLinkedQueue, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Using
@@ -16,7 +16,15 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.history.CleancutE
 import org.apache.spark.sql.functions.count
 
 import io.cleancut.history.{EpochRecordJson, SlowEpochs, SlowReason}
-import io.cleancut.testkit.{Fault, HttpMessage, LongTest, ProxiedServer, S3Server, SmallQueries}
+import io.cleancut.testkit.{
+  Fault,
+  HttpMessage,
+  LongTest,
+  Patience,
+  ProxiedServer,
+  S3Server,
+  SmallQueries
+}
 
 /** A store makes an epoch slow in one way after the other, and each is told for what it is. */
 class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
@@ -97,5 +105,5 @@ class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
 }
 
 private object SlowStoreSuite {
-  private val PatienceNs = 30_000_000_000L
+  private val PatienceNs = TimeUnit.SECONDS.toNanos(Patience.Seconds)
 }

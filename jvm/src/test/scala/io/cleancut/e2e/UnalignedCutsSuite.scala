@@ -1,7 +1,7 @@
 package io.cleancut.e2e
 
 import java.nio.file.Path
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 
@@ -20,7 +20,7 @@ import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.Cut
 import io.cleancut.objects.HadoopStore
-import io.cleancut.testkit.{LongTest, TestDirectory, Warnings}
+import io.cleancut.testkit.{LongTest, Patience, TestDirectory, Warnings}
 
 /** A row of a key, in the order of its number; `slow` keys take their time. */
 final case class Numbered(key: Long, number: Long, slow: Boolean)
@@ -117,7 +117,7 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
       fed ++= rows
       input.addData(rows)
       val before = query.lastProgress
-      val deadline = System.nanoTime + 60000000000L
+      val deadline = System.nanoTime + TimeUnit.SECONDS.toNanos(Patience.Seconds)
       def batch(of: StreamingQueryProgress) = Option(of).fold(-1L)(_.batchId)
       while (query.isActive && batch(query.lastProgress) <= batch(before)) {
         assert(System.nanoTime < deadline, "no epoch in a minute")

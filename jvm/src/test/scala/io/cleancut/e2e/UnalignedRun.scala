@@ -2,7 +2,7 @@ package io.cleancut.e2e
 
 import java.nio.file.Path
 import java.util.concurrent.atomic.AtomicInteger
-import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
+import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 
@@ -17,6 +17,7 @@ import io.cleancut.{CleancutSeal, Clock}
 import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.objects.HadoopStore
+import io.cleancut.testkit.Patience
 
 /**
  * What a run through failures and restarts was like, beside what it gave.
@@ -198,5 +199,5 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
 }
 
 object UnalignedRun {
-  private val PatienceNs = 600L * 1000000000L
+  private val PatienceNs = TimeUnit.SECONDS.toNanos(Patience.Seconds)
 }

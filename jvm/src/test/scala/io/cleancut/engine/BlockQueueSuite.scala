@@ -8,7 +8,7 @@ import scala.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.format.{BlockScratch, FrameKind, FrameWriter}
-import io.cleancut.testkit.{Frames, Seeded}
+import io.cleancut.testkit.{Frames, Patience, Seeded}
 
 /** Frames whose blocks other threads compress, beside frames whose writer does all by itself. */
 class BlockQueueSuite extends AnyFunSuite with Seeded {
@@ -31,7 +31,7 @@ class BlockQueueSuite extends AnyFunSuite with Seeded {
         if (seed % 3 == 0) abandoned(raw, random.nextInt(10))
         queued(raw).toSeq == written(raw).toSeq
       }
-      frames.foreach(frame => assert(frame.get(60, TimeUnit.SECONDS)))
+      frames.foreach(frame => assert(frame.get(Patience.Seconds, TimeUnit.SECONDS)))
     } finally threads.shutdown()
   }
 
@@ -71,7 +71,7 @@ class BlockQueueSuite extends AnyFunSuite with Seeded {
       ended.countDown()
     })
     thread.start()
-    assert(ended.await(60, TimeUnit.SECONDS))
+    assert(ended.await(Patience.Seconds, TimeUnit.SECONDS))
     assert(isInterrupted && bytes.toSeq == written(raw).toSeq)
   }
 

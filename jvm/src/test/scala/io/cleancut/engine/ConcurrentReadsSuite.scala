@@ -7,7 +7,7 @@ import scala.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.engine.OneFamily._
-import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
+import io.cleancut.testkit.{Blob, Frames, Patience, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Rows
 
 /**
@@ -118,7 +118,7 @@ class ConcurrentReadsSuite extends AnyFunSuite with Seeded {
       }
       val reads = thread.submit(reading)
       while (!reads.isDone) writer.run(epochs = 5)
-      reads.get(60, TimeUnit.SECONDS)
+      reads.get(Patience.Seconds, TimeUnit.SECONDS)
     } finally thread.shutdown()
   }
 

@@ -14,7 +14,7 @@ import org.apache.spark.sql.streaming.Trigger
 import io.cleancut.cuts.CutsRuntime
 import io.cleancut.files.CheckpointLogs
 import io.cleancut.objects.BucketPath
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{Patience, TestDirectory}
 import io.cleancut.{CleancutSeal, Clock}
 
 /**
@@ -100,7 +100,7 @@ final class FaultedQuery(
 }
 
 object FaultedQuery {
-  private val PatienceSeconds = 120L
+  private val PatienceSeconds = Patience.Seconds
   private val BaseMargin = 4L
 
   /** As the sessions of these queries are told. */

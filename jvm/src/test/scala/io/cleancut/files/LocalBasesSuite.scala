@@ -8,9 +8,7 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.jdk.CollectionConverters._
 import scala.util.{Random, Using}
 
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.SpanSugar._
 
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.ForwardingStore
@@ -19,12 +17,10 @@ import io.cleancut.engine.{OneFamily, Record}
 import io.cleancut.error.CleancutException
 import io.cleancut.format.{BaseFrame, FrameBytes, FrameKind, FrameName, FramePlace}
 import io.cleancut.objects.{ObjectKey, ObjectStore, RangeResult}
-import io.cleancut.testkit.{Blob, Frames, StoreOnDisk}
+import io.cleancut.testkit.{Blob, Frames, Patience, StoreOnDisk}
 
-class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Eventually {
+class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
   import LocalBasesSuite._
-
-  implicit override val patienceConfig: PatienceConfig = PatienceConfig(20.seconds, 10.millis)
 
   private val threads = Executors.newFixedThreadPool(4)
   private val key = ObjectKey("a/segment")

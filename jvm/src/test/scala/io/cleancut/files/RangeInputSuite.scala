@@ -16,7 +16,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.Clock
 import io.cleancut.cuts.ForwardingStore
 import io.cleancut.objects.{HadoopStore, ObjectKey, ObjectStore, RangeResult}
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{Patience, TestDirectory}
 
 class RangeInputSuite extends AnyFunSuite with BeforeAndAfterAll {
   private val directory = Files.createTempDirectory("ranges")
@@ -87,7 +87,7 @@ class RangeInputSuite extends AnyFunSuite with BeforeAndAfterAll {
     val in = new RangeInput(watched, key, 0L, 1000L, 100, Some((threads, 2)))
     assert(in.read() == (bytes.head & 0xff))
     // Nobody has read so far.
-    assert(others.await(60, SECONDS))
+    assert(others.await(Patience.Seconds, SECONDS))
     assert(asked.asScala.toSet == Set(0L, 100L, 200L))
     in.readNBytes(99)
     assert(asked.size == 3)

@@ -7,6 +7,8 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.testkit.Patience
+
 class PartSenderSuite extends AnyFunSuite {
   import PartSenderSuite._
 
@@ -54,7 +56,7 @@ class PartSenderSuite extends AnyFunSuite {
 
 object PartSenderSuite {
   private val AtOnce = 4
-  private val PatienceS = 60L
+  private val PatienceS = Patience.Seconds
 
   /** No part of it ends before the gate opens. */
   final private class GatedUpload(failing: Option[Int] = None) extends MultipartUpload {

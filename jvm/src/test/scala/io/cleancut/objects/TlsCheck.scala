@@ -7,6 +7,7 @@ import io.cleancut.testkit.S3Server
 /** The main class of a process that opens the bucket at an endpoint, and says what came of it. */
 object TlsCheck {
   val Sound = "the store is sound"
+  val Retries = "retries: "
 
   def main(args: Array[String]): Unit = {
     val location = s"s3://${S3Server.Bucket}/tls"
@@ -15,7 +16,10 @@ object TlsCheck {
     try {
       new WriteProbe(store, Clock.System).run()
       println(Sound)
-    } catch { case e: CleancutException => println(e.getMessage) }
-    finally store.close()
+    } catch {
+      case e: CleancutException =>
+        println(e.getMessage)
+        println(s"$Retries${store.counts.retries}")
+    } finally store.close()
   }
 }

@@ -10,7 +10,7 @@ import scala.jdk.CollectionConverters._
 
 /** A Spark driver in a process of its own, so that it can die. */
 object ChildDriver {
-  private val PatienceS = 180L
+  private val PatienceS = Patience.Seconds
 
   /** How it ended; 137 stands for SIGKILL. */
   final case class End(exitCode: Int, printed: String) {

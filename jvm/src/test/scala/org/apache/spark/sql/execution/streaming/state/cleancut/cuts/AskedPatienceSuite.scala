@@ -5,23 +5,18 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.{Millis, Seconds, Span}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions.{length, max}
 import org.apache.spark.sql.streaming.StreamingQuery
 
 import io.cleancut.{CleancutExtensions, CleancutSeal}
-import io.cleancut.testkit.{LargeBases, S3Server}
+import io.cleancut.testkit.{LargeBases, Patience, S3Server}
 
 /** How long the tasks of a query wait for the answer to each message that they send. */
-class AskedPatienceSuite extends AnyFunSuite with LargeBases with Eventually {
+class AskedPatienceSuite extends AnyFunSuite with LargeBases with Patience {
   import AskedPatienceSuite._
-
-  implicit override val patienceConfig: PatienceConfig =
-    PatienceConfig(Span(60, Seconds), Span(50, Millis))
 
   override protected def further: Map[String, String] = Map(
     "spark.sql.extensions" -> classOf[CleancutExtensions].getName,

@@ -5,9 +5,7 @@ import java.nio.file.Path
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.scalatest.BeforeAndAfterAll
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.classic.SparkSession
@@ -25,13 +23,11 @@ import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.{FrameKind, StoreLayout}
 import io.cleancut.objects.HadoopStore
-import io.cleancut.testkit.{SmallQueries, TestDirectory}
+import io.cleancut.testkit.{Patience, SmallQueries, TestDirectory}
 
 /** What a query tells of its stores' bases, which maintenance writes beside its epochs. */
-class BaseReportsSuite extends AnyFunSuite with BeforeAndAfterAll with Eventually {
+class BaseReportsSuite extends AnyFunSuite with BeforeAndAfterAll with Patience {
   import BaseReportsSuite._
-
-  implicit override val patienceConfig: PatienceConfig = PatienceConfig(60.seconds, 50.millis)
 
   private var spark: SparkSession = _
 

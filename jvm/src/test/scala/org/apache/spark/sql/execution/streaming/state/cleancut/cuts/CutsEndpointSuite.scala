@@ -5,21 +5,17 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
 
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.{Millis, Seconds, Span}
 
 import org.apache.spark.rpc.{RpcAddress, RpcCallContext}
 
 import io.cleancut.Clock
 import io.cleancut.cuts._
 import io.cleancut.objects._
+import io.cleancut.testkit.Patience
 
 /** A driver with thousands of tasks that ask while a run of their query begins. */
-class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
-  implicit override def patienceConfig: PatienceConfig =
-    PatienceConfig(timeout = Span(60, Seconds), interval = Span(10, Millis))
-
+class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Patience {
   private val Tasks = 2000
 
   /** A store whose listings wait until they may go on, and may fail then. */
@@ -128,7 +124,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
     slow.guard = Some(driver.cuts)
     try {
       (0 until Tasks).foreach(driver.ask(_))
-      assert(slow.isListing.await(30, TimeUnit.SECONDS))
+      assert(slow.isListing.await(Patience.Seconds, TimeUnit.SECONDS))
       body(driver)
       assert(!slow.wasHeld, "a request was made under the coordinator's monitor")
       ()
@@ -225,7 +221,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Eventually {
       Thread.sleep(200)
       assert(!sealing.isDone)
       blocked.goOn.countDown()
-      sealing.get(20, TimeUnit.SECONDS)
+      sealing.get(Patience.Seconds, TimeUnit.SECONDS)
       driver.cuts.commit("run", 1, "v1\n{}")
       assert(archive.readSeal(archive.listed().seals.head, before = None).exists(_.isClaim))
     }

@@ -4,9 +4,7 @@ import java.nio.file.Path
 
 import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.scalatest.Assertion
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.{Millis, Seconds, Span}
 
 import org.apache.spark.sql.{Dataset, Encoders}
 import org.apache.spark.sql.classic.SparkSession
@@ -18,13 +16,10 @@ import io.cleancut.conf.Keys
 import io.cleancut.cuts.{CutArchive, Refusal, TaskStart}
 import io.cleancut.e2e.WithCuts
 import io.cleancut.objects.HadoopStore
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{Patience, TestDirectory}
 
 /** A driver looks for tasks that are late as long as a query has some, however many it has had. */
-class DriverCutsSuite extends AnyFunSuite with WithCuts with Eventually {
-  implicit override def patienceConfig: PatienceConfig =
-    PatienceConfig(timeout = Span(60, Seconds), interval = Span(1, Millis))
-
+class DriverCutsSuite extends AnyFunSuite with WithCuts with Patience {
   override protected def master: String = "local[2]"
 
   override protected def partitions: Int = 2

@@ -12,7 +12,7 @@ import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.channels._
 import io.cleancut.cuts._
 import io.cleancut.format.{FrameKind, FrameName, SealedFrame}
-import io.cleancut.testkit.Frames
+import io.cleancut.testkit.{Frames, Patience}
 
 /** What a task tells of one operator, and waits for. */
 class OperatorTaskSuite extends AnyFunSuite {
@@ -104,7 +104,7 @@ class OperatorTaskSuite extends AnyFunSuite {
     var delivered = 0
     def commit(of: Int): Unit = {
       def make() = {
-        durable.await(20, TimeUnit.SECONDS)
+        durable.await(Patience.Seconds, TimeUnit.SECONDS)
         sent.add(of)
         small("left")
       }

@@ -14,6 +14,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import io.cleancut.engine.Memory
 import io.cleancut.format.FamilySchema
+import io.cleancut.testkit.Patience
 
 import Providers._
 
@@ -26,7 +27,7 @@ class BusyEpochsSuite extends AnyFunSuite {
         val work: Callable[Unit] = () => epochs(new Random(seed))
         threads.submit(work)
       }
-      stores.foreach(_.get(120, TimeUnit.SECONDS))
+      stores.foreach(_.get(Patience.Seconds, TimeUnit.SECONDS))
     } finally threads.shutdown()
   }
 

@@ -3,22 +3,19 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.store
 import java.nio.file.Files
 import java.util.concurrent.atomic.AtomicInteger
 
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
 
 import io.cleancut.conf.Keys
+import io.cleancut.testkit.Patience
 
 import Providers._
 
 /** Stores that are opened before their base has been read, through Spark's contract. */
-class LazyRestoreSuite extends AnyFunSuite with Eventually {
+class LazyRestoreSuite extends AnyFunSuite with Patience {
   import LazyRestoreSuite._
-
-  implicit override val patienceConfig: PatienceConfig = PatienceConfig(20.seconds, 20.millis)
 
   test("a store is open before its base has been read, and reads on when the task has left it") {
     val setup = written()

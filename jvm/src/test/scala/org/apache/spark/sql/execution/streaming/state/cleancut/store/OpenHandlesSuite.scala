@@ -10,6 +10,7 @@ import org.apache.spark.sql.execution.streaming.state._
 
 import io.cleancut.engine.MemoryAccount
 import io.cleancut.error.CleancutException
+import io.cleancut.testkit.Patience
 
 import Providers._
 
@@ -72,7 +73,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     val next = Tasks.inThread(new Tasks.Attempt(13, number = 1).apply {
       rows(provider.getStore(1))
     })
-    assert(next.get(30, TimeUnit.SECONDS) == ThreeRows.toMap)
+    assert(next.get(Patience.Seconds, TimeUnit.SECONDS) == ThreeRows.toMap)
     provider.close()
   }
 
@@ -84,7 +85,7 @@ class OpenHandlesSuite extends AnyFunSuite {
     val entered = Tasks.inThread(second(rows(provider.getStore(1))))
     intercept[TimeoutException](entered.get(300, TimeUnit.MILLISECONDS))
     first.complete()
-    assert(entered.get(30, TimeUnit.SECONDS) == ThreeRows.toMap)
+    assert(entered.get(Patience.Seconds, TimeUnit.SECONDS) == ThreeRows.toMap)
     second.complete()
     provider.close()
   }
@@ -101,7 +102,9 @@ class OpenHandlesSuite extends AnyFunSuite {
       assert(read.get(key(1)).getLong(0) == 10L)
     }
     task.complete()
-    assert(Tasks.inThread(rows(provider.getStore(2))).get(30, TimeUnit.SECONDS)(1L) == 11L)
+    assert(
+      Tasks.inThread(rows(provider.getStore(2))).get(Patience.Seconds, TimeUnit.SECONDS)(1L) == 11L
+    )
     provider.close()
   }
 
@@ -129,7 +132,7 @@ class OpenHandlesSuite extends AnyFunSuite {
       }
       LockSupport.parkNanos(round * 20000L)
       provider.close()
-      user.get(60, TimeUnit.SECONDS)
+      user.get(Patience.Seconds, TimeUnit.SECONDS)
     }
     assert(MemoryAccount.process.usedBytes == before)
   }

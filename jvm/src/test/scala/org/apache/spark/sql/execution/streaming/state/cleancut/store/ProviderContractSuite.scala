@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.streaming.state._
 
 import io.cleancut.engine.MemoryAccount
 import io.cleancut.error.CleancutException
-import io.cleancut.testkit.Draws
+import io.cleancut.testkit.{Draws, Patience}
 
 import Providers._
 
@@ -269,7 +269,7 @@ class ProviderContractSuite extends AnyFunSuite {
     val other = Executors.newSingleThreadExecutor()
     try {
       val attempt: Callable[Throwable] = () => intercept[Throwable](provider.getStore(1))
-      val refused = other.submit(attempt).get(30, TimeUnit.SECONDS)
+      val refused = other.submit(attempt).get(Patience.Seconds, TimeUnit.SECONDS)
       assert(cleancutError(refused) == "CLEANCUT_STORE_BUSY")
       val message = causes(refused).map(_.getMessage).mkString
       assert(message.contains(Thread.currentThread.getName))
@@ -279,7 +279,7 @@ class ProviderContractSuite extends AnyFunSuite {
         try rows(store)
         finally store.abort()
       }
-      assert(other.submit(next).get(30, TimeUnit.SECONDS) == Map(1L -> 10L))
+      assert(other.submit(next).get(Patience.Seconds, TimeUnit.SECONDS) == Map(1L -> 10L))
     } finally other.shutdown()
     provider.close()
   }

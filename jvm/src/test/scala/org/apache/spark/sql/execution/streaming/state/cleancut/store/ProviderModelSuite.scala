@@ -7,7 +7,7 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.testkit.Seeded
+import io.cleancut.testkit.{Patience, Seeded}
 
 class ProviderModelSuite extends AnyFunSuite with Seeded {
   private val PauseNs = 200000L
@@ -32,7 +32,7 @@ class ProviderModelSuite extends AnyFunSuite with Seeded {
       }
       try finish(driven)
       finally isRunning = false
-      val rounds = maintenance.get(60, TimeUnit.SECONDS)
+      val rounds = maintenance.get(Patience.Seconds, TimeUnit.SECONDS)
       info(s"$rounds rounds of maintenance, ${setup.frames.size} files are left")
       assert(setup.frames.exists(_.toString.endsWith(".base")))
     }

@@ -8,9 +8,7 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import scala.jdk.CollectionConverters._
 
 import org.scalatest.{Assertion, BeforeAndAfterAll}
-import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.SparkIllegalArgumentException
 import org.apache.spark.sql.{DataFrame, Dataset, Encoders, ForeachWriter, Row}
@@ -23,13 +21,11 @@ import org.apache.spark.sql.streaming._
 import io.cleancut._
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
-import io.cleancut.testkit.LongTest
+import io.cleancut.testkit.{LongTest, Patience}
 
 /** Queries of a session that names no provider and asks for Cleancut by `realTimeMode`. */
-class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Eventually {
+class RealTimeModeSuite extends AnyFunSuite with BeforeAndAfterAll with Patience {
   import RealTimeModeSuite._
-
-  implicit override val patienceConfig: PatienceConfig = PatienceConfig(60.seconds, 50.millis)
 
   // Both stages of a query run at once, each task in a slot of its own.
   private lazy val spark: SparkSession = SparkSession
