@@ -98,9 +98,8 @@ check: setup check-python  ## formatters, compilers with fatal warnings, linters
 
 .PHONY: check-python
 check-python: setup
-	$(PYTHON) -m ruff format --check
-	$(PYTHON) -m ruff check
-	$(PYTHON) -m mypy
+	@status=0; for tool in "ruff format --check" "ruff check" mypy; do \
+	  $(PYTHON) -m $$tool || status=1; done; exit $$status
 
 unit: setup  ## tests without a Spark session, both languages
 	$(SBT) $(SBT_UNIT)
@@ -161,16 +160,18 @@ campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
 campaign-kills: $(JAR) $(CLASSES)  ## the same on a cluster whose processes are killed, five queries a seed
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py $(ARGS)
 
-# First what needs no jar beside its making, then what needs it. Those tests wait as much as they
-# work, for processes to start and for each other, so that both languages run at once.
+# All stages run, whichever fails, and the last one reports each. First what needs no jar, next to
+# building them, then what needs one. The tests wait as much as they compute, so that both languages
+# run concurrently.
 test: export CLEANCUT_STAGES := $(CURDIR)/target/stages
-test:  ## check and all tests; installs what it needs, and ends with what took long
+test:  ## check and all tests; installs what it needs, and ends with the results and times of all stages
 	@rm -rf $(CLEANCUT_STAGES) && mkdir -p $(CLEANCUT_STAGES) && touch $(CLEANCUT_STAGES)/began
 	$(STAGE) setup $(MAKE) setup
-	$(MAKE) --jobs=2 prepared test-without-jar
-	$(MAKE) --jobs=2 test-spark test-scala
-	@$(PYTHON) -m tests.support.slowest $(CLEANCUT_STAGES)
-
+	@status=0; \
+	  $(MAKE) --jobs=2 --keep-going prepared test-without-jar || status=1; \
+	  $(MAKE) --jobs=2 --keep-going test-spark test-scala || status=1; \
+	  $(PYTHON) -m tests.support.slowest $(CLEANCUT_STAGES) || status=1; \
+	  exit $$status
 
 REPORT = --junitxml=target/stages/$@.xml
 
@@ -178,21 +179,29 @@ REPORT = --junitxml=target/stages/$@.xml
 prepared: compiled
 	$(MAKE) $(TEST_CLASSES)
 
+# A failed check leaves the jars to the tests that need them; jars of an older build do not count.
+BUILT_JARS = touch $(JAR) $(COMMON_JAR) $(S3PROXY) $(FORKLESS) $(CLEANCUT_STAGES)/jars
 compiled:
-	$(STAGE) $@ $(SBT) $(SBT_CHECK) $(SBT_JARS) core/forklessFiles
-	@touch $(JAR) $(COMMON_JAR) $(S3PROXY) $(FORKLESS)
+	$(STAGE) $@ $(SBT) $(SBT_JARS) core/forklessFiles $(SBT_CHECK) \
+	  || { $(SBT) $(SBT_JARS) core/forklessFiles && $(BUILT_JARS); exit 1; }
+	@$(BUILT_JARS)
 
 test-without-jar:
-	$(STAGE) check-python $(MAKE) check-python
-	$(STAGE) $@ $(PYTEST) tests/unit --numprocesses=2 $(REPORT) $(ARGS)
+	@status=0; \
+	  $(STAGE) check-python $(MAKE) --keep-going check-python || status=1; \
+	  $(STAGE) $@ $(PYTEST) tests/unit --numprocesses=2 $(REPORT) $(ARGS) || status=1; \
+	  exit $$status
 
+# sbt stops at the first task that fails, so the older Spark version is tested again after a failure.
 test-scala: export CLEANCUT_JARS_ARE_MADE := yes
 test-scala:
-	$(STAGE) $@ $(SBT) $(SBT_UNIT)
+	$(STAGE) $@ $(SBT) $(SBT_UNIT) || { $(STAGE) test-scala-4.2 $(SBT) $(SBT_OLDER); exit 1; }
 
-# Two at a time, a file as a whole, and first those that kill. What it needs is there by now: were
-# it asked for here, make would at times begin this only when the tests in Scala have ended.
+# Two processes, each with whole files, and first those that kill. The jars exist by now: as a
+# prerequisite they would make this start at times only after the tests in Scala.
 test-spark:
+	@test -e $(CLEANCUT_STAGES)/jars || { \
+	  echo "not run: the jars were not built" | tee $(CLEANCUT_STAGES)/$@.status; exit 1; }
 	$(STAGE) $@ $(PYTEST) tests/chaos tests/spark -m 'not long' \
 	  --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(REPORT) $(ARGS)
 

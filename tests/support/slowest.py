@@ -1,7 +1,7 @@
-"""What took long in `make test`: its stages, and the slowest ten tests of both languages.
+"""The end of `make test`: result and time of each stage, and the slowest ten tests.
 
-`python -m tests.support.slowest DIRECTORY` reads what the stages have noted in that directory, and
-the reports of ScalaTest that are not older.
+`python -m tests.support.slowest DIRECTORY` reads the records of the stages in that directory, and
+the reports of ScalaTest that are not older. It exits with 1 if a stage did not succeed.
 """
 
 import sys
@@ -44,12 +44,20 @@ def reports(stages: Path) -> Iterator[Path]:
         yield from (report for report in found if report.stat().st_mtime >= since)
 
 
+def results(stages: Path) -> dict[str, str]:
+    """The result of each stage, in the order in which they ended; `ok` is success."""
+    found = sorted(stages.glob("*.status"), key=lambda record: record.stat().st_mtime)
+    return {record.stem: record.read_text().strip() for record in found}
+
+
 def lines(stages: Path) -> Iterator[str]:
-    """What stands at the end of a run."""
-    yield "Stages, wall time and time of processors:"
-    for note in sorted(stages.glob("*.time"), key=lambda note: note.stat().st_mtime):
-        wall, user, system = map(float, note.read_text().split()[-3:])
-        yield f"  {note.stem:<18}{_clock(wall):>7}{_clock(user + system):>7}"
+    """Yields the lines of the report."""
+    yield "Stages, wall time, processor time and result:"
+    for name, result in results(stages).items():
+        record = stages / f"{name}.time"
+        measured = record.read_text().split()[-3:] if record.exists() else []
+        wall, user, system = map(float, measured) if len(measured) == 3 else (0.0, 0.0, 0.0)
+        yield f"  {name:<18}{_clock(wall):>7}{_clock(user + system):>7}  {result}"
     tests = [test for report in reports(stages) for test in tests_of(report)]
     slowest = sorted(tests, key=lambda test: -test.seconds)[:_SHOWN]
     yield f"The slowest {len(slowest)} of {len(tests):,} tests, in seconds:"
@@ -61,4 +69,6 @@ def _clock(seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(lines(Path(sys.argv[1]))))
+    directory = Path(sys.argv[1])
+    print("\n".join(lines(directory)))
+    sys.exit(any(result != "ok" for result in results(directory).values()))

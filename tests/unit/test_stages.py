@@ -1,0 +1,57 @@
+"""`make test` runs all of its stages, reports each, and fails if one did not succeed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def stage(stages: Path, name: str, *command: str) -> int:
+    environment = {**os.environ, "CLEANCUT_STAGES": str(stages)}
+    return subprocess.run([ROOT / "project/stage", name, *command], env=environment).returncode
+
+
+def report(stages: Path) -> tuple[int, str]:
+    command = [sys.executable, "-m", "tests.support.slowest", str(stages)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return ended.returncode, ended.stdout
+
+
+def test_a_stage_that_fails_does_not_hide_the_results_of_others(tmp_path: Path) -> None:
+    (tmp_path / "began").touch()
+    assert stage(tmp_path, "one", "true") == 0
+    assert report(tmp_path)[0] == 0
+    assert stage(tmp_path, "two", "bash", "-c", "exit 3") == 3
+    assert stage(tmp_path, "three", "true") == 0
+    status, text = report(tmp_path)
+    assert status == 1
+    results = {line.split()[0]: line.split(maxsplit=3)[3] for line in text.splitlines()[1:4]}
+    assert results == {"one": "ok", "two": "failed with exit status 3", "three": "ok"}
+
+
+def test_a_stage_that_did_not_end_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "began").touch()
+    (tmp_path / "killed.status").write_text("did not end\n")
+    status, text = report(tmp_path)
+    assert status == 1
+    assert "killed" in text
+    assert "did not end" in text
+
+
+def test_all_stages_run_whichever_fails(tmp_path: Path) -> None:
+    """With compilers and tests that fail, each stage still has its result."""
+    fails = ["SBT=false", "PYTEST=false", f"STAGE={ROOT}/project/stage"]
+    variables = [*fails, f"CLEANCUT_STAGES={tmp_path}", "SETUP_DONE=yes"]
+    (tmp_path / "began").touch()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    for targets in (("compiled", "test-without-jar"), ("test-spark", "test-scala")):
+        command = ["make", "--keep-going", *targets, *variables]
+        ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        assert ended.returncode != 0
+    status, text = report(tmp_path)
+    assert status == 1
+    for name in ("compiled", "test-without-jar", "test-scala", "test-scala-4.2"):
+        assert f"  {name:<18}" in text, text
+    assert "not run: the jars were not built" in text
