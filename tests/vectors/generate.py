@@ -16,6 +16,7 @@ from tests.vectors import (
     frame_cases,
     history_cases,
     layout_cases,
+    location_cases,
     page_cases,
     referring_cases,
     root_cases,
@@ -30,6 +31,7 @@ def contents() -> dict[str, str]:
     """The text of every vector file by its path below this directory."""
     files: dict[str, Any] = {
         "layout.json": layout_cases.LAYOUT,
+        "locations.json": location_cases.LOCATIONS,
         "history/record.json": history_cases.RECORD,
     }
     files |= {f"dataflow/{name}.json": of for name, of in flow_cases.RECORDS.items()}

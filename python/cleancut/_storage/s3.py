@@ -5,6 +5,7 @@ import binascii
 import os
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -19,7 +20,9 @@ from cleancut.errors import CleancutError, error_of
 
 SCHEMES = ("s3://", "s3a://")
 
-_LOCATION = re.compile(r"s3a?://([^/]*)/?(.*)")
+_LOCATION = re.compile(r"s3a?://([^/]*)/?(.*)", re.DOTALL)
+# Half of what S3 and R2 allow for a key; the other half is for names below the location.
+_MAX_PREFIX_BYTES = 512
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _TRUST = "AWS_CA_BUNDLE can name a file with the certificate of the authority to be trusted"
@@ -259,14 +262,30 @@ def open_s3(location: str, below: str, access: S3Access, client: Any = None) -> 
     if found is None or _BUCKET.fullmatch(found[1]) is None:
         bucket = "" if found is None else found[1]
         raise _invalid(location, f"'{bucket}' is not the name of a bucket")
-    prefix = found[2].strip("/")
-    if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
-        raise _invalid(location, "its path has an empty segment, '.' or '..'")
+    prefix = found[2].removesuffix("/")
+    problem = _problem(prefix) if prefix else None
+    if problem is not None:
+        raise _invalid(location, f"its path {problem}")
     root = "/".join(filter(None, (prefix, below)))
     client = _client(location, access) if client is None else client
     asked_at = access.access_point or found[1]
     requests, reads, writes = access.of_requests(), access.of_reads(), access.of_writes()
     return S3Objects(client, found[1], root, asked_at, requests, reads, writes)
+
+
+def _problem(prefix: str) -> str | None:
+    """Why a prefix cannot be that of a location, as the JVM side says it; None if it can."""
+    segments = prefix.split("/")
+    refused = (c for c in prefix if unicodedata.category(c) in ("Cc", "Cs"))
+    if "" in segments:
+        return "has an empty segment"
+    if "." in segments or ".." in segments:
+        return "has a segment '.' or '..'"
+    if (character := next(refused, None)) is not None:
+        return f"has the character U+{ord(character):04X}"
+    if len(f"{prefix}/".encode()) > _MAX_PREFIX_BYTES:
+        return f"has more than {_MAX_PREFIX_BYTES} bytes"
+    return None
 
 
 def _client(location: str, access: S3Access) -> Any:

@@ -16,8 +16,9 @@ final private[files] class ObjectPaths(root: Path) {
   /** @throws io.cleancut.error.CleancutException CLEANCUT_OBJECT_LOCATION_INVALID */
   def key(path: Path): ObjectKey = {
     val name = nameOf(path)
-    if (!ObjectKey.isKey(name))
-      throw Errors.objectLocationInvalid(path.toString, s"'$name' cannot be the name of an object")
+    ObjectKey.problem(name).foreach { problem =>
+      throw Errors.objectLocationInvalid(path.toString, s"its path $problem")
+    }
     ObjectKey(name)
   }
 

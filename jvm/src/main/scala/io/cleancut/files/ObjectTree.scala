@@ -60,17 +60,21 @@ final private[cleancut] class ObjectTree(root: Path, store: ObjectStore) {
     val directories = Set.newBuilder[String]
     store.listLevel(prefix).foreach {
       case Listed.Here(info) =>
-        files += ObjectPaths.file(new Path(directory, info.key.lastSegment), info)
+        files += ObjectPaths.file(child(directory, info.key.lastSegment), info)
       case Listed.Below(below)  => directories += below.lastSegment
       case Listed.Foreign(name) =>
         throw Errors.objectLocationInvalid(
           directory.toString,
-          s"it holds '$name', and only names of letters, digits, '_', '-', '=' and '.' can be read"
+          s"it holds '$name', and no path of Hadoop can have that name"
         )
     }
     directories ++= StatePartitions.below(store, prefix)
     val found = files.result() ++
-      directories.result().map(name => ObjectPaths.directory(new Path(directory, name)))
+      directories.result().map(name => ObjectPaths.directory(child(directory, name)))
     found.sortBy(_.getPath.getName)
   }
+
+  /** `new Path(directory, name)` would take what precedes a colon for a scheme. */
+  private def child(directory: Path, name: String): Path =
+    new Path(directory, new Path(null, null, name))
 }

@@ -27,7 +27,10 @@ final case class BucketPath(bucket: String, prefix: String) {
 object BucketPath {
   val Scheme = "s3"
 
-  private val Text = "s3://([^/]*)/?(.*)".r
+  /** Half of what S3 and R2 allow for a key, in bytes; the other half is for names below it. */
+  val MaxPrefixLength = 512
+
+  private val Text = "(?s)s3://([^/]*)/?(.*)".r
   private val Bucket = "[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]".r
 
   /** @throws io.cleancut.error.CleancutException CLEANCUT_OBJECT_LOCATION_INVALID */
@@ -40,11 +43,10 @@ object BucketPath {
           case ""   => ""
           case name => s"$name/"
         }
-        val segments = prefix.split('/').toSeq
-        if (prefix.nonEmpty && segments.exists(s => s.isEmpty || s == "." || s == ".."))
-          invalid("its path has an empty segment, '.' or '..'")
-        if (prefix.getBytes("UTF-8").length > ObjectKey.MaxLength)
-          invalid(s"its path has more than ${ObjectKey.MaxLength} bytes")
+        if (prefix.nonEmpty)
+          ObjectKey.problem(prefix.dropRight(1)).foreach(problem => invalid(s"its path $problem"))
+        if (prefix.getBytes("UTF-8").length > MaxPrefixLength)
+          invalid(s"its path has more than $MaxPrefixLength bytes")
         BucketPath(bucket, prefix)
       case _ => invalid("it does not begin with s3://")
     }

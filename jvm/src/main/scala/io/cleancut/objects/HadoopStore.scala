@@ -163,7 +163,7 @@ final class HadoopStore private[objects] (
   /** One directory is a page. */
   private def below(directory: String): Iterator[ObjectInfo] =
     children(directory).flatMap { case (name, status) =>
-      if (!ObjectKey.isKey(name)) Iterator.empty
+      if (!ObjectKey.isPlain(name)) Iterator.empty
       else if (status.isDirectory) below(name)
       else Iterator.single(info(ObjectKey(name), status))
     }
@@ -172,7 +172,7 @@ final class HadoopStore private[objects] (
   override def listRange(range: ObjectRange): Iterator[ObjectInfo] = {
     def within(directory: String): Iterator[ObjectInfo] =
       children(directory).flatMap { case (name, status) =>
-        if (!ObjectKey.isKey(name)) Iterator.empty
+        if (!ObjectKey.isPlain(name)) Iterator.empty
         else if (status.isDirectory) if (range.overlaps(name)) within(name) else Iterator.empty
         else Iterator.single(info(ObjectKey(name), status)).filter(of => range.contains(of.key))
       }
@@ -181,7 +181,7 @@ final class HadoopStore private[objects] (
 
   override def listLevel(prefix: ObjectPrefix): Iterator[Listed] =
     children(prefix.name.stripSuffix("/")).flatMap {
-      case (name, status) if ObjectKey.isKey(name) =>
+      case (name, status) if ObjectKey.isPlain(name) =>
         if (status.isDirectory) Some(Listed.Below(ObjectPrefix(s"$name/")))
         else Some(Listed.Here(info(ObjectKey(name), status)))
       case (_, status) if status.getPath.getName.startsWith(".") => None

@@ -22,6 +22,8 @@ object Vectors {
 
   def layout: JsonNode = mapper.readTree(directory.resolve("layout.json").toFile)
 
+  def locations: JsonNode = mapper.readTree(directory.resolve("locations.json").toFile)
+
   def frames: Seq[Vector] = in("frames")
 
   def stores: Seq[Vector] = in("stores")
