@@ -89,7 +89,7 @@ def test_overtaking_is_refused_where_cuts_are_and_nowhere_else(
 ) -> None:
     """Such a query ran aligned, without a word."""
     text = refused(builder(), "CLEANCUT_CONF_INVALID", mode=mode, cuts=False)
-    assert f"mode '{mode}' needs cuts, and cuts is False" in text
+    assert f"mode '{mode}' requires cuts, and cuts is False: set cuts=True" in text
     # A bucket has cuts in any case.
     for given in ({}, {"cuts": True}, {"cuts": "auto"}):
         assert options(cleancut.configure(builder(), mode=mode, **given))[f"{PREFIX}mode"] == mode

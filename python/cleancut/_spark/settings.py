@@ -495,7 +495,8 @@ class Settings:
                 found.append(f"{option.name} must be {option.allowed}, not {value!r}.")
         if self.cuts is False and self.mode in ("unaligned", "auto"):
             found.append(
-                f"mode {self.mode!r} needs cuts, and cuts is False: leave out one of them."
+                f"mode {self.mode!r} requires cuts, and cuts is False: set cuts=True, which cannot "
+                f"be undone in place, or leave out the mode."
             )
         return found
 

@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
   InstalledJars,
   ProviderRule,
   SessionProvider,
+  StartRefusalRule,
   TransformWithStateRule
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
@@ -21,8 +22,9 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
  * [[CleancutStateStoreProvider]], which Spark refuses by its name, puts channels into the plans of
  * queries whose epochs may be cut unaligned, and leaves every plan alone that keeps its state
  * elsewhere. It also gives that provider to the queries of a session that asks for it by the key
- * `realTimeMode`, compares queries with their checkpoints if it asks for that by `checkCompatible`,
- * and makes `s3://` readable for Spark's reader of state ([[CleancutFileSystem]]).
+ * `realTimeMode`, refuses a query whose location or mode cannot work, compares queries with their
+ * checkpoints if it asks for that by `checkCompatible`, and makes `s3://` readable for Spark's
+ * reader of state ([[CleancutFileSystem]]).
  */
 class CleancutExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
@@ -35,6 +37,8 @@ class CleancutExtensions extends (SparkSessionExtensions => Unit) {
       extensions.injectColumnar(_ => ChannelRule.injection)
       extensions.injectColumnar(_ => SequenceRule.injection)
       extensions.injectCheckRule(SessionProvider.check)
+      extensions.injectHintResolutionRule(StartRefusalRule.OfStatement(_))
+      extensions.injectCheckRule(StartRefusalRule.check)
       extensions.injectCheckRule(StartCheckRule.check)
     }
     CheckpointScheme.register()

@@ -16,6 +16,12 @@ object CaptureMode {
 
   val names: Seq[String] = Seq("aligned", "unaligned", "auto")
 
+  def nameOf(mode: CaptureMode): String = mode match {
+    case Aligned   => "aligned"
+    case Unaligned => "unaligned"
+    case Auto(_)   => "auto"
+  }
+
   def named(name: String, timeoutMs: Long): CaptureMode = name match {
     case "unaligned" => Unaligned
     case "auto"      => Auto(timeoutMs * 1000000L)

@@ -52,6 +52,9 @@ final case class Settings(
     objectStore: ObjectStoreSettings
 ) {
 
+  /** Whether `cuts` is true, or `mode` requires it. */
+  def wantsCuts: Boolean = cuts.contains(true) || channels.mode != CaptureMode.Aligned
+
   /** The bound in bytes, in a JVM that may have a heap of so many. */
   def memoryBoundBytes(maxHeapBytes: Long): Long =
     if (memoryBound == KeyType.Auto) maxHeapBytes / 2 else memoryBound

@@ -422,6 +422,9 @@ object Errors {
     )
 
   /** @param reason why that provider has it */
+  def modeRequiresCuts(location: String, mode: String): CleancutException =
+    make("CLEANCUT_MODE_REQUIRES_CUTS")("location" -> location, "mode" -> mode)
+
   def stateElsewhere(location: String, provider: String, reason: String): CleancutException =
     make("CLEANCUT_STATE_ELSEWHERE")(
       "location" -> location,

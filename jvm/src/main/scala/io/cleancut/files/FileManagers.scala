@@ -33,7 +33,10 @@ private[cleancut] object FileManagers {
    */
   def open(path: Path, hadoopConf: Configuration): CheckpointFileManager =
     if (SharedStores.isInBucket(path)) ofBucket(path, hadoopConf)
-    else FileCheckpoint.open(path, hadoopConf)
+    else {
+      SharedStores.refuseCopying(path, settingsIn(hadoopConf))
+      FileCheckpoint.open(path, hadoopConf)
+    }
 
   /** A checkpoint location, one of the logs in it, or anything else that Spark keeps there. */
   private def ofBucket(path: Path, hadoopConf: Configuration): CheckpointFileManager = {

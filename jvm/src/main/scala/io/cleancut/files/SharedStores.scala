@@ -6,9 +6,16 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.cleancut.{Clock, HeldValues}
-import io.cleancut.conf.{Keys, ObjectStoreSettings}
+import io.cleancut.conf.{Keys, ObjectStoreSettings, Settings}
 import io.cleancut.format.StoreLayout
-import io.cleancut.objects.{BucketPath, HadoopStore, ObjectStore, ObjectStores, RootedStore}
+import io.cleancut.objects.{
+  AtomicRename,
+  BucketPath,
+  HadoopStore,
+  ObjectStore,
+  ObjectStores,
+  RootedStore
+}
 
 /**
  * The stores of this JVM, one for each bucket and way to reach it or directory. Spark makes a file
@@ -61,6 +68,16 @@ object SharedStores {
   }
 
   def isInBucket(path: Path): Boolean = path.toUri.getScheme == BucketPath.Scheme
+
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_STORE_UNFIT, cuts are asked for where a rename is a copy
+   */
+  def refuseCopying(path: Path, settings: Settings): Unit = {
+    val scheme = Option(path.toUri.getScheme).getOrElse("")
+    if (settings.wantsCuts && AtomicRename.isByCopy(scheme))
+      throw AtomicRename.refusal(path.toString, scheme)
+  }
 
   /** What lies below a query's own directory, where its checkpoint location is in a bucket. */
   def rootInBucket(checkpoint: Path, settings: ObjectStoreSettings): Option[ObjectStore] =

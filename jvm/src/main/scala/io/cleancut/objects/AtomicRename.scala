@@ -4,12 +4,14 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.apache.hadoop.fs.viewfs.ViewFileSystem
 
+import io.cleancut.error.{CleancutException, Errors}
+
 /**
  * Which file systems of Hadoop decide between writers that rename to one name: exactly one has it,
  * and the others are refused. Nothing in Hadoop's interface tells, so those are trusted that are
  * known to; most others look first and rename then.
  */
-private[objects] object AtomicRename {
+private[cleancut] object AtomicRename {
 
   /**
    * Schemes whose rename copies and deletes: not even a user's word makes them safe. Our own client
@@ -25,6 +27,22 @@ private[objects] object AtomicRename {
   private val Azure = Set("abfs", "abfss")
 
   def isByCopy(scheme: String): Boolean = Copying(scheme)
+
+  /** The error for a location whose scheme renames by a copy. */
+  def refusal(location: String, scheme: String): CleancutException = {
+    val own = s"s3://${location.replaceFirst("^[^:]*:/*", "")}"
+    val advice =
+      if (scheme != "s3a" && scheme != "s3n") "Use a location on s3://, HDFS or a local disk."
+      else
+        s"Write $own, which needs no hadoop-aws. To keep the state of an existing checkpoint, " +
+          "stop the query and copy it to a new location, in a session with hadoop-aws: cleancut " +
+          s"clone $location s3://<bucket>/<new prefix>"
+    Errors.objectStoreUnfit(
+      location,
+      s"$scheme:// renames a file by a copy, which cannot decide between two drivers",
+      advice
+    )
+  }
 
   /**
    * Why these files are not known to be renamed so; None where they are.

@@ -316,10 +316,7 @@ object HadoopStore {
   private def isTakenOnTrust(files: FileSystem, root: Path, conf: Configuration): Boolean = {
     val scheme = files.getUri.getScheme
     if (AtomicRename.isByCopy(scheme))
-      throw Errors.objectLocationInvalid(
-        root.toString,
-        s"files of $scheme:// are renamed by a copy, which cannot decide between two writers"
-      )
+      throw AtomicRename.refusal(root.toString, scheme)
     val doubt = AtomicRename.doubt(files, root, conf)
     val isVouchedFor = settingsIn(conf).objectStore.trustedScheme.contains(scheme)
     doubt.filterNot(_ => isVouchedFor).foreach { why =>

@@ -56,7 +56,7 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
     val meeting = new CyclicBarrier(2)
     LookingFiles.between.set { path =>
       if (path.getName.startsWith("race-"))
-        try meeting.await(5, TimeUnit.SECONDS)
+        try meeting.await(60, TimeUnit.SECONDS)
         catch { case _: TimeoutException | _: BrokenBarrierException => meeting.reset() }
       ()
     }
@@ -87,7 +87,7 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("no word makes a copy safe") {
     for (scheme <- Seq("s3a", "gs", "wasbs"))
-      assert(refusal(scheme, vouched(scheme)).errorId == "CLEANCUT_OBJECT_LOCATION_INVALID")
+      assert(refusal(scheme, vouched(scheme)).errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
   }
 
   test("HDFS and Ozone are known") {

@@ -128,8 +128,9 @@ class HadoopStoreSuite extends HadoopContract {
     val thrown = intercept[CleancutException](
       HadoopStore.open(new Path("s3a://bucket/q"), s3a, Clock.System)
     )
-    assert(thrown.errorId == "CLEANCUT_OBJECT_LOCATION_INVALID")
-    assert(thrown.getMessage.contains("s3a://"))
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.getMessage.contains("Write s3://bucket/q,"))
+    assert(thrown.getMessage.contains("cleancut clone s3a://bucket/q s3://"))
   }
 
   test("a scheme that Hadoop does not know is refused by name") {
