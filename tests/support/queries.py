@@ -42,16 +42,20 @@ class Events:
 
     Attributes:
         directory: of the files, or of a directory `source-<n>` for each source.
+        is_named: whether each source has a name.
     """
 
     spark: SparkSession
     directory: Path
     sources: int = 0
+    is_named: bool = False
 
     def __call__(self) -> DataFrame:
         own = self.directory / f"source-{self.sources}"
         self.sources += 1
         raw = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        if self.is_named:
+            raw = raw.name(f"events_{self.sources}")
         found = raw.json(str(own if own.exists() else self.directory))
         return found.withColumn("ts", F.timestamp_seconds("t"))
 

@@ -121,6 +121,7 @@ def start(
     sink: Callable[[DataFrame, int], None] | None = None,
     settings: Mapping[str, str] | None = None,
     ends: bool = True,
+    is_named: bool = False,
 ) -> StreamingQuery:
     """Starts a query that ends when it has read all files that are there now, or never.
 
@@ -132,7 +133,7 @@ def start(
     for key, value in {PROVIDER_KEY: provider, **operator.settings, **(settings or {})}.items():
         session.conf.set(key, value)
     writer = (
-        operator.build(Events(session, events))
+        operator.build(Events(session, events, is_named=is_named))
         .writeStream.outputMode(operator.mode)
         .option("checkpointLocation", str(root / "checkpoint"))
         .foreachBatch(sink or EpochFiles(root / "results"))
