@@ -57,7 +57,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     case n if n < 92 => verifyBase()
     case n if n < 94 => if (random.nextBoolean()) reload() else takeIn()
     case n if n < 95 => startCompaction()
-    case n if n < 96 => follow()
+    case n if n < 96 => if (random.nextBoolean()) follow() else restart()
     case n if n < 98 => settle()
     case _           => verify()
   }
@@ -75,7 +75,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       rows -= key
     } else if (hasLists && random.nextBoolean()) {
       // Seldom a list becomes longer than a slot of the log, of values that are shorter.
-      if (random.nextInt(200) == 0)
+      if (random.nextInt(60) == 0)
         for (_ <- 0 until 12) append(key, 70000 + random.nextInt(60000))
       else append(key, valueLength())
     } else {
@@ -240,6 +240,15 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       verifySizes()
       if (random.nextInt(3) == 0) verify()
     }
+  }
+
+  /** A new process, which finds a base of the last version. */
+  private def restart(): Unit = {
+    seal()
+    served.last.stateVersion.foreach { target =>
+      files.replaceBy(files.base(log, target, 1 << random.nextInt(18), maxBlockBytes()))
+    }
+    reload()
   }
 
   /** Totals that are not those of the rows are found at the latest with the last block. */
