@@ -15,11 +15,14 @@ import io.cleancut.format.Cut
  *   whether no other run can write any more; else one may still plan the next epoch, and commit it
  * @param collector
  *   deletes what its query does not need any more; None if nothing may
+ * @param isSingleEpoch
+ *   whether the run ends with its first epoch, which then must process new input
  */
 final case class Begun(
     committed: Long,
     cut: Option[Cut],
     generation: Long,
     isAlone: Boolean,
-    collector: Option[GarbageCollector] = None
+    collector: Option[GarbageCollector] = None,
+    isSingleEpoch: Boolean = false
 )

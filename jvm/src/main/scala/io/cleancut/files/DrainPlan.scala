@@ -16,6 +16,9 @@ import io.cleancut.format.Cut
  *     where they are.
  *   - while the run before may still plan the next epoch. Whichever entry comes first, this run
  *     runs that one, and no other can come.
+ *
+ * A run with the trigger Once ends with its first epoch. It plans none here: its epoch has the new
+ * input, and the rows in flight too.
  */
 private[files] object DrainPlan {
   private val logger = LoggerFactory.getLogger(getClass)
@@ -31,7 +34,8 @@ private[files] object DrainPlan {
   def write(begun: Begun, offsets: Path, files: CheckpointFileManager, clock: Clock): Option[Long] =
     for {
       cut <- begun.cut
-      epoch <- Option.when((isLeft(cut) || !begun.isAlone) && cut.offsets.nonEmpty)(cut.epoch + 1)
+      isNeeded = (isLeft(cut) || !begun.isAlone) && !begun.isSingleEpoch
+      epoch <- Option.when(isNeeded && cut.offsets.nonEmpty)(cut.epoch + 1)
       path = new Path(offsets, epoch.toString)
       // It may have been planned when the run before ended.
       if !files.exists(path)

@@ -12,7 +12,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager
 
-import io.cleancut.Clock
+import io.cleancut.{Clock, StoreId}
+import io.cleancut.channels.{ChannelReport, Channels, RowsDigest}
 import io.cleancut.cuts.Begun
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.{Cut, RunId}
@@ -83,6 +84,12 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     Some(Begun(0L, Some(cut), generation = 1L, isAlone))
   }
 
+  private def withInFlightRows: Option[Begun] = {
+    val rows = RowsDigest(1, 1)
+    val channel = ChannelReport(StoreId(0L, 0, Channels.name(0)), rows, rows)
+    behind(isAlone = true).map(of => of.copy(cut = of.cut.map(_.copy(channels = Seq(channel)))))
+  }
+
   test("an entry that a later owner has written ends its run with the owner's name") {
     val late = log()
     assert(listed(late).isEmpty && !late.exists(entry(0)))
@@ -137,5 +144,12 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   test("behind a run that has ended nothing is planned") {
     begun = behind(isAlone = true)
     assert(listed(log()).isEmpty)
+  }
+
+  test("an epoch without input is planned for in-flight rows, unless the run has one epoch only") {
+    begun = withInFlightRows.map(_.copy(isSingleEpoch = true))
+    assert(listed(log()).isEmpty)
+    begun = withInFlightRows
+    assert(listed(log()) == Set("1"))
   }
 }

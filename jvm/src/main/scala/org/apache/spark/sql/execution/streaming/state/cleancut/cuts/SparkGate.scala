@@ -23,7 +23,13 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
     if (run.isEmpty && SparkGate.isQuerys) run = SparkGate.runOfThread()
     for (runId <- run if SparkGate.isQuerys; cuts <- coordinator(runId)) yield {
       val begun = cuts.begin(runId)
-      begun.copy(isAlone = begun.isAlone || SparkGate.runsOnce(runId))
+      val trigger = RunningQueries.byRun(runId).map(_.trigger)
+      val isSingleEpoch = trigger.contains(OneTimeTrigger)
+      begun.copy(
+        // Real-time mode plans its epochs when they are over.
+        isAlone = begun.isAlone || isSingleEpoch || trigger.exists(RealTime.is),
+        isSingleEpoch = isSingleEpoch
+      )
     }
   }
 
@@ -72,16 +78,6 @@ object SparkGate {
 
   /** Whether the calling thread is a query's own. */
   private def isQuerys: Boolean = Thread.currentThread.isInstanceOf[QueryExecutionThread]
-
-  /**
-   * Whether a query ends with its first epoch, which then had better be one with input; or plans
-   * its epochs when they are over.
-   */
-  private def runsOnce(runId: String): Boolean =
-    RunningQueries.byRun(runId).map(_.trigger).exists {
-      case OneTimeTrigger => true
-      case other          => RealTime.is(other)
-    }
 
   /** Spark runs the jobs of a query under the id of its run. */
   private[cuts] def runOfThread(): Option[String] =
