@@ -24,6 +24,11 @@ trait ChannelBarrier extends EpochClaim {
   /** The channels that hold rows behind the last cut. */
   def inFlight(runId: String): Either[Refusal, Seq[StoreCut]] = within(runId)(_.ledger.inFlight)
 
+  /** Batch timestamp of the last epoch that was committed. */
+  def lastTimestampMs(runId: String): Option[Long] =
+    within(runId)(_.ledger.lastCut).toOption.flatten
+      .flatMap(cut => OffsetEntry.timestampMs(cut.offsets))
+
   /** Whether an earlier run has decided on channels of this epoch, and let its sink write. */
   def isDecidedBefore(runId: String, epoch: Long): Boolean =
     within(runId)(_.at(epoch).sealedBefore.exists(_.channels.nonEmpty)).getOrElse(false)

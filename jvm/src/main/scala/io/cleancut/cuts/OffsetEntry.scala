@@ -2,7 +2,7 @@ package io.cleancut.cuts
 
 import scala.util.Try
 
-import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 /**
@@ -52,11 +52,21 @@ object OffsetEntry {
   /** The provider that Spark has noted for the query's state, if it has noted any. */
   def provider(entry: String): Option[String] = setting(entry, Provider)
 
+  /** Batch timestamp of the epoch. */
+  def timestampMs(entry: String): Option[Long] = for {
+    metadata <- metadataOf(entry)
+    value <- Option(metadata.get(Timestamp))
+  } yield value.asLong
+
   private def setting(entry: String, name: String): Option[String] = for {
-    line <- entry.linesIterator.drop(1).nextOption()
-    metadata <- Try(mapper.readTree(line)).toOption
+    metadata <- metadataOf(entry)
     value <- Option(metadata.path("conf").get(name))
   } yield value.asText
+
+  private def metadataOf(entry: String): Option[JsonNode] = for {
+    line <- entry.linesIterator.drop(1).nextOption()
+    metadata <- Try(mapper.readTree(line)).toOption
+  } yield metadata
 
   /**
    * The entry of an epoch that takes no new input, behind an epoch that was committed: what Spark

@@ -1,7 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.channels
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts._
-import org.apache.spark.sql.execution.streaming.state.cleancut.store.{BeforeCommit, StoreFiles}
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.{
+  BeforeCommit,
+  InFlightKeys,
+  StoreFiles
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.worker.{WorkerChannel, WorkerPage}
 
 import org.apache.spark.TaskContext
@@ -105,12 +109,15 @@ case class ChannelExec(
  *   whether the function that they are for runs in Python
  * @param dropped
  *   true for rows that the operator drops as late before they come to the worker
+ * @param hasProcessingTime
+ *   whether the function has timeouts or timers in processing time
  */
 case class GroupedInput(
     keyOrder: Seq[SortOrder],
     rowOrder: Seq[SortOrder],
     worker: Boolean,
-    dropped: Option[Expression]
+    dropped: Option[Expression],
+    hasProcessingTime: Boolean
 )
 
 /** What each task of a [[ChannelExec]] does. */
@@ -163,7 +170,12 @@ final private class ChannelProgram(
   private def published(channel: CapturingChannel): Iterator[UnsafeRow] = {
     groups.foreach { of =>
       val hash = ChannelProgram.keyHash(hashed, of.keyOrder.map(_.child))
-      InFlightKeys.register(operator.operatorId, key => channel.hasInFlight(hash(key)))
+      val keys = new InFlightKeys(
+        of.keyOrder.size,
+        of.hasProcessingTime,
+        key => channel.hasInFlight(hash(key))
+      )
+      InFlightKeys.register(operator.operatorId, keys)
     }
     channel
   }

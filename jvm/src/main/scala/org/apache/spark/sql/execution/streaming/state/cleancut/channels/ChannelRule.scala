@@ -140,6 +140,9 @@ final private class ChannelPlan(
    * at the watermark of the epoch before, behind which all of these rows are. A join does not take
    * rows into its state that it would evict in the same epoch, so that two that were in flight
    * until then would not meet; and a function may set no timeout before its watermark.
+   *
+   * State with TTL expires at the timestamp of the epoch before, too: rows that were in flight find
+   * the state that they would have found in that epoch.
    */
   private def atWatermark(plan: SparkPlan): SparkPlan = plan.transformUp {
     case join: StreamingSymmetricHashJoinExec if isFed(join) =>
@@ -151,13 +154,26 @@ final private class ChannelPlan(
       groups.copy(eventTimeWatermarkForEviction = groups.eventTimeWatermarkForLateEvents)
     case groups: FlatMapGroupsInPandasWithStateExec if isFed(groups) =>
       groups.copy(eventTimeWatermarkForEviction = groups.eventTimeWatermarkForLateEvents)
-    case groups: TransformWithStateExec if isFed(groups) =>
-      val before = groups.eventTimeWatermarkForLateEvents
-      OwnTransformWithState.of(groups.copy(eventTimeWatermarkForEviction = before))
-    case groups: TransformWithStateInPySparkExec if isFed(groups) =>
-      val before = groups.eventTimeWatermarkForLateEvents
-      OwnTransformWithState.of(groups.copy(eventTimeWatermarkForEviction = before))
+    case groups: TransformWithStateExec =>
+      val watermark = evictionOf(groups)
+      val at =
+        ProcessingTime.at(groups.copy(eventTimeWatermarkForEviction = watermark), timestampOf)
+      OwnTransformWithState.of(at)
+    case groups: TransformWithStateInPySparkExec =>
+      val watermark = evictionOf(groups)
+      val at =
+        ProcessingTime.at(groups.copy(eventTimeWatermarkForEviction = watermark), timestampOf)
+      OwnTransformWithState.of(at)
   }
+
+  private def evictionOf(groups: StateStoreWriter with WatermarkSupport): Option[Long] =
+    if (isFed(groups)) groups.eventTimeWatermarkForLateEvents
+    else groups.eventTimeWatermarkForEviction
+
+  /** Timestamp at which an operator runs, given that of the epoch. */
+  private def timestampOf(groups: StateStoreWriter, ofEpoch: Long): Long =
+    if (isFed(groups)) cuts.lastTimestampMs(runId).fold(ofEpoch)(Math.min(_, ofEpoch))
+    else ofEpoch
 
   private def insert(plan: SparkPlan, channel: ChannelExec): SparkPlan = plan.transformUp {
     case node if node eq channel.child => channel
@@ -297,7 +313,8 @@ final private class ChannelPlan(
       // The sort may have further columns, which order the rows of a key.
       val keyOrder = operator.requiredChildOrdering.head
       val dropped = PythonOperator.dropped(operator)
-      Right(Some(GroupedInput(keyOrder, sort.sortOrder, worker, dropped)))
+      val hasTime = ProcessingTime.isUsed(operator)
+      Right(Some(GroupedInput(keyOrder, sort.sortOrder, worker, dropped, hasTime)))
     case _ => Left("its input is sorted already, so there is no sort to merge with")
   }
 

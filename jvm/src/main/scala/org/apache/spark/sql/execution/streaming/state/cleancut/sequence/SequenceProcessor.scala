@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.sequence
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.channels.InFlightKeys
+import org.apache.spark.sql.execution.streaming.state.cleancut.store.InFlightKeys
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.Encoders

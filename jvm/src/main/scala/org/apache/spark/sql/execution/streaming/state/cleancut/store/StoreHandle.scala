@@ -2,6 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.store
 
 import java.util.HashMap
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
@@ -20,6 +21,8 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
 
   protected val memory: Memory = Memory.access
   protected val gate: Gate = context.gate
+  // Kept, since operators in Python read the store in another thread.
+  private val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
   private val families = new HashMap[String, FamilyHandle]
   private var lastUsed: FamilyHandle = _
 
@@ -180,7 +183,7 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
 
   private def scanAll(operation: String, name: String, eachValue: Boolean) = gate {
     val family = if (eachValue) useMultiValued(operation, name) else use(operation, name)
-    wrap(new StoreRows(this, family, family.scanAll(), SparkKeyOrder.All, eachValue))
+    wrap(family, new StoreRows(this, family, family.scanAll(), SparkKeyOrder.All, eachValue))
   }
 
   private def scan(operation: String, name: String, needs: String, eachValue: Boolean)(
@@ -189,11 +192,20 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
     val family = if (eachValue) useMultiValued(operation, name) else use(operation, name)
     val order = family.order.getOrElse(throw new IllegalArgumentException(needs))
     val stretch = stretchOf(order)
-    wrap(new StoreRows(this, family, family.scan(stretch), stretch.accepts, eachValue))
+    wrap(family, new StoreRows(this, family, family.scan(stretch), stretch.accepts, eachValue))
   }
 
-  private def wrap(rows: StoreRows): StateStoreIterator[UnsafeRowPair] =
-    new StateStoreIterator(rows, () => rows.close())
+  private def wrap(family: FamilyHandle, rows: StoreRows): StateStoreIterator[UnsafeRowPair] = {
+    val skipped = for {
+      task <- attempt
+      keys <- InFlightKeys.of(task, id.operatorId)
+      skipped <- keys.skipped(family.name)
+    } yield skipped
+    val seen = skipped.fold[Iterator[UnsafeRowPair]](rows)(isSkipped =>
+      rows.filterNot(pair => isSkipped(pair.key))
+    )
+    new StateStoreIterator(seen, () => rows.close())
+  }
 }
 
 private[cleancut] object StoreHandle {
