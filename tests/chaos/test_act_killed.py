@@ -20,6 +20,7 @@ from demo.processes import ProcessTree
 from tests.support.copies import copied
 from tests.support.file_epochs import session_of
 from tests.support.kills import environment
+from tests.support.lines import STATE_FOR_SPARK
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sessions import ROCKSDB, START_REFUSED
 from tests.support.tiers import long
@@ -50,6 +51,9 @@ CUTS = OWN | {f"{PREFIX}cuts": "true"}
 CASES = {
     "adopt": ("adopt", {PROVIDER_KEY: ROCKSDB}),
     "rescale": ("rescale", OWN),
+    "rescale-rocksdb": ("rescale", {PROVIDER_KEY: ROCKSDB}),
+    "rollback-rocksdb": ("rollback", {PROVIDER_KEY: ROCKSDB}),
+    "edit-rocksdb": ("edit", {PROVIDER_KEY: ROCKSDB}),
     "rescale-cuts": ("rescale", CUTS),
     "double-cuts": ("double", CUTS),
     "rollback": ("rollback", OWN),
@@ -155,7 +159,13 @@ def is_refused(act: str, location: str, first: int) -> bool:
     return epoch != first
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=STATE_FOR_SPARK.needed if case.endswith("-rocksdb") else ())
+        for case in CASES
+    ],
+)
 def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
     case: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:

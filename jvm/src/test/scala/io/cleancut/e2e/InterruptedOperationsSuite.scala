@@ -1,7 +1,7 @@
 package io.cleancut.e2e
 
 import java.nio.file.{Files, Path}
-import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.atomic.AtomicInteger
 
 import scala.collection.concurrent.TrieMap
 import scala.util.{Failure, Random, Success, Try, Using}
@@ -51,7 +51,7 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
   }
 
   test("interrupted operations leave the old state or the new one") {
-    checkAll(1L to UsualRuns)
+    checkAll(UsualSeeds)
   }
 
   test("many interrupted operations leave the old state or the new one", LongTest) {
@@ -62,7 +62,7 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
     "operations that are killed at each of their steps leave the old state or the new",
     LongTest
   ) {
-    for (operation <- Operations; place <- placesOf(operation)) {
+    for (operation <- operations; place <- placesOf(operation)) {
       val steps = stepsOf(operation, place)
       (1 to steps).foreach { step =>
         val seed = step.toLong
@@ -73,21 +73,36 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
     }
   }
 
+  private val (struck, refused) = (new AtomicInteger, new AtomicInteger)
+
+  private def count(of: AtomicInteger): Unit = {
+    of.incrementAndGet()
+    ()
+  }
+
   private def checkAll(seeds: Seq[Long]) = {
     note(s"seeds ${seeds.head} to ${seeds.last}")
     val wrong = seeds.flatMap { seed =>
       val random = DrawnRuns.random(seed)
-      val operation = DrawnQuery.oneOf(random, Operations: _*)
-      val place = DrawnQuery.oneOf(random, placesOf(operation): _*)
+      val operation = DrawnQuery.oneOf(random, operations: _*)
+      val place =
+        DrawnQuery.oneOf(random, placesOf(operation).flatMap(of => Seq.fill(of.weight)(of)): _*)
       val step = 1 + random.nextInt(stepsOf(operation, place).max(1))
       val trial = new Trial(operation, place, step, isKilled = random.nextInt(4) > 0, random)
       outcome(trial).map(what => s"CLEANCUT_SEED=$seed $trial: $what")
     }
+    info(s"${struck.get} calls failed or overtaken, ${refused.get} starts refused")
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
+    assert(struck.get > 0)
   }
 
+  private val operations = Operations.filter(placesOf(_).nonEmpty)
+
   private def placesOf(operation: Operation): Seq[Place] =
-    Places.filter(of => operation.isFor(of) && (TestLine.ActsWriteForSpark || !of.isSparks))
+    Places.filter { of =>
+      val isWritten = of.isSparks && operation != Adopt
+      operation.isFor(of) && (TestLine.ActsWriteForSpark || !isWritten)
+    }
 
   private val counted = TrieMap.empty[(Operation, Place), Int]
 
@@ -112,13 +127,12 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
   private def outcome(trial: Trial): Option[String] = inCopy(trial.place) { home =>
     sessions.use(settings(trial.place)) { session =>
       val query = new Counts(session, home)
-      val hit = new AtomicBoolean
       StepFileSystem.counting { (number, what) =>
         if (trial.isKilled && number >= trial.step) {
-          hit.set(true)
+          count(struck)
           throw new StepFileSystem.Killed(what)
         }
-        if (!trial.isKilled && number == trial.step) hit.set(query.plan())
+        if (!trial.isKilled && number == trial.step && query.plan()) count(struck)
       }(Try(run(trial.operation, session, home)).failed.foreach(_ => ()))
       LoadedStores.stop()
       if (trial.isRepeated) Try(run(trial.operation, session, home))
@@ -131,10 +145,13 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
     val runs = (1 to RunsAfter).map(_ => () => query.runNext(trial.isStock))
     val first = runs.head()
     val repaired = first match {
-      case Failure(_) => Try(run(trial.operation, session, query.home)).flatMap(_ => query.rerun())
-      case success    => success
+      case Failure(_) =>
+        count(refused)
+        Try(run(trial.operation, session, query.home)).flatMap(_ => query.rerun())
+      case success => success
     }
-    (repaired +: runs.tail.map(_())).zipWithIndex.collectFirst(Function.unlift {
+    // Each is checked before the next one.
+    (Iterator(repaired) ++ runs.tail.iterator.map(_())).zipWithIndex.collectFirst(Function.unlift {
       case (Failure(e), number)  => Some(s"run $number failed: ${DrawnRuns.ending(Failure(e))}")
       case (Success(()), number) => query.wrong().map(keys => s"after run $number, $keys")
     })
@@ -185,7 +202,9 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
 }
 
 private object InterruptedOperationsSuite {
-  private val UsualRuns = 1L
+
+  /** Another driver overtakes a rollback of RocksDB state. */
+  private val UsualSeeds = Seq(8L)
   private val LongRuns = 40L
   private val FilesBefore = 3
   private val RunsAfter = 3
@@ -202,6 +221,11 @@ private object InterruptedOperationsSuite {
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
   final case class Place(name: String, provider: String, own: Map[String, String]) {
+
+    /** Versions of state in format 1 have no ID, so a leftover looks like the query's own. */
+    def weight: Int = if (own.get(ChangelogKey).contains("true") && isWithoutIds) 3 else 1
+
+    private def isWithoutIds = own.get(FormatKey).contains("1")
     def isSparks: Boolean = provider == RocksDb
     def isNarrow: Boolean = own.contains(StrictKey)
     def isWithCuts: Boolean = own.contains(Keys.Cuts.name)
@@ -242,13 +266,15 @@ private object InterruptedOperationsSuite {
 
   private val Counted = StateRows(0L, "default", "default")
 
+  private val Adopt = Operation("adopt", _.isSparks, (_, _) => OfflineAct.Adopt)
+
   val Operations: Seq[Operation] = Seq(
     Operation("rescale to more", _ => true, (_, _) => OfflineAct.rescale(5)),
     Operation("rescale to fewer", _ => true, (_, _) => OfflineAct.rescale(2)),
     Operation("rescale to a multiple", _.isWithCuts, (_, _) => OfflineAct.rescale(6)),
     Operation("rollback", _ => true, (_, _) => OfflineAct.rollback(OfflineSource.Epoch(0L))),
     Operation("edit", _ => true, edit(_, _)),
-    Operation("adopt", _.isSparks, (_, _) => OfflineAct.Adopt),
+    Adopt,
     Operation(
       "release",
       of => !of.isSparks && !of.isWithCuts && TestLine.ActsWriteForSpark,
