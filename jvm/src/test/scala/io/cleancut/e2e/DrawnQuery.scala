@@ -4,9 +4,10 @@ import java.sql.Timestamp
 
 import scala.util.Random
 
-import org.apache.spark.sql.{DataFrame, Dataset, Encoder, Encoders}
+import org.apache.spark.sql.{Column, DataFrame, Dataset, Encoder, Encoders}
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestLine
+import org.apache.spark.sql.functions.{array, expr, struct}
 
 /** A row of the input of a drawn query; `left` is the side of a join that it belongs to. */
 final case class Reading(key: Option[Long], ts: Timestamp, value: Long, left: Boolean)
@@ -69,6 +70,24 @@ final class Choices(seed: Long) extends Random(DrawnRuns.spread(seed)) {
 
   /** How long its watermark is behind the latest row. */
   val delayMs: Int = DrawnQuery.oneOf(this, 0, 5000, 20000)
+
+  /** The form of the keys that rows are grouped or joined by. */
+  val key: Column => Column = DrawnQuery.oneOf(this, DrawnKeys.Forms: _*)
+}
+
+/** Keys as numbers, also nested, of which equal ones have different bits. */
+object DrawnKeys {
+  private val number = expr(
+    "case key % 5 when 0 then 0.0D when 1 then -0.0D when 2 then double('NaN') else key / 2 end"
+  )
+
+  val Forms: Seq[Column => Column] = Seq(
+    identity,
+    identity,
+    _ => number,
+    key => struct(number.cast("float").as("n"), key % 2),
+    key => array(number, key / 3)
+  )
 }
 
 /** New input for a query, and what happens to the query before and while it works on it. */

@@ -80,9 +80,12 @@ object Difference {
 
   private def withoutNumber(row: Row): Row = Row.fromSeq(row.toSeq.init)
 
-  /** In the order in which they were given; keys are what stands before the count. */
-  private def byKey(run: GivenRows): Map[Seq[Any], Seq[Row]] =
-    run.epochs.flatten.groupBy(_.toSeq.take(count(run)))
+  /**
+   * In the order in which they were given; keys are what stands before the count. As texts, since a
+   * NaN does not equal itself.
+   */
+  private def byKey(run: GivenRows): Map[String, Seq[Row]] =
+    run.epochs.flatten.groupBy(_.toSeq.take(count(run)).mkString("|"))
 
   private def count(run: GivenRows): Int = run.columns.indexWhere(_.startsWith("count"))
 

@@ -132,7 +132,7 @@ object StatefulOperators {
       Append,
       (input, random) =>
         countByWindow(
-          boundedJoin(oneOf(random, "inner", "left_outer"))(input, random)
+          joined(oneOf(random, "inner", "left_outer"), timed(input, random).toDF(), random)
             .select(col("l.key").as("key"), col("l.ts").as("ts"))
         ),
       formats("join", TestLine.JoinFormats: _*)
@@ -162,7 +162,7 @@ object StatefulOperators {
 
   private def totals(input: Dataset[Reading], random: Choices): DataFrame = {
     val by = oneOf(random, Seq(col("key")), Seq(col("key"), col("value") % 7))
-    input.groupBy(by: _*).agg(count("*"), aggregates: _*)
+    keyed(input, random).groupBy(by: _*).agg(count("*"), aggregates: _*)
   }
 
   private def windows(input: Dataset[Reading], random: Choices): DataFrame = {
@@ -171,7 +171,7 @@ object StatefulOperators {
       window(col("ts"), "10 seconds"),
       window(col("ts"), "20 seconds", "5 seconds")
     ).as("window")
-    timed(input, random).groupBy(of, col("key")).agg(count("*"), aggregates: _*)
+    keyed(timed(input, random), random).groupBy(of, col("key")).agg(count("*"), aggregates: _*)
   }
 
   private def sessionWindows(input: Dataset[Reading], random: Choices): DataFrame = {
@@ -181,7 +181,7 @@ object StatefulOperators {
       lit("15 seconds"),
       expr("if(value % 2 = 0, '1 second', '8 seconds')")
     )
-    timed(input, random)
+    keyed(timed(input, random), random)
       .groupBy(session_window(col("ts"), gap), col("key"))
       .agg(count("*"), aggregates: _*)
   }
@@ -194,13 +194,18 @@ object StatefulOperators {
       .select("key", "ts")
       .dropDuplicates("key", "ts")
 
-  private def sides(input: Dataset[Reading], random: Choices): (DataFrame, DataFrame) = {
-    val rows = timed(input, random)
-    (rows.filter("left").drop("left"), rows.filter("not left").drop("left"))
-  }
+  /** With the form of keys that was drawn for the query. */
+  private def keyed(input: Dataset[Reading], random: Choices): DataFrame =
+    input.withColumn("key", random.key(col("key")))
 
-  private def boundedJoin(how: String)(input: Dataset[Reading], random: Choices): DataFrame = {
-    val (left, right) = sides(input, random)
+  private def sides(rows: DataFrame): (DataFrame, DataFrame) =
+    (rows.filter("left").drop("left"), rows.filter("not left").drop("left"))
+
+  private def boundedJoin(how: String)(input: Dataset[Reading], random: Choices): DataFrame =
+    joined(how, keyed(timed(input, random), random), random)
+
+  private def joined(how: String, rows: DataFrame, random: Choices): DataFrame = {
+    val (left, right) = sides(rows)
     val bounds = oneOf(
       random,
       "r.ts between l.ts - interval 5 seconds and l.ts + interval 5 seconds",
@@ -210,7 +215,7 @@ object StatefulOperators {
   }
 
   private def windowJoin(how: String)(input: Dataset[Reading], random: Choices): DataFrame = {
-    val (left, right) = sides(input, random)
+    val (left, right) = sides(keyed(timed(input, random), random))
     val size = oneOf(random, "1 second", "5 seconds")
     def side(rows: DataFrame, value: String): DataFrame =
       rows.select(col("key"), window(col("ts"), size).as("w"), col("value").as(value))
