@@ -49,7 +49,8 @@ object EndOfRuns extends Logging {
       SparkGate.runOfThread().foreach(end(_, StopPatienceMs))
 
   /** Waits for the end, also for one that another thread has begun. */
-  private def end(runId: String, patienceMs: Long): Unit =
+  private def end(runId: String, patienceMs: Long): Unit = {
+    RunningQueries.unregister(runId)
     try {
       val noted = ends.synchronized {
         if (!ends.containsKey(runId))
@@ -60,6 +61,7 @@ object EndOfRuns extends Logging {
     } catch {
       case NonFatal(e) => logInfo(s"The end of run $runId is not noted: $e")
     }
+  }
 
   private object Listener extends StreamingQueryListener {
     override def onQueryStarted(event: QueryStartedEvent): Unit = ()

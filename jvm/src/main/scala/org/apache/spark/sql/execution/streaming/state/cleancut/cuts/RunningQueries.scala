@@ -2,18 +2,63 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.SessionProvider
 
+import java.util.concurrent.ConcurrentHashMap
+
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.runtime.{
+  QueryExecutionThread,
+  StreamExecution,
+  StreamingQueryWrapper
+}
 
-/** The queries that run on this driver. */
-object RunningQueries {
+/**
+ * The queries that run on this driver.
+ *
+ * Spark's register of active queries is no source for them: if Spark refuses the second of two
+ * concurrent starts of a query, it leaves the refused run there, and not the one that it keeps. So
+ * a run is registered here by its own thread when it begins; runs without a coordinator are found
+ * in the query managers of the sessions, which contain started runs only.
+ */
+object RunningQueries extends Logging {
+  private val registered = new ConcurrentHashMap[String, StreamExecution]
 
-  private[cleancut] def byRun(runId: String): Option[StreamExecution] = for {
-    session <- SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession)
-    query <- of(session).find(_.runId.toString == runId)
-  } yield query
+  /** Registers the run to which the calling thread belongs, until [[unregister]]. */
+  private[cuts] def register(): Unit = Thread.currentThread match {
+    case thread: QueryExecutionThread =>
+      queryOf(thread).foreach(query => registered.put(query.runId.toString, query))
+    case _ => ()
+  }
+
+  private[cuts] def unregister(runId: String): Unit = {
+    registered.remove(runId)
+    ()
+  }
+
+  /** The thread is an inner object of its query, to which Spark gives no other access. */
+  private def queryOf(thread: QueryExecutionThread): Option[StreamExecution] =
+    try
+      thread.getClass.getDeclaredFields
+        .find(field => classOf[StreamExecution].isAssignableFrom(field.getType))
+        .map { field =>
+          field.setAccessible(true)
+          field.get(thread).asInstanceOf[StreamExecution]
+        }
+    catch {
+      case e: ReflectiveOperationException =>
+        logWarning(s"${thread.getName} is not registered by its run", e)
+        None
+    }
+
+  private[cleancut] def byRun(runId: String): Option[StreamExecution] =
+    Option(registered.get(runId)).filter(_.isActive).orElse {
+      for {
+        session <- SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession)
+        query <- of(session).find(_.runId.toString == runId)
+      } yield query
+    }
 
   /** A query runs in a session of its own, in which its batches are made. */
   private[cleancut] def bySession(session: SparkSession): Option[StreamExecution] =
@@ -28,5 +73,12 @@ object RunningQueries {
     bySession(session).map(_.resolvedCheckpointRoot)
 
   private def of(session: SparkSession): Iterable[StreamExecution] =
-    session.sharedState.activeStreamingQueries.values.asScala
+    registered.values.asScala.filter(_.isActive) ++ started(session)
+
+  private def started(session: SparkSession): Iterable[StreamExecution] = {
+    val others = session.sharedState.activeStreamingQueries.values.asScala.map(_.sparkSession)
+    (others.toSet + session).flatMap { each =>
+      each.streams.active.collect { case wrapper: StreamingQueryWrapper => wrapper.streamingQuery }
+    }
+  }
 }

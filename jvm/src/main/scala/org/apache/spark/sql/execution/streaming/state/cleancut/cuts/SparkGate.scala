@@ -66,6 +66,7 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
   /** Made for the run where it has none yet, which lasts until it ends. */
   private def coordinator(runId: String): Option[QueryCuts] = {
     if (DriverCuts.of(location, runId).isEmpty) {
+      RunningQueries.register()
       EndOfRuns.watch(runId)
       StoreHomes.begins(location, runId)
       RunningQueries.byRun(runId).foreach(CutMetrics.begin(_, location))

@@ -5,6 +5,7 @@ import org.apache.spark.sql.{SparkSession => AnySession}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.RunningQueries
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.StreamingQueryListener
 import org.apache.spark.sql.streaming.StreamingQueryListener._
@@ -51,9 +52,9 @@ object SessionProvider {
   /** Spark calls `onQueryStarted` in the query's own thread before it does anything else there. */
   private class SetOnStart(session: SparkSession) extends StreamingQueryListener with Logging {
     override def onQueryStarted(event: QueryStartedEvent): Unit = {
-      val own = sessionOf(session.sharedState.activeStreamingQueries.get(event.id)).conf
-      if (isAsked(session) && !own.contains(ProviderKey)) {
-        own.set(ProviderKey, classOf[CleancutStateStoreProvider].getName)
+      val own = RunningQueries.sessionOfRun(session, event.runId.toString).map(_.conf)
+      own.filter(conf => isAsked(session) && !conf.contains(ProviderKey)).foreach { conf =>
+        conf.set(ProviderKey, classOf[CleancutStateStoreProvider].getName)
       }
     }
     override def onQueryProgress(event: QueryProgressEvent): Unit = ()
