@@ -82,11 +82,32 @@ trait EpochClaim extends QueryRuns {
     timings = Map.empty
   )
 
+  /**
+   * Writes the seal of a run. A run that repeats a failed seal may find its own object, since that
+   * try can fail after the object was created: the same decisions on the same frames are sealed
+   * then. The object cannot be replaced, so that a run with another result ends, and the next run
+   * follows the object.
+   */
   final private[cuts] def writeSeal(run: QueryRun, seal: Cut): Unit = {
-    if (!archive.seal(seal))
-      throw Errors.fenced(archive.location, seal.epoch, "another run of the same generation")
-    synchronized(run.sealWritten(SealName(seal.epoch, seal.run.generation)))
+    val name = SealName(seal.epoch, seal.run.generation)
+    if (!archive.seal(seal)) {
+      val stored = archive.readSeal(name, synchronized(run.ledger.lastCut))
+      if (!stored.exists(hasSealed(_, seal))) {
+        val owner =
+          if (stored.exists(_.run == seal.run)) "this run, which has sealed another result before"
+          else "another run of the same generation"
+        throw Errors.fenced(archive.location, seal.epoch, owner)
+      }
+    }
+    synchronized(run.sealWritten(name))
   }
+
+  /** Whether an object is what an earlier try of the same run wrote for the same result. */
+  private def hasSealed(stored: Cut, seal: Cut): Boolean =
+    stored.run == seal.run && stored.isClaim == seal.isClaim && stored.output == seal.output &&
+      stored.channels == seal.channels && versions(stored) == versions(seal)
+
+  private def versions(cut: Cut) = cut.stores.map(of => of.store -> of.version).toMap
 }
 
 private object EpochClaim {

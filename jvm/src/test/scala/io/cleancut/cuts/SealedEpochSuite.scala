@@ -1,12 +1,15 @@
 package io.cleancut.cuts
 
+import java.io.IOException
 import java.util.concurrent.TimeUnit
 
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.{Clock, StoreId}
 import io.cleancut.channels._
+import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format._
+import io.cleancut.objects.{ObjectInfo, ObjectKey}
 import io.cleancut.cuts.OneByOne._
 
 /** Epochs whose frames are held until their sink seals them, on one driver and on two. */
@@ -247,6 +250,45 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val (zombie, _) = rivals(isBlind = !isSealed)
     assert(errorOf(zombie.seal("r1", 1)).getErrorId == "CLEANCUT_FENCED")
     assert(isSealed, "it was found before")
+  }
+
+  /** A run with one captured epoch, whose first ownership check after its seal object fails. */
+  private def sealFailsOnce(): QueryCuts = {
+    var failures = 0
+    def fail(key: ObjectKey): Boolean = synchronized {
+      val isDue = failures == 0 && key.name.contains("owners/") && archive.listed().seals.nonEmpty
+      if (isDue) failures += 1
+      isDue
+    }
+    val unsteady = new ForwardingStore(store) {
+      override def head(key: ObjectKey): Option[ObjectInfo] =
+        if (fail(key)) throw Errors.objectStoreUnavailable("HEAD", key.name, 1, 0L, new IOException)
+        else super.head(key)
+    }
+    val cuts =
+      new QueryCuts(
+        new CutArchive(unsteady, Clock.System),
+        new Logs(None, 100),
+        "host",
+        Clock.System
+      )
+    epoch(cuts, "r1", 0)
+    captured(cuts, "r1", 1)
+    intercept[CleancutException](cuts.seal("r1", 1, Some("staged")))
+    assert(failures == 1 && archive.listed().seals == Seq(SealName(1, 1)))
+    cuts
+  }
+
+  test("a seal that failed after its object was created can be repeated") {
+    val cuts = sealFailsOnce()
+    cuts.seal("r1", 1, Some("staged"))
+    cuts.commit("r1", 1, "v1\n{}")
+    assert(archive.read(1).get.stores.nonEmpty)
+  }
+
+  test("a repeated seal of another result ends the run, because the object cannot be replaced") {
+    val error = errorOf(sealFailsOnce().seal("r1", 1, Some("staged again")))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("another result"))
   }
 
   test("a driver that dies before the seal has shown nothing, and the epoch runs again") {
