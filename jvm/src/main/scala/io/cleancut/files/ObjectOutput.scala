@@ -61,7 +61,8 @@ final private class ObjectOutput(
           begun.complete()
         } catch {
           case e: Throwable =>
-            begun.abort()
+            try begun.abort()
+            catch { case interrupted: InterruptedException => e.addSuppressed(interrupted) }
             throw e
         }
     }

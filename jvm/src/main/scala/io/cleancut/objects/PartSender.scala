@@ -47,9 +47,14 @@ final class PartSender(upload: MultipartUpload) {
     upload.complete()
   }
 
-  /** Drops what was sent, once nothing is being sent any more. */
+  /**
+   * Drops what was sent, once no part is being sent.
+   *
+   * @throws InterruptedException
+   *   the upload is left to the removal of incomplete uploads then, since a part may still arrive
+   */
   def abort(): Unit = {
-    sent.foreach(part => part.handle[Unit]((_, _) => ()).join())
+    sent.foreach(part => part.handle[Unit]((_, _) => ()).get())
     upload.abort()
   }
 

@@ -52,6 +52,22 @@ class PartSenderSuite extends AnyFunSuite {
     aborting.join()
     assert(upload.isAborted && upload.sentWhenAborted == 2)
   }
+
+  test("an abort that waits for a part can be interrupted") {
+    val upload = new GatedUpload
+    val sender = new PartSender(upload)
+    sender.send(Array(1.toByte))
+    assert(upload.begun.tryAcquire(1, PatienceS, TimeUnit.SECONDS))
+    val interrupted = new CountDownLatch(1)
+    val aborting = new Thread(() =>
+      try sender.abort()
+      catch { case _: InterruptedException => interrupted.countDown() }
+    )
+    aborting.start()
+    aborting.interrupt()
+    assert(interrupted.await(PatienceS, TimeUnit.SECONDS) && !upload.isAborted)
+    upload.gate.countDown()
+  }
 }
 
 object PartSenderSuite {
