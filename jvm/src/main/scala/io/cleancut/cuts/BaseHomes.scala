@@ -6,89 +6,106 @@ import scala.util.hashing.MurmurHash3
 import io.cleancut.StoreId
 
 /**
- * On which executors the bases of one query's stores had better lie: where its tasks have opened
- * the stores, and, if standby copies are kept, on as many others. Only a hint, for the scheduler
- * and for those executors; nothing is wrong where it is. Pure, as [[EpochLedger]] is.
- *
- * Executors take stores in the order of a hash of both (rendezvous hashing, Thaler and Ravishankar
- * 1998), so that one which comes or goes moves no more than its own share, and the first standby of
- * a store is where it goes if its home is lost.
+ * The executors that should have the snapshots of one query's stores: those at which its tasks have
+ * opened the stores, and, if standby copies are kept, as many others. Only a hint for the scheduler
+ * and for those executors: no result depends on it. Pure, as [[EpochLedger]] is.
  */
 final class BaseHomes {
-  import BaseHomes._
+  private var current = Placements(Map.empty, Map.empty)
+  // By executor, the stores that a task is expected to open there, and which it has not loaded.
+  private val expected = mutable.Map.empty[String, Set[StoreId]]
 
-  private val followers = mutable.LinkedHashMap.empty[String, Place]
-  private val homes = mutable.Map.empty[StoreId, Place]
-  // Stores that a task is expected to open at their homes, where it has not loaded them.
-  private val expected = mutable.Set.empty[StoreId]
-  private val orders = mutable.Map.empty[Task, Seq[Place]]
+  /** Another object after each change of the executors or of the homes. */
+  def placements: Placements = current
 
   /** A task has opened a store. */
   def opened(store: StoreId, at: Place): Unit = {
-    homes(store) = at
-    expected -= store
-    ()
+    val home = current.homes.get(store)
+    home.foreach(of => expected.updateWith(of.executor)(_.map(_ - store)))
+    if (!home.contains(at)) current = current.copy(homes = current.homes.updated(store, at))
   }
 
-  /** An executor asks what to fetch, and so can keep something. */
-  def follows(at: Place): Unit = if (!followers.get(at.executor).contains(at)) {
-    followers(at.executor) = at
-    orders.clear()
-  }
+  /** An executor polls, and so can keep a copy. */
+  def follows(at: Place): Unit =
+    if (!current.followers.get(at.executor).contains(at))
+      current = current.copy(followers = current.followers.updated(at.executor, at))
 
   /**
-   * An executor is gone.
+   * An executor is lost.
    *
    * @return
    *   the new homes of the stores that it had
    */
   def left(executor: String): Map[StoreId, Place] = {
-    followers -= executor
-    orders.clear()
-    settle(homes.collect { case (store, at) if at.executor == executor => store }.toSeq)
+    expected -= executor
+    current = current.copy(followers = current.followers - executor)
+    settle(current.homes.collect { case (store, at) if at.executor == executor => store })
   }
 
   /** A run begins: the homes of its stores, if the run before it was in the same processes. */
-  def begins(): Map[StoreId, Place] = settle(homes.keys.toSeq)
+  def begins(): Map[StoreId, Place] = settle(current.homes.keys)
 
-  /** Whether an executor is to have the base of a store. */
-  def isWanted(store: StoreId, executor: String, replicas: Int): Boolean = {
-    val home = homes.get(store)
-    if (home.exists(_.executor == executor)) expected(store)
-    else replicas > 0 && standbys(store, home, replicas).exists(_.executor == executor)
-  }
+  /** The stores that a task is expected to open at an executor. */
+  def expectedAt(executor: String): Set[StoreId] = expected.getOrElse(executor, Set.empty)
 
-  /** Whether [[isWanted]] may be true of any store. */
-  def mayWant(replicas: Int): Boolean = replicas > 0 || expected.nonEmpty
-
-  private def settle(stores: Seq[StoreId]): Map[StoreId, Place] = {
-    val found = stores.flatMap { store =>
-      val stays = homes.get(store).filter(at => followers.get(at.executor).contains(at))
-      val home = stays.orElse(standbys(store, homes.get(store), 1).headOption)
-      if (home.isEmpty) homes -= store
-      home.map(store -> _)
-    }.toMap
-    homes ++= found
-    expected ++= found.keys
-    found
-  }
-
-  /** On another host than the home's, where there is one. */
-  private def standbys(store: StoreId, home: Option[Place], replicas: Int): Seq[Place] = {
-    val others = orderOf(store).filterNot(at => home.exists(_.executor == at.executor))
-    val (near, far) = others.partition(at => home.exists(_.host == at.host))
-    (far ++ near).take(replicas)
-  }
-
-  /** The stores of one task stay together. */
-  private def orderOf(store: StoreId): Seq[Place] = {
-    val task = (store.operator, store.partition)
-    def hash(at: Place) =
-      MurmurHash3.stringHash(s"${store.operator} ${store.partition} ${at.executor}")
-    orders.getOrElseUpdate(task, followers.values.toVector.sortBy(hash))
+  private def settle(stores: Iterable[StoreId]): Map[StoreId, Place] = {
+    val homes = stores.flatMap(store => current.nextHome(store).map(store -> _)).toMap
+    current = current.copy(homes = current.homes -- stores ++ homes)
+    for ((executor, own) <- homes.groupMap(_._2.executor)(_._1))
+      expected(executor) = expectedAt(executor) ++ own
+    homes
   }
 }
 
-private object BaseHomes {
+/**
+ * Executors and homes at one moment.
+ *
+ * Executors take stores in the order of a hash of both (rendezvous hashing, Thaler and Ravishankar
+ * 1998), so that one which comes or goes moves no more than its own share, and the first standby of
+ * a store is where it goes if its home is lost.
+ *
+ * @param followers
+ *   the executors that keep copies, by their ids
+ */
+final case class Placements(followers: Map[String, Place], homes: Map[StoreId, Place]) {
+  import Placements._
+
+  private lazy val hashes = followers.values.toVector.map(at => at -> at.executor.hashCode)
+
+  /** By executor, the stores of which it is to have a standby copy. Takes time: see [[Standbys]]. */
+  def standbys(replicas: Int): Map[String, Set[StoreId]] =
+    if (replicas == 0) Map.empty
+    else {
+      // The stores of one task mostly have one home, and so one order of executors.
+      val tasks = homes.groupMap { case (store, home) => (taskOf(store), home) }(_._1)
+      val copies = for {
+        ((task, home), stores) <- tasks.toVector
+        at <- others(task, Some(home)).take(replicas)
+      } yield at.executor -> stores
+      copies.groupMapReduce(_._1)(_._2.toSet)(_ ++ _)
+    }
+
+  /** The home of a store in a new run: the old one, or the first standby. */
+  def nextHome(store: StoreId): Option[Place] = {
+    val home = homes.get(store)
+    home
+      .filter(at => followers.get(at.executor).contains(at))
+      .orElse(others(taskOf(store), home).headOption)
+  }
+
+  /** Those on another host than the home's come first. */
+  private def others(task: Task, home: Option[Place]): Seq[Place] = {
+    val seed = MurmurHash3.stringHash(s"${task._1} ${task._2}")
+    hashes
+      .filterNot { case (at, _) => home.exists(_.executor == at.executor) }
+      .map { case (at, hash) => at -> MurmurHash3.finalizeHash(MurmurHash3.mix(seed, hash), 2) }
+      .sortBy { case (at, rank) => (home.exists(_.host == at.host), rank) }
+      .map(_._1)
+  }
+}
+
+private object Placements {
   private type Task = (Long, Int)
+
+  private def taskOf(store: StoreId): Task = (store.operator, store.partition)
 }

@@ -1,6 +1,6 @@
 package io.cleancut.cuts
 
-import io.cleancut.Clock
+import io.cleancut.{Clock, DaemonThreads, StoreId}
 import io.cleancut.objects.ObjectStore
 
 /**
@@ -17,6 +17,7 @@ final class DriverQuery private[cuts] (val location: String) {
   @volatile private var live = Option.empty[LiveRun]
   @volatile private var reasons = Map.empty[Long, String]
   private val bases = new BaseHomes
+  private val standbys = new Standbys(assigning)
 
   /** What its coordinators run on from now on, in place of the usual. */
   @volatile var runtime = Option.empty[ObjectStore => CutsRuntime]
@@ -43,6 +44,15 @@ final class DriverQuery private[cuts] (val location: String) {
 
   /** Where the bases of its stores are. */
   def homes[A](act: BaseHomes => A): A = bases.synchronized(act(bases))
+
+  /** The stores whose bases an executor that polls should have. */
+  def wantedAt(at: Place, replicas: Int): Set[StoreId] = {
+    val (expected, placements) = homes { homes =>
+      homes.follows(at)
+      (homes.expectedAt(at.executor), homes.placements)
+    }
+    expected ++ standbys.of(at.executor, placements, replicas)
+  }
 
   /** Some of its tasks may be late, or ask whether they are. */
   def watch(): Unit = live.foreach(_.isWatched = true)
@@ -93,6 +103,9 @@ final class DriverQuery private[cuts] (val location: String) {
 }
 
 private object DriverQuery {
+  // Of all queries, since each computes seldom.
+  private lazy val assigning = DaemonThreads.pool("cleancut-standbys", 1)
+
   final private class LiveRun(val runId: String, val cuts: QueryCuts) {
     @volatile var isWatched = false
     def isAbout(other: String): Boolean = other == runId || cuts.hasFollowed(other)

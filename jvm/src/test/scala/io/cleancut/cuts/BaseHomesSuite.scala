@@ -10,7 +10,6 @@ class BaseHomesSuite extends AnyFunSuite {
 
   test("no executor is to have anything as long as all is where it was opened") {
     val homes = started()
-    assert(!homes.mayWant(replicas = 0))
     assert(stores.forall(store => holders(homes, store, replicas = 0).isEmpty))
   }
 
@@ -37,10 +36,10 @@ class BaseHomesSuite extends AnyFunSuite {
       for ((store, at) <- moved) {
         assert(before(store) == Set(at))
         // It is expected there, copy or not.
-        assert(homes.isWanted(store, at.executor, replicas = 0))
+        assert(homes.expectedAt(at.executor)(store))
       }
       homes.opened(moved.head._1, moved.head._2)
-      assert(!homes.isWanted(moved.head._1, moved.head._2.executor, replicas = 0))
+      assert(!homes.expectedAt(moved.head._2.executor)(moved.head._1))
       val stay = stores.filter(store => home(store) != lost && !before(store)(lost))
       assert(stay.forall(store => holders(homes, store, replicas = 1) == before(store)))
     }
@@ -86,6 +85,10 @@ class BaseHomesSuite extends AnyFunSuite {
     homes
   }
 
-  private def holders(homes: BaseHomes, store: StoreId, replicas: Int): Set[Place] =
-    places.filter(at => homes.isWanted(store, at.executor, replicas)).toSet
+  private def holders(homes: BaseHomes, store: StoreId, replicas: Int): Set[Place] = {
+    val standbys = homes.placements.standbys(replicas)
+    places.filter { at =>
+      homes.expectedAt(at.executor)(store) || standbys.get(at.executor).exists(_(store))
+    }.toSet
+  }
 }

@@ -4,8 +4,6 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.store.FrameFiles
 
 import java.util.concurrent.{ConcurrentHashMap, Executor, Executors, TimeUnit}
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.internal.Logging
 
 import io.cleancut.{Clock, DaemonThreads}
@@ -46,8 +44,9 @@ private[cuts] object BaseFollower extends Logging {
     val goesOn =
       try following.look(checkpoint)
       catch {
-        case NonFatal(e) =>
-          logInfo(s"Bases of $checkpoint are not fetched now: $e")
+        // Also a fatal error: nothing else schedules the next poll.
+        case e: Throwable =>
+          logWarning(s"Snapshots of $checkpoint were not fetched; the poll is repeated", e)
           true
       }
     // Who follows it meanwhile does so with what has taken this one's place.

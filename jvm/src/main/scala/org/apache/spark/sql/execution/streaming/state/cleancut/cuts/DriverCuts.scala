@@ -3,7 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 import java.util.concurrent.{Executors, TimeUnit}
 
 import scala.util.Using
-import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
@@ -42,11 +41,12 @@ object DriverCuts extends Logging {
   private[cleancut] def isWatched(location: String): Boolean =
     queries.find(location).exists(_.isWatched)
 
+  // The executor drops a task that throws, so that a fatal error would end the scan for all queries.
   private def goesOn(cuts: QueryCuts): Boolean =
     try cuts.tick()
     catch {
-      case NonFatal(e) =>
-        logWarning("Stragglers could not be looked for", e)
+      case e: Throwable =>
+        logError("The scan for stragglers failed and is repeated", e)
         true
     }
 

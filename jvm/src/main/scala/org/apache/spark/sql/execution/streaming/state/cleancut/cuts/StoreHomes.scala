@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.streaming.state.{
 
 import io.cleancut.StoreId
 import io.cleancut.cuts.{Place, QueryCuts}
+import io.cleancut.format.{Cut, StoreCut}
 
 /**
  * Tells Spark and its executors where the stores of queries are, or had better be. What the driver
@@ -33,19 +34,16 @@ private[cuts] object StoreHomes extends Logging {
   /** The bases that an executor is to have on its disk. */
   def asked(question: AskBases, cuts: QueryCuts): CutsReply = {
     import question._
-    val cut = cuts.lastCut
-    val wanted = DriverCuts.queries
-      .find(location)
-      .toSeq
-      .flatMap(_.homes { homes =>
-        homes.follows(at)
-        if (!homes.mayWant(replicas)) Nil
-        else
-          cut.toSeq.flatMap(_.stores.filter(of => homes.isWanted(of.store, at.executor, replicas)))
-      })
+    val stores =
+      DriverCuts.queries.find(location).fold(Set.empty[StoreId])(_.wantedAt(at, replicas))
+    val wanted = if (stores.isEmpty) Nil else cuts.lastCut.toSeq.flatMap(of(_, stores))
     val reply = BasesReply(wanted.flatMap(_.base))
     if (reply.mark == known) Noted else reply
   }
+
+  /** In an order that does not depend on the set, because the reply has a hash of it. */
+  private def of(cut: Cut, stores: Set[StoreId]): Seq[StoreCut] =
+    stores.toSeq.sortBy(of => (of.operator, of.partition, of.name)).flatMap(cut.of)
 
   /** A run begins, whose tasks had better go where the last one's have been. */
   def begins(location: String, runId: String): Unit =
