@@ -28,7 +28,17 @@ from cleancut._spark.compatible import compatible
 from cleancut._spark.dataflow import Dataflow
 from cleancut._spark.jars import jar_paths
 from cleancut._spark.named_query import named_query
-from cleancut._spark.offline import Plan, adopt, clone, release, rescale, rollback
+from cleancut._spark.offline import (
+    Plan,
+    adopt,
+    check_clone,
+    check_location,
+    check_partitions,
+    clone,
+    release,
+    rescale,
+    rollback,
+)
 from cleancut._spark.session import configure
 from cleancut._spark.settings import CONNECT_CLASS, CONNECT_KEY, OPTIONS, Settings
 from cleancut._unsafe_rows.encoded import Texts
@@ -578,6 +588,17 @@ def _drop_savepoint(parsed: argparse.Namespace) -> int:
 
 
 def _act(parsed: argparse.Namespace) -> int:
+    # Before Spark starts, which takes seconds.
+    check_location(parsed.act, parsed.location)
+    if parsed.act == "rescale":
+        check_partitions("rescale", parsed.location, parsed.partitions)
+    elif parsed.act == "clone":
+        check_clone(
+            parsed.location,
+            cuts=parsed.cuts == "true",
+            provider=parsed.provider,
+            partitions=parsed.partitions,
+        )
     session = _session(parsed)
     try:
         plan = _plan(parsed, session)

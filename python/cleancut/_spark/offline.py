@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # In the place of the last epoch, where it does not matter which one that is.
 _ANY = -1
+# The JVM has numbers of 32 bits.
+_MOST_PARTITIONS = 2**31 - 1
 # Spark's name of a store, and of a column family, where there is one.
 _DEFAULT = "default"
 
@@ -215,6 +217,7 @@ def rescale(
     Raises:
         RequestError: as for `adopt`; also if there are so many partitions already.
     """
+    check_partitions("rescale", location, partitions)
     arguments = (file_sink or "", partitions, rewrite)
     return asked(session, "rescale", location, arguments, apply=False)
 
@@ -325,6 +328,7 @@ def clone(
             refuses: CLEANCUT_OBJECT_STORE_REFUSED.
     """
     which = ("last", 0, "") if at is None else _which(at)
+    check_clone(location, cuts=cuts, provider=provider, partitions=partitions)
     given = {
         "accessPoint": into_access_point,
         "encryption": into_encryption,
@@ -389,6 +393,49 @@ def edit(
     sink = file_sink or ""
     plan = asked(session, "edit", location, (sink, *which, changed, _ANY), apply=False)
     return replace(plan, _arguments=(sink, *which, changed, plan.last))
+
+
+def check_location(act: str, location: str) -> None:
+    """Checks the location of a checkpoint without a session.
+
+    Raises:
+        RequestError: CLEANCUT_OFFLINE_REFUSED, it is empty.
+    """
+    if not location.strip():
+        reason = "it is empty; use the checkpointLocation of the query"
+        raise error_of("CLEANCUT_OFFLINE_REFUSED", act=act, location=location, reason=reason)
+
+
+def check_partitions(act: str, location: str, partitions: int) -> None:
+    """Checks a number of partitions without a session.
+
+    Raises:
+        RequestError: CLEANCUT_OFFLINE_REFUSED, Spark does not accept it.
+    """
+    if not 1 <= partitions <= _MOST_PARTITIONS:
+        reason = (
+            f"{partitions} is no number of partitions; it takes at least one, and less than 2^31"
+        )
+        raise error_of("CLEANCUT_OFFLINE_REFUSED", act=act, location=location, reason=reason)
+
+
+def check_clone(
+    location: str, *, cuts: bool | None, provider: str | None, partitions: int | None
+) -> None:
+    """Checks arguments of `clone` without a session.
+
+    Raises:
+        RequestError: CLEANCUT_OFFLINE_REFUSED, an argument has no such value, or two contradict.
+    """
+    if partitions is not None:
+        check_partitions("copy", location, partitions)
+    reason = ""
+    if provider not in (None, "cleancut", "rocksdb"):
+        reason = f"no provider is named '{provider}'; use 'cleancut' or 'rocksdb'"
+    elif provider == "rocksdb" and cuts:
+        reason = "cuts commit Cleancut's state only, and its state is to be that of RocksDB"
+    if reason:
+        raise error_of("CLEANCUT_OFFLINE_REFUSED", act="copy", location=location, reason=reason)
 
 
 def _which(of: int | str | datetime | None) -> tuple[str, int, str]:

@@ -18,6 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
 }
 
 import io.cleancut.conf.Keys
+import io.cleancut.error.Errors
 
 /**
  * Acts on the checkpoint of a stopped query, for callers outside of the JVM. Each has a plan, which
@@ -132,7 +133,9 @@ object CleancutOffline {
           case ""         => None
           case "cleancut" => OfflineAct.Adopt.providerClass
           case "rocksdb"  => OfflineAct.Release.providerClass
-          case other      => throw new IllegalArgumentException(s"unknown provider: $other")
+          case other      =>
+            val reason = s"no provider is named '$other'; use 'cleancut' or 'rocksdb'"
+            throw Errors.offlineRefused("copy", location, reason)
         }
       )
     done(act, session, location, fileSink = "", apply)

@@ -24,13 +24,14 @@ import io.cleancut.error.Errors
 final private[offline] class FirstState(
     session: SparkSession,
     location: String,
+    act: String,
     query: PlannedStart,
     rows: Seq[OfflineEdit],
     isWithCuts: Boolean,
     fileSink: Option[String],
     beginning: OfflinePlace => Beginning
 ) {
-  private val place = OfflinePlace.to(session, location, isWithCuts)
+  private val place = OfflinePlace.to(session, location, act, isWithCuts)
   private val begins = beginning(place)
   private val target = OfflineTarget(place, last = -1L, begins.epoch, isNew = true)
 
@@ -190,6 +191,7 @@ object FirstState {
     new FirstState(
       session,
       location,
+      "bootstrap",
       new PlannedStart(query, mode),
       rows,
       isWithCuts,
@@ -221,12 +223,13 @@ object FirstState {
       fileSink: Option[String],
       isApplied: Boolean
   ): OfflinePlan = {
-    val old = OfflinePlace.of(session, from)
+    val old = OfflinePlace.of(session, from, Migrated.Act)
     val stored = StoredQuery.read(old, Migrated.Act, OfflineSource.Last, isCopied = true)
     done(
       new FirstState(
         session,
         into,
+        Migrated.Act,
         new PlannedStart(query, mode),
         rows,
         isWithCuts.getOrElse(old.isWithCuts),

@@ -9,12 +9,15 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamMetadata
 import org.apache.spark.sql.execution.streaming.state._
 
 import io.cleancut.error.Errors
+import io.cleancut.format.StoreLayout
 
 /** What Spark keeps beside state and logs of epochs, in the place of a checkpoint that is made. */
 private[offline] object NewCheckpoint {
-  private val Metadata = "metadata"
+  val Metadata = "metadata"
   val Sources = "sources"
   val Compacted = ".compact"
+  private val Parts =
+    Set(Metadata, Sources, "offsets", "commits", "state", StoreLayout.RootName)
   private val LogOffset = "\"logOffset\"\\s*:\\s*(\\d+)".r.unanchored
 
   /**
@@ -22,6 +25,7 @@ private[offline] object NewCheckpoint {
    * that of what it is made of.
    */
   def check(place: OfflinePlace, from: Option[String], refused: String => Nothing): Unit = {
+    checkEmpty(place, refused)
     from.foreach { other =>
       if (place.location == other) refused("it cannot be made where it is")
       if (place.location.startsWith(s"$other/") || other.startsWith(s"${place.location}/")) {
@@ -35,6 +39,17 @@ private[offline] object NewCheckpoint {
         if (!OfflineEpoch.isOne(offsets)) refused(s"$there, which has begun its first epoch")
       case None =>
         if (place.files.exists(new Path(place.location, Metadata))) refused(s"$there already")
+    }
+  }
+
+  /** Refuses a file, and a directory with files of anything but a checkpoint. */
+  private def checkEmpty(place: OfflinePlace, refused: String => Nothing): Unit = {
+    val root = new Path(place.location)
+    if (place.files.exists(root)) place.files.list(root).toSeq.map(_.getPath).foreach { path =>
+      val name = path.getName
+      if (path.toUri.getPath == root.toUri.getPath) refused(s"${place.location} is a file")
+      if (!name.startsWith(".") && !Parts(name))
+        refused(s"${place.location} has other files, such as $name")
     }
   }
 

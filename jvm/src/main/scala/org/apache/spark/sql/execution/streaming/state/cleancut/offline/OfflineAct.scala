@@ -62,7 +62,7 @@ final case class OfflineAct(
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
    */
   def plan(session: SparkSession, location: String): OfflinePlan = {
-    val from = OfflinePlace.of(session, location)
+    val from = OfflinePlace.of(session, location, name)
     behindSink(from).fold {
       val (query, target) = checked(from)
       planOf(from, query, target).withNotes(missingInput(from, query).map(_.note))
@@ -81,11 +81,22 @@ final case class OfflineAct(
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, CLEANCUT_REWRITE_DIFFERS
    */
   def run(session: SparkSession, location: String): OfflinePlan = {
-    val from = OfflinePlace.of(session, location)
-    behindSink(from).fold(done(from)) { case (plan, sink) =>
-      sink.follow(plan.source, plan.epoch)
-      plan
+    val from = OfflinePlace.of(session, location, name)
+    try
+      behindSink(from).fold(done(from)) { case (plan, sink) =>
+        sink.follow(plan.source, plan.epoch)
+        plan
+      }
+    catch {
+      case e @ WriteDenied(why) if !isRefusal(e) =>
+        val where = other.fold(from.location)(of => s"${from.location} or ${of.into}")
+        throw Errors.offlineRefused(name, from.location, s"$where cannot be written ($why)")
     }
+  }
+
+  private def isRefusal(e: Throwable): Boolean = e match {
+    case of: CleancutException => of.getErrorId == "CLEANCUT_OFFLINE_REFUSED"
+    case _                     => false
   }
 
   /** The act that was killed when it was committed, and its sink had not heard of it yet. */
@@ -229,7 +240,7 @@ final case class OfflineAct(
     case Some(of) =>
       val isCleancuts = providerAfter(query) == Cleancut
       val isWithCuts = isCleancuts && of.isWithCuts.getOrElse(from.isWithCuts)
-      val place = OfflinePlace.to(from.session, of.into, isWithCuts, of.accessOfItsOwn)
+      val place = OfflinePlace.to(from.session, of.into, name, isWithCuts, of.accessOfItsOwn)
       // After all that sinks may have seen of the query.
       OfflineTarget(place, last = -1L, query.begun + 2, isNew = true)
   }
@@ -285,7 +296,15 @@ final case class OfflineAct(
           "without cuts only epochs since then can be gone back to"
       )
     }
-    partitions.filter(_ == query.partitions).foreach(n => refused(s"it has $n partitions already"))
+    // A copy may keep its partitions.
+    partitions.filter(_ == query.partitions && other.isEmpty).foreach { n =>
+      refused(s"it has $n partitions already")
+    }
+    if (other.exists(_.isWithCuts.contains(true)) && providerAfter(query) != Cleancut) {
+      refused(
+        s"cuts commit Cleancut's state only, and its state is to be that of ${providerAfter(query)}"
+      )
+    }
     for (_ <- partitions; of <- query.operators.find(!PartitionOfKey.isKnown(_)))
       refused(s"where the keys of operator ${of.id} (${of.name}) belong is not known")
     if (partitions.isDefined || edit.isDefined) query.checkPartitioning(refused)
@@ -392,7 +411,7 @@ object OfflineAct {
 
   /** Rows of the state after the last epoch, as they can be edited. */
   def state(session: SparkSession, location: String, of: StateRows): DataFrame = {
-    val from = OfflinePlace.of(session, location)
+    val from = OfflinePlace.of(session, location, "edit")
     val query = StoredQuery.read(from, "edit", OfflineSource.Last, isCopied = false)
     there(from, query).frame(OfflineAct("edit").editable(from, query)(of))
   }

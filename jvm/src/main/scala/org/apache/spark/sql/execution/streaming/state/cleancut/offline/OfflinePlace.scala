@@ -10,9 +10,12 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
+import scala.util.control.NonFatal
+
 import io.cleancut.CleancutCheckpointFileManager
 import io.cleancut.conf.Keys
 import io.cleancut.cuts.{CutArchive, SparkLogs}
+import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.files.{CutsAtRest, SharedStores}
 
 /**
@@ -65,12 +68,18 @@ final private[offline] class OfflinePlace private (
     case None               => body(None)
     case Some((archive, _)) =>
       val name = s"copy-${OfflineAct.newId()}"
-      archive.pin(name, epoch)
-      try body(Some(name))
-      finally {
-        archive.unpin(name)
-        ()
-      }
+      // Without the right to write, the cut is read as it is, and a sweep ends the operation.
+      val isPinned =
+        try {
+          archive.pin(name, epoch)
+          true
+        } catch { case WriteDenied(_) => false }
+      try body(Option.when(isPinned)(name))
+      finally
+        if (isPinned) {
+          archive.unpin(name)
+          ()
+        }
   }
 
   /** Its stores, under the settings of a query. */
@@ -89,9 +98,14 @@ final private[offline] class OfflinePlace private (
 private[offline] object OfflinePlace {
   private val FileManagerKey = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
 
-  /** One that is there, as it is. */
-  def of(session: SparkSession, location: String): OfflinePlace = {
-    val resolved = resolve(session, location)
+  /**
+   * One that is there, as it is.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OFFLINE_REFUSED if no file system has such a location
+   */
+  def of(session: SparkSession, location: String, act: String): OfflinePlace = {
+    val resolved = resolve(session, location, act)
     val conf = session.sessionState.newHadoopConf()
     // Whatever the session says: it is a matter of what is there.
     conf.unset(Keys.Cuts.name)
@@ -103,22 +117,29 @@ private[offline] object OfflinePlace {
   def to(
       session: SparkSession,
       location: String,
+      act: String,
       isWithCuts: Boolean,
       said: Option[PlaceAccess] = None
   ): OfflinePlace = {
-    val resolved = resolve(session, location)
+    val resolved = resolve(session, location, act)
     new OfflinePlace(session, resolved, isWithCuts || isInBucket(resolved), said)
   }
 
   def isInBucket(location: String): Boolean = SharedStores.isInBucket(new Path(location))
 
   /** As tasks name it, who know it from their stores. */
-  private def resolve(session: SparkSession, location: String): String = {
-    val path = new Path(location)
-    // Spark asks Hadoop for the file system, which is there only where queries may run.
-    if (SharedStores.isInBucket(path)) path.toString
-    else path.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(path).toString
-  }
+  private def resolve(session: SparkSession, location: String, act: String): String =
+    try {
+      val path = new Path(location)
+      // Spark asks Hadoop for the file system, which is there only where queries may run.
+      if (SharedStores.isInBucket(path)) path.toString
+      else path.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(path).toString
+    } catch {
+      case e: CleancutException => throw e
+      case NonFatal(e)          =>
+        val reason = s"no file system is available for this location ($e)"
+        throw Errors.offlineRefused(act, location, reason)
+    }
 }
 
 /**

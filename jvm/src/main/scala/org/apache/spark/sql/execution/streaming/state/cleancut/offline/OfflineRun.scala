@@ -114,17 +114,21 @@ private[offline] object OfflineRun {
     place.cuts match {
       case None                  => body(new OfflineRun(place.session, id, None))
       case Some((archive, logs)) =>
+        // Ownership fences the driver of the query, so a refusal that is known must come before.
+        checkLast(archive.epochs().lastOption.getOrElse(-1L), last, act, place)
         if (isBack) LastOffsets.restore(new Path(place.location), archive, place.files)
         val known = if (isBack) new CutsAlone(logs) else logs
         val cuts = DriverCuts.beginAct(place.location, id.toString, archive, known)
         try {
-          val committed = cuts.begin(id.toString).committed
-          if (committed != last) {
-            val reason = s"epoch $committed has been committed meanwhile; is the query running?"
-            throw Errors.offlineRefused(act, place.location, reason)
-          }
+          checkLast(cuts.begin(id.toString).committed, last, act, place)
           body(new OfflineRun(place.session, id, Some(cuts)))
         } finally DriverCuts.endAct(id.toString)
     }
   }
+
+  private def checkLast(committed: Long, last: Long, act: String, place: OfflinePlace): Unit =
+    if (committed != last) {
+      val reason = s"epoch $committed has been committed meanwhile; is the query running?"
+      throw Errors.offlineRefused(act, place.location, reason)
+    }
 }

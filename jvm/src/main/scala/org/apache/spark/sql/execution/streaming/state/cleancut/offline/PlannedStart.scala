@@ -108,7 +108,7 @@ private[offline] object PlannedStart {
       // Of descriptions Spark counts only those whose epochs have an entry there.
       val entries = Files.createDirectory(directory.resolve("offsets"))
       epochs.foreach(of => Files.createFile(entries.resolve(of)))
-      use(OfflinePlace.to(session, directory.toUri.toString, isWithCuts = false))
+      use(OfflinePlace.to(session, directory.toUri.toString, "plan", isWithCuts = false))
     } finally Utils.deleteRecursively(directory.toFile)
   }
 

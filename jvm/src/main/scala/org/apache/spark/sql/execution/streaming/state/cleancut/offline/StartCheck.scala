@@ -57,7 +57,7 @@ final private[offline] class StartCheck(session: SparkSession, query: PlannedSta
   import StartCheck._
   import StartFinding._
 
-  private val from = OfflinePlace.of(session, at)
+  private val from = OfflinePlace.of(session, at, Act)
 
   private val stored =
     StoredQuery.read(from, Act, OfflineSource.Last, isCopied = false, isLookedAt = true)

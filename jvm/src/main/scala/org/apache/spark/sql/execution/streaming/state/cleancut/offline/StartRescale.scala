@@ -21,7 +21,7 @@ object StartRescale extends Logging {
    */
   def run(checkpoint: Path, settings: Settings): Unit =
     for (partitions <- settings.statePartitions; session <- sessionOf()) {
-      val place = OfflinePlace.of(session, checkpoint.toString)
+      val place = OfflinePlace.of(session, checkpoint.toString, "rescale")
       for (now <- partitionsOf(place) if now != partitions)
         try {
           logInfo(s"Rescales ${place.location} from $now to $partitions partitions")

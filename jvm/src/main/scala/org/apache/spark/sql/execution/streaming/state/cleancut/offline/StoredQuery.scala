@@ -306,7 +306,6 @@ private[offline] object StoredQuery {
       .orElse(logs.commitLog.getLatest())
       .getOrElse(refused("it has no committed epoch"))
     val isHalfDone = latestEntry > last && OfflineEpoch.isOne(offsets)
-    // What an act has left is not the query's.
     val begun = (latestEntry until last by -1L)
       .find(of => logs.offsetLog.get(of).exists(!OfflineEpoch.isOne(_)))
       .getOrElse(last)
@@ -336,6 +335,7 @@ private[offline] object StoredQuery {
     val maySpare = isBack || isCopied || isLookedAt
     if (found.isEmpty && !(maySpare && hasNoState(location, place.hadoopConf)))
       refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
+    if (!isLookedAt) StoredParts.check(place, of, found, refused)
     for ((archive, _) <- place.cuts; cut <- of.cut if described != of.number)
       DescribedEpoch.check(archive, cut, found, described, refused)
     StoredQuery(
