@@ -105,7 +105,7 @@ object Defect {
   case object SavepointByHostClock extends Defect("was deleted, which the savepoint")
 
   /** A sweep knows the ages of cuts by the clock of its own host. */
-  case object AgesByHostClock extends Defect("was deleted, which is young")
+  case object AgesByHostClock extends Defect("was deleted before its age")
 
   /** A sweep begins whether or not another one runs. */
   case object SweepsAtOnce extends Defect("sweeps at once")

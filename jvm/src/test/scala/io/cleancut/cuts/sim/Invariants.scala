@@ -210,7 +210,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         if (epoch >= oldestKept && !expired(epoch) && !late(epoch))
           violated(s"the cut of epoch $epoch was deleted, the last is $last")
         if (isYoung(name) && !expired(epoch) && !late(epoch))
-          violated(s"the cut of epoch $epoch was deleted, which is young")
+          violated(s"the cut of epoch $epoch was deleted before its age")
         cuts -= epoch
       }
     case Named(part) =>
