@@ -48,7 +48,8 @@ final private[cuts] class SavepointIndex(archive: CutArchive) {
       val limit = of.lastEpoch.fold("No segment or page")(e => s"No segment or page up to epoch $e")
       logger.warn(
         s"Savepoint ${of.name} of ${archive.location} cannot be read: ${of.detail}. $limit is " +
-          "deleted until the savepoint is readable or dropped: cleancut unpin"
+          s"deleted until it is readable, or dropped: cleancut drop-savepoint ${archive.location} " +
+          of.name
       )
     }
     val lastUnknown = failed.map(_.lastEpoch.getOrElse(Long.MaxValue)).maxOption
