@@ -617,7 +617,7 @@ def test_an_unreadable_savepoint_keeps_what_existed_when_it_was_created(
     plan = Checkpoint(four_cuts.location).expire(keep=1)
     (note,) = plan.notes
     assert note.startswith("Savepoint early cannot be read: [CLEANCUT_CUT_DAMAGED]")
-    assert "cleancut unpin" in note
+    assert "cleancut drop-savepoint" in note
     assert "up to epoch 5 is deleted" in note
     done = plan.apply()
     assert done.notes == plan.notes
