@@ -9,8 +9,13 @@ final case class StoreId(operator: Long, partition: Int, name: String) {
   @transient override lazy val hashCode: Int =
     (java.lang.Long.hashCode(operator) * 31 + partition) * 31 + name.hashCode
 
+  def operatorPartition: OperatorPartition = OperatorPartition(operator, partition)
+
   override def toString: String = s"operator=$operator partition=$partition store=$name"
 }
+
+/** A partition of a stateful operator: the key of all stores and channels of one task. */
+final case class OperatorPartition(operator: Long, partition: Int)
 
 /**
  * One version of one store. Two task attempts that commit the same version number make two ids.

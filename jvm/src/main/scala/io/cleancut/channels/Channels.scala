@@ -16,9 +16,4 @@ object Channels {
   def name(input: Int): String = s"$Prefix$input"
 
   def isChannel(store: StoreId): Boolean = store.name.startsWith(Prefix)
-
-  /** Whether a channel leads to the task that has this store. */
-  def feeds(channel: StoreId, store: StoreId): Boolean =
-    isChannel(channel) && channel.operator == store.operator &&
-      channel.partition == store.partition
 }

@@ -2,7 +2,7 @@ package io.cleancut.channels
 
 import scala.collection.mutable
 
-import io.cleancut.StoreId
+import io.cleancut.{OperatorPartition, StoreId}
 import io.cleancut.format.{Cut, FrameName}
 
 /**
@@ -24,6 +24,9 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
   private val whole = mutable.Set.empty[StoreId]
   private val courses = mutable.Map.empty[(Long, StoreId), ChannelCourse]
   private val decided = mutable.LinkedHashMap.from(sealedBefore.map(d => d.report.channel -> d))
+  // Each open of a store looks here, so it must not depend on the number of channels.
+  private val deferred = mutable.HashMap.empty[OperatorPartition, Vector[StoreId]]
+  decided.values.foreach(indexDeferred)
 
   val stragglers = new Stragglers
 
@@ -76,8 +79,11 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
     val conflict = own.find(report => decided.get(report.channel).exists(_.report != report))
     if (conflict.isEmpty) {
       own.foreach { report =>
-        decided
-          .getOrElseUpdate(report.channel, Decision(report, attempt, frames.get(report.channel)))
+        if (!decided.contains(report.channel)) {
+          val decision = Decision(report, attempt, frames.get(report.channel))
+          decided(report.channel) = decision
+          indexDeferred(decision)
+        }
       }
     }
     conflict.map { report =>
@@ -87,6 +93,17 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
         s"${report.deferred.rows} of ${report.input.rows}"
     }
   }
+
+  private def indexDeferred(decision: Decision): Unit = {
+    val channel = decision.report.channel
+    if (decision.report.deferred.rows > 0) {
+      val key = channel.operatorPartition
+      deferred(key) = deferred.getOrElse(key, Vector.empty) :+ channel
+    }
+  }
+
+  /** The channels of a partition in which a decision leaves rows. */
+  def deferredOf(partition: OperatorPartition): Seq[StoreId] = deferred.getOrElse(partition, Nil)
 
   /** What has been decided, which a sink that seals the epoch relies on. */
   def decisions: Seq[ChannelReport] = decided.values.map(_.report).toSeq

@@ -11,15 +11,19 @@ import io.cleancut.StoreId
  * A running task is a straggler once half of its operator's partitions have read all their input,
  * and it has run longer than twice their median, and 200 ms longer. Pure: it is told the time, in
  * nanoseconds of any origin.
+ *
+ * The coordinator calls [[tick]] every few milliseconds under its lock: it visits the operators and
+ * the tasks that are late, and no others.
  */
 final class Stragglers {
   import Stragglers._
 
-  private val running = mutable.LinkedHashMap.empty[Long, Running]
+  private val running = mutable.Map.empty[Long, Running]
   private val operators = mutable.Map.empty[Long, Operator]
   private val since = mutable.Map.empty[Long, Long]
   // With the time of the order.
-  private val passed = mutable.LinkedHashMap.empty[Long, Long]
+  private val passed = mutable.Map.empty[Long, Long]
+  private var untaken = Vector.empty[Long]
   private var cutNs = Option.empty[Long]
   private var lastOnTime = Option.empty[Long]
 
@@ -29,11 +33,12 @@ final class Stragglers {
    */
   def started(attempt: Long, channel: StoreId, partitions: Int, nowNs: Long): Unit = {
     val StoreId(operator, partition, name) = channel
+    val ofOperator = operators.getOrElseUpdate(operator, new Operator(partitions))
+    val isNew = !running.contains(attempt)
     val task = running.getOrElseUpdate(attempt, new Running(operator, partition, nowNs))
     task.channels += name
-    operators.getOrElseUpdate(operator, new Operator(partitions))
-    cutNs.foreach(passed.getOrElseUpdate(attempt, _))
-    ()
+    if (isNew && !passed.contains(attempt)) ofOperator.onTime += ((nowNs, attempt))
+    cutNs.foreach(overtake(attempt, _))
   }
 
   /** It has read all of a channel. */
@@ -41,14 +46,16 @@ final class Stragglers {
     running.get(attempt).foreach { task =>
       task.channels -= channel.name
       if (task.channels.isEmpty) {
-        operators(task.operator).durations.getOrElseUpdate(task.partition, nowNs - task.startNs)
+        operators(task.operator).arrived(task.partition, nowNs - task.startNs)
         if (!passed.contains(attempt)) lastOnTime = Some(nowNs)
         ended(attempt)
       }
     }
 
   def ended(attempt: Long): Unit = {
-    running -= attempt
+    running.remove(attempt).foreach { task =>
+      operators(task.operator).onTime -= ((task.startNs, attempt))
+    }
     since -= attempt
     ()
   }
@@ -56,18 +63,20 @@ final class Stragglers {
   /** Every task is overtaken from now on, also those that have not begun. */
   def cutNow(nowNs: Long): Unit = {
     cutNs = cutNs.orElse(Some(nowNs))
-    running.keys.foreach(passed.getOrElseUpdate(_, nowNs))
+    for (operator <- operators.values; (_, attempt) <- operator.onTime.toVector)
+      overtake(attempt, nowNs)
   }
 
   /** Looks at the time; whether more attempts than before are overtaken. */
   def tick(mode: CaptureMode, nowNs: Long): Boolean = {
     val before = passed.size
-    for ((attempt, task) <- running if !passed.contains(attempt) && isLate(task, nowNs)) {
+    for (operator <- operators.values; attempt <- operator.late(nowNs)) {
       val first = since.getOrElseUpdate(attempt, nowNs)
       mode match {
         case CaptureMode.Aligned         => ()
-        case CaptureMode.Unaligned       => passed(attempt) = nowNs
-        case CaptureMode.Auto(timeoutNs) => if (nowNs - first >= timeoutNs) passed(attempt) = nowNs
+        case CaptureMode.Unaligned       => overtake(attempt, nowNs)
+        case CaptureMode.Auto(timeoutNs) =>
+          if (nowNs - first >= timeoutNs) overtake(attempt, nowNs)
       }
     }
     passed.size > before
@@ -75,6 +84,13 @@ final class Stragglers {
 
   /** Attempts that have been overtaken. */
   def overtaken: collection.Set[Long] = passed.keySet
+
+  /** The attempts that have been overtaken since the last call. */
+  def takeOvertaken(): Seq[Long] = {
+    val attempts = untaken
+    untaken = Vector.empty
+    attempts
+  }
 
   /** When the order was given that an attempt be overtaken. */
   def overtakenNs(attempt: Long): Option[Long] = passed.get(attempt)
@@ -84,10 +100,13 @@ final class Stragglers {
 
   def isRunning: Boolean = running.nonEmpty
 
-  private def isLate(task: Running, nowNs: Long): Boolean = {
-    val operator = operators(task.operator)
-    operator.limitNs.exists(limit => nowNs - task.startNs > limit)
-  }
+  private def overtake(attempt: Long, nowNs: Long): Unit =
+    if (!passed.contains(attempt)) {
+      passed(attempt) = nowNs
+      untaken :+= attempt
+      for (task <- running.get(attempt))
+        operators(task.operator).onTime -= ((task.startNs, attempt))
+    }
 }
 
 object Stragglers {
@@ -98,12 +117,44 @@ object Stragglers {
   }
 
   final private class Operator(partitions: Int) {
-    val durations = mutable.Map.empty[Int, Long]
+    private val ended = mutable.Set.empty[Int]
+    private val durations = new UpperMedian
 
-    def limitNs: Option[Long] = Option.when(durations.size * 2 >= partitions) {
-      val sorted = durations.values.toArray.sorted
-      val median = sorted(sorted.length / 2)
-      Math.max(2 * median, median + MarginNs)
+    /** The running attempts that are not overtaken, each with its start time before it. */
+    val onTime = mutable.TreeSet.empty[(Long, Long)]
+
+    /** Only the first attempt at a partition counts. */
+    def arrived(partition: Int, durationNs: Long): Unit =
+      if (ended.add(partition)) durations.add(durationNs)
+
+    /** The attempts that have run longer than the limit. */
+    def late(nowNs: Long): Seq[Long] =
+      if (durations.size == 0 || durations.size * 2 < partitions) Nil
+      else {
+        val median = durations.value
+        val limitNs = Math.max(2 * median, median + MarginNs)
+        onTime.iterator
+          .takeWhile { case (startNs, _) => nowNs - startNs > limitNs }
+          .map { case (_, attempt) => attempt }
+          .toVector
+      }
+  }
+
+  /** The median of the numbers added so far; of an even count, the larger of the middle two. */
+  final private class UpperMedian {
+    // The smaller half, rounded down, and the larger half.
+    private val lower = mutable.PriorityQueue.empty[Long]
+    private val upper = mutable.PriorityQueue.empty[Long](Ordering.Long.reverse)
+
+    def size: Int = lower.size + upper.size
+
+    def value: Long = upper.head
+
+    def add(number: Long): Unit = {
+      if (upper.nonEmpty && number < upper.head) lower += number else upper += number
+      if (lower.size > size / 2) upper += lower.dequeue()
+      else if (lower.size < size / 2) lower += upper.dequeue()
+      ()
     }
   }
 }

@@ -13,12 +13,27 @@ final class Barrier {
   import Barrier._
 
   private val executors = mutable.Map.empty[Long, String]
+  private val overtaken = mutable.Map.empty[String, mutable.Set[Long]]
   private var waiting = Vector.empty[Waiting]
 
   def runs(attempt: Long, executor: String): Unit = executors(attempt) = executor
 
   /** Attempts of earlier epochs are forgotten. */
-  def clear(): Unit = executors.clear()
+  def clear(): Unit = {
+    executors.clear()
+    overtaken.clear()
+    waiting.foreach(_.unreported.clear())
+  }
+
+  /** These attempts are overtaken from now on. Attempts without an executor are ignored. */
+  def overtake(attempts: Iterable[Long]): Unit = if (attempts.nonEmpty) {
+    val added = attempts.groupBy(executors.get).collect { case (Some(executor), ids) =>
+      executor -> ids
+    }
+    for ((executor, ids) <- added) overtaken.getOrElseUpdate(executor, mutable.Set.empty) ++= ids
+    for (request <- waiting; ids <- added.get(request.executor))
+      request.unreported ++= ids.filterNot(request.known)
+  }
 
   /**
    * @param known
@@ -26,22 +41,21 @@ final class Barrier {
    */
   def await(executor: String, known: Set[Long], nowNs: Long): CompletableFuture[Set[Long]] = {
     val answer = new CompletableFuture[Set[Long]]
-    waiting :+= Waiting(executor, known, nowNs + PatienceNs, answer)
+    val unreported = mutable.Set.from(overtaken.getOrElse(executor, Nil).filterNot(known))
+    waiting :+= Waiting(executor, known, unreported, nowNs + PatienceNs, answer)
     answer
   }
 
   def isAwaited: Boolean = waiting.nonEmpty
 
   /** What is to be answered now, taken off the list. */
-  def due(overtaken: collection.Set[Long], nowNs: Long): Seq[() => Unit] = {
-    val answers = waiting.map { w =>
-      w -> overtaken.filter(a => executors.get(a).contains(w.executor) && !w.known(a)).toSet
-    }
-    val (now, later) = answers.partition { case (w, told) => told.nonEmpty || nowNs >= w.untilNs }
-    waiting = later.map(_._1)
-    now.map { case (w, told) =>
+  def due(nowNs: Long): Seq[() => Unit] = {
+    val (now, later) = waiting.partition(w => w.unreported.nonEmpty || nowNs >= w.untilNs)
+    waiting = later
+    now.map { request =>
+      val attempts = request.unreported.toSet
       () => {
-        w.answer.complete(told)
+        request.answer.complete(attempts)
         ()
       }
     }
@@ -51,9 +65,11 @@ final class Barrier {
 object Barrier {
   private val PatienceNs = TimeUnit.SECONDS.toNanos(10)
 
+  /** An open request. `unreported` are the overtaken attempts that are not in `known`. */
   final private case class Waiting(
       executor: String,
       known: Set[Long],
+      unreported: mutable.Set[Long],
       untilNs: Long,
       answer: CompletableFuture[Set[Long]]
   )

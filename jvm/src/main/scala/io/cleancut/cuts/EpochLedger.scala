@@ -2,7 +2,7 @@ package io.cleancut.cuts
 
 import scala.collection.mutable
 
-import io.cleancut.StoreId
+import io.cleancut.{OperatorPartition, StoreId}
 import io.cleancut.channels.{Channels, EpochChannels}
 import io.cleancut.format._
 
@@ -184,15 +184,16 @@ final class EpochLedger(
     val attempts = frames.keys.toSeq
       .filter(attempt => !discarded.contains(attempt) && isComplete(attempt))
       .sortBy(attempt => (!failed(attempt), turns(attempt)))
-    // Apart from the stores, of which there are as many for each attempt to be looked through.
-    val inFlight = mutable.Set.empty[StoreId]
+    // The channels in `chosen`.
+    val inFlight = mutable.HashMap.empty[OperatorPartition, Set[StoreId]]
     attempts.foldLeft(mutable.HashMap.empty[StoreId, PlacedFrame]) { (chosen, attempt) =>
       val own = frames(attempt)
-      // What the attempt has in flight is its own, or nothing.
-      val replaced = inFlight.filter(channel => own.keys.exists(Channels.feeds(channel, _)))
-      inFlight --= replaced
-      inFlight ++= own.keys.filter(Channels.isChannel)
-      chosen --= replaced
+      // The in-flight rows of a partition are those of the attempt whose state counts, or none.
+      own.keysIterator.map(_.operatorPartition).flatMap(inFlight.remove(_)).foreach(chosen --= _)
+      own.keysIterator.filter(Channels.isChannel).foreach { channel =>
+        val partition = channel.operatorPartition
+        inFlight(partition) = inFlight.getOrElse(partition, Set.empty) + channel
+      }
       chosen ++= own
     }
   }
@@ -208,7 +209,10 @@ final class EpochLedger(
   private def byIds(ids: Set[String]): collection.Map[StoreId, PlacedFrame] =
     frames.values.flatMap { own =>
       val counted = own.filter { case (_, frame) => ids(frame.name.version.id) }
-      counted ++ own.filter { case (store, _) => counted.keys.exists(Channels.feeds(store, _)) }
+      val partitions = counted.keysIterator.map(_.operatorPartition).toSet
+      counted ++ own.filter { case (store, _) =>
+        Channels.isChannel(store) && partitions(store.operatorPartition)
+      }
     }.toMap
 
   /** None if the delta applies to a version that the cut before does not have. */

@@ -104,14 +104,17 @@ final class QueryLedger(
     else {
       pending.open(attempt, store)
       val known = current.flatMap(_.of(store))
-      // Rows that are in flight, and such as an earlier attempt or run has left in flight.
-      val holding =
-        (if (isReplaced) Nil else inFlight.map(_.store)) ++ pending.channels.decisions.collect {
-          case report if report.deferred.rows > 0 => report.channel
-        }
-      val unread = holding.distinct.filter { channel =>
-        Channels.feeds(channel, store) && !pending.channels.hasOpened(attempt, channel)
-      }
+      // In-flight rows of the last cut, and those that an earlier attempt or run has deferred.
+      val stored =
+        if (isReplaced) Nil
+        else
+          current.toSeq
+            .flatMap(_.ofTask(store.operator, store.partition))
+            .map(_.store)
+            .filter(Channels.isChannel)
+      val unread = (stored ++ pending.channels.deferredOf(store.operatorPartition)).distinct
+        .filterNot(pending.channels.hasOpened(attempt, _))
+        .sorted(StoreOrder)
       Right(Opened(known.map(_.version.id), needsBase = version > 0 && known.isEmpty, unread))
     }
 

@@ -192,7 +192,8 @@ final private class QueryRun(
       val goesOn = epochStartNs.exists(start => drains.goesOn(capture, nowNs - start))
       channels.stragglers.tick(if (goesOn) CaptureMode.Aligned else capture.mode, nowNs)
     }
-    if (barrier.isAwaited) barrier.due(channels.stragglers.overtaken, nowNs) else Nil
+    barrier.overtake(channels.stragglers.takeOvertaken())
+    barrier.due(nowNs)
   }
 
   /** Whether the time may change something. */
@@ -260,7 +261,7 @@ final private class QueryRun(
   def close(): Seq[() => Unit] = {
     letGo()
     held.foreach(drop)
-    barrier.due(Set.empty, Long.MaxValue)
+    barrier.due(Long.MaxValue)
   }
 
   private def letGo(): Unit = {
