@@ -87,13 +87,14 @@ private[cleancut] object OvertakeWatch extends Logging {
 
     override def run(): Unit =
       try {
-        var known = Set.empty[Long]
+        var known = Map.empty[Long, Long]
         while (!retire()) {
-          val question = AwaitOvertaken(location, runId, executor, known)
+          val question = AwaitOvertaken(location, runId, executor, known.keysIterator.toSet)
           CutsClient.ask(question, Clock.System, requestTimeoutMs) match {
             case OvertakenReply(attempts) =>
+              val nowNs = Clock.System.monotonicNs()
               attempts.foreach(a => Option(flags.get(a)).foreach(_.raise()))
-              known ++= attempts
+              known = retain(known, flags.containsKey(_), nowNs) ++ attempts.map(_ -> nowNs)
             case _ => Clock.System.sleep(PauseMs, TimeUnit.MILLISECONDS)
           }
         }
@@ -109,5 +110,19 @@ private[cleancut] object OvertakeWatch extends Logging {
     }
   }
 
+  /**
+   * The attempts that the driver need not report again, each with the time of its report. The
+   * driver drops attempts when their epoch commits, which an executor does not hear of. An attempt
+   * that has ended is removed after [[RetainNs]] only: the driver answers at once with an attempt
+   * of the current epoch that is missing here.
+   */
+  private[channels] def retain(
+      known: Map[Long, Long],
+      isRunning: Long => Boolean,
+      nowNs: Long
+  ): Map[Long, Long] =
+    known.filter { case (attempt, sinceNs) => isRunning(attempt) || nowNs - sinceNs < RetainNs }
+
+  private[channels] val RetainNs = TimeUnit.MINUTES.toNanos(1)
   private val PauseMs = 1000L
 }
