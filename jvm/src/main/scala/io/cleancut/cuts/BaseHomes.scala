@@ -72,7 +72,7 @@ final case class Placements(followers: Map[String, Place], homes: Map[StoreId, P
 
   private lazy val hashes = followers.values.toVector.map(at => at -> at.executor.hashCode)
 
-  /** By executor, the stores of which it is to have a standby copy. Takes time: see [[Standbys]]. */
+  /** By executor, the stores to copy to it. Takes too long for a poll: see [[Standbys]]. */
   def standbys(replicas: Int): Map[String, Set[StoreId]] =
     if (replicas == 0) Map.empty
     else {

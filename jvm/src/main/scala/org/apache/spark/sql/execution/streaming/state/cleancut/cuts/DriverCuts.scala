@@ -41,7 +41,7 @@ object DriverCuts extends Logging {
   private[cleancut] def isWatched(location: String): Boolean =
     queries.find(location).exists(_.isWatched)
 
-  // The executor drops a task that throws, so that a fatal error would end the scan for all queries.
+  // The timer drops a task that throws, so that a fatal error would end the scan for all queries.
   private def goesOn(cuts: QueryCuts): Boolean =
     try cuts.tick()
     catch {
