@@ -57,9 +57,12 @@ trait EpochClaim extends QueryRuns {
     // written when the epoch is over.
     val anew = seal(run, epoch, Nil, offsets = "")
       .copy(isClaim = true, paged = runtime.paging.map(_ => NoChains))
-    writeSeal(run, followed.fold(anew) { of =>
-      of.copy(run = run.id, token = StateVersion.newId(clock), writtenMs = clock.wallMs())
-    })
+    writeSeal(
+      run,
+      followed.fold(anew) { of =>
+        of.copy(run = run.id, token = StateVersion.newId(clock), writtenMs = clock.wallMs())
+      }
+    )
     // A later owner has seen the object, or else is seen here.
     val owner = laterOwner(run)
     if (owner.isEmpty) synchronized(run.on(EpochState.Claim(epoch)))

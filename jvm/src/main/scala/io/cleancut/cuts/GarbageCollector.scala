@@ -94,8 +94,7 @@ final class GarbageCollector private[cuts] (
       val served = seals.filter(_.epoch <= last.epoch)
       sweep.run(oldest, spared, isComplete = false, served, isYoung)
       ()
-    }
-    finally cancel()
+    } finally cancel()
 }
 
 object GarbageCollector {

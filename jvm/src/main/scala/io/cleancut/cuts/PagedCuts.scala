@@ -63,7 +63,8 @@ trait PagedCuts extends FrameAcks {
   private def turnPages(run: QueryRun, turn: PageTurn, done: CompletableFuture[Unit]): Unit = {
     var turned = Option.empty[PageTurn.Turned]
     // Whatever error ends it, the next epoch has the pages written again.
-    try if (!isClosed) {
+    try
+      if (!isClosed) {
         val merge = new FrameMerge(archive, run.id, () => newId())
         turned = maintenance.run(Maintenance.Pages)(turn.merged(merge, archive))
       }

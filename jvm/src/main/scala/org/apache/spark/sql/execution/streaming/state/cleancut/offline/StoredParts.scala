@@ -9,6 +9,7 @@ import io.cleancut.channels.Channels
  * lacks some of them, and an operation must not convert it.
  */
 private[offline] object StoredParts {
+
   /**
    * @param refused
    *   ends the operation for a reason
