@@ -19,7 +19,8 @@ object OlderTests {
     "NexmarkSuite.scala",
     "QueryOnHdfsSuite.scala",
     "RealTimeModeSuite.scala",
-    "RequestsOfEpochsSuite.scala"
+    "RequestsOfEpochsSuite.scala",
+    "UnusualLocationsSuite.scala"
   )
 
   /** By the first line that knows what they are about. */

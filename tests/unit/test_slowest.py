@@ -26,6 +26,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "stages"
     (made / "began").touch()
     (made / "test-spark.xml").write_text(REPORT.format(long=12.25))
+    (made / "test-spark.status").write_text("ok\n")
     (made / "test-spark.time").write_text("75.100 130.000 5.500\n")
     (tmp_path / slowest._SCALA[1] / "TEST-new.xml").write_text(REPORT.format(long=30.0))
     return made
@@ -33,7 +34,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_stages_and_the_slowest_tests_of_both_languages_are_shown(stages: Path) -> None:
     shown = list(slowest.lines(stages))
-    assert shown[1].split() == ["test-spark", "1:15", "2:15"]
+    assert shown[1].split() == ["test-spark", "1:15", "2:15", "ok"]
     assert shown[2] == "The slowest 4 of 4 tests, in seconds:"
     assert shown[3:5] == ["    30.0  test_x: test_long", "    12.2  test_x: test_long"]
 

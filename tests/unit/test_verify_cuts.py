@@ -236,6 +236,7 @@ def test_segments_that_go_with_their_cut_are_no_damage(
 
     def late(*arguments: object) -> object:
         four_cuts.cut_path(3).unlink()
+        (four_cuts.root.parent / "commits/3").unlink()
         (four_cuts.root / segment_name(3)).unlink()
         return check_segments(*arguments)  # type: ignore[arg-type]
 

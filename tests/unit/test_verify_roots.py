@@ -151,6 +151,7 @@ def test_what_goes_with_its_root_is_no_damage(
     def late(check: CutCheck, reader: object) -> object:
         cuts = read(check, reader)  # type: ignore[arg-type]
         four_roots.cut_path(3).unlink()
+        (four_roots.root.parent / "commits/3").unlink()
         if is_page:
             four_roots.page_path(2, 0).unlink()
         else:
