@@ -152,7 +152,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
       assert(before.head.paged.isEmpty && before.whole.stores.size == Partitions)
 
       query.run(epochs = 1)
-      assert(FormatNote.parse(archive.store.get(note).get).exists(_.version == FormatNote.Roots))
+      assert(FormatNote.parse(archive.store.get(note).get).exists(_.version == FormatNote.Latest))
       val moved = archive.last().get
       val paged = moved.head.paged.get
       assert(paged.pages.map(_.epoch) == Seq(before.head.epoch))

@@ -20,7 +20,7 @@ import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.format.Cut
 import io.cleancut.objects.HadoopStore
-import io.cleancut.testkit.{LongTest, Patience, TestDirectory, Warnings}
+import io.cleancut.testkit.{LongTest, Patience, TestDirectory}
 
 /** A row of a key, in the order of its number; `slow` keys take their time. */
 final case class Numbered(key: Long, number: Long, slow: Boolean)
@@ -41,30 +41,21 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
 
   override protected def partitions: Int = 4
 
-  test("a query that asks for rows in flight and has no cuts is told what it lacks") {
+  test("a query with mode unaligned and without cuts is refused, and can be explained") {
     TestDirectory.use("uncut") { root =>
       val session = spark.newSession()
       session.conf.set(Keys.Cuts.name, "false")
       session.conf.set(Keys.Mode.name, "unaligned")
-      val input = MemoryStream(Encoders.scalaLong, session)
-      val warnings = Warnings.during {
-        val counted = input.toDF().groupBy("value").count()
-        // This is no query yet.
-        counted.queryExecution.explainString(SimpleMode)
-        val query = counted.writeStream
-          .outputMode("update")
-          .option("checkpointLocation", root.toString)
-          .format("noop")
-          .start()
-        for (epoch <- 0L to 1L) {
-          input.addData(epoch)
-          query.processAllAvailable()
-        }
-        query.stop()
+      val counted = MemoryStream(Encoders.scalaLong, session).toDF().groupBy("value").count()
+      counted.queryExecution.explainString(SimpleMode)
+      val refused = intercept[IllegalArgumentException] {
+        val location = root.toString
+        val writer = counted.writeStream.outputMode("update").option("checkpointLocation", location)
+        writer.format("noop").start()
       }
-      val told = warnings.filter(_.startsWith(Keys.Mode.name))
-      assert(told.size == 1)
-      assert(told.head.contains(root.toString) && told.head.contains(s"${Keys.Cuts.name}=true"))
+      assert(refused.getMessage.startsWith("[CLEANCUT_MODE_REQUIRES_CUTS]"))
+      assert(refused.getMessage.contains(root.toString))
+      assert(refused.getMessage.contains(s"${Keys.Cuts.name}=true"))
     }
   }
 
