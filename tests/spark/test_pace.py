@@ -46,7 +46,7 @@ def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
         assert str(paced) == "an epoch every 1.2 s"
         first = len(it.ran)
         assert of.wait_for(first + 3, timeout=PATIENCE_S)
-        of.pace(interval=0, min_pause=86_400)
+        of.pace(interval=0, min_pause=3_600)
         resting = len(it.ran)
         time.sleep(2 * INTERVAL_S)
         assert len(it.ran) <= resting + 1
@@ -62,7 +62,7 @@ def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
     # It holds for the next run of this driver too, until it is taken back.
     again = it.start()
     try:
-        assert coordinator(again).pace().min_pause == timedelta(days=1)
+        assert coordinator(again).pace().min_pause == timedelta(hours=1)
         coordinator(again).pace(min_pause=0)
         again.processAllAvailable()
     finally:

@@ -97,11 +97,11 @@ abstract class S3ServerContract(dialect: Dialect) extends ObjectStoreContract {
     )
     try {
       putAt("d/")
-      putAt("d/with space")
+      putAt("d/with\ttab")
     } finally client.close()
     val found = store.listLevel(ObjectPrefix("d/")).toSet
     assert(found.collect { case Listed.Here(info) => info.key.name } == Set("d/a"))
-    assert(found.collect { case Listed.Foreign(name) => name } == Set("d/with space"))
+    assert(found.collect { case Listed.Foreign(name) => name } == Set("d/with\ttab"))
     assert(store.list(ObjectPrefix("d/")).map(_.key.name).toSeq == Seq("d/a"))
   }
 
