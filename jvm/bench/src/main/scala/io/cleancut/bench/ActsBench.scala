@@ -77,6 +77,7 @@ final class ActsBench(spark: SparkSession, place: Path, partitions: Int) {
       name = "",
       last = -1L,
       rewrite = false,
+      allowMissingInput = false,
       apply = true
     )
     // That of the first act, to which another one goes back.

@@ -134,6 +134,7 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
       provider = "",
       partitions = 0,
       access = "{}",
+      allowMissingInput = false,
       apply = true
     ): Unit
 
