@@ -59,9 +59,10 @@ class Totals:
 @pytest.mark.parametrize("mode", ["complete", "update"])
 def test_a_batch_that_spark_sorts_is_sealed(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     totals = Totals(spark, tmp_path)
+    persisted = set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
     totals.run(mode)
     assert sorted(totals.rows) == list(range(EPOCHS))
     newest = {row["k"]: tuple(row) for epoch in range(EPOCHS) for row in totals.rows[epoch]}
     assert [newest[k] for k in sorted(newest)] == totals.batch()
-    kept = spark.sparkContext._jsc.getPersistentRDDs()
-    assert kept.isEmpty()
+    # Other tests share the session.
+    assert set(spark.sparkContext._jsc.getPersistentRDDs().keySet()) <= persisted

@@ -32,7 +32,9 @@ def start(spark: SparkSession, tmp_path: Path) -> Callable[..., None]:
         counted = rows.groupBy("k").count() if is_stateful else rows
 
         def sink(batch: DataFrame, epoch: int) -> None:
-            cleancut.seal(batch, epoch).collect()
+            rows = cleancut.seal(batch, epoch)
+            rows.collect()
+            rows.unpersist()
 
         writer = counted.writeStream.outputMode("update").foreachBatch(sink)
         writer = writer.option("checkpointLocation", str(location))

@@ -121,7 +121,11 @@ class Comparison:
         files = EpochFiles(root / "results")
 
         def sealed(batch: DataFrame, epoch: int) -> None:
-            files(cleancut.seal(batch, epoch), epoch)
+            rows = cleancut.seal(batch, epoch)
+            try:
+                files(rows, epoch)
+            finally:
+                rows.unpersist()
 
         ours = provider == CLEANCUT
         return start(
