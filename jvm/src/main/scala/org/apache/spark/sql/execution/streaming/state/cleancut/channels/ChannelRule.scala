@@ -155,15 +155,17 @@ final private class ChannelPlan(
     case groups: FlatMapGroupsInPandasWithStateExec if isFed(groups) =>
       groups.copy(eventTimeWatermarkForEviction = groups.eventTimeWatermarkForLateEvents)
     case groups: TransformWithStateExec =>
-      val watermark = evictionOf(groups)
-      val at =
-        ProcessingTime.at(groups.copy(eventTimeWatermarkForEviction = watermark), timestampOf)
-      OwnTransformWithState.of(at)
+      val at = groups.copy(
+        eventTimeWatermarkForEviction = evictionOf(groups),
+        batchTimestampMs = timestampOf(groups, groups.batchTimestampMs)
+      )
+      OwnTransformWithState.of(WholeScans.of(at))
     case groups: TransformWithStateInPySparkExec =>
-      val watermark = evictionOf(groups)
-      val at =
-        ProcessingTime.at(groups.copy(eventTimeWatermarkForEviction = watermark), timestampOf)
-      OwnTransformWithState.of(at)
+      val at = groups.copy(
+        eventTimeWatermarkForEviction = evictionOf(groups),
+        batchTimestampMs = timestampOf(groups, groups.batchTimestampMs)
+      )
+      OwnTransformWithState.of(WholeScans.of(at))
   }
 
   private def evictionOf(groups: StateStoreWriter with WatermarkSupport): Option[Long] =
@@ -171,8 +173,8 @@ final private class ChannelPlan(
     else groups.eventTimeWatermarkForEviction
 
   /** Timestamp at which an operator runs, given that of the epoch. */
-  private def timestampOf(groups: StateStoreWriter, ofEpoch: Long): Long =
-    if (isFed(groups)) cuts.lastTimestampMs(runId).fold(ofEpoch)(Math.min(_, ofEpoch))
+  private def timestampOf(groups: StateStoreWriter, ofEpoch: Option[Long]): Option[Long] =
+    if (isFed(groups)) ofEpoch.map(ms => cuts.lastTimestampMs(runId).fold(ms)(Math.min(_, ms)))
     else ofEpoch
 
   private def insert(plan: SparkPlan, channel: ChannelExec): SparkPlan = plan.transformUp {

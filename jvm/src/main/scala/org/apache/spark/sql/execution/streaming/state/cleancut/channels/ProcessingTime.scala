@@ -3,7 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.channels
 import org.apache.spark.sql.catalyst.plans.logical.ProcessingTimeTimeout
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.python.streaming._
-import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.operators.stateful.flatmapgroupswithstate._
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.streaming.TimeMode
@@ -19,26 +18,4 @@ private[cleancut] object ProcessingTime {
     case groups: TransformWithStateInPySparkExec    => groups.timeMode == TimeMode.ProcessingTime()
     case _                                          => false
   }
-
-  /**
-   * The operator at another timestamp.
-   *
-   * @param timestampOf
-   *   timestamp of an operator, given that of the epoch
-   */
-  def at(
-      groups: TransformWithStateExec,
-      timestampOf: (StateStoreWriter, Long) => Long
-  ): TransformWithStateExec =
-    WholeScans.of(
-      groups.copy(batchTimestampMs = groups.batchTimestampMs.map(timestampOf(groups, _)))
-    )
-
-  def at(
-      groups: TransformWithStateInPySparkExec,
-      timestampOf: (StateStoreWriter, Long) => Long
-  ): TransformWithStateInPySparkExec =
-    WholeScans.of(
-      groups.copy(batchTimestampMs = groups.batchTimestampMs.map(timestampOf(groups, _)))
-    )
 }
