@@ -72,8 +72,16 @@ final class Choices(seed: Long) extends Random(DrawnRuns.spread(seed)) {
   val delayMs: Int = DrawnQuery.oneOf(this, 0, 5000, 20000)
 
   /** The form of the keys that rows are grouped or joined by. */
-  val key: Column => Column = DrawnQuery.oneOf(this, DrawnKeys.Forms: _*)
+  val keyForm: KeyForm = DrawnQuery.oneOf(this, DrawnKeys.Forms: _*)
 }
+
+/**
+ * Form of the keys of a query, given the number of the key.
+ *
+ * @param isFloating
+ *   whether some keys are -0.0 or NaN
+ */
+final case class KeyForm(of: Column => Column, isFloating: Boolean, isNested: Boolean)
 
 /** Keys as numbers, also nested, of which equal ones have different bits. */
 object DrawnKeys {
@@ -81,12 +89,18 @@ object DrawnKeys {
     "case key % 5 when 0 then 0.0D when 1 then -0.0D when 2 then double('NaN') else key / 2 end"
   )
 
-  val Forms: Seq[Column => Column] = Seq(
-    identity,
-    identity,
-    _ => number,
-    key => struct(number.cast("float").as("n"), key % 2),
-    key => array(number, key / 3)
+  private val Plain = KeyForm(identity, isFloating = false, isNested = false)
+
+  val Forms: Seq[KeyForm] = Seq(
+    Plain,
+    Plain,
+    KeyForm(_ => number, isFloating = true, isNested = false),
+    KeyForm(
+      key => struct(number.cast("float").as("n"), key % 2),
+      isFloating = true,
+      isNested = true
+    ),
+    KeyForm(key => array(number, key / 3), isFloating = true, isNested = true)
   )
 }
 

@@ -7,18 +7,27 @@ import scala.util.{Failure, Random, Success, Try}
 /** What suites of drawn queries share: which seeds they take, and how they draw and have ended. */
 object DrawnRuns {
 
+  /** Seeds as below, by default so many from 1. */
+  def seeds(count: String, default: Long): Seq[Long] = seeds(count, 1L to default)
+
   /**
-   * `CLEANCUT_SEED` alone, or some from `CLEANCUT_FIRST_SEED` on.
+   * `CLEANCUT_SEED` alone, or several from `CLEANCUT_FIRST_SEED`.
    *
    * @param count
-   *   the variable of the environment that says how many
+   *   environment variable that has the number of seeds
+   * @param usual
+   *   seeds if no variable is set
    */
-  def seeds(count: String, default: Long): Seq[Long] = {
+  def seeds(count: String, usual: Seq[Long]): Seq[Long] = {
     def number(name: String): Option[Long] = sys.env.get(name).map(_.toLong)
-    val first = number("CLEANCUT_FIRST_SEED").getOrElse(1L)
+    val (first, runs) = (number("CLEANCUT_FIRST_SEED"), number(count))
     number("CLEANCUT_SEED")
       .map(Seq(_))
-      .getOrElse(first until first + number(count).getOrElse(default))
+      .orElse(Option.when(first.isEmpty && runs.isEmpty)(usual))
+      .getOrElse {
+        val from = first.getOrElse(1L)
+        from until from + runs.getOrElse(usual.size.toLong)
+      }
   }
 
   /** Numbers that have nothing in common with those of the next seed, as those of Java's have. */

@@ -10,11 +10,14 @@ import org.apache.spark.sql.streaming.OutputMode
  *   the rows of each
  * @param state
  *   at the end, by store; empty where it cannot be compared
+ * @param fed
+ *   positions of the epochs that in-flight rows of the epoch before may have reached
  */
 final case class GivenRows(
     columns: Seq[String],
     epochs: Seq[Seq[Row]],
-    state: Map[String, Seq[String]]
+    state: Map[String, Seq[String]],
+    fed: Set[Int] = Set.empty
 )
 
 object GivenRows {
@@ -89,8 +92,40 @@ object Difference {
 
   private def count(run: GivenRows): Int = run.columns.indexWhere(_.startsWith("count"))
 
+  /** Rows that are not after all earlier rows of their key. */
+  private def unsorted(run: GivenRows): Seq[String] =
+    run.epochs.flatten.groupBy(_.getLong(0)).values.toSeq.flatMap { rows =>
+      rows.zip(rows.drop(1)).collect {
+        case (before, row) if row.getLong(1) <= before.getLong(1) => row.toString
+      }
+    }
+
+  /** Rows of a key that arrived in one epoch and are in several sessions. */
+  private def divided(query: UnalignedQuery, run: GivenRows): Seq[String] = {
+    val rows = for ((rows, epoch) <- run.epochs.zipWithIndex; row <- rows) yield epoch -> row
+    rows
+      .groupBy { case (_, row) => (row.getLong(0), UnalignedQuery.stepOf(row.getLong(1))) }
+      .values
+      .map(arrived => if (query.hasTtl) beforeExpiry(run, arrived) else arrived.map(_._2))
+      .filter(_.map(_.getLong(2)).distinct.size > 1)
+      .flatMap(GivenRows.texts)
+      .toSeq
+  }
+
+  /**
+   * Rows that find the same state with TTL: those of two epochs, if no in-flight rows reach the
+   * first. Rows that stay in flight for longer may find expired state.
+   */
+  private def beforeExpiry(run: GivenRows, arrived: Seq[(Int, Row)]): Seq[Row] = {
+    val first = arrived.map(_._1).min
+    val last = if (run.fed(first)) first else first + 1
+    arrived.collect { case (epoch, row) if epoch <= last => row }
+  }
+
   private def disorder(query: UnalignedQuery, run: GivenRows): Seq[String] =
-    if (query.isByRow) {
+    if (query.isInSequence) unsorted(run)
+    else if (query.hasSessions) unsorted(run) ++ divided(query, run)
+    else if (query.isByRow) {
       // Numbers count the rows of a key from 1, by the values they came in.
       run.epochs.flatten.groupBy(_.getLong(0)).values.toSeq.flatMap { rows =>
         val due = rows.map(_.getLong(1)).sorted

@@ -1,6 +1,5 @@
 package io.cleancut.e2e
 
-import java.time.Duration
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
@@ -15,7 +14,7 @@ import org.apache.spark.sql.streaming._
 
 import io.cleancut.CleancutSeal
 import io.cleancut.conf.Keys
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{QueryWaits, TestDirectory}
 
 /**
  * Timeouts, timers and TTL in processing time of keys whose rows are in flight. Topology: a source,
@@ -35,14 +34,14 @@ class ProcessingTimeSuite extends AnyFunSuite with WithCuts {
       rows.flatMapGroupsWithState[Long, (Long, Long, Long)](
         OutputMode.Append(),
         GroupStateTimeout.ProcessingTimeTimeout()
-      )(timeoutSessions)(Encoders.scalaLong, encoder)
+      )(TimeoutSessions.of(slowly))(Encoders.scalaLong, encoder)
     }
   }
 
   test("a timer of transformWithState does not expire while rows of its key are in flight") {
     check { rows =>
       rows.transformWithState(
-        new TimerSessions,
+        new TimerSessions(slowly),
         TimeMode.ProcessingTime(),
         OutputMode.Append()
       )(encoder)
@@ -52,7 +51,7 @@ class ProcessingTimeSuite extends AnyFunSuite with WithCuts {
   test("values, lists and maps with TTL do not expire between rows that arrived together") {
     check { rows =>
       rows.transformWithState(
-        new ExpiringSessions,
+        new ExpiringSessions(slowly),
         TimeMode.ProcessingTime(),
         OutputMode.Append()
       )(encoder)
@@ -104,26 +103,23 @@ class ProcessingTimeSuite extends AnyFunSuite with WithCuts {
     assert(sessions.filter(_._2.distinct.size > 1).keySet.isEmpty, "a session ended too early")
   }
 
-  // With processing time, Spark runs epochs without input for ever.
+  // `processAllAvailable` does not return: processing time makes Spark run empty epochs.
   private def awaitRows(
       query: StreamingQuery,
       seen: ConcurrentHashMap[Long, Seq[Row]],
       count: Int
-  ): Unit = {
-    while (query.isActive && seen.values.asScala.map(_.size).sum < count) Thread.sleep(5)
-    query.exception.foreach(throw _)
+  ): Unit = QueryWaits.until(query, s"$count rows are emitted") {
+    seen.values.asScala.map(_.size).sum >= count
   }
 
   private def cutSlowEpoch(query: StreamingQuery): Unit = {
     val running = query.asInstanceOf[StreamingQueryWrapper].streamingQuery
     def cuts = DriverCuts.of(running.resolvedCheckpointRoot)
-    def isCut = cuts.exists(_.status.channels.exists(_.deferred.rows > 0))
-    while (query.isActive && !isSlowRowMet) Thread.sleep(5)
-    while (query.isActive && !isCut) {
+    QueryWaits.until(query, "the slow key is read")(isSlowRowMet)
+    QueryWaits.until(query, "the epoch of the slow key is cut") {
       cuts.foreach(_.cutNow())
-      Thread.sleep(5)
+      cuts.exists(_.status.channels.exists(_.deferred.rows > 0))
     }
-    query.exception.foreach(throw _)
   }
 }
 
@@ -144,82 +140,4 @@ object ProcessingTimeSuite {
       isSlowRowMet = true
       Thread.sleep(5)
     }
-
-  /** The session of each row; a timeout, which is due in the next epoch, ends a session. */
-  private def timeoutSessions(
-      key: Long,
-      rows: Iterator[Event],
-      state: GroupState[Long]
-  ): Iterator[(Long, Long, Long)] = {
-    val session = state.getOption.getOrElse(0L)
-    if (state.hasTimedOut) {
-      state.update(session + 1)
-      Iterator.empty
-    } else {
-      state.update(session)
-      state.setTimeoutDuration(1)
-      rows.tapEach(slowly).map(row => (key, row.value, session)).toVector.iterator
-    }
-  }
-
-  /** The session of each row; a timer, which is due in the next epoch, ends a session. */
-  class TimerSessions extends StatefulProcessor[Long, Event, (Long, Long, Long)] {
-    @transient private var session: ValueState[Long] = _
-
-    override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
-      session = getHandle.getValueState("session", Encoders.scalaLong, TTLConfig.NONE)
-
-    override def handleInputRows(
-        key: Long,
-        rows: Iterator[Event],
-        timers: TimerValues
-    ): Iterator[(Long, Long, Long)] = {
-      val current = if (session.exists()) session.get() else 0L
-      getHandle.registerTimer(timers.getCurrentProcessingTimeInMs() + 1)
-      rows.tapEach(slowly).map(row => (key, row.value, current))
-    }
-
-    override def handleExpiredTimer(
-        key: Long,
-        timers: TimerValues,
-        expired: ExpiredTimerInfo
-    ): Iterator[(Long, Long, Long)] = {
-      session.update((if (session.exists()) session.get() else 0L) + 1)
-      Iterator.empty
-    }
-  }
-
-  /** The session of each row, by a value, a list and a map that expire after a millisecond. */
-  class ExpiringSessions extends StatefulProcessor[Long, Event, (Long, Long, Long)] {
-    @transient private var session: ValueState[Long] = _
-    @transient private var value: ValueState[Long] = _
-    @transient private var list: ListState[Long] = _
-    @transient private var map: MapState[Long, Long] = _
-
-    override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = {
-      val ttl = TTLConfig(Duration.ofMillis(1))
-      session = getHandle.getValueState("session", Encoders.scalaLong, TTLConfig.NONE)
-      value = getHandle.getValueState("value", Encoders.scalaLong, ttl)
-      list = getHandle.getListState("list", Encoders.scalaLong, ttl)
-      map = getHandle.getMapState("map", Encoders.scalaLong, Encoders.scalaLong, ttl)
-    }
-
-    override def handleInputRows(
-        key: Long,
-        rows: Iterator[Event],
-        timers: TimerValues
-    ): Iterator[(Long, Long, Long)] = rows.map { row =>
-      slowly(row)
-      val before = if (session.exists()) session.get() else 0L
-      // Each of the three begins a session of its own once it has expired.
-      val begun = (if (value.exists()) 0L else 1L) +
-        (if (list.exists()) 0L else 100L) +
-        (if (map.exists() && map.containsKey(key)) 0L else 10000L)
-      session.update(before + begun)
-      if (!value.exists()) value.update(row.value)
-      if (!list.exists()) list.appendValue(row.value)
-      if (!map.containsKey(key)) map.updateValue(key, row.value)
-      (key, row.value, before + begun)
-    }
-  }
 }

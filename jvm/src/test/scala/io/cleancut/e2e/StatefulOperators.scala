@@ -196,7 +196,7 @@ object StatefulOperators {
 
   /** With the form of keys that was drawn for the query. */
   private def keyed(input: Dataset[Reading], random: Choices): DataFrame =
-    input.withColumn("key", random.key(col("key")))
+    input.withColumn("key", random.keyForm.of(col("key")))
 
   private def sides(rows: DataFrame): (DataFrame, DataFrame) =
     (rows.filter("left").drop("left"), rows.filter("not left").drop("left"))

@@ -6,8 +6,18 @@ import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
 import io.cleancut.e2e.DrawnQuery.oneOf
 
-/** What happens to a query before and with new input, and whether all of it is awaited. */
-final case class UnalignedStep(restart: Boolean, drain: Boolean, incident: Option[Incident])
+/**
+ * What happens to a query before and with new input, and whether all of it is awaited.
+ *
+ * @param once
+ *   whether the query restarts with the trigger Once
+ */
+final case class UnalignedStep(
+    restart: Boolean,
+    drain: Boolean,
+    incident: Option[Incident],
+    once: Boolean
+)
 
 /** Whether a sink runs the tasks of an epoch a second time, and when. */
 sealed trait Action
@@ -27,6 +37,8 @@ final class UnalignedFate(val seed: Long) {
   val query: UnalignedQuery = new UnalignedQuery(queryOf(seed))
 
   val settings: Map[String, String] = query.settings ++ Map(
+    // All epochs are examined in the end, and processing time makes Spark run empty ones.
+    "spark.sql.streaming.minBatchesToRetain" -> "100000",
     "spark.sql.shuffle.partitions" -> (1 + random.nextInt(4)).toString,
     "spark.sql.streaming.stateStore.checkpointFormatVersion" -> (1 + random.nextInt(2)).toString,
     "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> (1 + random.nextInt(4)).toString,
@@ -44,11 +56,15 @@ final class UnalignedFate(val seed: Long) {
   /** Between two looks at the epoch, at most. */
   val pauseMs: Int = oneOf(random, 10, 40, 100)
 
+  // Separate, so that the other numbers of a seed do not change.
+  private val onces = DrawnRuns.random(seed + (1L << 32))
+
   val steps: Seq[UnalignedStep] = query.steps.indices.map { index =>
     UnalignedStep(
       restart = index > 1 && random.nextInt(5) == 0,
       drain = random.nextInt(4) == 0,
-      incident = Option.when(index > 0 && random.nextInt(5) < 2)(drawIncident(random))
+      incident = Option.when(index > 0 && random.nextInt(5) < 2)(drawIncident(random)),
+      once = index > 1 && onces.nextInt(5) == 0
     )
   }
 
@@ -69,6 +85,9 @@ final class UnalignedFate(val seed: Long) {
 
   /** Whether one task takes all partitions of the last operator, one behind the other. */
   val isCoalesced: Boolean = random.nextInt(6) == 0
+
+  /** What the run has of what many runs do not have. */
+  def traits: Seq[String] = query.traits ++ Option.when(steps.exists(_.once))("Once")
 
   override def toString: String = {
     val chosen = settings.toSeq.sorted.map { case (key, value) => s"$key=$value" }

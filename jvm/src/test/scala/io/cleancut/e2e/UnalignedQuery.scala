@@ -1,6 +1,15 @@
 package io.cleancut.e2e
 
-import org.apache.spark.sql.{DataFrame, Dataset, Encoders}
+import java.util.concurrent.TimeUnit
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.{DataFrame, Dataset, Encoders, Row}
+import org.apache.spark.sql.classic.{Dataset => ClassicDataset}
+import org.apache.spark.sql.execution.streaming.state.cleancut.sequence.{
+  InSequence,
+  SequenceRequest
+}
 import org.apache.spark.sql.functions.{coalesce, col, date_trunc, lit}
 import org.apache.spark.sql.streaming._
 
@@ -23,8 +32,29 @@ final class UnalignedQuery(val number: Long) {
   /** New input, one after the other. */
   val steps: Seq[Seq[Reading]] = Seq.tabulate(3 + random.nextInt(2)) { step =>
     val rows = inputs.rows(random, step, 10 + random.nextInt(70))
-    if (isByRow) numbered(step, rows) else rows
+    if (isInSequence) inSequence(rows) else if (isByRow) numbered(step, rows) else rows
   }
+
+  // Number of rows of each key so far. Lazy, because the steps above use it.
+  private lazy val counts = mutable.Map.empty[Option[Long], Long].withDefaultValue(0L)
+
+  /** Of each key from 1, without a gap. */
+  private def inSequence(rows: Seq[Reading]): Seq[Reading] = rows.map { row =>
+    counts(row.key) += 1
+    row.copy(value = counts(row.key))
+  }
+
+  /** Whether it emits the rows of a key sorted by value. */
+  def isInSequence: Boolean = operator.name == "in_sequence"
+
+  /** Whether the third column is a session, which must not end between rows of one step. */
+  def hasSessions: Boolean = operator.name.endsWith("sessions by row")
+
+  /** Whether state with TTL ends the sessions. */
+  def hasTtl: Boolean = operator.name.contains("TTL")
+
+  /** Whether the operator has timeouts, timers or TTL in processing time. */
+  def hasProcessingTime: Boolean = hasSessions || isInSequence
 
   /** Whether it hands on row by row, in the order of their values. */
   def isByRow: Boolean = operator.name.endsWith("by row")
@@ -36,7 +66,28 @@ final class UnalignedQuery(val number: Long) {
    */
   def hasComparableState: Boolean = !operator.name.contains("join") &&
     !operator.name.startsWith("transformWithState") &&
-    !operator.name.contains("WithinWatermark") && !operator.name.contains("timeouts")
+    !operator.name.contains("WithinWatermark") && !operator.name.contains("timeouts") &&
+    !hasSessions && !isInSequence
+
+  /** What the query draws of what many queries do not have, for a count. */
+  def traits: Seq[String] = {
+    val keys = steps.flatten.flatMap(_.key)
+    val form = new Choices(number).keyForm
+    val isFloating = form.isFloating && keys.exists(key => Set(1L, 2L)(key % 5))
+    val isNull = steps.flatten.exists(_.key.isEmpty)
+    Seq(
+      isInSequence -> "in_sequence",
+      (hasProcessingTime && !isInSequence) -> operator.name,
+      (hasKeyForm && isFloating) -> "keys -0.0 or NaN",
+      (hasKeyForm && form.isNested) -> "nested keys",
+      (hasKeyForm && isNull) -> "null keys"
+    ).collect { case (true, name) => name }
+  }
+
+  /** Whether the operator groups or joins by keys of the form that is drawn. */
+  private def hasKeyForm: Boolean =
+    Seq("aggregation", "window aggregation", "session").exists(operator.name.startsWith) ||
+      operator.name.contains(" join,")
 
   /** The same query at every call. */
   def apply(input: Dataset[Reading]): DataFrame = operator.build(input, new Choices(number))
@@ -76,8 +127,30 @@ object UnalignedQuery {
       "dropDuplicatesWithinWatermark by second",
       OutputMode.Append(),
       distinctSeconds
+    ),
+    StatefulOperator("in_sequence", OutputMode.Append(), sequenced),
+    StatefulOperator(
+      "flatMapGroupsWithState with timeout sessions by row",
+      OutputMode.Append(),
+      (input, _) => timeoutSessions(input)
+    ),
+    StatefulOperator(
+      "transformWithState with timer sessions by row",
+      OutputMode.Append(),
+      (input, _) => sessionsOf(input, new TimerSessions)
+    ),
+    StatefulOperator(
+      "transformWithState with TTL sessions by row",
+      OutputMode.Append(),
+      (input, _) => sessionsOf(input, new ExpiringSessions)
     )
   )
+
+  private val RowsOfStep = 1000L
+  private val GapTimeoutMs = TimeUnit.HOURS.toMillis(1)
+
+  /** Step of a row that is numbered. */
+  def stepOf(value: Long): Long = value / RowsOfStep
 
   // Made once, since that takes reflection.
   private val eventEncoder = Encoders.product[Event]
@@ -86,7 +159,7 @@ object UnalignedQuery {
   private val timerEncoder = Encoders.tuple(Encoders.scalaLong, Encoders.scalaLong)
 
   private def numbered(step: Int, rows: Seq[Reading]): Seq[Reading] = rows.zipWithIndex.map {
-    case (row, index) => row.copy(value = step * 1000L + index)
+    case (row, index) => row.copy(value = step * RowsOfStep + index)
   }
 
   private def events(input: Dataset[Reading]): Dataset[Event] = input
@@ -150,6 +223,35 @@ object UnalignedQuery {
     .withWatermark("ts", s"${Math.max(random.delayMs, 5000)} milliseconds")
     .dropDuplicatesWithinWatermark("key", "second")
     .select("key", "second")
+
+  /** Holds at most three rows of a key, which is less than the rows in flight. */
+  private def sequenced(input: Dataset[Reading], random: Choices): DataFrame = {
+    val rows = events(input).select("key", "value")
+    val request = SequenceRequest(
+      key = Seq("key"),
+      sequence = "value",
+      previous = None,
+      first = Some(1L),
+      timeoutMs = Some(GapTimeoutMs),
+      eventTime = None,
+      onGap = "skip",
+      maxHeld = 1 + (random.delayMs % 3),
+      gapColumn = None,
+      metrics = None
+    )
+    InSequence.of(rows.asInstanceOf[ClassicDataset[Row]], request)
+  }
+
+  private def timeoutSessions(input: Dataset[Reading]): DataFrame =
+    numbering(events(input), GroupStateTimeout.ProcessingTimeTimeout())(TimeoutSessions.of())
+
+  private def sessionsOf(
+      input: Dataset[Reading],
+      processor: StatefulProcessor[Long, Event, (Long, Long, Long)]
+  ): DataFrame = events(input)
+    .groupByKey(_.key)(Encoders.scalaLong)
+    .transformWithState(processor, TimeMode.ProcessingTime(), OutputMode.Append())(numberedEncoder)
+    .toDF("key", "value", "number")
 
   private def processedByRow(input: Dataset[Reading]): DataFrame =
     events(input)

@@ -11,19 +11,20 @@ import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.apache.spark.sql.{Dataset, Encoders, Row, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime._
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
-import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryException}
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.TriggerClock
+import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryException, Trigger}
 
 import io.cleancut.{CleancutSeal, Clock}
 import io.cleancut.conf.Keys
 import io.cleancut.cuts.CutArchive
 import io.cleancut.objects.HadoopStore
-import io.cleancut.testkit.Patience
+import io.cleancut.testkit.QueryWaits
 
 /**
  * What a run through failures and restarts was like, beside what it gave.
  *
  * @param inFlight
- *   rows in flight behind each epoch
+ *   number of in-flight rows in the cut of each epoch
  * @param unlike
  *   epochs that had other rows when they ran again behind their seal, or in a second action
  * @param acted
@@ -35,7 +36,7 @@ import io.cleancut.testkit.Patience
  */
 final case class CutRun(
     gave: GivenRows,
-    inFlight: Seq[Long],
+    inFlight: Map[Long, Long],
     unlike: Seq[Long],
     acted: Int,
     again: Int,
@@ -59,6 +60,7 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
   private val unlike = new ConcurrentLinkedQueue[Long]
   private val again = new ConcurrentLinkedQueue[Long]
   private val acted = new AtomicInteger
+  private val clock = Option.when(query.hasProcessingTime)(new TriggerClock)
   private var columns = Seq.empty[String]
   @volatile private var running: Option[StreamingQuery] = None
   private var starts = 0
@@ -71,13 +73,14 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     try {
       val struck = fate.steps.zip(query.steps).count { case (step, rows) => take(step, rows) }
       isDone = true
-      started().processAllAvailable()
+      drain()
       stop()
       CutRun(
         GivenRows(
           columns,
           seen.asScala.toSeq.sortBy(_._1).map(_._2),
-          if (query.hasComparableState) StoredState.readUndivided(session, root) else Map.empty
+          if (query.hasComparableState) StoredState.readUndivided(session, root) else Map.empty,
+          fed
         ),
         inFlight,
         unlike.asScala.toSeq,
@@ -93,13 +96,24 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     }
   }
 
+  /** Positions of epochs that in-flight rows of the epoch before reach, or may have reached. */
+  private def fed: Set[Int] = {
+    val rows = inFlight
+    seen.keySet.asScala.toSeq.sorted.zipWithIndex.collect {
+      case (epoch, at) if epoch > 0 && !rows.get(epoch - 1).contains(0L) => at
+    }.toSet
+  }
+
   /** Whether its incident struck. */
   private def take(step: UnalignedStep, rows: Seq[Reading]): Boolean = {
     if (step.restart) stop()
     source.addData(rows)
     added += 1
     val armed = step.incident.map(Incidents.arm(name, _))
-    try if (step.drain) started().processAllAvailable() else awaitInput()
+    try
+      if (step.once) runOnce()
+      else if (step.drain) drain()
+      else awaitInput()
     catch {
       case e: StreamingQueryException if armed.exists(_.struck) && DrawnRuns.isInjected(e) =>
         running = None
@@ -108,25 +122,56 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     armed.exists(_.struck)
   }
 
+  private def drain(): Unit =
+    if (!query.hasProcessingTime) QueryWaits.drain(started())
+    else {
+      // `processAllAvailable` does not return: processing time makes Spark run empty epochs.
+      awaitInput()
+      QueryWaits.until(started(), "no row is in flight") {
+        coordinator.exists(_.status.channels.forall(_.deferred.rows == 0))
+      }
+    }
+
+  // Deprecated, but scheduled jobs still use it.
+  @annotation.nowarn("cat=deprecation")
+  private def once: Trigger = Trigger.Once()
+
+  /** Runs one epoch, which must process the new input unless an epoch is planned already. */
+  private def runOnce(): Unit = {
+    stop()
+    val isPlanned = lastOf("offsets") > lastOf("commits")
+    val running = started(Some(once))
+    try QueryWaits.end(running)
+    finally this.running = None
+    if (!isPlanned && !hasInput(running))
+      throw new IllegalStateException("the trigger Once left new input unprocessed")
+  }
+
+  private def hasInput(running: StreamingQuery): Boolean = Option(running.lastProgress)
+    .flatMap(progress => Option(progress.sources.head.endOffset))
+    .exists(_.trim.toLong >= added - 1)
+
+  /** Last entry of a log of the checkpoint; -1 for none. */
+  private def lastOf(log: String): Long = {
+    val names = Option(root.resolve(log).toFile.list()).toSeq.flatten
+    names.flatMap(_.toLongOption).maxOption.getOrElse(-1L)
+  }
+
   /** Until the last input is in an epoch that is committed. */
   private def awaitInput(): Unit = {
-    val query = started()
-    val end = System.nanoTime + PatienceNs
-    def reached = Option(query.lastProgress).map(_.sources.head.endOffset).filter(_ != null)
-    while (query.isActive && !reached.exists(_.trim.toLong >= added - 1)) {
-      if (System.nanoTime > end) throw new IllegalStateException("no epoch took the input")
-      Thread.sleep(2)
-    }
-    query.exception.foreach(throw _)
+    val running = started()
+    QueryWaits.until(running, "an epoch has the new input")(hasInput(running))
   }
 
   private def cutAtRandom(): Unit = {
     val random = DrawnRuns.random(fate.seed)
+    val advances = DrawnRuns.random(fate.seed + (1L << 33))
     var cut = Set.empty[Long]
-    while (!isDone && cut.size < fate.cuts) {
+    while (!isDone && (cut.size < fate.cuts || clock.isDefined)) {
       Thread.sleep(random.nextInt(fate.pauseMs).toLong)
+      clock.foreach(_.advance(DrawnQuery.oneOf(advances, Advances: _*)))
       for {
-        cuts <- coordinator if random.nextBoolean()
+        cuts <- coordinator if random.nextBoolean() && cut.size < fate.cuts
         epoch <- cuts.status.epoch.map(_.epoch) if !cut(epoch) && cuts.cutNow()
       } cut += epoch
     }
@@ -137,9 +182,9 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     .flatMap(query => Option(query.resolvedCheckpointRoot))
     .flatMap(DriverCuts.of)
 
-  private def started(): StreamingQuery = running.getOrElse {
+  private def started(trigger: Option[Trigger] = None): StreamingQuery = running.getOrElse {
     session.conf.set(Keys.Mode.name, fate.mode(starts))
-    val begun = start()
+    val begun = start(trigger)
     running = Some(begun)
     starts += 1
     begun
@@ -150,7 +195,7 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     running = None
   }
 
-  private def start(): StreamingQuery = {
+  private def start(trigger: Option[Trigger]): StreamingQuery = {
     val run = name
     val input = source
       .toDS()
@@ -158,13 +203,18 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     val divided = query(input)
     val output = if (fate.isCoalesced) divided.coalesce(1) else divided
     columns = output.columns.toSeq
-    output
-      .mapPartitions(Incidents.within(run, Place.State, _))(Encoders.row(output.schema))
-      .writeStream
-      .outputMode(query.operator.mode)
-      .option("checkpointLocation", root.toString)
-      .foreachBatch(sink(run) _)
-      .start()
+    val struck =
+      output.mapPartitions(Incidents.within(run, Place.State, _))(Encoders.row(output.schema))
+    val mode = query.operator.mode
+    clock match {
+      case Some(clock) => clock.start(struck, root.toString, mode, trigger)(sink(run))
+      case None        =>
+        val writer = struck.writeStream
+          .outputMode(mode)
+          .option("checkpointLocation", root.toString)
+          .foreachBatch(sink(run) _)
+        trigger.fold(writer)(writer.trigger).start()
+    }
   }
 
   private def sink(run: String)(batch: Dataset[Row], epoch: Long): Unit = {
@@ -190,14 +240,20 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     batch.collect().toSeq
   }
 
-  private def inFlight: Seq[Long] = {
+  private def inFlight: Map[Long, Long] = {
     val at = new HadoopPath(root.resolve("cleancut").toUri)
     val conf = session.sparkContext.hadoopConfiguration
     val archive = new CutArchive(HadoopStore.open(at, conf, Clock.System), Clock.System)
-    archive.epochs().flatMap(archive.read).map(_.channels.map(_.deferred.rows).sum)
+    archive
+      .epochs()
+      .flatMap(archive.read)
+      .map(cut => cut.epoch -> cut.channels.map(_.deferred.rows).sum)
+      .toMap
   }
 }
 
 object UnalignedRun {
-  private val PatienceNs = TimeUnit.SECONDS.toNanos(Patience.Seconds)
+
+  /** Milliseconds. The last is longer than all timeouts. */
+  private val Advances = Seq(0L, 1L, 1000L, TimeUnit.HOURS.toMillis(2))
 }

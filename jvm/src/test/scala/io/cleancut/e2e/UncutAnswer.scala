@@ -8,6 +8,8 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.{Dataset, Row, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 
+import io.cleancut.testkit.QueryWaits
+
 /** What a drawn query gives on Spark's RocksDB provider of all its input in one epoch. */
 object UncutAnswer {
 
@@ -27,7 +29,10 @@ object UncutAnswer {
         ()
       }
       .start()
-    try running.processAllAvailable()
+    try
+      // `processAllAvailable` does not return: processing time makes Spark run empty epochs.
+      if (query.hasProcessingTime) QueryWaits.until(running, "an epoch is emitted")(!epochs.isEmpty)
+      else QueryWaits.drain(running)
     finally running.stop()
     GivenRows(
       output.columns.toSeq,
