@@ -10,13 +10,13 @@ class BaseHomesSuite extends AnyFunSuite {
 
   test("no executor is to have anything as long as all is where it was opened") {
     val homes = started()
-    assert(stores.forall(store => holders(homes, store, replicas = 0).isEmpty))
+    assert(holders(homes, replicas = 0).values.forall(_.isEmpty))
   }
 
   test("each store has as many copies as are wanted, away from its home and spread evenly") {
     val homes = started()
     for (replicas <- 1 to 4) {
-      val copies = stores.map(store => store -> holders(homes, store, replicas))
+      val copies = holders(homes, replicas).toSeq
       for ((store, at) <- copies) {
         assert(at.size == replicas && !at.contains(home(store)))
         assert(at.exists(_.host != home(store).host))
@@ -30,7 +30,7 @@ class BaseHomesSuite extends AnyFunSuite {
   test("what was on an executor that is lost goes where its first copy is, the rest stays") {
     for (lost <- places) {
       val homes = started()
-      val before = stores.map(store => store -> holders(homes, store, replicas = 1)).toMap
+      val before = holders(homes, replicas = 1)
       val moved = homes.left(lost.executor)
       assert(moved.keySet == stores.filter(home(_) == lost).toSet)
       for ((store, at) <- moved) {
@@ -41,13 +41,14 @@ class BaseHomesSuite extends AnyFunSuite {
       homes.opened(moved.head._1, moved.head._2)
       assert(!homes.expectedAt(moved.head._2.executor)(moved.head._1))
       val stay = stores.filter(store => home(store) != lost && !before(store)(lost))
-      assert(stay.forall(store => holders(homes, store, replicas = 1) == before(store)))
+      val after = holders(homes, replicas = 1)
+      assert(stay.forall(store => after(store) == before(store)))
     }
   }
 
   test("a run that begins finds its stores where they were, or where a copy was") {
     val homes = started()
-    val copies = stores.map(store => store -> holders(homes, store, replicas = 1)).toMap
+    val copies = holders(homes, replicas = 1)
     assert(homes.begins() == stores.map(store => store -> home(store)).toMap)
     val lost = places(3)
     homes.left(lost.executor)
@@ -85,10 +86,12 @@ class BaseHomesSuite extends AnyFunSuite {
     homes
   }
 
-  private def holders(homes: BaseHomes, store: StoreId, replicas: Int): Set[Place] = {
+  /** Where each store is expected or copied. */
+  private def holders(homes: BaseHomes, replicas: Int): Map[StoreId, Set[Place]] = {
     val standbys = homes.placements.standbys(replicas)
-    places.filter { at =>
-      homes.expectedAt(at.executor)(store) || standbys.get(at.executor).exists(_(store))
-    }.toSet
+    val held = places.map { at =>
+      at -> (homes.expectedAt(at.executor) ++ standbys.getOrElse(at.executor, Set.empty))
+    }
+    stores.map(store => store -> held.collect { case (at, of) if of(store) => at }.toSet).toMap
   }
 }
