@@ -79,12 +79,13 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk {
     for ((keep, keptMs) <- Seq(10 -> 0L, 10 -> TimeUnit.HOURS.toMillis(168), 150 -> 0L)) {
       val listings = new CountedListings(storeAt(s"$keep-$keptMs"))
       val cuts = driverOn(listings, keep, keptMs, inline)
-      for (e <- 0L until 200L) epoch(cuts, "r1", e)
+      val warm = keep + 50L
+      val sweeps = 5
+      for (e <- 0L until warm) epoch(cuts, "r1", e)
       val before = (listings.pages.get, listings.deleted.get)
-      for (e <- 200L until 400L) epoch(cuts, "r1", e)
+      for (e <- warm until warm + 20L * sweeps) epoch(cuts, "r1", e)
       val pages = listings.pages.get - before._1
       val deleted = listings.deleted.get - before._2
-      val sweeps = 10
       info(s"keep $keep, $keptMs ms: $pages LIST requests in $sweeps sweeps, $deleted deleted")
       // A page is of ten keys here; each sweep can begin one within each of three directories.
       assert(pages <= 2 * sweeps + deleted / CountedListings.PageKeys + 3 * sweeps)
