@@ -145,7 +145,7 @@ chaos: export CLEANCUT_PROMETHEUS := $(CURDIR)/$(PROMETHEUS)
 chaos: export CLEANCUT_ROLLING_RESTARTS ?= 20
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
-	$(PYTEST) tests/unit/test_monitoring.py
+	$(PYTEST) tests/unit --numprocesses=2
 	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
 	$(SBT) core/test
 
@@ -197,13 +197,14 @@ test-scala: export CLEANCUT_JARS_ARE_MADE := yes
 test-scala:
 	$(STAGE) $@ $(SBT) $(SBT_UNIT) || { $(STAGE) test-scala-4.2 $(SBT) $(SBT_OLDER); exit 1; }
 
-# Two processes, each with whole files, and first those that kill. The jars exist by now: as a
-# prerequisite they would make this start at times only after the tests in Scala.
+# Three processes, each with whole files, and first those that kill: these tests wait more than they
+# compute. The jars exist by now: as a prerequisite they would make this start at times only after
+# the tests in Scala.
 test-spark:
 	@test -e $(CLEANCUT_STAGES)/jars || { \
 	  echo "not run: the jars were not built" | tee $(CLEANCUT_STAGES)/$@.status; exit 1; }
 	$(STAGE) $@ $(PYTEST) tests/chaos tests/spark -m 'not long' \
-	  --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(REPORT) $(ARGS)
+	  --numprocesses=3 --dist=loadfile --no-loadscope-reorder $(REPORT) $(ARGS)
 
 demo: $(JAR)  ## some flights through two queries, killed and restarted; ARGS='--all' takes all flights
 	$(PYTHON) -m demo $(ARGS)

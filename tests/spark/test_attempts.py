@@ -80,7 +80,9 @@ def expected(
     "how", [pytest.param(throw, id="throws"), pytest.param(die, id="is killed", marks=long)]
 )
 @pytest.mark.parametrize(
-    "place", usually({"after the commit"}, ["before the state", "after the commit"])
+    # In `make test` the sink of the next test fails tasks after their commit.
+    "place",
+    usually(set(), ["before the state", "after the commit"]),
 )
 def test_task_that_fails_runs_again_and_counts_once(
     place: str,

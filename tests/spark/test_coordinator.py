@@ -156,7 +156,7 @@ def test_an_epoch_that_is_sealed_takes_one_object(
 ) -> None:
     found = {}
     session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
-    for partitions in (2, 12):
+    for partitions in (2, 6):
         directory = tmp_path / str(partitions)
         directory.mkdir()
         session.conf.set("spark.sql.shuffle.partitions", str(partitions))

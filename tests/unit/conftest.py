@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from demo.job import Job
+from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.root_files import RootFiles
@@ -17,7 +18,10 @@ Files = TypeVar("Files", bound=CutFiles)
 
 # The one profile: no check depends on the speed of the machine.
 settings.register_profile(
-    "without-time", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "without-time",
+    max_examples=draws(200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("without-time")
 

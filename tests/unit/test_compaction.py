@@ -41,6 +41,7 @@ from cleancut.sinks._files.names import (
 )
 from cleancut.sinks._files.publishing import Output, Publishing
 from cleancut.sinks._files.view import look
+from tests.support.draws import draws
 from tests.support.seeds import fixed
 from tests.unit.sink_records import BATCH, MANIFEST, Directory, manifest
 
@@ -209,7 +210,7 @@ class History:
         return {epoch: of for epoch, of in after.items() if epoch not in before}
 
 
-@pytest.mark.parametrize("run", range(30))
+@pytest.mark.parametrize("run", range(draws(30)))
 def test_what_is_seen_is_what_was_published_and_not_taken_back(run: int) -> None:
     history = History(f"{SEED}/{run}")
     for _ in range(30):

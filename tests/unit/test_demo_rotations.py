@@ -15,6 +15,7 @@ from demo.job import ROTATIONS
 from demo.replay import flights_between
 from demo.rotations import PARKED_AFTER, follow
 from demo.verdict import compare
+from tests.support.draws import draws
 
 
 class FakeState:
@@ -105,7 +106,7 @@ def flights() -> pd.DataFrame:
     return rows[known]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(draws(3)))
 def test_rows_do_not_depend_on_the_cuts(flights: pd.DataFrame, seed: int) -> None:
     draw = random.Random(seed)
     cuts = sorted(draw.sample(range(1, len(flights)), draw.choice([1, 15, 60])))

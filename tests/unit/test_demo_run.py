@@ -22,11 +22,12 @@ from demo.processes import ProcessTree
 from demo.report import time_needed
 from demo.sink import read_results
 from demo.trigger import Trigger, View
+from tests.support.draws import draws
 
 EPOCHS = 100
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(draws(20)))
 def test_plan_spreads_all_aims_over_the_run(seed: int) -> None:
     plan = plan_kills(5, EPOCHS, seed)
     assert plan == plan_kills(5, EPOCHS, seed)

@@ -3,10 +3,11 @@
 from cleancut._format.layout import StoreId
 from cleancut._format.placed import Chain
 from cleancut._reading.cut_reader import CutReader
+from tests.support.draws import draws
 from tests.unit.drawn_histories import CHANNEL, drawn
 from tests.unit.memory_objects import MemoryObjects
 
-HISTORIES = 75
+HISTORIES = draws(160)
 
 
 def test_roots_lead_to_the_chains_that_cuts_hold() -> None:

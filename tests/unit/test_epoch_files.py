@@ -22,6 +22,7 @@ from cleancut.sinks._files.manifest import DataFile, Manifest, Owner
 from cleancut.sinks._files.names import Attempt, attempts, manifest_epochs, manifest_name
 from cleancut.sinks._files.publishing import Output, Publishing
 from cleancut.sinks._files.view import look
+from tests.support.draws import draws
 from tests.unit.s3_server import BUCKET, s3_server
 from tests.unit.sink_records import BATCH, MANIFEST, TOKEN, Directory, data, manifest
 
@@ -397,7 +398,7 @@ class Back:
 def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs(
     tmp_path: Path,
 ) -> None:
-    for seed in range(150):
+    for seed in range(draws(150)):
         draw = random.Random(seed)
         place = tmp_path / str(seed)
         place.mkdir()

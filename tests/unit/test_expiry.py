@@ -22,6 +22,7 @@ from cleancut._recovery.kept_savepoints import last_before
 from cleancut._storage.directory import Directory
 from cleancut.errors import error_of
 from tests.support.documented import blocks, commands
+from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.conftest import four_epochs
 from tests.unit.cut_files import CutFiles
@@ -442,7 +443,7 @@ def test_a_run_that_begins_at_any_moment_loses_nothing(
 
 
 @settings(
-    max_examples=15,
+    max_examples=draws(24),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(

@@ -17,6 +17,7 @@ import pytest
 from cleancut import Dataflow, _cli
 from cleancut._commands.flow_page import PageServer
 from cleancut._display.graphs import Arrow, Node, graph
+from tests.support.draws import draws
 from tests.support.patience import PATIENCE_S
 from tests.unit.test_flow import Pair
 
@@ -54,7 +55,7 @@ def ends(drawing: str) -> list[tuple[str, tuple[float, float], tuple[float, floa
     return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(draws(40)))
 def test_boxes_stand_apart_and_arrows_go_from_one_to_another(seed: int) -> None:
     draw = random.Random(seed)
     names = [f"q{at}" for at in range(draw.randrange(1, 9))]

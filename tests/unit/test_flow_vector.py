@@ -18,6 +18,7 @@ from cleancut._dataflow.vector import (
     is_consistent,
     newest,
 )
+from tests.support.draws import draws
 from tests.support.flow_places import offsets_with
 
 
@@ -119,7 +120,7 @@ def test_a_query_that_has_not_begun_has_sent_nothing() -> None:
     assert "a is at its beginning" in str(outcome.exhausted["b"])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(draws(20)))
 def test_what_a_query_has_gone_back_behind_does_not_count(seed: int) -> None:
     """Against a query that is replayed: what is in its state is a list, and an act cuts it."""
     draw = random.Random(seed)

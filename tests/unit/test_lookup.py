@@ -23,6 +23,7 @@ from cleancut._storage.s3 import S3Access
 from cleancut._unsafe_rows.encoded import Texts, cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
+from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 from tests.unit.drawn_states import KEYS, DrawnCheckpoint
 from tests.unit.test_changes import values_of
@@ -34,7 +35,7 @@ from tests.vectors.row_encoder import encode_row, struct_type
 
 
 @pytest.mark.parametrize("has_cuts", [True, False])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(draws(8)))
 def test_each_key_of_each_state_has_what_it_has(seed: int, has_cuts: bool, tmp_path: Path) -> None:
     drawn = DrawnCheckpoint(tmp_path / "checkpoint", Random(seed), has_cuts=has_cuts)
     checkpoint = Checkpoint(drawn.location)
@@ -126,15 +127,16 @@ def test_a_damaged_byte_of_a_base_is_never_a_wrong_answer(files: CheckpointFiles
     data = large_base(files, 6, "x")
     key = (5, "x")
     found = 0
-    for at in range(len(data)):
+    changed = Random(5).sample(range(len(data)), draws(len(data)))
+    for at in changed:
         write_base(files, data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :])
         try:
             rows = Checkpoint(files.location).lookup(0, key).to_pylist()
             assert [row["value"]["count"] for row in rows] == [5]
         except (DamagedError, RequestError):
             found += 1
-    # A block that the key is not in is not looked at.
-    assert len(data) // 2 < found < len(data) - 100
+    # A block without the key is not read.
+    assert len(changed) // 2 < found < len(changed)
 
 
 keys_of_spark = sorted(set(SCALARS) - {"void", "interval", "time(6)"})

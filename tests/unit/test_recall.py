@@ -12,6 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from tests.support.draws import draws
+
 TEXT = Path(__file__).parents[2] / "jvm/src/main/resources/worker/recall.py"
 
 
@@ -82,7 +84,7 @@ def test_a_fast_group_is_hardly_divided(clock: Clock) -> None:
     assert given[-1] is frames[-1], "a copy was made for nothing"
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(draws(50)))
 def test_the_function_sees_all_rows_but_those_that_may_stay(seed: int) -> None:
     drawn = random.Random(seed)
     task = Task()
@@ -108,7 +110,7 @@ def test_the_function_sees_all_rows_but_those_that_may_stay(seed: int) -> None:
     assert seen == [n for n in range(rows) if not skipped <= n < resume]
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(draws(50)))
 def test_the_function_sees_all_rows_of_a_group_or_none(seed: int) -> None:
     drawn = random.Random(seed)
     task = Task(splits_groups=False)

@@ -10,6 +10,7 @@ import pytest
 
 from cleancut import Checkpoint, DamagedError, RequestError
 from cleancut._storage import directory
+from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.drawn_states import DrawnCheckpoint, Rows
@@ -37,7 +38,7 @@ def by_key(rows: list[tuple[int, int, int]]) -> dict[tuple[int, int], list[int]]
 
 
 @pytest.mark.parametrize("has_cuts", [True, False])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(draws(40)))
 def test_whatever_is_asked_for_is_a_part_of_the_whole(
     seed: int, has_cuts: bool, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types._
 
 import io.cleancut.CleancutStateStoreProvider
-import io.cleancut.testkit.{LoadedStores, SessionPool}
+import io.cleancut.testkit.{Draws, LoadedStores, SessionPool}
 
 /**
  * Randomized edits that replace floating-point numbers of keys by equal numbers with other bits:
@@ -31,7 +31,7 @@ class EditedKeysSuite extends AnyFunSuite with AgainstRocksDb {
   private val sessions = new SessionPool(spark)
 
   test("an edit that writes equal numbers with other bits changes no group") {
-    val seeds = DrawnRuns.seeds("CLEANCUT_EDITS", default = 2)
+    val seeds = DrawnRuns.seeds("CLEANCUT_EDITS", default = Draws.of(8).toLong)
     note(s"seeds ${seeds.head} to ${seeds.last}")
     val wrong = seeds.flatMap(seed => difference(new NumbersQuery(seed)))
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))

@@ -230,7 +230,7 @@ private object MovedQueriesSuite {
   val Cleancut = classOf[CleancutStateStoreProvider].getName
 
   /** One in so many operators is met by `make test`. */
-  private val UsualShare = 24
+  private val UsualShare = 48
 
   // The operators take turns.
   val seeds: Seq[Long] = {
