@@ -21,7 +21,7 @@ final class Compaction(
 ) {
   import Compaction._
 
-  private val fresh = new StateLog(old.store, orderOf, memory, parent)
+  private val fresh = new StateLog(old.store, orderOf, memory, parent, old.hashLimit)
   private val key = new Bytes
   private val value = new Bytes
   private var isOver = false

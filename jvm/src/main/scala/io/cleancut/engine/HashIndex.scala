@@ -20,7 +20,11 @@ package io.cleancut.engine
  * record, and keys that come in the order of their hashes fill a table of any size from front to
  * back, without a cache miss.
  */
-final class HashIndex(memory: Memory, account: MemoryAccount) {
+final class HashIndex(
+    memory: Memory,
+    account: MemoryAccount,
+    maxChain: Int = Int.MaxValue
+) {
   import HashIndex._
 
   private var buckets = MinBuckets
@@ -29,6 +33,7 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
   private var count = 0
   private var limit = limitFor(buckets)
   private var spread = 1
+  private var longest = 0
 
   def size: Int = count
 
@@ -91,6 +96,26 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
     count -= 1
   }
 
+  /** Whether an insert has passed more full buckets than the limit. */
+  def isCrowded: Boolean = longest > maxChain
+
+  /**
+   * Gives each entry the hash that `hashOf` returns for its ref. Slots found before are void after
+   * it. It takes four bytes of heap for each entry and no memory of the account, so that it cannot
+   * fail for want of that.
+   */
+  def rehash(hashOf: Int => Int): Unit = {
+    val refs = new Array[Int](count)
+    var found = 0
+    foreachEntry(table, buckets) { entry =>
+      refs(found) = refOf(entry)
+      found += 1
+    }
+    memory.zero(table, sizeBytes)
+    longest = 0
+    refs.foreach(ref => place(hashOf(ref), ref))
+  }
+
   def free(): Unit = if (table != 0L) {
     account.free(table, sizeBytes)
     table = 0L
@@ -100,11 +125,14 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
   private def place(hash: Int, ref: Int): Unit = {
     var bucket = home(hash)
     var empty = emptySlots(control(bucket))
+    var passed = 0
     while (empty == 0L) {
       countPassing(bucket, 1)
       bucket = next(bucket)
       empty = emptySlots(control(bucket))
+      passed += 1
     }
+    if (passed > longest) longest = passed
     val first = preferred(hash)
     val isFirstEmpty = (empty & (0x80L << tagShift(first))) != 0L
     val slot = if (isFirstEmpty) bucket * Slots + first else slotOf(bucket, empty)
@@ -131,13 +159,17 @@ final class HashIndex(memory: Memory, account: MemoryAccount) {
     buckets = newBuckets
     shift = shiftFor(buckets)
     limit = limitFor(buckets.toLong).toInt
+    foreachEntry(oldTable, oldBuckets)(entry => place(hashOf(entry), refOf(entry)))
+    account.free(oldTable, oldBuckets.toLong * BucketBytes)
+  }
+
+  private def foreachEntry(table: Long, buckets: Int)(visit: Long => Unit): Unit = {
     var i = 0L
-    while (i < oldBuckets.toLong * BucketBytes) {
-      val entry = if ((i & (BucketBytes - 1)) == 0) 0L else memory.getLong(oldTable + i)
-      if (entry != 0L) place(hashOf(entry), refOf(entry))
+    while (i < buckets.toLong * BucketBytes) {
+      val entry = if ((i & (BucketBytes - 1)) == 0) 0L else memory.getLong(table + i)
+      if (entry != 0L) visit(entry)
       i += SlotBytes
     }
-    account.free(oldTable, oldBuckets.toLong * BucketBytes)
   }
 
   private def newTable(buckets: Int): Long = {

@@ -78,6 +78,14 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
     }
   }
 
+  /** Gives each entry the hash that `hashOf` returns for its ref. */
+  def rehash(hashOf: Int => Int): Unit = rehashBelow(root, hashOf)
+
+  private def rehashBelow(node: Long, hashOf: Int => Int): Unit =
+    for (i <- 0 until count(node))
+      if (height(node) > 0) rehashBelow(child(node, i), hashOf)
+      else memory.putInt(node + HashesAt + i * 4L, hashOf(refAt(node, i)))
+
   /**
    * Fills `into` with the entries between the two places, in order, until there are no more or it
    * is full. `from` moves behind the last one: so a scan in pieces stays right through inserts,

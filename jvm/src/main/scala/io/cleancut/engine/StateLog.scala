@@ -33,7 +33,8 @@ final class StateLog(
     val store: StoreId,
     orderOf: FamilySchema => Option[KeyOrder],
     memory: Memory = Memory.access,
-    parent: MemoryAccount = MemoryAccount.process
+    parent: MemoryAccount = MemoryAccount.process,
+    private[engine] val hashLimit: HashLimit = HashLimit.process
 ) {
   import StateLog._
 
@@ -354,7 +355,7 @@ final class StateLog(
 
   private[engine] def create(schema: FamilySchema): Family = {
     val name = if (schema.id == 0) store.toString else s"$store family=${schema.name}"
-    val family = Family(schema, new Table(memory, account, name, orderOf(schema)))
+    val family = Family(schema, new Table(memory, account, name, orderOf(schema), hashLimit))
     tables = tables :+ family
     current = (current :+ family).sortBy(_.schema.id)
     nextId = Math.max(nextId, schema.id + 1)

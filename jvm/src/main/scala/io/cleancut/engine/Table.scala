@@ -14,6 +14,10 @@ import io.cleancut.format.{BaseFrame, BlockPlace, FamilyTotals}
  * only ever appended, and [[rollback]] returns to one at the cost of what came after it. One thread
  * at a time; a [[snapshot]] may be read in another.
  *
+ * The index knows keys by their [[KeyHash]], as the blocks of a base do, until an insert passes
+ * more buckets than [[HashLimit]] allows. Then keys are chosen, and the index changes to a seeded
+ * hash.
+ *
  * A table can begin as that of a base on file ([[attach]]) whose blocks are taken in one by one, as
  * their keys are asked for. Whoever goes over all rows takes all of them in first.
  */
@@ -21,16 +25,23 @@ final class Table(
     memory: Memory,
     account: MemoryAccount,
     name: String,
-    order: Option[KeyOrder] = None
+    order: Option[KeyOrder] = None,
+    limit: HashLimit = HashLimit.process
 ) {
   import Record._
   import Table.{Absent, Several}
 
   private val log = new PagedLog(account, name)
-  private val index = new HashIndex(memory, account)
+  private val index = new HashIndex(memory, account, limit.maxChain)
   private val ordered = order.map(new OrderedIndex(memory, account, _))
   private val removals = new RefQueue
   private val entryKey = new Bytes
+
+  // Whether the index knows keys by the seeded hash.
+  private[engine] var isSeeded = false
+
+  // In the index, of the key that was probed last. Taking in a block may change it.
+  private var hash = 0
 
   // Kept so that the compiler does not leave out what is only looked at.
   private[engine] var lookedAt = 0L
@@ -165,18 +176,18 @@ final class Table(
     checkSize(key, value)
     reserveKey()
     areTotalsSet = false
-    val hash = hashOf(key)
-    write(key, hash, probeTaken(key, hash), value, value.length)
+    hash = hashOf(key)
+    write(key, probeTaken(key), value, value.length)
   }
 
   /** As [[remove]], likewise. */
   private[engine] def replayRemove(key: Bytes): Unit = {
     areTotalsSet = false
-    val hash = hashOf(key)
-    if (isUnread(hash)) {
+    if (unreadBlockOf(key) >= 0) {
       reserveKey()
-      val slot = probeTaken(key, hash)
-      if (slot == Absent || isKnown(slot)) write(key, hash, slot, null, Removed)
+      hash = hashOf(key)
+      val slot = probeTaken(key)
+      if (slot == Absent || isKnown(slot)) write(key, slot, null, Removed)
     } else {
       remove(key)
       ()
@@ -193,7 +204,7 @@ final class Table(
 
   /** Address of the key's record as a reader with `bound` sees it, or 0 if the key is absent. */
   def find(key: Bytes, bound: Int): Long = {
-    val slot = probe(key, hashOf(key))
+    val slot = probe(key)
     if (slot == Absent) return 0L
     visibleAt(HashIndex.refOf(index.word(slot)), bound)
   }
@@ -236,7 +247,7 @@ final class Table(
     if (only != Several) only
     else {
       keyOf(entries.ref(i), entryKey)
-      val slot = probe(entryKey, entries.hash(i))
+      val slot = probe(entryKey)
       if (slot == Absent) 0L else Integer.toUnsignedLong(HashIndex.refOf(index.word(slot)))
     }
   }
@@ -284,26 +295,23 @@ final class Table(
   def put(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)
     reserveKey()
-    val hash = hashOf(key)
-    write(key, hash, probe(key, hash), value, value.length)
+    write(key, probe(key), value, value.length)
   }
 
   /** Adds a value behind those that the key has, or begins the list. */
   def merge(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)
     reserveKey()
-    val hash = hashOf(key)
-    val slot = probe(key, hash)
+    val slot = probe(key)
     val field = value.length | (if (isKnown(slot)) Added else Begun)
-    write(key, hash, slot, value, field)
+    write(key, slot, value, field)
   }
 
   /** Removes the key; false if it was absent, in which case nothing is recorded. */
   def remove(key: Bytes): Boolean = {
-    val hash = hashOf(key)
-    val slot = probe(key, hash)
+    val slot = probe(key)
     val known = isKnown(slot)
-    if (known) write(key, hash, slot, null, Removed)
+    if (known) write(key, slot, null, Removed)
     known
   }
 
@@ -322,8 +330,7 @@ final class Table(
       val before = prev(memory, address)
       if (before == 0 || Integer.compareUnsigned(before, mark.end) < 0) {
         key.pointTo(null, keyAddress(address), keyLength(memory, address))
-        val hash = hashOf(key)
-        val slot = probe(key, hash)
+        val slot = probe(key)
         if (before == 0) {
           index.delete(slot)
           ordered.foreach(_.remove(key)(_ == ref))
@@ -384,7 +391,7 @@ final class Table(
       val address = log.address(ref)
       if (next(memory, address) == 0) {
         keyAt(address, entryKey)
-        val slot = probe(entryKey, hashOf(entryKey))
+        val slot = probe(entryKey)
         index.delete(slot)
         ordered.foreach(_.remove(entryKey)(entry => holds(entry, entryKey)))
       }
@@ -394,7 +401,7 @@ final class Table(
 
   private def nextRemoval(end: Int): Int = {
     val ref = if (unread == null) 0 else removals.peekBelow(end)
-    if (ref != 0 && isUnread(hashOf(keyOf(ref, entryKey)))) 0 else removals.takeBelow(end)
+    if (ref != 0 && unreadBlockOf(keyOf(ref, entryKey)) >= 0) 0 else removals.takeBelow(end)
   }
 
   /** Visits every record from the ref `from` on, removals and replaced ones too, in order. */
@@ -431,7 +438,7 @@ final class Table(
   }
 
   /** `field`: what the header says of the value, see [[Record.setHeader]]. */
-  private def write(key: Bytes, hash: Int, slot: Int, value: Bytes, field: Int): Unit = {
+  private def write(key: Bytes, slot: Int, value: Bytes, field: Int): Unit = {
     val valueLength = lengthOf(field)
     val size = sizeBytes(key.length, valueLength)
     val before = if (slot == Absent) 0 else HashIndex.refOf(index.word(slot))
@@ -447,6 +454,7 @@ final class Table(
     if (before == 0) {
       ordered.foreach(_.insert(key, ref, hash))
       index.insert(hash, ref)
+      if (index.isCrowded) seedIndex()
     } else {
       val old = log.address(before)
       if (valueLength != Removed && (field & Added) != 0) liveKeys -= 1
@@ -480,50 +488,69 @@ final class Table(
     liveBytes -= sizeBytes(memory, at)
   }
 
+  /** The hash by which the index knows a key. */
   private def hashOf(key: Bytes): Int =
+    if (isSeeded) limit.seeded.hash32(memory, key.base, key.offset, key.length)
+    else hashInFiles(key)
+
+  private def hashInFiles(key: Bytes): Int =
     KeyHash.hash32(memory, key.base, key.offset, key.length)
 
-  /** The slot that holds the key, or [[Table.Absent]]. */
-  private def probe(key: Bytes, hash: Int): Int = {
-    val first = index.firstSlot(hash)
-    if (isAt(first, key, hash)) first else probeAll(key, hash)
+  /** Changes the hash of the index, once. */
+  private def seedIndex(): Unit = if (!isSeeded) {
+    isSeeded = true
+    val key = new Bytes
+    def seeded(ref: Int) = hashOf(keyOf(ref, key))
+    index.rehash(seeded)
+    ordered.foreach(_.rehash(seeded))
   }
 
-  private def isAt(slot: Int, key: Bytes, hash: Int): Boolean = {
+  /** The slot that holds the key, or [[Table.Absent]]. */
+  private def probe(key: Bytes): Int = {
+    hash = hashOf(key)
+    val first = index.firstSlot(hash)
+    if (isAt(first, key)) first else probeAll(key)
+  }
+
+  private def isAt(slot: Int, key: Bytes): Boolean = {
     val word = index.word(slot)
     HashIndex.hashOf(word) == hash && word != 0L && holds(HashIndex.refOf(word), key)
   }
 
-  private def probeAll(key: Bytes, hash: Int): Int = {
-    val slot = probeTaken(key, hash)
-    if (slot != Absent || unread == null || !isUnread(hash)) slot
+  private def probeAll(key: Bytes): Int = {
+    val slot = probeTaken(key)
+    val block = if (slot == Absent) unreadBlockOf(key) else -1
+    if (block < 0) slot
     else {
-      takeIn(unread.blockOf(hash))
-      probeTaken(key, hash)
+      takeIn(block)
+      hash = hashOf(key)
+      probeTaken(key)
     }
   }
 
-  private def isUnread(hash: Int): Boolean = unread != null && unread.blockOf(hash) >= 0
+  /** The block of the base that has the key if the base has it; -1 if that has been taken in. */
+  private def unreadBlockOf(key: Bytes): Int =
+    if (unread == null) -1 else unread.blockOf(hashInFiles(key))
 
-  /** As [[probe]], among what is in the log. */
-  private def probeTaken(key: Bytes, hash: Int): Int = {
+  /** As [[probe]], among what is in the log, by the hash that is set. */
+  private def probeTaken(key: Bytes): Int = {
     val home = index.home(hash)
     var bucket = home
     var control = index.control(bucket)
-    var slot = slotIn(bucket, control, key, hash)
+    var slot = slotIn(bucket, control, key)
     while (slot == Absent && HashIndex.isPassed(control) && index.next(bucket) != home) {
       bucket = index.next(bucket)
       control = index.control(bucket)
-      slot = slotIn(bucket, control, key, hash)
+      slot = slotIn(bucket, control, key)
     }
     slot
   }
 
-  private def slotIn(bucket: Int, control: Long, key: Bytes, hash: Int): Int = {
+  private def slotIn(bucket: Int, control: Long, key: Bytes): Int = {
     var candidates = HashIndex.candidates(control, hash)
     while (candidates != 0L) {
       val slot = HashIndex.slotOf(bucket, candidates)
-      if (isAt(slot, key, hash)) return slot
+      if (isAt(slot, key)) return slot
       candidates &= candidates - 1
     }
     Absent
@@ -545,14 +572,14 @@ final class Table(
     val (key, value) = (record.key, record.value)
     val field = value.length | (if (record.operation == RecordOperation.Merge) Added else 0)
     val address = log.address(ref)
-    val hash = hashOf(key)
-    val slot = probeTaken(key, hash)
+    hash = hashOf(key)
+    val slot = probeTaken(key)
     setHeader(memory, address, 0, key.length, field)
     memory.copyRow(key.base, key.offset, null, keyAddress(address), key.length)
     val to = valueAddress(address, key.length)
     if (value.length > 0) memory.copyRow(value.base, value.offset, null, to, value.length)
     val isNewest = slot == Absent ||
-      link(ref, address, HashIndex.refOf(index.word(slot)), slot, hash)
+      link(ref, address, HashIndex.refOf(index.word(slot)), slot)
     if (isNewest) {
       if (!isAdded(memory, address)) unreadKeys -= 1
       unreadBytes -= sizeBytes(memory, address)
@@ -563,6 +590,7 @@ final class Table(
         entries.reserve()
         entries.insert(key, ref, hash)
       }
+      if (index.isCrowded) seedIndex()
     }
   }
 
@@ -570,7 +598,7 @@ final class Table(
    * Links a record of the base with one of the same key: a value before it, or one after. Returns
    * whether its value is one of the newest of the key, together with those before it.
    */
-  private def link(ref: Int, address: Long, known: Int, slot: Int, hash: Int): Boolean = {
+  private def link(ref: Int, address: Long, known: Int, slot: Int): Boolean = {
     // The oldest of those after it, if there are any.
     var after = 0
     var before = known

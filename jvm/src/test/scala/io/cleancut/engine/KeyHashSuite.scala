@@ -46,6 +46,21 @@ class KeyHashSuite extends AnyFunSuite with Seeded {
     assert(counts.min > 20 && counts.max < 130, s"64 are expected, $counts found")
   }
 
+  test("the seeded hash has the vectors that its authors published") {
+    val seeded = new SeededHash(0x0706050403020100L, 0x0f0e0d0c0b0a0908L)
+    val expected = Map(
+      0 -> 0x726fdb47dd0e0e31L,
+      1 -> 0x74f839c593dc67fdL,
+      7 -> 0xab0200f58b01d137L,
+      8 -> 0x93f5f5799a932462L,
+      15 -> 0xa129ca6149be45e5L
+    )
+    for ((length, hash) <- expected) {
+      val bytes = Blob.bytes(Blob.of(Seq.tabulate(length)(_.toByte): _*))
+      assert(seeded.hash64(RawMemory, bytes.base, bytes.offset, length) == hash)
+    }
+  }
+
   private def hash(key: Blob.Blob): Long = {
     val bytes = Blob.bytes(key)
     KeyHash.hash64(RawMemory, bytes.base, bytes.offset, bytes.length)

@@ -24,7 +24,13 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   private val hasLists = random.nextBoolean()
   private val order: FamilySchema => Option[KeyOrder] =
     _ => if (isOrdered) Some(new FirstByteRank(memory)) else None
-  private val pool = Vector.tabulate(48)(i => Blob.random(random, KeyLengths(i % KeyLengths.size)))
+  private val isChosen = random.nextBoolean()
+  private val limit =
+    HashLimit(new SeededHash(random.nextLong(), random.nextLong()), maxChain = random.nextInt(2))
+  private val pool = Vector.tabulate(48) { i =>
+    if (isChosen) Blob.of(ChosenKeys.key(random.nextLong()).toSeq: _*)
+    else Blob.random(random, KeyLengths(i % KeyLengths.size))
+  }
   private val files = new LogFiles(memory)
   private var log = newLog()
   private var rows: Lists = Map.empty
@@ -36,12 +42,16 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   /** How often the log was one whose base had not been read. */
   var attached = 0
 
+  /** Whether the index of the last log has changed its hash. */
+  var isSeeded = false
+
   private var delta = newDelta()
 
   def run(steps: Int): Unit = {
     for (_ <- 0 until steps) step()
     verify()
     settle()
+    isSeeded = log.contents.isSeeded
     free()
   }
 
@@ -326,7 +336,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
     log.release()
   }
 
-  private def newLog(): StateLog = OneFamily.newLog(owned, order)
+  private def newLog(): StateLog = OneFamily.newLog(owned, order, limit)
 }
 
 private[engine] object LogMachine {

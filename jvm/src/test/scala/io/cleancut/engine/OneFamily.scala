@@ -7,8 +7,12 @@ import io.cleancut.testkit.{Blob, Frames, TestMemory}
 object OneFamily {
   val Schema: FamilySchema = FamilySchema(0, "default", "{}", "{}", "{}", isMultiValued = true)
 
-  def newLog(owned: TestMemory.Owned, order: FamilySchema => Option[KeyOrder] = _ => None) =
-    declared(new StateLog(Frames.Store, order, owned.memory, owned.account))
+  def newLog(
+      owned: TestMemory.Owned,
+      order: FamilySchema => Option[KeyOrder] = _ => None,
+      limit: HashLimit = HashLimit.process
+  ): StateLog =
+    declared(new StateLog(Frames.Store, order, owned.memory, owned.account, limit))
 
   def newLog(): StateLog = declared(new StateLog(Frames.Store, _ => None))
 
