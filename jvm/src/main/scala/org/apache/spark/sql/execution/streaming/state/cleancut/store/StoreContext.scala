@@ -38,7 +38,11 @@ final private[cleancut] case class InitRequest(
 )
 
 /** What all parts of one provider share. */
-final private[cleancut] class StoreContext(val request: InitRequest, val clock: Clock) {
+final private[cleancut] class StoreContext(
+    val request: InitRequest,
+    val clock: Clock,
+    memory: Memory = Memory.access
+) {
   val settings: Settings = Settings.from(request.conf.sqlConfs)
 
   MemoryAccount.process.limit(
@@ -91,14 +95,14 @@ final private[cleancut] class StoreContext(val request: InitRequest, val clock: 
 
   val families = new StoreFamilies(request)
 
-  def newLog(): StateLog = new StateLog(store, orderOf)
+  def newLog(): StateLog = new StateLog(store, orderOf, memory)
 
   /** A new one at each call: an order is used by one thread at a time. */
   def orderOf(schema: FamilySchema): Option[KeyOrder] =
-    SparkKeyOrder.of(schema, Memory.access, request.schemas)
+    SparkKeyOrder.of(schema, memory, request.schemas)
 
   def handle(schema: FamilySchema, table: Table, bound: Int): FamilyHandle =
-    new FamilyHandle(families.kind(schema), table, bound, Memory.access)
+    new FamilyHandle(families.kind(schema), table, bound, memory)
 
   def frame(
       kind: FrameKind,
