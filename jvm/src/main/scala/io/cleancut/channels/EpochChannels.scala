@@ -18,9 +18,11 @@ import io.cleancut.format.{Cut, FrameName}
  *   decisions under which an earlier run of the epoch let its sink write
  */
 final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
-  private val opened = mutable.Map.empty[Long, mutable.Set[StoreId]]
-  private val awaited = mutable.Map.empty[Long, mutable.Set[StoreId]]
-  private val reports = mutable.Map.empty[Long, mutable.Map[StoreId, ChannelReport]]
+  private val opened = mutable.HashMap.empty[Long, Set[StoreId]]
+  private val awaited = mutable.HashMap.empty[Long, Set[StoreId]]
+  // Attempts with a channel that they have not reported.
+  private val unread = mutable.Set.empty[Long]
+  private val reports = mutable.HashMap.empty[Long, Map[StoreId, ChannelReport]]
   private val whole = mutable.Set.empty[StoreId]
   private val courses = mutable.Map.empty[(Long, StoreId), ChannelCourse]
   private val decided = mutable.LinkedHashMap.from(sealedBefore.map(d => d.report.channel -> d))
@@ -37,9 +39,18 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
    *   whether it may leave rows in it; it then reports what it has made of it
    */
   def open(attempt: Long, channel: StoreId, mayDefer: Boolean): Unit = {
-    opened.getOrElseUpdate(attempt, mutable.Set.empty) += channel
-    if (mayDefer) awaited.getOrElseUpdate(attempt, mutable.Set.empty) += channel
-    else whole += channel
+    opened(attempt) = opened.getOrElse(attempt, Set.empty) + channel
+    if (mayDefer) {
+      awaited(attempt) = awaited.getOrElse(attempt, Set.empty) + channel
+      noteRead(attempt)
+    } else whole += channel
+    ()
+  }
+
+  private def noteRead(attempt: Long): Unit = {
+    val own = reports.get(attempt)
+    val isRead = awaited.get(attempt).forall(_.forall(c => own.exists(_.contains(c))))
+    if (isRead) unread -= attempt else unread += attempt
     ()
   }
 
@@ -56,13 +67,15 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
   ): Unit = {
     // It may be told twice, and has come when that was first heard.
     course.foreach(courses.getOrElseUpdate((attempt, report.channel), _))
-    reports.getOrElseUpdate(attempt, mutable.Map.empty)(report.channel) = report
-    ()
+    reports(attempt) = reports.getOrElse(attempt, Map.empty).updated(report.channel, report)
+    noteRead(attempt)
   }
 
   /** Whether the attempt has reported all that it has to. */
-  def isRead(attempt: Long): Boolean =
-    awaited.get(attempt).forall(_.forall(c => reports.get(attempt).exists(_.contains(c))))
+  def isRead(attempt: Long): Boolean = !unread(attempt)
+
+  /** The attempts that have not. */
+  def reading: Set[Long] = unread.toSet
 
   def decision(channel: StoreId): Option[Decision] = decided.get(channel)
 

@@ -23,7 +23,7 @@ import io.cleancut.format._
 final private[cuts] class BaseLedger(val margin: Long) {
   import BaseLedger._
 
-  private val written = mutable.Map.empty[StoreId, Written]
+  private var written = Map.empty[StoreId, Written]
   private val announced = mutable.Map.empty[String, Long]
   // What is older than this has no cut that a sweep would keep.
   private var sweptTo = -1L
@@ -55,47 +55,40 @@ final private[cuts] class BaseLedger(val margin: Long) {
     else if (!isAnnounced && number < oldest(last)) Ack.Discarded(s"it is of epoch ${number - 1}")
     else if (known.exists(_.name.version.number > number)) Ack.Discarded("there is a newer one")
     else {
-      written(store) = Written(base, last)
+      written += store -> Written(base, last)
       Ack.Accepted
     }
   }
 
-  /** The chain of a store, with a base in the place of what that holds. */
-  def withBase(store: StoreCut): StoreCut = written.get(store.store).fold(store) { known =>
-    val base = known.base
-    val at = (base.name.version.number - store.frames.head._2.number).toInt
-    // A cut that has named one already goes on with that: its frames are read in any order.
-    val isToAdopt = at >= 0 && at < store.frames.size && {
-      val (kind, version, _) = store.frames(at)
-      kind == FrameKind.Delta && version == base.name.version
-    }
-    if (!isToAdopt) store
-    else {
-      val head = (base.name.kind, base.name.version, base.place)
-      StoreCut(store.store, PackedChain.of(head +: store.frames.drop(at + 1)))
-    }
+  /**
+   * A function that gives the chain of a store with a base in the place of what that holds, by the
+   * bases that there are now. It may be called without the lock of the coordinator.
+   */
+  def withBases: StoreCut => StoreCut = {
+    val bases = written
+    store => bases.get(store.store).fold(store)(known => adopting(store, known.base))
   }
 
   /** An epoch is committed; a base that no cut has adopted for long is given up. */
-  def advance(done: Cut): Unit = {
-    written.filterInPlace { case (store, known) =>
+  def advance(done: Cut): Unit =
+    written = written.filter { case (store, known) =>
       done.epoch - known.since < margin && !done.of(store).exists(isNamed(known.base, _))
     }
-    ()
-  }
 
   /**
-   * The late bases that the cut of an epoch has to list: those that it is the first to name, and
-   * those of the cut before it that some cut may still need.
+   * A function that gives the late bases that the cut of an epoch has to list, with its stores:
+   * those that it is the first to name, and those of the cut before it that some cut may still
+   * need. It may be called without the lock of the coordinator.
    */
-  def lateIn(epoch: Long, stores: Seq[StoreCut], before: Option[Cut]): Seq[LateBase] = {
+  def lateIn(epoch: Long, before: Option[Cut]): Seq[StoreCut] => Seq[LateBase] = {
     val listed = before.toSeq.flatMap(_.late).filter(_.since > sweptTo)
-    val first = stores.filter { of =>
-      val chain = PackedChain.of(of.frames)
-      chain.base.exists(_ < oldest(epoch - 1)) &&
-      CutWindow.isNewBase(chain, before.flatMap(_.of(of.store)))
-    }
-    listed ++ first.map(of => LateBase(of.frames.head._3.segment, epoch))
+    stores =>
+      val first = stores.filter { of =>
+        val chain = PackedChain.of(of.frames)
+        chain.base.exists(_ < oldest(epoch - 1)) &&
+        CutWindow.isNewBase(chain, before.flatMap(_.of(of.store)))
+      }
+      listed ++ first.map(of => LateBase(of.frames.head._3.segment, epoch))
   }
 
   /**
@@ -127,6 +120,20 @@ private[cuts] object BaseLedger {
 
   /** @param since the last epoch that was committed when it was accepted */
   final private case class Written(base: PlacedFrame, since: Long)
+
+  private def adopting(store: StoreCut, base: PlacedFrame): StoreCut = {
+    val at = (base.name.version.number - store.frames.head._2.number).toInt
+    // A cut that has named one already goes on with that: its frames are read in any order.
+    val isToAdopt = at >= 0 && at < store.frames.size && {
+      val (kind, version, _) = store.frames(at)
+      kind == FrameKind.Delta && version == base.name.version
+    }
+    if (!isToAdopt) store
+    else {
+      val head = (base.name.kind, base.name.version, base.place)
+      StoreCut(store.store, PackedChain.of(head +: store.frames.drop(at + 1)))
+    }
+  }
 
   private def isNamed(base: PlacedFrame, in: StoreCut): Boolean = {
     val (kind, version, place) = in.frames.head

@@ -104,7 +104,7 @@ trait EpochGate extends PagedCuts {
   def settle(runId: String, epoch: Long): Unit = {
     val run = believed(runId, epoch)
     flush(run, epoch)
-    val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
+    val stores = waited(run, epoch, () => closed(run, epoch, None))
     synchronized(run.ledger.settle(stores))
   }
 
@@ -130,7 +130,7 @@ trait EpochGate extends PagedCuts {
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
     flush(run, epoch)
-    val stores = waited(run, epoch, () => synchronized(run.ledger.close(epoch, None)))
+    val stores = waited(run, epoch, () => closed(run, epoch, None))
     val decisions = synchronized(run.channels.decisions)
     synchronized(run.at(epoch).sealBy(decisions.nonEmpty)) match {
       case SealBy.Look     => checkOwnerUnless(run, epoch, SealLookNs)
@@ -244,9 +244,9 @@ trait EpochGate extends PagedCuts {
    */
   private def lateCut(run: QueryRun, epoch: Long, entry: String): Option[Cut] = {
     // Where Spark counts versions, all tasks of this run have made theirs.
-    def isLacking = run.at(epoch).finishing.isEmpty && CommitEntry.countedIds(entry).isEmpty &&
-      run.ledger.close(epoch, None).isLeft
-    val isToLook = !run.begun.isAlone && synchronized(run.at(epoch).isFirst && isLacking)
+    def mayLack = synchronized(run.at(epoch).isFirst && run.at(epoch).finishing.isEmpty) &&
+      CommitEntry.countedIds(entry).isEmpty
+    val isToLook = !run.begun.isAlone && mayLack && closed(run, epoch, None).isLeft
     val found =
       if (isToLook) archive.open(epoch).filter(of => isEarlier(run, of.head)).map(_.whole) else None
     found.foreach { cut =>
@@ -299,7 +299,7 @@ trait EpochGate extends PagedCuts {
       Some(costs),
       channels,
       courses,
-      late = synchronized(run.ledger.lateIn(stores)),
+      late = synchronized(run.ledger.late)(stores),
       referred = synchronized(run.ledger.referredIn(stores))
     )
     val cut = withPages(run, whole)
@@ -369,7 +369,7 @@ trait EpochGate extends PagedCuts {
       plan: => Option[EpochPlan]
   ): Seq[StoreCut] = {
     val counted = CommitEntry.countedIds(entry)
-    def look() = synchronized(run.ledger.close(epoch, counted))
+    def look() = closed(run, epoch, counted)
     val reported = look()
     // Without a cut before it, only tasks tell which stores there are, and some may not have run.
     val isSure =
@@ -408,6 +408,16 @@ trait EpochGate extends PagedCuts {
       case (Some(own), Some(other)) if own.size < other.size => before
       case (own, _)                                          => own.orElse(before)
     }
+  }
+
+  /** The chains after an epoch, computed without the lock. */
+  private def closed(
+      run: QueryRun,
+      epoch: Long,
+      counted: Option[Set[String]]
+  ): Either[Set[StoreId], Seq[StoreCut]] = {
+    val close = synchronized(run.ledger.closing(epoch))
+    close(counted)
   }
 
   private def waited(

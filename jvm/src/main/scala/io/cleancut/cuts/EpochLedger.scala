@@ -2,7 +2,7 @@ package io.cleancut.cuts
 
 import scala.collection.mutable
 
-import io.cleancut.{OperatorPartition, StoreId}
+import io.cleancut.StoreId
 import io.cleancut.channels.{Channels, EpochChannels}
 import io.cleancut.format._
 
@@ -42,26 +42,22 @@ final class EpochLedger(
     further: Set[StoreId] = Set.empty,
     val channels: EpochChannels = new EpochChannels
 ) {
-  private val opened = mutable.LinkedHashMap.empty[Long, mutable.Set[StoreId]]
-  private val frames = mutable.LinkedHashMap.empty[Long, mutable.Map[StoreId, PlacedFrame]]
-  // What outlives its executor, though it may not be durable yet.
-  private val kept = mutable.Map.empty[Long, mutable.Map[StoreId, FrameName]]
+  private val attempts = mutable.LinkedHashMap.empty[Long, TaskAttempt]
   // Of the stores that the epoch must have in any case, those of which nothing has come yet.
   // Made with the first frame of the epoch, and not at the gate of the one before.
   private lazy val awaited = mutable.Set.from(before ++ further)
   private lazy val before: Vector[StoreId] = previous.fold(Vector.empty[StoreId]) { cut =>
     cut.stores.iterator.map(_.store).filterNot(Channels.isChannel).toVector.sorted(StoreOrder)
   }
-  private val failed = mutable.Set.empty[Long]
   // With the reason.
   private val discarded = mutable.Map.empty[Long, String]
-  // Later attempts count before earlier ones; an attempt's turn is that of its last frame.
   private var turn = 0L
-  private val turns = mutable.Map.empty[Long, Long]
+
+  private def of(attempt: Long): TaskAttempt = attempts.getOrElse(attempt, TaskAttempt(attempt))
 
   def open(attempt: Long, store: StoreId): Unit = {
-    opened.getOrElseUpdate(attempt, mutable.Set.empty) += store
-    ()
+    val known = of(attempt)
+    attempts(attempt) = known.copy(opened = known.opened + store)
   }
 
   /**
@@ -69,10 +65,7 @@ final class EpochLedger(
    * rows were kept before it failed, as those of a batch that is persisted, the next attempt reads
    * these rows and opens no store.
    */
-  def fail(attempt: Long): Unit = {
-    failed += attempt
-    ()
-  }
+  def fail(attempt: Long): Unit = attempts(attempt) = of(attempt).copy(hasFailed = true)
 
   /** The driver holds a frame, which will be made durable and acknowledged before the cut. */
   def hold(attempt: Long, frame: FrameName): Ack = keep(attempt, frame)
@@ -100,134 +93,69 @@ final class EpochLedger(
 
   /** An attempt that has its last frame decides on its channels, or has to follow a decision. */
   private def keep(attempt: Long, frame: FrameName): Ack = {
-    val own = kept.getOrElseUpdate(attempt, mutable.Map.empty)
-    own(frame.store) = frame
+    val before = of(attempt)
+    val known = before.copy(kept = before.kept.updated(frame.store, frame))
+    attempts(attempt) = known
     awaited -= frame.store
-    val isDone = opened.get(attempt).exists(_.forall(own.contains)) && channels.isRead(attempt)
-    val conflict = if (isDone) channels.settle(attempt, own) else None
+    val isDone = known.opened.nonEmpty && known.hasKeptAll && channels.isRead(attempt)
+    val conflict = if (isDone) channels.settle(attempt, known.kept) else None
     conflict.fold[Ack](Ack.Accepted) { why =>
       discarded(attempt) = why
+      attempts(attempt) = known.copy(isDiscarded = true)
       Ack.Discarded(why)
     }
   }
 
   private def note(frame: PlacedFrame): Ack = {
     val name = frame.name
-    val ofAttempt = frames.getOrElseUpdate(frame.attempt, mutable.Map.empty)
+    val attempt = of(frame.attempt)
     // A snapshot that goes with the commit says all that its delta does, and saves reading it.
-    ofAttempt.get(name.store) match {
+    attempt.frames.get(name.store) match {
       case Some(known) if known.name == name => Ack.Duplicate
       case Some(known) if known.name.kind == name.kind || known.name.version != name.version =>
         Ack.Discarded(s"the attempt has reported ${known.name} already")
       case known =>
-        if (known.isEmpty || name.kind == FrameKind.Base) ofAttempt(name.store) = frame
+        val counts = known.isEmpty || name.kind == FrameKind.Base
+        val frames = if (counts) attempt.frames.updated(name.store, frame) else attempt.frames
         turn += 1
-        turns(frame.attempt) = turn
+        attempts(frame.attempt) = attempt.copy(frames = frames, turn = turn)
         Ack.Accepted
     }
   }
 
   /** The stores that this epoch must have, in order. */
-  def expected: Vector[StoreId] = {
-    // Most often there are those of the cut before, and no others.
-    val more = mutable.Set.empty[StoreId]
-    def add(store: StoreId): Unit =
-      // A channel that has handed on all its rows is not there any more.
-      if (!previous.exists(_.of(store).isDefined) && !Channels.isChannel(store)) more += store
-    further.foreach(add)
-    opened.valuesIterator.foreach(_.foreach(add))
-    frames.valuesIterator.foreach(_.keysIterator.foreach(add))
-    if (more.isEmpty) before else (before ++ more).sorted(StoreOrder)
-  }
+  def expected: Vector[StoreId] = closing.expected
 
   def progress: EpochProgress = EpochProgress(
     epoch,
-    opened.size,
-    opened.count { case (attempt, stores) =>
-      kept.get(attempt).exists(reported => stores.forall(reported.contains))
-    },
-    (failed ++ discarded.keys).size,
+    attempts.values.count(_.opened.nonEmpty),
+    attempts.values.count(attempt => attempt.opened.nonEmpty && attempt.hasKeptAll),
+    attempts.values.count(attempt => attempt.hasFailed || attempt.isDiscarded),
     expected.size,
-    kept.values.flatMap(_.keys).toSet.size
+    attempts.values.flatMap(_.kept.keys).toSet.size
   )
 
+  /** What the close of the epoch depends on, as it is now. */
+  def closing: ClosingEpoch =
+    new ClosingEpoch(previous, before, further, attempts.values.toArray, channels.reading)
+
   /**
-   * The state of every store after this epoch, or the stores that lack it.
-   *
-   * @param counted
-   *   the ids of the versions that Spark counted, where its commit entry names them
+   * The state of every store after this epoch, or the stores that lack it; see [[ClosingEpoch]].
    */
-  def close(counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
-    val chosen = counted.fold(latestComplete)(byIds)
-    val due = expected
-    val chains = due.flatMap(store => chosen.get(store).flatMap(chain(store, _)))
-    if (chains.sizeIs < due.size) Left(due.toSet -- chains.iterator.map(_.store))
-    else {
-      val inFlight =
-        chosen.keysIterator.filter(Channels.isChannel).flatMap(s => chain(s, chosen(s))).toSeq
-      Right(if (inFlight.isEmpty) chains else (chains ++ inFlight).sortBy(_.store)(StoreOrder))
-    }
-  }
+  def close(counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] =
+    closing.close(counted)
 
   /** The stores of each attempt. */
-  def tasks: Iterable[collection.Set[StoreId]] = opened.values ++ frames.values.map(_.keySet)
+  def tasks: Iterable[Set[StoreId]] =
+    attempts.values.flatMap(of => Seq(of.opened, of.frames.keySet)).filter(_.nonEmpty)
 
   /** The names of those that hold frames of this run. */
   def segments: Set[String] =
-    frames.valuesIterator.flatMap(_.valuesIterator).map(_.place.segment).toSet
+    attempts.valuesIterator.flatMap(_.frames.valuesIterator).map(_.place.segment).toSet
 
   /** Where a frame that is durable lies. */
   def placed(attempt: Long, store: StoreId): Option[PlacedFrame] =
-    frames.get(attempt).flatMap(_.get(store))
-
-  private def latestComplete: collection.Map[StoreId, PlacedFrame] = {
-    val attempts = frames.keys.toSeq
-      .filter(attempt => !discarded.contains(attempt) && isComplete(attempt))
-      .sortBy(attempt => (!failed(attempt), turns(attempt)))
-    // The channels in `chosen`.
-    val inFlight = mutable.HashMap.empty[OperatorPartition, Set[StoreId]]
-    attempts.foldLeft(mutable.HashMap.empty[StoreId, PlacedFrame]) { (chosen, attempt) =>
-      val own = frames(attempt)
-      // The in-flight rows of a partition are those of the attempt whose state counts, or none.
-      own.keysIterator.map(_.operatorPartition).flatMap(inFlight.remove(_)).foreach(chosen --= _)
-      own.keysIterator.filter(Channels.isChannel).foreach { channel =>
-        val partition = channel.operatorPartition
-        inFlight(partition) = inFlight.getOrElse(partition, Set.empty) + channel
-      }
-      chosen ++= own
-    }
-  }
-
-  /** Where a base is due, its delta comes before it. */
-  private def isComplete(attempt: Long): Boolean = {
-    val own = frames(attempt)
-    opened.get(attempt).forall(_.forall(own.contains)) && channels.isRead(attempt) &&
-    own.forall { case (store, frame) => isWhole(frame) || previous.exists(_.of(store).isDefined) }
-  }
-
-  /** Spark names no channels: those of the attempts that it counted go with them. */
-  private def byIds(ids: Set[String]): collection.Map[StoreId, PlacedFrame] =
-    frames.values.flatMap { own =>
-      val counted = own.filter { case (_, frame) => ids(frame.name.version.id) }
-      val partitions = counted.keysIterator.map(_.operatorPartition).toSet
-      counted ++ own.filter { case (store, _) =>
-        Channels.isChannel(store) && partitions(store.operatorPartition)
-      }
-    }.toMap
-
-  /** None if the delta applies to a version that the cut before does not have. */
-  private def chain(store: StoreId, frame: PlacedFrame): Option[StoreCut] = {
-    val last = (frame.name.kind, frame.name.version, frame.place)
-    if (isWhole(frame)) Some(StoreCut(store, PackedChain.of(Vector(last))))
-    else
-      previous.flatMap(_.of(store)).map { before =>
-        StoreCut(store, PackedChain.of(before.frames).and(last))
-      }
-  }
-
-  /** Whether it needs no frame before it. */
-  private def isWhole(frame: PlacedFrame): Boolean =
-    frame.name.kind == FrameKind.Base || frame.name.version.number == 1L
+    attempts.get(attempt).flatMap(_.frames.get(store))
 }
 
 /**

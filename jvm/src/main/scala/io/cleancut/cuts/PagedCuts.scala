@@ -96,7 +96,7 @@ trait PagedCuts extends FrameAcks {
   private def newId(): String = StateVersion.newId(clock)
 
   private def firstIn(run: QueryRun, cut: Cut): Seq[WindowPart] = {
-    val first = synchronized(run.ledger.first(cut.stores))
+    val first = CutWindow.first(cut.stores, synchronized(run.ledger.lastCut))
     val unknown = synchronized(first.keys.filter(run.ledger.ends.of(_).isEmpty)).toSeq
     unknown.foreach { segment =>
       val frames = archive.framesIn(segment)

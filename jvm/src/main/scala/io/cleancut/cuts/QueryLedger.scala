@@ -112,9 +112,13 @@ final class QueryLedger(
             .flatMap(_.ofTask(store.operator, store.partition))
             .map(_.store)
             .filter(Channels.isChannel)
-      val unread = (stored ++ pending.channels.deferredOf(store.operatorPartition)).distinct
-        .filterNot(pending.channels.hasOpened(attempt, _))
-        .sorted(StoreOrder)
+      val deferred = pending.channels.deferredOf(store.operatorPartition)
+      val unread =
+        if (stored.isEmpty && deferred.isEmpty) Nil
+        else
+          (stored ++ deferred).distinct
+            .filterNot(pending.channels.hasOpened(attempt, _))
+            .sorted(StoreOrder)
       Right(Opened(known.map(_.version.id), needsBase = version > 0 && known.isEmpty, unread))
     }
 
@@ -166,14 +170,24 @@ final class QueryLedger(
     else Ack.Unknown(notOpen(epoch))
   }
 
-  def close(epoch: Long, counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
+  /**
+   * A function that closes the epoch with the versions that Spark counted, if its commit entry
+   * names them, by what is known now. It may be called without the lock of the coordinator.
+   */
+  def closing(epoch: Long): Option[Set[String]] => Either[Set[StoreId], Seq[StoreCut]] = {
     require(epoch > last, s"epoch $epoch is closed, the last is $last")
     val ledger = if (epoch == pending.epoch) pending else new EpochLedger(epoch, current)
     val inFlight = taken.filter(_ => ledger eq pending).toSeq.flatMap(_.channels)
-    ledger.close(counted).map(_.map(bases.withBase)).map { stores =>
-      if (inFlight.isEmpty) stores else (stores ++ inFlight).sortBy(_.store)(StoreOrder)
-    }
+    val known = ledger.closing
+    val withBases = bases.withBases
+    counted =>
+      known.close(counted).map(_.map(withBases)).map { stores =>
+        if (inFlight.isEmpty) stores else (stores ++ inFlight).sortBy(_.store)(StoreOrder)
+      }
   }
+
+  def close(epoch: Long, counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] =
+    closing(epoch)(counted)
 
   /** The epoch is committed with this cut, which has all its chains. */
   def advance(done: Cut): Unit = {
@@ -204,11 +218,8 @@ final class QueryLedger(
     (all, moved)
   }
 
-  /** The frames that the epoch under way is the first to name, by their segments. */
-  def first(stores: Seq[StoreCut]): Map[String, Seq[Long]] = CutWindow.first(stores, current)
-
-  /** The late bases that the cut of the epoch under way has to list, with these stores. */
-  def lateIn(stores: Seq[StoreCut]): Seq[LateBase] = bases.lateIn(last + 1, stores, current)
+  /** The late bases that the cut of the epoch under way has to list, with its stores. */
+  def late: Seq[StoreCut] => Seq[LateBase] = bases.lateIn(last + 1, current)
 
   /**
    * What the cut of the epoch under way has to list as referred to, with these stores: what one of

@@ -8,6 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
+import io.cleancut.testkit.Draws
 
 /**
  * Whatever attempts lose, bases come late and pages are turned: the chains that a root leads to are
@@ -71,7 +72,7 @@ class PagedChainsSuite extends AnyFunSuite {
 }
 
 private object PagedChainsSuite {
-  val Seeds = 20L
+  val Seeds: Long = Draws.of(40).toLong
   val Epochs = 40L
 
   /** Cuts of a query as its ledger makes them, and where their parts are. */
@@ -136,7 +137,7 @@ private object PagedChainsSuite {
     }
 
     private def parts(epoch: Long, own: Seq[StoreCut]): Seq[WindowPart] =
-      ledger.first(own).toSeq.sortBy(_._1).map { case (segment, offsets) =>
+      CutWindow.first(own, ledger.lastCut).toSeq.sortBy(_._1).map { case (segment, offsets) =>
         val end = ledger.ends.of(segment).get
         WindowPart(segment, epoch, end, ledger.ends.counted(segment, offsets))
       }

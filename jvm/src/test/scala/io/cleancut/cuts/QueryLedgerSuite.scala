@@ -116,7 +116,7 @@ class QueryLedgerSuite extends AnyFunSuite {
       assert(query.open(1L, Left, epoch).isRight)
       assert(query.ack(frame(Left, epoch + 1, 1L)) == Ack.Accepted)
       val stores = query.close(epoch, None).fold(missing => fail(s"lacks $missing"), identity)
-      val done = cut(epoch, stores: _*).copy(late = query.lateIn(stores))
+      val done = cut(epoch, stores: _*).copy(late = query.late(stores))
       query.advance(done)
       done
     }
