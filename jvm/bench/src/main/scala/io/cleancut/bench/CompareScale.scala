@@ -11,10 +11,13 @@ object CompareScale {
       chain: Int,
       delayMs: Int,
       format: Int,
-      version: Int
+      version: Int,
+      hasInFlight: Boolean
   ) {
-    def arguments: Seq[String] =
-      Seq(executors, stores, partitions, chain, delayMs, format, version).map(_.toString)
+    def arguments: Seq[String] = {
+      val inFlight = if (hasInFlight) 1 else 0
+      Seq(executors, stores, partitions, chain, delayMs, format, version, inFlight).map(_.toString)
+    }
   }
 
   /** For the objects of the store, which lie beside the heap. */
@@ -26,6 +29,7 @@ object CompareScale {
     "stores of each",
     "format",
     "cuts",
+    "in-flight rows",
     "deltas",
     "delay",
     "frames a second",
@@ -33,6 +37,9 @@ object CompareScale {
     "CPU",
     "of the driver",
     "of the gate",
+    "tick",
+    "wait for the lock",
+    "minimum",
     "segments and pages",
     "other requests",
     "cut",
@@ -52,13 +59,16 @@ object CompareScale {
    *   the deltas between two bases, which is the most that a chain has beside its base
    * @param versions
    *   of the format of cuts
+   * @param inFlight
+   *   whether there are in-flight rows
    */
   def run(
       partitions: Seq[Int],
       delaysMs: Seq[Int],
       chains: Seq[Int],
       format: Int,
-      versions: Seq[Int]
+      versions: Seq[Int],
+      inFlight: Seq[Boolean]
   ): Unit = {
     println("\n### Scale of the coordinator\n")
     println(Figures.table(header, Nil))
@@ -67,25 +77,31 @@ object CompareScale {
       count <- partitions
       chain <- chains
       version <- versions
-    } yield Case(Math.max(count / 10, 10), count, 4, chain, delayMs, format, version)
+      has <- inFlight
+    } yield Case(Math.max(count / 10, 10), count, 4, chain, delayMs, format, version, has)
     cases.foreach(one => println(Figures.row(measured(one))))
   }
 
   private def measured(one: Case): Seq[String] = {
-    val found = ChildJvm
+    val all = ChildJvm
       .run("io.cleancut.bench.ScaleBench", one.arguments, Seq(s"-XX:MaxDirectMemorySize=$Objects"))
       .collect { case Array(figure, _, number) => figure -> number.toLong }
       .groupMap(_._1)(_._2)
-      .map { case (figure, all) => figure -> Figures.median(all) }
+    val found = all.map { case (figure, numbers) => figure -> Figures.median(numbers) }
     val parameters =
-      Seq(one.executors, one.partitions, one.stores, one.format, one.version, one.chain)
+      Seq(one.executors, one.partitions, one.stores, one.format, one.version)
     parameters.map(_.toString) ++ Seq(
+      if (one.hasInFlight) "yes" else "no",
+      one.chain.toString,
       s"${one.delayMs} ms",
       found("frames a second").toString,
       Figures.time(found("gate, ns")),
       Figures.time(found("CPU, ns")),
       Figures.time(found("CPU of the driver, ns")),
       Figures.time(found("CPU of the gate, ns")),
+      Figures.time(found("tick, ns")),
+      Figures.time(found("longest wait for the lock, ns")),
+      Figures.time(all("longest wait for the lock, ns").min),
       found("segments and pages").toString,
       found("other requests").toString,
       megabytes(found("cut, bytes")),

@@ -8,6 +8,7 @@ import scala.jdk.CollectionConverters._
 
 import com.sun.management.OperatingSystemMXBean
 
+import io.cleancut.channels._
 import io.cleancut.cuts._
 import io.cleancut.format.{CutLayout, FrameKind, FrameName, FramePlace, SealedFrame}
 import io.cleancut.objects.{ObjectKey, RequestKind}
@@ -21,7 +22,8 @@ import io.cleancut.{Clock, StateVersion, StoreId}
  *
  * Arguments: executors, operators × stores of a partition, partitions, deltas between bases,
  * milliseconds that a request of the last epochs takes, checkpoint format of Spark, format version
- * of cuts.
+ * of cuts, 1 for in-flight rows. With in-flight rows each task reads a channel, the mode is
+ * unaligned, all tasks are overtaken, and each channel keeps rows.
  */
 object ScaleBench {
   private val Counted = 5
@@ -29,10 +31,19 @@ object ScaleBench {
   private val SettleMs = 1000L
 
   def main(args: Array[String]): Unit = {
-    val Array(executors, stores, partitions, chain, delayMs, format, version) =
+    val Array(executors, stores, partitions, chain, delayMs, format, version, inFlight) =
       args.map(_.toInt): @unchecked
     val store = new MemoryStore(delayMs = 0L)
-    val query = new ScaledQuery(store, executors, stores, partitions, chain, format, version)
+    val query = new ScaledQuery(
+      store,
+      executors,
+      stores,
+      partitions,
+      chain,
+      format,
+      version,
+      hasInFlight = inFlight == 1
+    )
     val last = chain + Counted
     for (epoch <- 0 until last) {
       val isCounted = epoch >= last - Counted
@@ -68,7 +79,8 @@ final class ScaledQuery(
     partitions: Int,
     chain: Int,
     format: Int,
-    version: Int
+    version: Int,
+    hasInFlight: Boolean
 ) {
   import ScaledQuery._
 
@@ -78,6 +90,7 @@ final class ScaledQuery(
     val paging = runtime.paging.filter(_ => version > 1)
     new QueryCuts(archive, Logs, "host", runtime.copy(paging = paging))
   }
+  private val lock = new LockWatch(cuts)
   private val threadsOfTasks = new ConcurrentLinkedQueue[Thread]
   private val threads =
     Executors.newFixedThreadPool(
@@ -98,16 +111,20 @@ final class ScaledQuery(
   def epoch(epoch: Long): Seq[(String, Long)] = {
     val before = store.counts
     val startCpu = cpuNs()
+    lock.figures()
+    if (hasInFlight) cuts.hold(RunName, epoch)
     val startOfTasks = cpuOfTasksNs()
     val start = System.nanoTime()
     runTasks(epoch)
     val ran = System.nanoTime()
     val ranCpu = cpuNs()
+    if (hasInFlight) cuts.seal(RunName, epoch)
     cuts.commit(RunName, epoch, entry(epoch))
     val committed = System.nanoTime()
     val committedCpu = cpuNs()
     val ofTasks = cpuOfTasksNs() - startOfTasks
     val found = store.counts - before
+    val watched = lock.figures()
     writeBases(epoch)
     val acks = partitions.toLong * storesOfPartition
     Seq(
@@ -120,7 +137,7 @@ final class ScaledQuery(
       "segments and pages" -> found(RequestKind.Put).requests,
       "other requests" -> (found.requests - found(RequestKind.Put).requests),
       "cut, bytes" -> cutBytes(epoch)
-    )
+    ) ++ watched
   }
 
   /**
@@ -185,6 +202,8 @@ final class ScaledQuery(
 
   private def runTasks(epoch: Long): Unit = {
     val next = new AtomicInteger
+    if (hasInFlight)
+      for (executor <- 0 until executors) cuts.awaitOvertaken(RunName, s"$executor", Set.empty)
     val slots = Seq.fill(executors)(CompletableFuture.runAsync(() => (), threads).thenCompose { _ =>
       slot(epoch, next)
     })
@@ -200,13 +219,18 @@ final class ScaledQuery(
       val attempt = attempts.incrementAndGet()
       val stores = (0 until storesOfPartition).map(id(partition, _)).groupBy(_.operator)
       stores.foreach { case (operator, of) =>
-        val task = TaskStart(attempt, operator, partition, epoch, of.take(1))
+        val channels =
+          if (hasInFlight) Seq(channelTask(attempt, operator, partition, epoch)) else Nil
+        val task = TaskStart(attempt, operator, partition, epoch, of.take(1), channels)
         val started = inDriver(cuts.start(RunName, task))
           .fold(why => sys.error(why.toString), identity)
         // Before the first cut nothing is known beside it.
         val others = of.filterNot(started.stores.contains)
-        if (others.nonEmpty) inDriver(cuts.start(RunName, task.copy(stores = others)))
+        if (others.nonEmpty)
+          inDriver(cuts.start(RunName, task.copy(stores = others, channels = Nil)))
       }
+      // All tasks are overtaken from here on.
+      if (hasInFlight && partition == 0) inDriver(cuts.cutNow())
       stores.values
         .foldLeft(Done)((done, of) =>
           done.thenComposeAsync(_ => commit(epoch, attempt, of), threads)
@@ -220,15 +244,32 @@ final class ScaledQuery(
       epoch: Long,
       attempt: Long,
       stores: Seq[StoreId]
-  ): CompletableFuture[Unit] = deliver(
-    attempt,
-    stores.map { store =>
+  ): CompletableFuture[Unit] = {
+    val names = stores.map { store =>
       val version = StateVersion(epoch + 1, StateVersion.newId(Clock.System))
       val index = store.operator.toInt * StoresOfJoin + Names.indexOf(store.name)
       versions(store.partition * storesOfPartition + index) = Some(version)
       FrameName(store, version, FrameKind.Delta)
     }
-  )
+    // The first epoch of a run is aligned.
+    val channels =
+      if (hasInFlight && epoch > 0) names.map(of => channel(of.store)).distinct else Nil
+    val rows = channels.map { of =>
+      FrameName(of, StateVersion(epoch + 1, StateVersion.newId(Clock.System)), FrameKind.Base)
+    }
+    deliver(attempt, names ++ rows, channels.map(arrival))
+  }
+
+  private def channel(of: StoreId) = StoreId(of.operator, of.partition, Channels.name(0))
+
+  private def arrival(channel: StoreId) =
+    Arrival(ChannelReport(channel, Input, Deferred), ChannelReading.Nothing)
+
+  private def channelTask(attempt: Long, operator: Long, partition: Int, epoch: Long) = {
+    val of = channel(StoreId(operator, partition, Names.head))
+    val capture = Capture(CaptureMode.Unaligned, maxEpochNs = None)
+    ChannelTask(attempt, of, epoch, partitions, s"${partition % executors}", capture)
+  }
 
   /** Those of maintenance, each time of the stores whose turn it is. */
   private def writeBases(epoch: Long): Unit = {
@@ -244,9 +285,13 @@ final class ScaledQuery(
     ()
   }
 
-  private def deliver(attempt: Long, names: Seq[FrameName]): CompletableFuture[Unit] = {
+  private def deliver(
+      attempt: Long,
+      names: Seq[FrameName],
+      arrivals: Seq[Arrival] = Nil
+  ): CompletableFuture[Unit] = {
     val frames = names.map(SealedFrame(_, attempt, Frame))
-    inDriver(cuts.deliver(RunName, Delivery(attempt, frames, Nil)))
+    inDriver(cuts.deliver(RunName, Delivery(attempt, frames, Nil, arrivals)))
       .fold(why => sys.error(why.toString), identity)
       .thenApply { acks =>
         if (acks.exists(!_.contains(Ack.Accepted))) sys.error(s"$acks of $names")
@@ -274,6 +319,10 @@ object ScaledQuery {
   private val Names = Seq("default", "left", "right", "other")
   private val Frame = new Array[Byte](300)
   private val Done = CompletableFuture.completedFuture(())
+
+  // Of each channel and epoch.
+  private val Input = RowsDigest(100L, 5L)
+  private val Deferred = RowsDigest(10L, 3L)
 
   private object Logs extends SparkLogs {
     override def queryId(): Option[String] = Some("query")
