@@ -126,10 +126,12 @@ object Difference {
     if (query.isInSequence) unsorted(run)
     else if (query.hasSessions) unsorted(run) ++ divided(query, run)
     else if (query.isByRow) {
-      // Numbers count the rows of a key from 1, by the values they came in.
-      run.epochs.flatten.groupBy(_.getLong(0)).values.toSeq.flatMap { rows =>
-        val due = rows.map(_.getLong(1)).sorted
-        GivenRows.texts(rows.filter(row => due.indexOf(row.getLong(1)) != row.getLong(2) - 1))
+      val values = query.values
+      run.epochs.flatten.groupBy(_.getLong(0)).toSeq.flatMap { case (key, rows) =>
+        rows.sortBy(_.getLong(2)).zip(values(key)).zipWithIndex.collect {
+          case ((row, value), at) if row.getLong(1) != value || row.getLong(2) != at + 1 =>
+            row.toString
+        }
       }
     } else if (query.operator.mode == OutputMode.Update()) {
       byKey(run).values.toSeq.flatMap { rows =>

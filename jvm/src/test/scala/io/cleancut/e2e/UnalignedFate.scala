@@ -2,6 +2,8 @@ package io.cleancut.e2e
 
 import scala.util.Random
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestLine
+
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
 import io.cleancut.e2e.DrawnQuery.oneOf
@@ -36,6 +38,10 @@ final class UnalignedFate(val seed: Long) {
 
   val query: UnalignedQuery = new UnalignedQuery(queryOf(seed))
 
+  /** Whether the source has a name. Spark refuses a name that occurs twice, as in a self-join. */
+  val isNamed: Boolean = TestLine.NamesSources && !query.operator.name.contains("join") &&
+    DrawnRuns.random(seed + (1L << 35)).nextInt(3) == 0
+
   val settings: Map[String, String] = query.settings ++ Map(
     // All epochs are examined in the end, and processing time makes Spark run empty ones.
     "spark.sql.streaming.minBatchesToRetain" -> "100000",
@@ -48,7 +54,7 @@ final class UnalignedFate(val seed: Long) {
     Keys.Cuts.name -> "true",
     Keys.MaxInFlightBytes.name -> oneOf(random, "64m", "64m", "2k"),
     Keys.SplitGroups.name -> oneOf(random, "true", "true", "false")
-  )
+  ) ++ Option.when(isNamed)("spark.sql.streaming.queryEvolution.enableSourceEvolution" -> "true")
 
   /** How many epochs are cut; each of them makes another one. */
   val cuts: Int = 1 + random.nextInt(4)
@@ -64,7 +70,8 @@ final class UnalignedFate(val seed: Long) {
       restart = index > 1 && random.nextInt(5) == 0,
       drain = random.nextInt(4) == 0,
       incident = Option.when(index > 0 && random.nextInt(5) < 2)(drawIncident(random)),
-      once = index > 1 && onces.nextInt(5) == 0
+      // After the last epoch of a run, Spark evicts no state until the next run has new input.
+      once = index > 0 && index < query.steps.size - 1 && onces.nextInt(4) == 0
     )
   }
 
@@ -87,7 +94,8 @@ final class UnalignedFate(val seed: Long) {
   val isCoalesced: Boolean = random.nextInt(6) == 0
 
   /** What the run has of what many runs do not have. */
-  def traits: Seq[String] = query.traits ++ Option.when(steps.exists(_.once))("Once")
+  def traits: Seq[String] = query.traits ++
+    Option.when(steps.exists(_.once))("Once") ++ Option.when(isNamed)("named sources")
 
   override def toString: String = {
     val chosen = settings.toSeq.sorted.map { case (key, value) => s"$key=$value" }

@@ -32,8 +32,14 @@ final class UnalignedQuery(val number: Long) {
   /** New input, one after the other. */
   val steps: Seq[Seq[Reading]] = Seq.tabulate(3 + random.nextInt(2)) { step =>
     val rows = inputs.rows(random, step, 10 + random.nextInt(70))
-    if (isInSequence) inSequence(rows) else if (isByRow) numbered(step, rows) else rows
+    if (isInSequence) inSequence(rows)
+    else if (hasRepeats) repeating(numbered(step, rows))
+    else if (isByRow) numbered(step, rows)
+    else rows
   }
+
+  // Separate, so that the other numbers of a seed do not change.
+  private lazy val repeats = DrawnRuns.random(number + (1L << 34))
 
   // Number of rows of each key so far. Lazy, because the steps above use it.
   private lazy val counts = mutable.Map.empty[Option[Long], Long].withDefaultValue(0L)
@@ -43,6 +49,26 @@ final class UnalignedQuery(val number: Long) {
     counts(row.key) += 1
     row.copy(value = counts(row.key))
   }
+
+  /** Some rows equal the second row before them of their key, with another one between them. */
+  private def repeating(rows: Seq[Reading]): Seq[Reading] = {
+    val earlier = mutable.Map.empty[Option[Long], List[Reading]].withDefaultValue(Nil)
+    rows.map { row =>
+      val next = earlier(row.key) match {
+        case _ :: before :: _ if repeats.nextBoolean() => before
+        case _                                         => row
+      }
+      earlier(row.key) ::= next
+      next
+    }
+  }
+
+  /** Values of each key in the order of the input, for functions that take rows one by one. */
+  def values: Map[Long, Seq[Long]] =
+    steps.flatten.groupMap(_.key.getOrElse(UnalignedQuery.NullKey))(_.value)
+
+  /** Whether some rows of a key are equal. */
+  private def hasRepeats: Boolean = isByRow && !hasSessions && number / operators.size % 2 == 0
 
   /** Whether it emits the rows of a key sorted by value. */
   def isInSequence: Boolean = operator.name == "in_sequence"
@@ -77,6 +103,7 @@ final class UnalignedQuery(val number: Long) {
     val isNull = steps.flatten.exists(_.key.isEmpty)
     Seq(
       isInSequence -> "in_sequence",
+      hasRepeats -> "equal rows of a key",
       (hasProcessingTime && !isInSequence) -> operator.name,
       (hasKeyForm && isFloating) -> "keys -0.0 or NaN",
       (hasKeyForm && form.isNested) -> "nested keys",
@@ -146,6 +173,8 @@ object UnalignedQuery {
     )
   )
 
+  // Functions on groups take a primitive key.
+  private val NullKey = -1L
   private val RowsOfStep = 1000L
   private val GapTimeoutMs = TimeUnit.HOURS.toMillis(1)
 
@@ -163,7 +192,7 @@ object UnalignedQuery {
   }
 
   private def events(input: Dataset[Reading]): Dataset[Event] = input
-    .select(coalesce(col("key"), lit(-1L)).as("key"), col("ts"), col("value"))
+    .select(coalesce(col("key"), lit(NullKey)).as("key"), col("ts"), col("value"))
     .as(eventEncoder)
 
   private def countedByRow(input: Dataset[Reading]): DataFrame =

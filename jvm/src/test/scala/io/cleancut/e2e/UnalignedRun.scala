@@ -11,7 +11,7 @@ import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.apache.spark.sql.{Dataset, Encoders, Row, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime._
 import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
-import org.apache.spark.sql.execution.streaming.state.cleancut.session.TriggerClock
+import org.apache.spark.sql.execution.streaming.state.cleancut.session.{TestLine, TriggerClock}
 import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryException, Trigger}
 
 import io.cleancut.{CleancutSeal, Clock}
@@ -197,8 +197,8 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
 
   private def start(trigger: Option[Trigger]): StreamingQuery = {
     val run = name
-    val input = source
-      .toDS()
+    val rows = if (fate.isNamed) TestLine.named(source.toDS(), "readings") else source.toDS()
+    val input = rows
       .mapPartitions(Incidents.within(run, Place.Source, _))
     val divided = query(input)
     val output = if (fate.isCoalesced) divided.coalesce(1) else divided

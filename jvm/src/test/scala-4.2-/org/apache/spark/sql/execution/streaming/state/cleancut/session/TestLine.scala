@@ -4,6 +4,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.store.Restartable
 
 import scala.annotation.unused
 
+import org.apache.spark.sql.{Dataset, Encoder}
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
 
 /** What tests ask of Spark 4.2 and earlier lines otherwise than of 4.3. */
@@ -24,6 +25,13 @@ object TestLine {
 
   /** Whether `dropDuplicates` normalizes floating-point numbers of its keys. */
   val NormalizesDuplicates: Boolean = BuiltFor.Spark == "4.2"
+
+  /** Whether tests can name a source. */
+  val NamesSources: Boolean = false
+
+  /** Rows of sources that have a name. */
+  def named[T](rows: Dataset[T], name: String)(implicit encoder: Encoder[T]): Dataset[T] =
+    throw new UnsupportedOperationException(s"no name $name for a source of ${encoder.schema}")
 
   def maintain(provider: StateStoreProvider): Unit = provider.doMaintenance()
 

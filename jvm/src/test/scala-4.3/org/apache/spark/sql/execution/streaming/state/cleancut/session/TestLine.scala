@@ -2,7 +2,10 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.session
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.store.RestartableScan
 
+import org.apache.spark.sql.{classic, Dataset, Encoder}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.streaming.{HasStreamingSourceIdentifyingName, UserProvided}
+import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.execution.streaming.state._
 
 /** What tests ask of Spark 4.3 otherwise than of 4.2. */
@@ -23,6 +26,18 @@ object TestLine {
 
   /** Whether `dropDuplicates` normalizes floating-point numbers of its keys. */
   val NormalizesDuplicates: Boolean = true
+
+  /** Whether tests can name a source. */
+  val NamesSources: Boolean = true
+
+  /** Rows of sources that have a name. */
+  def named[T](rows: Dataset[T], name: String)(implicit encoder: Encoder[T]): Dataset[T] = {
+    val query: classic.Dataset[T] = rows
+    val plan = query.logicalPlan.transform { case source: HasStreamingSourceIdentifyingName =>
+      source.withSourceIdentifyingName(UserProvided(name))
+    }
+    classic.Dataset(query.sparkSession, plan)
+  }
 
   def maintain(provider: StateStoreProvider): Unit = {
     provider.doSnapshotMaintenance()
