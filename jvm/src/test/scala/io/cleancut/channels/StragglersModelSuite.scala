@@ -8,6 +8,7 @@ import scala.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.StoreId
+import io.cleancut.testkit.Seeded
 
 /** [[Stragglers]] against a reference that sorts all durations for each task at each tick. */
 class StragglersModelSuite extends AnyFunSuite {
@@ -18,7 +19,8 @@ class StragglersModelSuite extends AnyFunSuite {
 
   test("a randomized epoch has the stragglers of the reference") {
     var overtaken = 0
-    for (seed <- 0 until Runs) withClue(s"seed $seed: ")(overtaken += run(new Random(seed.toLong)))
+    for (seed <- 0 until Runs)
+      withClue(s"seed $seed: ")(overtaken += run(Seeded.random(seed.toLong)))
     assert(overtaken > Runs, "the runs overtake too few attempts to show anything")
   }
 

@@ -7,6 +7,8 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.testkit.Seeded
+
 class BarrierSuite extends AnyFunSuite {
   private val PatienceNs = TimeUnit.SECONDS.toNanos(10)
 
@@ -41,7 +43,7 @@ class BarrierSuite extends AnyFunSuite {
   }
 
   test("randomized requests are answered as by a scan of all attempts") {
-    for (seed <- 0 until 300) withClue(s"seed $seed: ")(run(new Random(seed.toLong)))
+    for (seed <- 0 until 300) withClue(s"seed $seed: ")(run(Seeded.random(seed.toLong)))
   }
 
   private def run(random: Random): Unit = {

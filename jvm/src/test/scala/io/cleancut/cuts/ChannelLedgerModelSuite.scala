@@ -9,6 +9,7 @@ import io.cleancut.StoreId
 import io.cleancut.channels._
 import io.cleancut.cuts.LedgerFrames._
 import io.cleancut.format._
+import io.cleancut.testkit.Seeded
 
 /** The ledgers of an epoch with in-flight rows against references that scan all channels. */
 class ChannelLedgerModelSuite extends AnyFunSuite {
@@ -17,7 +18,7 @@ class ChannelLedgerModelSuite extends AnyFunSuite {
   test("a randomized epoch closes with the frames of the reference") {
     val complete =
       for (seed <- 0 until Runs)
-        yield withClue(s"seed $seed: ")(new Epoch(new Random(seed.toLong)).run())
+        yield withClue(s"seed $seed: ")(new Epoch(Seeded.random(seed.toLong)).run())
     val withRows = complete.count(identity)
     assert(withRows > Runs / 20, "too few epochs are complete and have in-flight rows")
   }

@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
-import io.cleancut.testkit.Draws
+import io.cleancut.testkit.{Draws, Seeded}
 
 /**
  * Whatever attempts lose, bases come late and pages are turned: the chains that a root leads to are
@@ -19,7 +19,7 @@ class PagedChainsSuite extends AnyFunSuite {
 
   for (seed <- 1L to Seeds)
     test(s"chains are the same in both format versions, seed $seed") {
-      val history = new History(new Random(seed))
+      val history = new History(Seeded.random(seed))
       for (epoch <- 0L until Epochs) {
         val (whole, root) = history.next(epoch)
         val parsed = Cut.parse("root", epoch, root.toBytes)

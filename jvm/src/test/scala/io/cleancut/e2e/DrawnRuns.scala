@@ -1,8 +1,8 @@
 package io.cleancut.e2e
 
-import java.util.SplittableRandom
-
 import scala.util.{Failure, Random, Success, Try}
+
+import io.cleancut.testkit.Seeded
 
 /** What suites of drawn queries share: which seeds they take, and how they draw and have ended. */
 object DrawnRuns {
@@ -30,11 +30,9 @@ object DrawnRuns {
       }
   }
 
-  /** Numbers that have nothing in common with those of the next seed, as those of Java's have. */
-  def random(seed: Long): Random = new Random(spread(seed))
+  def random(seed: Long): Random = Seeded.random(seed)
 
-  /** Of neighbouring seeds, numbers that are far from each other. */
-  def spread(seed: Long): Long = new SplittableRandom(seed).nextLong()
+  def spread(seed: Long): Long = Seeded.spread(seed)
 
   def ending(run: Try[_]): String = run match {
     case Success(_) => "succeeded"

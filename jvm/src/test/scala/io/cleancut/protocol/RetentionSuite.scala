@@ -8,6 +8,7 @@ import io.cleancut.StateVersion
 import io.cleancut.format.Parent
 import io.cleancut.format.StoreLayout
 import io.cleancut.testkit.Frames.version
+import io.cleancut.testkit.Seeded
 
 class RetentionSuite extends AnyFunSuite {
 
@@ -37,8 +38,8 @@ class RetentionSuite extends AnyFunSuite {
 
   test("whatever is deleted, every version that is kept has its chain as before") {
     for (seed <- 0 until 300) withClue(s"seed $seed: ") {
-      val forest = new Forest(new Random(seed))
-      val keepFrom = 1L + new Random(seed).nextInt(Forest.Numbers)
+      val forest = new Forest(Seeded.random(seed))
+      val keepFrom = 1L + Seeded.random(seed).nextInt(Forest.Numbers)
       val deleted = Retention.garbage(forest.listing, keepFrom, Int.MaxValue).map(_.name).toSet
       val rest = StoreListing.fromNames(forest.names.filterNot(deleted))
       for (kept <- forest.listing.frames.filter(_.number >= keepFrom)) {
