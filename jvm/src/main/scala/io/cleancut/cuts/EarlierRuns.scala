@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import io.cleancut.StoreId
 import io.cleancut.channels.Channels
-import io.cleancut.format.{Cut, PlacedFrame, SegmentIdentity, StoreCut}
+import io.cleancut.format.{Cut, FrameKind, PlacedFrame, SegmentIdentity, StoreCut}
 
 /**
  * What runs of an epoch made durable before they were cut off. A sink that has seen the epoch may
@@ -12,6 +12,9 @@ import io.cleancut.format.{Cut, PlacedFrame, SegmentIdentity, StoreCut}
  *
  * Which stores an attempt had opened is not on record. But all attempts at a task open the same, so
  * one that wrote fewer than others did not finish.
+ *
+ * Frames of an offline operation do not count. An operation that is refused or killed leaves them
+ * under an epoch that the query reaches later.
  *
  * @param previous
  *   the cut before this epoch
@@ -32,7 +35,7 @@ final class EarlierRuns(
   private val runs: Seq[(SegmentIdentity, Seq[PlacedFrame])] = segments
     .groupMap(_._1.runId)(identity)
     .values
-    .map(of => of.head._1 -> of.flatMap(_._2).filter(_.attempt != QueryLedger.Maintenance))
+    .map(of => of.head._1 -> ofTasks(of.flatMap(_._2)))
     .toSeq
 
   private val tasks: collection.Map[StoreId, Set[StoreId]] = {
@@ -45,6 +48,13 @@ final class EarlierRuns(
       task.foreach(taskOf(_) = task)
     }
     taskOf
+  }
+
+  /** Frames of attempts at tasks of a query: each of them writes a delta, an operation none. */
+  private def ofTasks(frames: Seq[PlacedFrame]): Seq[PlacedFrame] = {
+    val deltas = frames.filter(_.name.kind == FrameKind.Delta)
+    val attempts = deltas.map(_.attempt).toSet - QueryLedger.Maintenance
+    frames.filter(frame => attempts(frame.attempt))
   }
 
   /**

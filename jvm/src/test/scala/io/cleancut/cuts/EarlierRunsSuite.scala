@@ -65,4 +65,19 @@ class EarlierRunsSuite extends AnyFunSuite {
     val one = segment("one", 1, frame(Left, 1, 3), base(Left, 1, 3))
     assert(close(one) == scala.Right(Map(Left -> version(1, 3))))
   }
+
+  test("frames of an operation that was refused or killed do not count") {
+    // Bases of all stores, from one attempt.
+    def ofOperation(store: StoreId) = frame(store, 1, 0, FrameKind.Base)
+    val operation = segment("operation", 2, ofOperation(Left), ofOperation(Other))
+    val one = segment("one", 1, frame(Left, 1, 1), frame(Other, 1, 2))
+    val three = segment("three", 3, frame(Left, 1, 3), frame(Other, 1, 4))
+    assert(
+      close(operation, three).map(_.values.toSet) == scala.Right(Set(version(1, 3), version(1, 4)))
+    )
+    assert(
+      close(one, operation).map(_.values.toSet) == scala.Right(Set(version(1, 1), version(1, 2)))
+    )
+    assert(close(operation) == scala.Right(Map.empty))
+  }
 }
