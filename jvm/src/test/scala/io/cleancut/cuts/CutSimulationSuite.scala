@@ -2,7 +2,6 @@ package io.cleancut.cuts
 
 import java.util.concurrent.Executors
 
-import org.scalatest.Tag
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.cuts.sim.{Defect, Fault, Outcome, Simulation}
@@ -41,6 +40,14 @@ class CutSimulationSuite extends AnyFunSuite {
     }
   }
 
+  test("thousands of tasks in an epoch", LongTest) {
+    for (seed <- seeds.take(MaxLarge)) {
+      val run = new Simulation(seed, tasks = Some(ManyTasks)).run()
+      info(s"seed $seed: ${run.epochs} epochs, ${run.steps} steps")
+      assert(run.violations.isEmpty, described(run))
+    }
+  }
+
   test("a seed gives the same run each time") {
     for (seed <- seeds.take(MaxReplayed)) {
       val (first, second) = (new Simulation(seed).run(), new Simulation(seed).run())
@@ -50,14 +57,14 @@ class CutSimulationSuite extends AnyFunSuite {
   }
 
   for (defect <- Defect.all)
-    test(s"a protocol with this defect is found out: $defect", tagsOf(defect): _*) {
-      val searched = Iterator.from(1).take(maxRuns(defect)).map(_.toLong)
+    test(s"a protocol with this defect is found out: $defect") {
+      val searched = Iterator.from(1).take(MaxRunsPerDefect).map(_.toLong)
       val signs = (known(defect).iterator ++ searched).flatMap { seed =>
         val violations = new Simulation(seed, defect).run().violations
         violations.find(defect.shows).map(sign => s"in run $seed: $sign")
       }
       val found = signs.nextOption()
-      assert(found.isDefined, s"in ${maxRuns(defect)} runs")
+      assert(found.isDefined, s"in $MaxRunsPerDefect runs")
       found.foreach(info(_))
     }
 }
@@ -65,46 +72,21 @@ class CutSimulationSuite extends AnyFunSuite {
 object CutSimulationSuite {
   private val Enough = 200
   private val MaxRunsPerDefect = sys.env.get("CLEANCUT_DEFECT_RUNS").fold(600)(_.toInt)
-
-  /**
-   * Defects that show only if a sweep, or an expiry, and an act meet within a few requests. The
-   * search takes minutes, so that it is left to campaigns; other suites have each of them.
-   */
-  private val Rare = Set[Defect](Defect.SweptBeside, Defect.ExpiredBeside, Defect.SourceUnchecked)
-  private val RareFactor = 10
-
-  private def maxRuns(defect: Defect) =
-    if (Rare(defect)) RareFactor * MaxRunsPerDefect else MaxRunsPerDefect
-
-  private def tagsOf(defect: Defect): Seq[Tag] = if (Rare(defect)) Seq(LongTest) else Nil
-
   private val MaxNamed = 5
   private val MaxReplayed = 2
+  private val MaxLarge = 3
+  private val ManyTasks = 2000
 
   /**
    * Short runs that show a defect. They come first, because a search takes up to a minute. The
    * search is made in campaigns, and if a change of the generator has moved the run.
    */
   private val Known: Map[Defect, Long] = Map(
-    Defect.NoAttempts -> 518L,
-    Defect.NotSpared -> 10L,
-    Defect.NoConditions -> 10L,
-    Defect.NoMargin -> 9L,
-    Defect.Unreported -> 32L,
-    Defect.SchemeTrusted -> 9L,
-    Defect.ReferredOnce -> 9L,
-    Defect.EarlyMerge -> 11L,
-    Defect.ActsUnseen -> 20L,
-    Defect.Blind -> 10L,
-    Defect.EndedTooEarly -> 10L,
-    Defect.NeverSealed -> 435L,
-    Defect.Undecided -> 28L,
-    Defect.SealsLost -> 103L,
-    Defect.KeptAsMade -> 105L,
-    Defect.ShownAsMade -> 105L,
-    Defect.NoClaim -> 340L,
-    Defect.AllCounted -> 42L,
-    Defect.ActForgets -> 4L
+    Defect.NoAttempts -> 134L,
+    Defect.NeverSealed -> 325L,
+    Defect.Undecided -> 248L,
+    Defect.NoClaim -> 89L,
+    Defect.AllCounted -> 165L
   )
 
   private def known(defect: Defect): Option[Long] =

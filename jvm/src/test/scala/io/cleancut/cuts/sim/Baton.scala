@@ -33,6 +33,9 @@ final class Baton(random: Random, maxSteps: Long) {
 
   var steps = 0L
 
+  /** The actor that runs now. */
+  def current: Actor = running
+
   final class Actor(val name: String, val process: AnyRef, weight: Int, body: () => Unit) {
     @volatile private[Baton] var thread: Thread = _
     @volatile private[Baton] var hasBaton = false

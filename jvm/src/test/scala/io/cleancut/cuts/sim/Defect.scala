@@ -40,6 +40,14 @@ object Defect {
   /** An attempt that is done leaves out what it has read of its channels. */
   case object Unreported extends Defect("cannot be committed")
 
+  /**
+   * An attempt takes the key at which the epoch before was cut for a key with its second column.
+   */
+  case object KeySorted extends Defect("out of order", "twice")
+
+  /** An attempt that repeats a decision leaves the first of equal rows in flight. */
+  case object FirstEqual extends Defect("out of order", "gave other rows", "got other rows")
+
   /** A driver that starts again finds no seal of the epoch. */
   case object SealsLost extends Defect("the sink got other rows", "was to show other rows")
 
@@ -123,6 +131,9 @@ object Defect {
     ExpiredBeside
   )
 
+  /** Those that show where rows of a key have an order. */
+  val ofOrder: Set[Defect] = Set(KeySorted, FirstEqual)
+
   /** Those of savepoints that cannot be read. */
   val ofSavepoints: Set[Defect] = Set(SavepointSkipped, SavepointByHostClock)
 
@@ -134,7 +145,8 @@ object Defect {
 
   val all: Seq[Defect] =
     Seq(NoConditions, SchemeTrusted, NoAttempts, EarlyAck, NoMargin, NotSpared, NeverSealed) ++
-      Seq(NotReplayed, Undecided, Unreported, SealsLost, KeptAsMade, ShownAsMade) ++
+      Seq(NotReplayed, Undecided, Unreported, KeySorted, FirstEqual) ++
+      Seq(SealsLost, KeptAsMade, ShownAsMade) ++
       Seq(
         NoClaim,
         Blind,

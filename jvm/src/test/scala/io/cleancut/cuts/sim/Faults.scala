@@ -59,6 +59,7 @@ object Fault {
   case object ActBehindReference extends Fault("act on bases that refer themselves")
   case object Expiry extends Fault("cuts given up by hand")
   case object ExpiryStopped extends Fault("cuts given up by hand while a run began")
+  case object StalledSweep extends Fault("sweep stopped while an act referred to what it deletes")
   case object StartSweep extends Fault("sweep at the start of a run")
   case object SlowListing extends Fault("listing of segments took long")
   case object UnreadableSavepoint extends Fault("savepoint not readable by a sweep")
@@ -119,6 +120,7 @@ object Fault {
     Expiry,
     ExpiryStopped,
     LeftByAct,
+    StalledSweep,
     StartSweep,
     SlowListing,
     UnreadableSavepoint,

@@ -17,6 +17,7 @@ import io.cleancut.objects.{BucketWatch, SimulatedBucket}
  *   - A cut names objects that are there, with the bytes that it says. Of every store its chain and
  *     the rows in flight to its task make the rows of all epochs up to its own, each once, and
  *     every delta applies to the version before it.
+ *   - The rows of a key keep their order, in the state and in the sink.
  *   - What a cut says of its channels is what their frames hold, and what the seal of its run said.
  *   - The frames of a task in a cut come from one attempt, all of them from one run; where Spark
  *     named the versions that it counted, from those.
@@ -48,6 +49,9 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   private val backs = mutable.Set.empty[Long]
   // Whose cuts somebody has given up by hand.
   private val expired = mutable.Set.empty[Long]
+
+  // Whose cuts appeared when another run owned the query.
+  private val followed = mutable.Set.empty[Long]
 
   /** The epochs of cuts that appeared when an act had left them behind. */
   val late = mutable.Set.empty[Long]
@@ -209,7 +213,8 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       CutLayout.parseCut(cut).foreach { epoch =>
         if (epoch >= oldestKept && !expired(epoch) && !late(epoch))
           violated(s"the cut of epoch $epoch was deleted, the last is $last")
-        if (isYoung(name) && !expired(epoch) && !late(epoch))
+        val isKept = !expired(epoch) && !late(epoch) && !isLeftBehind(epoch)
+        if (isKept && isYoung(name))
           violated(s"the cut of epoch $epoch was deleted before its age")
         cuts -= epoch
       }
@@ -324,7 +329,11 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     ()
   }
 
+  /** Whether the cut is of a run that had been followed, and no later cut has its rows. */
+  private def isLeftBehind(epoch: Long) = followed(epoch) && !lineOf(last)(epoch)
+
   private def appeared(cut: Cut): Unit = {
+    if (owners.lastOption.exists(_._1 > cut.run.generation)) followed += cut.epoch
     // An act leaves numbers unused: one, and those of acts that were not done; and one that goes
     // back what the query has begun.
     def mayBegin(of: Long) = acts(of) || !ends.contains(of)
@@ -382,6 +391,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     val (missing, more) = (wanted.diff(found), found.diff(wanted))
     lost += missing.size
     doubled += more.size
+    checkOrder(s"at ${at(cut)} the sink", found, inOrder(cut, task.partition))
     if (missing.nonEmpty || more.nonEmpty) {
       violated(s"at ${at(cut)} the sink has rows of $task twice: $more, and lacks $missing")
     }
@@ -408,10 +418,28 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     val (missing, more) = (wanted.diff(rows), rows.diff(wanted))
     lost += missing.size
     doubled += more.size
+    val before = plan.rowsOf(store.partition, 0, end(plan.levelZeroEpochs - 1))
+    checkOrder(s"${at(cut)}, $store,", rows, before ++ inOrder(cut, store.partition))
     if (cut.of(store).isEmpty) violated(s"${at(cut)} lacks $store")
     if (missing.nonEmpty) violated(s"${at(cut)} has lost rows of $store: $missing")
     if (more.nonEmpty) violated(s"${at(cut)} has too many rows of $store: $more")
   }
+
+  /** Rows of a partition since the first cut, sorted in each epoch. */
+  private def inOrder(cut: Cut, partition: Int): Vector[Int] = {
+    val first = plan.levelZeroEpochs
+    val epochs = (first - 1) +: lineOf(cut.epoch).toVector.sorted.filter(_ >= first)
+    epochs.zip(epochs.drop(1)).flatMap { case (before, epoch) =>
+      plan.rows.sorted(plan.rowsOf(partition, end(before), end(epoch)))
+    }
+  }
+
+  /** Only where all of them are there. */
+  private def checkOrder(what: String, rows: Vector[Int], wanted: Vector[Int]): Unit =
+    if (plan.rows.isGrouped && rows.sorted == wanted.sorted) {
+      val (found, expected) = (plan.rows.byKey(rows), plan.rows.byKey(wanted))
+      if (found != expected) violated(s"$what has rows out of order: $found instead of $expected")
+    }
 
   private def checkChain(cut: Cut, store: StoreId, chain: Seq[SimFrame]): Unit = {
     chain.zip(chain.drop(1)).foreach { case (before, after) =>

@@ -19,9 +19,16 @@ import io.cleancut.objects.ObjectKey
  *
  * @param random
  *   for where it stops, if it may
+ * @param stall
+ *   the garbage collection whose cuts it refers to
  */
-final class SimAct(world: World, process: SimProcess, val runId: String, random: Option[Random])
-    extends SimRunning {
+final class SimAct(
+    world: World,
+    process: SimProcess,
+    val runId: String,
+    random: Option[Random],
+    stall: Option[SweepStall]
+) extends SimRunning {
   import SimAct._
   import world.{baton, defect, faults, invariants, plan}
 
@@ -29,11 +36,17 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
   var failure = Option.empty[Throwable]
 
   // Drawn by nothing but its name and the seed, so that all else stays as it is.
-  private val ofName = new Random(world.seed * 31 + runId.hashCode)
+  private val ofName = World.randomOf(world.seed, runId)
   private val isReferring = process.paging.isDefined &&
-    (Defect.ofReferences(defect) || runId.hashCode % 2 == 0)
-  private val wantsBack = isReferring && ofName.nextBoolean()
+    (Defect.ofReferences(defect) || stall.isDefined || runId.hashCode % 2 == 0)
+  private val wantsBack = isReferring && (stall.isDefined || ofName.nextBoolean())
   private var isBack = wantsBack
+  private var hasFound = false
+  private var hasOwned = false
+
+  /** Whether the garbage collection can go on. */
+  def hasMet(stall: SweepStall): Boolean = if (stall.isFirst) hasFound else hasOwned
+
   private val offsets = process.files("offsets")
   private val gate = new GateOfNoQuery {
     override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
@@ -79,13 +92,15 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
     val looked = found(source).getOrElse(refuse(s"there is no $source"))
     val early = if (defect == Defect.SourceUnchecked) Some(looked.whole) else None
     // The query may go on meanwhile.
-    baton.yieldNow()
+    hasFound = true
+    baton.yieldUntil(stall.forall(of => !of.isFirst || of.isOver))
     own(last)
     // A sweep that has taken it has gone before.
     val cut = early.getOrElse {
       val still = found(source).filter(_.head.token == looked.head.token)
       still.getOrElse(refuse(s"$source is not there any more")).whole
     }
+    hasOwned = true
     if (ofActs.nonEmpty) faults.count(Fault.ActBehindAct)
     // The other act may be about to write its cut, which comes before this one then.
     rewrite(cut, last, (last +: left).max + 2)
@@ -98,7 +113,9 @@ final class SimAct(world: World, process: SimProcess, val runId: String, random:
     val pins = process.archive.pinned().toSeq.sortBy(_._1).map { case (name, cut) =>
       Source(cut.head.epoch, Some(name))
     }
-    val all = (cuts ++ pins).filter(of => isOne(of.epoch))
+    val found = (cuts ++ pins).filter(of => isOne(of.epoch))
+    val due = found.filter(of => of.pin.isEmpty && stall.exists(_.epochs(of.epoch)))
+    val all = if (due.isEmpty) found else due
     if (all.isEmpty) refuse("there is nothing to go back to")
     all(ofName.nextInt(all.size))
   }

@@ -32,7 +32,7 @@ final case class EpochWork(
  * @param ids
  *   of the versions
  * @param rows
- *   that it gave, in ascending order
+ *   that it gave, by key
  */
 final case class TaskDone(ids: Map[StoreId, String], rows: Vector[Int])
 
@@ -87,7 +87,7 @@ final class SimAttempt(
         (store, open, executor.load(store, work.epoch, open.accepted))
       }
       val news = channel.fold {
-        work.rowsOf(world.plan, task.partition)
+        world.plan.rows.sorted(work.rowsOf(world.plan, task.partition))
       }(_.read())
       val made = states.map { case (store, open, rows) =>
         mayFail()
@@ -102,7 +102,7 @@ final class SimAttempt(
         executor.deliver(work.runId, id, deltas.map(_.delta), channel.flatMap(_.arrival))
       deltas.foreach(of => executor.keep(of.delta.name.store, of.version, of.rows, writer))
       val ids = made.map { case (store, of) => store -> of.fold(identity, _.version.id) }
-      done = Some(TaskDone(ids.toMap, news.sorted))
+      done = Some(TaskDone(ids.toMap, world.plan.rows.byKey(news)))
       if (keeps && faults.strikes(Fault.FailedBehind, SimJob.PerTask))
         throw new AttemptLost("what reads its rows failed")
       outcome = done.map(Right(_))

@@ -1,8 +1,15 @@
 package io.cleancut.cuts.sim
 
+import java.util.SplittableRandom
 import java.util.concurrent.CompletableFuture
 
 import scala.collection.mutable
+
+import org.apache.spark.sql.execution.streaming.state.cleancut.channels.{
+  SimulatedColumns,
+  SimulatedRows,
+  SimulatedTask
+}
 
 import io.cleancut.StateVersion
 import io.cleancut.StoreId
@@ -11,9 +18,9 @@ import io.cleancut.cuts.Arrival
 import io.cleancut.format.{FrameKind, FrameName}
 
 /**
- * The channel of a task, as one attempt reads it: first the rows that the last cut holds for it,
- * then those of the epoch, in any order, until it is overtaken. What is left then stays in flight,
- * but for the first row and for such as would be late in the next epoch.
+ * The shuffle input of a task as one attempt reads it, by the code of the operator: the rows that
+ * the last cut has for it and those of the epoch, until the attempt is overtaken. The rest stays in
+ * flight, except rows that would be late in the next epoch.
  */
 final class SimChannel(
     world: World,
@@ -30,6 +37,7 @@ final class SimChannel(
   private var opened: ChannelOpened = _
   private var isOvertaken = false
   private var isDone = false
+  private val rows = SimChannel.rows(plan.rows)
 
   /** What its attempt tells of it when it begins. */
   val task: ChannelTask = ChannelTask(
@@ -53,40 +61,35 @@ final class SimChannel(
     }
   }
 
-  /** The rows that it hands on; those that it leaves are durable then, and reported. */
+  /** Rows that it emits. Those that stay in flight are durable then, and reported. */
   def read(): Vector[Int] =
     try {
-      val news = work.rowsOf(plan, of.partition)
+      val exchanged = plan.rows.exchanged(work.rowsOf(plan, of.partition), world.random)
       val stored =
         if (world.defect == Defect.NotReplayed) None else opened.stored.map(executor.channelRows)
       stored.foreach(_ => faults.count(Fault.Replay))
-      val source = stored.getOrElse(Vector.empty) ++ world.random.shuffle(news)
+      val source = stored.fold(exchanged)(inTurn(_, exchanged))
       opened.decided match {
         case Some((_, frame)) if opened.isFinished =>
           frame.foreach(executor.channelRows)
           Vector.empty
         case None if opened.isFinished => Vector.empty
         case Some((report, frame))     => follow(source, report, frame)
-        case None if opened.mayDefer   =>
-          val staying = decide(source)
-          leave(staying, ChannelReport(channel, digest(source), digest(staying)))
-          source.diff(staying)
-        case None => source
+        case None if opened.mayDefer   => rows.decide(source, new Task(None))
+        case None                      => source
       }
     } finally isDone = true
 
-  private def decide(source: Vector[Int]): Vector[Int] = {
-    val staying = source.zipWithIndex.collect {
-      case (row, index) if isLeft(row, index) => row
+  private def inTurn(stored: Vector[Int], exchanged: Vector[Int]): Vector[Int] =
+    if (!plan.rows.isGrouped) stored ++ exchanged
+    else {
+      val found = rows.inTurn(stored, exchanged, world.defect == Defect.KeySorted)
+      val keys = found.map(plan.rows.key)
+      val groups = keys.zip(keys.drop(1)).count { case (a, b) => a != b } + 1
+      if (groups > Math.max(keys.distinct.size, 1))
+        invariants.violated(s"$channel has a key of epoch ${work.epoch} twice: $found")
+      found
     }
-    if (staying.nonEmpty) faults.count(Fault.LeftInFlight)
-    staying
-  }
-
-  private def isLeft(row: Int, index: Int): Boolean = {
-    baton.yieldNow()
-    index > 0 && isOvertaken && row % SimChannel.Late != 0
-  }
 
   private def follow(
       source: Vector[Int],
@@ -95,15 +98,35 @@ final class SimChannel(
   ): Vector[Int] = {
     faults.count(Fault.Followed)
     if (invariants.isSealedBefore(work.epoch, work.runId)) faults.count(Fault.FollowedSeal)
-    val staying =
-      if (world.defect == Defect.Undecided) decide(source)
-      else frame.fold(Vector.empty[Int])(executor.channelRows)
-    val found = ChannelReport(channel, digest(source), digest(staying))
-    if (found != report && world.defect != Defect.Undecided) {
-      invariants.violated(s"$channel of epoch ${work.epoch} was decided as $report, and is $found")
+    val staying = frame.fold(Vector.empty[Int])(executor.channelRows)
+    val task = new Task(Some(report))
+    if (world.defect == Defect.Undecided) rows.decide(source, task)
+    else if (world.defect == Defect.FirstEqual) {
+      leave(staying, report)
+      source.diff(staying)
+    } else rows.follow(source, report, staying, task)
+  }
+
+  /**
+   * The task of the attempt.
+   *
+   * @param decided
+   *   the decision of an earlier attempt
+   */
+  private class Task(decided: Option[ChannelReport]) extends SimulatedTask {
+    override def channel: StoreId = of.channel
+    override def isOvertaken: Boolean = {
+      baton.yieldNow()
+      SimChannel.this.isOvertaken
     }
-    leave(staying, report)
-    source.diff(staying)
+    override def arrived(kept: Vector[Int], report: ChannelReport): Unit = {
+      if (decided.isEmpty && kept.nonEmpty) faults.count(Fault.LeftInFlight)
+      leave(kept, decided.getOrElse(report))
+    }
+    override def differs(decided: ChannelReport, found: ChannelReport): Throwable = {
+      invariants.violated(s"$channel of epoch ${work.epoch} was decided as $decided, and is $found")
+      new AttemptLost("the input differs")
+    }
   }
 
   private def leave(staying: Vector[Int], report: ChannelReport): Unit = {
@@ -135,8 +158,6 @@ final class SimChannel(
       if (attempts.isEmpty) isDone = true
     }
   }
-
-  private def digest(rows: Seq[Int]): RowsDigest = SimChannel.digest(rows)
 }
 
 object SimChannel {
@@ -144,17 +165,22 @@ object SimChannel {
   /** Nothing but the time of stragglers hangs on the news of an arrival. */
   private val Untold = 5.0
 
-  /** Rows of which the numbers can be divided by it may not be left in flight. */
-  private val Late = 7
-
   /** The channel that leads to a task. */
   def of(operator: Int, partition: Int): StoreId =
     StoreId(operator.toLong, partition, Channels.name(0))
 
   def digest(rows: Seq[Int]): RowsDigest = {
     val made = new RowsDigest.Builder
-    // Numbers that tell more than their sum does.
-    rows.foreach(row => made.add(new java.util.SplittableRandom(row.toLong).nextLong()))
+    rows.foreach(row => made.add(hash(row)))
     made.result
+  }
+
+  /** A number that the sum of several says more of than their own sum would. */
+  private def hash(row: Int): Long = new SplittableRandom(row.toLong).nextLong()
+
+  private def rows(of: SimRows): SimulatedRows = {
+    val position = Option.when(of.isSorted)(of.position _)
+    val columns = SimulatedColumns(of.key, position, of.isLate, hash)
+    new SimulatedRows(columns, of.splitsGroups, of.maxInFlight)
   }
 }

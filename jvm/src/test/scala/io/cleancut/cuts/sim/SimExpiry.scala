@@ -37,6 +37,7 @@ final class SimExpiry(world: World, process: SimProcess, keep: Int) {
       val kept = staying.flatMap(archive.open(_))
       val named = namesOf(kept)
       invariants.happened(s"an expiry gives up $going")
+      world.mayStall(going.toSet)
       invariants.expires(going)
       archive.delete(going.map(epoch => ObjectKey(CutLayout.cut(epoch))))
       if (world.defect != Defect.ExpiredBeside && generation() > owner) {

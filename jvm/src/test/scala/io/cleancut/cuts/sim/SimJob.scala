@@ -17,7 +17,7 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork, keeps: Bo
   /** The ids that Spark counts: of the first attempt of each task that it hears of. */
   val counted = mutable.Map.empty[StoreId, String]
 
-  /** The rows that each task gave, in ascending order. */
+  /** The rows that each task gave, by key. */
   val gave = mutable.Map.empty[SimTask, Vector[Int]]
 
   def runAll(): Unit = plan.stages.foreach(runStage)
@@ -31,18 +31,27 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork, keeps: Bo
   private def runStage(tasks: Seq[SimTask]): Unit = {
     runTasks(tasks)
     // An executor that is lost takes the output of its tasks with it.
-    if (faults.strikes(Fault.TaskAgain, PerTask)) runTasks(Seq(tasks(random.nextInt(tasks.size))))
+    val factor = if (plan.rows.isGrouped) GroupedFactor else 1.0
+    if (faults.strikes(Fault.TaskAgain, factor * PerTask))
+      runTasks(Seq(tasks(random.nextInt(tasks.size))))
   }
 
   private def runTasks(tasks: Seq[SimTask]): Unit = {
-    val running = tasks.map(new Running(_))
-    running.foreach(_.start())
+    val waiting = mutable.Queue.from(tasks.map(new Running(_)))
+    val running = mutable.ArrayBuffer.empty[Running]
+    def fill(): Unit = while (waiting.nonEmpty && running.size < plan.slots) {
+      waiting.head.start()
+      running += waiting.dequeue()
+    }
+    fill()
     if (random.nextInt(CutEach) == 0) process.tell(s"cut of epoch ${work.epoch}") { cuts =>
       if (cuts.cutNow()) faults.count(Fault.CutNow)
     }
-    while (running.exists(!_.isDone)) {
+    while (running.nonEmpty) {
       baton.yieldUntil(running.exists(_.isToLookAt))
       running.filter(_.isToLookAt).foreach(_.look())
+      running.filterInPlace(!_.isDone)
+      fill()
     }
   }
 
@@ -89,6 +98,9 @@ private object SimJob {
 
   /** One of so many sets of tasks is cut while it runs. */
   val CutEach = 2
+
+  /** An attempt after a decision is what the order of rows is about. */
+  val GroupedFactor = 8.0
 
   /** A task comes less often than a request. */
   val PerTask = 3.0

@@ -65,19 +65,47 @@ final case class SimTask(stores: Seq[StoreId], partition: Int, isCaptured: Boole
  */
 final case class SimRun(sink: SinkKind, captures: Boolean, keepsRows: Boolean)
 
-/** The query of one run of the simulation. */
-final class SimPlan(random: Random) {
-  val partitions: Int = 1 + random.nextInt(3)
+/**
+ * The query of one run of the simulation.
+ *
+ * @param isLong
+ *   whether it has many epochs, and the least margin for late bases
+ * @param tasks
+ *   tasks of an epoch, if they are thousands; the run then has few epochs
+ */
+final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: Option[Int] = None) {
+  val partitions: Int = {
+    val drawn = 1 + random.nextInt(3)
+    tasks.getOrElse(drawn)
+  }
+
+  /** Limit of the tasks that run at the same time. */
+  val slots: Int = tasks.fold(Int.MaxValue)(_ => SimPlan.Slots)
+
+  /** Limit of the new rows of an epoch, exclusive. */
+  def maxNew: Int = tasks.getOrElse(rows.maxNew)
   val isFormat2: Boolean = random.nextInt(3) == 0
 
-  private val kinds = if (isFormat2) SinkKind.ofFormat2 else SinkKind.all
-  val epochs: Long = 3L + random.nextInt(9)
-  val keep: Int = 1 + random.nextInt(3)
+  private val kinds = {
+    val possible = if (isFormat2) SinkKind.ofFormat2 else SinkKind.all
+    if (rows.isGrouped) possible.filter(SinkKind.keeping) else possible
+  }
+  val epochs: Long = {
+    val drawn = 3L + random.nextInt(9)
+    if (tasks.isDefined) SimPlan.FewEpochs else if (isLong) drawn + SimPlan.MoreEpochs else drawn
+  }
+  val keep: Int = {
+    val drawn = 1 + random.nextInt(3)
+    if (tasks.isDefined) 1 else drawn
+  }
 
   /** How many epochs more than those a driver may keep. */
   val keepMore: Int = random.nextInt(2)
   val sweepEpochs: Long = 1L + random.nextInt(3)
-  val baseMargin: Long = 1L + random.nextInt(6)
+  val baseMargin: Long = {
+    val drawn = random.nextInt(6)
+    if (isLong || tasks.isDefined) 1L else 1L + drawn
+  }
   val pageSize: Int = if (random.nextBoolean()) 3 else 1000
   val executors: Int = 1 + random.nextInt(3)
 
@@ -98,12 +126,17 @@ final class SimPlan(random: Random) {
   val levelZeroEpochs: Long = if (random.nextInt(4) == 0) 1L + random.nextInt(2) else 0L
 
   /** Tasks by stage; those of a stage run at once. */
-  val stages: Seq[Seq[SimTask]] = Seq.tabulate(1 + random.nextInt(2)) { operator =>
+  val stages: Seq[Seq[SimTask]] = Seq.tabulate(stageCount(random)) { operator =>
     val names = SimPlan.Names(random.nextInt(SimPlan.Names.size))
-    val isCaptured = random.nextInt(3) > 0
+    val isCaptured = random.nextInt(3) > 0 || rows.isGrouped
     Seq.tabulate(partitions) { partition =>
       SimTask(names.map(StoreId(operator.toLong, partition, _)), partition, isCaptured)
     }
+  }
+
+  private def stageCount(random: Random): Int = {
+    val drawn = 1 + random.nextInt(2)
+    if (tasks.isDefined) 1 else drawn
   }
 
   val stores: Seq[StoreId] = stages.flatten.flatMap(_.stores)
@@ -143,10 +176,13 @@ final class SimPlan(random: Random) {
 
   /** What tasks give of an epoch that nothing is left of. */
   def rowsOf(from: Int, until: Int): Map[SimTask, Vector[Int]] =
-    stages.flatten.map(task => task -> rowsOf(task.partition, from, until)).toMap
+    stages.flatten.map { task =>
+      task -> rows.byKey(rows.sorted(rowsOf(task.partition, from, until)))
+    }.toMap
 
+  /** Those of a partition, in the order of its input. */
   def rowsOf(partition: Int, from: Int, until: Int): Vector[Int] =
-    (from until until).filter(_ % partitions == partition).toVector
+    (from until until).filter(_ % partitions == partition).map(rows.at).toVector
 }
 
 object SimPlan {
@@ -156,6 +192,9 @@ object SimPlan {
 
   def numberOf(row: Int): Int = row % Numbers
 
+  private val MoreEpochs = 8L
+  private val FewEpochs = 2L
+  private val Slots = 16
   private val Budgets: IndexedSeq[Long] = IndexedSeq(1L << 20, 0L, 1L << 20, 200L)
   private val Names: IndexedSeq[Seq[String]] = IndexedSeq(Seq("default"), Seq("left", "right"))
 }

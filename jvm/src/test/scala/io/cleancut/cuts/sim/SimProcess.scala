@@ -68,9 +68,9 @@ final class SimProcess(
     new SimQuery(world, this, s"run-$name-$runs", target)
   }
 
-  def newAct(random: Option[Random]): SimAct = {
+  def newAct(random: Option[Random], stall: Option[SweepStall] = None): SimAct = {
     runs += 1
-    new SimAct(world, this, s"act-$name-$runs", random)
+    new SimAct(world, this, s"act-$name-$runs", random, stall)
   }
 
   def crash(): Unit = {

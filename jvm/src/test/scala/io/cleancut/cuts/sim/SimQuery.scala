@@ -254,7 +254,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     val path = Names.entry("offsets", epoch)
     if (isPlanned.contains(epoch)) endOf(epoch)
     else {
-      val end = endOf(epoch - 1) + world.random.nextInt(MaxRows)
+      val end = endOf(epoch - 1) + world.random.nextInt(plan.maxNew)
       if (offsets.exists(path)) throw new FileAlreadyExistsException(path.toString)
       write(offsets, path, Names.offsets(end))
       end
@@ -302,7 +302,6 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 }
 
 private object SimQuery {
-  private val MaxRows = 6
 
   /** An epoch comes seldom. */
   private val PerEpoch = 3.0

@@ -19,7 +19,10 @@ final class SimSink {
   /** Shows what was staged; false if it is not there, or other rows of the epoch were shown. */
   def show(epoch: Long, name: String): Boolean = staged.get(name).exists(write(epoch, _))
 
-  /** All that a task has given in these epochs. */
+  /** Rows that a task has given in these epochs, by epoch. */
   def shown(task: SimTask, epochs: Set[Long]): Vector[Int] =
-    written.toVector.filter(of => epochs(of._1)).flatMap(_._2.getOrElse(task, Vector.empty))
+    written.toVector
+      .sortBy(_._1)
+      .filter(of => epochs(of._1))
+      .flatMap(_._2.getOrElse(task, Vector.empty))
 }

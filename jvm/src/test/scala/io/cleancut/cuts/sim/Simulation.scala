@@ -1,7 +1,6 @@
 package io.cleancut.cuts.sim
 
 import scala.collection.mutable
-import scala.util.Random
 import scala.util.control.NonFatal
 
 import io.cleancut.cuts.{Begun, CutRetention, CutSweep}
@@ -26,11 +25,14 @@ final case class Outcome(
 /**
  * One run: a query whose driver and executors crash, or are replaced while they live, for as long
  * as the seed has faults for it, and then a driver that nothing happens to.
+ *
+ * @param tasks
+ *   tasks of an epoch, if they are thousands
  */
-final class Simulation(seed: Long, defect: Defect = Defect.None) {
+final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[Int] = None) {
   import Simulation._
 
-  private val world = new World(seed, defect)
+  private val world = new World(seed, defect, tasks)
   import world.{baton, faults, invariants, plan}
 
   private val target = plan.levelZeroEpochs + plan.epochs
@@ -43,10 +45,10 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
   private var bases = world.random.nextInt(MaxBases)
   private var pins = MaxPins
   // Drawn beside all else, which is the same without them.
-  private val ofActs = new Random(seed + ActsSeed)
+  private val ofActs = World.randomOf(seed, "acts")
   private var acts = {
     val isDrawn = defect == Defect.None && ofActs.nextInt(ActsEvery) == 0
-    if (isDrawn || Defect.ofActs(defect)) MaxActs else 0
+    if (isDrawn || Defect.ofActs(defect) || world.hasReferences) MaxActs else 0
   }
   private var expiries = if (acts > 0) MaxExpiries else 0
   private var orphans = 0
@@ -80,12 +82,14 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     while (!isTargetReached) {
       baton.yieldNow()
       if (world.isFrozen) runMeanwhile()
+      else if (world.stall.isDefined) meet(world.stall.get)
       else if (!runs.last.isOver) disturb()
       else if (!isTargetReached) restart()
       if (runs.size > MaxRuns) throw new Stuck(s"epoch ${invariants.last} after $MaxRuns runs")
     }
     faults.calm()
     world.thaw()
+    world.endStalls()
     // Those that were replaced find out by themselves, or are gone.
     if (world.random.nextBoolean()) baton.yieldUntil(runs.forall(_.isOver))
     (processes ++ beside).foreach(_.crash())
@@ -113,13 +117,28 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     case _                                       =>
       faults.count(Fault.ActBeside)
       startAct()
+      ()
   }
 
   /** Of an application of its own. */
-  private def startAct(): Unit = {
+  private def startAct(stall: Option[SweepStall] = None): SimAct = {
     acts -= 1
     processes += world.newProcess()
-    runs += processes.last.newAct(Some(ofActs))
+    val act = processes.last.newAct(Some(ofActs), stall)
+    runs += act
+    act
+  }
+
+  /** Has an operation refer to a cut that a stopped garbage collection deletes next. */
+  private def meet(stall: SweepStall): Unit = runs.last match {
+    case query: SimQuery if !query.isOver => query.stopsBetween()
+    case running if !running.isOver       => ()
+    case _ if stall.isReleased            => ()
+    case _                                =>
+      faults.count(Fault.ActBetween)
+      val act = startAct(Some(stall))
+      baton.yieldUntil(act.isOver || act.hasMet(stall))
+      stall.isReleased = true
   }
 
   /** A query has ended: it is started again, where it was or elsewhere. */
@@ -136,6 +155,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     if (isBehindAct || isPaused || (acts > 0 && ofActs.nextBoolean())) {
       faults.count(Fault.ActBetween)
       startAct()
+      ()
     } else if (processes.last.isAlive && world.random.nextBoolean()) runAgain()
     else {
       startProcess()
@@ -186,7 +206,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     } else if (pins > 0 && world.isDue(PinEvery)) {
       pins -= 1
       pin(driver)
-    } else if (bases > 0 && (world.isDue(BaseEvery) || faults.strikes(Fault.Maintenance, Rate))) {
+    } else if (bases > 0 && (world.isBaseDue || faults.strikes(Fault.Maintenance, Rate))) {
       bases -= 1
       maintain(driver)
     } else if (strikes(Fault.Pin)) pin(driver)
@@ -242,7 +262,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None) {
     // What savepoints need of old segments then, no cut does.
     while (world.hasSavepoints && !last.isOver) {
       baton.yieldNow()
-      if (world.isDue(BaseEvery) && bases > -MaxLateBases) {
+      if (world.isBaseDue && bases > -MaxLateBases) {
         bases -= 1
         driver.executors(world.random.nextInt(plan.executors)).maintain(last.runId)
       } else if (world.isDue(PinEvery) && pins > -MaxPins) {
@@ -318,12 +338,10 @@ private object Simulation {
   /** In runs with savepoints. */
   val MaxPins = 6
   val PinEvery = 10
-  val BaseEvery = 10
   val MaxLateBases = 20
 
   /** Acts are drawn in one of so many runs, and then up to so many. */
   val ActsEvery = 2
-  val ActsSeed = 1L << 40
   val MaxActs = 6
   val MaxActsInFlight = 2
 

@@ -43,6 +43,11 @@ final private class SweptStore(under: ObjectStore, world: World, host: HostClock
   override def listRange(range: ObjectRange): Iterator[ObjectInfo] =
     slowly(range.prefix)(under.listRange(range))
 
+  override def delete(keys: Seq[ObjectKey]): Unit = {
+    if (world.isSweep.get) world.mayStall(keys.flatMap(key => cutIn(key.name)).toSet)
+    under.delete(keys)
+  }
+
   private def slowly(prefix: ObjectPrefix)(list: => Iterator[ObjectInfo]): Iterator[ObjectInfo] =
     if (prefix.name != s"${Names.Root}${CutLayout.Segments}" || !world.isSweep.get) list
     else {
@@ -68,6 +73,13 @@ final private class SweptStore(under: ObjectStore, world: World, host: HostClock
 private object SweptStore {
   private val MaxSteps = 600
   private val Rate = 5.0
+
+  private def cutIn(name: String): Option[Long] =
+    Option
+      .when(name.startsWith(Names.Root)) {
+        CutLayout.parseCut(name.stripPrefix(s"${Names.Root}${CutLayout.Cuts}"))
+      }
+      .flatten
 
   private def isBelow(name: String, directory: String) =
     name.startsWith(s"${Names.Root}$directory")

@@ -7,14 +7,33 @@ import io.cleancut.{StateVersion, StoreId}
 import io.cleancut.cuts.{BlindToOwners, CutRetention, ForwardingStore, Paging}
 import io.cleancut.format.{Counted, Cut, CutLayout, FrameKind, StoreLayout}
 import io.cleancut.objects._
+import io.cleancut.testkit.Seeded
 
 /** All that the actors of one run of the simulation share. */
-final class World(val seed: Long, val defect: Defect) {
+final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
   import World._
 
-  val random = new Random(seed)
-  val plan = new SimPlan(random)
-  val baton = new Baton(random, MaxSteps)
+  val random: Random = Seeded.random(seed)
+
+  // What differs in the runs of operations by reference is drawn apart from all else.
+  private val ofStalls = randomOf(seed, "references")
+
+  /** Whether operations refer to old cuts, of which little is named by later ones. */
+  val hasReferences: Boolean = Defect.ofReferences(defect) ||
+    defect == Defect.None && ofStalls.nextInt(ReferencesEvery) == 0
+
+  private val rows = {
+    val ofRows = randomOf(seed, "rows")
+    val isDrawn = defect == Defect.None && ofRows.nextInt(GroupedEvery) == 0
+    val drawn = SimRows.draw(ofRows)
+    if (defect == Defect.KeySorted) drawn.copy(isSorted = true, splitsGroups = true)
+    else if (defect == Defect.FirstEqual) drawn.copy(isSorted = false)
+    else if (isDrawn || Defect.ofOrder(defect)) drawn
+    else SimRows.Single
+  }
+
+  val plan = new SimPlan(random, hasReferences, rows, tasks)
+  val baton = new Baton(random, MaxSteps + tasks.fold(0L)(_ * StepsPerTask))
   val clock = new SimClock(random, baton)
   val faults = new Faults(random)
   val sink = new SimSink
@@ -39,6 +58,27 @@ final class World(val seed: Long, val defect: Defect) {
 
   /** It goes on. */
   def thaw(): Unit = isHeldBack = false
+
+  /** The garbage collection that is stopped now. */
+  var stall = Option.empty[SweepStall]
+  private var stalls = if (hasReferences) MaxStalls else 0
+
+  /** No garbage collection is stopped from now on. */
+  def endStalls(): Unit = {
+    stalls = 0
+    stall.foreach(_.isReleased = true)
+  }
+
+  /** Stops the garbage collection that is about to delete these cuts. */
+  def mayStall(epochs: Set[Long]): Unit =
+    if (stall.isEmpty && stalls > 0 && epochs.nonEmpty && ofStalls.nextBoolean()) {
+      stalls -= 1
+      faults.count(Fault.StalledSweep)
+      val stopped = new SweepStall(epochs, baton.current, isFirst = ofStalls.nextBoolean())
+      stall = Some(stopped)
+      try baton.yieldUntil(stopped.isReleased)
+      finally stall = None
+    }
 
   /** Whether a query is to end behind the cut that it has just made. */
   var pauses: () => Boolean = () => false
@@ -102,7 +142,7 @@ final class World(val seed: Long, val defect: Defect) {
   def processCount: Int = processes
 
   // What differs between hosts is drawn apart from all else.
-  private val ofHosts = new Random(seed + HostsSeed)
+  private val ofHosts = randomOf(seed, "hosts")
 
   /** Whether savepoints are many, and chains short, so that little but savepoints needs much. */
   val hasSavepoints: Boolean =
@@ -110,6 +150,10 @@ final class World(val seed: Long, val defect: Defect) {
 
   /** Whether something is due that comes once in so many steps, in a run with savepoints. */
   def isDue(every: Int): Boolean = hasSavepoints && ofHosts.nextInt(every) == 0
+
+  /** Whether a base is due, in a run with short chains. */
+  def isBaseDue: Boolean =
+    isDue(BaseEvery) || hasReferences && ofStalls.nextInt(BaseEvery) == 0
   private val keptMs = {
     val isDrawn = ofHosts.nextInt(AgesEvery) == 0
     if (isDrawn || defect == Defect.AgesByHostClock) YoungMs else 0L
@@ -121,7 +165,7 @@ final class World(val seed: Long, val defect: Defect) {
 
   /** Drawn beside the plan, which is the same on each kind of store. */
   private val isOnDisk = defect == Defect.SchemeTrusted ||
-    defect == Defect.None && new Random(~seed).nextInt(World.DiskEvery) == 0
+    defect == Defect.None && randomOf(seed, "disk").nextInt(World.DiskEvery) == 0
 
   /** The bucket as a process sees it; or as files, through the store of Hadoop's file systems. */
   def store(process: String, host: HostClock): ObjectStore = {
@@ -317,11 +361,23 @@ final private class Overwriting(under: ObjectStore) extends ForwardingStore(unde
     }
 }
 
-private object World {
+private[sim] object World {
+
+  /** Random numbers of a run for one purpose. */
+  def randomOf(seed: Long, purpose: String): Random =
+    Seeded.random(seed + (purpose.hashCode.toLong << 32))
 
   val DiskEvery = 4
 
-  val HostsSeed: Long = 1L << 41
+  /** One run of so many has operations that refer to old cuts. */
+  val ReferencesEvery = 4
+  val MaxStalls = 4
+
+  /** One run of so many has rows with keys. */
+  val GroupedEvery = 3
+
+  /** Steps of the supervisor, in runs with short chains. */
+  val BaseEvery = 10
 
   /** How far the clocks of hosts are ahead of that of the store, in milliseconds. */
   val Skews: IndexedSeq[Long] = IndexedSeq(0L, -7_200_000L, -300L, 300L, 86_400_000L)
@@ -337,6 +393,7 @@ private object World {
 
   /** A run has some thousands. */
   val MaxSteps = 200_000L
+  val StepsPerTask = 2_000L
 
   val SealRate = 5.0
 
