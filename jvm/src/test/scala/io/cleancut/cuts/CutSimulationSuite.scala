@@ -82,11 +82,20 @@ object CutSimulationSuite {
    * search is made in campaigns, and if a change of the generator has moved the run.
    */
   private val Known: Map[Defect, Long] = Map(
+    Defect.SchemeTrusted -> 37L,
     Defect.NoAttempts -> 134L,
+    Defect.NotSpared -> 16L,
     Defect.NeverSealed -> 325L,
     Defect.Undecided -> 248L,
+    Defect.Unreported -> 18L,
+    Defect.FirstEqual -> 37L,
+    Defect.SealsLost -> 20L,
+    Defect.KeptAsMade -> 20L,
+    Defect.ShownAsMade -> 20L,
     Defect.NoClaim -> 89L,
-    Defect.AllCounted -> 165L
+    Defect.AllCounted -> 165L,
+    Defect.SweptBeside -> 21L,
+    Defect.ExpiredBeside -> 41L
   )
 
   private def known(defect: Defect): Option[Long] =

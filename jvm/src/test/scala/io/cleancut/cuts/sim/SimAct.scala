@@ -141,6 +141,8 @@ final class SimAct(
       else plan.stages.flatten.flatMap(task => retried(task, cut, epoch)).toMap
     process.call(runId, "settle")(_.settle(runId, epoch))
     process.call(runId, "look at what is settled") { cuts =>
+      // The question names no run: a later one of this driver would answer it.
+      if (!cuts.status.run.exists(_.runId == runId)) throw new Unreachable("followed")
       made.foreach { case (store, id) =>
         val found = cuts.accepted(store, epoch + 1)
         if (!found.contains(id)) invariants.violated(s"$runId finds $found of $store, and not $id")
