@@ -18,11 +18,11 @@ import io.cleancut.format.{Cut, FrameName}
  *   decisions under which an earlier run of the epoch let its sink write
  */
 final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
-  private val opened = mutable.HashMap.empty[Long, Set[StoreId]]
-  private val awaited = mutable.HashMap.empty[Long, Set[StoreId]]
+  import EpochChannels.Reading
+
+  private val attempts = mutable.HashMap.empty[Long, Reading]
   // Attempts with a channel that they have not reported.
-  private val unread = mutable.Set.empty[Long]
-  private val reports = mutable.HashMap.empty[Long, Map[StoreId, ChannelReport]]
+  private val unread = mutable.HashSet.empty[Long]
   private val whole = mutable.Set.empty[StoreId]
   private val courses = mutable.Map.empty[(Long, StoreId), ChannelCourse]
   private val decided = mutable.LinkedHashMap.from(sealedBefore.map(d => d.report.channel -> d))
@@ -39,26 +39,22 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
    *   whether it may leave rows in it; it then reports what it has made of it
    */
   def open(attempt: Long, channel: StoreId, mayDefer: Boolean): Unit = {
-    opened(attempt) = opened.getOrElse(attempt, Set.empty) + channel
-    if (mayDefer) {
-      awaited(attempt) = awaited.getOrElse(attempt, Set.empty) + channel
-      noteRead(attempt)
-    } else whole += channel
+    val before = of(attempt)
+    val awaited = if (mayDefer) before.awaited + channel else before.awaited
+    val reading = before.copy(opened = before.opened + channel, awaited = awaited)
+    attempts(attempt) = reading
+    if (!mayDefer) whole += channel
+    if (!reading.isDone) unread += attempt
     ()
   }
 
-  private def noteRead(attempt: Long): Unit = {
-    val own = reports.get(attempt)
-    val isRead = awaited.get(attempt).forall(_.forall(c => own.exists(_.contains(c))))
-    if (isRead) unread -= attempt else unread += attempt
-    ()
-  }
+  private def of(attempt: Long): Reading = attempts.getOrElse(attempt, Reading.Nothing)
 
   /** Whether all of its rows are handed on in this epoch. */
   def isWhole(channel: StoreId): Boolean = whole(channel)
 
   def hasOpened(attempt: Long, channel: StoreId): Boolean =
-    opened.get(attempt).exists(_(channel))
+    of(attempt).opened(channel)
 
   def report(
       attempt: Long,
@@ -67,8 +63,11 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
   ): Unit = {
     // It may be told twice, and has come when that was first heard.
     course.foreach(courses.getOrElseUpdate((attempt, report.channel), _))
-    reports(attempt) = reports.getOrElse(attempt, Map.empty).updated(report.channel, report)
-    noteRead(attempt)
+    val before = of(attempt)
+    val reading = before.copy(reports = before.reports.updated(report.channel, report))
+    attempts(attempt) = reading
+    if (reading.isDone) unread -= attempt
+    ()
   }
 
   /** Whether the attempt has reported all that it has to. */
@@ -88,7 +87,7 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
    *   why it cannot count, if it has decided otherwise
    */
   def settle(attempt: Long, frames: collection.Map[StoreId, FrameName]): Option[String] = {
-    val own = reports.getOrElse(attempt, Map.empty).values.toSeq
+    val own = of(attempt).reports.values.toSeq
     val conflict = own.find(report => decided.get(report.channel).exists(_.report != report))
     if (conflict.isEmpty) {
       own.foreach { report =>
@@ -126,6 +125,22 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
     val channel = decision.report.channel
     courses.get((decision.attempt, channel)).map(channel -> _)
   }.toMap
+}
+
+private object EpochChannels {
+
+  /** What an attempt has opened, has to report, and has reported. */
+  final private case class Reading(
+      opened: Set[StoreId],
+      awaited: Set[StoreId],
+      reports: Map[StoreId, ChannelReport]
+  ) {
+    def isDone: Boolean = awaited.forall(reports.contains)
+  }
+
+  private object Reading {
+    val Nothing: Reading = Reading(Set.empty, Set.empty, Map.empty)
+  }
 }
 
 /**

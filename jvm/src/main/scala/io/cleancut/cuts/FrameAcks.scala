@@ -154,7 +154,10 @@ trait FrameAcks extends EpochClaim {
   private def write(run: QueryRun, frames: Seq[SealedFrame]): Unit =
     frames.headOption.foreach { first =>
       val placed = packer.write(segmentsOf(run, first.name.version.number - 1), frames)
-      synchronized(placed.foreach(run.ledger.ack))
+      // Tasks that ask meanwhile wait for some of them, and not for all.
+      placed.grouped(FrameAcks.MaxAcked).foreach { some =>
+        synchronized(some.foreach(run.ledger.ack))
+      }
     }
 
   private def write(run: QueryRun, due: EarlyFrames.Write): Unit =
@@ -173,4 +176,10 @@ trait FrameAcks extends EpochClaim {
 
   final private[cuts] def segmentsOf(run: QueryRun, epoch: Long) =
     SegmentIdentity(epoch, CutsRuntime.Driver, run.id.runId, run.id.generation)
+}
+
+private object FrameAcks {
+
+  /** Frames that are acknowledged while the lock is held once: about a millisecond. */
+  private val MaxAcked = 500
 }
