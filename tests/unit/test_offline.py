@@ -49,7 +49,7 @@ class Facade:
             operator["rows"] = 17
         told = {"act": call[0], "location": call[2], "epoch": 5, "operators": [operator]}
         told |= {"source": 2, "last": 4, "notes": ["Mind the sink."]}
-        told |= {"copiesRows": partitions[1] % partitions[0] != 0}
+        told |= {"copiesRows": partitions[1] % partitions[0] != 0, "missingFiles": 0}
         providing = {"providerBefore": providers[0], "provider": providers[1]}
         return json.dumps(told | providing | counts)
 

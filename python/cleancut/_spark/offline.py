@@ -67,6 +67,8 @@ class Plan(Brief):
         is_applied: whether it was done.
         copies_rows: whether rows of the state are written anew; else the stores refer to what is
             there, and the act takes no longer the more they hold.
+        missing_files: the number of input files that the query has to read again and that do not
+            exist any more.
     """
 
     act: str
@@ -83,6 +85,7 @@ class Plan(Brief):
     notes: tuple[str, ...] = ()
     is_applied: bool = False
     copies_rows: bool = True
+    missing_files: int = 0
     # Of the call that does it.
     _arguments: tuple[Any, ...] = field(default=(), compare=False)
     _session: Any = field(default=None, compare=False)
@@ -539,6 +542,7 @@ def _plan(
         into=told.get("into"),
         notes=tuple(told["notes"]),
         copies_rows=told["copiesRows"],
+        missing_files=told["missingFiles"],
         _arguments=arguments,
         _session=session,
     )

@@ -288,7 +288,7 @@ object CleancutOffline {
     plan.into.foreach(node.put("into", _))
     node.put("epoch", plan.epoch).put("source", plan.source).put("last", plan.last)
     node.put("providerBefore", plan.providerBefore).put("provider", plan.provider)
-    node.put("copiesRows", plan.copiesRows)
+    node.put("copiesRows", plan.copiesRows).put("missingFiles", plan.missingFiles)
     node.put("partitionsBefore", plan.partitionsBefore).put("partitions", plan.partitions)
     val operators = node.putArray("operators")
     plan.operators.foreach { of =>

@@ -65,7 +65,7 @@ final case class OfflineAct(
     val from = OfflinePlace.of(session, location, name)
     behindSink(from).fold {
       val (query, target) = checked(from)
-      planOf(from, query, target).withNotes(missingInput(from, query).map(_.note))
+      planOf(from, query, target).withInput(replayedInput(from, query))
     }(_._1)
   }
 
@@ -114,8 +114,8 @@ final case class OfflineAct(
 
   private def done(from: OfflinePlace): OfflinePlan = {
     val (query, target) = checked(from)
-    val missing = missingInput(from, query)
-    if (!allowsMissingInput) missing.foreach(input => refusing(from)(input.refusal))
+    val input = replayedInput(from, query)
+    if (!allowsMissingInput) input.missing.foreach(of => refusing(from)(of.refusal))
     val edited = edit.map { of =>
       val asked = editable(from, query)(of.of)
       val rows = asked.knowing(there(from, query).of(asked.operator), refusing(from))
@@ -145,12 +145,11 @@ final case class OfflineAct(
         }
       }
     }
-    planOf(from, query, target).withNotes(missing.map(_.note)).done(written)
+    planOf(from, query, target).withInput(input).done(written)
   }
 
-  /** Of a query that resumes from an earlier epoch. */
-  private def missingInput(from: OfflinePlace, query: StoredQuery): Option[MissingInput] =
-    if (query.isBack) new ReplayedInput(from, query).missing else None
+  private def replayedInput(from: OfflinePlace, query: StoredQuery): InputCheck =
+    if (query.isBack) new ReplayedInput(from, query).check else InputCheck.NothingReplayed
 
   private def rewritten(
       from: OfflinePlace,
@@ -450,6 +449,8 @@ object OfflineAct {
  *   what else one has to know before it is done
  * @param copiesRows
  *   whether the rows of the state are written anew, and not referred to
+ * @param missingFiles
+ *   the number of input files that the query has to read again and that do not exist any more
  */
 final case class OfflinePlan(
     act: String,
@@ -464,10 +465,12 @@ final case class OfflinePlan(
     partitions: Int,
     operators: Seq[OfflinePlan.Operator],
     notes: Seq[String],
-    copiesRows: Boolean = true
+    copiesRows: Boolean = true,
+    missingFiles: Int = 0
 ) {
 
-  private[offline] def withNotes(more: Iterable[String]): OfflinePlan = copy(notes = notes ++ more)
+  private[offline] def withInput(input: InputCheck): OfflinePlan =
+    copy(notes = notes ++ input.notes, missingFiles = input.missing.fold(0)(_.paths.size))
 
   /** With the rows that were written; none where none had to be. */
   private[offline] def done(written: Seq[Written]): OfflinePlan = {

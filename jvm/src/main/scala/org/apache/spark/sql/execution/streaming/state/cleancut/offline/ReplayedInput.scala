@@ -4,12 +4,14 @@ import java.io.{FileNotFoundException, InputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.io.Source
-import scala.util.Using
+import scala.jdk.CollectionConverters._
+import scala.util.{Try, Using}
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.fs.{FileSystem, Path}
 
 import org.apache.spark.paths.SparkPath
+import org.apache.spark.sql.connector.read.streaming.Offset
 import org.apache.spark.util.ThreadUtils
 
 /**
@@ -19,8 +21,10 @@ import org.apache.spark.util.ThreadUtils
 final private[offline] class ReplayedInput(place: OfflinePlace, query: StoredQuery) {
   import ReplayedInput._
 
+  def check: InputCheck = InputCheck(missing, offsets.values.flatten.flatMap(kafkaNote).toSeq)
+
   /** The files that do not exist any more; None if all of them do. */
-  def missing: Option[MissingInput] = {
+  private def missing: Option[MissingInput] = {
     val files = sources.flatMap { case (source, last) => filesAfter(source, last) }.distinct
     val byDirectory = files.map(file => SparkPath.fromUrlString(file).toPath).groupBy(_.getParent)
     val missing = ThreadUtils
@@ -33,9 +37,10 @@ final private[offline] class ReplayedInput(place: OfflinePlace, query: StoredQue
     )
   }
 
+  private val offsets: Map[String, Option[Offset]] = EpochLogs.bySource(query.offsets).toMap
+
   /** Each source that has a log, with the last entry of the log that the epoch includes. */
-  private def sources: Seq[(String, Long)] = {
-    val offsets = EpochLogs.bySource(query.offsets).toMap
+  private def sources: Seq[(String, Long)] =
     NewCheckpoint.namesIn(place, NewCheckpoint.Sources).flatMap { source =>
       val last = offsets.get(source).flatten match {
         // The source had no offset yet.
@@ -44,7 +49,6 @@ final private[offline] class ReplayedInput(place: OfflinePlace, query: StoredQue
       }
       last.map(source -> _)
     }
-  }
 
   private def filesAfter(source: String, last: Long): Seq[String] = {
     val log = s"${NewCheckpoint.Sources}/$source"
@@ -95,6 +99,32 @@ private[offline] object ReplayedInput {
 
   private def entryOf(file: JsonNode, number: Long): Long = file.path("batchId").asLong(number)
 
+  private def kafkaNote(offset: Offset): Option[String] = kafkaOffsets(offset.json).map { ranges =>
+    val topics = ranges.map(_._1).distinct.mkString("|")
+    val from = ranges.map { case (topic, partition, number) => s"$topic:$partition:$number" }
+    "Kafka offsets were not checked: the checkpoint has no connection settings. The query reads " +
+      s"again from these offsets (topic:partition:offset): ${from.mkString(" ")}. The earliest " +
+      "offset of a partition must not be greater. Run `kafka-get-offsets.sh --bootstrap-server " +
+      s"<host:port> --topic '$topics' --time earliest` to compare."
+  }
+
+  /** Topics, partitions and offsets, if an offset has the form that Spark's Kafka source writes. */
+  private[offline] def kafkaOffsets(json: String): Option[Seq[(String, Int, Long)]] = {
+    val topics = Try(mapper.readTree(json)).toOption
+      .filter(_.isObject)
+      .toSeq
+      .flatMap(_.properties.asScala)
+    val found = topics.map { of =>
+      of.getValue.properties.asScala.toSeq.map { range =>
+        val number = Option.when(range.getValue.isIntegralNumber)(range.getValue.asLong)
+        for (partition <- range.getKey.toIntOption; offset <- number)
+          yield (of.getKey, partition, offset)
+      }
+    }
+    val isKafkas = found.nonEmpty && found.forall(of => of.nonEmpty && of.forall(_.isDefined))
+    Option.when(isKafkas)(found.flatten.flatten.sorted)
+  }
+
   private def namesIn(files: FileSystem, directory: Path): Set[String] = {
     val names = Set.newBuilder[String]
     try {
@@ -103,6 +133,25 @@ private[offline] object ReplayedInput {
     } catch { case _: FileNotFoundException => () }
     names.result()
   }
+}
+
+/**
+ * Whether the input still exists that a query reads again.
+ *
+ * @param unchecked
+ *   notes about sources that cannot be checked
+ */
+final private[offline] case class InputCheck(
+    missing: Option[MissingInput],
+    unchecked: Seq[String]
+) {
+  def notes: Seq[String] = unchecked ++ missing.map(_.note)
+}
+
+private[offline] object InputCheck {
+
+  /** Of a query that reads no input again. */
+  val NothingReplayed: InputCheck = InputCheck(None, Nil)
 }
 
 /**
