@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut import Checkpoint, RequestError, _cli
+from cleancut import Checkpoint, Dataflow, RequestError, _cli
 from tests.support.file_epochs import KEYS, PLACES, ROWS, Epochs
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.tiers import long
@@ -47,6 +47,54 @@ def test_a_rollback_whose_input_is_missing_is_refused(spark: SparkSession, tmp_p
     allowed.apply()
     it.run()
     assert it.state() == counts_of(0) + counts_of(1) + counts_of(3)
+
+
+def test_a_dataflow_is_unchanged_if_the_input_of_one_query_is_missing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = Dataflow(tmp_path / "flow")
+    queries = {name: Epochs(spark, tmp_path / name, PLACES["cuts"]) for name in ("a", "b")}
+    for name, it in queries.items():
+        it.add(1)
+        it.run()
+        flow.add(name, it.checkpoint)
+    flow.cut(name="good")
+    for it in queries.values():
+        it.add(1)
+        it.run()
+    (tmp_path / "b/in/001.json").unlink()
+    targets = {name: str(tmp_path / f"{name}-clone") for name in queries}
+    session = queries["a"].session()
+    clone = tmp_path / "flow-clone"
+    for plan in (
+        flow.restore("good", session=session),
+        flow.clone(clone, targets, {}, at="good", session=session),
+    ):
+        assert "b: 1 of the 1 input files that were read after epoch 0 are missing" in str(plan)
+        with pytest.raises(RequestError, match="no query was changed") as raised:
+            plan.apply()
+        assert raised.value.error_id == "CLEANCUT_DATAFLOW_REFUSED"
+    assert not clone.exists()
+    assert not any(Path(target).exists() for target in targets.values())
+    assert all(it.state() == it.expected(2) for it in queries.values())
+    flow.restore("good", session=session, allow_missing_input=True).apply()
+    assert all(it.state() == it.expected(1) for it in queries.values())
+
+
+def test_a_plan_lists_the_kafka_offsets_that_are_read_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    it = Epochs(spark, tmp_path, PLACES["level-0"])
+    it.add(2)
+    it.run()
+    entry = Path(it.checkpoint) / "offsets/0"
+    (entry.parent / ".0.crc").unlink()
+    *head, _ = entry.read_text().split("\n")
+    entry.write_text("\n".join([*head, '{"orders":{"1":7,"0":12},"clicks":{"0":3}}']))
+    plan = str(cleancut.rollback(it.checkpoint, 0))
+    assert "Kafka offsets were not checked" in plan
+    assert "clicks:0:3 orders:0:12 orders:1:7" in plan
+    assert "--topic 'clicks|orders' --time earliest" in plan
 
 
 def test_the_command_line_continues_without_missing_input(

@@ -21,53 +21,14 @@ from cleancut._dataflow.records import AnswerRecord
 from cleancut._spark import dataflow as acting
 from cleancut._spark.dataflow import Attending
 from cleancut._storage.directory import Directory
-from cleancut._storage.s3 import S3Access
-from cleancut.errors import CleancutError
+from cleancut.errors import CleancutError, error_of
 from tests.support.documented import blocks, commands
-from tests.support.flow_places import RealBucket
+from tests.support.flow_pair import Pair
 from tests.support.flow_world import Query
 from tests.support.patience import wait_until
 from tests.unit.s3_server import BUCKET, s3_server
 
 REFUSED = "CLEANCUT_DATAFLOW_REFUSED"
-
-
-class Pair:
-    """A dataflow of two queries.
-
-    Attributes:
-        a: sends to `b`.
-        b: reads.
-        flow: the dataflow.
-    """
-
-    def __init__(self, prefix: str, endpoint: str | None = None, region: str | None = None) -> None:
-        self.home = RealBucket(prefix, S3Access(endpoint, region))
-        self.a, self.b = Query("a", self.home), Query("b", self.home, ("a",))
-        self.flow = Dataflow(f"{prefix}/flow", endpoint=endpoint, region=region)
-
-    def added(self) -> "Pair":
-        for query in (self.a, self.b):
-            self.flow.add(query.name, query.checkpoint)
-        return self
-
-    def step(self, rows: int = 10) -> None:
-        """An epoch of each; the reader has consumed all but the last one."""
-        self.a.run(rows)
-        self.b.consume(self.a, self.a.epoch - 1)
-        self.b.run()
-
-    def roll_back(self, checkpoint: str, savepoint: str) -> None:
-        """What Spark's side does: an act behind all other epochs."""
-        query = self.a if checkpoint == self.a.checkpoint else self.b
-        (source,) = [
-            of.epoch
-            for cut in self.flow.cuts()
-            for of in cut.members
-            if of.savepoint == savepoint and of.name == query.name
-        ]
-        assert source is not None
-        query.commit(act_source=source)
 
 
 @pytest.fixture(params=["disk", "bucket"])
@@ -92,13 +53,18 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pair], None]:
     """Has acts on checkpoints be done by the queries of a test."""
 
     def patched(pair: Pair) -> None:
-        class Planned:
-            def __init__(self, done: Callable[[], None]) -> None:
-                self.apply = done
-
-        def rollback(checkpoint: str, to: str, *, session: object) -> Planned:
+        def rollback(
+            checkpoint: str, to: str, *, session: object, allow_missing_input: bool
+        ) -> SimpleNamespace:
             assert session is None
-            return Planned(lambda: pair.roll_back(checkpoint, to))
+            lost = pair.missing.get(checkpoint, 0)
+            notes = (f"{lost} input files are missing.",) if lost else ()
+
+            def apply() -> None:
+                assert not lost or allow_missing_input
+                pair.roll_back(checkpoint, to)
+
+            return SimpleNamespace(notes=notes, missing_files=lost, apply=apply)
 
         monkeypatch.setattr(acting, "rollback", rollback)
 
@@ -377,6 +343,26 @@ def test_all_go_back_to_a_cut_and_on(on_disk: Pair, without_spark: Callable[[Pai
         done.apply()
 
 
+def test_no_query_is_rolled_back_if_the_input_of_one_is_missing(
+    on_disk: Pair, without_spark: Callable[[Pair], None]
+) -> None:
+    flow, a, b = on_disk.flow, on_disk.a, on_disk.b
+    without_spark(on_disk)
+    on_disk.step()
+    flow.cut(name="good")
+    on_disk.step()
+    on_disk.missing[b.checkpoint] = 3
+    plan = flow.restore("good")
+    assert "b: 3 input files are missing." in str(plan)
+    with pytest.raises(RequestError, match="no query was changed") as raised:
+        plan.apply()
+    assert raised.value.error_id == REFUSED
+    assert "--allow-missing-input" in str(raised.value)
+    assert (a.epoch, b.epoch) == (1, 1)
+    flow.restore("good", allow_missing_input=True).apply()
+    assert (a.epoch, b.epoch) == (2, 2)
+
+
 class Killed(BaseException):
     """What a process dies of; nothing catches it."""
 
@@ -472,6 +458,8 @@ def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
     class Planned:
         def __init__(self, checkpoint: str, into: str) -> None:
             self.of = Path(checkpoint).name, into
+            self.notes: tuple[str, ...] = ()
+            self.missing_files = 0
 
         def apply(self) -> None:
             name, into = self.of
@@ -482,7 +470,7 @@ def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
             assert twin.checkpoint == into
             twin.commit()
 
-    monkeypatch.setattr(acting, "clone", lambda of, into, _, *, session: Planned(of, into))
+    monkeypatch.setattr(acting, "clone", lambda of, into, _, **named: Planned(of, into))
     members = {name: f"{home}ckpt/{name}2" for name in "ab"}
     channels = {on_disk.a.channel: f"{home}channel/a2"}
     with pytest.raises(RequestError, match="have no new place"):
@@ -585,10 +573,16 @@ class NoSpark:
         self.stopped += 1
 
     def act(self, name: str) -> Callable[..., Any]:
-        def planned(*places: str, session: object) -> Any:
-            assert session is self
+        def planned(*places: str, session: object, **_: bool) -> Any:
+            assert session in (None, self)
+            if session is None:
+                raise error_of("CLEANCUT_SESSION_MISSING", act=name)
             # The last one is a savepoint, whose name is drawn.
-            return SimpleNamespace(apply=lambda: self.done.append((name, *places[:-1])))
+            return SimpleNamespace(
+                notes=(),
+                missing_files=0,
+                apply=lambda: self.done.append((name, *places[:-1])),
+            )
 
         return planned
 
@@ -619,6 +613,7 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
     assert [of["act"] for of in plan["members"]] == ["clone", "clone"]
     assert (plan["into"], plan["is_applied"]) == (f"{home}flow2", False)
     assert "Run the command again with --apply" in said("clone", *given)
+    assert "no Spark session is running" in said("clone", *given)
     # What is refused takes no Spark.
     for wrong, why in (
         ([f"{home}flow2", *places], "have no new place"),

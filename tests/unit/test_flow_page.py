@@ -18,8 +18,8 @@ from cleancut import Dataflow, _cli
 from cleancut._commands.flow_page import PageServer
 from cleancut._display.graphs import Arrow, Node, graph
 from tests.support.draws import draws
+from tests.support.flow_pair import Pair
 from tests.support.patience import PATIENCE_S
-from tests.unit.test_flow import Pair
 
 
 def parsed(drawing: str) -> ElementTree.Element:

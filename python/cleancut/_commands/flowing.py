@@ -77,6 +77,11 @@ class FlowCommands:
         if name in (_RESTORE, _CLONE):
             self._add_spark(parser)
             parser.add_argument("--apply", action="store_true", help="do it, by a Spark of its own")
+            parser.add_argument(
+                "--allow-missing-input",
+                action="store_true",
+                help="continue without the rows of input files that do not exist any more",
+            )
             parser.set_defaults(act=name)
         elif name != _PAGE:
             parser.add_argument("--json", action="store_true", help="print JSON")
@@ -157,7 +162,11 @@ class FlowCommands:
 
     def _restore(self, flow: Any, parsed: argparse.Namespace) -> int:
         def plan(session: Any) -> FlowPlan:
-            found: FlowPlan = flow.restore(_which(parsed.to), session=session)
+            found: FlowPlan = flow.restore(
+                _which(parsed.to),
+                session=session,
+                allow_missing_input=parsed.allow_missing_input,
+            )
             return found
 
         return self._done(plan, parsed, fence=parsed.fence)
@@ -166,7 +175,14 @@ class FlowCommands:
         def plan(session: Any) -> FlowPlan:
             members, channels = _places(parsed.member, flow), _places(parsed.channel, flow)
             at = _which(parsed.at)
-            found: FlowPlan = flow.clone(parsed.into, members, channels, at=at, session=session)
+            found: FlowPlan = flow.clone(
+                parsed.into,
+                members,
+                channels,
+                at=at,
+                session=session,
+                allow_missing_input=parsed.allow_missing_input,
+            )
             return found
 
         return self._done(plan, parsed)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from cleancut._dataflow.facts import place_of
 from cleancut._dataflow.infos import begun
+from cleancut._dataflow.member_plans import MemberPlan, MemberPlans
 from cleancut._dataflow.members import MemberView
 from cleancut._dataflow.places import Places
 from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
@@ -14,6 +16,7 @@ from cleancut._display import tables
 from cleancut._display.brief import Brief, plain
 from cleancut._recovery.expiry import owner_alive
 from cleancut._recovery.replicas import fence
+from cleancut.errors import CleancutError
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._files.going_back import follow
 from cleancut.sinks._files.view import look
@@ -21,8 +24,8 @@ from cleancut.sinks._files.view import look
 _READ = 64
 
 
-# Has a query go back to a savepoint of its checkpoint.
-RollBack = Callable[[str, str], None]
+# Plans to roll a query back to a savepoint of its checkpoint.
+RollBack = Callable[[str, str], MemberPlan]
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,8 +140,9 @@ class Restoring:
         store: of the dataflow.
         places: where checkpoints and channels are.
         record: the cut.
-        roll_back: has one query go back.
+        roll_back: plans to roll one query back.
         coordinating: does something while no other coordinator makes cuts.
+        allows_missing_input: whether to do it although input files are missing.
     """
 
     store: FlowStore
@@ -146,6 +150,7 @@ class Restoring:
     record: VectorRecord
     roll_back: RollBack
     coordinating: Callable[[Callable[[], FlowPlan]], FlowPlan]
+    allows_missing_input: bool = False
 
     def plan(self) -> FlowPlan:
         """What is to be done; nothing is changed.
@@ -153,6 +158,11 @@ class Restoring:
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, a member cannot go back.
         """
+        plan = self._planned()
+        return replace(plan, notes=(*plan.notes, *self._member_plans(plan).notes()))
+
+    def _planned(self) -> FlowPlan:
+        """The plan without the plans of its members."""
         members = self.store.members()
         views = {of.name: self._view(of) for of in self.record.members}
         for of in self.record.members:
@@ -218,21 +228,35 @@ class Restoring:
     def _do(self, why: str | None) -> FlowPlan:
         return self.coordinating(lambda: self._done(why))
 
+    def _member_plans(self, plan: FlowPlan) -> MemberPlans:
+        planned: dict[str, Callable[[], MemberPlan]] = {}
+        for act in plan.members:
+            cut = self.record.member(act.member)
+            if act.act == "rollback" and cut is not None and cut.pin is not None:
+                planned[act.member] = partial(self.roll_back, cut.checkpoint, cut.pin)
+        return MemberPlans(planned, self.allows_missing_input)
+
     def _done(self, why: str | None) -> FlowPlan:
-        plan = self.plan()
-        if why is not None:
+        plan = self._planned()
+        member_plans = self._member_plans(plan)
+        # A refusal must not fence a query.
+        plans = member_plans.checked(self._refused)
+        if why is not None and plan.running:
             for name in plan.running:
                 cut = self.record.member(name)
                 assert cut is not None
                 fence(self.places.root(cut.checkpoint), why)
-        for act in plan.members:
-            cut = self.record.member(act.member)
-            if act.act == "rollback" and cut is not None and cut.pin is not None:
-                self.roll_back(cut.checkpoint, cut.pin)
+            # A query may have committed an epoch before it was fenced.
+            plans = member_plans.checked(self._refused)
+        for of_member in plans:
+            of_member.apply()
         # Also of those that an earlier try has had go back, and died before it came here.
         for edge in self._channels({of.name for of in self.record.members}):
             self._follow(edge)
         return plan
+
+    def _refused(self, reason: str) -> CleancutError:
+        return self.store.refused("restore", reason)
 
     def _follow(self, edge: EdgeCut) -> None:
         """Has a channel go back with its sender, as that would when it runs the next time."""

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cleancut._dataflow import names
 from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct
 from cleancut._dataflow.channels import ChannelView, FlyingEpoch, flying
 from cleancut._dataflow.facts import place_of
 from cleancut._dataflow.infos import begun
+from cleancut._dataflow.member_plans import MemberPlan, MemberPlans
 from cleancut._dataflow.members import looked_at
 from cleancut._dataflow.places import Places
 from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
@@ -18,8 +20,8 @@ from cleancut.sinks._files.directory import PlainRecords
 from cleancut.sinks._files.manifest import Owner, claim_for, owner_of
 from cleancut.sinks._files.names import manifest_name
 
-# Makes a checkpoint of a savepoint of another, in a place where nothing is.
-Clone = Callable[[str, str, str], None]
+# Plans to make a checkpoint of a savepoint of another one, in an empty location.
+Clone = Callable[[str, str, str], MemberPlan]
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Cloning:
         into: the new dataflow.
         members: the checkpoint of each member there, by name.
         channels: where each channel is to be, by where it is.
-        clone: makes one checkpoint.
+        clone: plans to make one checkpoint.
+        allows_missing_input: whether to do it although input files are missing.
     """
 
     store: FlowStore
@@ -43,6 +46,7 @@ class Cloning:
     members: Mapping[str, str]
     channels: Mapping[str, str]
     clone: Clone
+    allows_missing_input: bool = False
 
     def plan(self) -> FlowPlan:
         """What is to be done; nothing is changed.
@@ -51,7 +55,18 @@ class Cloning:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, a member or a channel has no new place, or its
                 new place is taken; CLEANCUT_SINK_EPOCHS_MIXED.
         """
-        return self._planned(self._edges())
+        plan = self._planned(self._edges())
+        return replace(plan, notes=(*plan.notes, *self._member_plans(plan).notes()))
+
+    def _member_plans(self, plan: FlowPlan) -> MemberPlans:
+        """Leaves out checkpoints that an interrupted attempt has completed."""
+        planned: dict[str, Callable[[], MemberPlan]] = {}
+        for act in plan.members:
+            cut = self.record.member(act.member)
+            if act.act == "clone" and cut is not None and self._made(act) is None:
+                assert cut.pin is not None
+                planned[act.member] = partial(self.clone, cut.checkpoint, act.checkpoint, cut.pin)
+        return MemberPlans(planned, self.allows_missing_input)
 
     def _planned(self, edges: Mapping[str, list[EdgeCut]]) -> FlowPlan:
         wanted = {of.name for of in self.record.members}
@@ -142,10 +157,10 @@ class Cloning:
     def _done(self) -> FlowPlan:
         edges = self._edges()
         plan = self._planned(edges)
+        plans = self._member_plans(plan).checked(self._refused)
         self.into.flow_id(create=True)
-        for of in plan.members:
-            if of.act == "clone":
-                self._clone(of)
+        for of_member in plans:
+            of_member.apply()
         for place, of_channel in edges.items():
             self._copy(place, of_channel)
             self.into.move(place, self.channels[place])
@@ -157,14 +172,6 @@ class Cloning:
                 if there.checkpoint != of.checkpoint:
                     raise self._refused(f"{of.member} has the checkpoint {there.checkpoint} there")
         return plan
-
-    def _clone(self, of: MemberAct) -> None:
-        """One that an earlier try has made whole is left as it is."""
-        cut = self.record.member(of.member)
-        assert cut is not None
-        assert cut.pin is not None
-        if self._made(of) is None:
-            self.clone(cut.checkpoint, of.checkpoint, cut.pin)
 
     def _made(self, of: MemberAct) -> str | None:
         """The id of the query whose checkpoint was made; None if it was not."""

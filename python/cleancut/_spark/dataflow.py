@@ -14,7 +14,7 @@ from cleancut._dataflow.flow import Age, Flow, positive_s
 from cleancut._dataflow.places import absolute
 from cleancut._dataflow.records import AnswerRecord
 from cleancut._spark.coordinator import Coordinator, coordinator
-from cleancut._spark.offline import clone, rollback
+from cleancut._spark.offline import Plan, clone, rollback
 from cleancut.errors import CleancutError
 
 if TYPE_CHECKING:
@@ -42,7 +42,11 @@ class Dataflow(Flow):
     """
 
     def restore(
-        self, to: int | str | None = None, *, session: "SparkSession | None" = None
+        self,
+        to: int | str | None = None,
+        *,
+        session: "SparkSession | None" = None,
+        allow_missing_input: bool = False,
     ) -> FlowPlan:
         """Plans to have all queries go on from a cut of the dataflow.
 
@@ -54,19 +58,23 @@ class Dataflow(Flow):
         Args:
             to: the number of the cut, or its name; None is the last.
             session: one that `configure` has set up; None takes the one that runs in this process.
+            allow_missing_input: as for `rollback`.
 
         Returns:
             The plan. It names the queries that have not said that they have ended; its `apply`
             refuses then, unless it is to fence them. Killed half-way, it is planned and applied
-            once more.
+            once more. Its `notes` have those of each query, and its `apply` checks all queries
+            before it changes the first one; without a session the plan is made without these.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND; CLEANCUT_DATAFLOW_REFUSED, there is no such
                 cut, or a member cannot go back to it.
         """
 
-        def roll_back(checkpoint: str, savepoint: str) -> None:
-            rollback(checkpoint, savepoint, session=session).apply()
+        def roll_back(checkpoint: str, savepoint: str) -> Plan:
+            return rollback(
+                checkpoint, savepoint, session=session, allow_missing_input=allow_missing_input
+            )
 
         return Restoring(
             store=self._store,
@@ -74,6 +82,7 @@ class Dataflow(Flow):
             record=self._vector(to),
             roll_back=roll_back,
             coordinating=lambda act: self._coordinating(lambda _: act()),
+            allows_missing_input=allow_missing_input,
         ).plan()
 
     rollback = restore
@@ -86,6 +95,7 @@ class Dataflow(Flow):
         *,
         at: int | str | None = None,
         session: "SparkSession | None" = None,
+        allow_missing_input: bool = False,
     ) -> FlowPlan:
         """Plans to make another dataflow of a cut, beside this one, which may run meanwhile.
 
@@ -98,6 +108,7 @@ class Dataflow(Flow):
             channels: for each channel that a member sends into, where the new one is to be.
             at: the number of the cut, or its name; None is the last.
             session: as for `restore`.
+            allow_missing_input: as for `restore`.
 
         Returns:
             The plan; its `apply` does it. Killed half-way, it is planned and applied once more.
@@ -107,8 +118,14 @@ class Dataflow(Flow):
                 not free; CLEANCUT_SINK_EPOCHS_MIXED, epochs in flight lie together with others.
         """
 
-        def cloned(checkpoint: str, into: str, savepoint: str) -> None:
-            clone(checkpoint, into, savepoint, session=session).apply()
+        def cloned(checkpoint: str, into: str, savepoint: str) -> Plan:
+            return clone(
+                checkpoint,
+                into,
+                savepoint,
+                session=session,
+                allow_missing_input=allow_missing_input,
+            )
 
         given = {place_of(absolute(old)): absolute(new) for old, new in channels.items()}
         return Cloning(
@@ -119,6 +136,7 @@ class Dataflow(Flow):
             members={name: absolute(place) for name, place in members.items()},
             channels=given,
             clone=cloned,
+            allows_missing_input=allow_missing_input,
         ).plan()
 
     def attend(

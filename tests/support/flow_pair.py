@@ -1,0 +1,46 @@
+"""A dataflow of two queries that run without Spark."""
+
+from cleancut import Dataflow
+from cleancut._storage.s3 import S3Access
+from tests.support.flow_places import RealBucket
+from tests.support.flow_world import Query
+
+
+class Pair:
+    """A dataflow of two queries.
+
+    Attributes:
+        a: sends to `b`.
+        b: reads.
+        flow: the dataflow.
+        missing: by checkpoint, the number of input files that do not exist any more.
+    """
+
+    def __init__(self, prefix: str, endpoint: str | None = None, region: str | None = None) -> None:
+        self.home = RealBucket(prefix, S3Access(endpoint, region))
+        self.a, self.b = Query("a", self.home), Query("b", self.home, ("a",))
+        self.flow = Dataflow(f"{prefix}/flow", endpoint=endpoint, region=region)
+        self.missing: dict[str, int] = {}
+
+    def added(self) -> "Pair":
+        for query in (self.a, self.b):
+            self.flow.add(query.name, query.checkpoint)
+        return self
+
+    def step(self, rows: int = 10) -> None:
+        """An epoch of each; the reader has consumed all but the last one."""
+        self.a.run(rows)
+        self.b.consume(self.a, self.a.epoch - 1)
+        self.b.run()
+
+    def roll_back(self, checkpoint: str, savepoint: str) -> None:
+        """What Spark's side does: an act behind all other epochs."""
+        query = self.a if checkpoint == self.a.checkpoint else self.b
+        (source,) = [
+            of.epoch
+            for cut in self.flow.cuts()
+            for of in cut.members
+            if of.savepoint == savepoint and of.name == query.name
+        ]
+        assert source is not None
+        query.commit(act_source=source)
