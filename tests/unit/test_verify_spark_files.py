@@ -1,5 +1,6 @@
 """verify finds what is wrong with Spark's own files, without which no query goes on."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from cleancut import Checkpoint, CleancutError
 from cleancut._cli import main
 from cleancut._storage.side_files import side_file_of
 from cleancut._storage.written import crc32c, place_of
+from cleancut._verifying.spark_entries import missing_of_operators
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import BUCKET, S3Server, s3_server
@@ -229,6 +231,21 @@ def test_metadata_that_no_cut_knows_cannot_be_restored(two_partitions: Checkpoin
     with pytest.raises(CleancutError) as refused:
         Checkpoint(two_partitions.location).restore_metadata()
     assert refused.value.error_id == "CLEANCUT_STATE_NOT_FOUND"
+
+
+def test_a_join_of_format_1_has_no_files_with_schemas() -> None:
+    metadata = "state/0/_metadata/metadata"
+    info = {"operatorId": 0, "operatorName": "symmetricHashJoin"}
+    operator = {"operatorInfo": info, "stateStoreInfo": [{"storeName": "left-keyToNumValues"}]}
+    entries = {metadata: f"v1\n{json.dumps(operator)}".encode()}
+
+    def missing(state_format: int) -> list[str]:
+        conf = {"spark.sql.streaming.join.stateFormatVersion": str(state_format)}
+        offsets = f"v1\n{json.dumps({'conf': conf})}\n-".encode()
+        return [name for name, _ in missing_of_operators(entries, [0], entries, offsets)]
+
+    assert missing(1) == []
+    assert missing(2) == ["state/0/0/left-keyToNumValues/_metadata/schema"]
 
 
 @pytest.mark.parametrize(

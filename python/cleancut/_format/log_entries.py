@@ -7,6 +7,7 @@ from typing import Any
 from cleancut._provider import PROVIDER_KEY
 
 _NONE = "-"
+_JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 _LAST_BEFORE = "spark.sql.streaming.stateStore.cleancut.offlineLast"
 _ACT = "spark.sql.streaming.stateStore.cleancut.offlineAct"
 _SOURCE_OF_ACT = "spark.sql.streaming.stateStore.cleancut.offlineSource"
@@ -42,6 +43,11 @@ def next_watermark_of(commit: str) -> int | None:
 def provider_of(offsets: str) -> str | None:
     """The class that keeps the query's state, if it has any, by the entry of the offset log."""
     return _setting(offsets, PROVIDER_KEY)
+
+
+def is_join_of_format_1(offsets: str) -> bool:
+    """Whether joins of the query have state format 1, by the entry of the offset log."""
+    return _setting(offsets, _JOIN_FORMAT) == "1"
 
 
 def rolled_back_from(offsets: str) -> int | None:

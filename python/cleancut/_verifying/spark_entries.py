@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cleancut._format.log_entries import offsets_of
+from cleancut._format.log_entries import is_join_of_format_1, offsets_of
 from cleancut._format.operator_metadata import OperatorMetadata
 
 _VERSION = re.compile(r"v[0-9]+")
 _SCHEMA = re.compile(rb"(\0.)?v[0-9]+")
 _COMPACT = ".compact"
+_JOIN = "symmetricHashJoin"
 
 Missing = list[tuple[str, str]]
 
@@ -99,9 +100,16 @@ def missing_of_sources(names: Iterable[str], offsets: bytes, epoch: int) -> Miss
 
 
 def missing_of_operators(
-    names: Iterable[str], operators: Iterable[int], entries: Mapping[str, bytes]
+    names: Iterable[str], operators: Iterable[int], entries: Mapping[str, bytes], offsets: bytes
 ) -> Missing:
-    """What tells of the operators and their schemas and is not there."""
+    """The missing files among those that describe operators and their schemas.
+
+    Args:
+        names: the files that exist.
+        operators: the IDs of operators with state.
+        entries: the contents of files.
+        offsets: the entry of the offset log of the last epoch.
+    """
     there = set(names)
     missing: Missing = []
     for operator in sorted(operators):
@@ -110,18 +118,23 @@ def missing_of_operators(
         if not own:
             missing.append((f"{home}/_metadata/metadata", f"operator {operator} has state"))
         for name in own:
-            for schema in _schemas(home, entries.get(name, b"")):
+            for schema in _schemas(home, entries.get(name, b""), offsets):
                 if schema not in there:
                     missing.append((schema, f"{name} tells of it"))
     return missing
 
 
-def _schemas(home: str, metadata: bytes) -> list[str]:
+def _schemas(home: str, metadata: bytes, offsets: bytes) -> list[str]:
     """The files with schemas that an operator's metadata speak of."""
     try:
-        return OperatorMetadata.parse(metadata).schemas(home)
+        operator = OperatorMetadata.parse(metadata)
     except ValueError:
         return []
+    # Spark has no writer for these schemas, and runs such a join if stateSchemaCheck is off.
+    is_unwritten = operator.name == _JOIN and is_join_of_format_1(
+        offsets.decode("utf-8", "replace")
+    )
+    return [] if is_unwritten else operator.schemas(home)
 
 
 def _offsets(entry: bytes) -> Mapping[str, str | None]:

@@ -122,7 +122,9 @@ class SparkFilesCheck:
         entry = self._entries.get(f"offsets/{last}", b"")
         missing += spark_entries.missing_of_sources(names, entry, last)
         missing += self._missing_cut(committed)
-        return missing + spark_entries.missing_of_operators(names, self.operators, self._entries)
+        return missing + spark_entries.missing_of_operators(
+            names, self.operators, self._entries, entry
+        )
 
     def _missing_cut(self, committed: set[int]) -> list[tuple[str, str]]:
         """The cut of the last epoch in the commit log, whose entry is written after the cut."""
