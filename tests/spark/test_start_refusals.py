@@ -84,7 +84,7 @@ def test_a_location_whose_rename_is_a_copy_is_refused(start: Callable[..., None]
     error = refusal(lambda: start("s3a://bucket/my/checkpoint", **{f"{KEYS}{key}": value}))
     assert error.error_id == "CLEANCUT_OBJECT_STORE_UNFIT"
     assert "Write s3://bucket/my/checkpoint," in str(error)
-    assert "cleancut clone s3a://bucket/my/checkpoint s3://" in str(error)
+    assert "cleancut clone s3://bucket/my/checkpoint s3://" in str(error)
 
 
 @pytest.mark.parametrize("path", ["a//b", "a/./b", "../b", "a\nb"])

@@ -30,13 +30,12 @@ private[cleancut] object AtomicRename {
 
   /** The error for a location whose scheme renames by a copy. */
   def refusal(location: String, scheme: String): CleancutException = {
-    val own = s"s3://${location.replaceFirst("^[^:]*:/*", "")}"
     val advice =
-      if (scheme != "s3a" && scheme != "s3n") "Use a location on s3://, HDFS or a local disk."
-      else
+      BucketPath.ofS3a(location).fold("Use a location on s3://, HDFS or a local disk.") { own =>
         s"Write $own, which needs no hadoop-aws. To keep the state of an existing checkpoint, " +
-          "stop the query and copy it to a new location, in a session with hadoop-aws: cleancut " +
-          s"clone $location s3://<bucket>/<new prefix>"
+          s"stop the query and copy it to a new location: cleancut clone $own " +
+          "s3://<bucket>/<new prefix> --provider cleancut --same-query --apply"
+      }
     Errors.objectStoreUnfit(
       location,
       s"$scheme:// renames a file by a copy, which cannot decide between two drivers",

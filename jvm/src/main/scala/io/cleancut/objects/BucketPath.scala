@@ -30,6 +30,12 @@ object BucketPath {
   /** Half of what S3 and R2 allow for a key, in bytes; the other half is for names below it. */
   val MaxPrefixLength = 512
 
+  /** The location that Cleancut's own client reaches, of one that Hadoop's S3A reaches. */
+  def ofS3a(location: String): Option[String] =
+    Option.when(location.matches("(?s)s3[an]:.*"))(
+      s"$Scheme://${location.replaceFirst("^[^:]*:/*", "")}"
+    )
+
   private val Text = "(?s)s3://([^/]*)/?(.*)".r
   private val Bucket = "[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]".r
 

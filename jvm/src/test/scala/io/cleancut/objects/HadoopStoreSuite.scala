@@ -130,7 +130,7 @@ class HadoopStoreSuite extends HadoopContract {
     )
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
     assert(thrown.getMessage.contains("Write s3://bucket/q,"))
-    assert(thrown.getMessage.contains("cleancut clone s3a://bucket/q s3://"))
+    assert(thrown.getMessage.contains("cleancut clone s3://bucket/q s3://"))
   }
 
   test("a scheme that Hadoop does not know is refused by name") {

@@ -138,11 +138,17 @@ private[offline] object NewCheckpoint {
   def pathIn(place: OfflinePlace, home: String, path: String): String =
     s"${place.location}/${relative(home, path)}"
 
-  /** Spark may have written the same location with another number of slashes. */
-  private def relative(home: String, path: String): String = {
-    def plain(of: String) = new Path(of).toUri.getPath
-    plain(path).stripPrefix(plain(home)).stripPrefix("/")
+  /** The path of a file of a checkpoint by the scheme of its location: `s3:` and not `s3a:`. */
+  def pathBelow(location: String, path: String): String = {
+    val home = s"${plain(location)}/"
+    if (plain(path).startsWith(home)) s"$location/${plain(path).stripPrefix(home)}" else path
   }
+
+  /** Spark may have written the same location with another number of slashes. */
+  private def relative(home: String, path: String): String =
+    plain(path).stripPrefix(plain(home)).stripPrefix("/")
+
+  private def plain(path: String): String = new Path(path).toUri.getPath
 
   /** The files of a directory of a checkpoint, if it is there. */
   def namesIn(place: OfflinePlace, directory: String): Seq[String] = {

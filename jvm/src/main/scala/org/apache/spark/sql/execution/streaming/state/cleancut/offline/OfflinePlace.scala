@@ -17,6 +17,7 @@ import io.cleancut.conf.Keys
 import io.cleancut.cuts.{CutArchive, SparkLogs}
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.files.{CutsAtRest, SharedStores}
+import io.cleancut.objects.BucketPath
 
 /**
  * A checkpoint location that an act reads or writes.
@@ -137,7 +138,8 @@ private[offline] object OfflinePlace {
     } catch {
       case e: CleancutException => throw e
       case NonFatal(e)          =>
-        val reason = s"no file system is available for this location ($e)"
+        val advice = BucketPath.ofS3a(location).fold("")(own => s"; use $own without hadoop-aws")
+        val reason = s"no file system is available for this location ($e)$advice"
         throw Errors.offlineRefused(act, location, reason)
     }
 }

@@ -392,8 +392,9 @@ private[offline] object StoredQuery {
         .toSet
       val stores = storesOf(metadata).map { store =>
         val files = store match {
-          case v2: StateStoreMetadataV2 => v2.stateSchemaFilePaths
-          case _                        => Nil
+          case v2: StateStoreMetadataV2 =>
+            v2.stateSchemaFilePaths.map(NewCheckpoint.pathBelow(location, _))
+          case _ => Nil
         }
         val schemas = schemasOf(stateRoot(location), info.operatorId, store, files, hadoopConf)
         val families = schemas.map(of => StoredFamily(of, holdsLists(info.operatorName, of, lists)))

@@ -14,6 +14,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.streaming.Trigger
 
+import io.cleancut.conf.Keys
 import io.cleancut.e2e.WithCuts
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{StepFileSystem, TestDirectory}
@@ -125,6 +126,21 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
     }
   }
 
+  test("a checkpoint without cuts that cannot be written is not released") {
+    session.conf.set(Keys.Cuts.name, "false")
+    try
+      inQuery { query =>
+        val before = filesIn(query)
+        StepFileSystem.counting((_, _) => throw new IOException("Read-only file system")) {
+          val said = refusal(OfflineAct.Release.run(session, at(query)))
+          assert(said.contains("cannot be written"))
+          ()
+        }
+        assert(filesIn(query) == before)
+      }
+    finally session.conf.set(Keys.Cuts.name, "true")
+  }
+
   test("a clone may name the partitions that there are, and no provider that contradicts cuts") {
     inQuery { query =>
       val into = query.resolveSibling("clone")
@@ -147,6 +163,7 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
       assert(refusal(plan(at(file))).contains("is a file"))
       assert(refusal(plan(at(used))).contains("has other files, such as data.txt"))
       assert(refusal(plan("unknown://place/q")).contains("no file system"))
+      assert(refusal(plan("s3a://bucket/q")).contains("use s3://bucket/q"))
       assert(refusal(OfflineAct.rescale(4).plan(session, "")).contains("no file system"))
     }
   }
