@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.SparkCalls
 import org.apache.spark.sql.execution.streaming.state.cleancut.store.TimedKeys
 
+import java.io.FileNotFoundException
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
@@ -330,7 +331,7 @@ private[offline] object StoredQuery {
       .recorded(of.offsets)
       .getOrElse(refused("its offset log does not hold the query's settings"))
     val described = DescribedEpoch.of(location, of.number, place.hadoopConf)
-    val found = operators(location, described, recorded, place.hadoopConf)
+    val found = describedOperators(place, described, recorded, refused)
     // A query that keeps no state can go back and be copied all the same; there is less to do.
     val maySpare = isBack || isCopied || isLookedAt
     if (found.isEmpty && !(maySpare && hasNoState(location, place.hadoopConf)))
@@ -353,6 +354,21 @@ private[offline] object StoredQuery {
       place.access
     )
   }
+
+  private def describedOperators(
+      place: OfflinePlace,
+      described: Long,
+      recorded: EpochLogs.Recorded,
+      refused: String => Nothing
+  ): Seq[StoredOperator] =
+    try operators(place.location, described, recorded, place.hadoopConf)
+    catch {
+      case e: FileNotFoundException =>
+        refused(
+          s"a file with a schema of its state is missing (${e.getMessage}). Spark does not write " +
+            "the schemas of joins of state format 1; restore other files from a copy"
+        )
+    }
 
   /** Entries of the logs may have been deleted, and the cut has both. */
   private def lastCut(place: OfflinePlace): Option[StoredEpoch] =
