@@ -43,6 +43,6 @@ object DrawnRuns {
   def isInjected(e: Throwable): Boolean =
     causes(e).exists(_.toString.contains(classOf[InjectedFailure].getName))
 
-  private def causes(e: Throwable): Seq[Throwable] =
+  def causes(e: Throwable): Seq[Throwable] =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).toSeq
 }

@@ -1,7 +1,7 @@
 package io.cleancut.e2e
 
 import java.nio.file.{Files, Path}
-import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.atomic.{AtomicInteger, AtomicReference}
 
 import scala.collection.concurrent.TrieMap
 import scala.util.{Failure, Random, Success, Try, Using}
@@ -17,9 +17,11 @@ import org.apache.spark.sql.streaming.Trigger
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 import io.cleancut.conf.Keys
+import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{
   LoadedStores,
   LongTest,
+  Seeded,
   SessionPool,
   SmallQueries,
   StepFileSystem,
@@ -32,7 +34,7 @@ import io.cleancut.testkit.{
  * operation is repeated first. A start must be refused, or must give the counts before or after the
  * operation; later runs, each of which loads its state from files, must agree with it.
  */
-class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
+class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Seeded {
   import InterruptedOperationsSuite._
 
   override protected lazy val spark: SparkSession = SmallQueries.session(master)(
@@ -44,6 +46,7 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
 
   private val sessions = new SessionPool(spark)
   private val prepared = TrieMap.empty[Place, Path]
+  private val operations = Operations.filter(placesOf(_).nonEmpty)
 
   override protected def afterAll(): Unit = {
     prepared.values.foreach(TestDirectory.delete)
@@ -58,20 +61,27 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
     checkAll(DrawnRuns.seeds("CLEANCUT_OPERATIONS", default = LongRuns))
   }
 
-  test(
-    "operations that are killed at each of their steps leave the old state or the new",
-    LongTest
-  ) {
-    for (operation <- operations; place <- placesOf(operation)) {
+  for (operation <- operations; place <- placesOf(operation))
+    test(s"$operation on $place, killed at each step, leaves the old state or the new", LongTest) {
       val steps = stepsOf(operation, place)
-      (1 to steps).foreach { step =>
-        val seed = step.toLong
-        outcome(new Trial(operation, place, step, isKilled = true, new Random(seed)))
-          .foreach(wrong => fail(s"$operation on $place, killed at step $step of $steps: $wrong"))
+      val wrong = (1 to steps).flatMap { step =>
+        val trial = new Trial(operation, place, step, Event.Killed, new Random(step.toLong))
+        outcome(trial).map(what => s"$trial of $steps: $what")
       }
-      info(s"$operation on $place: $steps steps")
+      info(s"$steps steps")
+      assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
     }
-  }
+
+  for (operation <- operations; place <- placesOf(operation))
+    test(s"$operation on $place, twice at once, leaves the old state or the new", LongTest) {
+      val steps = stepsOf(operation, place)
+      forSeeds(RivalRuns) { random =>
+        val step = 1 + random.nextInt(steps.max(1))
+        val trial = new Trial(operation, place, step, Event.Rival, random)
+        val wrong = outcome(trial)
+        assert(wrong.isEmpty, s"$trial of $steps: $wrong")
+      }
+    }
 
   private val (struck, refused) = (new AtomicInteger, new AtomicInteger)
 
@@ -88,15 +98,14 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
       val place =
         DrawnQuery.oneOf(random, placesOf(operation).flatMap(of => Seq.fill(of.weight)(of)): _*)
       val step = 1 + random.nextInt(stepsOf(operation, place).max(1))
-      val trial = new Trial(operation, place, step, isKilled = random.nextInt(4) > 0, random)
+      val event = if (random.nextInt(4) > 0) Event.Killed else Event.Overtaken
+      val trial = new Trial(operation, place, step, event, random)
       outcome(trial).map(what => s"CLEANCUT_SEED=$seed $trial: $what")
     }
     info(s"${struck.get} calls failed or overtaken, ${refused.get} starts refused")
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
     assert(struck.get > 0)
   }
-
-  private val operations = Operations.filter(placesOf(_).nonEmpty)
 
   private def placesOf(operation: Operation): Seq[Place] =
     Places.filter { of =>
@@ -127,18 +136,41 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
   private def outcome(trial: Trial): Option[String] = inCopy(trial.place) { home =>
     sessions.use(settings(trial.place)) { session =>
       val query = new Counts(session, home)
+      val rival = new AtomicReference[Try[Unit]](Success(()))
+      var own: Try[Unit] = Success(())
       StepFileSystem.counting { (number, what) =>
-        if (trial.isKilled && number >= trial.step) {
-          count(struck)
-          throw new StepFileSystem.Killed(what)
+        trial.event match {
+          case Event.Killed if number >= trial.step =>
+            count(struck)
+            throw new StepFileSystem.Killed(what)
+          case Event.Overtaken if number == trial.step && query.plan() => count(struck)
+          case Event.Rival if number == trial.step                     =>
+            rival.set(runConcurrently(trial.operation, trial.place, home))
+          case _ => ()
         }
-        if (!trial.isKilled && number == trial.step && query.plan()) count(struck)
-      }(Try(run(trial.operation, session, home)).failed.foreach(_ => ()))
+      } { own = Try(run(trial.operation, session, home)) }
       LoadedStores.stop()
       if (trial.isRepeated) Try(run(trial.operation, session, home))
       LoadedStores.stop()
-      check(trial, query, session)
+      val unclear = if (trial.event == Event.Rival) Seq(own, rival.get).flatMap(unclearIn) else Nil
+      unclear.headOption.orElse(check(trial, query, session))
     }
+  }
+
+  /** The failure of an operation, if no cause of it has an error ID of ours. */
+  private def unclearIn(operation: Try[Unit]): Option[String] = operation.failed.toOption.collect {
+    case e if !DrawnRuns.causes(e).exists(_.isInstanceOf[CleancutException]) =>
+      s"it ended with ${DrawnRuns.ending(operation)}"
+  }
+
+  /** Runs a second operation while the first one waits in a call of the file system. */
+  private def runConcurrently(operation: Operation, place: Place, home: Path): Try[Unit] = {
+    var result: Try[Unit] = Success(())
+    val rival =
+      new Thread(() => result = Try(sessions.use(settings(place))(applyTo(operation, _, home))))
+    rival.start()
+    rival.join()
+    result
   }
 
   private def check(trial: Trial, query: Counts, session: SparkSession): Option[String] = {
@@ -159,14 +191,15 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb {
 
   private def run(operation: Operation, session: SparkSession, home: Path): Unit = {
     LoadedStores.stop()
-    val location = Counts.location(home)
-    operation
-      .make(session.asInstanceOf[classic.SparkSession], location)
-      .run(
-        session.asInstanceOf[classic.SparkSession],
-        location
-      )
+    applyTo(operation, session, home)
     LoadedStores.stop()
+  }
+
+  private def applyTo(operation: Operation, session: SparkSession, home: Path): Unit = {
+    val location = Counts.location(home)
+    val own = session.asInstanceOf[classic.SparkSession]
+    operation.make(own, location).run(own, location)
+    ()
   }
 
   /** A copy of a checkpoint whose query has processed three files, with its input. */
@@ -206,6 +239,7 @@ private object InterruptedOperationsSuite {
   /** Another driver overtakes a rollback of RocksDB state. */
   private val UsualSeeds = Seq(8L)
   private val LongRuns = 40L
+  private val RivalRuns = 5
   private val FilesBefore = 3
   private val RunsAfter = 3
   private val KeyCount = 24
@@ -288,17 +322,29 @@ private object InterruptedOperationsSuite {
     OfflineAct.edit(Counted, rows.withColumn("value", value))
   }
 
+  sealed abstract class Event(override val toString: String)
+
+  object Event {
+    case object Killed extends Event("killed")
+
+    /** Another driver plans the next epoch. */
+    case object Overtaken extends Event("overtaken")
+
+    /** A second operation of the same kind runs from its start to its end. */
+    case object Rival extends Event("interrupted by another one")
+  }
+
   /**
    * @param step
    *   the call before which it happens
-   * @param isKilled
-   *   whether the operation is killed; otherwise another driver plans the next epoch
+   * @param event
+   *   the event
    */
   final class Trial(
       val operation: Operation,
       val place: Place,
       val step: Int,
-      val isKilled: Boolean,
+      val event: Event,
       random: Random
   ) {
     val isRepeated: Boolean = random.nextInt(4) == 0
@@ -306,9 +352,11 @@ private object InterruptedOperationsSuite {
     /** Whether the next run is on Spark's file manager. */
     val isStock: Boolean = !place.isWithCuts && random.nextBoolean()
 
-    override def toString: String =
-      s"$operation on $place, ${if (isKilled) "killed" else "overtaken"} at step $step" +
-        (if (isRepeated) ", repeated" else "") + (if (isStock) ", started on stock Spark" else "")
+    override def toString: String = Seq(
+      s"$operation on $place, $event at step $step",
+      if (isRepeated) ", repeated" else "",
+      if (isStock) ", started on stock Spark" else ""
+    ).mkString
   }
 
   object Counts {

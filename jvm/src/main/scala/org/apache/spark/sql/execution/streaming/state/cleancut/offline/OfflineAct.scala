@@ -129,14 +129,21 @@ final case class OfflineAct(
         val staged = stagedFor(target, query, run)
         run(s"cleancut: $name ${query.location}") {
           if (!target.isNew) OfflineEpoch.takeBack(target, query)
-          staged.foreach(_.delete())
+          staged.foreach { of =>
+            of.delete()
+            of.create()
+          }
           run.replace(target, query, partitions, from)
           val written =
             try {
               val made = reference(from, query).fold[Seq[Written]](
-                ifThere(query)(rewritten(from, query, target, run, savepoint, staged, edited))
+                ifThere(query)(alone(target, query, staged) {
+                  rewritten(from, query, target, run, savepoint, staged, edited)
+                })
               )(_(from, target, run, savepoint, refusing(from)))
-              OfflineEpoch.commit(target, query, run, name, settings, made, staged)
+              alone(target, query, staged) {
+                OfflineEpoch.commit(target, query, run, name, settings, made, staged)
+              }
               made
             } finally staged.foreach(_.delete())
           // It must not have an entry before that, or it would pass over an epoch of the query's.
@@ -146,6 +153,26 @@ final case class OfflineAct(
       }
     }
     planOf(from, query, target).withInput(input).done(written)
+  }
+
+  /** Another operation, or a query, may take away files that this one needs. */
+  private def alone[A](target: OfflineTarget, query: StoredQuery, staged: Option[StagedState])(
+      body: => A
+  ): A =
+    try body
+    catch {
+      case NonFatal(e) if !e.isInstanceOf[CleancutException] && hasChanged(target, query, staged) =>
+        val reason = s"another operation or the query has changed it meanwhile ($e)"
+        throw Errors.offlineRefused(name, target.place.location, reason)
+    }
+
+  private def hasChanged(
+      target: OfflineTarget,
+      query: StoredQuery,
+      staged: Option[StagedState]
+  ): Boolean = !target.isNew && {
+    val committed = target.place.logs.commitLog.getLatest().map(_._1)
+    !committed.contains(query.last) || staged.exists(!_.isThere)
   }
 
   private def replayedInput(from: OfflinePlace, query: StoredQuery): InputCheck =

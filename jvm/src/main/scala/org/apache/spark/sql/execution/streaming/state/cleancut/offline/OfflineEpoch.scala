@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.offline
 
+import java.util.ConcurrentModificationException
+
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
@@ -83,11 +85,16 @@ private[offline] object OfflineEpoch {
   }
 
   /** @param epoch whose entry was to be added */
-  private def add(target: OfflineTarget, epoch: Long, act: String)(isAdded: Boolean): Unit =
-    if (!isAdded) {
+  private def add(target: OfflineTarget, epoch: Long, act: String)(isAdded: => Boolean): Unit =
+    if (!added(isAdded)) {
       val reason = s"somebody else has written epoch $epoch meanwhile; is the query running?"
       throw Errors.offlineRefused(act, target.place.location, reason)
     }
+
+  /** Spark's logs throw if another writer adds the entry at the same time. */
+  private def added(isAdded: => Boolean): Boolean =
+    try isAdded
+    catch { case _: ConcurrentModificationException => false }
 
   /**
    * In a new place, before anything else is there: a query that is started before the act is done
@@ -115,7 +122,7 @@ private[offline] object OfflineEpoch {
   ): Unit = {
     val log = (if (target.isNew) target.place.newLogs else target.place.logs).offsetLog
     def add(epoch: Long) = this.add(target, epoch, act) {
-      log.add(epoch, entry(target, query, act, settings)) || log.get(epoch).exists(isOne)
+      added(log.add(epoch, entry(target, query, act, settings))) || log.get(epoch).exists(isOne)
     }
     // Behind an act that was not done; a query that lives would plan the next number.
     if (!target.isNew && !query.isBack) add(target.last + 1)
@@ -148,9 +155,13 @@ private[offline] object OfflineEpoch {
       try precede(target, query, act, settings)
       catch {
         case e: CleancutException =>
-          if (!isNew) logs.offsetLog.purgeAfter(epoch - 1)
+          if (!isNew && isOwn(target, offsets)) logs.offsetLog.purgeAfter(epoch - 1)
           throw e
       }
+    }
+    // Another operation that began meanwhile may have committed state that must not be changed.
+    if (!isNew) {
+      add(target, epoch, act)(staged.forall(_.isThere) && isOwn(target, offsets))
     }
     staged.foreach { of =>
       of.deleteMoved(lastVersion(query))
@@ -165,7 +176,19 @@ private[offline] object OfflineEpoch {
     // A cut says itself which stores there are.
     for (partitions <- changed if !isNew && !run.isByCuts)
       retired(target).retire(spreadIn(query), partitions)
-    add(target, epoch, act)(logs.commitLog.add(epoch, withIds(query, written)))
+    add(target, epoch, act) {
+      (isNew || isOwn(target, offsets)) && logs.commitLog.add(epoch, withIds(query, written))
+    }
+  }
+
+  /** Whether the offset log still ends with the entry of this operation, uncommitted. */
+  private def isOwn(target: OfflineTarget, offsets: EpochLogs.Offsets): Boolean = {
+    // Logs keep what they have added, so others are needed to see the files.
+    val logs = target.place.logs
+    def conf(of: EpochLogs.Offsets) = EpochLogs.recorded(of).map(_.conf)
+    logs.commitLog.get(target.epoch).isEmpty && logs.offsetLog.getLatest().exists {
+      case (epoch, entry) => epoch == target.epoch && conf(entry) == conf(offsets)
+    }
   }
 
   /**

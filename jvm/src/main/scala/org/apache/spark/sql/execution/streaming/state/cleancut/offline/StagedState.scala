@@ -46,6 +46,14 @@ final private[offline] class StagedState(
     if (moved != stores) throw new IOException(s"$stateRoot has files of $moved of $stores stores")
   }
 
+  /** Creates the directory, which another operation deletes when it begins. */
+  def create(): Unit = {
+    files.mkdirs(new Path(stateRoot))
+    ()
+  }
+
+  def isThere: Boolean = exists(new Path(stateRoot))
+
   /** Deletes all files that are not moved, also those of operations that were interrupted. */
   def delete(): Unit = {
     files.delete(staged, true)
