@@ -16,6 +16,7 @@ import pytest
 
 from cleancut._spark.installed import SPARK
 from tests.support.documented import ROOT, blocks, commands
+from tests.support.patience import PATIENCE_S
 
 RELEASING = "docs/operations/releasing.md"
 ARTIFACTS = ("cleancut-common", *(f"cleancut-spark-{line}" for line in SPARK))
@@ -152,7 +153,7 @@ def test_the_documented_checks_find_what_is_not_signed(dist: Path, tmp_path: Pat
     def typed(command: str, cwd: Path) -> bool:
         variables = os.environ | {"GNUPGHOME": str(keys)}
         ended = subprocess.run(
-            ["bash", "-c", command], cwd=cwd, env=variables, capture_output=True, timeout=120
+            ["bash", "-c", command], cwd=cwd, env=variables, capture_output=True, timeout=PATIENCE_S
         )
         return ended.returncode == 0
 

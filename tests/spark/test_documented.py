@@ -107,7 +107,7 @@ def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None
     (tmp_path / "job.py").write_text(JOB)
     submit = [str(spark / "bin" / "spark-submit"), "job.py"]
     ended = subprocess.run(
-        submit, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=180
+        submit, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert ended.returncode == 0, ended.stderr
     assert cleancut.Checkpoint(tmp_path / "checkpoint").state(0).num_rows == 5

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 
 from cleancut.testing import Block
 from tests.support.kills import die_with_the_test
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions import builder
 from tests.support.spark_sinks import read, writer
 
@@ -38,7 +39,7 @@ class ComparedQuery:
         self._input = home / "input"
         self.checkpoint = home / "checkpoint"
         self.output = home / "rows"
-        self.block = Block(home / "block", timeout_s=240)
+        self.block = Block(home / "block", timeout_s=PATIENCE_S)
         self._input.mkdir(exist_ok=True)
         self._taken_away = 0
 

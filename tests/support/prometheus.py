@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from demo.ports import free_port
+from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,11 +69,12 @@ class Prometheus(ServerProcess):
         assert found is not None
         options = ["--config.file=prometheus.yml", "--storage.tsdb.path=data"]
         command = [found, *options, f"--web.listen-address={self._url}"]
-        self.launch(command, self.alerts, OSError, within_s=60, every_s=0.1)
+        self.launch(command, self.alerts, OSError, within_s=PATIENCE_S, every_s=0.1)
 
     def alerts(self) -> list[dict[str, Any]]:
         """Those that are pending or firing."""
-        with urllib.request.urlopen(f"http://{self._url}/api/v1/alerts", timeout=10) as answer:
+        url = f"http://{self._url}/api/v1/alerts"
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             told = json.load(answer)
         assert told["status"] == "success"
         found: list[dict[str, Any]] = told["data"]["alerts"]

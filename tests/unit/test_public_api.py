@@ -16,6 +16,7 @@ import cleancut
 from cleancut import RequestError
 from cleancut._spark import jars
 from cleancut._spark.installed import SPARK
+from tests.support.patience import PATIENCE_S
 from tests.unit.installations import install
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,7 +140,10 @@ def test_the_place_of_the_jar_is_that_of_the_build() -> None:
 def test_checkpoints_are_read_without_pyspark() -> None:
     """Whoever inspects a checkpoint needs neither Spark nor a JVM, nor what talks to them."""
     answer = subprocess.run(
-        [sys.executable, "-c", READING, str(STORED)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", READING, str(STORED)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.splitlines()[-1] == "READ"

@@ -127,7 +127,7 @@ def test_a_row_cannot_take_less_than_no_time() -> None:
 
 
 def test_a_block_holds_whoever_comes_until_it_is_released(tmp_path: Path) -> None:
-    block = Block(tmp_path / "block")
+    block = Block(tmp_path / "block", timeout_s=PATIENCE_S)
     passed = threading.Event()
 
     def held() -> None:
@@ -137,7 +137,7 @@ def test_a_block_holds_whoever_comes_until_it_is_released(tmp_path: Path) -> Non
     assert not block.is_reached
     thread = threading.Thread(target=held)
     thread.start()
-    block.wait_until_reached()
+    block.wait_until_reached(PATIENCE_S)
     assert not passed.wait(0.1)
     block.release()
     assert passed.wait(PATIENCE_S)

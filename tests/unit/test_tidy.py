@@ -31,7 +31,10 @@ TIMED_TESTS = {
     r"\bdeadline=(?!None)": "a time limit of Hypothesis",
     r"\bPatienceConfig\(": "mix in testkit.Patience",
     r"\.(get|await)\(\d+L?, (TimeUnit\.)?SECONDS\)": "the limit is Patience.Seconds",
+    r"\beventually\(timeout\(": "mix in testkit.Patience",
+    r"\bAwait\.result\(.*\d\.(seconds|minutes)": "the limit is Patience.Seconds",
     r"monotonic\(\) \+ \d": "the limit is PATIENCE_S",
+    r"\b(timeout|timeout_s|within_s)=(?!600)\d\d": "the limit is PATIENCE_S",
 }
 # A limit that is the subject of the test, or that a failure of the test does not wait for.
 TIMED_EXCEPTIONS = {

@@ -5,9 +5,7 @@ import java.nio.file.attribute.FileTime
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
-import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.SpanSugar._
 
 import io.cleancut.{Clock, StateVersion}
 import io.cleancut.cuts.OneByOne._
@@ -16,7 +14,7 @@ import io.cleancut.objects._
 import io.cleancut.testkit.{ManualClock, Patience}
 
 /** Sweeps of one run: how many there are, what they list, and what stops them. */
-class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk {
+class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
   import GarbageCollectorSuite._
 
   private def driverOn(
@@ -61,14 +59,14 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk {
     val cuts = driverOn(slow)
     for (e <- 0L until 120L) epoch(cuts, "r1", e)
     var next = 120L
-    eventually(timeout(60.seconds)) {
+    eventually {
       epoch(cuts, "r1", next)
       next += 1
       assert(windowOf(cuts) <= 16)
     }
     assert(listings.get == 1)
     isReleased.countDown()
-    eventually(timeout(60.seconds)) {
+    eventually {
       epoch(cuts, "r1", next)
       next += 1
       assert(listings.get >= 2 && archive.epochs().head > 120L)
@@ -135,7 +133,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk {
     store.create(ObjectKey(CutLayout.savepoint("x")), bytes, WriterToken.fresh(Clock.System))
     val atCreation = archive.segments().map(_._2.name).toSet
     // The write time of the next cut has to be later.
-    eventually(timeout(10.seconds))(assert(isLater(CutLayout.savepoint("x"))))
+    eventually(assert(isLater(CutLayout.savepoint("x"))))
     runUntil(300)
     assert(cuts.status.unreadableSavepoints.size == 1)
     val unreadable = cuts.status.unreadableSavepoints.head

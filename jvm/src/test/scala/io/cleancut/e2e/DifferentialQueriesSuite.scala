@@ -12,7 +12,7 @@ import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.CleancutStateStoreProvider
-import io.cleancut.testkit.{LoadedStores, SessionPool}
+import io.cleancut.testkit.{LoadedStores, Patience, SessionPool}
 
 /**
  * Queries drawn from a seed, each with failures and restarts, on Cleancut's provider and on Spark's
@@ -73,7 +73,7 @@ class DifferentialQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 
   private def both(runs: Seq[ProviderRun]): Outcome =
     try {
-      val found = Await.result(Future.sequence(runs.map(run => Future(Try(run())))), Patience)
+      val found = Await.result(Future.sequence(runs.map(run => Future(Try(run())))), Limit)
       (found.head, found.last) match {
         case (Success(ours), Success(theirs)) => difference(ours, theirs).toLeft(ours)
         case (ours, theirs)                   =>
@@ -87,7 +87,7 @@ object DifferentialQueriesSuite {
   /** What Cleancut gave, or how the other differs. */
   private type Outcome = Either[String, Found]
 
-  private val Patience = 5.minutes
+  private val Limit = Patience.Seconds.seconds
 
   /** One in so many operators is met by `make test`. */
   private val UsualShare = 40

@@ -3,13 +3,14 @@ package io.cleancut.objects
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.{CyclicBarrier, Executors}
 
-import scala.concurrent.duration.DurationInt
+import scala.concurrent.duration.DurationLong
 import scala.concurrent.{Await, ExecutionContext, Future}
 
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.{BeforeAndAfterAll, BeforeAndAfterEach}
 
 import io.cleancut.Clock
+import io.cleancut.testkit.Patience
 
 /** What [[ObjectStore]] promises, for each implementation and each server. */
 abstract class ObjectStoreContract
@@ -123,7 +124,7 @@ abstract class ObjectStoreContract
             writer -> store.create(key, body, fresh())
           }
         }
-        val results = Await.result(Future.sequence(tries), 2.minutes)
+        val results = Await.result(Future.sequence(tries), Patience.Seconds.seconds)
         val winners = results.collect { case (writer, CreateResult.Created) => writer }
         assert(winners.size == 1, s"in round $round: $results")
         val expected = Array.fill(100 + round * 5000)(winners.head.toByte)

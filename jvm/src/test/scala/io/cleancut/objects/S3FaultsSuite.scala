@@ -292,8 +292,8 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
       assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNAVAILABLE")
       assert(thrown.kind == ErrorKind.Retry && thrown.getMessage.contains("requestTimeout"))
       assert(waitedMs >= 2000, s"$waitedMs ms")
-      // Pauses of at least 200 ms leave room for few attempts.
-      assert(harm.strikes >= 2 && harm.strikes <= 15, s"${harm.strikes} attempts")
+      // Pauses of at least 200 ms leave room for few attempts, and a busy machine for one.
+      assert(harm.strikes >= 1 && harm.strikes <= 15, s"${harm.strikes} attempts")
       val counted = patient.counts(RequestKind.Put)
       // The deadline may end the last one on its way, which the proxy has not met then.
       assert(counted == KindCounts(counted.requests, counted.requests - 1, 1))

@@ -118,7 +118,7 @@ class OperatorTaskSuite extends AnyFunSuite {
     last.join(200)
     assert(last.isAlive && sent.isEmpty, "the last store has not waited")
     durable.countDown()
-    last.join(20000)
+    last.join(TimeUnit.SECONDS.toMillis(Patience.Seconds))
     assert(sent.asScala.toSet == Set(0, 1, 2, 3) && delivered == 4)
   }
 
