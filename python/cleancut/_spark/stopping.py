@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.05
 # How long a run may take until it has a coordinator.
-_BEGIN_S = 10.0
+_BEGIN_S = 60.0
 
 
 def stop(
