@@ -82,8 +82,10 @@ object CutSimulationSuite {
    * search is made in campaigns, and if a change of the generator has moved the run.
    */
   private val Known: Map[Defect, Long] = Map(
+    Defect.NoConditions -> 7L,
     Defect.SchemeTrusted -> 37L,
     Defect.NoAttempts -> 134L,
+    Defect.EarlyAck -> 3L,
     Defect.NotSpared -> 16L,
     Defect.NeverSealed -> 325L,
     Defect.Undecided -> 248L,
@@ -93,7 +95,14 @@ object CutSimulationSuite {
     Defect.KeptAsMade -> 20L,
     Defect.ShownAsMade -> 20L,
     Defect.NoClaim -> 89L,
+    Defect.Blind -> 7L,
+    Defect.EndedTooEarly -> 5L,
+    Defect.EarlyMerge -> 11L,
     Defect.AllCounted -> 165L,
+    Defect.ActsUnseen -> 7L,
+    Defect.ActForgets -> 12L,
+    Defect.SourceUnchecked -> 3L,
+    Defect.AgesByHostClock -> 7L,
     Defect.SweptBeside -> 21L,
     Defect.ExpiredBeside -> 41L
   )
