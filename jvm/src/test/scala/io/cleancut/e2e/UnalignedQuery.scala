@@ -164,12 +164,12 @@ object UnalignedQuery {
     StatefulOperator(
       "transformWithState with timer sessions by row",
       OutputMode.Append(),
-      (input, _) => sessionsOf(input, new TimerSessions)
+      (input, _) => sessionsOf(input, new TimerSessions(slowly))
     ),
     StatefulOperator(
       "transformWithState with TTL sessions by row",
       OutputMode.Append(),
-      (input, _) => sessionsOf(input, new ExpiringSessions)
+      (input, _) => sessionsOf(input, new ExpiringSessions(slowly))
     )
   )
 
@@ -180,6 +180,9 @@ object UnalignedQuery {
 
   /** Step of a row that is numbered. */
   def stepOf(value: Long): Long = value / RowsOfStep
+
+  /** Takes long enough for cuts that divide the rows of a key. */
+  private[e2e] def slowly(row: Event): Unit = if (row.value % 2 == 0) Thread.sleep(2)
 
   // Made once, since that takes reflection.
   private val eventEncoder = Encoders.product[Event]
@@ -215,9 +218,13 @@ object UnalignedQuery {
       state: GroupState[Long]
   ): Iterator[(Long, Long, Long)] = {
     val before = state.getOption.getOrElse(0L)
-    val numbers = rows.zipWithIndex.map { case (row, i) =>
-      (key, row.value, before + i + 1)
-    }.toVector
+    val numbers = rows
+      .tapEach(slowly)
+      .zipWithIndex
+      .map { case (row, i) =>
+        (key, row.value, before + i + 1)
+      }
+      .toVector
     state.update(before + numbers.size)
     numbers.iterator
   }
@@ -272,7 +279,7 @@ object UnalignedQuery {
   }
 
   private def timeoutSessions(input: Dataset[Reading]): DataFrame =
-    numbering(events(input), GroupStateTimeout.ProcessingTimeTimeout())(TimeoutSessions.of())
+    numbering(events(input), GroupStateTimeout.ProcessingTimeTimeout())(TimeoutSessions.of(slowly))
 
   private def sessionsOf(
       input: Dataset[Reading],
@@ -301,6 +308,7 @@ class RowCounter extends StatefulProcessor[Long, Event, (Long, Long, Long)] {
       rows: Iterator[Event],
       timers: TimerValues
   ): Iterator[(Long, Long, Long)] = rows.map { row =>
+    UnalignedQuery.slowly(row)
     val next = (if (count.exists()) count.get() else 0L) + 1
     count.update(next)
     (key, row.value, next)
