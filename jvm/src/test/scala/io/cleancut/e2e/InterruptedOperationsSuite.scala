@@ -83,7 +83,8 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
       }
     }
 
-  private val (struck, refused) = (new AtomicInteger, new AtomicInteger)
+  private val (struck, refused, deleted) =
+    (new AtomicInteger, new AtomicInteger, new AtomicInteger)
 
   private def count(of: AtomicInteger): Unit = {
     of.incrementAndGet()
@@ -95,14 +96,17 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
     val wrong = seeds.flatMap { seed =>
       val random = DrawnRuns.random(seed)
       val operation = DrawnQuery.oneOf(random, operations: _*)
-      val place =
+      val drawn =
         DrawnQuery.oneOf(random, placesOf(operation).flatMap(of => Seq.fill(of.weight)(of)): _*)
+      val place = withDeletedInput(drawn, seed)
+      if (place.isCleaned) count(deleted)
       val step = 1 + random.nextInt(stepsOf(operation, place).max(1))
       val event = if (random.nextInt(4) > 0) Event.Killed else Event.Overtaken
       val trial = new Trial(operation, place, step, event, random)
       outcome(trial).map(what => s"CLEANCUT_SEED=$seed $trial: $what")
     }
     info(s"${struck.get} calls failed or overtaken, ${refused.get} starts refused")
+    info(s"deleted input: ${deleted.get} runs")
     assert(wrong.isEmpty, wrong.mkString("\n", "\n", ""))
     assert(struck.get > 0)
   }
@@ -123,14 +127,15 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
         StepFileSystem.counting((_, _) => ()) {
           sessions.use(settings(place)) { session =>
             val done = Try(run(operation, session, home))
-            done.failed.foreach(e => if (!isNarrowRefusal(place, e)) throw e)
+            done.failed.foreach(e => if (!isRefusal(place, e)) throw e)
           }
         }
       }
     )
 
-  private def isNarrowRefusal(place: Place, e: Throwable): Boolean =
-    place.isNarrow && e.getMessage.contains(StrictKey)
+  private def isRefusal(place: Place, e: Throwable): Boolean =
+    place.isNarrow && e.getMessage.contains(StrictKey) ||
+      place.isCleaned && e.getMessage.contains(MissingInput)
 
   /** What is wrong, if anything is. */
   private def outcome(trial: Trial): Option[String] = inCopy(trial.place) { home =>
@@ -262,6 +267,9 @@ private object InterruptedOperationsSuite {
     private def isWithoutIds = own.get(FormatKey).contains("1")
     def isSparks: Boolean = provider == RocksDb
     def isNarrow: Boolean = own.contains(StrictKey)
+
+    /** Whether the source deletes its files after they have been processed. */
+    def isCleaned: Boolean = own.contains(CleanerKey)
     def isWithCuts: Boolean = own.contains(Keys.Cuts.name)
     override def toString: String = name
   }
@@ -269,6 +277,8 @@ private object InterruptedOperationsSuite {
   private val ChangelogKey =
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
   private val StrictKey = "spark.sql.streaming.statefulOperator.useStrictDistribution"
+  private val CleanerKey = "spark.sql.streaming.fileSource.cleaner.numThreads"
+  private val MissingInput = "input files that were read after epoch"
   private val FormatKey = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
   val Places: Seq[Place] = Seq(
@@ -283,6 +293,19 @@ private object InterruptedOperationsSuite {
       Map(Keys.Cuts.name -> "true", StrictKey -> "false")
     )
   )
+
+  private val DeletedInput = Place(
+    "Cleancut with cuts, deleted input",
+    Cleancut,
+    // The query's own thread deletes the files.
+    Map(Keys.Cuts.name -> "true", CleanerKey -> "0")
+  )
+
+  /** The place, or the same with deleted input. Separate, so that other numbers do not change. */
+  def withDeletedInput(place: Place, seed: Long): Place =
+    if (place.own == Map(Keys.Cuts.name -> "true") && DrawnRuns.random(~seed).nextBoolean())
+      DeletedInput
+    else place
 
   def settings(place: Place): Map[String, String] = Map(
     "spark.sql.streaming.stateStore.providerClass" -> place.provider,
@@ -366,14 +389,20 @@ private object InterruptedOperationsSuite {
   /** Counts rows by key; each run processes one more file, which has each key once. */
   final class Counts(session: SparkSession, val home: Path) {
     private val input = home.resolve("in")
+
+    // A name for each input file, because the source may delete the file.
+    private val written = home.resolve("written")
+    private val isCleaned = session.conf.getOption(CleanerKey).contains("0")
     private var found = Map.empty[Long, Long]
 
-    private def files: Int = Option(input.toFile.list).fold(0)(_.count(_.endsWith(".json")))
+    private def files: Int = Option(written.toFile.list).fold(0)(_.length)
 
     def runNext(isStock: Boolean): Try[Unit] = {
       Files.createDirectories(input)
       val lines = (0 until KeyCount).map(key => s"""{"k":$key}""")
+      Files.createDirectories(written)
       Files.writeString(input.resolve(s"$files.json"), lines.mkString("\n"))
+      Files.createFile(written.resolve(s"$files"))
       run(if (isStock) SparksManager else classOf[CleancutCheckpointFileManager].getName)
     }
 
@@ -385,6 +414,7 @@ private object InterruptedOperationsSuite {
       val rows = session.readStream
         .schema("k long")
         .option("maxFilesPerTrigger", 1)
+        .option("cleanSource", if (isCleaned) "delete" else "off")
         .json(s"file:$input")
         .selectExpr("k div 2 as half", "k % 2 as rest")
         .repartition(col("half"))
