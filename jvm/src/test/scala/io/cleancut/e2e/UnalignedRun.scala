@@ -222,7 +222,11 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     val kept = CleancutSeal.seal(batch, epoch)
     try {
       val rows = kept.collect().toSeq
-      val after = Option.when(fate.action == Action.BehindSeal)(act(batch))
+      val after = Option.when(fate.action == Action.BehindSeal) {
+        // Otherwise Spark reads the persisted rows and runs no task.
+        kept.unpersist(blocking = true)
+        act(batch)
+      }
       val sealedBefore = Option(seen.put(epoch, rows))
       if (sealedBefore.isDefined) again.add(epoch)
       val others = (before ++ after ++ sealedBefore).map(GivenRows.texts(_).sorted)
