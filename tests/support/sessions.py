@@ -28,6 +28,7 @@ _FORKLESS_SETTINGS = {
 }
 # Classes for JVMs with that jar; tests/conftest.py gives all others an archive of their own.
 _ARCHIVE = _FORKLESS.with_name("test-classes.jsa")
+_WORKER_PATH = str(Path(__file__).with_name("worker_path"))
 # Spark's connector for Kafka, where `make servers` has fetched it.
 _KAFKA_JARS = _FORKLESS.with_name("spark-kafka.classpath")
 # Delta's connector, on the line of Spark that it exists for, where `make spark42` has it.
@@ -53,6 +54,8 @@ def builder(master: str, more: Mapping[str, str] | None = None) -> SparkSession.
     """
     # Python workers must find what this interpreter finds.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    if _WORKER_PATH not in (path := os.environ.get("PYTHONPATH", "")):
+        os.environ["PYTHONPATH"] = f"{_WORKER_PATH}{os.pathsep}{path}" if path else _WORKER_PATH
     made = SparkSession.Builder().master(master).appName("cleancut-tests")
     settings = {
         "spark.ui.enabled": "false",
