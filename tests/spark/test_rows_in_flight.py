@@ -18,9 +18,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 import cleancut
 from cleancut import Checkpoint, RequestError, coordinator
 from cleancut.sinks import sealing
-from cleancut.testing import EpochRows, SkewedInput, assert_same_rows, slow
+from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
+from tests.support.cutting import cut_at
 from tests.support.documented import blocks
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, wait_until
 from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
@@ -256,3 +257,44 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     # With nothing in flight a run without input has nothing to do.
     start(per_row_ms=0).awaitTermination()
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1, 2]
+
+
+def test_a_run_with_the_trigger_once_processes_new_input_along_with_in_flight_rows(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    # Only `cut_now` overtakes a task.
+    session.conf.set(f"{KEYS}mode", "auto")
+    session.conf.set(f"{KEYS}alignmentTimeout", "1h")
+    orders = SkewedInput(tmp_path / "orders", seed=13, rows=100, hot=0.0)
+    block, sink = Block(tmp_path / "block", timeout_s=PATIENCE_S), EpochRows()
+
+    def start(*numbers: int, **trigger: bool) -> StreamingQuery:
+        orders.write(*numbers)
+        rows = orders.stream(session).dropDuplicates(["key", "number"])
+        rows = rows.withColumn("value", block.at("value", when=f.col("number") == 110))
+        writer = rows.writeStream.foreachBatch(sink)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return (writer.trigger(**trigger) if trigger else writer).start()
+
+    query = start(0)
+    try:
+        query.processAllAvailable()
+        orders.write(1)
+        block.wait_until_reached(PATIENCE_S)
+        # The query ends before it begins an epoch for the in-flight rows.
+        with coordinator(query).held():
+            cut_at(block, query)
+            wait_until(lambda: coordinator(query).status().in_flight, otherwise=query.exception)
+            query.stop()
+    finally:
+        block.release()
+        query.stop()
+    left = Checkpoint(str(tmp_path / "checkpoint")).in_flight(0).num_rows
+    assert len(sink.rows) == 200 - left
+
+    once = start(2, once=True)
+    once.awaitTermination()
+    assert [epoch["numInputRows"] for epoch in once.recentProgress] == [100]
+    assert_same_rows(sink.rows, orders.batch(session).dropDuplicates(["key", "number"]))
+    assert Checkpoint(str(tmp_path / "checkpoint")).in_flight(0).num_rows == 0
