@@ -250,7 +250,8 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       checkRows(cut, store, rows ++ inFlight)
       checkChain(cut, store, chain)
     }
-    plan.stages.flatten.foreach(checkTask(cut, _))
+    val written = lastFrames(cut).groupBy(_.name.store)
+    plan.stages.flatten.foreach(checkTask(cut, _, written))
   }
 
   /**
@@ -455,9 +456,9 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     }
   }
 
-  private def checkTask(cut: Cut, task: SimTask): Unit = {
+  private def checkTask(cut: Cut, task: SimTask, written: Map[StoreId, Seq[SimFrame]]): Unit = {
     val ofTask = task.stores :+ task.channel
-    val writers = lastFrames(cut).filter(f => ofTask.contains(f.name.store)).map(_.writer)
+    val writers = ofTask.flatMap(written.getOrElse(_, Nil)).map(_.writer)
     if (writers.distinct.size > 1) {
       violated(s"${at(cut)} has a task of several attempts: ${writers.mkString(", ")}")
     }

@@ -71,7 +71,7 @@ final case class SimRun(sink: SinkKind, captures: Boolean, keepsRows: Boolean)
  * @param isLong
  *   whether it has many epochs, and the least margin for late bases
  * @param tasks
- *   tasks of an epoch, if they are thousands; the run then has few epochs
+ *   tasks of an epoch, if they are many; the run then has few epochs
  */
 final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: Option[Int] = None) {
   val partitions: Int = {

@@ -27,7 +27,7 @@ final case class Outcome(
  * as the seed has faults for it, and then a driver that nothing happens to.
  *
  * @param tasks
- *   tasks of an epoch, if they are thousands
+ *   tasks of an epoch, if they are many
  */
 final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[Int] = None) {
   import Simulation._
