@@ -72,6 +72,23 @@ def test_each_key_of_spark_has_values_to_test_or_a_reason(spark: SparkSession) -
     assert all(REASONS.values())
 
 
+def test_spark_accepts_each_value_to_test_and_has_another_default(spark: SparkSession) -> None:
+    known = keys_of(spark)
+    refused, defaults = {}, []
+    for case in spark_keys.cases():
+        session = spark.newSession()
+        for key, value in {**case.settings, **case.after}.items():
+            if key in known:
+                # The session of the tests sets others.
+                if key.startswith(PREFIX) and known[key].defaultValueString() == value:
+                    defaults.append(case.name)
+                try:
+                    session.conf.set(key, value)
+                except Exception as error:
+                    refused[case.name] = str(error).partition("\n")[0]
+    assert (refused, defaults) == ({}, [])
+
+
 def check(spark: SparkSession, home: Path, case: Case, show: Callable[[str], None]) -> None:
     comparison = Comparison(spark, home, SEED)
     problems = comparison.run(case.settings, case.after)

@@ -85,6 +85,7 @@ REASONS = {
     "stateStore.snapshotLagReportInterval": _LAG,
     "stateStore.snapshotToCleanupThreadRatio": _ROCKSDB,
     "stateStore.valueStateSchemaEvolutionThreshold": "a limit that ends a query",
+    "sessionWindow.stateFormatVersion": "1 is the only value",
     "streamingQueryListeners": "listeners, which Spark tells of what has happened",
     "transformWithState.stateSchemaVersion": "3 is the only value",
     "ui.enabled": _REPORTS,
@@ -120,7 +121,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "queryEvolution.enableSourceEvolution": ("true",),
     "ratioExtraSpaceAllowedInCheckpoint": ("0",),
     "sessionWindow.merge.sessions.in.local.partition": ("true",),
-    "sessionWindow.stateFormatVersion": ("1",),
     "stateStore.checkpointFormatVersion": ("2",),
     "stateStore.commitValidation.enabled": ("false",),
     "stateStore.compression.codec": ("zstd",),
@@ -151,7 +151,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 
 # Keys outside of `spark.sql.streaming.`, with whole names.
 OTHERS: dict[str, tuple[str, ...]] = {
-    "spark.sql.adaptive.enabled": ("true", "false"),
+    "spark.sql.adaptive.enabled": ("false",),
     "spark.sql.ansi.enabled": ("false",),
     "spark.sql.caseSensitive": ("true",),
     "spark.sql.codegen.wholeStage": ("true",),
