@@ -254,6 +254,7 @@ from pathlib import Path
 from tests.spark.test_metrics import PAGE
 from tests.support.documented import blocks
 from tests.support.file_epochs import Epochs, PLACES
+from tests.support.patience import wait_until
 from tests.support.sessions import builder
 
 home = Path(sys.argv[1])
@@ -275,7 +276,15 @@ it.name = "counts"
 it.add(2)
 query = it.start()
 query.processAllAvailable()
-time.sleep(3)
+
+def has_told(executor):
+    path = home / "csv" / f"delays.{executor}.cleancut.memory_bound_bytes.csv"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return len(lines) > 1 and int(lines[-1].split(",")[1]) > 0
+
+wait_until(lambda: has_told(0) and has_told(1))
+# Metrics are cached for a second.
+time.sleep(1)
 with urllib.request.urlopen(f"{spark.sparkContext.uiWebUrl}/metrics/prometheus/") as answer:
     (home / "scraped").write_bytes(answer.read())
 query.stop()
