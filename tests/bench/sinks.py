@@ -20,7 +20,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import cleancut
-from cleancut.sinks import Batch, DeltaSink, EpochFiles, KafkaPartsSink, KafkaSink, PostgresSink
+from cleancut.sinks import Batch, DeltaSink, EpochFiles, KafkaSink, PostgresSink
 from demo.postgres_server import PostgresServer, postgres_server
 from tests.support.kafka_server import KafkaBroker, kafka_broker
 from tests.support.sessions import DELTA_JARS, DELTA_SETTINGS
@@ -127,23 +127,15 @@ def topics(spark: SparkSession, broker: KafkaBroker, home: Path) -> list[Way]:
         def stage(self, rows: DataFrame, batch: Batch) -> str:
             return super().stage(records(rows), batch)
 
-    class Parts(KafkaPartsSink):
-        def stage(self, rows: DataFrame, batch: Batch) -> str:
-            return super().stage(records(rows), batch)
-
     def ours(name: str) -> Write:
         broker.make_topic(name, _KAFKA_PARTITIONS)
         return Records(broker.servers, topic=name)
-
-    def by_part(name: str) -> Write:
-        broker.make_topic(name, _KAFKA_PARTITIONS)
-        return Parts(broker.servers, home / f"parts-{name}", topic=name)
 
     def count(name: str) -> int:
         committed = {"kafka.isolation.level": "read_committed", "subscribe": name}
         return spark.read.format("kafka").options(**options, **committed).load().count()
 
-    ways = {"df.write": plain, "KafkaSink": ours, "KafkaPartsSink": by_part}
+    ways = {"df.write": plain, "KafkaSink": ours}
     return [Way("kafka", name, write, count) for name, write in ways.items()]
 
 

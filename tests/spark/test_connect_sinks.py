@@ -98,7 +98,7 @@ def test_a_sink_of_a_client_has_each_row_once_wherever_the_server_dies(
     show(f"seed {SEED}: killed after epochs {died_after}, {len(found)} rows, each once")
 
 
-@pytest.mark.parametrize("target", ["kafka by parts", "delta by spark"])
+@pytest.mark.parametrize("target", ["delta by spark"])
 def test_a_sink_that_needs_the_drivers_jvm_says_so(
     target: str,
     server: Servers,  # noqa: F811

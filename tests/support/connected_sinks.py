@@ -24,7 +24,6 @@ from cleancut.sinks import (
     DeltaSink,
     EpochFiles,
     EpochSink,
-    KafkaPartsSink,
     KafkaSink,
     PostgresSink,
     RedisSink,
@@ -69,7 +68,6 @@ def sink_at(target: str, home: Path, place: str) -> Callable[[DataFrame, int], N
         "iceberg": lambda: OfIceberg(home).sink(),
         "redis": lambda: RedisSink(place, stream=TABLE),
         "kafka": lambda: json_of(KafkaSink(place, topic=TABLE)),
-        "kafka by parts": lambda: KafkaPartsSink(place, home / "parts", topic=TABLE),
         "delta by spark": lambda: DeltaSink(home / "delta", writer="spark"),
     }
     found: Callable[[DataFrame, int], None] = made[target]()

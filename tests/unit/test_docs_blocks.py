@@ -33,7 +33,6 @@ LAKES = "tests/spark/test_sink_pages.py::test_the_documented_lakes"
 OWN = "tests/spark/test_sink_pages.py::test_the_documented_functions_and_targets"
 REDIS = "tests/spark/test_redis_sink.py::test_the_documented_sink"
 KAFKA = "tests/spark/test_kafka_sink.py::test_the_documented_sink"
-KAFKA_PARTS = "tests/spark/test_kafka_parts.py::test_the_documented_sink"
 PROOF = "tests/spark/test_sink_pages.py::test_the_documented_proof"
 SEALED = "tests/spark/test_coordinator.py::test_the_documented_sink"
 STATUS = "tests/spark/test_coordinator.py::test_status_history_and_savepoints"
@@ -101,7 +100,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/sinks/databases.md", "python"): [TABLES, TABLES],
     ("docs/guides/sinks/lakes.md", "python"): [LAKES, LAKES],
     ("docs/guides/sinks/redis.md", "python"): [REDIS],
-    ("docs/guides/sinks/kafka.md", "python"): [KAFKA, KAFKA_PARTS],
+    ("docs/guides/sinks/kafka.md", "python"): [KAFKA],
     ("docs/guides/sinks/your-own.md", "python"): [OWN, OWN, OWN, OWN, OWN, PROOF],
     ("docs/guides/object-stores.md", "python"): [STARTS, STATUS, SEALED],
     ("docs/guides/testing.md", "python"): [KIT, KIT, KIT],

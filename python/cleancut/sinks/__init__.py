@@ -9,7 +9,6 @@ from cleancut.sinks._core.runs import LedgerEpoch
 from cleancut.sinks._core.selecting import selecting
 from cleancut.sinks._files.epoch_files import EpochFiles
 from cleancut.sinks._files.published import PublishedEpoch
-from cleancut.sinks._kafka.parts_sink import KafkaPartsSink
 from cleancut.sinks._kafka.sink import KafkaSink
 from cleancut.sinks._lakes.delta import DeltaSink
 from cleancut.sinks._lakes.iceberg import IcebergSink
@@ -28,7 +27,6 @@ __all__ = [
     "EpochSink",
     "FanOut",
     "IcebergSink",
-    "KafkaPartsSink",
     "KafkaSink",
     "Ledger",
     "LedgerEpoch",

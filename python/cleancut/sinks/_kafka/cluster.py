@@ -142,9 +142,7 @@ class KafkaCluster:
         found = client.list_topics(timeout=min(seconds, _ANSWER_S)).topics.get(topic)
         return 0 if found is None else len(found.partitions)
 
-    def last_note(
-        self, key: bytes, seconds: float, *, is_settled: bool, since: int = 0
-    ) -> bytes | None:
+    def last_note(self, key: bytes, seconds: float, *, is_settled: bool) -> bytes | None:
         """The last record of the topic of notes with a key, of what is committed by now.
 
         Args:
@@ -153,7 +151,6 @@ class KafkaCluster:
             is_settled: whether nothing may come after it: a transaction that is open at the end of
                 the topic is waited for, which is over in a moment, or when its timeout is. Else
                 what stands before it is enough.
-            since: the offset before which none of this key is asked for.
         """
         kafka, errors = confluent_kafka(), list[str]()
         admin = kafka.admin
@@ -178,8 +175,7 @@ class KafkaCluster:
             logger=_LOG,
         )
         try:
-            begin = since or kafka.OFFSET_BEGINNING
-            reader.assign([kafka.TopicPartition(self.control, 0, begin)])
+            reader.assign([kafka.TopicPartition(self.control, 0, kafka.OFFSET_BEGINNING)])
             until = end if is_settled else 0
             return self._read_to(reader, until, key, time.monotonic() + seconds, errors)
         finally:

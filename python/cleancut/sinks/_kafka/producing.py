@@ -1,4 +1,4 @@
-"""What is done with a producer within a transaction, by the driver or by a task."""
+"""Operations of a producer within a transaction."""
 
 import time
 from collections.abc import Callable, Iterable

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _LOG = logging.getLogger("cleancut.sinks")
-# What is noted of an epoch of which some parts may be sent, and others not.
-DECIDED = "decided"
 _BYTES = ("StringType", "CharType", "VarcharType", "BinaryType")
 
 
@@ -94,8 +92,6 @@ class KafkaSink(EpochSink):
         # Of this run, until it fails; and what was last noted, which nobody changes meanwhile.
         self._producer: Any = None
         self._noted = LedgerDocument()
-        # Where, in the topic of notes; 0 if that is not known.
-        self._noted_at = 0
         problem = self._cluster.not_its_own()
         if problem is not None:
             raise self._refusal(problem)
@@ -141,17 +137,8 @@ class KafkaSink(EpochSink):
         self._noted_run = side.batch.run_id
 
     def published(self, batch: Batch) -> str | None:
-        """What is noted of the epoch; see `EpochSink`.
-
-        Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, a `KafkaPartsSink` has sent some of its parts.
-        """
+        """Returns the ledger entry of the epoch; see `EpochSink`."""
         found = self._noted_of(batch)
-        if found is not None and found.handle == DECIDED:
-            raise self._refusal(
-                f"epoch {batch.epoch} was begun by a KafkaPartsSink, which alone knows what is"
-                " missing of it; have that one finish it first"
-            )
         return None if found is None else found.handle
 
     def _noted_of(self, batch: Batch) -> LedgerEpoch | None:
@@ -167,15 +154,12 @@ class KafkaSink(EpochSink):
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, they lack a column, or one has another type.
         """
-        self._check_columns(rows)
-        self._let_go()
-        self._rows = PackedRows(rows)
-        return ""
-
-    def _check_columns(self, rows: "DataFrame") -> None:
         problem = _column_problem(rows.schema, bool(self._topic))
         if problem is not None:
             raise self._refusal(problem)
+        self._let_go()
+        self._rows = PackedRows(rows)
+        return ""
 
     def _let_go(self) -> None:
         rows, self._rows = self._rows, None
@@ -223,17 +207,13 @@ class KafkaSink(EpochSink):
         """
         producer, began = self._producer, time.monotonic()
 
-        def told(_: object, message: Any) -> None:
-            self._noted_at = message.offset()
-
         try:
             producer.begin_transaction()
             if rows is not None:
                 self._write(producer, noted, rows, batch)
-            to = {"topic": self._cluster.control, "partition": 0, "on_delivery": told}
+            to = {"topic": self._cluster.control, "partition": 0}
             self._produce(producer, **to, key=self._key(self._query), value=noted.encode())
             self._commit(producer)
-            producer.poll(0)
         except BaseException as failure:
             self._give_up()
             problem = too_long(failure, time.monotonic() - began, self._cluster)
