@@ -48,15 +48,12 @@ class SinkContract(ABC):
         keys: columns by which a row takes the place of another one, if it does: `("id",)`.
         crashes: at how many lines of its code the sink dies.
         pauses: at how many lines an older run waits.
-        tears: whether readers may see a part of an epoch from when its run dies until the next run
-            has finished it.
     """
 
     keys: ClassVar[Sequence[str]] = ()
     crashes: ClassVar[int] = 6
     pauses: ClassVar[int] = 3
     pause_s: ClassVar[float] = 2.0
-    tears: ClassVar[bool] = False
 
     @abstractmethod
     def make_sink(self, home: Path) -> Sink:
@@ -287,29 +284,16 @@ class _Play:
 
     def check_either(self, these: Iterable[int], those: Iterable[int], when: str) -> None:
         """That readers see these epochs, or those."""
-        if self._contract.tears:
-            found = self._found()
-            lost = Counter(self.expected(these)) - found
-            doubled = found - Counter(self.expected(those))
-            assert not lost + doubled, f"{_told(lost, doubled)}: {when}"
-            return
         problems = [self._problem(self.expected(epochs)) for epochs in (these, those)]
         assert None in problems, f"{' and, with the epoch, '.join(map(str, problems))}: {when}"
 
     def _problem(self, wanted: Sequence[Row]) -> str | None:
-        found = self._found()
+        found = Counter(tuple(row) for row in self._contract.read(self._home))
         lost, doubled = Counter(wanted) - found, found - Counter(wanted)
         if not lost and not doubled:
             return None
-        return _told(lost, doubled)
-
-    def _found(self) -> Counter[Row]:
-        return Counter(tuple(row) for row in self._contract.read(self._home))
-
-
-def _told(lost: Counter[Row], doubled: Counter[Row]) -> str:
-    example = next(iter(lost or doubled))
-    return f"{lost.total()} rows lost, {doubled.total()} too many, as {example}"
+        example = next(iter(lost or doubled))
+        return f"{lost.total()} rows lost, {doubled.total()} too many, as {example}"
 
 
 def _spread(lines: int, count: int) -> list[int]:
