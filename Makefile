@@ -249,8 +249,7 @@ spark41:  ## the same on Spark 4.1
 spark42:  ## the same on Spark 4.2
 
 # Delta's connector is there for Spark 4.2, in a session that has it.
-BY_DELTA = tests/spark/test_sparks_own_sinks.py tests/spark/test_delta_connector.py \
-  tests/chaos/test_lakes_killed.py
+BY_DELTA = tests/spark/test_sparks_own_sinks.py tests/spark/test_delta_connector.py
 WITH_DELTA = CLEANCUT_DELTA_JARS="$$(tr : , < $(SPARK_DELTA))"
 
 # Iceberg's runtime, up to 4.1.

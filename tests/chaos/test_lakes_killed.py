@@ -5,7 +5,7 @@ one of Delta that keeps the newest row of each partition. Its driver dies by SIG
 moments. A reader takes all tables all the time, by the libraries that others read them with, each
 with the last epoch that its log has. Verified: each of its answers is that of all epochs up to that
 one, by the files; the end is the answer of a batch; and kills, rows in flight and answers in
-between were there at all. With Delta's connector the same, for tables that deltalake cannot write.
+between were there at all.
 """
 
 import json
@@ -16,17 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint
 from tests.support.kills import Campaign
 from tests.support.lakes import OfDelta, OfIceberg
 from tests.support.polled_tables import ROW, Reader, check_answers, prefixes, summary
 from tests.support.seeds import hunting
-from tests.support.spark_sinks import needs_delta
 from tests.support.table_victim import (
     ALL,
-    CONNECTOR,
     LAKES,
     NEWEST,
     QUERY,
@@ -69,20 +67,9 @@ def ask(root: Path) -> Iterator[tuple[str, int, list[tuple[Any, ...]]]]:
         yield ICEBERG, epoch, told(shown.scan().to_arrow().to_pylist())
 
 
-def only_for_the_connector(spark: SparkSession, columns: DataFrame, root: Path) -> None:
-    """Makes the tables with what deltalake reads, and does not write."""
-    features = "'delta.enableRowTracking' = 'true', 'delta.enableChangeDataFeed' = 'true'"
-    for name, by in ((ALL, ["partition"]), (NEWEST, [])):
-        path = OfDelta(root / name).path
-        columns.limit(0).write.format("delta").partitionBy(*by).save(str(path))
-        spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({features})")
-
-
 @long
-@pytest.mark.parametrize("target", [LAKES, pytest.param(CONNECTOR, marks=needs_delta)])
 @pytest.mark.parametrize(("files", "kills"), [(12, 4)], ids=["4 kills"])
 def test_a_reader_sees_whole_epochs_wherever_drivers_die(
-    target: str,
     files: int,
     kills: int,
     spark: SparkSession,
@@ -92,19 +79,17 @@ def test_a_reader_sees_whole_epochs_wherever_drivers_die(
     source, root = source_at(tmp_path / "input", SEED), tmp_path / "query"
     root.mkdir()
     source.write(*range(files))
-    if target == CONNECTOR:
-        only_for_the_connector(spark, QUERY.build(source.batch(spark)), root)
     victim = ["-m", "tests.support.table_victim", "local[2]", str(SEED)]
-    victim += [str(source.directory), str(root), target]
+    victim += [str(source.directory), str(root), LAKES]
     with Reader(lambda: ask(root)) as reader:
         campaign = Campaign(victim, work=tmp_path, seed=SEED, driver_kills=kills, executor_kills=0)
         campaign.run(progress=reader.last_epoch)
         # No row stays in flight behind it.
-        start(spark, source, root, sinks_at(root, target), mode="aligned").awaitTermination()
+        start(spark, source, root, sinks_at(root, LAKES), mode="aligned").awaitTermination()
         reader.look()
     modes = [cut.mode for cut in Checkpoint(str(root / "checkpoint")).cuts()]
     every, newest = prefixes(spark, root)
-    wanted = {ALL: every, NEWEST: newest} | ({ICEBERG: every} if target == LAKES else {})
+    wanted = {ALL: every, NEWEST: newest, ICEBERG: every}
     show(f"seed {SEED}: {summary(campaign, reader, modes)}")
     check_answers(reader, wanted)
     batch = {tuple(row[name] for name in ROW) for row in QUERY.build(source.batch(spark)).collect()}

@@ -96,15 +96,3 @@ def test_a_sink_of_a_client_has_each_row_once_wherever_the_server_dies(
             found = sorted(tuple(row) for row in rows())
     assert found == wanted(FILES)
     show(f"seed {SEED}: killed after epochs {died_after}, {len(found)} rows, each once")
-
-
-@pytest.mark.parametrize("target", ["delta by spark"])
-def test_a_sink_that_needs_the_drivers_jvm_says_so(
-    target: str,
-    server: Servers,  # noqa: F811
-    tmp_path: Path,
-) -> None:
-    write(tmp_path, range(1))
-    told = client(server("--cuts"), tmp_path, target, "127.0.0.1:9", "refused")
-    assert "[CLEANCUT_CONNECT_UNSUPPORTED]" in told
-    assert "needs the JVM of the driver" in told

@@ -114,7 +114,7 @@ def test_the_documented_databases(spark: SparkSession, tmp_path: Path) -> None:
 @long
 def test_the_documented_lakes(spark: SparkSession, tmp_path: Path) -> None:
     page = Page("docs/guides/sinks/lakes.md", spark, tmp_path)
-    assert page.number == 2
+    assert page.number == 4
     page.run(0)
     sums = pa.table(DeltaTable(tmp_path / "lake/counts").to_pyarrow_table()).group_by("k")
     found = sums.aggregate([("count", "sum")]).to_pylist()
@@ -127,7 +127,7 @@ def test_the_documented_lakes(spark: SparkSession, tmp_path: Path) -> None:
         warehouse=str(tmp_path / "lake"),
     )
     catalog.create_namespace("shop")
-    page.run(1, rows=page.rows)
+    page.run(3, rows=page.rows)
     assert catalog.load_table("shop.counts").scan().count() == sum(wanted.values())
 
 

@@ -68,7 +68,6 @@ def sink_at(target: str, home: Path, place: str) -> Callable[[DataFrame, int], N
         "iceberg": lambda: OfIceberg(home).sink(),
         "redis": lambda: RedisSink(place, stream=TABLE),
         "kafka": lambda: json_of(KafkaSink(place, topic=TABLE)),
-        "delta by spark": lambda: DeltaSink(home / "delta", writer="spark"),
     }
     found: Callable[[DataFrame, int], None] = made[target]()
     return found
@@ -127,13 +126,6 @@ def main(remote: str, home: Path, target: str, place: str, act: str) -> None:
         print(json.dumps(sorted(read(spark, home, target))))
         return
     query = start(spark, home, target, place, slowly=act == "run")
-    if act == "refused":
-        try:
-            query.processAllAvailable()
-        except Exception as failure:
-            found = cleancut.errors.of(failure)
-            print("REFUSED", failure if found is None else found)
-            return
     if act == "run":
         watched, deadline = cleancut.coordinator(query), time.monotonic() + PATIENCE_S
         begun = watched.status().committed or -1

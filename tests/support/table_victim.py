@@ -2,7 +2,7 @@
 
 `python -m tests.support.table_victim <master> <seed> <input> <root> <target>` runs it to the end of
 its input, cut at random, from wherever it was left. The target is a server of PostgreSQL, by its
-connection string, `lakes`, or `connector`: tables of Delta that its connector writes.
+connection string, or `lakes`.
 """
 
 import random
@@ -22,7 +22,7 @@ from tests.support.sessions import builder, take_out_defaults
 ROWS = 120
 QUERY = QUERIES["unique"]
 ALL, NEWEST = "every_row", "newest"
-LAKES, CONNECTOR = "lakes", "connector"
+LAKES = "lakes"
 _KEYS = "spark.sql.streaming.stateStore.cleancut."
 
 
@@ -38,8 +38,8 @@ def files_at(root: Path) -> EpochFiles:
 
 def sinks_at(root: Path, target: str) -> FanOut:
     """Files, tables of all rows, and one of the newest row of each partition."""
-    if target in (LAKES, CONNECTOR):
-        return fan_out(files_at(root), *_lakes(root, target))
+    if target == LAKES:
+        return fan_out(files_at(root), *_lakes(root))
     return fan_out(files_at(root), *_tables(target))
 
 
@@ -48,14 +48,13 @@ def _tables(dsn: str) -> list[EpochSink]:
     return [every, PostgresSink(dsn, NEWEST, keys="partition", order_by="number")]
 
 
-def _lakes(root: Path, target: str) -> list[EpochSink]:
+def _lakes(root: Path) -> list[EpochSink]:
     # Not by those who have no such package.
     from tests.support.lakes import OfDelta, OfIceberg
 
-    writer = "spark" if target == CONNECTOR else "deltalake"
-    every = OfDelta(root / ALL).sink(partition_by="partition", writer=writer)
-    newest = OfDelta(root / NEWEST).sink(keys="partition", order_by="number", writer=writer)
-    return [every, newest, *([OfIceberg(root).sink()] if target == LAKES else [])]
+    every = OfDelta(root / ALL).sink(partition_by="partition")
+    newest = OfDelta(root / NEWEST).sink(keys="partition", order_by="number")
+    return [every, newest, OfIceberg(root).sink()]
 
 
 def start(

@@ -30,6 +30,7 @@ LOOP = "tests/spark/test_loops.py::test_the_documented_loop"
 SINK = "tests/spark/test_epoch_files.py::test_the_documented_sink"
 TABLES = "tests/spark/test_sink_pages.py::test_the_documented_databases"
 LAKES = "tests/spark/test_sink_pages.py::test_the_documented_lakes"
+CONNECTOR = "tests/spark/test_delta_connector.py::test_the_documented_functions"
 OWN = "tests/spark/test_sink_pages.py::test_the_documented_functions_and_targets"
 REDIS = "tests/spark/test_redis_sink.py::test_the_documented_sink"
 KAFKA = "tests/spark/test_kafka_sink.py::test_the_documented_sink"
@@ -98,7 +99,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/spark-connect.md", "sh"): [CONNECTED],
     ("docs/guides/sinks.md", "python"): [SINK, SINK, SINK],
     ("docs/guides/sinks/databases.md", "python"): [TABLES, TABLES],
-    ("docs/guides/sinks/lakes.md", "python"): [LAKES, LAKES],
+    ("docs/guides/sinks/lakes.md", "python"): [LAKES, CONNECTOR, CONNECTOR, LAKES],
     ("docs/guides/sinks/redis.md", "python"): [REDIS],
     ("docs/guides/sinks/kafka.md", "python"): [KAFKA],
     ("docs/guides/sinks/your-own.md", "python"): [OWN, OWN, OWN, OWN, OWN, PROOF],

@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cleancut.sinks._core.columns import column_names
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._lakes.delta_log import DeltaOptions
-from cleancut.sinks._lakes.delta_spark import SparkDeltaLake
 from cleancut.sinks._lakes.delta_table import DeltaLake
 from cleancut.sinks._lakes.delta_types import delta_type
 from cleancut.sinks._lakes.keyed import Keyed
@@ -31,11 +30,8 @@ class DeltaSink(LakeSink):
     With `keys`, the executors rewrite those files of the table in which there are rows with the
     keys of the epoch; the driver puts the new ones in their place, in one commit.
 
-    It is written by the library deltalake, on any Spark and without a jar: executors need the extra
-    `cleancut[delta]` and the way to the store, as the driver does. Or by Delta's own connector,
-    `writer="spark"`, on Spark 4.2, with its jars: then the table may have what the library does not
-    write, as deletion vectors, column mapping, constraints, generated columns, a change data feed
-    and row tracking, and rows with keys are put in their place by MERGE.
+    The library deltalake writes the table, on every Spark version and without a jar. The driver and
+    the executors need the extra `cleancut[delta]` and access to the store.
     """
 
     _kind = "DeltaSink"
@@ -48,7 +44,6 @@ class DeltaSink(LakeSink):
         order_by: str = "",
         delete_when: str = "",
         partition_by: str | Sequence[str] = (),
-        writer: Literal["deltalake", "spark"] = "deltalake",
         storage_options: Mapping[str, str] | None = None,
         create: bool = True,
         file_bytes: int = _FILE_BYTES,
@@ -57,8 +52,8 @@ class DeltaSink(LakeSink):
         """Names the table; nothing is looked at yet.
 
         Args:
-            path: of the table: a directory that all executors share, or a URI that the writer knows
-                (`s3://`, `abfss://`, `gs://` for deltalake).
+            path: of the table: a directory that all executors share, or a URI that deltalake knows
+                (`s3://`, `abfss://`, `gs://`).
             keys: columns by which a row takes the place of another one; without keys all rows are
                 added.
             order_by: of several rows of an epoch with the same keys that counts which is greatest
@@ -67,7 +62,6 @@ class DeltaSink(LakeSink):
                 true delete that with their keys.
             partition_by: columns of partitions, of a table that is made; a table that is there has
                 its own.
-            writer: what writes: the library deltalake, or Delta's connector for Spark.
             storage_options: of deltalake: how the store is reached, and by whom. Values are in no
                 log, error and plan.
             create: whether the table is made if it is not there.
@@ -81,36 +75,24 @@ class DeltaSink(LakeSink):
         self._keyed = Keyed(column_names(keys), order_by, delete_when)
         self._files_stay = not self._keyed.keys
         how = DeltaOptions(self._keyed.keys, column_names(partition_by), file_bytes)
-        options = dict(storage_options or {})
-        self._delta: DeltaLake | SparkDeltaLake = (
-            SparkDeltaLake(os.fspath(path), how)
-            if writer == "spark"
-            else DeltaLake(os.fspath(path), how, options)
-        )
+        self._delta = DeltaLake(os.fspath(path), how, dict(storage_options or {}))
         super().__init__(self._delta, LakeOptions(create, file_bytes, retry_for_s))
         problem = self._keyed.problem()
         if problem is not None:
             raise self.refusal(problem)
-        if writer not in ("deltalake", "spark"):
-            raise self.refusal(f"there is no writer {writer!r}, only 'deltalake' and 'spark'")
-        if writer == "spark" and options:
-            raise self.refusal("storage_options are deltalake's; Spark has settings of its own")
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Takes the table over for a run, and goes back with the query; see `EpochSink`.
 
         Raises:
-            CleancutError: as other sinks of lakes; CLEANCUT_DEPENDENCY_MISSING;
-                CLEANCUT_SINK_CONNECTOR_MISSING.
+            CleancutError: as other sinks of lakes; CLEANCUT_DEPENDENCY_MISSING.
         """
         self._delta.connect(session)
         super().begin(side, session)
 
     def _written(self, schema: "StructType") -> "StructType":
         written = self._keyed.written(schema, self.refusal)
-        has_variants = isinstance(self._delta, SparkDeltaLake)
-        fields = written.fields
-        named = {of.name: delta_type(of.dataType, has_variants=has_variants) for of in fields}
+        named = {field.name: delta_type(field.dataType) for field in written.fields}
         problem = refused_types(written, named)
         if problem is not None:
             raise self.refusal(problem)

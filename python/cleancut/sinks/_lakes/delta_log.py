@@ -1,13 +1,10 @@
-"""What a log of Delta says of the queries that write to its table, whoever reads and writes it.
+"""The entries of queries in the log of a Delta table.
 
-A commit of a query has its entry in the commit's info: as a field of its own, where deltalake has
-written it, or in `userMetadata`, where Delta's connector for Spark has. A transaction of Delta's
-protocol says where the last entry is: at its version, or, where others have committed in between,
-at the next later version that has one of the query. Such transactions are kept when old commits are
-deleted, so three more say what the last epoch was, and of which entry they tell that.
+A commit of a query has its entry in the field `cleancut` of the commit's info. The version of the
+last entry is the number of a transaction of Delta's protocol. Delta keeps such transactions when it
+deletes old commits, so two more transactions have the last epoch and the time of its plan.
 """
 
-import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +42,7 @@ class DeltaOptions:
 
 
 class DeltaLog:
-    """Implements `LakeLog`, and what the ways to write a table have in common."""
+    """Implements `LakeLog` on the commits of a table."""
 
     @property
     @abstractmethod
@@ -72,22 +69,14 @@ class DeltaLog:
         at = self.transaction_version(pointer(query_id))
         if at is None:
             return None
-        for version in range(at, self.version() + 1):
-            found = self.actions(version)
-            if found is None:
-                return self._remembered(at, query_id)
-            entry = self._entry_in(found, version, query_id)
-            if entry is not None:
-                return Placed(version, entry)
-        raise self._damaged(at, query_id)
+        entry = self.entry(at, query_id)
+        return self._remembered(at, query_id) if entry is None else Placed(at, entry)
 
     def _remembered(self, at: int, query_id: str) -> Placed:
         """What is left of an entry whose commit is deleted, as it is older than the log is kept."""
         query = pointer(query_id)
         last = self.transaction_version(f"{query}:epoch")
-        # What a build before this one has written does not say of which entry it tells.
-        noted = self.transaction_version(f"{query}:noted")
-        if last is None or noted not in (None, at):
+        if last is None:
             raise error_of(
                 "CLEANCUT_SINK_REFUSED",
                 sink=f"DeltaSink {self.label}",
@@ -105,20 +94,11 @@ class DeltaLog:
         found = None if at == _NOWHERE else self.actions(at)
         if found is None:
             return None
-        entry = self._entry_in(found, at, query_id)
-        if entry is None:
-            raise self._damaged(at, query_id)
-        return entry
-
-    def _entry_in(self, actions: Sequence[Action], version: int, query_id: str) -> Entry | None:
-        for action in actions:
-            told = _told(action.get("commitInfo", {}))
-            if told is not None and told.get("queryId") == query_id:
-                return Entry.parse(told, f"version {version} of {self.label}")
-        return None
-
-    def _damaged(self, at: int, query_id: str) -> Exception:
-        return error_of(
+        for action in found:
+            fields = action.get("commitInfo", {}).get(INFO)
+            if isinstance(fields, dict) and fields.get("queryId") == query_id:
+                return Entry.parse(fields, f"version {at} of {self.label}")
+        raise error_of(
             "CLEANCUT_SINK_DAMAGED",
             path=self.label,
             detail=f"version {at} is no commit of the query {query_id}",
@@ -172,26 +152,13 @@ def noted(entry: Entry, at: int) -> dict[str, int]:
 
     Args:
         entry: of the commit.
-        at: the version that the commit makes, or one before it that is later than the last entry.
+        at: the version that the commit creates.
     """
     query = pointer(entry.query_id)
-    found = {query: at, f"{query}:epoch": entry.run.last, f"{query}:noted": at}
+    found = {query: at, f"{query}:epoch": entry.run.last}
     if entry.latest is not None:
         found[f"{query}:planned"] = entry.latest.planned_ms
     return found
-
-
-def _told(info: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The entry in the info of a commit, if it has one."""
-    found = info.get(INFO)
-    text = info.get("userMetadata")
-    if found is None and isinstance(text, str) and text.startswith("{"):
-        try:
-            found = json.loads(text).get(INFO)
-        except ValueError:
-            # Somebody else's.
-            return None
-    return found if isinstance(found, dict) else None
 
 
 def columns_problem(
@@ -199,7 +166,6 @@ def columns_problem(
     table: "StructType",
     partitions: tuple[str, ...],
     how: DeltaOptions,
-    computed: Sequence[str] = (),
 ) -> str | None:
     """Why a table does not take rows with these columns; None if it does.
 
@@ -208,9 +174,8 @@ def columns_problem(
         table: of the table.
         partitions: columns of its partitions.
         how: rows change it.
-        computed: columns whose values the table makes where rows have none.
     """
-    required = [of.name for of in table.fields if not of.nullable and of.name not in computed]
+    required = [of.name for of in table.fields if not of.nullable]
     found = unlike(_types(batch), _types(table), required)
     if found is not None:
         return found
@@ -220,7 +185,7 @@ def columns_problem(
     if within:
         return f"there may be nulls within {', '.join(within)}, and the table takes none there"
     wanted = (*partitions, *how.keys)
-    missing = sorted({*wanted} - {*batch.names, *computed})
+    missing = sorted({*wanted} - {*batch.names})
     if missing:
         return f"the batch lacks these columns of partitions or keys: {', '.join(missing)}"
     if how.partition_by and how.partition_by != partitions:

@@ -173,9 +173,6 @@ class DeltaTable(DeltaLog):
             writer = replace(writer, required=())
         return ArrowStager(writer, sink)
 
-    def fits(self, files: Sequence[StagedFile]) -> bool:
-        return True
-
     def _writer_of(
         self, directory: str, schema: "StructType", partitions: tuple[str, ...], sink: str
     ) -> DeltaWriter:

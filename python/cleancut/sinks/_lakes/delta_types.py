@@ -45,11 +45,10 @@ _OF_COLUMNS = {
 }
 
 
-def delta_type(kind: "DataType", *, has_variants: bool = False) -> str | None:
+def delta_type(kind: "DataType") -> str | None:
     """The name of a type, which is Spark's; None if Delta has none.
 
-    These are intervals, times, void, geometries, collations and UDTs, and variants where the writer
-    does not know them.
+    These are variants, intervals, times, void, geometries, collations and UDTs.
     """
     name = type(kind).__name__
     of: Any = kind
@@ -61,11 +60,11 @@ def delta_type(kind: "DataType", *, has_variants: bool = False) -> str | None:
         inner = [field.dataType for field in of.fields]
     elif name == "StringType":
         return "string" if of.simpleString() == "string" else None
-    elif name in _PLAIN or (has_variants and name == "VariantType"):
+    elif name in _PLAIN:
         return "string" if name in ("CharType", "VarcharType") else of.simpleString()
     else:
         return None
-    told = [delta_type(of, has_variants=has_variants) for of in inner]
+    told = [delta_type(of) for of in inner]
     return None if None in told else of.simpleString()
 
 

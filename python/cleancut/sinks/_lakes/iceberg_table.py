@@ -204,9 +204,6 @@ class IcebergTable:
         columns, keys = arrow_schema(schema), self._lake.keys
         return ArrowStager(RowsWriter(place, columns, keys, self._table.io.properties), sink)
 
-    def fits(self, files: Sequence[StagedFile]) -> bool:
-        return True
-
     def _writer(self, directory: str, schema: "StructType", sink: str) -> IcebergWriter:
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 

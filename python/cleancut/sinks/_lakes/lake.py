@@ -69,9 +69,6 @@ class LakeTable(LakeLog, Protocol):
             sink: for errors.
         """
 
-    def fits(self, files: Sequence[StagedFile]) -> bool:
-        """Whether the table is still what these files were written for."""
-
     def files(self) -> TableFiles:
         """The directory for data."""
 
@@ -245,8 +242,7 @@ class LakeSink(EpochSink):
         def is_whole(table: LakeTable | None) -> bool:
             if table is None or self._pending is not None:
                 return False
-            is_there = table.files().sizes(paths) == [file.bytes for file in staged.files]
-            return is_there and table.fits(staged.files)
+            return table.files().sizes(paths) == [file.bytes for file in staged.files]
 
         return bool(self._within(is_whole))
 
